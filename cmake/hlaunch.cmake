@@ -1,0 +1,58 @@
+# Dependencies and the two helpers every folder uses: hlaunch_library and hlaunch_test.
+
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+if(HLAUNCH_GRPC)
+  find_package(Protobuf REQUIRED)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
+endif()
+
+# Standalone Asio has no CMake package. The two coroutine defines are for clang 14 and 16.
+find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
+add_library(hlaunch_asio INTERFACE)
+target_include_directories(hlaunch_asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
+target_compile_definitions(hlaunch_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_definitions(hlaunch_asio INTERFACE ASIO_HAS_CO_AWAIT ASIO_HAS_STD_COROUTINE)
+endif()
+target_link_libraries(hlaunch_asio INTERFACE Threads::Threads)
+
+add_library(hlaunch_warnings INTERFACE)
+target_compile_options(hlaunch_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<BOOL:${HLAUNCH_WERROR}>:-Werror>)
+
+add_library(hlaunch_sanitize INTERFACE)
+if(HLAUNCH_SANITIZE)
+  target_compile_options(hlaunch_sanitize INTERFACE
+    -fsanitize=${HLAUNCH_SANITIZE} -fno-omit-frame-pointer -g -O1
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
+  target_link_options(hlaunch_sanitize INTERFACE -fsanitize=${HLAUNCH_SANITIZE})
+endif()
+add_library(hlaunch_options INTERFACE)
+target_include_directories(hlaunch_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_link_libraries(hlaunch_options INTERFACE hlaunch_sanitize)
+
+# hlaunch_library(name SOURCES a.cc … DEPS target …)
+function(hlaunch_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC hlaunch_options ${ARG_DEPS} PRIVATE hlaunch_warnings)
+endfunction()
+
+# hlaunch_test(folder/x_test DEPS target … [LABELS …]): one GoogleTest program and one CTest case per test.
+function(hlaunch_test source)
+  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  string(REPLACE "/" "_" name ${source})
+  add_executable(${name} ${source}.cc)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
+    hlaunch_options hlaunch_warnings)
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "${source}." DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 60)
+endfunction()

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "proto/base/clock.h"
+
+namespace hlaunch {
+namespace {
+
+class SteadyClock final : public Clock {
+ public:
+  Instant Now() const override { return std::chrono::steady_clock::now(); }
+};
+
+}  // namespace
+
+Clock& MonotonicClock() {
+  static SteadyClock clock;
+  return clock;
+}
+
+int64_t WallMillis() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace hlaunch

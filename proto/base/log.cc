@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "proto/base/log.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace hlaunch {
+namespace {
+
+std::shared_ptr<spdlog::logger>& Logger() {
+  static std::shared_ptr<spdlog::logger> logger = [] {
+    auto made = std::make_shared<spdlog::logger>(
+        "hlaunch", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    made->set_pattern("%^hlaunch:%$ %v");
+    made->flush_on(spdlog::level::trace);
+    return made;
+  }();
+  return logger;
+}
+
+spdlog::level::level_enum Level(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return spdlog::level::debug;
+    case LogLevel::kInfo: return spdlog::level::info;
+    case LogLevel::kWarning: return spdlog::level::warn;
+    case LogLevel::kError: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+void SetLogLevel(LogLevel level) { Logger()->set_level(Level(level)); }
+
+void SetLogName(absl::string_view name) {
+  Logger()->set_pattern(name.empty() ? "%^hlaunch:%$ %v"
+                                     : absl::StrCat("%^hlaunch[", name, "]:%$ %v"));
+}
+
+void Log(LogLevel level, absl::string_view line) {
+  Logger()->log(Level(level), spdlog::string_view_t(line.data(), line.size()));
+}
+
+}  // namespace hlaunch

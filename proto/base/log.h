@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include "absl/strings/string_view.h"
+
+namespace hlaunch {
+
+// hlaunch's own words to the person: one whole line on stderr each, `hlaunch: …`, never mixed
+// with a worker's line. Thread-safe.
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// Lines below `level` are dropped; kInfo unless set. Call before other threads start.
+void SetLogLevel(LogLevel level);
+
+// Names this node in every line once it has one ("hlaunch[node1]: …"). Empty: "hlaunch: …".
+void SetLogName(absl::string_view name);
+
+void Log(LogLevel level, absl::string_view line);
+inline void LogDebug(absl::string_view line) { Log(LogLevel::kDebug, line); }
+inline void LogInfo(absl::string_view line) { Log(LogLevel::kInfo, line); }
+inline void LogWarning(absl::string_view line) { Log(LogLevel::kWarning, line); }
+inline void LogError(absl::string_view line) { Log(LogLevel::kError, line); }
+
+}  // namespace hlaunch

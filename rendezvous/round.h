@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/base/clock.h"
+#include "proto/contract/ids.h"
+
+// The values that agents and the rendezvous exchange. All are plain values: copy them.
+// The exchange is of states, not of events: an agent always sends its whole NodeUpdate, the
+// rendezvous always sends the node's whole Directive. A message that is lost, doubled or late
+// therefore harms nothing, and a reconnect is "send the latest again".
+
+namespace hlaunch {
+
+// What a node is, told once when it joins. Nodes of one job must agree on job_id, min_nodes
+// and max_nodes; where the other rules differ, those of the first node win.
+struct NodeInfo {
+  std::string job_id;
+  std::string node_id;
+  Incarnation incarnation = 0;
+  std::string host;  // Host name: for people, and for the natural order of ranks.
+  int pid = 0;       // Of the agent.
+  int min_nodes = 1;
+  int max_nodes = 1;
+  int nproc = 1;                 // Workers on this node.
+  std::optional<int> node_rank;  // Explicit, or the scheduler's index.
+  int max_restarts = 0;
+  // This node's address on its route to the rendezvous, a literal without brackets. Loopback
+  // where the two share a host.
+  std::string address;
+  // Set by the rendezvous, not by the node: its own address on the route to this node.
+  std::string route_address;
+};
+
+// Why a worker is no longer running though nobody stopped it.
+struct WorkerFailure {
+  Rank rank = 0;
+  int local_rank = 0;
+  int node_rank = 0;
+  std::string host;
+  int pid = 0;
+  int exit_code = 0;      // Exit code if signal is 0.
+  int signal = 0;         // The signal that ended it, else 0.
+  int64_t wall_ms = 0;    // When it was seen, for people.
+  std::string message;    // From the error file of torch's @record, else empty.
+  std::string log_tail;   // The last lines of its stderr, at most kMaxTailBytes.
+};
+inline constexpr size_t kMaxTailBytes = 4096;
+
+// Where a node stands in `NodeUpdate::round`.
+//
+//            told kRun            all exited 0
+//   kReady -----------> kRunning ------------> kSucceeded --told kStop--> kReady (next round)
+//      ^                    | a worker failed                                ^
+//      |                    +------> kFailed --told kStop, all reaped--------+
+//   any --signal, keeper gone--> kLeft        any --told kFinish--> kFinished
+enum class NodePhase {
+  kReady,      // No worker lives; `store_port` is bound and waits for a round.
+  kRunning,    // Workers run.
+  kSucceeded,  // All workers of the round exited with 0.
+  kFailed,     // A worker failed, see `failures`; others may still run.
+  kLeft,       // The node leaves the job for `left_reason`; no worker lives.
+  kFinished,   // The outcome was received; no worker lives. The last word of a node.
+};
+
+// The whole state of a node.
+struct NodeUpdate {
+  Round round = 0;  // The last round this node was told to run, 0 if none.
+  NodePhase phase = NodePhase::kReady;
+  uint16_t store_port = 0;  // kReady: where its candidate for the master store listens.
+  std::vector<WorkerFailure> failures;  // Of `round`, in the order seen; at most 16.
+  std::string left_reason;              // kLeft: "SIGINT", "its keeper was killed" …
+  int left_exit_code = 0;               // kLeft: what the job exits with if it ends for this.
+};
+
+// One node's place in one round: O(1) in the size of the job.
+struct Assignment {
+  Round round = 0;
+  int restart_count = 0;
+  int max_restarts = 0;
+  int node_rank = 0;
+  int num_nodes = 1;
+  Rank first_rank = 0;  // Of this node's workers; the others follow.
+  int world_size = 1;
+  std::string master_addr;  // A literal, IPv6 without brackets.
+  uint16_t master_port = 0;
+};
+
+// How the job ended.
+struct Outcome {
+  int exit_code = 0;
+  std::string reason;                   // One line; empty on success.
+  std::vector<WorkerFailure> failures;  // First cause first; at most 16.
+  int total_failures = 0;
+  int restart_count = 0;  // Restarts that were used.
+};
+
+// What the rendezvous wants of a node now.
+struct Directive {
+  enum class Kind {
+    kWait,    // Stay ready; `reason` says who is awaited.
+    kRun,     // Run `assignment`.
+    kStop,    // Stop the workers of `round`, then be ready; `reason` says why.
+    kFinish,  // The job is over: stop everything, say kFinished, exit with `outcome`.
+  };
+  Kind kind = Kind::kWait;
+  Round round = 0;        // kRun, kStop.
+  std::string reason;     // kWait, kStop: one line for the person.
+  Assignment assignment;  // kRun.
+  Outcome outcome;        // kFinish.
+};
+
+// Time-outs of the two times rule. The rendezvous' values win and reach agents on joining.
+struct Lease {
+  Duration lease = std::chrono::seconds(5);        // Silence after which a node is suspect.
+  Duration loss_limit = std::chrono::seconds(30);  // Silence after which an agent stops its workers.
+  Duration margin = std::chrono::seconds(10);      // Further silence until its place is given away.
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
+
+namespace hlaunch {
+
+// The key space of one round, with the semantics of PyTorch's c10d store: a later Set
+// overwrites, counters are decimal text.
+//
+// Thread-safe. Implementations must pass tests/rendezvous/store_contract_test.cc.
+//
+// Every method that talks to another process also returns
+//   Unavailable - the store could not be reached; it is unknown whether a write took place.
+//   ResourceExhausted - key, value or list is over the store's limits.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Sets `key`, whatever it held, and wakes those who wait for it.
+  virtual absl::Status Set(absl::string_view key, absl::string_view value) = 0;
+
+  // Blocks until `key` exists and returns its value.
+  //
+  // Errors:
+  //   DeadlineExceeded - nobody set `key` in time.
+  virtual absl::StatusOr<std::string> Get(absl::string_view key, Instant deadline) = 0;
+
+  // Adds `delta` to the counter `key`, 0 if it did not exist, and returns the sum.
+  //
+  // Errors:
+  //   FailedPrecondition - the value is not decimal text, or the sum overflows.
+  virtual absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) = 0;
+
+  // Sets `key` to `desired` if it holds `expected` (or is absent and `expected` is empty).
+  // Returns what it holds afterwards; for an absent key that was not set, `expected`, as
+  // PyTorch's store does.
+  virtual absl::StatusOr<std::string> CompareAndSet(absl::string_view key,
+                                                    absl::string_view expected,
+                                                    absl::string_view desired) = 0;
+
+  // Appends to `key`, which begins empty if it did not exist.
+  virtual absl::Status Append(absl::string_view key, absl::string_view data) = 0;
+
+  // Returns whether `key` existed.
+  virtual absl::StatusOr<bool> Delete(absl::string_view key) = 0;
+
+  // Whether all of `keys` exist.
+  virtual absl::StatusOr<bool> Check(const std::vector<std::string>& keys) = 0;
+
+  // Blocks until all of `keys` exist.
+  //
+  // Errors:
+  //   DeadlineExceeded - not in time; the message names up to three keys that are missing.
+  virtual absl::Status Wait(const std::vector<std::string>& keys, Instant deadline) = 0;
+
+  // Blocks until all of `keys` exist and returns their values in that order.
+  //
+  // Errors:
+  //   DeadlineExceeded - as Wait.
+  virtual absl::StatusOr<std::vector<std::string>> MultiGet(const std::vector<std::string>& keys,
+                                                            Instant deadline) = 0;
+
+  // Sets all pairs; not atomic on every store.
+  virtual absl::Status MultiSet(
+      const std::vector<std::pair<std::string, std::string>>& pairs) = 0;
+
+  // Number of keys.
+  virtual absl::StatusOr<int64_t> NumKeys() = 0;
+};
+
+}  // namespace hlaunch
