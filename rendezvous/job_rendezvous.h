@@ -27,7 +27,7 @@ struct JobRules {
 };
 
 // The rendezvous of one job: the round table behind a mutex, with a thread for its deadlines
-// (started with the first node that is not local). Without I/O; the gRPC service and the local
+// (started with the first deadline: a job whose only node is local has none). Without I/O; the gRPC service and the local
 // client stand on it.
 //
 // Thread-safe.

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+
+// The address at which all members of a round reach the node with rank 0: `members[0]`, of
+// members in rank order, none null. A literal, IPv6 without brackets. Pure.
+//
+// A node's own address holds unless it is loopback, which means that the node shares a host
+// with the rendezvous: then the rendezvous' address on the route to a member elsewhere is
+// node 0's as well. Loopback only if all members share that host.
+std::string MasterAddress(const std::vector<const NodeInfo*>& members);
+
+// Whether nobody on another host can reach this literal: loopback (127/8, ::1, also as
+// ::ffff:127…), unspecified, empty or no address at all.
+bool IsLoopback(absl::string_view address);
+
+}  // namespace hlaunch

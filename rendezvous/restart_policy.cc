@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/restart_policy.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+// A failed job never exits with 0, whatever came over the wire.
+int FailureCode(int code, int otherwise) { return code > 0 && code < 256 ? code : otherwise; }
+
+int ExitCodeOf(const FailureEvent& event) {
+  switch (event.kind) {
+    case FailureEvent::Kind::kWorkerFailed:
+      if (event.worker.signal > 0) return FailureCode(kExitSignalBase + event.worker.signal, 1);
+      return FailureCode(event.worker.exit_code, 1);
+    case FailureEvent::Kind::kNodeLost:
+      return kExitNodeLost;
+    case FailureEvent::Kind::kNodeLeft:
+      return FailureCode(event.left_exit_code, kExitNodeLost);
+  }
+  return kExitInternal;
+}
+
+std::string Describe(const FailureEvent& event) {
+  switch (event.kind) {
+    case FailureEvent::Kind::kWorkerFailed:
+      return DescribeFailure(event.worker);
+    case FailureEvent::Kind::kNodeLost:
+      return absl::StrCat("node ", event.host, " was lost: ", event.detail);
+    case FailureEvent::Kind::kNodeLeft:
+      return absl::StrCat("node ", event.host, " left: ", event.detail);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string DescribeFailure(const WorkerFailure& failure) {
+  std::string text =
+      absl::StrCat("worker rank ", failure.rank, " on ", failure.host, " (pid ", failure.pid, ") ");
+  if (failure.signal == 0) return absl::StrCat(text, "exited with ", failure.exit_code);
+  const char* name = sigabbrev_np(failure.signal);
+  absl::StrAppend(&text, "was killed by signal ", failure.signal);
+  return name == nullptr ? text : absl::StrCat(text, " (SIG", name, ")");
+}
+
+JobVerdict AfterFailure(const RestartBudget& budget, const FailureEvent& event) {
+  JobVerdict verdict{budget.used < budget.max_restarts, ExitCodeOf(event), Describe(event)};
+  if (verdict.restart) {
+    absl::StrAppend(&verdict.reason, "; restart ", budget.used + 1, " of ", budget.max_restarts);
+  } else if (budget.max_restarts > 0) {
+    absl::StrAppend(&verdict.reason, "; ", budget.max_restarts,
+                    budget.max_restarts == 1 ? " restart was" : " restarts were", " used");
+  }
+  return verdict;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,700 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/master_address.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMaxFailures = 16;     // Kept of a round and read of an update.
+constexpr size_t kMaxText = 4096;       // Of any text a node sends.
+constexpr size_t kRemembered = 1024;    // Incarnations that were given up.
+constexpr size_t kSmallJob = 64;        // Up to here every change is looked at in full, at once.
+constexpr int kMaxNproc = 1 << 16;
+constexpr Duration kLook = std::chrono::seconds(1);   // Between full looks in a larger job.
+constexpr Duration kNap = std::chrono::seconds(1);    // Between ticks: what makes a pause visible.
+constexpr Duration kSlack = std::chrono::seconds(2);  // A tick later than this was a pause.
+
+int64_t Seconds(Duration d) { return std::chrono::duration_cast<std::chrono::seconds>(d).count(); }
+
+std::string Name(const NodeInfo& info) { return absl::StrCat(info.host, " (pid ", info.pid, ")"); }
+
+std::string Nodes(int n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"); }
+
+std::string Range(int min, int max) {
+  return min == max ? absl::StrCat(min) : absl::StrCat(min, ":", max);
+}
+
+// How far a node is within one round.
+int Order(NodePhase phase) {
+  switch (phase) {
+    case NodePhase::kRunning:
+      return 1;
+    case NodePhase::kSucceeded:
+    case NodePhase::kFailed:
+      return 2;
+    case NodePhase::kReady:
+      return 3;
+    case NodePhase::kLeft:
+      return 4;
+    case NodePhase::kFinished:
+      return 5;
+  }
+  return 0;
+}
+
+FailureEvent NodeEvent(FailureEvent::Kind kind, const NodeInfo& info, absl::string_view detail,
+                       int exit_code = 0) {
+  FailureEvent event;
+  event.kind = kind;
+  event.host = info.host;
+  event.detail = std::string(detail);
+  event.left_exit_code = exit_code;
+  return event;
+}
+
+}  // namespace
+
+RoundTable::RoundTable(const JobRules& rules) : rules_(rules) {}
+
+// ---- Time.
+
+Instant RoundTable::Observe(Instant now) {
+  const std::optional<Instant> due = NextDeadline();
+  if (due && now > *due + kSlack) paused_ += now - *due;
+  last_now_ = now;
+  return now - paused_;
+}
+
+std::optional<Instant> RoundTable::NextDeadline() const {
+  std::optional<Instant> next;
+  const auto at = [&](Instant t) { next = next ? std::min(*next, t) : t; };
+  const Duration limit = rules_.lease.loss_limit + rules_.lease.margin;
+  if (state_ == State::kForming) {
+    if (join_deadline_) at(*join_deadline_);
+    if (last_call_ends_) at(*last_call_ends_);
+    if (consider_at_) at(*consider_at_);
+  }
+  if (!by_silence_.empty()) at(by_silence_.front()->heard + limit);
+  for (const Ghost& ghost : ghosts_) at(ghost.heard + limit);
+  if (next) next = std::min(*next + paused_, last_now_ + kNap);
+  return next;
+}
+
+bool RoundTable::Suspect(const Place& place, Instant t) const {
+  return !place.local && (!place.attached || t - place.heard >= rules_.lease.lease);
+}
+
+void RoundTable::Touch(Place& place, Instant t) {
+  place.heard = t;
+  if (!place.local) by_silence_.splice(by_silence_.end(), by_silence_, place.silence);
+}
+
+void RoundTable::LoseSilent(Instant t) {
+  const Duration limit = rules_.lease.loss_limit + rules_.lease.margin;
+  std::erase_if(ghosts_, [&](const Ghost& ghost) { return t - ghost.heard >= limit; });
+  while (!by_silence_.empty() && t - by_silence_.front()->heard >= limit) {
+    Place& place = *by_silence_.front();
+    const std::string detail =
+        absl::StrCat("it was not heard of for ", Seconds(t - place.heard), " s");
+    Remove(place, NodeEvent(FailureEvent::Kind::kNodeLost, place.info, detail),
+           absl::AbortedError(absl::StrCat("the job gave up node ", Name(place.info), ": ", detail)));
+  }
+}
+
+void RoundTable::Tick(Instant now) {
+  const Instant t = Observe(now);
+  LoseSilent(t);
+  Settle(t);
+  if (state_ == State::kForming && join_deadline_ && t >= *join_deadline_) {
+    if (here_ > 0 || round_ > 0) Consider(t);  // For the latest reason.
+    if (state_ != State::kForming) return;
+    Outcome outcome;
+    outcome.exit_code = kExitJoinTimeout;
+    outcome.reason =
+        absl::StrCat("gave up after ", Seconds(rules_.join_timeout), " s: ", reason_);
+    Finish(std::move(outcome));
+  }
+}
+
+// ---- Joining.
+
+absl::Status RoundTable::CheckInfo(const NodeInfo& info) const {
+  if (info.node_id.empty() || info.incarnation == 0) {
+    return absl::InvalidArgumentError("a node joins with its node id and incarnation");
+  }
+  if (info.job_id != rules_.job_id) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the job at this endpoint is '", rules_.job_id, "', not '", info.job_id,
+                     "': give both the same --rdzv-id, or each its own port"));
+  }
+  if (info.min_nodes < 1 || info.max_nodes < info.min_nodes || info.nproc < 1 ||
+      info.nproc > kMaxNproc) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "node ", Name(info), " asks for ", Range(info.min_nodes, info.max_nodes), " nodes with ",
+        info.nproc, " workers here: that is no job"));
+  }
+  if (info.node_rank && (*info.node_rank < 0 || *info.node_rank >= info.max_nodes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node rank ", *info.node_rank, " of node ", Name(info), " is not in 0 to ",
+                     info.max_nodes - 1, " (--nnodes ", Range(info.min_nodes, info.max_nodes), ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RoundTable::CheckFits(const NodeInfo& info, const NodeUpdate& update) const {
+  if (state_ == State::kOver) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", rules_.job_id, " is over",
+                     outcome_.reason.empty() ? "" : absl::StrCat(": ", outcome_.reason)));
+  }
+  const bool fresh = update.phase == NodePhase::kReady || update.phase == NodePhase::kLeft;
+  if (update.round != 0 || !fresh) {
+    return absl::AbortedError(absl::StrCat("node ", Name(info), " comes from round ", update.round,
+                                           ", in which this job does not know it"));
+  }
+  if ((here_ > 0 || round_ > 0) &&
+      (info.min_nodes != min_nodes_ || info.max_nodes != max_nodes_)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", rules_.job_id, " has --nnodes ", Range(min_nodes_, max_nodes_), ", set by ", ruler_,
+        ", and node ", Name(info), " says ", Range(info.min_nodes, info.max_nodes)));
+  }
+  return absl::OkStatus();
+}
+
+// Makes room for a node whose id or rank is held by another incarnation.
+absl::Status RoundTable::Vacate(const NodeInfo& info, Instant t) {
+  const auto by_id = places_.find(info.node_id);
+  Place* holder = by_id != places_.end() ? &by_id->second : nullptr;
+  if (holder == nullptr && info.node_rank) {
+    const auto by_rank = by_rank_.find(*info.node_rank);
+    if (by_rank != by_rank_.end()) holder = by_rank->second;
+  }
+  if (holder == nullptr) return absl::OkStatus();
+  if (!holder->left && !Suspect(*holder, t)) {
+    const bool rank = holder->info.node_rank && holder->info.node_rank == info.node_rank;
+    return absl::AlreadyExistsError(absl::StrCat(
+        rank ? absl::StrCat("node rank ", *info.node_rank) : "the place of this node", " in job ",
+        rules_.job_id, " is held by ", Name(holder->info),
+        rank ? ": stop that one, or give this node another --node-rank" : ": stop that one first"));
+  }
+  const bool same_host =
+      holder->info.host == info.host && holder->info.address == info.address;
+  if (InRound(*holder) && !holder->stopped && !same_host) {
+    ghosts_.push_back({holder->info.node_id, holder->info.incarnation, holder->info.host,
+                       holder->info.pid, holder->heard});
+  }
+  const std::string detail = absl::StrCat("its place was taken by ", Name(info));
+  Remove(*holder, NodeEvent(FailureEvent::Kind::kNodeLost, holder->info, detail),
+         absl::AbortedError(detail));
+  if (info.node_rank && by_rank_.contains(*info.node_rank)) return Vacate(info, t);
+  return absl::OkStatus();
+}
+
+absl::Status RoundTable::CheckNotFull() const {
+  if (here_ == 0 || attached_ < max_nodes_) return absl::OkStatus();
+  // While one of them is silent, the newcomer may be its replacement and waits.
+  if (!by_silence_.empty() &&
+      Suspect(*by_silence_.front(), last_now_ - paused_)) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> names;
+  for (const auto& [id, place] : places_) {
+    if (place.left) continue;
+    names.push_back(absl::StrCat(place.info.host, " pid ", place.info.pid));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", rules_.job_id, " at this endpoint already runs with its ",
+                   Nodes(max_nodes_), " (", NameSome(names),
+                   "): give this job its own --rdzv-id and port"));
+}
+
+RoundTable::Place& RoundTable::Insert(const NodeInfo& info, bool local, Instant t) {
+  if (here_ == 0 && round_ == 0) {
+    min_nodes_ = info.min_nodes;
+    max_nodes_ = info.max_nodes;
+    max_restarts_ = info.max_restarts;
+    ruler_ = Name(info);
+    join_deadline_ = t + rules_.join_timeout;
+    forming_since_ = t;
+  }
+  Place& place = places_[info.node_id];
+  place.info = info;
+  place.local = local;
+  place.attached = true;
+  place.heard = place.since = t;
+  if (!local) place.silence = by_silence_.insert(by_silence_.end(), &place);
+  if (info.node_rank) by_rank_[*info.node_rank] = &place;
+  Count(place, +1);
+  return place;
+}
+
+absl::Status RoundTable::Join(const NodeInfo& info, const NodeUpdate& update, bool local,
+                              Instant now) {
+  const Instant t = Observe(now);
+  HLAUNCH_RETURN_IF_ERROR(CheckInfo(info));
+  if (const auto it = given_up_.find(info.incarnation); it != given_up_.end()) {
+    return absl::AbortedError(it->second);
+  }
+  Place* place = Find(info.node_id, info.incarnation);
+  if (place == nullptr) {
+    HLAUNCH_RETURN_IF_ERROR(CheckFits(info, update));
+    if (absl::Status status = Vacate(info, t); !status.ok()) return status;
+    Settle(t);  // The one that was replaced may have been the last to stop, or the job's end.
+    HLAUNCH_RETURN_IF_ERROR(CheckFits(info, update));
+    HLAUNCH_RETURN_IF_ERROR(CheckNotFull());
+    place = &Insert(info, local, t);
+  }
+  Count(*place, -1);
+  place->attached = true;
+  Count(*place, +1);
+  Touch(*place, t);
+  absl::Status status = Apply(*place, update);
+  Change(*place);
+  Settle(t);
+  return status;
+}
+
+RoundTable::Place* RoundTable::Find(absl::string_view node_id, Incarnation incarnation) {
+  const auto it = places_.find(node_id);
+  if (it == places_.end() || it->second.info.incarnation != incarnation) return nullptr;
+  return &it->second;
+}
+
+void RoundTable::Count(const Place& place, int sign) {
+  if (place.left) return;
+  here_ += sign;
+  if (place.attached) attached_ += sign;
+  if (place.finished) finished_ += sign;
+}
+
+// ---- What nodes say.
+
+absl::Status RoundTable::Update(absl::string_view node_id, Incarnation incarnation,
+                                const NodeUpdate& update, Instant now) {
+  const Instant t = Observe(now);
+  Place* place = Find(node_id, incarnation);
+  if (place == nullptr) {
+    const auto it = given_up_.find(incarnation);
+    return absl::AbortedError(it != given_up_.end() ? it->second
+                                                    : "this incarnation holds no place in the job");
+  }
+  Touch(*place, t);
+  absl::Status status = Apply(*place, update);
+  Settle(t);
+  return status;
+}
+
+void RoundTable::Heard(absl::string_view node_id, Incarnation incarnation, Instant now) {
+  const Instant t = Observe(now);
+  Place* place = Find(node_id, incarnation);
+  if (place == nullptr) return;
+  const bool was_suspect = Suspect(*place, t);
+  Touch(*place, t);
+  if (was_suspect) Settle(t);
+}
+
+void RoundTable::Disconnected(absl::string_view node_id, Incarnation incarnation, Instant now) {
+  const Instant t = Observe(now);
+  Place* place = Find(node_id, incarnation);
+  if (place == nullptr || !place->attached) return;
+  Count(*place, -1);
+  place->attached = false;
+  Count(*place, +1);
+  Settle(t);
+}
+
+absl::Status RoundTable::NodeDied(absl::string_view node_id, Incarnation incarnation,
+                                  absl::string_view reason, Instant now) {
+  const Instant t = Observe(now);
+  Place* place = Find(node_id, incarnation);
+  if (place != nullptr) {
+    const std::string detail(reason.substr(0, kMaxText));
+    Remove(*place, NodeEvent(FailureEvent::Kind::kNodeLost, place->info, detail),
+           absl::AbortedError(absl::StrCat("node ", Name(place->info), " was reported dead: ", detail)));
+  } else if (std::erase_if(ghosts_, [&](const Ghost& ghost) {
+               return ghost.incarnation == incarnation && ghost.node_id == node_id;
+             }) == 0) {
+    return absl::AbortedError("this incarnation holds no place in the job");
+  }
+  Settle(t);
+  return absl::OkStatus();
+}
+
+// Only what no order of messages can bring about is a contradiction.
+absl::Status RoundTable::Contradiction(const Place& place, const NodeUpdate& update) const {
+  const auto nonsense = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node ", Name(place.info), " says it ", what));
+  };
+  if (update.round < 0 || update.round > place.told) {
+    return nonsense(absl::StrCat("is in round ", update.round, " and was told ", place.told));
+  }
+  if (update.round == 0 && Order(update.phase) <= Order(NodePhase::kFailed)) {
+    return nonsense("runs workers and was told no round");
+  }
+  if (update.phase == NodePhase::kFailed && update.failures.empty()) {
+    return nonsense("has failed and names no failure");
+  }
+  if (update.phase == NodePhase::kReady && update.store_port == 0) {
+    return nonsense("is ready and names no port");
+  }
+  if (update.phase == NodePhase::kFinished && state_ != State::kOver && !place.left) {
+    return nonsense("has finished and was not told to");
+  }
+  if (update.phase == NodePhase::kReady && state_ == State::kRunning && InRound(place) &&
+      update.round == round_) {
+    return nonsense(absl::StrCat("is ready and was not told to stop round ", round_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RoundTable::Apply(Place& place, const NodeUpdate& update) {
+  HLAUNCH_RETURN_IF_ERROR(Contradiction(place, update));
+  AbsorbFailures(place, update);  // A later state may have overtaken the one that told them first.
+  const auto is = std::pair(update.round, Order(update.phase));
+  const auto was = std::pair(place.seen, Order(place.phase));
+  const bool last_word = place.left || place.finished;  // Only kFinished follows.
+  if (last_word ? is.second <= was.second : is < was) return absl::OkStatus();
+  if (is == was && update.phase != place.phase) return absl::OkStatus();
+  Enter(place, update);
+  return absl::OkStatus();
+}
+
+void RoundTable::AbsorbFailures(Place& place, const NodeUpdate& update) {
+  if (!InRound(place) || update.round != round_) return;
+  for (size_t i = place.failures_seen; i < std::min(update.failures.size(), kMaxFailures); ++i) {
+    ++place.failures_seen;
+    ++total_failures_;
+    if (failures_.size() >= kMaxFailures) continue;
+    WorkerFailure failure = update.failures[i];
+    if (failure.message.size() > kMaxText) failure.message.resize(kMaxText);
+    if (failure.log_tail.size() > kMaxTailBytes) failure.log_tail.resize(kMaxTailBytes);
+    failures_.push_back(failure);
+    if (state_ == State::kRunning) {
+      FailureEvent event;
+      event.worker = std::move(failure);
+      Decide(event);
+    } else if (state_ == State::kOver && outcome_.exit_code != 0) {
+      outcome_.failures = failures_;
+      outcome_.total_failures = total_failures_;
+      ChangeAll();  // At most kMaxFailures times.
+    }
+  }
+}
+
+void RoundTable::Enter(Place& place, const NodeUpdate& update) {
+  place.seen = update.round;
+  place.phase = update.phase;
+  switch (update.phase) {
+    case NodePhase::kRunning:
+    case NodePhase::kFailed:
+      return;
+    case NodePhase::kSucceeded:
+      if (InRound(place) && !place.succeeded) {
+        place.succeeded = true;
+        ++succeeded_;
+      }
+      return;
+    case NodePhase::kReady:
+      place.store_port = update.store_port;
+      if (InRound(place) && place.seen == round_) MarkStopped(place);
+      return;
+    case NodePhase::kLeft:
+      place.left_exit_code = update.left_exit_code;
+      place.left_reason = update.left_reason.substr(0, kMaxText);
+      Depart(place, NodeEvent(FailureEvent::Kind::kNodeLeft, place.info, place.left_reason,
+                              place.left_exit_code));
+      Count(place, -1);
+      place.left = true;
+      Change(place);
+      return;
+    case NodePhase::kFinished:
+      MarkStopped(place);
+      Count(place, -1);
+      place.finished = true;
+      Count(place, +1);
+      return;
+  }
+}
+
+// ---- Going.
+
+void RoundTable::MarkStopped(Place& place) {
+  if (!InRound(place) || place.stopped) return;
+  place.stopped = true;
+  ++stopped_;
+  if (state_ == State::kStopping) Change(place);
+}
+
+// What it means for the job that this node is lost or has left.
+void RoundTable::Depart(Place& place, const FailureEvent& event) {
+  const bool left = event.kind == FailureEvent::Kind::kNodeLeft;
+  const bool done = place.succeeded && !left;  // Its part of the round is done.
+  if (left && place.local && state_ != State::kOver) {
+    const JobVerdict verdict = AfterFailure({}, event);  // The rendezvous leaves with it.
+    Outcome outcome;
+    outcome.exit_code = verdict.exit_code;
+    outcome.reason = verdict.reason;
+    Finish(std::move(outcome));
+  } else if (state_ == State::kRunning && InRound(place) && !done) {
+    Decide(event);
+  }
+  MarkStopped(place);
+}
+
+void RoundTable::Remove(Place& place, const FailureEvent& event, absl::Status status) {
+  if (!place.left) Depart(place, event);
+  const NodeInfo& info = place.info;
+  if (given_up_.emplace(info.incarnation, std::string(status.message())).second) {
+    given_up_order_.push_back(info.incarnation);
+    if (given_up_order_.size() > kRemembered) {
+      given_up_.erase(given_up_order_.front());
+      given_up_order_.pop_front();
+    }
+  }
+  ended_.push_back({info.node_id, info.incarnation, std::move(status)});
+  Count(place, -1);
+  if (!place.local) by_silence_.erase(place.silence);
+  if (info.node_rank) {
+    const auto it = by_rank_.find(*info.node_rank);
+    if (it != by_rank_.end() && it->second == &place) by_rank_.erase(it);
+  }
+  places_.erase(places_.find(info.node_id));
+}
+
+void RoundTable::Decide(const FailureEvent& event) {
+  const JobVerdict verdict = AfterFailure({max_restarts_, restarts_}, event);
+  if (verdict.restart) {
+    ++restarts_;
+    state_ = State::kStopping;
+    reason_ = cause_ = verdict.reason;
+    ChangeAll();
+    return;
+  }
+  Outcome outcome;
+  outcome.exit_code = verdict.exit_code;
+  outcome.reason = verdict.reason;
+  Finish(std::move(outcome));
+}
+
+void RoundTable::Finish(Outcome outcome) {
+  if (state_ == State::kOver) return;
+  state_ = State::kOver;
+  outcome_ = std::move(outcome);
+  if (outcome_.exit_code != 0 && outcome_.failures.empty()) {
+    outcome_.failures = failures_;
+    outcome_.total_failures = total_failures_;
+  }
+  outcome_.restart_count = restarts_;
+  ghosts_.clear();
+  ChangeAll();
+}
+
+void RoundTable::End(const Outcome& outcome, Instant now) {
+  Observe(now);
+  Finish(outcome);
+}
+
+// ---- Rounds.
+
+void RoundTable::Settle(Instant t) {
+  if (state_ == State::kRunning && succeeded_ == round_nodes_) Finish({});
+  if (state_ == State::kStopping && stopped_ == round_nodes_) Form(t);
+  if (state_ == State::kForming) Consider(t);
+}
+
+void RoundTable::Form(Instant t) {
+  state_ = State::kForming;
+  forming_since_ = t;
+  join_deadline_ = t + rules_.join_timeout;
+  last_call_ends_.reset();
+  considered_ = t - kLook;  // The first look is at once.
+}
+
+std::vector<Candidate> RoundTable::Candidates(std::vector<Place*>* places, Instant t) {
+  std::vector<Candidate> candidates;
+  for (auto& [id, place] : places_) {
+    if (place.left) continue;
+    Candidate candidate{id, place.info.host, place.info.node_rank, {}, !Suspect(place, t),
+                        std::max(place.since, forming_since_)};
+    const auto held = held_ranks_.find(id);
+    if (held != held_ranks_.end()) candidate.held_rank = held->second;
+    candidates.push_back(candidate);
+    places->push_back(&place);
+  }
+  return candidates;
+}
+
+// Starts a round if it may, else keeps `reason_` fresh. A large job owes itself the full look
+// and takes it later, unless this very message may have completed the round.
+void RoundTable::Consider(Instant t) {
+  if (here_ == 0 && round_ == 0) {
+    join_deadline_.reset();
+    last_call_ends_.reset();
+    return;
+  }
+  const bool may_start = attached_ >= max_nodes_ || attached_ == round_nodes_ ||
+                         (last_call_ends_ && t >= *last_call_ends_);
+  if (places_.size() > kSmallJob && !may_start && t < considered_ + kLook) {
+    consider_at_ = considered_ + kLook;
+    return;
+  }
+  considered_ = t;
+  consider_at_.reset();
+  std::vector<Place*> places;
+  const QuorumVerdict verdict =
+      DecideQuorum(Candidates(&places, t),
+                   {min_nodes_, max_nodes_, rules_.last_call, round_nodes_}, t);
+  last_call_ends_ = verdict.last_call_ends;
+  std::string reason = verdict.reason;
+  if (verdict.order && ghosts_.empty()) {
+    std::vector<Place*> order;
+    for (size_t index : *verdict.order) order.push_back(places[index]);
+    Start(order);
+    return;
+  }
+  if (verdict.order) {
+    reason = absl::StrCat("waiting until ", ghosts_.front().host, " (pid ", ghosts_.front().pid,
+                          ") must have stopped its workers: it was not heard of when its place was taken");
+  }
+  if (!cause_.empty()) absl::StrAppend(&reason, " (", cause_, ")");
+  if (reason == reason_) return;
+  reason_ = std::move(reason);
+  ChangeAll();
+}
+
+void RoundTable::Start(const std::vector<Place*>& order) {
+  state_ = State::kRunning;
+  ++round_;
+  round_nodes_ = static_cast<int>(order.size());
+  succeeded_ = stopped_ = world_size_ = total_failures_ = 0;
+  failures_.clear();
+  held_ranks_.clear();
+  join_deadline_.reset();
+  last_call_ends_.reset();
+  reason_.clear();
+  cause_.clear();
+  std::vector<const NodeInfo*> members;
+  for (Place* place : order) {
+    place->told = round_;
+    place->node_rank = static_cast<int>(members.size());
+    place->first_rank = world_size_;
+    place->failures_seen = 0;
+    place->succeeded = place->stopped = false;
+    world_size_ += place->info.nproc;
+    held_ranks_[place->info.node_id] = place->node_rank;
+    members.push_back(&place->info);
+  }
+  master_addr_ = MasterAddress(members);
+  master_port_ = order[0]->store_port;
+  ChangeAll();
+}
+
+// ---- What nodes are told.
+
+void RoundTable::Change(Place& place) {
+  if (place.changed) return;
+  place.changed = true;
+  changed_.push_back(place.info.node_id);
+}
+
+void RoundTable::ChangeAll() {
+  for (auto& [id, place] : places_) {
+    if (!place.finished) Change(place);
+  }
+}
+
+std::vector<std::string> RoundTable::TakeChanged() {
+  for (const std::string& id : changed_) {
+    if (const auto it = places_.find(id); it != places_.end()) it->second.changed = false;
+  }
+  return std::exchange(changed_, {});
+}
+
+std::vector<RoundTable::Ended> RoundTable::TakeEnded() { return std::exchange(ended_, {}); }
+
+Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
+  Directive directive;
+  const auto it = places_.find(node_id);
+  if (it == places_.end()) return directive;
+  const Place& place = it->second;
+  if (state_ == State::kOver) {
+    directive.kind = Directive::Kind::kFinish;
+    directive.outcome = outcome_;
+  } else if (place.left) {
+    directive.kind = Directive::Kind::kFinish;
+    directive.outcome.exit_code = place.left_exit_code;
+    directive.outcome.reason = absl::StrCat("this node left: ", place.left_reason);
+    directive.outcome.restart_count = restarts_;
+  } else if (state_ == State::kRunning && InRound(place)) {
+    directive.kind = Directive::Kind::kRun;
+    directive.round = round_;
+    directive.assignment = {round_,      restarts_,         max_restarts_, place.node_rank,
+                            round_nodes_, place.first_rank, world_size_,   master_addr_,
+                            master_port_};
+  } else if (state_ == State::kStopping && InRound(place) && !place.stopped) {
+    directive.kind = Directive::Kind::kStop;
+    directive.round = round_;
+    directive.reason = reason_;
+  } else if (state_ == State::kRunning) {
+    directive.reason = absl::StrCat("round ", round_, " runs with ", Nodes(round_nodes_),
+                                    "; this node waits for a place");
+  } else {
+    directive.reason = state_ == State::kStopping ? StoppingReason() : reason_;
+  }
+  return directive;
+}
+
+std::string RoundTable::StoppingReason() const {
+  return absl::StrCat("waiting for ", round_nodes_ - stopped_, " of ", Nodes(round_nodes_),
+                      " to stop: ", reason_);
+}
+
+std::vector<std::string> RoundTable::Unfinished() const {
+  std::vector<std::string> hosts;
+  for (const auto& [id, place] : places_) {
+    if (!place.finished && !place.left) hosts.push_back(place.info.host);
+  }
+  return hosts;
+}
+
+std::string RoundTable::Explain(Instant now) const {
+  std::vector<std::string> silent, running;
+  for (const auto& [id, place] : places_) {
+    if (place.left) continue;
+    if (Suspect(place, now - paused_)) {
+      silent.push_back(absl::StrCat(place.info.host, " (silent for ",
+                                    Seconds(now - paused_ - place.heard), " s)"));
+    }
+    if (InRound(place) && !place.stopped) running.push_back(place.info.host);
+  }
+  const std::string suspects =
+      silent.empty() ? "" : absl::StrCat("; not heard of: ", NameSome(silent));
+  switch (state_) {
+    case State::kForming:
+      return here_ == 0 && round_ == 0 ? "no node has joined yet" : reason_;
+    case State::kRunning:
+      return absl::StrCat("round ", round_, " runs with ", Nodes(round_nodes_), " and ",
+                          world_size_, world_size_ == 1 ? " worker" : " workers", suspects);
+    case State::kStopping:
+      return absl::StrCat("round ", round_, " stops: ", reason_, "; still running: ",
+                          NameSome(running), suspects);
+    case State::kOver:
+      return absl::StrCat("the job is over",
+                          outcome_.reason.empty() ? "" : absl::StrCat(": ", outcome_.reason),
+                          AllFinished() ? "" : absl::StrCat("; not yet finished: ",
+                                                            NameSome(Unfinished())));
+  }
+  return "";
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <deque>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
+#include "rendezvous/job_rendezvous.h"
+#include "rendezvous/quorum.h"
+#include "rendezvous/restart_policy.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+
+// One job as a state machine: who is here, which round, what every node is to do. It takes
+// whole states (NodeUpdate) and gives whole states (Directive), so a message that is lost,
+// doubled or late changes nothing. No I/O, no lock, no clock: `now` is an argument and never
+// goes back. A message costs O(log n); O(n) only when a round starts, stops or ends and, at
+// most once a second in a large job, to say who is awaited.
+//
+//              quorum            a failure, restarts left        all have stopped
+//   kForming ---------> kRunning -------------------------> kStopping ----------> kForming
+//      | join time-out     | all succeeded, or a failure        |  (next round)
+//      |                   | and no restart is left             |
+//      +-------------------+---------> kOver <---- End ---------+
+//
+// A node is present, suspect (silent for the lease, or its stream is broken: a word, and it
+// begins no round), lost (silent for loss limit + margin, or proven dead) or left (by its own
+// word). Only the last two change a running round.
+//
+// Time in which Tick was due and did not come (this process was stopped or starved) counts for
+// no deadline: the nodes could not be heard then.
+//
+// Belongs to one thread, or to the holder of its owner's lock.
+class RoundTable {
+ public:
+  enum class State { kForming, kRunning, kStopping, kOver };
+
+  // A conversation that is over without an outcome.
+  struct Ended {
+    std::string node_id;
+    Incarnation incarnation = 0;
+    absl::Status status;
+  };
+
+  explicit RoundTable(const JobRules& rules);
+  RoundTable(const RoundTable&) = delete;  // Its places point to each other.
+  RoundTable& operator=(const RoundTable&) = delete;
+
+  // A node joins, or its known incarnation takes up the conversation again.
+  //
+  // Errors:
+  //   InvalidArgument - nonsense in `info` or `update`.
+  //   FailedPrecondition - the node does not fit the job, or the job is over or full.
+  //   AlreadyExists - a live node holds this node id or node rank.
+  //   Aborted - this incarnation was given up, or belongs to rounds nobody here knows of.
+  absl::Status Join(const NodeInfo& info, const NodeUpdate& update, bool local, Instant now);
+
+  // The node's state, which is also a sign of life. One that is older than what is known
+  // changes nothing.
+  //
+  // Errors:
+  //   Aborted - `incarnation` does not hold this place (any more).
+  //   InvalidArgument - the update contradicts what the node was told.
+  absl::Status Update(absl::string_view node_id, Incarnation incarnation, const NodeUpdate& update,
+                      Instant now);
+
+  // A sign of life. O(log n).
+  void Heard(absl::string_view node_id, Incarnation incarnation, Instant now);
+
+  // The stream is gone; the node may come back.
+  void Disconnected(absl::string_view node_id, Incarnation incarnation, Instant now);
+
+  // Proof that the node is dead and none of its workers lives.
+  //
+  // Errors:
+  //   Aborted - `incarnation` does not hold a place (any more).
+  absl::Status NodeDied(absl::string_view node_id, Incarnation incarnation,
+                        absl::string_view reason, Instant now);
+
+  // The job ends like this; nothing if it has ended before.
+  void End(const Outcome& outcome, Instant now);
+
+  // Does what is due. To be called at NextDeadline.
+  void Tick(Instant now);
+
+  // When Tick is due; none in a job whose only node is local.
+  std::optional<Instant> NextDeadline() const;
+
+  // What `node_id` is to do now; kWait for one that is not here.
+  Directive DirectiveFor(absl::string_view node_id) const;
+
+  // The nodes whose directive changed since the last call, or who should hear it again.
+  std::vector<std::string> TakeChanged();
+  // The conversations that ended since the last call.
+  std::vector<Ended> TakeEnded();
+
+  State state() const { return state_; }
+  Round round() const { return round_; }
+  // Why the job stands where it stands, in one line.
+  std::string Explain(Instant now) const;
+  // The job is over and every node that is still here has said so.
+  bool AllFinished() const { return state_ == State::kOver && finished_ == here_; }
+  // Hosts of those that have not.
+  std::vector<std::string> Unfinished() const;
+
+ private:
+  struct Place {
+    NodeInfo info;
+    bool local = false;
+    bool attached = false;
+    bool left = false;      // Said kLeft: here only to be told kFinish.
+    bool finished = false;  // Said kFinished.
+    bool changed = false;   // Is in `changed_`.
+    Instant heard;
+    Instant since;  // Joined.
+    std::list<Place*>::iterator silence;  // In `by_silence_`, unless local.
+
+    NodePhase phase = NodePhase::kReady;  // In round `seen`.
+    Round seen = 0;
+    uint16_t store_port = 0;
+    int left_exit_code = 0;
+    std::string left_reason;
+
+    Round told = 0;  // The last round it was a member of; below, its place there.
+    int node_rank = 0;
+    Rank first_rank = 0;
+    size_t failures_seen = 0;
+    bool succeeded = false;
+    bool stopped = false;  // None of its workers lives, by its own word.
+  };
+  // An incarnation that lost its place to one on another host, and whose workers may live
+  // until it must have stopped them by itself.
+  struct Ghost {
+    std::string node_id;
+    Incarnation incarnation = 0;
+    std::string host;
+    int pid = 0;
+    Instant heard;
+  };
+  using Places = std::map<std::string, Place, std::less<>>;
+
+  Instant Observe(Instant now);  // `now` less all pauses.
+  absl::Status CheckInfo(const NodeInfo& info) const;
+  absl::Status CheckFits(const NodeInfo& info, const NodeUpdate& update) const;
+  absl::Status CheckNotFull() const;
+  absl::Status Vacate(const NodeInfo& info, Instant t);
+  Place& Insert(const NodeInfo& info, bool local, Instant t);
+  Place* Find(absl::string_view node_id, Incarnation incarnation);
+  void Touch(Place& place, Instant t);
+  void Count(const Place& place, int sign);
+
+  absl::Status Contradiction(const Place& place, const NodeUpdate& update) const;
+  absl::Status Apply(Place& place, const NodeUpdate& update);
+  void AbsorbFailures(Place& place, const NodeUpdate& update);
+  void Enter(Place& place, const NodeUpdate& update);
+  void Depart(Place& place, const FailureEvent& event);
+  void Remove(Place& place, const FailureEvent& event, absl::Status status);
+  void Decide(const FailureEvent& event);
+  void MarkStopped(Place& place);
+  bool InRound(const Place& place) const { return round_ > 0 && place.told == round_; }
+  bool Suspect(const Place& place, Instant t) const;
+
+  void Settle(Instant t);
+  void Form(Instant t);
+  void Consider(Instant t);
+  std::vector<Candidate> Candidates(std::vector<Place*>* places, Instant t);
+  void Start(const std::vector<Place*>& order);
+  void Finish(Outcome outcome);
+  void LoseSilent(Instant t);
+  void Change(Place& place);
+  void ChangeAll();
+  std::string StoppingReason() const;
+
+  const JobRules rules_;
+  State state_ = State::kForming;
+  Round round_ = 0;
+
+  // The first node's rules.
+  int min_nodes_ = 0;
+  int max_nodes_ = 0;
+  int max_restarts_ = 0;
+  std::string ruler_;  // Its host and pid.
+
+  Places places_;
+  std::map<int, Place*> by_rank_;  // Explicit node ranks.
+  std::list<Place*> by_silence_;   // Remote places, the longest silent one first.
+  std::vector<Ghost> ghosts_;
+  std::map<Incarnation, std::string> given_up_;  // Why; the last kRemembered ones.
+  std::deque<Incarnation> given_up_order_;
+  int here_ = 0;      // Places that have not left; of those
+  int attached_ = 0;  // … with a stream, and
+  int finished_ = 0;  // … that said kFinished.
+
+  std::string cause_;   // Why the last round stopped.
+  std::string reason_;  // kForming: who is awaited; kStopping: the cause.
+  Instant forming_since_;
+  std::optional<Instant> join_deadline_;
+  std::optional<Instant> last_call_ends_;
+  std::optional<Instant> consider_at_;  // Set if a look at all nodes is owed.
+  Instant considered_;
+
+  // The round.
+  int round_nodes_ = 0;
+  int succeeded_ = 0;
+  int stopped_ = 0;
+  int world_size_ = 0;
+  std::string master_addr_;
+  uint16_t master_port_ = 0;
+  std::map<std::string, int, std::less<>> held_ranks_;  // By node id.
+
+  int restarts_ = 0;
+  std::vector<WorkerFailure> failures_;  // Of the last round, the first cause first.
+  int total_failures_ = 0;
+  Outcome outcome_;
+
+  std::vector<std::string> changed_;
+  std::vector<Ended> ended_;
+  Instant last_now_;
+  Duration paused_{};
+};
+
+}  // namespace hlaunch
