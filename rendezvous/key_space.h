@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hlaunch {
+
+// What one key, value and list may hold: the limits of PyTorch's own libuv store
+// (TCPStoreLibUvBackend.cpp), so whatever works there works here.
+inline constexpr size_t kMaxKeyBytes = 8 << 10;
+inline constexpr size_t kMaxValueBytes = 8 << 20;
+inline constexpr size_t kMaxListKeys = 131'072;
+// What all keys and values of a store may hold together. Ours: PyTorch has no such limit, but a
+// script that loops must not take the host's memory.
+inline constexpr size_t kMaxStoreBytes = size_t{1} << 30;
+
+// Errors: ResourceExhausted - over the limit; the message names both numbers.
+absl::Status CheckKeyLimit(size_t bytes);
+absl::Status CheckValueLimit(size_t bytes);
+absl::Status CheckListLimit(size_t keys);
+
+// The data of a c10d store: keys, queues, and who waits for them. Belongs to one thread.
+//
+// Nothing blocks and nobody is called back: a waiter that was armed appears in TakeReady() once
+// what it waits for has come. Every change to a key wakes those who wait for it.
+//
+// Every method that stores something also returns
+//   ResourceExhausted - key, value or the whole store is over its limit; nothing has changed.
+class KeySpace {
+ public:
+  using WaiterId = uint64_t;  // The caller's name for a client; one wait each at a time.
+
+  explicit KeySpace(size_t max_bytes = kMaxStoreBytes) : max_bytes_(max_bytes) {}
+
+  absl::Status Set(absl::string_view key, std::string value);
+
+  // Null if there is no such key. Valid until the next change.
+  const std::string* Find(absl::string_view key) const;
+
+  // Errors:
+  //   FailedPrecondition - the value is not decimal text, or the sum overflows.
+  absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta);
+
+  // Returns what `key` holds afterwards; `expected` if it is absent and was not set.
+  absl::StatusOr<std::string> CompareAndSet(absl::string_view key, absl::string_view expected,
+                                            absl::string_view desired);
+
+  absl::Status Append(absl::string_view key, absl::string_view data);
+
+  bool Delete(absl::string_view key);  // Returns whether it existed. Queues are left alone.
+
+  // Whether each is a key or a queue that is not empty.
+  bool Check(const std::vector<std::string>& keys) const;
+
+  size_t size() const { return values_.size(); }  // Keys only.
+  std::vector<std::string> Keys() const;          // In no order; without queues.
+
+  // Wakes one waiter, the oldest. Should that one cancel instead of popping, the next is woken.
+  absl::Status QueuePush(absl::string_view queue, std::string data);
+
+  struct Popped {
+    int64_t length_before = 0;  // 0: there was nothing to pop.
+    std::string value;
+  };
+  Popped QueuePop(WaiterId who, absl::string_view queue);
+  int64_t QueueLength(absl::string_view queue) const;
+
+  // True if all of `keys` are there. Else arms `who`, in place of what it waited for before.
+  bool Wait(WaiterId who, const std::vector<std::string>& keys);
+
+  // Counts an arrival in `key`, as decimal text. True once `world_size` have arrived; those who
+  // came before are then ready. Else arms `who`. The counter stays: a used barrier stays open.
+  //
+  // Errors:
+  //   FailedPrecondition - as Add.
+  absl::StatusOr<bool> Barrier(WaiterId who, absl::string_view key, int64_t world_size);
+
+  // After this `who` is not in TakeReady() until it waits again.
+  void CancelWait(WaiterId who);
+
+  // Those who became ready since the last call, in that order.
+  std::vector<WaiterId> TakeReady();
+
+ private:
+  // Who waits for a key, oldest first.
+  using Line = std::map<uint64_t, WaiterId>;
+  using Lines = absl::flat_hash_map<std::string, Line>;
+  struct Waiting {
+    uint64_t ticket = 0;            // Its place in every line.
+    std::vector<std::string> keys;  // Lines it stands in; some may have served it already.
+    size_t missing = 0;
+    bool at_barrier = false;  // In lines of at_barriers_, else of for_keys_.
+  };
+
+  bool Exists(absl::string_view key) const;
+  absl::Status Put(absl::string_view key, std::string value);
+  void Arm(WaiterId who, bool at_barrier, const std::vector<std::string>& keys);
+  void Disarm(WaiterId who);
+  void Serve(WaiterId who);
+  void WakeAll(Lines* lines, absl::string_view key);
+  void WakeOneForQueue(absl::string_view queue);
+
+  size_t max_bytes_;
+  size_t bytes_ = 0;  // Of all keys, values and queued data.
+  absl::flat_hash_map<std::string, std::string> values_;
+  absl::flat_hash_map<std::string, std::deque<std::string>> queues_;
+  uint64_t next_ticket_ = 0;
+  Lines for_keys_;
+  Lines at_barriers_;
+  absl::flat_hash_map<WaiterId, Waiting> waiting_;
+  absl::flat_hash_map<WaiterId, std::string> promised_;  // Woken by this queue, has not popped.
+  std::vector<WaiterId> ready_;
+};
+
+}  // namespace hlaunch
