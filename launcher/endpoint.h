@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hlaunch {
+
+inline constexpr uint16_t kDefaultRdzvPort = 29400;    // torchrun's c10d default.
+inline constexpr uint16_t kDefaultMasterPort = 29500;  // torchrun's static default.
+
+// Where the nodes of a job meet. A value.
+struct Endpoint {
+  std::string host;   // A name or a literal, IPv6 without brackets.
+  uint16_t port = 0;  // 0: any.
+};
+
+// Reads HOST, HOST:PORT, [IPV6] or [IPV6]:PORT. Resolves nothing.
+//
+// Errors:
+//   InvalidArgument - what is wrong with `text` and how to write it; does not repeat `text`.
+absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text, uint16_t default_port);
+
+// `text` as a host without a port: a name, an IPv4 or IPv6 literal, with or without brackets.
+//
+// Errors:
+//   InvalidArgument - as ParseEndpoint.
+absl::StatusOr<std::string> ParseHost(absl::string_view text);
+
+// `host:port`, with brackets where IPv6 needs them.
+std::string FormatEndpoint(const Endpoint& endpoint);
+
+// Whether `host` is a loopback address in digits: 127.0.0.0/8 or ::1.
+bool IsLoopbackLiteral(absl::string_view host);
+
+}  // namespace hlaunch

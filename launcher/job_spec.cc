@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/job_spec.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/unique_fd.h"
+#include "proto/contract/exit_code.h"
+#include "proto/contract/ids.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr size_t kMaxTokenBytes = 4096;
+constexpr char kTokenVariable[] = "HLAUNCH_TOKEN";
+constexpr char kTokenFileVariable[] = "HLAUNCH_TOKEN_FILE";
+constexpr char kCommonJobId[] = "none";  // torchrun's: all nodes must come to the same one.
+
+int UsableCpus() {
+  // A fixed cpu_set_t ends at 1024 CPUs; the kernel refuses a set that is too small.
+  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
+    cpu_set_t* set = CPU_ALLOC(cpus);
+    const size_t size = CPU_ALLOC_SIZE(cpus);
+    const bool known = ::sched_getaffinity(0, size, set) == 0;
+    const int count = known ? CPU_COUNT_S(size, set) : 0;
+    CPU_FREE(set);
+    if (known) return std::max(count, 1);
+    if (errno != EINVAL) break;
+  }
+  return 1;
+}
+
+absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status = {};
+  TokenFile token;
+  token.content.resize(kMaxTokenBytes + 1);
+  size_t length = 0;
+  ssize_t got = file.valid() && ::fstat(file.get(), &status) == 0 ? 1 : -1;
+  while (got > 0 && length < token.content.size()) {
+    got = ::read(file.get(), &token.content[length], token.content.size() - length);
+    if (got > 0) length += static_cast<size_t>(got);
+  }
+  if (got < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read the token file ", path, ": ", std::strerror(errno)));
+  }
+  token.content.resize(length);
+  token.others_can_read = (status.st_mode & (S_IRGRP | S_IROTH)) != 0;
+  return token;
+}
+
+// It travels as a gRPC header, hence the restriction. Messages never show any of it.
+absl::StatusOr<std::string> CheckToken(const std::string& content, const std::string& source) {
+  const std::string token(absl::StripAsciiWhitespace(content));
+  if (token.empty()) return absl::InvalidArgumentError(absl::StrCat(source, " holds no token"));
+  if (token.size() > kMaxTokenBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": a token has at most ", kMaxTokenBytes, " bytes"));
+  }
+  if (!std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": a token is one line of printable ASCII without spaces"));
+  }
+  return token;
+}
+
+absl::Status SetToken(const Options& options, const Environment& environment,
+                      const HostProbes& probes, JobSpec& spec) {
+  const std::string file =
+      !options.token_file.empty() ? options.token_file : environment.Get(kTokenFileVariable);
+  if (file.empty()) {
+    const std::string value = environment.Get(kTokenVariable);
+    if (value.empty()) return absl::OkStatus();
+    HLAUNCH_ASSIGN_OR_RETURN(spec.token, CheckToken(value, kTokenVariable));
+    return absl::OkStatus();
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(const TokenFile found, probes.read_token_file(file));
+  HLAUNCH_ASSIGN_OR_RETURN(spec.token,
+                           CheckToken(found.content, absl::StrCat("token file ", file)));
+  if (found.others_can_read) {
+    spec.warnings.push_back(
+        absl::StrCat("token file ", file, " can be read by other users; run: chmod 600 ", file));
+  }
+  return absl::OkStatus();
+}
+
+void SetPlace(const Options& options, JobSpec& spec) {
+  switch (spec.mode) {
+    case JobMode::kSingleNode:
+      if (options.master_port.value_or(0) != 0) spec.master_port = options.master_port;
+      return;
+    case JobMode::kListenAndPrint:
+      spec.endpoint = {"", kDefaultRdzvPort};
+      return;
+    case JobMode::kStatic:
+      spec.endpoint = options.rdzv_endpoint.value_or(
+          Endpoint{options.master_addr, options.master_port.value_or(kDefaultMasterPort)});
+      spec.master_port = spec.endpoint.port;
+      break;
+    case JobMode::kEndpoint:
+      spec.endpoint = *options.rdzv_endpoint;
+      break;
+  }
+  const bool other_host = !options.master_addr.empty() && options.master_addr != spec.endpoint.host;
+  if (other_host || options.master_port.value_or(spec.endpoint.port) != spec.endpoint.port) {
+    spec.warnings.push_back(absl::StrCat(other_host ? "--master-addr" : "--master-port",
+                                         " is not used: --rdzv-endpoint says that",
+                                         " the nodes meet at ", FormatEndpoint(spec.endpoint)));
+  }
+}
+
+// The whole rule scales with the loss limit: 5 s and 10 s at the default of 30 s.
+Lease MakeLease(Duration loss_limit) {
+  Lease lease;
+  lease.loss_limit = loss_limit;
+  lease.lease = std::min<Duration>(seconds(5), loss_limit / 3);
+  lease.margin = std::max<Duration>(seconds(2), loss_limit / 3);
+  return lease;
+}
+
+std::string MakeJobId(const Options& options, JobMode mode, const HostProbes& probes) {
+  if (!options.rdzv_id.empty()) return options.rdzv_id;
+  const bool others_read_it_here = mode == JobMode::kSingleNode || mode == JobMode::kListenAndPrint;
+  return others_read_it_here ? probes.new_job_id() : kCommonJobId;
+}
+
+}  // namespace
+
+HostProbes RealHostProbes() { return {UsableCpus, NewJobId, ReadTokenFile, MakeWorkerArgv}; }
+
+JobMode DecideMode(const Options& options) {
+  if (options.max_nodes == 1) return JobMode::kSingleNode;
+  if (options.rdzv_endpoint.has_value()) {
+    return options.rdzv_backend == "static" ? JobMode::kStatic : JobMode::kEndpoint;
+  }
+  return options.master_addr.empty() ? JobMode::kListenAndPrint : JobMode::kStatic;
+}
+
+absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& environment,
+                                    const HostProbes& probes) {
+  JobSpec spec;
+  spec.mode = DecideMode(options);
+  spec.min_nodes = options.min_nodes;
+  spec.max_nodes = options.max_nodes;
+  spec.node_rank = options.node_rank;
+  SetPlace(options, spec);
+  spec.job_id = MakeJobId(options, spec.mode, probes);
+  spec.max_restarts = options.max_restarts;
+  spec.lease = MakeLease(options.loss_limit);
+  spec.join_timeout = options.join_timeout;
+  if (NeedsGrpc(spec)) {
+    HLAUNCH_RETURN_IF_ERROR(SetToken(options, environment, probes, spec));
+  }
+  const ScriptRequest script{options.command, options.module, options.no_python};
+  HLAUNCH_ASSIGN_OR_RETURN(spec.worker.argv, probes.make_worker_argv(script, environment));
+  spec.worker.job_id = spec.job_id;
+  spec.worker.inherited_env = environment.Without(kTokenVariable);
+  spec.worker.nproc = options.nproc.has_value() ? *options.nproc : probes.usable_cpus();
+  const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
+  spec.worker.stdin_to_rank0 = options.use_stdin || lone_worker;
+  spec.worker.stop_grace = options.shutdown_timeout;
+  return spec;
+}
+
+int ExitCodeBeforeStart(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitOk;
+    case absl::StatusCode::kInvalidArgument:
+      return kExitUsage;
+    case absl::StatusCode::kNotFound:
+      return kExitNotFound;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
+      return kExitNotExecutable;
+    default:
+      return kExitInternal;
+  }
+}
+
+}  // namespace hlaunch

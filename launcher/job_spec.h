@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/worker_spec.h"
+#include "launcher/endpoint.h"
+#include "launcher/environment.h"
+#include "launcher/options.h"
+#include "launcher/worker_argv.h"
+#include "proto/base/clock.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+
+// How the nodes of a job find each other.
+enum class JobMode {
+  kSingleNode,  // One node: rendezvous within the process, no gRPC.
+  kEndpoint,    // At --rdzv-endpoint; the node that owns it hosts.
+  kStatic,  // At --master-addr and --master-port; node rank 0 hosts, the workers' store shares the
+            // port.
+  kListenAndPrint,  // Nothing was named: this node hosts and prints what to run elsewhere.
+};
+
+// All that is decided before the job starts. A value.
+struct JobSpec {
+  JobMode mode = JobMode::kSingleNode;
+  std::string job_id;
+  int min_nodes = 1;
+  int max_nodes = 1;
+  std::optional<int> node_rank;
+  // kEndpoint, kStatic: where the nodes meet. kListenAndPrint: no host, and the first port to
+  // try.
+  Endpoint endpoint;
+  // The MASTER_PORT that the user named for every round: kStatic always, kSingleNode with
+  // --master-port. Unset: a new one each round.
+  std::optional<uint16_t> master_port;
+  int max_restarts = 0;
+  Lease lease;
+  Duration join_timeout = std::chrono::seconds(600);
+  std::string token;  // Secret: never printed, never in a worker's environment. Empty: none.
+  WorkerSpec worker;
+  std::vector<std::string> warnings;  // One line each, to be logged once.
+};
+
+// A secret's file as found.
+struct TokenFile {
+  std::string content;
+  bool others_can_read = false;  // Group or world may read it.
+};
+
+// What MakeJobSpec asks of the host; tests put in their own.
+struct HostProbes {
+  std::function<int()> usable_cpus;
+  std::function<std::string()> new_job_id;
+  // Errors: InvalidArgument - it cannot be read; the message names it and says why.
+  std::function<absl::StatusOr<TokenFile>(const std::string& path)> read_token_file;
+  // Errors: as MakeWorkerArgv.
+  std::function<absl::StatusOr<std::vector<std::string>>(const ScriptRequest&, const Environment&)>
+      make_worker_argv;
+};
+
+// Of this host: sched_getaffinity, getrandom, the file system.
+HostProbes RealHostProbes();
+
+// How the nodes of this job find each other. Pure.
+JobMode DecideMode(const Options& options);
+
+// Whether the job needs the program that links gRPC.
+inline bool NeedsGrpc(JobMode mode) { return mode != JobMode::kSingleNode; }
+inline bool NeedsGrpc(const JobSpec& spec) { return NeedsGrpc(spec.mode); }
+
+// Decides what follows from the options; all contact with the host is in `probes`.
+//
+// Errors:
+//   InvalidArgument - the token cannot be had, or is none.
+//   NotFound, PermissionDenied, FailedPrecondition - the program cannot be run, see
+//     MakeWorkerArgv.
+absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& environment,
+                                    const HostProbes& probes);
+
+// What `hlaunch` exits with where ParseOptions or MakeJobSpec failed, as in exit_code.h.
+int ExitCodeBeforeStart(const absl::Status& status);
+
+}  // namespace hlaunch

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "launcher/endpoint.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+
+namespace hlaunch {
+
+// The command line as read: every value checked by itself and against the others, nothing
+// decided. A value.
+struct Options {
+  // --help, --version: print this on stdout and exit with 0. Nothing else is set.
+  std::optional<std::string> text_to_print;
+
+  int min_nodes = 1;
+  int max_nodes = 1;
+  std::optional<int> nproc = 1;  // Unset: one worker per usable CPU.
+
+  std::optional<Endpoint> rdzv_endpoint;  // Port 0 only where max_nodes is 1.
+  std::string rdzv_id;                    // Empty: not given.
+  std::string rdzv_backend;               // "static", "c10d" or empty.
+  std::optional<int> node_rank;
+  std::string master_addr;              // Without brackets; empty: not given.
+  std::optional<uint16_t> master_port;  // 0 only where max_nodes is 1.
+
+  bool module = false;
+  bool no_python = false;
+  int max_restarts = 0;
+  bool use_stdin = false;
+  std::string token_file;
+  Duration shutdown_timeout = std::chrono::seconds(30);
+  Duration join_timeout = std::chrono::seconds(600);
+  Duration loss_limit = std::chrono::seconds(30);
+  LogLevel log_level = LogLevel::kInfo;
+
+  std::vector<std::string> command;  // The script and its arguments, untouched; not empty.
+
+  // The words before the script as typed, the program's name first: for the command that
+  // another host is to run.
+  std::vector<std::string> option_words;
+};
+
+// Reads the command line. Everything from the script on belongs to the script. Long options may
+// be written with dashes or underscores; of a repeated option the last value counts.
+//
+// Errors:
+//   InvalidArgument - one line that names the option, the value and the way out.
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv);
+
+}  // namespace hlaunch

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/job_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Options Read(std::vector<const char*> words) {
+  words.insert(words.begin(), "hlaunch");
+  absl::StatusOr<Options> options = ParseOptions(static_cast<int>(words.size()), words.data());
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.ok() ? *options : Options{};
+}
+
+// A host with 6 usable CPUs, where every token file holds `token`.
+HostProbes FakeProbes(absl::StatusOr<TokenFile> token = TokenFile{"s3cret\n", false}) {
+  return {[] { return 6; }, [] { return std::string("random-id"); },
+          [token](const std::string&) { return token; },
+          [](const ScriptRequest& request, const Environment&) { return request.command; }};
+}
+
+absl::StatusOr<JobSpec> Make(std::vector<const char*> words, std::vector<std::string> env = {},
+                             HostProbes probes = FakeProbes()) {
+  return MakeJobSpec(Read(std::move(words)), Environment(std::move(env)), probes);
+}
+
+TEST(DecideMode, FollowsWhatWasNamed) {
+  struct {
+    std::vector<const char*> words;
+    JobMode mode;
+  } const rows[] = {
+      {{"x"}, JobMode::kSingleNode},
+      {{"--standalone", "x"}, JobMode::kSingleNode},
+      {{"--rdzv-endpoint=n0", "x"}, JobMode::kSingleNode},
+      {{"--nnodes=1", "--node-rank=0", "--master-addr=n0", "x"}, JobMode::kSingleNode},
+      {{"--nnodes=2", "x"}, JobMode::kListenAndPrint},
+      {{"--nnodes=1:2", "x"}, JobMode::kListenAndPrint},
+      {{"--nnodes=2", "--rdzv-backend=c10d", "x"}, JobMode::kListenAndPrint},
+      {{"--nnodes=2", "--rdzv-endpoint=n0", "x"}, JobMode::kEndpoint},
+      {{"--nnodes=2", "--rdzv-endpoint=n0", "--node-rank=1", "x"}, JobMode::kEndpoint},
+      {{"--nnodes=2", "--rdzv-endpoint=n0", "--rdzv-backend=static", "x"}, JobMode::kStatic},
+      {{"--nnodes=2", "--master-addr=n0", "x"}, JobMode::kStatic},
+      {{"--nnodes=2", "--master-addr=n0", "--rdzv-endpoint=n1", "x"}, JobMode::kEndpoint},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(DecideMode(Read(row.words)), row.mode) << testing::PrintToString(row.words);
+    EXPECT_EQ(NeedsGrpc(DecideMode(Read(row.words))), row.mode != JobMode::kSingleNode);
+  }
+}
+
+TEST(MakeJobSpec, GivesTheStaticFormOnePort) {
+  const auto spec = Make({"--nnodes=2", "--node-rank=1", "--master-addr=n0", "x"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->endpoint.host, "n0");
+  EXPECT_EQ(spec->endpoint.port, 29500);
+  EXPECT_EQ(spec->master_port, 29500);
+  EXPECT_EQ(spec->node_rank, 1);
+  EXPECT_EQ(spec->job_id, "none");
+}
+
+TEST(MakeJobSpec, LeavesThePortOpenAtAnEndpoint) {
+  const auto spec = Make({"--nnodes=1:4", "--rdzv-endpoint=n0:7", "--rdzv-id=j", "x"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->endpoint.port, 7);
+  EXPECT_EQ(spec->master_port, std::nullopt);
+  EXPECT_EQ(spec->job_id, "j");
+  EXPECT_EQ(spec->worker.job_id, "j");
+  EXPECT_EQ(spec->min_nodes, 1);
+  EXPECT_EQ(spec->max_nodes, 4);
+}
+
+TEST(MakeJobSpec, KeepsTheNamedPortOfASingleNode) {
+  EXPECT_EQ(Make({"--master-port=29511", "x"})->master_port, 29511);
+  EXPECT_EQ(Make({"--master-port=0", "x"})->master_port, std::nullopt);
+  EXPECT_EQ(Make({"x"})->master_port, std::nullopt);
+}
+
+TEST(MakeJobSpec, InventsAJobIdWhereNobodyElseMustKnowIt) {
+  EXPECT_EQ(Make({"x"})->job_id, "random-id");
+  EXPECT_EQ(Make({"--nnodes=2", "x"})->job_id, "random-id");
+  EXPECT_EQ(Make({"--nnodes=2", "--rdzv-id=7", "x"})->job_id, "7");
+  EXPECT_EQ(Make({"--nnodes=2", "--rdzv-endpoint=n0", "x"})->job_id, "none");
+}
+
+TEST(MakeJobSpec, SaysWhatItDoesNotUse) {
+  EXPECT_THAT(Make({"--nnodes=2", "--master-addr=n1", "--rdzv-endpoint=n0:7", "x"})->warnings,
+              ElementsAre("--master-addr is not used: --rdzv-endpoint says that the nodes meet at "
+                          "n0:7"));
+  EXPECT_THAT(
+      Make({"--nnodes=2", "--master-addr=n0", "--master-port=7", "--rdzv-endpoint=n0:7", "x"})
+          ->warnings,
+      IsEmpty());
+}
+
+TEST(MakeJobSpec, ScalesTheLeaseWithTheLossLimit) {
+  const Lease normal = Make({"x"})->lease;
+  EXPECT_EQ(normal.lease, seconds(5));
+  EXPECT_EQ(normal.loss_limit, seconds(30));
+  EXPECT_EQ(normal.margin, seconds(10));
+  const Lease quick = Make({"--loss-limit=1.5", "x"})->lease;
+  EXPECT_EQ(quick.lease, milliseconds(500));
+  EXPECT_EQ(quick.loss_limit, milliseconds(1500));
+  EXPECT_EQ(quick.margin, seconds(2));
+}
+
+TEST(MakeJobSpec, GivesStdinToALoneWorkerOrOnRequest) {
+  EXPECT_TRUE(Make({"x"})->worker.stdin_to_rank0);
+  EXPECT_FALSE(Make({"--nproc-per-node=2", "x"})->worker.stdin_to_rank0);
+  EXPECT_TRUE(Make({"--nproc-per-node=2", "--stdin", "x"})->worker.stdin_to_rank0);
+  EXPECT_FALSE(Make({"--nnodes=2", "--rdzv-endpoint=n0", "x"})->worker.stdin_to_rank0);
+}
+
+TEST(MakeJobSpec, FillsTheWorkerSpec) {
+  const auto spec = Make({"--nproc-per-node=auto", "--shutdown-timeout=5", "t.py", "--lr", "1"},
+                         {"A=1", "HLAUNCH_TOKEN=hidden", "B=2"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->worker.nproc, 6);
+  EXPECT_EQ(spec->worker.stop_grace, seconds(5));
+  EXPECT_THAT(spec->worker.argv, ElementsAre("t.py", "--lr", "1"));
+  EXPECT_THAT(spec->worker.inherited_env, ElementsAre("A=1", "B=2"));
+}
+
+TEST(MakeJobSpec, TakesTheTokenFromTheNearestSource) {
+  const std::vector<const char*> plain = {"--nnodes=2", "x"};
+  const std::vector<const char*> file = {"--nnodes=2", "--token-file=/t", "x"};
+  EXPECT_EQ(Make(plain)->token, "");
+  EXPECT_EQ(Make(plain, {"HLAUNCH_TOKEN=env"})->token, "env");
+  EXPECT_EQ(Make(plain, {"HLAUNCH_TOKEN=env", "HLAUNCH_TOKEN_FILE=/t"})->token, "s3cret");
+  EXPECT_EQ(Make(file, {"HLAUNCH_TOKEN=env"})->token, "s3cret");
+  EXPECT_EQ(Make({"--token-file=/t", "x"})->token, "");  // One node asks nobody for it.
+}
+
+TEST(MakeJobSpec, RefusesATokenItCannotUse) {
+  const std::vector<const char*> words = {"--nnodes=2", "--token-file=/t", "x"};
+  for (const std::string& content : {std::string(), std::string(" \n"), std::string("two\nlines"),
+                                     std::string("caf\xc3\xa9"), std::string(5000, 'a')}) {
+    const auto spec = Make(words, {}, FakeProbes(TokenFile{content, false}));
+    EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(spec.status().message()), HasSubstr("/t"));
+    EXPECT_THAT(std::string(spec.status().message()), Not(HasSubstr("lines")));
+  }
+  const auto spec = Make(words, {}, FakeProbes(absl::InvalidArgumentError("no")));
+  EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(MakeJobSpec, WarnsOfATokenThatOthersCanRead) {
+  const auto spec =
+      Make({"--nnodes=2", "--token-file=/t", "x"}, {}, FakeProbes(TokenFile{"abc", true}));
+  EXPECT_THAT(spec->warnings,
+              ElementsAre("token file /t can be read by other users; run: chmod 600 /t"));
+}
+
+TEST(RealHostProbes, ReadTokenFiles) {
+  const HostProbes probes = RealHostProbes();
+  const std::string path = testing::TempDir() + "/hlaunch_token";
+  std::ofstream(path) << "abc\n";
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  const auto token = probes.read_token_file(path);
+  ASSERT_TRUE(token.ok());
+  EXPECT_EQ(token->content, "abc\n");
+  EXPECT_TRUE(token->others_can_read);
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  EXPECT_FALSE(probes.read_token_file(path)->others_can_read);
+  EXPECT_EQ(probes.read_token_file(path + ".not").status().message(),
+            "cannot read the token file " + path + ".not: No such file or directory");
+  EXPECT_EQ(probes.read_token_file(testing::TempDir()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  ::unlink(path.c_str());
+}
+
+TEST(RealHostProbes, CountUsableCpus) { EXPECT_GE(RealHostProbes().usable_cpus(), 1); }
+
+TEST(ExitCodeBeforeStart, IsThatOfAShell) {
+  EXPECT_EQ(ExitCodeBeforeStart(absl::InvalidArgumentError("")), kExitUsage);
+  EXPECT_EQ(ExitCodeBeforeStart(absl::NotFoundError("")), kExitNotFound);
+  EXPECT_EQ(ExitCodeBeforeStart(absl::PermissionDeniedError("")), kExitNotExecutable);
+  EXPECT_EQ(ExitCodeBeforeStart(absl::FailedPreconditionError("")), kExitNotExecutable);
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+absl::StatusOr<Options> Parse(const Words& words) {
+  std::vector<const char*> argv = {"hlaunch"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return ParseOptions(static_cast<int>(argv.size()), argv.data());
+}
+
+Options MustParse(const Words& words) {
+  absl::StatusOr<Options> options = Parse(words);
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.ok() ? *options : Options{};
+}
+
+std::string Error(const Words& words) {
+  const absl::StatusOr<Options> options = Parse(words);
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(options.status().message());
+}
+
+TEST(ParseOptions, HasDefaults) {
+  const Options options = MustParse({"train.py"});
+  EXPECT_EQ(options.min_nodes, 1);
+  EXPECT_EQ(options.max_nodes, 1);
+  EXPECT_EQ(options.nproc, 1);
+  EXPECT_EQ(options.max_restarts, 0);
+  EXPECT_EQ(options.shutdown_timeout, seconds(30));
+  EXPECT_EQ(options.join_timeout, seconds(600));
+  EXPECT_EQ(options.loss_limit, seconds(30));
+  EXPECT_FALSE(options.rdzv_endpoint.has_value());
+  EXPECT_FALSE(options.text_to_print.has_value());
+  EXPECT_THAT(options.command, ElementsAre("train.py"));
+}
+
+TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
+  const char* const spellings[][11] = {
+      {"--nproc-per-node=8", "--rdzv-endpoint=n0:7", "--rdzv-id=j1", "--rdzv-backend=c10d",
+       "--node-rank=1", "--max-restarts=3", "--token-file=/t", "--shutdown-timeout=5m",
+       "--join-timeout=1.5", "--loss-limit=20s", "--no-python"},
+      {"--nproc_per_node=8", "--rdzv_endpoint=n0:7", "--rdzv_id=j1", "--rdzv_backend=c10d",
+       "--node_rank=1", "--max_restarts=3", "--token_file=/t", "--shutdown_timeout=5m",
+       "--join_timeout=1.5", "--loss_limit=20s", "--no_python"}};
+  for (const auto& spelling : spellings) {
+    Words words(std::begin(spelling), std::end(spelling));
+    words.insert(words.end(), {"--nnodes", "2:4", "--stdin", "-v", "x"});
+    const Options options = MustParse(words);
+    EXPECT_EQ(options.min_nodes, 2);
+    EXPECT_EQ(options.max_nodes, 4);
+    EXPECT_EQ(options.nproc, 8);
+    ASSERT_TRUE(options.rdzv_endpoint.has_value());
+    EXPECT_EQ(options.rdzv_endpoint->host, "n0");
+    EXPECT_EQ(options.rdzv_endpoint->port, 7);
+    EXPECT_EQ(options.rdzv_id, "j1");
+    EXPECT_EQ(options.rdzv_backend, "c10d");
+    EXPECT_EQ(options.node_rank, 1);
+    EXPECT_EQ(options.max_restarts, 3);
+    EXPECT_EQ(options.token_file, "/t");
+    EXPECT_EQ(options.shutdown_timeout, seconds(300));
+    EXPECT_EQ(options.join_timeout, milliseconds(1500));
+    EXPECT_EQ(options.loss_limit, seconds(20));
+    EXPECT_TRUE(options.no_python);
+    EXPECT_TRUE(options.use_stdin);
+    EXPECT_EQ(options.log_level, LogLevel::kDebug);
+  }
+}
+
+TEST(ParseOptions, ReadsTheStaticForm) {
+  const Options options = MustParse({"--nnodes=2", "--node_rank=0", "--master_addr=[fd00::1]",
+                                     "--master_port", "29511", "train.py"});
+  EXPECT_EQ(options.master_addr, "fd00::1");
+  EXPECT_EQ(options.master_port, 29511);
+}
+
+TEST(ParseOptions, ReadsBracketedAddressWithoutPort) {
+  const Options options = MustParse({"--rdzv-endpoint", "[::1]", "x"});
+  EXPECT_EQ(options.rdzv_endpoint->host, "::1");
+  EXPECT_EQ(options.rdzv_endpoint->port, kDefaultRdzvPort);
+}
+
+TEST(ParseOptions, CountsCpusForAutoAndCpu) {
+  EXPECT_EQ(MustParse({"--nproc-per-node", "auto", "x"}).nproc, std::nullopt);
+  EXPECT_EQ(MustParse({"--nproc-per-node", "cpu", "x"}).nproc, std::nullopt);
+}
+
+TEST(ParseOptions, TakesTheLastOfARepeatedOption) {
+  EXPECT_EQ(MustParse({"--nproc-per-node=2", "--nproc_per_node=4", "-v", "-v", "x"}).nproc, 4);
+}
+
+TEST(ParseOptions, LeavesTheScriptsArgumentsAlone) {
+  const Words command = {"train.py", "--nnodes", "9", "--", "-v", "--help", "--bogus", "", "a=b="};
+  const Options options = MustParse(command);
+  EXPECT_EQ(options.command, command);
+  EXPECT_EQ(options.max_nodes, 1);
+}
+
+TEST(ParseOptions, StripsOneSeparator) {
+  EXPECT_THAT(MustParse({"--nnodes=1", "--", "train.py", "--", "-x"}).command,
+              ElementsAre("train.py", "--", "-x"));
+  EXPECT_THAT(MustParse({"--nnodes=1", "--", "train.py"}).option_words,
+              ElementsAre("hlaunch", "--nnodes=1"));
+}
+
+TEST(ParseOptions, KeepsTheWordsAsTyped) {
+  EXPECT_THAT(MustParse({"--nnodes=2", "--nproc_per_node", "auto", "train.py", "-v"}).option_words,
+              ElementsAre("hlaunch", "--nnodes=2", "--nproc_per_node", "auto"));
+}
+
+TEST(ParseOptions, TakesModuleNameAsTheScript) {
+  const Options options = MustParse({"-m", "pkg.train", "-m"});
+  EXPECT_TRUE(options.module);
+  EXPECT_THAT(options.command, ElementsAre("pkg.train", "-m"));
+}
+
+TEST(ParseOptions, AcceptsWhatTorchrunScriptsSay) {
+  MustParse({"--standalone", "--nproc_per_node=2", "x.py"});
+  MustParse({"--nnodes=1:1", "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0", "x.py"});
+  MustParse({"--nnodes=1", "--node_rank=0", "--master_port=0", "x.py"});
+  MustParse({"--nnodes=2", "--node_rank=1", "--master_addr=a", "--master_port=1", "--rdzv_id=9",
+             "--rdzv_backend=c10d", "--rdzv_endpoint=a:1", "x.py"});
+}
+
+TEST(ParseOptions, GivesHelpAsAResult) {
+  for (const Words& words : {Words{"--help"}, Words{"-h"}, Words{"--bogus", "--help"}}) {
+    const Options options = MustParse(words);
+    ASSERT_TRUE(options.text_to_print.has_value());
+    EXPECT_THAT(*options.text_to_print, HasSubstr("usage: hlaunch [options] script.py"));
+    EXPECT_THAT(*options.text_to_print, HasSubstr("--nproc-per-node N|auto|cpu"));
+    EXPECT_THAT(*options.text_to_print, HasSubstr("Examples:"));
+    EXPECT_THAT(*options.text_to_print, HasSubstr("Exit code:"));
+  }
+}
+
+TEST(ParseOptions, HelpFitsATerminal) {
+  const std::string text = *MustParse({"--help"}).text_to_print;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = text.find('\n', start);
+    EXPECT_LE(end - start, 100u) << text.substr(start, end - start);
+    start = end + 1;
+  }
+}
+
+TEST(ParseOptions, GivesTheVersionAsAResult) {
+  EXPECT_THAT(*MustParse({"--version"}).text_to_print, HasSubstr("hlaunch "));
+}
+
+struct BadLine {
+  Words words;
+  const char* message;
+};
+
+class WrongOptions : public testing::TestWithParam<BadLine> {};
+
+TEST_P(WrongOptions, AreRefusedInOneLine) {
+  const std::string message = Error(GetParam().words);
+  EXPECT_EQ(message, GetParam().message);
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+const BadLine kBadLines[] = {
+    {{}, "no script given; usage: hlaunch [options] script.py [args...]"},
+    {{"--nnodes", "2"}, "no script given; usage: hlaunch [options] script.py [args...]"},
+    {{"--"}, "no script given; usage: hlaunch [options] script.py [args...]"},
+    {{""}, "no script given; usage: hlaunch [options] script.py [args...]"},
+    {{"--bogus", "2", "./train"}, "unknown option --bogus; see hlaunch --help"},
+    {{"--nodes=2", "x"}, "unknown option --nodes; did you mean --nnodes?"},
+    {{"--nproc", "2", "x"}, "unknown option --nproc; did you mean --nproc-per-node?"},
+    {{"--rdzv_endpiont=n0", "x"}, "unknown option --rdzv_endpiont; did you mean --rdzv-endpoint?"},
+    {{"-np", "4", "x"}, "unknown option -np; did you mean --nproc-per-node?"},
+    {{"-x", "x"}, "unknown option -x; see hlaunch --help"},
+    {{"-vx", "x"}, "unknown option -x; see hlaunch --help"},
+    {{"--", "-x"}, "unknown option -x; see hlaunch --help"},
+    {{"--log_dir", "/tmp", "x"},
+     "--log_dir is an option of torchrun that hlaunch does not have yet; leave it out"},
+    {{"--nnodes"}, "--nnodes needs a value; see hlaunch --help"},
+    {{"--rdzv-id=", "x.py", "y"}, "--rdzv-id= has no value; see hlaunch --help"},
+    {{"--standalone=maybe", "x"}, "--standalone takes no value; leave out maybe"},
+    {{"--no-python=false", "x"}, "--no-python takes no value; leave out false"},
+    {{"--nnodes", "0", "x"},
+     "--nnodes '0': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", "-1", "x"},
+     "--nnodes '-1': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", "1:2:3", "x"},
+     "--nnodes '1:2:3': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", ":", "x"},
+     "--nnodes ':': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", "99999999999", "x"},
+     "--nnodes '99999999999': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", "4:2", "x"}, "--nnodes '4:2': MIN is greater than MAX; did you mean 2:4?"},
+    {{"--nproc-per-node", "0", "x"},
+     "--nproc-per-node '0': expected a number from 1 to 4096, auto or cpu"},
+    {{"--nproc_per_node=gpu", "x"},
+     "--nproc-per-node 'gpu': counting devices is not supported yet; give the number of workers, "
+     "such as 8"},
+    {{"--nproc-per-node=hpu", "x"},
+     "--nproc-per-node 'hpu': counting devices is not supported yet; give the number of workers, "
+     "such as 8"},
+    {{"--rdzv-endpoint", "::1", "x"},
+     "--rdzv-endpoint '::1': an IPv6 address needs brackets here; write [ADDRESS] or "
+     "[ADDRESS]:PORT"},
+    {{"--rdzv-endpoint", ":29400", "x"}, "--rdzv-endpoint ':29400': the host is missing"},
+    {{"--rdzv-endpoint", "n0:65536", "x"},
+     "--rdzv-endpoint 'n0:65536': a port is a number from 0 to 65535"},
+    {{"--rdzv-endpoint", "http://n0", "x"},
+     "--rdzv-endpoint 'http://n0': expected HOST:PORT, not a URL"},
+    {{"--rdzv-backend", "etcd", "x"},
+     "--rdzv-backend 'etcd': expected static or c10d; other backends are not needed here"},
+    {{"--rdzv-id", "a b", "x"},
+     "--rdzv-id 'a b': expected 1 to 256 printable characters without spaces"},
+    {{"--master-port", "70000", "x"}, "--master-port '70000': expected a port from 0 to 65535"},
+    {{"--master-addr", "", "x"}, "--master-addr '': the host is missing"},
+    {{"--max-restarts", "many", "x"}, "--max-restarts 'many': expected a number from 0 to 1000000"},
+    {{"--join-timeout", "soon", "x"},
+     "--join-timeout 'soon': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--loss-limit", "nan", "x"},
+     "--loss-limit 'nan': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--shutdown-timeout", "-1", "x"},
+     "--shutdown-timeout '-1': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"-m", "--no-python", "x"},
+     "--module runs Python and --no-python runs none: leave one of them out"},
+    {{"-v", "-q", "x"}, "--verbose and --quiet: leave one of them out"},
+    {{"--standalone", "--nnodes=2", "x"},
+     "--standalone is for one node and --nnodes says 2: leave one of them out"},
+    {{"--nnodes=2", "--node-rank=0", "x"},
+     "--node-rank needs the place where the nodes meet: add --master-addr HOST or --rdzv-endpoint "
+     "HOST"},
+    {{"--nnodes=2", "--node-rank=2", "--master-addr=a", "x"},
+     "--node-rank 2: with --nnodes 2 ranks go from 0 to 1"},
+    {{"--node-rank=1", "x"}, "--node-rank 1: with --nnodes 1 ranks go from 0 to 0"},
+    {{"--nnodes=2", "--master-port=29511", "x"},
+     "--master-port needs the place where the nodes meet: add --master-addr HOST or "
+     "--rdzv-endpoint HOST"},
+    {{"--nnodes=2", "--rdzv-backend=static", "x"},
+     "--rdzv-backend static needs the place where the nodes meet: add --master-addr HOST"},
+    {{"--nnodes=2", "--rdzv-endpoint=localhost:0", "x"},
+     "--rdzv-endpoint: several nodes must know the port; write one instead of 0, such as 29400"},
+    {{"--nnodes=2", "--master-addr=a", "--master-port=0", "x"},
+     "--master-port: several nodes must know the port; write one instead of 0, such as 29500"},
+};
+
+INSTANTIATE_TEST_SUITE_P(ParseOptions, WrongOptions, testing::ValuesIn(kBadLines));
+
+}  // namespace
+}  // namespace hlaunch
