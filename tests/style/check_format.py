@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""C++ is formatted as .clang-format says; no file has tabs or blanks at line ends."""
+
+import re
+import shutil
+import subprocess
+
+import source_tree
+
+TOOL = "clang-format-14"  # One version, since they differ.
+
+
+def problems(root):
+    if not shutil.which(TOOL):
+        source_tree.skip(f"{TOOL} is not installed")
+    sources = source_tree.files(root, ".h", ".cc")
+    found = []
+    if sources:
+        done = subprocess.run([TOOL, "--dry-run", *sources], text=True, capture_output=True,
+                              check=False, cwd=root, timeout=120)
+        lines = [line.replace(f"{root}/", "") for line in done.stderr.splitlines()]
+        found = [line for line in lines if "clang-format-violations" in line or "error:" in line]
+    for path in source_tree.files(root, ".h", ".cc", ".py", ".proto", ".md", ".cmake", ".txt"):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if re.search(r"\s$", line) or ("\t" in line and path.suffix != ".md"):
+                name = path.relative_to(root)
+                found.append(f"{name}:{number}: blank at the line's end, or a tab")
+    return found
+
+
+if __name__ == "__main__":
+    source_tree.run(problems, f"{TOOL} -i $(git ls-files '*.h' '*.cc'), and "
+                    "sed -i 's/[ \\t]*$//' FILE for blanks at line ends")

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Each style check passes a clean tree and fails on a planted violation."""
+
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import check_docs
+import check_format
+import check_headers
+import check_layers
+import check_licence
+
+SPDX = "".join(f"// {line}\n" for line in check_licence.LINES)
+CLEAN = {
+    "proto/base/a.h": SPDX + "\n#pragma once\n\n#include <string>\n\nstd::string A();\n",
+    "rendezvous/b.cc": SPDX + '\n#include "proto/base/a.h"\n\nstd::string B() { return A(); }\n',
+    "rendezvous/service.cc": SPDX + "\n#include <grpcpp/grpcpp.h>\n",
+    "rendezvous/CMakeLists.txt": "hlaunch_library(core SOURCES b.cc)\nif(HLAUNCH_GRPC)\n"
+                                 "  hlaunch_library(front SOURCES service.cc)\nendif()\n",
+    "tests/run": "#!/bin/sh\n" + SPDX.replace("//", "#"),
+    ".clang-format": "BasedOnStyle: Google\nColumnLimit: 100\n",
+    "README.md": "# x\n\n[design](proto/base/a.h)\n\n```sh\ntests/run\n```\n\n| 200 | bug |\n",
+    "proto/contract/exit_code.h": SPDX + "\ninline constexpr int kExitInternal = 200;\n",
+}
+
+
+class PlantedViolation(unittest.TestCase):
+    def check(self, check, **planted):
+        """What `check` says of the clean tree with these files (path=text) put in or replaced."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in {**CLEAN, **planted.get("files", {})}.items():
+                path = root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            (root / "tests/run").chmod(0o755)
+            return check.problems(root)
+
+    def assert_only(self, found, *words):
+        self.assertEqual(len(found), 1, found)
+        for word in words:
+            self.assertIn(word, found[0])
+
+    def test_a_clean_tree_passes_all(self):
+        for check in (check_docs, check_headers, check_layers, check_licence):
+            self.assertEqual(self.check(check), [], check.__name__)
+
+    def test_layers_catches_an_arrow_up(self):
+        found = self.check(check_layers, files={
+            "comm/c.h": SPDX, "proto/up.cc": SPDX + '#include "comm/c.h"\n'})
+        self.assert_only(found, "proto/up.cc", "comm/c.h")
+
+    def test_layers_catches_grpc_in_a_core_file(self):
+        found = self.check(check_layers, files={
+            "rendezvous/b.cc": SPDX + "#include <google/protobuf/message.h>\n"})
+        self.assert_only(found, "rendezvous/b.cc", "google/protobuf/message.h")
+
+    def test_layers_catches_grpc_through_our_own_header(self):
+        found = self.check(check_layers, files={
+            "rendezvous/service.h": SPDX + "#include <grpcpp/grpcpp.h>\n",
+            "rendezvous/b.cc": SPDX + '#include "rendezvous/service.h"\n'})
+        self.assert_only(found, "rendezvous/b.cc", "rendezvous/service.h -> grpcpp/grpcpp.h")
+
+    def test_headers_catches_one_that_needs_another_first(self):
+        found = self.check(check_headers, files={
+            "proto/base/a.h": SPDX + "#pragma once\nstd::string A();\n"})
+        self.assert_only(found, "proto/base/a.h", "does not compile alone")
+
+    @unittest.skipUnless(shutil.which(check_format.TOOL), f"{check_format.TOOL} is not installed")
+    def test_format_catches_a_crooked_line_and_a_trailing_blank(self):
+        self.assertEqual(self.check(check_format), [])
+        self.assertTrue(self.check(check_format, files={"agent/d.cc": SPDX + "int  d ;\n"}))
+        self.assert_only(self.check(check_format, files={"agent/d.py": "a = 1 \n"}), "agent/d.py:1")
+
+    def test_licence_catches_a_file_without_header(self):
+        found = self.check(check_licence, files={"agent/d.cc": "int d;\n"})
+        self.assert_only(found, "agent/d.cc")
+
+    def test_docs_catches_dead_link_and_missing_program(self):
+        readme = CLEAN["README.md"]
+        self.assert_only(self.check(check_docs, files={"README.md": readme + "[x](gone.md)\n"}),
+                         "gone.md")
+        self.assert_only(self.check(check_docs, files={
+            "README.md": readme.replace("tests/run", "tests/runs")}), "tests/runs")
+        self.assert_only(self.check(check_docs, files={
+            "README.md": readme.replace("tests/run", "frobnicate --all")}), "frobnicate")
+
+    def test_docs_runs_tested_blocks_and_checks_options(self):
+        fake = "#!/bin/sh\necho '--nnodes --mentioned'\nexit ${1:+0}\n"
+        readme = CLEAN["README.md"] + "--nnodes --mentioned\n\n```sh tested\n%s\n```\n"
+
+        def with_hlaunch(line):
+            with tempfile.TemporaryDirectory() as folder:
+                root = pathlib.Path(folder)
+                for name, text in {"build/bin/hlaunch": fake, "README.md": readme % line,
+                                   "tests/run": "", "proto/base/a.h": ""}.items():
+                    (root / name).parent.mkdir(parents=True, exist_ok=True)
+                    (root / name).write_text(text, encoding="utf-8")
+                    (root / name).chmod(0o755)
+                return check_docs.problems(root)
+        self.assertEqual(with_hlaunch("hlaunch --nnodes 2 true"), [])
+        self.assert_only(with_hlaunch("hlaunch --nodes 2 true"), "--nodes is not an option")
+        self.assert_only(with_hlaunch("hlaunch --nnodes 2 true && false"), "exited 1")
+
+    def test_docs_catches_an_exit_code_that_is_not_told(self):
+        found = self.check(check_docs, files={"README.md": CLEAN["README.md"].replace("200", "x")})
+        self.assert_only(found, "exit code 200 is missing")
+
+
+if __name__ == "__main__":
+    unittest.main()
