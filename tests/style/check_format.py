@@ -20,8 +20,11 @@ def problems(root):
     if sources:
         done = subprocess.run([TOOL, "--dry-run", *sources], text=True, capture_output=True,
                               check=False, cwd=root, timeout=120)
-        lines = [line.replace(f"{root}/", "") for line in done.stderr.splitlines()]
-        found = [line for line in lines if "clang-format-violations" in line or "error:" in line]
+        crooked = {}
+        for file, number in re.findall(r"^([^:\n]+):(\d+):\d+: (?:warning|error):", done.stderr, re.M):
+            crooked.setdefault(file.replace(f"{root}/", ""), []).append(number)
+        found = [f"{file}: lines {', '.join(lines[:8])}{' …' * (len(lines) > 8)} are not formatted"
+                 for file, lines in crooked.items()]
     for path in source_tree.files(root, ".h", ".cc", ".py", ".proto", ".md", ".cmake", ".txt"):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if re.search(r"\s$", line) or ("\t" in line and path.suffix != ".md"):

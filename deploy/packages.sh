@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+#
+# The Debian packages hlaunch is built from and tested with, and how they are installed and the
+# tree is built. Sourced by deploy/quickstart and tests/run.
+
+build_packages=(build-essential cmake ninja-build pkg-config protobuf-compiler
+  protobuf-compiler-grpc libgrpc++-dev libprotobuf-dev libabsl-dev libcli11-dev
+  nlohmann-json3-dev libasio-dev libspdlog-dev libhwloc-dev)
+test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux iproute2 iptables
+  clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich openmpi-bin
+  podman runc catatonit strace ccache)
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+# Installs those of the packages that are missing; says what to do where it may not.
+install_packages() {
+  command -v dpkg-query > /dev/null || fail "this script knows Debian's packages only; install" \
+    "the like of: $*, then: cmake --preset release && ninja -C build"
+  local installed missing=() package root=()
+  installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2> /dev/null |
+    sed -n 's/^ii *//p')
+  for package in "$@"; do
+    grep -qx -- "$package" <<< "$installed" || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  if [[ $(id -u) != 0 ]]; then
+    command -v sudo > /dev/null || fail "these packages are missing and I am not root; run" \
+      "as root: apt-get install ${missing[*]}"
+    root=(sudo)
+  fi
+  say "installing ${#missing[@]} packages: ${missing[*]}"
+  local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q
+    -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
+  "${apt[@]}" update || fail "apt-get update failed; its lines above say why"
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+    fail "apt-get install failed; its lines above say why"
+}
+
+# Configures with the preset $1 (further words are cmake's) unless that was done since the lists
+# changed. Debian's cmake and ninja come first: the packages above are made for them.
+configure() {
+  local preset=$1 dir=build
+  shift
+  case $preset in release | test) ;; *) dir=build-$preset ;; esac
+  local stamp="$dir/configured-$preset" wanted="$*"
+  if [[ -f $stamp && $(< "$stamp") == "$wanted" && $stamp -nt CMakePresets.json ]]; then
+    return 0  # ninja runs cmake again where a CMakeLists.txt changed.
+  fi
+  rm -f "$dir"/configured-*
+  PATH=/usr/bin:/bin:$PATH cmake --preset "$preset" "$@" || return 1
+  printf '%s' "$wanted" > "$stamp"
+}
+
+# Prints the first of $PYTHON_EXEC, PATH's python3 and Debian's python3 that has torch.
+python_with_torch() {
+  local python
+  for python in "${PYTHON_EXEC:-}" "$(command -v python3)" /usr/bin/python3; do
+    if [[ -n $python ]] && "$python" -c 'import torch.distributed' > /dev/null 2>&1; then
+      printf '%s\n' "$python"
+      return 0
+    fi
+  done
+  return 1
+}

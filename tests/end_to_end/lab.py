@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Hosts for tests, made of namespaces: node0, node1, … on one bridge, on this machine alone.
+
+    with Lab(2) as lab:
+        job = lab.nodes[0].start("hlaunch", "--nnodes", "2", …)
+        lab.nodes[1].power_off()
+        job.wait(10)
+
+Each node has its own net, uts, mount and pid namespace, host name, /etc/hosts, IPv4 and IPv6
+address. Everything hangs on one process per node (pid 1 of its pid namespace): when that ends,
+the kernel ends all of the node, so nothing outlives a test, not even one that was killed.
+Nothing has a name outside (no /run/netns, no interface in the host's network), so runs do not
+meet. Needs root or user namespaces; `main` skips (exit 77) with the reason where it has neither.
+
+Run as a program (`lab.py init …`) this file is pid 1 of a node.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SKIP = 77  # CTest's SKIP_RETURN_CODE
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("HLAUNCH_BIN", ROOT / "build/bin"))
+HLAUNCH = str(BIN / "hlaunch")
+WORKERS = ROOT / "tests/workers"
+SUBNET, SUBNET6 = "10.77.0", "fd77::"
+
+
+def poll(condition, timeout, step=0.02):
+    """Waits until condition() is true; its last value is the result."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()) and time.monotonic() < deadline:
+        time.sleep(step)
+    return value
+
+
+def fields(pid, proc="/proc"):
+    """The fields of /proc/PID/stat from the state on, or None when the process is gone."""
+    try:
+        stat = pathlib.Path(proc, str(pid), "stat").read_text(encoding="utf-8", errors="replace")
+        return stat.rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def children(pid):
+    """The pids of a process' children, those of all its threads."""
+    try:
+        tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def descendants(pid):
+    found = []
+    for child in children(pid):
+        found += [child] + descendants(child)
+    return found
+
+
+def command_line(pid, proc="/proc"):
+    try:
+        words = pathlib.Path(proc, str(pid), "cmdline").read_bytes().split(b"\0")
+        return " ".join(word.decode(errors="replace") for word in words).strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+class Run:
+    """One command on a node: its output as it comes, its exit code, the processes under it."""
+
+    def __init__(self, node, argv, env=None, cwd=None, stdin=subprocess.DEVNULL):
+        self.node, self.argv = node, [str(word) for word in argv]
+        out, self._out = tempfile.mkstemp(dir=node.folder, prefix="out-")
+        err, self._err = tempfile.mkstemp(dir=node.folder, prefix="err-")
+        clean = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("HLAUNCH_TOKEN", "TORCHELASTIC", "PET_", "SLURM_"))}
+        clean.update({name: str(value) for name, value in (env or {}).items()})
+        self.process = subprocess.Popen(
+            [*node.enter(), "env", "-C", str(cwd or node.folder), *self.argv],
+            stdin=stdin, stdout=out, stderr=err, env=clean)
+        os.close(out)
+        os.close(err)
+
+    @property
+    def out(self):
+        return pathlib.Path(self._out).read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def err(self):
+        return pathlib.Path(self._err).read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def pid(self):
+        """The command's pid as the test sees it (nsenter's only child)."""
+        poll(lambda: children(self.process.pid) or self.process.poll() is not None, 5)
+        found = children(self.process.pid)
+        if not found:
+            raise AssertionError(f"not running: {self}")
+        return found[0]
+
+    def descendants(self):
+        return descendants(self.pid)
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def wait_for(self, pattern, timeout=10):
+        """Waits for a line on stdout or stderr that `pattern` matches; returns the match."""
+        def look():
+            return re.search(pattern, self.out + self.err, re.MULTILINE)
+        match = poll(lambda: look() or self.process.poll() is not None, timeout) and look()
+        if not match:
+            raise AssertionError(f"never said /{pattern}/ in {timeout} s: {self}")
+        return match
+
+    def wait(self, timeout):
+        """The exit code as a shell would see it: 128 + n for signal n."""
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {timeout} s: {self}") from None
+        return code if code >= 0 else 128 - code
+
+    def __str__(self):
+        return (f"{self.node.name}: {' '.join(self.argv)}\n  exit code {self.process.poll()}\n"
+                f"--- stdout\n{self.out[-3000:]}\n--- stderr\n{self.err[-3000:]}")
+
+
+class Node:
+    """One host of the lab."""
+
+    def __init__(self, lab, index):
+        self.lab, self.index, self.name = lab, index, f"node{index}"
+        self.ip, self.ip6 = f"{SUBNET}.{index + 10}", f"{SUBNET6}{index + 16:x}"
+        self.folder = lab.folder / self.name
+        self.folder.mkdir()
+        self.init = lab.hold(f"{self.name}", self.folder / "ready",
+                             "--uts", "--mount", "--pid", "--mount-proc")
+
+    def enter(self):
+        return ["nsenter", "-t", str(self.init), "-n", "-u", "-m", "-p", "--"]
+
+    def connect(self):
+        lab, veth = self.lab, f"v{self.index}"
+        lab.at_switch("ip", "link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns",
+                      str(self.init))
+        lab.at_switch("ip", "link", "set", veth, "master", "br0", "up")
+        commands = ["link set lo up", f"addr add {self.ip6}/64 dev eth0 nodad",
+                    "link set eth0 up"]
+        if not lab.ipv6_only:
+            commands.insert(0, f"addr add {self.ip}/24 dev eth0")
+        batch = self.folder / "ip"
+        batch.write_text("\n".join(commands) + "\n", encoding="utf-8")
+        subprocess.run(["nsenter", "-t", str(self.init), "-n", "ip", "-batch", batch], check=True,
+                       timeout=10)
+
+    def start(self, *argv, **options):
+        """Starts a command here; it is ended, at the latest, with the lab."""
+        run = Run(self, argv, **options)
+        self.lab.runs.append(run)
+        return run
+
+    def run(self, *argv, timeout=30, **options):
+        """Runs a command here to its end."""
+        run = self.start(*argv, **options)
+        run.code = run.wait(timeout)
+        return run
+
+    def cut(self):
+        """Pulls the cable: the node sees its carrier go."""
+        self.lab.at_switch("ip", "link", "set", f"v{self.index}", "down")
+
+    def heal(self):
+        self.lab.at_switch("ip", "link", "set", f"v{self.index}", "up")
+        self.lab.at_switch("bridge", "link", "set", "dev", f"v{self.index}", "state", "3")
+
+    def drop(self):
+        """A silent black hole: the carrier stays, no frame passes either way."""
+        self.lab.at_switch("bridge", "link", "set", "dev", f"v{self.index}", "state", "0")
+
+    def power_off(self):
+        """All processes of the node die at once, without a word on the wire."""
+        os.kill(self.init, signal.SIGKILL)
+
+    def processes(self):
+        """{pid in the node: command line} of all that live there, zombies and pid 1 excluded."""
+        proc = f"/proc/{self.init}/root/proc"  # The node's own, so it shows nested pid namespaces.
+        try:
+            pids = [int(name) for name in os.listdir(proc) if name.isdigit() and name != "1"]
+        except (FileNotFoundError, ProcessLookupError):
+            return {}
+        alive = {}
+        for pid in pids:
+            stat = fields(pid, proc)
+            if stat and stat[0] not in "ZX":
+                alive[pid] = command_line(pid, proc)
+        return alive
+
+    def left_over(self, timeout=3):
+        """What still lives here after `timeout`; empty as soon as nothing does."""
+        poll(lambda: not self.processes(), timeout)
+        return self.processes()
+
+
+class Lab:
+    """`count` nodes on one bridge. Use as a context manager."""
+
+    def __init__(self, count, ipv6_only=False):
+        self.ipv6_only, self.runs, self.nodes, self._outer = ipv6_only, [], [], []
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunch-lab-"))
+        try:
+            self._switch = self.hold("switch", self.folder / "switch.ready", "--pid")
+            self.at_switch("ip", "link", "add", "name", "br0", "type", "bridge")
+            self.at_switch("ip", "link", "set", "br0", "up")
+            self._write_hosts(count)
+            self.nodes = [Node(self, index) for index in range(count)]
+            for node in self.nodes:
+                node.connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _write_hosts(self, count):
+        """Every node knows all; node0 maps its own name to 127.0.1.1, as Debian's installer does."""
+        for index in range(count):
+            lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost"]
+            for other in range(count):
+                if other == index == 0 and not self.ipv6_only:
+                    lines.append("127.0.1.1 node0")
+                elif not self.ipv6_only:
+                    lines.append(f"{SUBNET}.{other + 10} node{other}")
+                suffix = "" if self.ipv6_only else "-v6"
+                lines.append(f"{SUBNET6}{other + 16:x} node{other}{suffix}")
+            (self.folder / f"hosts{index}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def hold(self, name, ready, *namespaces):
+        """Starts pid 1 of new namespaces; returns its pid."""
+        outer = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", *namespaces, "--fork", "--kill-child", sys.executable,
+             os.path.abspath(__file__), "init", name, str(self.folder), str(ready)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            start_new_session=True)
+        self._outer.append(outer)
+        poll(lambda: ready.exists() or outer.poll() is not None, 20, 0.005)
+        if not ready.exists():
+            raise RuntimeError(f"cannot make {name}: {outer.stderr.read().decode().strip()}")
+        return children(outer.pid)[0]
+
+    def at_switch(self, *argv):
+        subprocess.run(["nsenter", "-t", str(self._switch), "-n", "--", *argv], check=True,
+                       timeout=10)
+
+    def close(self):
+        for outer in self._outer:
+            for child in children(outer.pid):
+                os.kill(child, signal.SIGKILL)
+            outer.kill()
+        for process in self._outer + [run.process for run in self.runs]:
+            process.wait(10)
+            if process.stderr:
+                process.stderr.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class LabTest(unittest.TestCase):
+    """A test on a lab of `self.count` nodes; at its end no process may be left on any node."""
+
+    count, ipv6_only = 2, False
+
+    def setUp(self):
+        self.lab = Lab(self.count, self.ipv6_only)
+        self.addCleanup(self.lab.close)
+        self.nodes = self.lab.nodes
+
+    def assert_nothing_left(self, timeout=3):
+        for node in self.nodes:
+            left = node.left_over(timeout)
+            if left:
+                said = "\n".join(str(run) for run in self.lab.runs)
+                self.fail(f"left over on {node.name}: {left}\n{said}")
+
+    def assert_codes(self, runs, expected, timeout):
+        """All runs end within `timeout` with their expected code (one for all, or a list)."""
+        expected = expected if isinstance(expected, (list, tuple)) else [expected] * len(runs)
+        deadline = time.monotonic() + timeout
+        codes = [run.wait(max(0.1, deadline - time.monotonic())) for run in runs]
+        self.assertEqual(codes, list(expected), "\n".join(str(run) for run in runs))
+
+
+def init(name, folder, ready):
+    """pid 1 of a node: sets up the mount and uts namespaces, then reaps until killed."""
+    if name.startswith("node"):
+        subprocess.run(["hostname", name], check=True)
+        subprocess.run(["mount", "--bind", f"{folder}/hosts{name[4:]}", "/etc/hosts"], check=True)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    pathlib.Path(ready).touch()
+    while True:
+        signal.sigwait({signal.SIGCHLD})
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIP)
+
+
+def main(needs_hlaunch=True):
+    """Runs the calling file's tests; as another user than root, in a user namespace."""
+    for tool in ("unshare", "nsenter", "setpriv", "ip", "bridge"):
+        if not shutil.which(tool):
+            skip(f"no {tool} in PATH (Debian: util-linux, iproute2)")
+    probe = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--mount-proc",
+             "true"]
+    if os.geteuid() != 0:
+        wrap = ["unshare", "--user", "--map-root-user"]
+        if subprocess.run([*wrap, *probe], capture_output=True, check=False).returncode == 0:
+            os.execvp(wrap[0], [*wrap, sys.executable, *sys.argv])
+    done = subprocess.run(probe, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        skip(f"no namespaces here: {done.stderr.strip()} (run as root, or allow user namespaces)")
+    if needs_hlaunch and not os.access(HLAUNCH, os.X_OK):
+        sys.exit(f"{HLAUNCH} is not built: run tests/run")
+    result = unittest.main(exit=False, verbosity=2).result
+    for _, reason in result.skipped:
+        print(f"skipped: {reason}")
+    if result.skipped and len(result.skipped) == result.testsRun:
+        sys.exit(SKIP)
+    sys.exit(not result.wasSuccessful())
+
+
+if __name__ == "__main__" and sys.argv[1:2] == ["init"]:
+    init(*sys.argv[2:])

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""What clang 14 knows better than GCC, over every file of ours, without building anything.
+
+    analyse.py thread-safety    -Wthread-safety -Werror (GCC ignores the annotations)
+    analyse.py tidy [FILE…]     clang-tidy with .clang-tidy's list, all findings are errors
+
+Configures the preset `clang` for its compile commands. Exit code 77 where clang is missing.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+import source_tree
+
+ROOT = source_tree.ROOT
+BUILD = ROOT / "build-clang"
+PATH = {"PATH": f"/usr/bin:/bin:{os.environ['PATH']}"}
+
+
+def compile_commands():
+    """[(file, clang command)] of our own sources, after configuring and generating code."""
+    for command in (["cmake", "--preset", "clang"],
+                    ["ninja", "-C", BUILD, "proto/gen/hlaunch/v1/job.pb.cc"]):
+        done = subprocess.run(command, cwd=ROOT, env={**os.environ, **PATH}, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{command[0]} failed:\n{done.stdout[-3000:]}")
+    entries = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
+    ours = [(pathlib.Path(entry["file"]), shlex.split(entry["command"])) for entry in entries]
+    return [(file, command) for file, command in ours if BUILD not in file.parents]
+
+
+def syntax_only(command):
+    without_output = []
+    words = iter(command)
+    for word in words:
+        if word == "-o":
+            next(words)
+        elif word != "-c":
+            without_output.append(word)
+    return [*without_output, "-fsyntax-only", "-Wthread-safety", "-Werror"]
+
+
+def run_all(jobs):
+    """Runs [(file, argv)] on all CPUs; prints what failed; returns how many did."""
+    def run(job):
+        return job[0], subprocess.run(job[1], cwd=BUILD, text=True, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, check=False, timeout=600)
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for file, done in pool.map(run, jobs):
+            if done.returncode != 0:
+                failed += 1
+                print(f"-- {file.relative_to(ROOT)}\n{done.stdout.strip()}")
+    print(f"{len(jobs)} files, {failed} with findings")
+    return failed
+
+
+def main():
+    what = sys.argv[1] if len(sys.argv) > 1 else ""
+    tool = {"thread-safety": "clang++-14", "tidy": "clang-tidy-14"}.get(what)
+    if not tool:
+        sys.exit(__doc__)
+    if not shutil.which(tool):
+        source_tree.skip(f"{tool} is not installed")
+    only = {pathlib.Path(name).resolve() for name in sys.argv[2:]}
+    commands = [(file, command) for file, command in compile_commands()
+                if not only or file in only]
+    if what == "thread-safety":
+        jobs = [(file, syntax_only(command)) for file, command in commands]
+    else:
+        jobs = [(file, [tool, "--quiet", "--warnings-as-errors=*", "-p", str(BUILD), str(file)])
+                for file, _ in commands]
+    sys.exit(1 if run_all(jobs) else 0)
+
+
+if __name__ == "__main__":
+    main()
