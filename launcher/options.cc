@@ -187,7 +187,7 @@ const Row kRows[] = {
     {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1",
      [](string_view, Options&) { return absl::OkStatus(); }},
     {"", "", "--token-file", "FILE",
-     "secret that all nodes share (or HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", SetTokenFile},
+     "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", SetTokenFile},
     {"The program", "-m", "--module", "", "the script is a Python module's name",
      [](string_view, Options& options) { return Flag(&options.module); }},
     {"", "", "--no-python", "", "run the program itself, without Python",
