@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/front.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr int kAcceptsPerTurn = 64;
+constexpr Duration kNoDescriptorsPause = std::chrono::milliseconds(100);
+constexpr Duration kLogEvery = std::chrono::seconds(10);
+
+bool OutOfDescriptors(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+// At most one line in kLogEvery, which tells how many were left out.
+class RareLog {
+ public:
+  void Warn(const std::string& line) {
+    const Instant now = MonotonicClock().Now();
+    if (now < next_) {
+      ++left_out_;
+      return;
+    }
+    LogWarning(left_out_ == 0 ? line : absl::StrCat(line, " (and ", left_out_, " more)"));
+    left_out_ = 0;
+    next_ = now + kLogEvery;
+  }
+
+ private:
+  Instant next_;
+  int left_out_ = 0;
+};
+
+}  // namespace
+
+// All members belong to the thread once it runs.
+struct Front::State {
+  // A connection whose first byte has not come.
+  struct Undecided {
+    explicit Undecided(asio::io_context& loop) : socket(loop) {}
+    asio::posix::stream_descriptor socket;
+    Instant deadline;
+  };
+  using Place = std::list<Undecided>::iterator;
+
+  State(UniqueFd fd, Options given)
+      : options(std::move(given)), listener(loop, fd.Release()), pause(loop), patience(loop) {
+    listener.native_non_blocking(true);
+    AwaitConnections();
+  }
+
+  void AwaitConnections() {
+    listener.async_wait(asio::posix::descriptor_base::wait_read, [this](asio::error_code error) {
+      if (!error) Accept();
+    });
+  }
+
+  void Accept() {
+    for (int i = 0; i < kAcceptsPerTurn; ++i) {
+      const int fd =
+          ::accept4(listener.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd >= 0) {
+        Admit(fd);
+      } else if (OutOfDescriptors(errno)) {
+        PauseAccepting(errno);
+        return;
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        break;
+      }  // Else this one connection is broken already: the next.
+    }
+    AwaitConnections();
+  }
+
+  // Who knocks stays in the kernel's queue and is served once descriptors are free again.
+  void PauseAccepting(int error) {
+    rare_log.Warn(absl::StrCat("cannot accept connections: ", std::strerror(error),
+                               "; trying again (raise the limit with ulimit -n)"));
+    pause.expires_after(kNoDescriptorsPause);
+    pause.async_wait([this](asio::error_code stopped) {
+      if (!stopped) Accept();
+    });
+  }
+
+  void Admit(int fd) {
+    const int on = 1;
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const Place place = undecided.emplace(undecided.end(), loop);
+    asio::error_code refused;
+    if (place->socket.assign(fd, refused); refused) {
+      rare_log.Warn(absl::StrCat("closed a connection: ", refused.message()));
+      ::close(fd);
+      undecided.erase(place);
+      return;
+    }
+    place->deadline = MonotonicClock().Now() + options.patience;
+    place->socket.async_wait(asio::posix::descriptor_base::wait_read,
+                             [this, place](asio::error_code error) {
+                               if (!error) Decide(place);
+                             });
+    if (undecided.size() > options.max_undecided) Decide(undecided.begin());
+    if (undecided.size() == 1) AwaitSilent();
+  }
+
+  void Decide(Place place) {
+    // release() also ends the wait, whose handler then sees an error and leaves `place` alone.
+    UniqueFd fd(place->socket.release());
+    undecided.erase(place);
+    char first = 0;
+    const ssize_t n = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    const bool silent = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (n != 1 && !silent) return;  // It went away.
+    if (n == 1 && (first == 'P' || first == 0x16)) {
+      options.grpc(std::move(fd));
+    } else if (options.c10d) {
+      options.c10d(std::move(fd));
+    } else {
+      rare_log.Warn(silent ? "closed a connection that said nothing"
+                           : "closed a connection that does not speak gRPC");
+    }
+  }
+
+  // The list is in the order of deadlines, so one timer for its first does for all.
+  void AwaitSilent() {
+    if (undecided.empty()) return;
+    patience.expires_at(undecided.front().deadline);
+    patience.async_wait([this](asio::error_code stopped) {
+      if (stopped) return;
+      const Instant now = MonotonicClock().Now();
+      while (!undecided.empty() && undecided.front().deadline <= now) Decide(undecided.begin());
+      AwaitSilent();
+    });
+  }
+
+  asio::io_context loop{1};
+  const Options options;
+  asio::posix::stream_descriptor listener;
+  asio::steady_timer pause;
+  asio::steady_timer patience;
+  std::list<Undecided> undecided;
+  RareLog rare_log;
+  std::thread thread;
+};
+
+Front::Front(UniqueFd listener, Options options)
+    : state_(std::make_unique<State>(std::move(listener), std::move(options))) {
+  HLAUNCH_CHECK(state_->options.grpc != nullptr);
+  state_->thread = std::thread([state = state_.get()] {
+    ::pthread_setname_np(::pthread_self(), "hl-front");
+    state->loop.run();
+  });
+}
+
+Front::~Front() {
+  state_->loop.stop();
+  state_->thread.join();
+}
+
+}  // namespace hlaunch

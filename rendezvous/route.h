@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+// Addresses as text: an IPv4 or IPv6 literal without brackets, with `%interface` where the
+// address is link-local.
+
+namespace hlaunch {
+
+bool IsAddressLiteral(absl::string_view text);
+
+// Whether `literal` never leaves the host. False for what is not a literal.
+bool IsLoopback(absl::string_view literal);
+
+// This host's own address on its route to `literal`; sends nothing.
+//
+// Errors:
+//   InvalidArgument - not a literal.
+//   Unavailable - no route there.
+absl::StatusOr<std::string> LocalAddressTowards(absl::string_view literal);
+
+// The addresses of `host` (a name or a literal), best first: those with a route before those
+// without, IPv4 before IPv6, else in the resolver's order. Blocks as long as the resolver does.
+//
+// Errors:
+//   InvalidArgument - `host` cannot be a name.
+//   Unavailable - there is no such name yet, or the name server does not answer; names of pods
+//       appear late, so this may pass.
+absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host);
+
+// `host:port`, with brackets around an IPv6 literal: for people, and for whoever parses it.
+std::string HostPort(absl::string_view host, uint16_t port);
+
+}  // namespace hlaunch
