@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/convert.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/util/time_util.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/route.h"
+
+namespace hlaunch {
+namespace {
+
+using google::protobuf::util::TimeUtil;
+
+absl::Status InRange(absl::string_view field, int64_t value, int64_t low, int64_t high) {
+  if (low <= value && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", must be ", low, " to ", high));
+}
+
+absl::Status NotLonger(absl::string_view field, absl::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " has ", text.size(), " bytes, at most ", max_bytes, " are allowed"));
+}
+
+absl::Status Name(absl::string_view field, absl::string_view text) {
+  if (text.empty()) return absl::InvalidArgumentError(absl::StrCat(field, " is empty"));
+  return NotLonger(field, text, kMaxNameBytes);
+}
+
+absl::Status Literal(absl::string_view field, absl::string_view text) {
+  HLAUNCH_RETURN_IF_ERROR(NotLonger(field, text, kMaxNameBytes));
+  if (IsAddressLiteral(text)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " is not an IP address: '", text, "'"));
+}
+
+constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+constexpr int64_t kMaxRound = std::numeric_limits<int64_t>::max();
+constexpr int64_t kYear9999 = 253402300799999;
+
+v1::WorkerFailure ToProto(const WorkerFailure& failure) {
+  v1::WorkerFailure out;
+  out.set_rank(failure.rank);
+  out.set_local_rank(failure.local_rank);
+  out.set_node_rank(failure.node_rank);
+  out.set_host(ToUtf8(failure.host, kMaxNameBytes));
+  out.set_pid(failure.pid);
+  out.set_exit_code(failure.exit_code);
+  out.set_signal(failure.signal);
+  *out.mutable_seen() =
+      TimeUtil::MillisecondsToTimestamp(std::clamp<int64_t>(failure.wall_ms, 0, kYear9999));
+  out.set_message(ToUtf8(failure.message, kMaxTextBytes));
+  const size_t cut = failure.log_tail.size() - std::min(failure.log_tail.size(), kMaxTailBytes);
+  out.set_log_tail(failure.log_tail.substr(cut));
+  return out;
+}
+
+absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("failure.rank", in.rank(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(InRange("failure.local_rank", in.local_rank(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(InRange("failure.node_rank", in.node_rank(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("failure.host", in.host(), kMaxNameBytes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("failure.pid", in.pid(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(InRange("failure.exit_code", in.exit_code(), 0, 255));
+  HLAUNCH_RETURN_IF_ERROR(InRange("failure.signal", in.signal(), 0, 127));
+  HLAUNCH_RETURN_IF_ERROR(InRange("failure.seen", in.seen().seconds(), 0, kYear9999 / 1000));
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("failure.message", in.message(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("failure.log_tail", in.log_tail(), kMaxTailBytes));
+  WorkerFailure out;
+  out.rank = in.rank();
+  out.local_rank = in.local_rank();
+  out.node_rank = in.node_rank();
+  out.host = in.host();
+  out.pid = in.pid();
+  out.exit_code = in.exit_code();
+  out.signal = in.signal();
+  out.wall_ms = TimeUtil::TimestampToMilliseconds(in.seen());
+  out.message = in.message();
+  out.log_tail = in.log_tail();
+  return out;
+}
+
+// `Message` has a repeated field `failures`.
+template <typename Message>
+void FailuresToProto(const std::vector<WorkerFailure>& failures, Message* out) {
+  for (const WorkerFailure& failure : failures) {
+    if (out->failures_size() == kMaxFailures) break;
+    *out->add_failures() = ToProto(failure);
+  }
+}
+
+template <typename Message>
+absl::StatusOr<std::vector<WorkerFailure>> FailuresFromProto(const Message& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of failures", in.failures_size(), 0, kMaxFailures));
+  std::vector<WorkerFailure> failures;
+  for (const v1::WorkerFailure& one : in.failures()) {
+    HLAUNCH_ASSIGN_OR_RETURN(WorkerFailure failure, FromProto(one));
+    failures.push_back(std::move(failure));
+  }
+  return failures;
+}
+
+v1::Assignment ToProto(const Assignment& assignment) {
+  v1::Assignment out;
+  out.set_round(assignment.round);
+  out.set_restart_count(assignment.restart_count);
+  out.set_max_restarts(assignment.max_restarts);
+  out.set_node_rank(assignment.node_rank);
+  out.set_num_nodes(assignment.num_nodes);
+  out.set_first_rank(assignment.first_rank);
+  out.set_world_size(assignment.world_size);
+  out.set_master_addr(assignment.master_addr);
+  out.set_master_port(assignment.master_port);
+  return out;
+}
+
+absl::StatusOr<Assignment> FromProto(const v1::Assignment& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("run.round", in.round(), 1, kMaxRound));
+  HLAUNCH_RETURN_IF_ERROR(InRange("run.restart_count", in.restart_count(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(InRange("run.max_restarts", in.max_restarts(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(InRange("run.num_nodes", in.num_nodes(), 1, kMaxNodes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("run.node_rank", in.node_rank(), 0, in.num_nodes() - 1));
+  HLAUNCH_RETURN_IF_ERROR(InRange("run.world_size", in.world_size(), 1, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(InRange("run.first_rank", in.first_rank(), 0, in.world_size() - 1));
+  HLAUNCH_RETURN_IF_ERROR(Literal("run.master_addr", in.master_addr()));
+  HLAUNCH_RETURN_IF_ERROR(InRange("run.master_port", in.master_port(), 1, 65535));
+  Assignment out;
+  out.round = in.round();
+  out.restart_count = in.restart_count();
+  out.max_restarts = in.max_restarts();
+  out.node_rank = in.node_rank();
+  out.num_nodes = in.num_nodes();
+  out.first_rank = in.first_rank();
+  out.world_size = in.world_size();
+  out.master_addr = in.master_addr();
+  out.master_port = static_cast<uint16_t>(in.master_port());
+  return out;
+}
+
+v1::Outcome ToProto(const Outcome& outcome) {
+  v1::Outcome out;
+  out.set_exit_code(outcome.exit_code);
+  out.set_reason(ToUtf8(outcome.reason, kMaxTextBytes));
+  FailuresToProto(outcome.failures, &out);
+  out.set_total_failures(outcome.total_failures);
+  out.set_restart_count(outcome.restart_count);
+  return out;
+}
+
+absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("finish.exit_code", in.exit_code(), 0, 255));
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("finish.reason", in.reason(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("finish.total_failures", in.total_failures(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(InRange("finish.restart_count", in.restart_count(), 0, kMaxInt));
+  Outcome out;
+  HLAUNCH_ASSIGN_OR_RETURN(out.failures, FailuresFromProto(in));
+  out.exit_code = in.exit_code();
+  out.reason = in.reason();
+  out.total_failures = in.total_failures();
+  out.restart_count = in.restart_count();
+  return out;
+}
+
+google::protobuf::Duration ToProto(Duration duration) {
+  return TimeUtil::NanosecondsToDuration(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+}
+
+absl::StatusOr<Duration> FromProto(absl::string_view field, const google::protobuf::Duration& in) {
+  constexpr int64_t kWeek = 7 * 24 * 3600;
+  HLAUNCH_RETURN_IF_ERROR(InRange(absl::StrCat(field, " in seconds"), in.seconds(), 0, kWeek));
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange(absl::StrCat(field, " in nanoseconds"), in.nanos(), in.seconds() == 0, 999999999));
+  return std::chrono::seconds(in.seconds()) + std::chrono::nanoseconds(in.nanos());
+}
+
+// Length of the UTF-8 character at the start of `text`, 0 if there is none.
+size_t CharacterBytes(absl::string_view text) {
+  const auto byte = [&](size_t i) -> unsigned {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  const auto follows = [&](size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
+    return low <= byte(i) && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (0xC2 <= first && first <= 0xDF) return follows(1) ? 2 : 0;
+  if ((first & 0xF0) == 0xE0) {  // No overlong forms, no surrogates.
+    const bool second = follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF);
+    return second && follows(2) ? 3 : 0;
+  }
+  if (0xF0 <= first && first <= 0xF4) {  // Nothing beyond U+10FFFF.
+    const bool second = follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF);
+    return second && follows(2) && follows(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string ToUtf8(absl::string_view text, size_t max_bytes) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = CharacterBytes(text);
+    const absl::string_view next = length == 0 ? "\xEF\xBF\xBD" : text.substr(0, length);
+    if (out.size() + next.size() > max_bytes) break;
+    absl::StrAppend(&out, next);
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+v1::NodeInfo ToProto(const NodeInfo& info) {
+  v1::NodeInfo out;
+  // Names are not cut: the other side says which one is too long.
+  out.set_job_id(ToUtf8(info.job_id, std::string::npos));
+  out.set_node_id(ToUtf8(info.node_id, std::string::npos));
+  out.set_incarnation(info.incarnation);
+  out.set_host(ToUtf8(info.host, kMaxNameBytes));
+  out.set_pid(info.pid);
+  out.set_min_nodes(info.min_nodes);
+  out.set_max_nodes(info.max_nodes);
+  out.set_nproc(info.nproc);
+  if (info.node_rank.has_value()) out.set_node_rank(*info.node_rank);
+  out.set_max_restarts(info.max_restarts);
+  out.set_address(info.address);
+  out.set_protocol(kProtocolMajor);
+  return out;
+}
+
+absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
+  if (in.protocol() != kProtocolMajor) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the node speaks protocol ", in.protocol(), ", the rendezvous speaks protocol ",
+        kProtocolMajor, "; install the same version of hlaunch on both hosts"));
+  }
+  HLAUNCH_RETURN_IF_ERROR(Name("job_id", in.job_id()));
+  HLAUNCH_RETURN_IF_ERROR(Name("node_id", in.node_id()));
+  if (in.incarnation() == 0) return absl::InvalidArgumentError("incarnation is 0");
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("host", in.host(), kMaxNameBytes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("pid", in.pid(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(InRange("max_nodes", in.max_nodes(), 1, kMaxNodes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("min_nodes", in.min_nodes(), 1, in.max_nodes()));
+  HLAUNCH_RETURN_IF_ERROR(InRange("nproc", in.nproc(), 1, kMaxNproc));
+  HLAUNCH_RETURN_IF_ERROR(InRange("node_rank", in.node_rank(), 0, kMaxNodes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("max_restarts", in.max_restarts(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(Literal("address", in.address()));
+  NodeInfo out;
+  out.job_id = in.job_id();
+  out.node_id = in.node_id();
+  out.incarnation = in.incarnation();
+  out.host = in.host();
+  out.pid = in.pid();
+  out.min_nodes = in.min_nodes();
+  out.max_nodes = in.max_nodes();
+  out.nproc = in.nproc();
+  if (in.has_node_rank()) out.node_rank = in.node_rank();
+  out.max_restarts = in.max_restarts();
+  out.address = in.address();
+  return out;
+}
+
+v1::NodeUpdate ToProto(const NodeUpdate& update) {
+  v1::NodeUpdate out;
+  out.set_round(update.round);
+  out.set_phase(static_cast<v1::NodePhase>(static_cast<int>(update.phase) + 1));
+  out.set_store_port(update.store_port);
+  FailuresToProto(update.failures, &out);
+  out.set_left_reason(ToUtf8(update.left_reason, kMaxTextBytes));
+  out.set_left_exit_code(update.left_exit_code);
+  return out;
+}
+
+// The messages' enum has UNSPECIFIED in front, else the order is the same.
+static_assert(static_cast<int>(NodePhase::kReady) + 1 == v1::NODE_PHASE_READY);
+static_assert(static_cast<int>(NodePhase::kRunning) + 1 == v1::NODE_PHASE_RUNNING);
+static_assert(static_cast<int>(NodePhase::kSucceeded) + 1 == v1::NODE_PHASE_SUCCEEDED);
+static_assert(static_cast<int>(NodePhase::kFailed) + 1 == v1::NODE_PHASE_FAILED);
+static_assert(static_cast<int>(NodePhase::kLeft) + 1 == v1::NODE_PHASE_LEFT);
+static_assert(static_cast<int>(NodePhase::kFinished) + 1 == v1::NODE_PHASE_FINISHED);
+
+absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("update.round", in.round(), 0, kMaxRound));
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange("update.phase", in.phase(), v1::NODE_PHASE_READY, v1::NODE_PHASE_FINISHED));
+  HLAUNCH_RETURN_IF_ERROR(InRange("update.store_port", in.store_port(), 0, 65535));
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("update.left_reason", in.left_reason(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("update.left_exit_code", in.left_exit_code(), 0, 255));
+  NodeUpdate out;
+  HLAUNCH_ASSIGN_OR_RETURN(out.failures, FailuresFromProto(in));
+  out.round = in.round();
+  out.phase = static_cast<NodePhase>(in.phase() - 1);
+  out.store_port = static_cast<uint16_t>(in.store_port());
+  out.left_reason = in.left_reason();
+  out.left_exit_code = in.left_exit_code();
+  return out;
+}
+
+v1::Directive ToProto(const Directive& directive) {
+  v1::Directive out;
+  switch (directive.kind) {
+    case Directive::Kind::kWait:
+      out.mutable_wait()->set_reason(ToUtf8(directive.reason, kMaxTextBytes));
+      break;
+    case Directive::Kind::kRun:
+      *out.mutable_run() = ToProto(directive.assignment);
+      break;
+    case Directive::Kind::kStop:
+      out.mutable_stop()->set_round(directive.round);
+      out.mutable_stop()->set_reason(ToUtf8(directive.reason, kMaxTextBytes));
+      break;
+    case Directive::Kind::kFinish:
+      *out.mutable_finish() = ToProto(directive.outcome);
+      break;
+  }
+  return out;
+}
+
+absl::StatusOr<Directive> FromProto(const v1::Directive& in) {
+  Directive out;
+  switch (in.kind_case()) {
+    case v1::Directive::kWait:
+      HLAUNCH_RETURN_IF_ERROR(NotLonger("wait.reason", in.wait().reason(), kMaxTextBytes));
+      out.kind = Directive::Kind::kWait;
+      out.reason = in.wait().reason();
+      return out;
+    case v1::Directive::kRun: {
+      HLAUNCH_ASSIGN_OR_RETURN(out.assignment, FromProto(in.run()));
+      out.kind = Directive::Kind::kRun;
+      out.round = out.assignment.round;
+      return out;
+    }
+    case v1::Directive::kStop:
+      HLAUNCH_RETURN_IF_ERROR(InRange("stop.round", in.stop().round(), 0, kMaxRound));
+      HLAUNCH_RETURN_IF_ERROR(NotLonger("stop.reason", in.stop().reason(), kMaxTextBytes));
+      out.kind = Directive::Kind::kStop;
+      out.round = in.stop().round();
+      out.reason = in.stop().reason();
+      return out;
+    case v1::Directive::kFinish: {
+      HLAUNCH_ASSIGN_OR_RETURN(out.outcome, FromProto(in.finish()));
+      out.kind = Directive::Kind::kFinish;
+      return out;
+    }
+    case v1::Directive::KIND_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("directive says nothing that this version of hlaunch knows");
+}
+
+v1::Lease ToProto(const Lease& lease) {
+  v1::Lease out;
+  *out.mutable_lease() = ToProto(lease.lease);
+  *out.mutable_loss_limit() = ToProto(lease.loss_limit);
+  return out;
+}
+
+absl::StatusOr<Lease> FromProto(const v1::Lease& in) {
+  Lease out;
+  HLAUNCH_ASSIGN_OR_RETURN(out.lease, FromProto("lease", in.lease()));
+  HLAUNCH_ASSIGN_OR_RETURN(out.loss_limit, FromProto("loss_limit", in.loss_limit()));
+  return out;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "hlaunch/v1/job.pb.h"
+#include "rendezvous/round.h"
+
+// Between the plain values of rendezvous/round.h and the messages of job.proto.
+//
+// ToProto never fails: it makes text valid UTF-8 and cuts what is for people (reasons, tails,
+// failures beyond the limit) to size. FromProto trusts nothing: what is out of its range is
+// InvalidArgument, and the message names the field.
+
+namespace hlaunch {
+
+// A peer with another one is refused. Raised when old and new can no longer talk.
+inline constexpr int kProtocolMajor = 1;
+
+inline constexpr size_t kMaxNameBytes = 256;   // job_id, node_id, host
+inline constexpr size_t kMaxTextBytes = 4096;  // reasons, messages
+inline constexpr int kMaxFailures = 16;
+inline constexpr int kMaxNodes = 1 << 20;
+inline constexpr int kMaxNproc = 1 << 16;
+
+v1::NodeInfo ToProto(const NodeInfo& info);
+v1::NodeUpdate ToProto(const NodeUpdate& update);
+v1::Directive ToProto(const Directive& directive);
+v1::Lease ToProto(const Lease& lease);
+
+// Errors:
+//   FailedPrecondition - the peer's protocol major differs; the message names both.
+absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& info);
+absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& update);
+absl::StatusOr<Directive> FromProto(const v1::Directive& directive);
+// The margin is the rendezvous' own affair and stays at its default.
+absl::StatusOr<Lease> FromProto(const v1::Lease& lease);
+
+// `text` with U+FFFD in place of what is not UTF-8, cut at a character to `max_bytes`.
+std::string ToUtf8(absl::string_view text, size_t max_bytes);
+
+}  // namespace hlaunch

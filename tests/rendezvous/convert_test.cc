@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hlaunch {
+namespace {
+
+using testing::HasSubstr;
+
+NodeInfo SomeNode() {
+  NodeInfo info;
+  info.job_id = "job";
+  info.node_id = "node";
+  info.incarnation = 0xFFFFFFFFFFFFFFFF;
+  info.host = "gpu-01";
+  info.pid = 42;
+  info.min_nodes = 2;
+  info.max_nodes = 4;
+  info.nproc = 8;
+  info.node_rank = 0;
+  info.max_restarts = 3;
+  info.address = "fd00::7";
+  return info;
+}
+
+WorkerFailure SomeFailure() {
+  WorkerFailure failure;
+  failure.rank = 9;
+  failure.local_rank = 1;
+  failure.node_rank = 1;
+  failure.host = "gpu-02";
+  failure.pid = 77;
+  failure.exit_code = 3;
+  failure.signal = 9;
+  failure.wall_ms = 1700000000123;
+  failure.message = "RuntimeError: naïve";
+  failure.log_tail = std::string("a\0\xFF b\n", 6);
+  return failure;
+}
+
+void ExpectEqual(const WorkerFailure& a, const WorkerFailure& b) {
+  EXPECT_EQ(std::tie(a.rank, a.local_rank, a.node_rank, a.host, a.pid, a.exit_code, a.signal,
+                     a.wall_ms, a.message, a.log_tail),
+            std::tie(b.rank, b.local_rank, b.node_rank, b.host, b.pid, b.exit_code, b.signal,
+                     b.wall_ms, b.message, b.log_tail));
+}
+
+// What arrives of `message` after its way through the wire format.
+template <typename Message>
+Message OverTheWire(const Message& message) {
+  Message out;
+  EXPECT_TRUE(out.ParseFromString(message.SerializeAsString()));
+  return out;
+}
+
+TEST(Convert, NodeInfoComesThrough) {
+  const NodeInfo in = SomeNode();
+  const auto out = FromProto(OverTheWire(ToProto(in)));
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(
+      std::tie(in.job_id, in.node_id, in.incarnation, in.host, in.pid, in.min_nodes, in.max_nodes,
+               in.nproc, in.node_rank, in.max_restarts, in.address),
+      std::tie(out->job_id, out->node_id, out->incarnation, out->host, out->pid, out->min_nodes,
+               out->max_nodes, out->nproc, out->node_rank, out->max_restarts, out->address));
+  EXPECT_EQ(out->route_address, "");
+}
+
+TEST(Convert, NodeRankMayBeUnset) {
+  NodeInfo in = SomeNode();
+  in.node_rank.reset();
+  EXPECT_FALSE(FromProto(OverTheWire(ToProto(in)))->node_rank.has_value());
+}
+
+TEST(Convert, UpdateComesThrough) {
+  NodeUpdate in;
+  in.round = 7;
+  in.phase = NodePhase::kFailed;
+  in.store_port = 65535;
+  in.failures = {SomeFailure()};
+  in.left_reason = "SIGINT";
+  in.left_exit_code = 130;
+  const auto out = FromProto(OverTheWire(ToProto(in)));
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(
+      std::tie(in.round, in.phase, in.store_port, in.left_reason, in.left_exit_code),
+      std::tie(out->round, out->phase, out->store_port, out->left_reason, out->left_exit_code));
+  ASSERT_EQ(out->failures.size(), 1u);
+  ExpectEqual(out->failures[0], in.failures[0]);
+}
+
+TEST(Convert, DirectivesComeThrough) {
+  Directive wait;
+  wait.reason = "waiting for node1";
+  Directive run;
+  run.kind = Directive::Kind::kRun;
+  run.round = 3;
+  run.assignment = {3, 1, 2, 1, 2, 8, 16, "10.0.0.1", 29500};
+  Directive stop;
+  stop.kind = Directive::Kind::kStop;
+  stop.round = 2;
+  stop.reason = "rank 3 failed";
+  Directive finish;
+  finish.kind = Directive::Kind::kFinish;
+  finish.outcome = {3, "rank 9 failed", {SomeFailure()}, 20, 1};
+  for (const Directive& in : {wait, run, stop, finish}) {
+    const auto out = FromProto(OverTheWire(ToProto(in)));
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ(std::tie(in.kind, in.round, in.reason), std::tie(out->kind, out->round, out->reason));
+    const Assignment& a = in.assignment;
+    const Assignment& b = out->assignment;
+    EXPECT_EQ(std::tie(a.round, a.restart_count, a.max_restarts, a.node_rank, a.num_nodes,
+                       a.first_rank, a.world_size, a.master_addr, a.master_port),
+              std::tie(b.round, b.restart_count, b.max_restarts, b.node_rank, b.num_nodes,
+                       b.first_rank, b.world_size, b.master_addr, b.master_port));
+    const Outcome& c = in.outcome;
+    const Outcome& d = out->outcome;
+    EXPECT_EQ(std::tie(c.exit_code, c.reason, c.total_failures, c.restart_count),
+              std::tie(d.exit_code, d.reason, d.total_failures, d.restart_count));
+    ASSERT_EQ(c.failures.size(), d.failures.size());
+    if (!c.failures.empty()) ExpectEqual(c.failures[0], d.failures[0]);
+  }
+}
+
+TEST(Convert, LeaseComesThrough) {
+  Lease in;
+  in.lease = std::chrono::milliseconds(250);
+  in.loss_limit = std::chrono::milliseconds(1500);
+  const auto out = FromProto(OverTheWire(ToProto(in)));
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->lease, in.lease);
+  EXPECT_EQ(out->loss_limit, in.loss_limit);
+}
+
+TEST(Convert, CutsWhatIsForPeople) {
+  NodeUpdate in;
+  in.failures.assign(40, SomeFailure());
+  in.failures[0].log_tail = std::string(5000, 'x') + "last words";
+  in.failures[0].message = std::string(10000, 'y');
+  in.failures[0].host = "bad\xFFname";
+  const auto out = FromProto(OverTheWire(ToProto(in)));
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->failures.size(), 16u);
+  EXPECT_EQ(out->failures[0].log_tail.size(), kMaxTailBytes);
+  EXPECT_THAT(out->failures[0].log_tail, testing::EndsWith("last words"));
+  EXPECT_EQ(out->failures[0].message.size(), kMaxTextBytes);
+  EXPECT_EQ(out->failures[0].host, "bad\xEF\xBF\xBDname");
+}
+
+TEST(Convert, NamesBothProtocolsThatDiffer) {
+  v1::NodeInfo message = ToProto(SomeNode());
+  message.set_protocol(9);
+  const absl::Status status = FromProto(message).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 9"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 1"));
+}
+
+// Each breaks one field of a good message; the error must name it.
+TEST(Convert, NamesTheFieldThatIsNonsense) {
+  using Break = void (*)(v1::NodeInfo*);
+  const std::pair<const char*, Break> cases[] = {
+      {"job_id", [](v1::NodeInfo* m) { m->clear_job_id(); }},
+      {"job_id", [](v1::NodeInfo* m) { m->set_job_id(std::string(257, 'x')); }},
+      {"node_id", [](v1::NodeInfo* m) { m->clear_node_id(); }},
+      {"incarnation", [](v1::NodeInfo* m) { m->set_incarnation(0); }},
+      {"host", [](v1::NodeInfo* m) { m->set_host(std::string(257, 'x')); }},
+      {"pid", [](v1::NodeInfo* m) { m->set_pid(-1); }},
+      {"min_nodes", [](v1::NodeInfo* m) { m->set_min_nodes(0); }},
+      {"min_nodes", [](v1::NodeInfo* m) { m->set_min_nodes(5); }},
+      {"max_nodes", [](v1::NodeInfo* m) { m->set_max_nodes(-5); }},
+      {"nproc", [](v1::NodeInfo* m) { m->set_nproc(0); }},
+      {"node_rank", [](v1::NodeInfo* m) { m->set_node_rank(-1); }},
+      {"max_restarts", [](v1::NodeInfo* m) { m->set_max_restarts(-1); }},
+      {"address", [](v1::NodeInfo* m) { m->set_address("gpu-01"); }},
+  };
+  for (const auto& [field, make_bad] : cases) {
+    v1::NodeInfo message = ToProto(SomeNode());
+    make_bad(&message);
+    const absl::Status status = FromProto(message).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(field));
+  }
+}
+
+TEST(Convert, RefusesUpdatesThatAreNonsense) {
+  using Break = void (*)(v1::NodeUpdate*);
+  const std::pair<const char*, Break> cases[] = {
+      {"update.round", [](v1::NodeUpdate* m) { m->set_round(-1); }},
+      {"update.phase", [](v1::NodeUpdate* m) { m->clear_phase(); }},
+      {"update.phase", [](v1::NodeUpdate* m) { m->set_phase(static_cast<v1::NodePhase>(77)); }},
+      {"update.store_port", [](v1::NodeUpdate* m) { m->set_store_port(65536); }},
+      {"failures",
+       [](v1::NodeUpdate* m) {
+         for (int i = 0; i < 17; ++i) m->add_failures();
+       }},
+      {"failure.rank", [](v1::NodeUpdate* m) { m->add_failures()->set_rank(-1); }},
+      {"failure.log_tail",
+       [](v1::NodeUpdate* m) { m->add_failures()->set_log_tail(std::string(4097, 'x')); }},
+      {"left_exit_code", [](v1::NodeUpdate* m) { m->set_left_exit_code(256); }},
+  };
+  for (const auto& [field, make_bad] : cases) {
+    v1::NodeUpdate message = ToProto(NodeUpdate());
+    make_bad(&message);
+    const absl::Status status = FromProto(message).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(field));
+  }
+}
+
+TEST(Convert, RefusesDirectivesThatAreNonsense) {
+  EXPECT_FALSE(FromProto(v1::Directive()).ok());
+  v1::Directive run;
+  run.mutable_run()->set_round(1);
+  EXPECT_FALSE(FromProto(run).ok());
+  v1::Lease lease = ToProto(Lease());
+  lease.mutable_lease()->set_seconds(-1);
+  EXPECT_FALSE(FromProto(lease).ok());
+  EXPECT_FALSE(FromProto(v1::Lease()).ok());
+}
+
+TEST(ToUtf8, ReplacesWhatIsNotUtf8) {
+  EXPECT_EQ(ToUtf8("plain", 100), "plain");
+  EXPECT_EQ(ToUtf8("\xE2\x82\xAC \xF0\x9F\x98\x80 \xC3\xA9", 100),
+            "\xE2\x82\xAC \xF0\x9F\x98\x80 \xC3\xA9");
+  const char* const bad[] = {
+      "\xFF", "\x80", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82", "\xE0\x80\x80"};
+  for (const char* text : bad) EXPECT_THAT(ToUtf8(text, 100), testing::StartsWith("\xEF\xBF\xBD"));
+}
+
+TEST(ToUtf8, CutsBetweenCharacters) {
+  EXPECT_EQ(ToUtf8("a\xE2\x82\xAC", 3), "a");
+  EXPECT_EQ(ToUtf8("a\xE2\x82\xAC", 4), "a\xE2\x82\xAC");
+}
+
+}  // namespace
+}  // namespace hlaunch
