@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include "absl/strings/string_view.h"
+
+// The environment names that hlaunch and its workers agree on. agent/worker_env.h says what
+// each holds; this file says only how they are spelled and what is not passed on.
+
+namespace hlaunch {
+
+// Read by hlaunch's own programs. No worker ever sees them.
+inline constexpr char kEnvToken[] = "HLAUNCH_TOKEN";
+inline constexpr char kEnvTokenFile[] = "HLAUNCH_TOKEN_FILE";
+inline constexpr char kEnvKeeperFd[] = "HLAUNCH_KEEPER_FD";
+
+// hlaunch's own words to a worker.
+inline constexpr char kEnvJobId[] = "HLAUNCH_JOB_ID";
+inline constexpr char kEnvEndpoint[] = "HLAUNCH_ENDPOINT";
+inline constexpr char kEnvRound[] = "HLAUNCH_ROUND";
+inline constexpr char kEnvLogDir[] = "HLAUNCH_LOG_DIR";
+
+// The place of a worker: set for every one.
+inline constexpr char kEnvRank[] = "RANK";
+inline constexpr char kEnvWorldSize[] = "WORLD_SIZE";
+inline constexpr char kEnvLocalRank[] = "LOCAL_RANK";
+inline constexpr char kEnvLocalWorldSize[] = "LOCAL_WORLD_SIZE";
+inline constexpr char kEnvGroupRank[] = "GROUP_RANK";
+inline constexpr char kEnvNodeRank[] = "NODE_RANK";
+inline constexpr char kEnvGroupWorldSize[] = "GROUP_WORLD_SIZE";
+inline constexpr char kEnvRoleName[] = "ROLE_NAME";
+inline constexpr char kEnvRoleRank[] = "ROLE_RANK";
+inline constexpr char kEnvRoleWorldSize[] = "ROLE_WORLD_SIZE";
+inline constexpr char kEnvMasterAddr[] = "MASTER_ADDR";
+inline constexpr char kEnvMasterPort[] = "MASTER_PORT";
+inline constexpr char kEnvRunId[] = "TORCHELASTIC_RUN_ID";
+inline constexpr char kEnvRestartCount[] = "TORCHELASTIC_RESTART_COUNT";
+inline constexpr char kEnvMaxRestarts[] = "TORCHELASTIC_MAX_RESTARTS";
+inline constexpr char kEnvUseAgentStore[] = "TORCHELASTIC_USE_AGENT_STORE";
+inline constexpr char kEnvErrorFile[] = "TORCHELASTIC_ERROR_FILE";
+inline constexpr char kEnvLocalSize[] = "LOCAL_SIZE";
+inline constexpr char kEnvCrossRank[] = "CROSS_RANK";
+inline constexpr char kEnvCrossSize[] = "CROSS_SIZE";
+inline constexpr char kEnvJaxNumProcesses[] = "JAX_NUM_PROCESSES";
+inline constexpr char kEnvJaxProcessId[] = "JAX_PROCESS_ID";
+
+// Defaults: the user's own value wins.
+inline constexpr char kEnvTorchNcclAsync[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+inline constexpr char kEnvNcclAsync[] = "NCCL_ASYNC_ERROR_HANDLING";
+inline constexpr char kEnvSignalsToHandle[] = "TORCHELASTIC_SIGNALS_TO_HANDLE";
+inline constexpr char kEnvGlooInterface[] = "GLOO_SOCKET_IFNAME";
+inline constexpr char kEnvOmpThreads[] = "OMP_NUM_THREADS";
+inline constexpr char kEnvPythonUnbuffered[] = "PYTHONUNBUFFERED";
+
+// What a worker must not inherit when hlaunch was itself started by a launcher. A name that
+// hlaunch sets needs no row here: the worker sees hlaunch's value. TF_CONFIG stays: operators set
+// it on purpose.
+inline constexpr absl::string_view kScrubbedNames[] = {
+    "OMPI_UNIVERSE_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+    "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE",
+    "SLURM_NPROCS", "SLURM_TASK_PID",
+    kEnvRank, kEnvWorldSize, kEnvLocalRank, kEnvLocalWorldSize, kEnvGroupRank,
+    kEnvGroupWorldSize, kEnvRoleName, kEnvRoleRank, kEnvRoleWorldSize, kEnvNodeRank,
+    kEnvMasterAddr, kEnvMasterPort,
+    kEnvRunId, kEnvRestartCount, kEnvMaxRestarts, kEnvUseAgentStore, kEnvErrorFile,
+    "HLS_MODULE_ID",
+    "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
+    "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
+};
+
+// Only prefixes that belong to one runtime alone, never a short word that users own too.
+inline constexpr absl::string_view kScrubbedPrefixes[] = {
+    "HLAUNCH_",
+    "PET_",
+    "PMI_", "PMIX_", "PRTE_",
+    "OMPI_MCA_orte_", "OMPI_MCA_ess_", "OMPI_MCA_pmix_", "OMPI_MCA_prte_",
+    "OMPI_COMM_WORLD_",
+    "MV2_COMM_WORLD_", "JSM_NAMESPACE_",
+    "SLURM_STEP_",
+};
+
+}  // namespace hlaunch

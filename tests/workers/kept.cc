@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// A small agent under a real keeper, for tests. It does what its arguments say, in order, then
+// prints every signal it gets; SIGTERM ends it with code 3, the keeper's death with code 4.
+//
+//   kept [exit N] [abort] [run SHELL-COMMAND]… [obituary FILE] [exec]
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "agent/descendants.h"
+#include "agent/keeper.h"
+#include "agent/process.h"
+#include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+void Say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> env;
+  for (char** entry = environ; *entry != nullptr; ++entry) env.push_back(*entry);
+  return env;
+}
+
+int ServeSignals(const KeeperLink& link) {
+  const UniqueFd signals = AgentSignals().value();
+  Say(absl::StrCat("agent ", ::getpid()));
+  while (true) {
+    pollfd polls[] = {{link.fd(), POLLIN, 0}, {signals.get(), POLLIN, 0}};
+    if (::poll(polls, 2, -1) < 0) continue;
+    signalfd_siginfo info;
+    while (::read(signals.get(), &info, sizeof(info)) == sizeof(info)) {
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (signal != SIGCHLD) Say(SignalName(signal));
+      if (signal == SIGTERM) return 3;
+    }
+    if (polls[0].revents != 0) {
+      const Clock& clock = MonotonicClock();
+      KillAndReapDescendants(clock, clock.Now() + std::chrono::seconds(10));
+      Say("the keeper is dead");
+      return 4;
+    }
+  }
+}
+
+int Agent(KeeperLink link, char** words, char* program) {
+  std::vector<Process> workers;
+  for (; *words != nullptr; ++words) {
+    const std::string verb = *words;
+    int code = 0;
+    if (verb == "abort") std::abort();
+    if (verb == "exec") {
+      std::vector<std::string> env = Environment();
+      env.push_back(link.ForExec());
+      std::vector<char*> pointers;
+      for (std::string& entry : env) pointers.push_back(entry.data());
+      pointers.push_back(nullptr);
+      words[0] = program;
+      ::execve("/proc/self/exe", words, pointers.data());
+      return 1;
+    }
+    const char* value = *++words;
+    HLAUNCH_CHECK(value != nullptr);
+    if (verb == "exit" && absl::SimpleAtoi(value, &code)) return code;
+    if (verb == "run") {
+      workers.push_back(
+          Process::Spawn({.argv = {"/bin/sh", "-c", value}, .env = Environment()}).value());
+    }
+    if (verb == "obituary") {
+      HLAUNCH_CHECK(link.RegisterObituary({"/bin/sh", "-c", "echo \"$SECRET\" > \"$0\"", value},
+                                          {"SECRET=told"})
+                        .ok());
+    }
+  }
+  return ServeSignals(link);
+}
+
+}  // namespace
+}  // namespace hlaunch
+
+int main(int, char** argv) {
+  using hlaunch::KeeperLink;
+  absl::StatusOr<KeeperLink> link = KeeperLink::FromEnv();
+  if (link.ok()) return hlaunch::Agent(*std::move(link), argv + 1, argv[0]);
+  return hlaunch::RunUnderKeeper(
+      [argv](KeeperLink made) { return hlaunch::Agent(std::move(made), argv + 1, argv[0]); });
+}
