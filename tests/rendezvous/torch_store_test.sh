@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+#
+# torch_store_test.sh system|torch2 SERVER: runs torch_store_test.py with that interpreter.
+# torch2 is $HLAUNCH_TORCH2_PYTHON, or what is cached for the tests. 77: it is not there.
+case $1 in
+  system) python=/usr/bin/python3 ;;
+  *) python=${HLAUNCH_TORCH2_PYTHON:-$HOME/.cache/hlaunch/torch-2.13.0/bin/python} ;;
+esac
+if [ ! -x "$python" ]; then
+  echo "skipped: there is no $python"
+  exit 77
+fi
+exec "$python" "$(dirname "$0")/torch_store_test.py" "$2"
