@@ -4,7 +4,6 @@
 #include "rendezvous/route.h"
 
 #include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -60,17 +59,6 @@ std::string ToText(const sockaddr* address, socklen_t length) {
 }  // namespace
 
 bool IsAddressLiteral(absl::string_view text) { return Parse(text).ok(); }
-
-bool IsLoopback(absl::string_view literal) {
-  const auto socket = Parse(literal);
-  if (!socket.ok()) return false;
-  if (socket->address.ss_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&socket->address);
-    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
-  }
-  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(&socket->address)->sin6_addr;
-  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
-}
 
 absl::StatusOr<std::string> LocalAddressTowards(absl::string_view literal) {
   HLAUNCH_ASSIGN_OR_RETURN(const Socket peer, Parse(literal));

@@ -17,9 +17,6 @@ namespace hlaunch {
 
 bool IsAddressLiteral(absl::string_view text);
 
-// Whether `literal` never leaves the host. False for what is not a literal.
-bool IsLoopback(absl::string_view literal);
-
 // This host's own address on its route to `literal`; sends nothing.
 //
 // Errors:

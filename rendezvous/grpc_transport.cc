@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/grpc_transport.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "grpc/support/log.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "proto/base/log.h"
+#include "rendezvous/route.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kTokenMetadata[] = "hlaunch-token";
+constexpr size_t kMaxTokenBytes = 1024;
+constexpr int kMaxMessageBytes = 1 << 20;
+constexpr int kReconnectMillis = 1000;
+constexpr int kHandshakeMillis = 10000;
+// Clients ping well within what the server tolerates, else it answers "too many pings".
+constexpr int kKeepaliveMillis = 10000;
+constexpr int kKeepaliveTimeoutMillis = 10000;
+constexpr int kMinPingGapMillis = 5000;
+
+void LogToHlaunch() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ::gpr_set_log_function(
+        [](gpr_log_func_args* args) { LogDebug(absl::StrCat("gRPC: ", args->message)); });
+  });
+}
+
+bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
+  volatile unsigned char difference = a.size() != b.size();
+  for (size_t i = 0; i < b.size(); ++i) {
+    const unsigned char other = i < a.size() ? a[i] : 0;
+    difference = difference | (other ^ static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t port) {
+  LogToHlaunch();
+  grpc::ChannelArguments args;
+  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMillis);
+  args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kReconnectMillis);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
+  args.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  args.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  args.SetMaxSendMessageSize(kMaxMessageBytes);
+  const std::string target =
+      absl::StrCat(absl::StrContains(literal, ':') ? "ipv6:" : "ipv4:",
+                   absl::StrReplaceAll(HostPort(literal, port), {{"%", "%25"}}));
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), args);
+}
+
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials() {
+  return grpc::InsecureServerCredentials();
+}
+
+void PrepareServer(grpc::ServerBuilder* builder) {
+  LogToHlaunch();
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                              kMinPingGapMillis);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);  // On one connection.
+  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder->SetMaxSendMessageSize(kMaxMessageBytes);
+}
+
+absl::Status CheckToken(absl::string_view token) {
+  const bool printable = std::all_of(token.begin(), token.end(), absl::ascii_isgraph);
+  if (token.size() <= kMaxTokenBytes && printable) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the job's token must be at most ", kMaxTokenBytes,
+                   " printable ASCII characters without blanks (HLAUNCH_TOKEN, --token-file)"));
+}
+
+void AddToken(absl::string_view token, grpc::ClientContext* context) {
+  if (!token.empty()) context->AddMetadata(kTokenMetadata, std::string(token));
+}
+
+absl::Status CheckCallToken(absl::string_view token, const grpc::ServerContextBase& context) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find(kTokenMetadata);
+  const absl::string_view given =
+      found == metadata.end() ? absl::string_view()
+                              : absl::string_view(found->second.data(), found->second.size());
+  if (EqualInConstantTime(given, token)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(given.empty()   ? "this node sent no token and the rendezvous demands one"
+                   : token.empty() ? "this node sent a token and the rendezvous has none"
+                                   : "this node's token is not the rendezvous' token",
+                   "; give all nodes the same with HLAUNCH_TOKEN or --token-file"));
+}
+
+std::string PeerAddress(absl::string_view peer) {
+  if (!absl::ConsumePrefix(&peer, "ipv4:") && !absl::ConsumePrefix(&peer, "ipv6:")) return "";
+  std::string address = absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
+  if (const size_t colon = address.rfind(':'); colon != std::string::npos) address.resize(colon);
+  if (address.size() > 1 && address.front() == '[') address = address.substr(1, address.size() - 2);
+  return IsAddressLiteral(address) ? address : "";
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/rendezvous_server.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/front.h"
+#include "rendezvous/grpc_transport.h"
+#include "rendezvous/rendezvous_service.h"
+
+namespace hlaunch {
+namespace {
+
+using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+
+}  // namespace
+
+// Members in the order of construction: the front goes first, because gRPC keeps, unserved and
+// open, a connection that is handed to it after its shutdown.
+struct RendezvousServer::State {
+  State(JobRendezvous& rendezvous, const Lease& lease, const std::string& token)
+      : service(rendezvous, lease, token) {}
+
+  RendezvousService service;
+  std::unique_ptr<Acceptor> acceptor;
+  std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<Front> front;
+};
+
+absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
+    Options options, JobRendezvous& rendezvous) {
+  HLAUNCH_RETURN_IF_ERROR(CheckToken(options.token));
+  auto state = std::make_unique<State>(rendezvous, options.lease, options.token);
+  grpc::ServerBuilder builder;
+  PrepareServer(&builder);
+  builder.RegisterService(&state->service);
+  state->acceptor = builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD,
+                                                                         MakeServerCredentials());
+  state->server = builder.BuildAndStart();
+  if (state->server == nullptr) return absl::InternalError("gRPC refuses to serve");
+  Front::Options front;
+  front.grpc = [acceptor = state->acceptor.get()](UniqueFd connection) {
+    Acceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = -1;
+    parameters.fd = connection.Release();
+    acceptor->HandleNewConnection(&parameters);
+  };
+  front.c10d = std::move(options.c10d);
+  state->front = std::make_unique<Front>(std::move(options.listener), std::move(front));
+  return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(state)));
+}
+
+RendezvousServer::RendezvousServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+RendezvousServer::~RendezvousServer() { Shutdown(Duration::zero()); }
+
+void RendezvousServer::Shutdown(Duration grace) {
+  if (state_->front == nullptr) return;
+  state_->front.reset();
+  state_->service.EndAll(absl::UnavailableError("the rendezvous is shutting down"));
+  // gRPC takes deadlines on the wall clock.
+  state_->server->Shutdown(std::chrono::system_clock::now() +
+                           std::chrono::duration_cast<std::chrono::system_clock::duration>(grace));
+  state_->server.reset();  // Waits until all streams are done.
+}
+
+size_t RendezvousServer::open_streams() const { return state_->service.open_streams(); }
+
+}  // namespace hlaunch

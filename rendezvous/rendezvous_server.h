@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/base/clock.h"
+#include "proto/base/unique_fd.h"
+#include "rendezvous/job_rendezvous.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+
+// Serves one job's rendezvous over gRPC on a socket that is already listening, and hands on
+// what does not speak gRPC, so that the master store may share the port.
+//
+// Thread-safe. Owns the socket and its threads; destruction shuts down without grace.
+class RendezvousServer {
+ public:
+  struct Options {
+    UniqueFd listener;  // A listening TCP socket.
+    std::string token;  // What nodes must know; empty: nothing.
+    Lease lease;        // What nodes are told to live by.
+    // Gets the connections that do not speak gRPC; empty: they are closed. Must not block.
+    std::function<void(UniqueFd connection)> c10d;
+  };
+
+  // `rendezvous` must outlive the server.
+  //
+  // Errors:
+  //   InvalidArgument - the token cannot be sent.
+  //   Internal - gRPC refuses to serve.
+  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options,
+                                                                 JobRendezvous& rendezvous);
+  ~RendezvousServer();
+
+  // Stops accepting, lets every stream take its last directive, and returns after `grace` at
+  // the latest; streams that are still open are cut. No call into the rendezvous or to
+  // `c10d` is made after it.
+  void Shutdown(Duration grace);
+
+  // How many agents are connected.
+  size_t open_streams() const;
+
+ private:
+  struct State;
+  explicit RendezvousServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hlaunch

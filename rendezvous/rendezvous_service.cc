@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/rendezvous_service.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/grpc_status.h"
+#include "rendezvous/convert.h"
+#include "rendezvous/grpc_transport.h"
+#include "rendezvous/master_address.h"
+#include "rendezvous/route.h"
+
+namespace hlaunch {
+
+// One agent's stream: a reactor to gRPC, a session to the rendezvous. Owned by both: by the
+// service until gRPC is done with it, by the rendezvous until the node is detached.
+//
+// Thread-safe. Reading belongs to OnReadDone and, after all reads, OnDone. Writes and the end go
+// through Pump: whoever finds the stream idle starts the next operation, so at most one is under
+// way and a slow client costs one directive.
+class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>,
+                           public JobRendezvous::Session,
+                           public std::enable_shared_from_this<AttachStream> {
+ public:
+  AttachStream(RendezvousService& service, std::string peer)
+      : service_(service), peer_(std::move(peer)) {}
+
+  void Begin() { StartRead(&request_); }
+
+  void End(const absl::Status& status) {
+    {
+      MutexLock lock(&mu_);
+      if (!end_.has_value()) end_ = status;
+    }
+    Pump();
+  }
+
+  // From the rendezvous.
+  void OnDirective(const Directive& directive) override {
+    {
+      MutexLock lock(&mu_);
+      directive_ = directive;
+    }
+    Pump();
+  }
+  void OnEnd(const absl::Status& status) override { End(status); }
+
+  // From gRPC.
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      // Half-closed: all that the node sent has been taken. Or broken: then nobody hears this.
+      Leave();
+      return End(absl::OkStatus());
+    }
+    if (const absl::Status status = Take(); !status.ok()) return End(status);
+    if (last_word_) return End(absl::OkStatus());
+    StartRead(&request_);
+  }
+  void OnWriteDone(bool ok) override {
+    {
+      MutexLock lock(&mu_);
+      busy_ = false;
+      if (!ok && !end_.has_value()) end_ = absl::CancelledError("the stream broke");
+    }
+    Pump();
+  }
+  void OnCancel() override { End(absl::CancelledError("the stream broke")); }
+  void OnDone() override {
+    Leave();
+    service_.Strike(shared_from_this());
+  }
+
+ private:
+  // Unpack, one call of the rendezvous. An error ends the stream.
+  absl::Status Take() {
+    if (node_id_.empty()) return Join();
+    if (!request_.has_update()) {
+      service_.rendezvous_.Heard(node_id_, incarnation_);
+    } else {
+      HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
+      last_word_ = update.phase == NodePhase::kFinished;
+      HLAUNCH_RETURN_IF_ERROR(service_.rendezvous_.Update(node_id_, incarnation_, update));
+    }
+    Answer();
+    return absl::OkStatus();
+  }
+
+  absl::Status Join() {
+    if (!request_.has_join() || !request_.has_update()) {
+      return absl::InvalidArgumentError("the first message of a stream sets join and update");
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(NodeInfo info, FromProto(request_.join()));
+    HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
+    if (!peer_.empty()) {
+      info.route_address = LocalAddressTowards(peer_).value_or("");
+      // A node that took the rendezvous' name for its own host (a NAT, a tunnel) is wrong.
+      if (IsLoopback(info.address) && !IsLoopback(peer_)) info.address = peer_;
+    }
+    node_id_ = info.node_id;
+    incarnation_ = info.incarnation;
+    last_word_ = update.phase == NodePhase::kFinished;
+    HLAUNCH_RETURN_IF_ERROR(
+        service_.rendezvous_.Attach(info, update, /*local=*/false, shared_from_this()));
+    service_.WarnIfOpen(info);
+    Answer();
+    return absl::OkStatus();
+  }
+
+  // Every message is answered: that is how the node knows it was heard.
+  void Answer() {
+    {
+      MutexLock lock(&mu_);
+      answer_ = true;
+    }
+    Pump();
+  }
+
+  void Leave() {
+    if (!node_id_.empty()) service_.rendezvous_.Detach(node_id_, this);
+  }
+
+  void Pump() {
+    std::optional<grpc::Status> finish;
+    {
+      MutexLock lock(&mu_);
+      if (busy_ || !(directive_.has_value() || answer_ || end_.has_value())) return;
+      busy_ = true;  // For good, if this is the end.
+      const bool broken = end_.has_value() && absl::IsCancelled(*end_);
+      if (!broken && (directive_.has_value() || answer_)) {
+        PackLocked();
+      } else {
+        finish = ToGrpcStatus(*end_);
+      }
+    }
+    // Only the one who set busy_ is here, and gRPC ends the stream only after Finish.
+    if (finish.has_value()) {
+      Finish(*finish);
+    } else {
+      StartWrite(&response_);
+    }
+  }
+
+  void PackLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    response_.Clear();
+    if (!std::exchange(lease_sent_, true)) *response_.mutable_lease() = ToProto(service_.lease_);
+    if (directive_.has_value()) *response_.mutable_directive() = ToProto(*directive_);
+    directive_.reset();
+    answer_ = false;
+  }
+
+  RendezvousService& service_;
+  const std::string peer_;  // Address, empty if unknown.
+  v1::AttachRequest request_;
+  std::string node_id_;  // Empty until joined; set before the rendezvous knows this session.
+  Incarnation incarnation_ = 0;
+  bool last_word_ = false;  // The node said kFinished.
+
+  Mutex mu_;
+  v1::AttachResponse response_;  // Of whoever set busy_.
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;
+  bool lease_sent_ ABSL_GUARDED_BY(mu_) = false;
+  bool answer_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest that was not sent.
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
+};
+
+namespace {
+
+// Ends a call before anything of it is read.
+class RefusedStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse> {
+ public:
+  explicit RefusedStream(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+  void OnDone() override { delete this; }
+};
+
+absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
+  for (const std::string* text : {&request.job_id(), &request.node_id(), &request.reason()}) {
+    if (text->size() > kMaxTextBytes) return absl::InvalidArgumentError("a field is too long");
+  }
+  if (request.node_id().empty()) return absl::InvalidArgumentError("node_id is empty");
+  if (request.incarnation() == 0) return absl::InvalidArgumentError("incarnation is 0");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+RendezvousService::RendezvousService(JobRendezvous& rendezvous, const Lease& lease,
+                                     std::string token)
+    : rendezvous_(rendezvous), lease_(lease), token_(std::move(token)) {}
+
+RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
+
+grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* RendezvousService::Attach(
+    grpc::CallbackServerContext* context) {
+  if (const absl::Status status = CheckCallToken(token_, *context); !status.ok()) {
+    LogWarning(absl::StrCat("refused ", context->peer(), ": ", status.message()));
+    return new RefusedStream(status);
+  }
+  auto stream = std::make_shared<AttachStream>(*this, PeerAddress(context->peer()));
+  Enlist(stream);
+  stream->Begin();
+  return stream.get();  // The list keeps it until OnDone.
+}
+
+grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
+    grpc::CallbackServerContext* context, const v1::ReportNodeDeathRequest* request,
+    v1::ReportNodeDeathResponse* /*response*/) {
+  absl::Status status = CheckCallToken(token_, *context);
+  if (status.ok()) status = CheckReport(*request);
+  if (status.ok()) {
+    status =
+        rendezvous_.ReportNodeDeath(request->node_id(), request->incarnation(), request->reason());
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+void RendezvousService::EndAll(const absl::Status& status) {
+  std::vector<std::shared_ptr<AttachStream>> open;
+  {
+    MutexLock lock(&mu_);
+    ended_ = status;
+    open.assign(streams_.begin(), streams_.end());
+  }
+  for (const auto& stream : open) stream->End(status);
+}
+
+size_t RendezvousService::open_streams() const {
+  MutexLock lock(&mu_);
+  return streams_.size();
+}
+
+void RendezvousService::Enlist(std::shared_ptr<AttachStream> stream) {
+  absl::Status ended;
+  {
+    MutexLock lock(&mu_);
+    streams_.insert(stream);
+    ended = ended_;
+  }
+  if (!ended.ok()) stream->End(ended);
+}
+
+void RendezvousService::Strike(const std::shared_ptr<AttachStream>& stream) {
+  MutexLock lock(&mu_);
+  streams_.erase(stream);
+}
+
+void RendezvousService::WarnIfOpen(const NodeInfo& info) {
+  if (!token_.empty() || IsLoopback(info.address)) return;
+  {
+    MutexLock lock(&mu_);
+    if (std::exchange(warned_, true)) return;
+  }
+  LogWarning(absl::StrCat(info.host,
+                          " joined without a token, so anyone who reaches this port may; "
+                          "set HLAUNCH_TOKEN or --token-file on all nodes to allow only yours"));
+}
+
+}  // namespace hlaunch

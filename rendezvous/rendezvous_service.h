@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "hlaunch/v1/rendezvous.grpc.pb.h"
+#include "proto/base/mutex.h"
+#include "rendezvous/job_rendezvous.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+
+class AttachStream;
+
+// The rpcs of rendezvous.proto in front of a JobRendezvous.
+//
+// Thread-safe. `rendezvous` must outlive it; it must outlive the gRPC server it is registered
+// with.
+class RendezvousService final : public v1::Rendezvous::CallbackService {
+ public:
+  // `lease` is what nodes are told to live by, `token` what they must know (empty: nothing).
+  RendezvousService(JobRendezvous& rendezvous, const Lease& lease, std::string token);
+  ~RendezvousService() override;
+
+  // Ends every stream with `status`, once it has got its last directive; also those that come
+  // later.
+  void EndAll(const absl::Status& status);
+
+  // How many streams are open.
+  size_t open_streams() const;
+
+  grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* Attach(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* ReportNodeDeath(grpc::CallbackServerContext* context,
+                                            const v1::ReportNodeDeathRequest* request,
+                                            v1::ReportNodeDeathResponse* response) override;
+
+ private:
+  friend class AttachStream;
+
+  void Enlist(std::shared_ptr<AttachStream> stream);
+  void Strike(const std::shared_ptr<AttachStream>& stream);
+  // The first node from another host that joins a job without a token is worth a warning.
+  void WarnIfOpen(const NodeInfo& info);
+
+  JobRendezvous& rendezvous_;
+  const Lease lease_;
+  const std::string token_;
+
+  mutable Mutex mu_;
+  std::set<std::shared_ptr<AttachStream>> streams_ ABSL_GUARDED_BY(mu_);
+  absl::Status ended_ ABSL_GUARDED_BY(mu_);  // OK until EndAll.
+  bool warned_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace hlaunch

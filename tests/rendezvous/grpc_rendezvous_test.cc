@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hlaunch/v1/rendezvous.grpc.pb.h"
+#include "proto/base/mutex.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/c10d_server.h"
+#include "rendezvous/convert.h"
+#include "rendezvous/grpc_rendezvous_client.h"
+#include "rendezvous/grpc_transport.h"
+#include "rendezvous/job_rendezvous.h"
+#include "rendezvous/listen.h"
+#include "rendezvous/rendezvous_server.h"
+#include "tests/fakes/tcp_proxy.h"
+#include "tests/rendezvous/rounds.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using Kind = Directive::Kind;
+
+// A rendezvous that serves on a free port of loopback.
+struct Host {
+  explicit Host(JobRules job_rules = {}, const std::string& token = "",
+                const std::string& address = "127.0.0.1", C10dServer* store = nullptr)
+      : rules(WithId(std::move(job_rules))), rendezvous(rules, MonotonicClock()) {
+    ListeningSocket socket = Listen(address, 0).value();
+    endpoint = {address, socket.port, token};
+    RendezvousServer::Options options;
+    options.listener = std::move(socket.fd);
+    options.token = token;
+    options.lease = rules.lease;
+    if (store != nullptr) options.c10d = [store](UniqueFd fd) { store->Adopt(std::move(fd)); };
+    server = RendezvousServer::Start(std::move(options), rendezvous).value();
+  }
+
+  static JobRules WithId(JobRules rules) {
+    rules.job_id = "job";
+    return rules;
+  }
+
+  JobRules rules;
+  JobRendezvous rendezvous;
+  RendezvousEndpoint endpoint;
+  std::unique_ptr<RendezvousServer> server;
+};
+
+// A node that joins at once and writes down what it is told.
+class Member final : public RendezvousClient::Listener {
+ public:
+  Member(const RendezvousEndpoint& endpoint, NodeInfo info, Duration join_timeout = seconds(30)) {
+    info.address.clear();
+    info.route_address.clear();
+    client_ = std::make_unique<GrpcRendezvousClient>(
+        GrpcRendezvousClient::Options{endpoint, join_timeout});
+    client_->Join(info, Says(0, NodePhase::kReady), this);
+  }
+
+  void OnDirective(const Directive& directive) override {
+    MutexLock lock(&mu_);
+    latest_ = directive;
+    ++directives_;
+    changed_.SignalAll();
+  }
+  void OnContact(bool connected, const std::string& detail) override {
+    MutexLock lock(&mu_);
+    contacts_.emplace_back(connected, detail);
+    changed_.SignalAll();
+  }
+  void OnEnd(const absl::Status& status) override {
+    MutexLock lock(&mu_);
+    EXPECT_FALSE(end_.has_value()) << "a second end: " << status;
+    end_ = status;
+    changed_.SignalAll();
+  }
+
+  void Send(const NodeUpdate& update) { client_->Send(update); }
+  void Leave() { client_.reset(); }
+
+  // The first directive of this kind from now on, or the latest if it is one.
+  Directive Await(Kind kind) {
+    MutexLock lock(&mu_);
+    AwaitLocked([&] { return latest_.has_value() && latest_->kind == kind; });
+    return latest_.value_or(Directive());
+  }
+  absl::Status AwaitEnd() {
+    MutexLock lock(&mu_);
+    AwaitLocked([&] { return end_.has_value(); });
+    return end_.value_or(absl::UnknownError("no end came"));
+  }
+  // What was said of the connection, once it is `count` things.
+  std::vector<std::pair<bool, std::string>> AwaitContacts(size_t count) {
+    MutexLock lock(&mu_);
+    AwaitLocked([&] { return contacts_.size() >= count; });
+    auto contacts = contacts_;
+    contacts.resize(std::max(count, contacts.size()));
+    return contacts;
+  }
+  int AwaitDirectives(int count) {
+    MutexLock lock(&mu_);
+    AwaitLocked([&] { return directives_ >= count; });
+    return directives_;
+  }
+  int directives() {
+    MutexLock lock(&mu_);
+    return directives_;
+  }
+  bool EndsWithin(Duration limit) {
+    const Instant deadline = MonotonicClock().Now() + limit;
+    MutexLock lock(&mu_);
+    while (!end_.has_value() && changed_.WaitUntil(&mu_, deadline)) {
+    }
+    return end_.has_value();
+  }
+
+ private:
+  void AwaitLocked(const std::function<bool()>& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const Instant deadline = MonotonicClock().Now() + seconds(30);
+    while (!done()) {
+      if (!changed_.WaitUntil(&mu_, deadline)) {
+        ADD_FAILURE() << "waited for 30 s";
+        return;
+      }
+    }
+  }
+
+  Mutex mu_;
+  CondVar changed_;
+  std::optional<Directive> latest_ ABSL_GUARDED_BY(mu_);
+  int directives_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<std::pair<bool, std::string>> contacts_ ABSL_GUARDED_BY(mu_);
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<GrpcRendezvousClient> client_;
+};
+
+std::vector<std::unique_ptr<Member>> Join(const RendezvousEndpoint& endpoint, int count) {
+  std::vector<std::unique_ptr<Member>> members;
+  for (int i = 0; i < count; ++i) {
+    members.push_back(std::make_unique<Member>(endpoint, Node(i, count, count)));
+  }
+  return members;
+}
+
+// All run round 1, all succeed, all are told to finish and say so.
+void RunToTheEnd(Host& host, std::vector<std::unique_ptr<Member>>& members) {
+  for (auto& member : members) member->Await(Kind::kRun);
+  for (auto& member : members) member->Send(Says(1, NodePhase::kRunning));
+  for (auto& member : members) member->Send(Says(1, NodePhase::kSucceeded));
+  for (auto& member : members) {
+    EXPECT_EQ(member->Await(Kind::kFinish).outcome.exit_code, 0);
+    member->Send(Says(1, NodePhase::kFinished));
+  }
+  for (auto& member : members) member->Leave();
+  EXPECT_THAT(host.rendezvous.AwaitAllFinished(MonotonicClock().Now() + seconds(10)),
+              testing::IsEmpty());
+}
+
+JobRules ShortLimits() {
+  JobRules rules;
+  rules.lease = {milliseconds(200), milliseconds(1000), milliseconds(200)};
+  return rules;
+}
+
+UniqueFd Connect(uint16_t port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+class OverBothFamilies : public testing::TestWithParam<const char*> {};
+
+TEST_P(OverBothFamilies, ThreeNodesJoinRunAndFinish) {
+  Host host({}, "secret", GetParam());
+  auto members = Join(host.endpoint, 3);
+  for (int i = 0; i < 3; ++i) {
+    const Assignment place = members[i]->Await(Kind::kRun).assignment;
+    EXPECT_EQ(place.node_rank, i);
+    EXPECT_EQ(place.first_rank, 2 * i);
+    EXPECT_EQ(place.world_size, 6);
+    EXPECT_EQ(place.master_addr, GetParam());
+    EXPECT_EQ(place.master_port, 4000);
+  }
+  RunToTheEnd(host, members);
+}
+
+INSTANTIATE_TEST_SUITE_P(GrpcRendezvous, OverBothFamilies, testing::Values("127.0.0.1", "::1"));
+
+TEST(GrpcRendezvous, ResolvesNames) {
+  Host host;
+  host.endpoint.host = "localhost";
+  auto members = Join(host.endpoint, 1);
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, RefusesWrongMissingAndUncalledForTokens) {
+  Host guarded({}, "secret");
+  Host open;
+  const std::pair<RendezvousEndpoint, const char*> cases[] = {
+      {{"127.0.0.1", guarded.endpoint.port, "wrong!"}, "is not the rendezvous' token"},
+      {{"127.0.0.1", guarded.endpoint.port, ""}, "sent no token"},
+      {{"127.0.0.1", open.endpoint.port, "secret"}, "the rendezvous has none"},
+  };
+  for (const auto& [endpoint, words] : cases) {
+    Member member(endpoint, Node(0, 1, 1));
+    const absl::Status status = member.AwaitEnd();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    EXPECT_EQ(ReportNodeDeath(endpoint, "job", "id0", 1, "x", MonotonicClock().Now() + seconds(10))
+                  .code(),
+              absl::StatusCode::kPermissionDenied);
+    member.Leave();
+  }
+}
+
+TEST(GrpcRendezvous, RefusesATokenThatCannotBeSent) {
+  Member member({"127.0.0.1", 1, "with blank"}, Node(0, 1, 1));
+  EXPECT_EQ(member.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, NamesTheDifferenceOfANodeThatDoesNotFit) {
+  Host host;
+  Member first(host.endpoint, Node(0, 2, 2));
+  first.Await(Kind::kWait);
+  Member second(host.endpoint, Node(1, 3, 3));
+  const absl::Status status = second.AwaitEnd();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--nnodes 2"));
+  second.Leave();
+  first.Leave();
+}
+
+TEST(GrpcRendezvous, NamesBothProtocolsThatDiffer) {
+  Host host;
+  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port));
+  grpc::ClientContext context;
+  auto stream = stub->Attach(&context);
+  v1::AttachRequest request;
+  *request.mutable_join() = ToProto(Node(0, 1, 1));
+  *request.mutable_update() = ToProto(Says(0, NodePhase::kReady));
+  request.mutable_join()->set_protocol(99);
+  stream->Write(request);
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("protocol 99"));
+}
+
+TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
+  Host host;
+  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port));
+  grpc::ClientContext context;
+  auto stream = stub->Attach(&context);
+  stream->Write(v1::AttachRequest());
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST(GrpcRendezvous, BrokenConnectionsBeginNoRound) {
+  Host host;
+  TcpProxy proxy("127.0.0.1", host.endpoint.port);
+  host.endpoint.port = proxy.port();
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  for (auto& member : members) member->Send(Says(1, NodePhase::kRunning));
+  const int told[] = {members[0]->directives(), members[1]->directives()};
+  proxy.DropConnections();
+  for (int i = 0; i < 2; ++i) {
+    const auto contacts = members[i]->AwaitContacts(3);
+    EXPECT_TRUE(contacts[0].first);
+    EXPECT_FALSE(contacts[1].first);
+    EXPECT_TRUE(contacts[2].first);
+    members[i]->AwaitDirectives(told[i] + 1);
+    EXPECT_EQ(members[i]->Await(Kind::kRun).assignment.round, 1);
+  }
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, GivesUpAfterTheLossLimit) {
+  Host host(ShortLimits());
+  TcpProxy proxy("127.0.0.1", host.endpoint.port);
+  host.endpoint.port = proxy.port();
+  Member member(host.endpoint, Node(0, 1, 1));
+  member.Await(Kind::kRun);
+  const Instant begin = MonotonicClock().Now();
+  proxy.Swallow();
+  const absl::Status status = member.AwaitEnd();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat("127.0.0.1:", proxy.port(), " for 1 s")));
+  EXPECT_GE(MonotonicClock().Now() - begin, milliseconds(800));
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, SignsOfLifeKeepAQuietNode) {
+  Host host(ShortLimits());
+  Member quiet(host.endpoint, Node(0, 2, 2));
+  // A job that still waits after the time in which a silent node would be given up.
+  quiet.Await(Kind::kWait);
+  EXPECT_FALSE(quiet.EndsWithin(milliseconds(1500)));
+  EXPECT_EQ(quiet.AwaitContacts(1).size(), 1u);
+  quiet.Leave();
+}
+
+TEST(GrpcRendezvous, AnObituaryEndsTheRoundAtOnce) {
+  Host host;
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  EXPECT_TRUE(ReportNodeDeath(host.endpoint, "job", "id1", 2, "its agent was killed by signal 9",
+                              MonotonicClock().Now() + seconds(10))
+                  .ok());
+  const Outcome outcome = members[0]->Await(Kind::kFinish).outcome;
+  EXPECT_EQ(outcome.exit_code, kExitNodeLost);
+  EXPECT_THAT(outcome.reason, HasSubstr("its agent was killed by signal 9"));
+  EXPECT_EQ(members[1]->AwaitEnd().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(
+      ReportNodeDeath(host.endpoint, "job", "id1", 2, "again", MonotonicClock().Now() + seconds(10))
+          .code(),
+      absl::StatusCode::kAborted);
+  for (auto& member : members) member->Leave();
+}
+
+TEST(GrpcRendezvous, TheLastWordArrivesThoughTheClientIsDestroyedAtOnce) {
+  Host host;
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  members[1]->Send(Says(1, NodePhase::kLeft));
+  members[1]->Leave();
+  EXPECT_EQ(members[0]->Await(Kind::kFinish).outcome.exit_code, 130);
+  members[0]->Leave();
+}
+
+TEST(GrpcRendezvous, ANodeMayComeBeforeItsRendezvous) {
+  const uint16_t port = Listen("127.0.0.1", 0)->port;  // Free again at once.
+  const RendezvousEndpoint endpoint = {"127.0.0.1", port, ""};
+  Member early(endpoint, Node(0, 1, 1));
+  const auto contacts = early.AwaitContacts(1);
+  EXPECT_FALSE(contacts[0].first);
+  EXPECT_THAT(contacts[0].second,
+              HasSubstr(absl::StrCat("127.0.0.1:", port, ": Connection refused")));
+  JobRendezvous rendezvous(Host::WithId({}), MonotonicClock());
+  RendezvousServer::Options options;
+  options.listener = std::move(Listen("127.0.0.1", port)->fd);
+  auto server = RendezvousServer::Start(std::move(options), rendezvous).value();
+  EXPECT_EQ(early.Await(Kind::kRun).assignment.round, 1);
+  early.Leave();
+}
+
+TEST(GrpcRendezvous, SaysThatNobodyAnswered) {
+  const uint16_t port = Listen("127.0.0.1", 0)->port;
+  Member member({"127.0.0.1", port, ""}, Node(0, 1, 1), milliseconds(300));
+  const absl::Status status = member.AwaitEnd();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("within 0.3 s: Connection refused"));
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, SaysThatTheNameDoesNotResolve) {
+  Member member({"no-such-host.invalid", 1, ""}, Node(0, 1, 1), milliseconds(1500));
+  const auto contacts = member.AwaitContacts(1);
+  EXPECT_FALSE(contacts[0].first);
+  EXPECT_THAT(contacts[0].second, HasSubstr("cannot resolve 'no-such-host.invalid'"));
+  const absl::Status status = member.AwaitEnd();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no-such-host.invalid"));
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, GarbageHarmsOnlyItsOwnConnection) {
+  Host host;
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  std::vector<UniqueFd> vandals;
+  for (const char* bytes :
+       {"PRI garbage that is no preface", "GET / HTTP/1.1\r\n\r\n", "\x16\x03",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"}) {
+    vandals.push_back(Connect(host.endpoint.port));
+    const std::string text = bytes;
+    EXPECT_EQ(::send(vandals.back().get(), text.data(), text.size(), 0),
+              static_cast<ssize_t>(text.size()));
+  }
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, SharesItsPortWithTheStore) {
+  auto store = C10dServer::Start(std::nullopt).value();
+  Host host({}, "", "127.0.0.1", store.get());
+  auto members = Join(host.endpoint, 1);
+  members[0]->Await(Kind::kRun);
+  const UniqueFd client = Connect(host.endpoint.port);
+  // VALIDATE, then PING with nonce 4660, which comes back.
+  const std::string bytes("\0\xCE\xF7\x85\x3C\x0D\x34\x12\0\0", 10);
+  ASSERT_EQ(::send(client.get(), bytes.data(), bytes.size(), 0), 10);
+  char reply[4] = {};
+  ASSERT_EQ(::recv(client.get(), reply, sizeof reply, MSG_WAITALL), 4);
+  EXPECT_EQ(std::string(reply, 4), std::string("\x34\x12\0\0", 4));
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, ShutdownLeavesNoStreamWaiting) {
+  Host host;
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  const Instant begin = MonotonicClock().Now();
+  host.rendezvous.End({7, "enough", {}, 0, 0});
+  host.server->Shutdown(seconds(20));
+  EXPECT_LT(MonotonicClock().Now() - begin, seconds(10));
+  for (auto& member : members) {
+    EXPECT_EQ(member->Await(Kind::kFinish).outcome.exit_code, 7);
+    member->Leave();
+  }
+}
+
+TEST(GrpcRendezvous, TwoHundredNodesJoin) {
+  Host host;
+  auto members = Join(host.endpoint, 200);
+  RunToTheEnd(host, members);
+}
+
+}  // namespace
+}  // namespace hlaunch
