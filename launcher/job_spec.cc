@@ -91,6 +91,7 @@ absl::Status SetToken(const Options& options, const Environment& environment,
   HLAUNCH_ASSIGN_OR_RETURN(const TokenFile found, probes.read_token_file(file));
   HLAUNCH_ASSIGN_OR_RETURN(spec.token,
                            CheckToken(found.content, absl::StrCat("token file ", file)));
+  spec.token_file = file;
   if (found.others_can_read) {
     spec.warnings.push_back(
         absl::StrCat("token file ", file, " can be read by other users; run: chmod 600 ", file));

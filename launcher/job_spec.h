@@ -45,7 +45,8 @@ struct JobSpec {
   int max_restarts = 0;
   Lease lease;
   Duration join_timeout = std::chrono::seconds(600);
-  std::string token;  // Secret: never printed, never in a worker's environment. Empty: none.
+  std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
+  std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
   WorkerSpec worker;
   std::vector<std::string> warnings;  // One line each, to be logged once.
 };

@@ -52,6 +52,8 @@ struct Options {
 // Reads the command line. Everything from the script on belongs to the script. Long options may
 // be written with dashes or underscores; of a repeated option the last value counts.
 //
+// Requires: argv[0], the program's name.
+//
 // Errors:
 //   InvalidArgument - one line that names the option, the value and the way out.
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv);

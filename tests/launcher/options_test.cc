@@ -188,6 +188,8 @@ const BadLine kBadLines[] = {
      "--log_dir is an option of torchrun that hlaunch does not have yet; leave it out"},
     {{"--nnodes"}, "--nnodes needs a value; see hlaunch --help"},
     {{"--rdzv-id=", "x.py", "y"}, "--rdzv-id= has no value; see hlaunch --help"},
+    {{"--max-restarts", "\x1b[2J1\n2", "x"},
+     "--max-restarts '1': expected a number from 0 to 1000000"},
     {{"--standalone=maybe", "x"}, "--standalone takes no value; leave out maybe"},
     {{"--no-python=false", "x"}, "--no-python takes no value; leave out false"},
     {{"--nnodes", "0", "x"},

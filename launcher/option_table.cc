@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/option_table.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "launcher/endpoint.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+constexpr int kMaxNodes = 65536;
+constexpr int kMaxWorkers = 4096;  // On one node.
+constexpr int kMaxRestarts = 1'000'000;
+constexpr double kMaxSeconds = 365.0 * 24 * 3600;
+constexpr size_t kMaxJobId = 256;
+
+bool ToInt(string_view text, int min, int max, int* out) {
+  const bool digits = !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+  return digits && absl::SimpleAtoi(text, out) && *out >= min && *out <= max;
+}
+
+absl::Status SetNnodes(string_view text, Options& options) {
+  const size_t colon = text.find(':');
+  const string_view max_text = colon == text.npos ? text : text.substr(colon + 1);
+  int min = 0, max = 0;
+  if (!ToInt(text.substr(0, colon), 1, kMaxNodes, &min) || !ToInt(max_text, 1, kMaxNodes, &max)) {
+    return InvalidArgumentError(
+        absl::StrCat("expected N or MIN:MAX from 1 to ", kMaxNodes, ", such as 2 or 1:4"));
+  }
+  if (min > max) {
+    return InvalidArgumentError(
+        absl::StrCat("MIN is greater than MAX; did you mean ", max, ":", min, "?"));
+  }
+  options.min_nodes = min;
+  options.max_nodes = max;
+  return absl::OkStatus();
+}
+
+absl::Status SetNproc(string_view text, Options& options) {
+  if (text == "auto" || text == "cpu") {
+    options.nproc = std::nullopt;
+    return absl::OkStatus();
+  }
+  if (text == "gpu" || text == "hpu" || text == "xpu") {
+    return InvalidArgumentError(
+        "counting devices is not supported yet; give the number of workers, such as 8");
+  }
+  int nproc = 0;
+  if (!ToInt(text, 1, kMaxWorkers, &nproc)) {
+    return InvalidArgumentError(
+        absl::StrCat("expected a number from 1 to ", kMaxWorkers, ", auto or cpu"));
+  }
+  options.nproc = nproc;
+  return absl::OkStatus();
+}
+
+absl::Status SetEndpoint(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.rdzv_endpoint, ParseEndpoint(text, kDefaultRdzvPort));
+  return absl::OkStatus();
+}
+
+absl::Status SetBackend(string_view text, Options& options) {
+  if (text != "static" && text != "c10d") {
+    return InvalidArgumentError("expected static or c10d; other backends are not needed here");
+  }
+  options.rdzv_backend = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetJobId(string_view text, Options& options) {
+  const bool printable = std::all_of(text.begin(), text.end(), absl::ascii_isgraph);
+  if (text.empty() || text.size() > kMaxJobId || !printable) {
+    return InvalidArgumentError(
+        absl::StrCat("expected 1 to ", kMaxJobId, " printable characters without spaces"));
+  }
+  options.rdzv_id = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetMasterAddr(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.master_addr, ParseHost(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetMasterPort(string_view text, Options& options) {
+  int port = 0;
+  if (!ToInt(text, 0, 65535, &port)) {
+    return InvalidArgumentError("expected a port from 0 to 65535");
+  }
+  options.master_port = static_cast<uint16_t>(port);
+  return absl::OkStatus();
+}
+
+absl::Status SetNodeRank(string_view text, Options& options) {
+  int rank = 0;
+  if (!ToInt(text, 0, kMaxNodes - 1, &rank)) {
+    return InvalidArgumentError("expected a number from 0 to the number of nodes less 1");
+  }
+  options.node_rank = rank;
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxRestarts(string_view text, Options& options) {
+  if (!ToInt(text, 0, kMaxRestarts, &options.max_restarts)) {
+    return InvalidArgumentError(absl::StrCat("expected a number from 0 to ", kMaxRestarts));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetTokenFile(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the file is missing");
+  options.token_file = std::string(text);
+  return absl::OkStatus();
+}
+
+// 30, 1.5, 30s, 5m or 2h.
+absl::Status SetDuration(string_view text, double min_seconds, Duration* out) {
+  string_view number = text;
+  double unit = 1;
+  if (absl::ConsumeSuffix(&number, "m")) {
+    unit = 60;
+  } else if (absl::ConsumeSuffix(&number, "h")) {
+    unit = 3600;
+  } else {
+    absl::ConsumeSuffix(&number, "s");
+  }
+  double value = 0;
+  const bool plain =
+      !number.empty() && (absl::ascii_isdigit(number.back()) || number.back() == '.');
+  if (!plain || !absl::SimpleAtod(number, &value) || !std::isfinite(value) ||
+      value * unit < min_seconds || value * unit > kMaxSeconds) {
+    return InvalidArgumentError(absl::StrCat("expected a time from ", min_seconds,
+                                             "s to 8760h, such as 30, 1.5, 30s, 5m or 2h"));
+  }
+  *out = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value * unit));
+  return absl::OkStatus();
+}
+
+absl::Status Flag(bool* flag) {
+  *flag = true;
+  return absl::OkStatus();
+}
+
+// For flags that ParseOptions looks at itself.
+absl::Status Nothing(string_view, Options&) { return absl::OkStatus(); }
+
+const OptionRow kRows[] = {
+    {"Nodes and workers", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes},
+    {"", "", "--nproc-per-node", "N|auto|cpu",
+     "workers on this node (1); auto and cpu: one per usable CPU", SetNproc},
+    {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
+     SetMaxRestarts},
+    {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT]",
+     "the same on every node (port 29400); its owner hosts", SetEndpoint},
+    {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId},
+    {"", "", "--rdzv-backend", "NAME", "static or c10d, as for torchrun", SetBackend},
+    {"", "", "--node-rank", "N", "this node's rank; else the rendezvous decides", SetNodeRank},
+    {"", "", "--master-addr", "HOST", "static form: node rank 0 hosts the rendezvous there",
+     SetMasterAddr},
+    {"", "", "--master-port", "PORT", "static form: its port, and MASTER_PORT of workers (29500)",
+     SetMasterPort},
+    {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1", Nothing},
+    {"", "", "--token-file", "FILE",
+     "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", SetTokenFile},
+    {"The program", "-m", "--module", "", "the script is a Python module's name",
+     [](string_view, Options& options) { return Flag(&options.module); }},
+    {"", "", "--no-python", "", "run the program itself, without Python",
+     [](string_view, Options& options) { return Flag(&options.no_python); }},
+    {"", "", "--stdin", "", "local rank 0 reads standard input (a lone worker always does)",
+     [](string_view, Options& options) { return Flag(&options.use_stdin); }},
+    {"Times", "", "--join-timeout", "S", "wait this long for the nodes to come (600)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 1, &options.join_timeout);
+     }},
+    {"", "", "--shutdown-timeout", "S", "from SIGTERM to SIGKILL for workers (30)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 0, &options.shutdown_timeout);
+     }},
+    {"", "", "--loss-limit", "S", "a node cut off for so long stops its workers (30)",
+     [](string_view text, Options& options) { return SetDuration(text, 1, &options.loss_limit); }},
+    {"Output", "-v", "--verbose", "", "say more",
+     [](string_view, Options& options) {
+       options.log_level = LogLevel::kDebug;
+       return absl::OkStatus();
+     }},
+    {"", "-q", "--quiet", "", "say only warnings and errors",
+     [](string_view, Options& options) {
+       options.log_level = LogLevel::kWarning;
+       return absl::OkStatus();
+     }},
+    {"", "", "--version", "", "print the version", Nothing},
+    {"", "-h", "--help", "", "print this text", Nothing},
+};
+
+}  // namespace
+
+absl::Span<const OptionRow> OptionTable() { return kRows; }
+
+}  // namespace hlaunch

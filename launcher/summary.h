@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+
+struct SummaryStyle {
+  bool verbose = false;  // Say something on success, too.
+  bool colour = false;
+  int max_restarts = 0;  // That the job was allowed.
+};
+
+// The job's final report, one string per line, without a newline: what failed first and why in
+// the words of its stderr, what failed after it, and what follows. Nothing on success unless
+// verbose. Pure; text of workers and hosts is made safe for a terminal.
+std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle& style);
+
+// The same in one line, for nodes that leave the whole report to another; empty on success.
+std::string SummaryLine(const Outcome& outcome);
+
+// "rank 3 (node1, local rank 1, pid 4242) exited with code 7".
+std::string DescribeFailure(const WorkerFailure& failure);
+
+}  // namespace hlaunch

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// Command lines, one word per line: whatever is typed gives options that hold together or one
+// line of text, never a crash.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "launcher/job_spec.h"
+#include "launcher/join_command.h"
+#include "launcher/options.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+HostProbes NoHost() {
+  return {[] { return 2; }, [] { return std::string("id"); },
+          [](const std::string&) {
+            return TokenFile{"token", false};
+          },
+          [](const ScriptRequest& request, const Environment&) { return request.command; }};
+}
+
+void CheckOptions(const Options& options) {
+  if (options.text_to_print.has_value()) return;
+  HLAUNCH_CHECK(!options.command.empty() && !absl::StartsWith(options.command[0], "-"));
+  HLAUNCH_CHECK(1 <= options.min_nodes && options.min_nodes <= options.max_nodes);
+  HLAUNCH_CHECK(options.node_rank.value_or(0) < options.max_nodes);
+  HLAUNCH_CHECK(options.loss_limit >= std::chrono::seconds(1));
+  const absl::StatusOr<JobSpec> spec = MakeJobSpec(options, Environment(), NoHost());
+  HLAUNCH_CHECK(spec.ok() && !spec->job_id.empty() && spec->worker.nproc > 0);
+  HLAUNCH_CHECK(spec->mode == JobMode::kSingleNode || spec->endpoint.port != 0);
+  if (spec->mode != JobMode::kListenAndPrint) return;
+  const JoinCommand join = MakeJoinCommand(options, *spec, {"10.0.0.1", 29400});
+  HLAUNCH_CHECK(absl::StrContains(join.command, " --rdzv-endpoint 10.0.0.1:29400 "));
+}
+
+void ParseLines(absl::string_view text) {
+  const std::vector<std::string> words = absl::StrSplit(text, '\n');
+  std::vector<const char*> argv = {"hlaunch"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  const absl::StatusOr<Options> options = ParseOptions(static_cast<int>(argv.size()), argv.data());
+  if (options.ok()) return CheckOptions(*options);
+  HLAUNCH_CHECK(options.status().code() == absl::StatusCode::kInvalidArgument);
+  HLAUNCH_CHECK(!options.status().message().empty());
+}
+
+}  // namespace
+}  // namespace hlaunch
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  hlaunch::ParseLines(absl::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}
