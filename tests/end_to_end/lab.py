@@ -232,7 +232,7 @@ class Lab:
             raise
 
     def _write_hosts(self, count):
-        """Every node knows all; node0 maps its own name to 127.0.1.1, as Debian's installer does."""
+        """Every node knows all; node0 maps its own name to 127.0.1.1, as Debian sets it up."""
         for index in range(count):
             lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost"]
             for other in range(count):
@@ -247,8 +247,9 @@ class Lab:
     def hold(self, name, ready, *namespaces):
         """Starts pid 1 of new namespaces; returns its pid."""
         outer = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", *namespaces, "--fork", "--kill-child", sys.executable,
-             os.path.abspath(__file__), "init", name, str(self.folder), str(ready)],
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", *namespaces, "--fork",
+             "--kill-child", sys.executable, os.path.abspath(__file__), "init", name,
+             str(self.folder), str(ready)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             start_new_session=True)
         self._outer.append(outer)

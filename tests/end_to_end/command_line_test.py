@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""One node: misuse gets one clear line and its own exit code; Ctrl-C, output, stdin."""
+
+import dataclasses
+import signal
+import subprocess
+import time
+
+import jobs
+import lab
+
+
+@dataclasses.dataclass
+class Misuse:
+    words: list
+    code: int
+    says: str
+    env: dict = dataclasses.field(default_factory=dict)
+
+
+W = jobs.WORKER
+MISUSES = [
+    Misuse([], jobs.USAGE, r"script"),
+    Misuse(["--bogus", W], jobs.USAGE, r"--bogus"),
+    Misuse(["--nproc-per-nod", "2", W], jobs.USAGE, r"--nproc-per-nod"),
+    Misuse(["--nproc-per-node", "two", W], jobs.USAGE, r"--nproc-per-node.*two"),
+    Misuse(["--nproc_per_node=0", W], jobs.USAGE, r"nproc.per.node.*0"),
+    Misuse(["--nproc-per-node", "gpu", W], jobs.USAGE, r"gpu"),
+    Misuse(["--nnodes", "3:2", W], jobs.USAGE, r"--nnodes.*3:2"),
+    Misuse(["--max-restarts", "-1", W], jobs.USAGE, r"--max-restarts"),
+    Misuse(["--join-timeout", "soon", W], jobs.USAGE, r"--join-timeout.*soon"),
+    Misuse(["--rdzv-backend", "zookeeper", W], jobs.USAGE, r"zookeeper"),
+    Misuse(["--nnodes", "2", "--rdzv-endpoint", "node0:99999", W], jobs.USAGE, r"99999"),
+    Misuse(["--nnodes", "2", "--standalone", W], jobs.USAGE, r"--standalone"),
+    Misuse(["-m", "--no-python", W], jobs.USAGE, r"--no-python"),
+    Misuse(["--token-file", "/nowhere/token", "--nnodes", "2", W], jobs.USAGE, r"/nowhere/token"),
+    Misuse(["nothing.py"], jobs.NOT_FOUND, r"nothing\.py"),
+    Misuse(["--no-python", "./nothing"], jobs.NOT_FOUND, r"\./nothing"),
+    Misuse(["--no-python", "/etc/hostname"], jobs.NOT_EXECUTABLE, r"/etc/hostname"),
+    Misuse(["--no-python", "/etc"], jobs.NOT_EXECUTABLE, r"/etc"),
+    Misuse([W], jobs.NOT_FOUND, r"no-such-python", {"PYTHON_EXEC": "no-such-python"}),
+    Misuse(["--nnodes", "2", "--rdzv-endpoint", "no-such-host.invalid:29400", W],
+           jobs.BAD_ENDPOINT, r"no-such-host\.invalid"),
+]
+
+
+class CommandLine(jobs.JobTest):
+    count = 1
+
+    def hlaunch(self, *words, env=None, **options):
+        return self.nodes[0].start(lab.HLAUNCH, *words,
+                                   env={"PYTHON_EXEC": jobs.PYTHON, **(env or {})}, **options)
+
+    def test_misuse_gets_one_line_and_its_own_code(self):
+        for misuse in MISUSES:
+            with self.subTest(" ".join(misuse.words)):
+                run = self.hlaunch(*misuse.words, env=misuse.env)
+                self.assertEqual(run.wait(15), misuse.code, str(run))
+                self.assertEqual(len(run.err.splitlines()), 1, str(run))
+                self.assertRegex(run.err, rf"^hlaunch: .*{misuse.says}")
+                self.assertEqual(run.out, "")
+                self.assert_nothing_left()
+
+    def test_help_and_version(self):
+        for word, says in (("--help", r"--nproc-per-node"), ("--version", r"^hlaunch \d+\.\d+")):
+            run = self.hlaunch(word)
+            self.assertEqual((run.wait(5), run.err), (0, ""), str(run))
+            self.assertRegex(run.out, says)
+
+    def test_both_spellings_and_what_belongs_to_the_script(self):
+        run = self.hlaunch("--nproc_per_node=2", "--max_restarts", "0", "--no_python", "sh", "-c",
+                           'echo "$RANK of $WORLD_SIZE: $*"', "sh", "--nnodes", "7", "-v")
+        self.assert_done([run], 0, 10)
+        self.assertEqual(sorted(run.out.splitlines()),
+                         ["[0] 0 of 2: --nnodes 7 -v", "[1] 1 of 2: --nnodes 7 -v"])
+
+    def test_a_world_of_one_is_not_tagged_and_output_is_kept_to_the_last_byte(self):
+        run = self.hlaunch("--no-python", "sh", "-c", "printf 'no newline'; printf oops >&2")
+        self.assert_done([run], 0, 10)
+        self.assertEqual(run.out.rstrip("\n"), "no newline")
+        self.assertIn("oops", run.err)
+
+    def test_a_module_and_stdin(self):
+        run = self.hlaunch("-m", "platform")
+        self.assert_done([run], 0, 10)
+        self.assertIn("Linux", run.out)
+        for options, expected in (([], "0"), (["--stdin"], "6")):
+            run = self.hlaunch(*options, "--no-python", "wc", "-c", stdin=subprocess.PIPE)
+            run.process.stdin.write(b"hello\n")
+            run.process.stdin.close()
+            self.assert_done([run], 0, 10)
+            self.assertEqual(run.out.strip(), expected)
+
+    def test_a_signal_ends_all_with_its_own_code(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number.name):
+                run = self.hlaunch("--nproc-per-node", "2", "--shutdown-timeout", "1", W, "family",
+                                   "env", "sleep", "600")
+                self.wait_for_workers([run], 2)
+                run.signal(number)
+                self.assert_done([run], 128 + number, 10)
+
+    def test_a_second_interrupt_kills_at_once(self):
+        run = self.hlaunch("--nproc-per-node", "2", W, "stubborn", "family", "env", "sleep", "600")
+        self.wait_for_workers([run], 2)
+        run.signal(signal.SIGINT)
+        run.wait_for(r"hlaunch: .*SIGINT")
+        self.assertIsNone(run.process.poll(), "it should wait for its workers")
+        run.signal(signal.SIGINT)
+        began = time.monotonic()
+        self.assert_done([run], 130, 10)
+        self.assertLess(time.monotonic() - began, 4)
+
+
+class InterruptOfTwoNodes(jobs.JobTest):
+    def test_an_interrupt_on_one_node_ends_the_job_on_both(self):
+        for index, stubborn in ((0, []), (1, []), (1, ["stubborn"])):
+            with self.subTest(f"node{index}", stubborn=bool(stubborn)):
+                runs = self.start(W, *stubborn, "family", "env", "sleep", "600",
+                                  options=["--nproc-per-node", "2", "--shutdown-timeout", "1"])
+                self.wait_for_workers(runs, 4)
+                runs[index].signal(signal.SIGINT)
+                self.assert_done(runs, 130, 15)
+
+    def test_an_interrupt_while_waiting_for_nodes(self):
+        run = self.start(W, "env", nodes=self.nodes[:1])[0]
+        run.wait_for("waiting")
+        run.signal(signal.SIGINT)
+        self.assert_done([run], 130, 5)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""hlaunch as a container's pid 1, or as the child of a shell that is: no init reaps for it."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+import uuid
+
+import jobs
+import lab
+
+FAMILY = ["family", "env", "sleep", "600"]
+OPTIONS = ["--nproc-per-node", "2", "--shutdown-timeout", "1"]
+NEW_PID_SPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+
+class WithoutInit(jobs.JobTest):
+    """The least of a container: a pid namespace of its own on a node."""
+
+    def start(self, *command, nodes=None, options=(), env=None):
+        meet = ["--nnodes", len(self.nodes), "--rdzv-endpoint", self.endpoint]
+        return [node.start(*NEW_PID_SPACE, lab.HLAUNCH, *meet, *options, *command,
+                           env={"PYTHON_EXEC": jobs.PYTHON}) for node in self.nodes]
+
+    def test_a_failure_as_pid_1(self):
+        runs = self.start(jobs.WORKER, "family", "env", "fail", "3", "7", "0", "sleep", "600",
+                          options=OPTIONS)
+        self.assert_done(runs, 7, 20)
+
+    def test_a_restart_as_pid_1(self):
+        runs = self.start(jobs.WORKER, "family", "finish", "1", "fail", "3", "7", "0", "sleep",
+                          "600", options=[*OPTIONS, "--max-restarts", "1"])
+        self.assert_done(runs, jobs.OK, 20)
+
+    def test_the_agent_is_killed_under_pid_1(self):
+        runs = self.start("--no-python", jobs.WRAPPER, *FAMILY,
+                          options=[*OPTIONS, "--loss-limit", "3"])
+        self.wait_for_workers(runs, 4)
+        keeper = lab.children(runs[1].pid)[0]
+        os.kill(lab.children(keeper)[0], signal.SIGKILL)
+        self.assert_done(runs, [(jobs.NODE_LOST, jobs.AGENT_LOST), jobs.AGENT_LOST], 25)
+
+
+class UnderAShell(jobs.JobTest):
+    """`sh -c "hlaunch …; …"` as pid 1: what hlaunch leaves behind would stay."""
+
+    count = 1
+    SCRIPT = '"$@"; echo "code $?"; sleep 0.2; ls /proc | grep -c "^[0-9]"; :'
+
+    def run_under_shell(self, *words):
+        return self.nodes[0].start(
+            *NEW_PID_SPACE, "sh", "-c", self.SCRIPT, "sh", lab.HLAUNCH, *OPTIONS, "--no-python",
+            jobs.WRAPPER, *words)
+
+    def hlaunch_of(self, run):
+        shell = lab.children(run.pid)[0]
+        return lab.children(shell)[0]
+
+    def test_nothing_is_left_not_even_a_zombie(self):
+        run = self.run_under_shell("family", "env", "fail", "1", "7", "0", "sleep", "600")
+        self.assert_done([run], 0, 15)
+        # The shell, ls and grep are all that is there.
+        self.assertRegex(run.out, r"code 7\n3\n", str(run))
+
+    def test_nothing_lives_after_agent_or_keeper_was_killed(self):
+        for name, pid_of, code in (
+                ("agent", lambda run: lab.children(self.hlaunch_of(run))[0], jobs.AGENT_LOST),
+                ("keeper", self.hlaunch_of, 137)):
+            with self.subTest(name):
+                run = self.run_under_shell(*FAMILY)
+                self.wait_for_workers([run], 2)
+                os.kill(pid_of(run), signal.SIGKILL)
+                self.assert_done([run], 0, 15)
+                self.assertIn(f"code {code}\n", run.out, str(run))
+
+
+class Podman(jobs.JobTest):
+    """A real container runtime: its seccomp filter, its capabilities, hlaunch as its pid 1.
+
+    The image is this machine's own root, read only, under an overlay.
+    """
+
+    def setUp(self):
+        if os.geteuid() != 0 or not shutil.which("podman") or not shutil.which("runc"):
+            raise unittest.SkipTest("needs root, podman and runc")
+        super().setUp()
+        self.config = self.lab.folder / "containers.conf"
+        hard = subprocess.run("ulimit -Hn", shell=True, text=True, capture_output=True,
+                              check=True).stdout.strip()
+        self.config.write_text(
+            f'[containers]\ndefault_ulimits = ["nofile={hard}:{hard}", "nproc=1024:1024"]\n'
+            '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "runc"\n',
+            encoding="utf-8")
+        self.names = []
+        probe = self.podman("run", "--rm", "--network=none", "--rootfs", "/:O", "/bin/true")
+        if probe.wait(60) != 0:
+            raise unittest.SkipTest("podman cannot run here: "
+                                    + probe.stderr.read().decode().strip()[-200:])
+        probe.stderr.close()
+
+    def podman(self, *words):
+        store = ["--root", self.lab.folder / "store", "--runroot", self.lab.folder / "run"]
+        return subprocess.Popen(["timeout", "-k", "2", "60", "podman", *store, *words],
+                                env={**os.environ, "CONTAINERS_CONF": str(self.config)},
+                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                stdout=subprocess.PIPE)
+
+    def start_containers(self, *command):
+        self.names = [f"hlaunch-{uuid.uuid4().hex[:8]}" for _ in self.nodes]
+        for name in self.names:
+            self.addCleanup(lambda name=name: self.podman("rm", "-f", name).communicate(timeout=60))
+        return [self.podman(
+            "run", "--rm", "--name", name, f"--network=ns:/proc/{node.init}/ns/net",
+            "--hostname", node.name, "-e", f"PYTHON_EXEC={jobs.PYTHON}", "--rootfs", "/:O",
+            lab.HLAUNCH, "--nnodes", "2", "--rdzv-endpoint", f"{self.nodes[0].ip}:29400",
+            *OPTIONS, "--loss-limit", "3", *command)
+            for name, node in zip(self.names, self.nodes)]
+
+    def assert_codes(self, processes, codes, timeout=30):
+        for process, code, name in zip(processes, codes, self.names):
+            out, err = process.communicate(timeout=timeout)
+            self.assertEqual(process.returncode, code,
+                             f"{name}: {out.decode()[-2000:]}\n{err.decode()[-2000:]}")
+
+    def pid_1(self, name):
+        """The container's first process, hlaunch's keeper, as this machine numbers it."""
+        def ask():
+            out = self.podman("inspect", "-f", "{{.State.Pid}}", name).communicate(timeout=20)[0]
+            return int(out) if re.fullmatch(rb"[1-9]\d*\s*", out) else 0
+        return lab.poll(ask, 20, 0.2)
+
+    def wait_for_family(self, keeper):
+        """Until both workers have forked all of theirs."""
+        self.assertTrue(lab.poll(lambda: len(lab.descendants(keeper)) >= 1 + 2 * 6, 20, 0.1))
+
+    def test_a_failure(self):
+        self.assert_codes(self.start_containers("--no-python", jobs.WRAPPER, "family", "fail", "3",
+                                                "7", "0", "sleep", "600"), [7, 7])
+
+    def test_the_agent_is_killed(self):
+        processes = self.start_containers("--no-python", jobs.WRAPPER, *FAMILY)
+        keeper = self.pid_1(self.names[1])
+        self.wait_for_family(keeper)
+        family = lab.descendants(keeper)
+        os.kill(lab.children(keeper)[0], signal.SIGKILL)
+        self.assertEqual(processes[1].wait(20), jobs.AGENT_LOST)
+        self.assertTrue(lab.poll(lambda: not any(pathlib.Path(f"/proc/{pid}").exists()
+                                                 for pid in family), 5))
+        self.assertIn(processes[0].wait(25), (jobs.NODE_LOST, jobs.AGENT_LOST))
+
+    def test_stop_is_graceful(self):
+        processes = self.start_containers(jobs.WORKER, "env", "sleep", "600")
+        lab.poll(lambda: len(lab.descendants(self.pid_1(self.names[0]))) >= 3, 20, 0.2)
+        self.podman("stop", "-t", "10", self.names[0]).communicate(timeout=30)
+        self.assert_codes(processes, [143, 143])
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""A worker fails: everyone hears of it at once, the job restarts or ends, nothing stays behind."""
+
+import dataclasses
+import signal
+
+import jobs
+import lab
+
+
+@dataclasses.dataclass
+class Failure:
+    """One way for rank 3 (on node1) to fail, and what users must be told."""
+
+    name: str
+    actions: list  # Of e2e_worker.py.
+    code: int
+    says: list  # Patterns, all to be found in what each node's hlaunch says.
+    kill: int = 0  # Send this signal to rank 3 from outside.
+    program: tuple = (jobs.WORKER,)
+
+
+FAILURES = [
+    Failure("exit code", ["env", "fail", "3", "7", "0", "sleep", "600"], 7,
+            [r"rank 3\b", r"node1", r"\b7\b", r"planted failure of rank 3"]),
+    Failure("exit code, with a family", ["family", "env", "fail", "3", "9", "0", "sleep", "600"], 9,
+            [r"rank 3\b", r"node1", r"\b9\b"]),
+    Failure("SIGKILL from outside", ["env", "sleep", "600"], 128 + signal.SIGKILL,
+            [r"rank 3\b", r"node1", r"SIGKILL"], kill=signal.SIGKILL),
+    Failure("SIGSEGV", ["family", "env", "sleep", "600"], 128 + signal.SIGSEGV,
+            [r"rank 3\b", r"node1", r"SIGSEGV"], kill=signal.SIGSEGV),
+    Failure("behind a wrapper", ["family", "env", "fail", "3", "5", "0", "sleep", "600"], 5,
+            [r"rank 3\b", r"node1", r"\b5\b"], program=("--no-python", jobs.WRAPPER)),
+]
+
+OPTIONS = ["--nproc-per-node", "2", "--shutdown-timeout", "1"]
+
+
+class WorkerFails(jobs.JobTest):
+    def kill_rank(self, rank, runs, number):
+        workers = self.wait_for_workers(runs, 4)
+        victim = next(facts for facts in workers if facts["RANK"] == str(rank))
+        node = self.nodes[int(victim["GROUP_RANK"])]
+        node.run("kill", f"-{int(number)}", victim["pid"])
+
+    def test_the_code_comes_through_everywhere_with_one_report(self):
+        for failure in FAILURES:
+            with self.subTest(failure.name):
+                runs = self.start(*failure.program, *failure.actions, options=OPTIONS)
+                if failure.kill:
+                    self.kill_rank(3, runs, failure.kill)
+                self.assert_done(runs, failure.code, 20)
+                for run in runs:
+                    self.assert_said(run, *failure.says)
+
+    def test_a_restart_gives_all_the_same_count_and_can_succeed(self):
+        for name, kill in (("exit code", None), ("SIGKILL", signal.SIGKILL)):
+            with self.subTest(name):
+                plan = ["family", "env", "finish", "1"]
+                plan += ["sleep", "600"] if kill else ["fail", "3", "7", "0", "sleep", "600"]
+                runs = self.start(jobs.WORKER, *plan, options=[*OPTIONS, "--max-restarts", "1"])
+                if kill:
+                    self.kill_rank(3, runs, kill)
+                self.assert_done(runs, jobs.OK, 30)
+                again = [facts for run in runs for facts in jobs.environments(run)
+                         if facts["TORCHELASTIC_RESTART_COUNT"] == "1"]
+                self.assertEqual(sorted(facts["RANK"] for facts in again), list("0123"),
+                                 self.told(runs))
+                self.assertEqual(len({facts["MASTER_PORT"] for facts in again}), 1)
+
+    def test_the_budget_is_the_jobs_not_the_nodes(self):
+        plan = ["env", "fail", "0", "7", "0", "fail", "3", "8", "1", "sleep", "600"]
+        runs = self.start(jobs.WORKER, *plan, options=[*OPTIONS, "--max-restarts", "1"])
+        self.assert_done(runs, 8, 30)
+
+    def test_all_ends_well_with_every_worker_told_its_place(self):
+        runs = self.start(jobs.WORKER, "family", "env", options=OPTIONS)
+        self.assert_done(runs, jobs.OK, 30)
+        workers = [facts for run in runs for facts in jobs.environments(run)]
+        places = sorted((facts["RANK"], facts["GROUP_RANK"], facts["LOCAL_RANK"],
+                         facts["WORLD_SIZE"], facts["LOCAL_WORLD_SIZE"]) for facts in workers)
+        self.assertEqual(places, [("0", "0", "0", "4", "2"), ("1", "0", "1", "4", "2"),
+                                  ("2", "1", "0", "4", "2"), ("3", "1", "1", "4", "2")])
+        self.assertEqual({facts["MASTER_ADDR"] for facts in workers}, {self.nodes[0].ip})
+        self.assertEqual({facts["TORCHELASTIC_USE_AGENT_STORE"] for facts in workers}, {"True"})
+
+
+class WorkerFailsOnOneNode(jobs.JobTest):
+    count = 1
+
+    def test_codes(self):
+        for plan, kill, code in ((["family", "env", "fail", "1", "7", "0", "sleep", "600"], 0, 7),
+                                 (["family", "env", "sleep", "600"], signal.SIGKILL, 137)):
+            with self.subTest(code=code):
+                runs = self.start(jobs.WORKER, *plan, options=OPTIONS)
+                if kill:
+                    workers = self.wait_for_workers(runs, 2)
+                    self.nodes[0].run("kill", "-KILL", workers[1]["pid"])
+                self.assert_done(runs, code, 15)
+
+    def test_restart(self):
+        plan = ["env", "finish", "1", "fail", "1", "7", "0", "sleep", "600"]
+        runs = self.start(jobs.WORKER, *plan, options=[*OPTIONS, "--max-restarts", "1"])
+        self.assert_done(runs, jobs.OK, 20)
+        self.assertEqual([facts["TORCHELASTIC_RESTART_COUNT"]
+                          for facts in jobs.environments(runs[0])], list("0011"))
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Jobs on the lab's nodes: starts hlaunch on each, reads what workers said, finds its processes."""
+
+import json
+import re
+import time
+
+import lab
+
+# proto/contract/exit_code.h
+OK, USAGE, NOT_EXECUTABLE, NOT_FOUND = 0, 2, 126, 127
+BAD_ENDPOINT, PORT_IN_USE, REFUSED, JOIN_TIMEOUT = 201, 202, 203, 204
+RENDEZVOUS_LOST, NODE_LOST, AGENT_LOST = 205, 206, 207
+
+WORKER = str(lab.WORKERS / "e2e_worker.py")
+WRAPPER = str(lab.WORKERS / "e2e_wrapper.sh")
+PYTHON = "/usr/bin/python3"
+
+
+def own_lines(run):
+    """What hlaunch itself said on stderr, line by line."""
+    return [line for line in run.err.splitlines() if re.match(r"hlaunch(\[[^]]*\])?: ", line)]
+
+
+def environments(run):
+    """The contract's variables as this run's workers saw them, in the order they said so."""
+    return [json.loads(text) for text in re.findall(r"ENV (\{.*\})", run.out)]
+
+
+def agent_of(run):
+    """The pid of the agent: the keeper's only child."""
+    found = lab.poll(lambda: lab.children(run.pid), 5)
+    if not found:
+        raise AssertionError(f"the keeper has no agent: {run}")
+    return found[0]
+
+
+class JobTest(lab.LabTest):
+    """Starts jobs on all nodes of the lab. Every test ends with no process left anywhere."""
+
+    endpoint = "node0:29400"
+
+    def start(self, *command, nodes=None, options=(), env=None):
+        """`hlaunch` with the same words on every node; returns the runs in node order."""
+        nodes = self.nodes if nodes is None else nodes
+        meet = ["--nnodes", len(self.nodes), "--rdzv-endpoint", self.endpoint]
+        return [node.start(lab.HLAUNCH, *(meet if len(self.nodes) > 1 else []), *options, *command,
+                           env={"PYTHON_EXEC": PYTHON, **(env or {})}) for node in nodes]
+
+    def wait_for_workers(self, runs, count, timeout=20):
+        """Waits until `count` workers in all have said their environment; returns them."""
+        def said():
+            return [facts for run in runs for facts in environments(run)]
+        lab.poll(lambda: len(said()) >= count or any(run.process.poll() is not None
+                                                     for run in runs), timeout)
+        found = said()
+        self.assertGreaterEqual(len(found), count, self.told(runs))
+        return found
+
+    def told(self, runs):
+        return "\n".join(str(run) for run in runs)
+
+    def assert_said(self, run, *patterns):
+        for pattern in patterns:
+            self.assertRegex("\n".join(own_lines(run)), pattern, str(run))
+
+    def assert_done(self, runs, codes, timeout):
+        """All end within `timeout` with these codes (a list per run; a tuple: any of them)."""
+        codes = codes if isinstance(codes, list) else [codes] * len(runs)
+        deadline = time.monotonic() + timeout
+        for run, expected in zip(runs, codes):
+            code = run.wait(max(0.1, deadline - time.monotonic()))
+            allowed = expected if isinstance(expected, tuple) else (expected,)
+            self.assertIn(code, allowed, self.told(runs))
+        self.assert_nothing_left()

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""How nodes come together: the printed command, one shared port, and all that does not fit."""
+
+import dataclasses
+import re
+import signal
+import sys
+
+import jobs
+import lab
+
+WAITING = r"waiting .*node"
+
+
+class Join(jobs.JobTest):
+    def test_the_command_it_prints_works_on_the_other_node(self):
+        node0, node1 = self.nodes
+        path = f"{lab.BIN}:/usr/sbin:/usr/bin:/sbin:/bin"
+        env = {"PATH": path, "PYTHON_EXEC": jobs.PYTHON}
+        first = node0.start("hlaunch", "--nnodes", "2", jobs.WORKER, "env", env=env)
+        said = first.wait_for(r"^.*?(hlaunch --nnodes.*e2e_worker\.py env)\s*$")
+        self.assertIn("waiting", first.wait_for(WAITING).group(0))
+        second = node1.start("sh", "-c", said.group(1), env=env)
+        self.assert_done([first, second], jobs.OK, 20)
+        self.assertEqual(len(jobs.environments(first) + jobs.environments(second)), 2)
+
+    def test_a_taken_port_is_passed_over_when_nobody_named_one(self):
+        node0, node1 = self.nodes
+        taken = node0.start(sys.executable, "-c", "import socket, time\n"
+                            "s = socket.create_server(('::', 29400), family=socket.AF_INET6,"
+                            " dualstack_ipv6=True)\nprint('taken', flush=True)\ntime.sleep(60)")
+        taken.wait_for("taken")
+        env = {"PYTHON_EXEC": jobs.PYTHON}
+        first = node0.start(lab.HLAUNCH, "--nnodes", "2", jobs.WORKER, "env", env=env)
+        command = first.wait_for(r"(--nnodes.*--rdzv-endpoint\S* ?\S*:(\d+) .*env)\s*$")
+        self.assertNotEqual(command.group(2), "29400")
+        second = node1.start("sh", "-c", f"{lab.HLAUNCH} {command.group(1)}", env=env)
+        taken.signal(signal.SIGKILL)
+        self.assert_done([first, second], jobs.OK, 20)
+
+    def test_static_form_shares_the_port_that_was_named_in_every_round(self):
+        runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--node-rank", node.index, "--master-addr",
+                           "node0", "--master-port", "29777", "--max-restarts", "1", jobs.WORKER,
+                           "env", "sleep", "0.5", "finish", "1", "fail", "1", "7", "0", "sleep",
+                           "600", env={"PYTHON_EXEC": jobs.PYTHON}) for node in self.nodes]
+        self.wait_for_workers(runs, 2)
+        listening = self.nodes[0].run("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6").out
+        ports = {int(port, 16) for port in re.findall(r": [0-9A-F]+:([0-9A-F]{4}) \S+ 0A ",
+                                                      listening)}
+        self.assertEqual(ports, {29777})
+        self.assert_done(runs, jobs.OK, 20)
+        workers = [facts for run in runs for facts in jobs.environments(run)]
+        self.assertEqual(len(workers), 4, self.told(runs))
+        self.assertEqual({facts["MASTER_PORT"] for facts in workers}, {"29777"})
+
+    def test_the_order_of_ranks_is_the_order_of_names_not_of_arrival(self):
+        second = self.start(jobs.WORKER, "env", nodes=self.nodes[1:])
+        second[0].wait_for("waiting|cannot|connect|not answer", 5)
+        first = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])
+        self.assert_done(first + second, jobs.OK, 20)
+        self.assertEqual(jobs.environments(first[0])[0]["RANK"], "0")
+
+    def test_it_says_whom_it_waits_for_and_gives_up_in_time(self):
+        runs = self.start(jobs.WORKER, "env", nodes=self.nodes[:1], options=["--join-timeout", "2"])
+        self.assert_done(runs, jobs.JOIN_TIMEOUT, 10)
+        self.assert_said(runs[0], r"1 of 2 nodes")
+
+    def test_with_nobody_there_the_other_node_gives_up_in_time(self):
+        runs = self.start(jobs.WORKER, "env", nodes=self.nodes[1:], options=["--join-timeout", "2"])
+        self.assert_done(runs, jobs.BAD_ENDPOINT, 10)
+        self.assert_said(runs[0], r"node0:29400")
+
+
+@dataclasses.dataclass
+class Misfit:
+    """A second hlaunch that does not fit the job that node0 waits with."""
+
+    name: str
+    options: list
+    code: object
+    says: str
+    env: dict = dataclasses.field(default_factory=dict)
+    on: int = 1  # The node it starts on.
+
+
+MISFITS = [
+    Misfit("other job id", ["--nnodes", "2", "--rdzv-id", "other"], jobs.REFUSED,
+           r"other.*mine|mine.*other"),
+    Misfit("other job, same host", ["--nnodes", "2", "--rdzv-id", "other"],
+           (jobs.REFUSED, jobs.PORT_IN_USE), r"29400", on=0),
+    Misfit("other nnodes", ["--nnodes", "3", "--rdzv-id", "mine"], jobs.REFUSED, r"nnodes|nodes"),
+    Misfit("wrong token", ["--nnodes", "2", "--rdzv-id", "mine"], jobs.REFUSED, r"token",
+           {"HLAUNCH_TOKEN": "another secret"}),
+    Misfit("no token", ["--nnodes", "2", "--rdzv-id", "mine"], jobs.REFUSED, r"token",
+           {"HLAUNCH_TOKEN": ""}),
+]
+
+
+class Refusal(jobs.JobTest):
+    def test_what_does_not_fit_is_told_at_once_and_the_job_goes_on(self):
+        env = {"PYTHON_EXEC": jobs.PYTHON, "HLAUNCH_TOKEN": "a secret"}
+        meet = ["--rdzv-endpoint", "node0:29400"]
+        fitting = [lab.HLAUNCH, "--nnodes", "2", "--rdzv-id", "mine", *meet, jobs.WORKER, "env"]
+        first = self.nodes[0].start(*fitting, env=env)
+        first.wait_for(WAITING)
+        for misfit in MISFITS:
+            with self.subTest(misfit.name):
+                other = self.nodes[misfit.on].start(
+                    lab.HLAUNCH, *misfit.options, *meet, jobs.WORKER, "env",
+                    env={**env, **misfit.env})
+                self.assertIn(other.wait(5), misfit.code if isinstance(misfit.code, tuple)
+                              else (misfit.code,), str(other))
+                self.assertEqual(len(other.err.splitlines()), 1, str(other))
+                self.assertRegex(other.err, misfit.says)
+                self.assertEqual(self.nodes[1].left_over(), {})
+        second = self.nodes[1].start(*fitting, env=env)
+        self.assert_done([first, second], jobs.OK, 20)
+
+    def test_a_port_of_another_program_is_named(self):
+        server = self.nodes[0].start(
+            sys.executable, "-c", "import socket, time\ns = socket.create_server(('::', 29400), "
+            "family=socket.AF_INET6, dualstack_ipv6=True)\nprint('up', flush=True)\ntime.sleep(60)")
+        server.wait_for("up")
+        run = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])[0]
+        self.assertEqual(run.wait(10), jobs.PORT_IN_USE, str(run))
+        self.assertEqual(len(run.err.splitlines()), 1, str(run))
+        self.assertRegex(run.err, r"29400")
+
+
+if __name__ == "__main__":
+    lab.main()
