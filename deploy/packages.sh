@@ -7,8 +7,8 @@
 build_packages=(build-essential cmake ninja-build pkg-config protobuf-compiler
   protobuf-compiler-grpc libgrpc++-dev libprotobuf-dev libabsl-dev libcli11-dev
   nlohmann-json3-dev libasio-dev libspdlog-dev libhwloc-dev)
-test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux iproute2 iptables
-  clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich openmpi-bin
+test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux
+  iproute2 iptables clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich openmpi-bin
   podman runc catatonit strace ccache)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
@@ -38,7 +38,7 @@ install_packages() {
     fail "apt-get install failed; its lines above say why"
 }
 
-# Configures with the preset $1 (further words are cmake's) unless that was done since the lists
+# Configures with the preset $1 (further words are cmake's) unless that was done since the presets
 # changed. Debian's cmake and ninja come first: the packages above are made for them.
 configure() {
   local preset=$1 dir=build

@@ -297,13 +297,6 @@ class LabTest(unittest.TestCase):
                 said = "\n".join(str(run) for run in self.lab.runs)
                 self.fail(f"left over on {node.name}: {left}\n{said}")
 
-    def assert_codes(self, runs, expected, timeout):
-        """All runs end within `timeout` with their expected code (one for all, or a list)."""
-        expected = expected if isinstance(expected, (list, tuple)) else [expected] * len(runs)
-        deadline = time.monotonic() + timeout
-        codes = [run.wait(max(0.1, deadline - time.monotonic())) for run in runs]
-        self.assertEqual(codes, list(expected), "\n".join(str(run) for run in runs))
-
 
 def init(name, folder, ready):
     """pid 1 of a node: sets up the mount and uts namespaces, then reaps until killed."""

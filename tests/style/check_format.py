@@ -21,9 +21,9 @@ def problems(root):
         done = subprocess.run([TOOL, "--dry-run", *sources], text=True, capture_output=True,
                               check=False, cwd=root, timeout=120)
         crooked = {}
-        for file, number in re.findall(r"^([^:\n]+):(\d+):\d+: (?:warning|error):", done.stderr, re.M):
-            crooked.setdefault(file.replace(f"{root}/", ""), []).append(number)
-        found = [f"{file}: lines {', '.join(lines[:8])}{' …' * (len(lines) > 8)} are not formatted"
+        for file, line in re.findall(r"^([^:\n]+):(\d+):\d+: (?:warning|error):", done.stderr, re.M):
+            crooked.setdefault(file.replace(f"{root}/", ""), {})[line] = None
+        found = [f"{file}: not formatted: line {', '.join(list(lines)[:8])}"
                  for file, lines in crooked.items()]
     for path in source_tree.files(root, ".h", ".cc", ".py", ".proto", ".md", ".cmake", ".txt"):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
