@@ -3,7 +3,6 @@
 
 #include "launcher/hosting.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -18,7 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/base/unique_fd.h"
+#include "rendezvous/route.h"
 
 namespace hlaunch {
 namespace {
@@ -80,25 +79,6 @@ HostingVerdict DecideByAddress(const JobSpec& spec, const std::vector<std::strin
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
-  addrinfo hints = {};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (error != 0) {
-    const std::string message = absl::StrCat(host, " does not resolve: ", ::gai_strerror(error));
-    return error == EAI_AGAIN || error == EAI_SYSTEM ? absl::UnavailableError(message)
-                                                     : absl::InvalidArgumentError(message);
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
-  std::vector<std::string> addresses;
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    addresses.push_back(Digits(entry->ai_addr, entry->ai_addrlen));
-  }
-  return addresses;
-}
-
 absl::StatusOr<std::vector<LocalAddress>> ListLocalAddresses() {
   ifaddrs* found = nullptr;
   if (::getifaddrs(&found) != 0) {
@@ -119,20 +99,7 @@ absl::StatusOr<std::vector<LocalAddress>> ListLocalAddresses() {
 std::optional<std::string> DefaultRouteAddress() {
   // Documentation addresses: they match the default route and belong to nobody.
   for (const char* remote : {"192.0.2.1", "2001:db8::1"}) {
-    addrinfo hints = {};
-    hints.ai_flags = AI_NUMERICHOST;
-    hints.ai_socktype = SOCK_DGRAM;
-    addrinfo* found = nullptr;
-    if (::getaddrinfo(remote, "9", &hints, &found) != 0) continue;
-    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
-    const UniqueFd socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    sockaddr_storage name = {};
-    socklen_t length = sizeof name;
-    auto* address = reinterpret_cast<sockaddr*>(&name);
-    if (socket.valid() && ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0 &&
-        ::getsockname(socket.get(), address, &length) == 0) {
-      return Digits(address, length);
-    }
+    if (const auto own = LocalAddressTowards(remote); own.ok()) return *own;
   }
   return std::nullopt;
 }

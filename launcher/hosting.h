@@ -19,15 +19,7 @@ struct LocalAddress {
   std::string address;  // In digits, IPv6 without brackets and with its scope if it has one.
 };
 
-// The addresses of `host` in digits, in the resolver's order. Blocks as long as the system's
-// resolver does (resolv.conf: by default 5 s for each server and try).
-//
-// Errors:
-//   InvalidArgument - there is no such name.
-//   Unavailable - the name service gave no answer; another try may help.
-absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host);
-
-// Those of all interfaces that are up.
+// The addresses of all interfaces that are up.
 //
 // Errors:
 //   Internal - the kernel did not say.

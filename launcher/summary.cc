@@ -102,7 +102,7 @@ std::string HintFor(const Outcome& outcome) {
 
 std::string Header(const Outcome& outcome) {
   if (EndedForWorker(outcome)) {
-    return absl::StrCat("job failed: ", DescribeFailure(outcome.failures.front()));
+    return absl::StrCat("job failed: ", FailureLine(outcome.failures.front()));
   }
   const std::string reason = PrintableLine(outcome.reason);
   return absl::StrCat(IsInterrupt(outcome.exit_code) ? "job stopped: " : "job failed: ",
@@ -139,7 +139,7 @@ void AppendConsequences(const Outcome& outcome, size_t first, std::vector<std::s
 
 }  // namespace
 
-std::string DescribeFailure(const WorkerFailure& failure) {
+std::string FailureLine(const WorkerFailure& failure) {
   return absl::StrCat("rank ", failure.rank, " (", PrintableLine(failure.host), ", local rank ",
                       failure.local_rank, ", pid ", failure.pid, ") ", HowItEnded(failure));
 }

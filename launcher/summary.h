@@ -25,6 +25,6 @@ std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle
 std::string SummaryLine(const Outcome& outcome);
 
 // "rank 3 (node1, local rank 1, pid 4242) exited with code 7".
-std::string DescribeFailure(const WorkerFailure& failure);
+std::string FailureLine(const WorkerFailure& failure);
 
 }  // namespace hlaunch

@@ -84,11 +84,19 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       service_.rendezvous_.Heard(node_id_, incarnation_);
     } else {
       HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
-      last_word_ = update.phase == NodePhase::kFinished;
+      TakeLastWord(update);
       HLAUNCH_RETURN_IF_ERROR(service_.rendezvous_.Update(node_id_, incarnation_, update));
     }
     Answer();
     return absl::OkStatus();
+  }
+
+  // A node that has said kFinished parts in peace, even from a rendezvous that shuts down
+  // because this was the last word it waited for.
+  void TakeLastWord(const NodeUpdate& update) {
+    last_word_ = update.phase == NodePhase::kFinished;
+    MutexLock lock(&mu_);
+    if (last_word_ && !end_.has_value()) end_ = absl::OkStatus();
   }
 
   absl::Status Join() {
@@ -104,7 +112,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     }
     node_id_ = info.node_id;
     incarnation_ = info.incarnation;
-    last_word_ = update.phase == NodePhase::kFinished;
+    TakeLastWord(update);
     HLAUNCH_RETURN_IF_ERROR(
         service_.rendezvous_.Attach(info, update, /*local=*/false, shared_from_this()));
     service_.WarnIfOpen(info);

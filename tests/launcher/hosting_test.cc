@@ -109,16 +109,5 @@ TEST(ListLocalAddresses, KnowsLoopback) {
   }));
 }
 
-TEST(ResolveHost, TakesLiteralsWithoutANameService) {
-  EXPECT_EQ(*ResolveHost("127.0.0.1"), Addresses{"127.0.0.1"});
-  EXPECT_EQ(*ResolveHost("::1"), Addresses{"::1"});
-}
-
-TEST(ResolveHost, NamesWhatDoesNotResolve) {
-  const auto addresses = ResolveHost("-");
-  EXPECT_FALSE(addresses.ok());
-  EXPECT_EQ(std::string(addresses.status().message()).rfind("- does not resolve: ", 0), 0u);
-}
-
 }  // namespace
 }  // namespace hlaunch

@@ -171,8 +171,8 @@ TEST(SummaryLines, ListWorkersBesideALostNode) {
             "  exit code 206");
 }
 
-TEST(DescribeFailure, NumbersSignalsWithoutAName) {
-  EXPECT_EQ(DescribeFailure(Failure(0, 0, 40)),
+TEST(FailureLine, NumbersSignalsWithoutAName) {
+  EXPECT_EQ(FailureLine(Failure(0, 0, 40)),
             "rank 0 (node0, local rank 0, pid 4242) was killed by signal 40 (real-time signal)");
 }
 

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/agent.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "agent/keeper.h"
+#include "agent/node_facts.h"
+#include "agent/worker_group.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "asio/post.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/listen.h"
+
+namespace hlaunch {
+namespace {
+
+// What workers leave behind after success has this long to end by itself.
+constexpr Duration kLeftoverGrace = std::chrono::seconds(5);
+// For the terminal or pipe behind our output to take the workers' last lines.
+constexpr Duration kFlushTime = std::chrono::seconds(5);
+constexpr size_t kMaxFailures = 16;
+
+int ExitCodeFor(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kUnavailable: return kExitBadEndpoint;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists: return kExitRefused;
+    case absl::StatusCode::kDeadlineExceeded: return kExitRendezvousLost;
+    case absl::StatusCode::kAborted: return kExitNodeLost;
+    default: return kExitInternal;
+  }
+}
+
+// A program that could not be started, told as a worker's failure: the job ends as for one.
+WorkerFailure StartFailure(const absl::Status& status, const Assignment& assignment) {
+  WorkerFailure failure;
+  failure.rank = assignment.first_rank;
+  failure.node_rank = assignment.node_rank;
+  failure.wall_ms = WallMillis();
+  failure.message = std::string(status.message());
+  switch (status.code()) {
+    case absl::StatusCode::kNotFound: failure.exit_code = kExitNotFound; break;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kInvalidArgument: failure.exit_code = kExitNotExecutable; break;
+    case absl::StatusCode::kResourceExhausted: failure.exit_code = kExitNoResources; break;
+    default: failure.exit_code = kExitInternal;
+  }
+  return failure;
+}
+
+}  // namespace
+
+class Agent::Impl final : public RendezvousClient::Listener {
+ public:
+  Impl(asio::io_context& loop, AgentOptions options, RendezvousClient& client, OutputRelay& relay)
+      : loop_(loop),
+        options_(std::move(options)),
+        client_(client),
+        relay_(relay),
+        signals_(loop),
+        keeper_(loop),
+        waiting_timer_(loop) {}
+
+  AgentResult Run() {
+    absl::Status bound = TakeSignals();
+    if (bound.ok()) bound = BindCandidate();
+    if (!bound.ok()) {
+      result_.exit_code = absl::IsAlreadyExists(bound) ? kExitPortInUse : kExitNoResources;
+      result_.end = bound;
+      return std::move(result_);
+    }
+    WatchKeeper();
+    client_.Join(options_.info, update_, this);
+    loop_.run();
+    return std::move(result_);
+  }
+
+  // Called by the client from its thread.
+  void OnDirective(const Directive& directive) override {
+    asio::post(loop_, [this, directive] { Obey(directive); });
+  }
+  void OnContact(bool connected, const std::string& detail) override {
+    asio::post(loop_, [this, connected, detail] { Contact(connected, detail); });
+  }
+  void OnEnd(const absl::Status& status) override {
+    asio::post(loop_, [this, status] { Ended(status); });
+  }
+
+ private:
+  // --- What the rendezvous wants -------------------------------------------------------------
+
+  void Obey(const Directive& directive) {
+    if (leaving_) return;
+    switch (directive.kind) {
+      case Directive::Kind::kWait: return SayWaiting(directive.reason);
+      case Directive::Kind::kRun: return StartRound(directive.assignment);
+      case Directive::Kind::kStop: return StopRound(directive);
+      case Directive::Kind::kFinish: return Finish(directive.outcome);
+    }
+  }
+
+  void StartRound(const Assignment& assignment) {
+    if (assignment.round <= update_.round) return;  // The same directive once more.
+    StopWaiting();
+    result_.node_rank = assignment.node_rank;
+    update_ = {};
+    update_.round = assignment.round;
+    update_.phase = NodePhase::kRunning;
+    if (const absl::Status status = StartWorkers(assignment); !status.ok()) {
+      update_.phase = NodePhase::kFailed;
+      AddFailure(StartFailure(status, assignment));
+    }
+    client_.Send(update_);
+  }
+
+  absl::Status StartWorkers(const Assignment& assignment) {
+    if (assignment.node_rank == 0 && !options_.store_is_shared) {
+      HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(candidate_)));
+    }
+    NodeFacts facts = options_.facts;
+    if (assignment.num_nodes > 1) facts.gloo_interface = InterfaceTowards(assignment.master_addr);
+    WorkerGroup::Events events;
+    events.on_failure = [this](WorkerFailure failure) {
+      update_.phase = NodePhase::kFailed;
+      AddFailure(std::move(failure));
+      client_.Send(update_);
+    };
+    events.on_success = [this] {
+      update_.phase = NodePhase::kSucceeded;
+      client_.Send(update_);
+    };
+    events.on_stopped = [this] { OnStopped(); };
+    auto group = WorkerGroup::Start(loop_, assignment, options_.spec, std::move(facts),
+                                    options_.error_directory, relay_, std::move(events));
+    if (!group.ok()) return group.status();
+    group_ = std::move(group).value();
+    return absl::OkStatus();
+  }
+
+  void AddFailure(WorkerFailure failure) {
+    failure.host = options_.info.host;
+    if (update_.failures.size() < kMaxFailures) update_.failures.push_back(std::move(failure));
+  }
+
+  void StopRound(const Directive& directive) {
+    if (directive.round != update_.round || update_.phase == NodePhase::kReady) return;
+    if (!directive.reason.empty()) LogInfo(directive.reason);
+    StopWorkers(SIGTERM, options_.spec.stop_grace, [this] { BeReady(); });
+  }
+
+  void Finish(const Outcome& outcome) {
+    if (result_.outcome) return;
+    StopWaiting();
+    result_.outcome = outcome;
+    result_.exit_code = outcome.exit_code;
+    Duration grace = options_.spec.stop_grace;
+    if (group_ && update_.phase == NodePhase::kSucceeded) {
+      grace = kLeftoverGrace;
+      if (const auto left = group_->Leftovers(); !left.empty()) {
+        LogWarning(absl::StrCat("the workers exited and left ", left.size(),
+                                left.size() == 1 ? " process" : " processes", " behind: ",
+                                absl::StrJoin(left, " "), "; ending them"));
+      }
+    }
+    StopWorkers(SIGTERM, grace, [this] { Leave(NodePhase::kFinished); });
+  }
+
+  // --- Workers -------------------------------------------------------------------------------
+
+  // Stops what runs, if anything does, then goes on with `then`. A later call replaces `then`.
+  void StopWorkers(int signal, Duration grace, std::function<void()> then) {
+    then_ = std::move(then);
+    if (group_) {
+      group_->Stop(signal, grace);
+    } else {
+      OnStopped();
+    }
+  }
+
+  void OnStopped() {
+    group_.reset();
+    if (auto then = std::exchange(then_, nullptr)) then();
+  }
+
+  void BeReady() {
+    store_.reset();  // The old listener and its connections are closed before the new is bound.
+    if (const absl::Status bound = BindCandidate(); !bound.ok()) {
+      Depart(std::string(bound.message()), kExitNoResources);
+      return;
+    }
+    client_.Send(update_);
+  }
+
+  absl::Status BindCandidate() {
+    update_.phase = NodePhase::kReady;
+    update_.failures.clear();
+    if (options_.store_is_shared) {
+      update_.store_port = options_.store_port;
+      return absl::OkStatus();
+    }
+    auto listening = Listen(options_.store_address, options_.store_port);
+    if (!listening.ok()) return listening.status();
+    update_.store_port = listening->port;
+    candidate_ = std::move(listening).value();
+    return absl::OkStatus();
+  }
+
+  // --- Leaving -------------------------------------------------------------------------------
+
+  // This node's own decision to go: its workers are stopped by the caller or do not run.
+  void Depart(const std::string& reason, int exit_code) {
+    update_.left_reason = reason;
+    update_.left_exit_code = exit_code;
+    result_.exit_code = exit_code;
+    result_.end = absl::CancelledError(reason);
+    Leave(NodePhase::kLeft);
+  }
+
+  // Says the last word and ends the loop.
+  void Leave(NodePhase last) {
+    store_.reset();
+    update_.phase = last;
+    client_.Send(update_);
+    relay_.Flush(MonotonicClock().Now() + kFlushTime);
+    loop_.stop();
+  }
+
+  void Ended(const absl::Status& status) {
+    if (leaving_ || result_.outcome) return;
+    leaving_ = true;
+    StopWaiting();
+    result_.exit_code = ExitCodeFor(status);
+    result_.end = status;
+    if (group_) LogError(absl::StrCat(status.message(), "; stopping this node's workers"));
+    StopWorkers(SIGTERM, options_.lost_grace, [this] {
+      relay_.Flush(MonotonicClock().Now() + kFlushTime);
+      loop_.stop();
+    });
+  }
+
+  // --- Signals and the keeper ----------------------------------------------------------------
+
+  absl::Status TakeSignals() {
+    HLAUNCH_ASSIGN_OR_RETURN(UniqueFd fd, AgentSignals());
+    signals_.assign(fd.Release());
+    AwaitSignals();
+    return absl::OkStatus();
+  }
+
+  void AwaitSignals() {
+    signals_.async_wait(asio::posix::descriptor_base::wait_read,
+                        [this](const asio::error_code& error) {
+                          if (error) return;
+                          signalfd_siginfo info = {};
+                          while (::read(signals_.native_handle(), &info, sizeof info) ==
+                                 static_cast<ssize_t>(sizeof info)) {
+                            OnSignal(static_cast<int>(info.ssi_signo));
+                          }
+                          AwaitSignals();
+                        });
+  }
+
+  void OnSignal(int signal) {
+    switch (signal) {
+      case SIGCHLD:
+        if (group_) group_->ReapOrphans();
+        return;
+      case SIGINT:
+      case SIGTERM:
+      case SIGHUP:
+      case SIGQUIT: return Interrupt(signal);
+      default:
+        if (group_) group_->Forward(signal);
+    }
+  }
+
+  void Interrupt(int signal) {
+    const std::string name = SignalName(signal);
+    if (interrupted_) {
+      LogWarning(absl::StrCat("second ", name, ": killing the workers now"));
+      if (group_) group_->Stop(SIGKILL, Duration::zero());
+      return;
+    }
+    interrupted_ = leaving_ = true;
+    StopWaiting();
+    if (group_) {
+      LogWarning(absl::StrCat(name, ": stopping the workers (", Seconds(options_.spec.stop_grace),
+                              " s until they are killed; a second signal kills them now)"));
+    }
+    StopWorkers(signal, options_.spec.stop_grace,
+                [this, name, signal] { Depart(name, kExitSignalBase + signal); });
+  }
+
+  void WatchKeeper() {
+    if (options_.keeper_fd < 0) return;
+    keeper_.assign(options_.keeper_fd);
+    keeper_.async_wait(asio::posix::descriptor_base::wait_read, [this](const asio::error_code& e) {
+      if (e || leaving_) return;
+      leaving_ = true;
+      LogError("the keeper of this agent was killed; stopping the workers");
+      StopWorkers(SIGTERM, options_.lost_grace,
+                  [this] { Depart("its keeper was killed", kExitAgentLost); });
+    });
+  }
+
+  // --- Words ---------------------------------------------------------------------------------
+
+  static int64_t Seconds(Duration d) {
+    return std::chrono::duration_cast<std::chrono::seconds>(d).count();
+  }
+
+  void Contact(bool connected, const std::string& detail) {
+    if (leaving_ || result_.outcome) return;
+    if (connected) {
+      StopWaiting();
+      if (lost_contact_) LogInfo(detail);
+      lost_contact_ = false;
+    } else if (update_.round > 0) {
+      lost_contact_ = true;
+      LogWarning(detail);
+    } else {
+      SayWaiting(absl::StrCat("waiting for ", detail));
+    }
+  }
+
+  // Says `reason` after a second, then ever more rarely, with the time waited.
+  void SayWaiting(const std::string& reason) {
+    const bool fresh = waiting_for_.empty();
+    if (reason == waiting_for_) return;
+    waiting_for_ = reason;
+    if (fresh) {
+      waiting_since_ = MonotonicClock().Now();
+      next_word_ = std::chrono::seconds(1);
+    }
+    ArmWaiting();
+  }
+
+  void ArmWaiting() {
+    const Instant now = MonotonicClock().Now();
+    waiting_timer_.expires_at(std::max(waiting_since_ + next_word_, now + kSettle));
+    waiting_timer_.async_wait([this](const asio::error_code& error) {
+      if (error || waiting_for_.empty()) return;
+      const Duration waited = MonotonicClock().Now() - waiting_since_;
+      absl::string_view reason = waiting_for_;
+      if (absl::ConsumePrefix(&reason, "waiting for ")) {
+        LogInfo(absl::StrCat("waiting ", Seconds(waited), " s for ", reason));
+      } else {
+        LogInfo(absl::StrCat(reason, " (", Seconds(waited), " s)"));
+      }
+      next_word_ = waited + std::min<Duration>(std::max<Duration>(waited, kFirstPause), kLongPause);
+      ArmWaiting();
+    });
+  }
+
+  void StopWaiting() {
+    waiting_for_.clear();
+    waiting_timer_.cancel();
+  }
+
+  // Changes of the reason within this time make one line.
+  static constexpr Duration kSettle = std::chrono::milliseconds(300);
+  static constexpr Duration kFirstPause = std::chrono::seconds(5);
+  static constexpr Duration kLongPause = std::chrono::seconds(60);
+
+  asio::io_context& loop_;
+  const AgentOptions options_;
+  RendezvousClient& client_;
+  OutputRelay& relay_;
+  asio::posix::stream_descriptor signals_;
+  asio::posix::stream_descriptor keeper_;
+  asio::steady_timer waiting_timer_;
+
+  NodeUpdate update_;  // What the rendezvous knows, or will, of this node.
+  ListeningSocket candidate_;
+  std::unique_ptr<C10dServer> store_;   // While this node is node rank 0.
+  std::unique_ptr<WorkerGroup> group_;  // While workers live.
+  std::function<void()> then_;          // What follows once they do not.
+  bool leaving_ = false;                // This node goes whatever the rendezvous wants.
+  bool interrupted_ = false;
+  bool lost_contact_ = false;
+  std::string waiting_for_;
+  Instant waiting_since_;
+  Duration next_word_;
+  AgentResult result_;
+};
+
+Agent::Agent(asio::io_context& loop, AgentOptions options, RendezvousClient& client,
+             OutputRelay& relay)
+    : impl_(std::make_unique<Impl>(loop, std::move(options), client, relay)) {}
+Agent::~Agent() = default;
+AgentResult Agent::Run() { return impl_->Run(); }
+
+}  // namespace hlaunch

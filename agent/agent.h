@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "agent/output_relay.h"
+#include "agent/worker_env.h"
+#include "agent/worker_spec.h"
+#include "rendezvous/c10d_server.h"
+#include "rendezvous/rendezvous_client.h"
+#include "rendezvous/round.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// What one agent is told when it is made.
+struct AgentOptions {
+  NodeInfo info;
+  WorkerSpec spec;
+  NodeFacts facts;             // What depends on round and worker is filled in here.
+  std::string error_directory;  // For the workers' error files; empty: they get none.
+  std::string store_address;   // Where a candidate store listens; empty: on all addresses.
+  uint16_t store_port = 0;     // A port the user named, else 0: a new one each round.
+  bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.
+  Duration lost_grace = std::chrono::seconds(3);  // From TERM to KILL when cut off.
+  int keeper_fd = -1;          // Readable once the keeper is dead; -1: there is no keeper.
+};
+
+// How this node's part ended.
+struct AgentResult {
+  int exit_code = 0;
+  std::optional<Outcome> outcome;  // The job's outcome, if it was heard.
+  absl::Status end;                // Why there is none; OK if there is.
+  int node_rank = -1;              // The last one held, -1 if none.
+};
+
+// One node of one job: does what the rendezvous directs and tells it where the node stands.
+//
+// Belongs to the loop thread. State machine: NodePhase in rendezvous/round.h.
+class Agent {
+ public:
+  // All references must outlive it, and `client` must be destroyed before it is.
+  // Requires: the signals of AgentSignals (keeper.h) are blocked in every thread.
+  Agent(asio::io_context& loop, AgentOptions options, RendezvousClient& client,
+        OutputRelay& relay);
+  ~Agent();
+
+  // Joins and runs until the job is over for this node; no worker lives on return.
+  AgentResult Run();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/output_lines.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+namespace {
+
+// What is kept so that kMaxTailBytes remain after control bytes and rewritten lines are gone.
+constexpr size_t kKeptBytes = 4 * kMaxTailBytes;
+
+// The length of the UTF-8 character that `text` begins with, 0 if it begins with none.
+size_t CharacterLength(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3
+                                                                          : lead < 0xF5 ? 4
+                                                                                        : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what is beyond U+10FFFF.
+  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
+      (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F)) {
+    return 0;
+  }
+  return length;
+}
+
+// A printed "\x1b[31m" would colour the report: colour codes go, other control bytes become '?'.
+std::string Printable(absl::string_view line) {
+  std::string text;
+  while (!line.empty()) {
+    if (line.substr(0, 2) == "\x1b[") {
+      const size_t end = line.find_first_not_of("0123456789;?", 2);
+      line.remove_prefix(end == absl::string_view::npos ? line.size() : end + 1);
+      continue;
+    }
+    const size_t length = CharacterLength(line);
+    const bool control = (line[0] >= 0 && line[0] < ' ' && line[0] != '\t') || line[0] == 127;
+    if (length == 0 || control) {
+      text += '?';
+      line.remove_prefix(1);
+    } else {
+      text.append(line.data(), length);
+      line.remove_prefix(length);
+    }
+  }
+  return text;
+}
+
+// What a terminal shows of "10%\r20%\r": the last thing written over the line.
+absl::string_view LastState(absl::string_view line) {
+  while (absl::ConsumeSuffix(&line, "\r")) {
+  }
+  const size_t cr = line.rfind('\r');
+  return cr == absl::string_view::npos ? line : line.substr(cr + 1);
+}
+
+}  // namespace
+
+void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::string* out) {
+  absl::StrAppend(out, prefix_, pending_, rest, end);
+  pending_.clear();
+}
+
+std::string LineCutter::Feed(absl::string_view bytes) {
+  if (prefix_.empty()) return std::string(bytes);
+  std::string out;
+  if (after_cr_ && absl::ConsumePrefix(&bytes, "\n")) out += '\n';
+  if (!bytes.empty() || !out.empty()) after_cr_ = false;
+  while (!bytes.empty()) {
+    const size_t end = bytes.find_first_of("\r\n");
+    const size_t room = kMaxLineBytes - pending_.size();
+    if (std::min(end, bytes.size()) > room) {
+      AddUnit(bytes.substr(0, room), "\n", &out);
+      bytes.remove_prefix(room);
+      continue;
+    }
+    if (end == absl::string_view::npos) {
+      absl::StrAppend(&pending_, bytes);
+      break;
+    }
+    const bool crlf = bytes.substr(end, 2) == "\r\n";
+    const absl::string_view terminator = bytes.substr(end, crlf ? 2 : 1);
+    // A progress bar begins with '\r': nothing to show yet.
+    if (terminator != "\r" || end > 0 || !pending_.empty()) {
+      AddUnit(bytes.substr(0, end), terminator, &out);
+      after_cr_ = terminator == "\r" && end + 1 == bytes.size();
+    }
+    bytes.remove_prefix(end + terminator.size());
+  }
+  return out;
+}
+
+std::string LineCutter::Finish() {
+  std::string out;
+  if (!pending_.empty()) AddUnit("", "\n", &out);
+  return out;
+}
+
+void OutputTail::Add(absl::string_view bytes) {
+  if (bytes.size() > kKeptBytes) bytes.remove_prefix(bytes.size() - kKeptBytes);
+  absl::StrAppend(&bytes_, bytes);
+  // Rarely, so that a byte is not moved for every byte that comes.
+  if (bytes_.size() > 2 * kKeptBytes) bytes_.erase(0, bytes_.size() - kKeptBytes);
+}
+
+std::string OutputTail::Text() const {
+  absl::string_view bytes = bytes_;
+  absl::ConsumeSuffix(&bytes, "\n");
+  std::vector<absl::string_view> lines = absl::StrSplit(bytes, '\n');
+  if (lines.size() > kMaxTailLines) lines.erase(lines.begin(), lines.end() - kMaxTailLines);
+  std::vector<std::string> printable;
+  for (const absl::string_view line : lines) printable.push_back(Printable(LastState(line)));
+  std::string text = absl::StrJoin(printable, "\n");
+  if (text.size() <= kMaxTailBytes) return text;
+  // From a line's beginning if there is one near, else from a character's.
+  size_t start = text.size() - kMaxTailBytes;
+  const size_t newline = text.find('\n', start);
+  if (newline != std::string::npos && newline - start < kMaxTailBytes / 2) {
+    start = newline + 1;
+  } else {
+    while (start < text.size() && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) ++start;
+  }
+  return text.substr(start);
+}
+
+}  // namespace hlaunch

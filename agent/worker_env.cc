@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/worker_env.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/contract/env_contract.h"
+
+namespace hlaunch {
+namespace {
+
+using Variables = std::vector<std::pair<absl::string_view, std::string>>;
+
+absl::string_view NameOf(absl::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+// What is said of the worker's place; replaces what it inherits.
+Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
+                const NodeFacts& facts) {
+  const std::string rank = absl::StrCat(round.first_rank + local_rank);
+  const std::string world_size = absl::StrCat(round.world_size);
+  const std::string local_size = absl::StrCat(spec.nproc);
+  const std::string node_rank = absl::StrCat(round.node_rank);
+  const std::string nodes = absl::StrCat(round.num_nodes);
+  return {
+      {kEnvRank, rank},
+      {kEnvWorldSize, world_size},
+      {kEnvLocalRank, absl::StrCat(local_rank)},
+      {kEnvLocalWorldSize, local_size},
+      {kEnvGroupRank, node_rank},
+      {kEnvNodeRank, node_rank},
+      {kEnvGroupWorldSize, nodes},
+      {kEnvRoleName, spec.role},
+      {kEnvRoleRank, rank},
+      {kEnvRoleWorldSize, world_size},
+      {kEnvMasterAddr, round.master_addr},
+      {kEnvMasterPort, absl::StrCat(round.master_port)},
+      {kEnvRunId, spec.job_id},
+      {kEnvRestartCount, absl::StrCat(round.restart_count)},
+      {kEnvMaxRestarts, absl::StrCat(round.max_restarts)},
+      {kEnvUseAgentStore, "True"},  // Torch compares with exactly this.
+      {kEnvErrorFile, facts.error_file},
+      {kEnvLocalSize, local_size},
+      {kEnvCrossRank, node_rank},
+      {kEnvCrossSize, nodes},
+      {kEnvJaxNumProcesses, world_size},
+      {kEnvJaxProcessId, rank},
+      {kEnvJobId, spec.job_id},
+      {kEnvEndpoint, facts.endpoint},
+      {kEnvRound, absl::StrCat(round.round)},
+      {kEnvLogDir, facts.log_dir},
+  };
+}
+
+// What is set only where the user has not.
+Variables Defaults(const Assignment& round, const WorkerSpec& spec, const NodeFacts& facts) {
+  return {
+      {kEnvTorchNcclAsync, "1"},
+      {kEnvNcclAsync, "1"},
+      {kEnvSignalsToHandle, "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+      {kEnvGlooInterface, round.num_nodes > 1 ? facts.gloo_interface : ""},
+      {kEnvOmpThreads, absl::StrCat(std::max(1, facts.usable_cores / std::max(1, spec.nproc)))},
+      {kEnvPythonUnbuffered, "1"},
+  };
+}
+
+bool Has(const Variables& variables, absl::string_view name) {
+  return std::any_of(variables.begin(), variables.end(),
+                     [name](const auto& v) { return v.first == name && !v.second.empty(); });
+}
+
+}  // namespace
+
+bool IsInherited(absl::string_view name) {
+  return std::find(std::begin(kScrubbedNames), std::end(kScrubbedNames), name) ==
+             std::end(kScrubbedNames) &&
+         std::none_of(std::begin(kScrubbedPrefixes), std::end(kScrubbedPrefixes),
+                      [name](absl::string_view prefix) { return absl::StartsWith(name, prefix); });
+}
+
+std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
+                                   const WorkerSpec& spec, const NodeFacts& facts) {
+  const Variables place = Place(assignment, local_rank, spec, facts);
+  Variables defaults = Defaults(assignment, spec, facts);
+  std::vector<std::string> env;
+  for (const std::string& entry : spec.inherited_env) {
+    const absl::string_view name = NameOf(entry);
+    if (name.empty() || name.size() == entry.size()) continue;  // No `NAME=value`.
+    if (!IsInherited(name) || Has(place, name)) continue;
+    env.push_back(entry);
+    defaults.erase(std::remove_if(defaults.begin(), defaults.end(),
+                                  [name](const auto& v) { return v.first == name; }),
+                   defaults.end());
+  }
+  for (const Variables* variables : {&place, &std::as_const(defaults)}) {
+    for (const auto& [name, value] : *variables) {
+      if (!value.empty()) env.push_back(absl::StrCat(name, "=", value));
+    }
+  }
+  return env;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/worker_group.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/descendants.h"
+#include "agent/error_file.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "asio/post.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+// How long what the workers forked may outlive the last of them once the group is stopping.
+constexpr Duration kOrphanGrace = std::chrono::seconds(2);
+// How long a killed process may take to vanish before it is reported instead of awaited.
+constexpr Duration kKillDeadline = std::chrono::seconds(5);
+constexpr size_t kMaxErrorFileBytes = 256 << 10;
+
+struct Worker {
+  Process process;
+  int local_rank;
+  std::string error_file;
+  // A copy of the pidfd. epoll hands out what is ready in the order it became so, which makes
+  // the order of failures the order of deaths, whatever the loop was busy with meanwhile.
+  std::unique_ptr<asio::posix::stream_descriptor> exit;
+  bool alive = true;
+};
+
+// Where torch's @record of this worker writes, laid out as torchrun does; empty if there is no
+// place for it.
+std::string ErrorFile(const std::string& directory, const Assignment& assignment, int local_rank) {
+  if (directory.empty()) return "";
+  const std::filesystem::path own = std::filesystem::path(directory) /
+                                    absl::StrCat("attempt_", assignment.restart_count) /
+                                    absl::StrCat(local_rank);
+  std::error_code error;
+  std::filesystem::create_directories(own, error);
+  return error ? "" : (own / "error.json").string();
+}
+
+bool ReadableBy(int fd, Instant deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
+  pollfd poll_fd = {fd, POLLIN, 0};
+  return ::poll(&poll_fd, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) == 1;
+}
+
+}  // namespace
+
+struct WorkerGroup::State {
+  State(asio::io_context& the_loop, const Assignment& the_assignment, OutputRelay& the_relay,
+        Events the_events)
+      : assignment(the_assignment),
+        relay(the_relay),
+        events(std::move(the_events)),
+        loop(the_loop),
+        kill_timer(the_loop) {}
+
+  const Assignment assignment;
+  OutputRelay& relay;
+  const Events events;
+  asio::io_context& loop;
+  asio::steady_timer kill_timer;
+  Instant kill_at = Instant::max();
+  std::vector<Worker> workers;
+  size_t num_alive = 0;
+  bool failed = false;
+  bool stopping = false;
+  bool stopped = false;
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with the group.
+
+  std::vector<pid_t> AlivePids() const {
+    std::vector<pid_t> pids;
+    for (const Worker& worker : workers) {
+      if (worker.alive) pids.push_back(worker.process.pid());
+    }
+    return pids;
+  }
+
+  void OnExit(Worker& worker) {
+    const pid_t pid = worker.process.pid();
+    const ExitStatus exit = worker.process.Reap();
+    worker.alive = false;
+    worker.exit.reset();
+    --num_alive;
+    relay.Drain(worker.local_rank);
+    if (stopping) {
+      CheckStopped();
+    } else if (exit.exit_code != 0 || exit.signal != 0) {
+      failed = true;
+      events.on_failure(Failure(worker, pid, exit));
+    } else if (num_alive == 0 && !failed) {
+      events.on_success();
+    }
+  }
+
+  // Once no worker lives: stopped if nothing else does, else orphans get a last grace.
+  void CheckStopped() {
+    if (!stopping || stopped || num_alive > 0) return;
+    hlaunch::ReapOrphans({});
+    siginfo_t ignored = {};
+    if (::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) != 0) {  // ECHILD
+      Stopped();
+    } else {
+      ArmKill(MonotonicClock().Now() + kOrphanGrace);
+    }
+  }
+
+  WorkerFailure Failure(const Worker& worker, pid_t pid, const ExitStatus& exit) const {
+    WorkerFailure failure;
+    failure.rank = assignment.first_rank + worker.local_rank;
+    failure.local_rank = worker.local_rank;
+    failure.node_rank = assignment.node_rank;
+    failure.pid = pid;
+    failure.exit_code = exit.exit_code;
+    failure.signal = exit.signal;
+    failure.wall_ms = WallMillis();
+    failure.message = ErrorFileMessage(ReadErrorFile(worker.error_file, kMaxErrorFileBytes));
+    failure.log_tail = relay.Tail(worker.local_rank);
+    return failure;
+  }
+
+  void Watch(Worker& worker) {
+    worker.exit = std::make_unique<asio::posix::stream_descriptor>(
+        loop, ::fcntl(worker.process.pidfd(), F_DUPFD_CLOEXEC, 0));
+    worker.exit->async_wait(asio::posix::descriptor_base::wait_read,
+                            [this, &worker](const asio::error_code& error) {
+                              if (!error && worker.alive) OnExit(worker);
+                            });
+  }
+
+  void ArmKill(Instant when) {
+    if (when >= kill_at) return;
+    kill_at = when;
+    kill_timer.expires_at(when);
+    kill_timer.async_wait([this](const asio::error_code& error) {
+      if (error) return;
+      KillAll();
+      Stopped();
+    });
+  }
+
+  void KillAll() {
+    const Instant deadline = MonotonicClock().Now() + kKillDeadline;
+    stopping = true;
+    for (const Worker& worker : workers) {
+      if (worker.alive) worker.process.SignalGroup(SIGKILL);
+    }
+    for (Worker& worker : workers) {
+      if (worker.alive && ReadableBy(worker.process.pidfd(), deadline)) {
+        worker.process.Reap();
+        worker.alive = false;
+        worker.exit.reset();
+        relay.Drain(worker.local_rank);
+      }
+    }
+    const std::vector<pid_t> stuck = AlivePids();
+    for (const ProcessEntry& process :
+         KillAndReapDescendants(MonotonicClock(), deadline, stuck).stuck) {
+      LogWarning(absl::StrCat("cannot end ", process.ToString(), "; going on without it"));
+    }
+    for (const pid_t pid : stuck) {
+      LogWarning(absl::StrCat("cannot end worker ", pid,
+                              ": it is stuck in the kernel; going on without it"));
+    }
+    num_alive = 0;
+  }
+
+  void Stopped() {
+    if (std::exchange(stopped, true)) return;
+    kill_timer.cancel();
+    for (const Worker& worker : workers) relay.Close(worker.local_rank);
+    asio::post(loop, events.on_stopped);  // It may destroy us.
+  }
+};
+
+absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
+    asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec,
+    NodeFacts facts, const std::string& error_directory, OutputRelay& relay, Events events) {
+  auto state = std::make_unique<State>(loop, assignment, relay, std::move(events));
+  std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(state)));
+  State& s = *group->state_;
+  s.workers.reserve(spec.nproc);  // Watch keeps references.
+  for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
+    const Rank rank = assignment.first_rank + local_rank;
+    const bool prefix = assignment.world_size > 1;
+    HLAUNCH_ASSIGN_OR_RETURN(const WorkerOutput output,
+                             relay.Open(local_rank, prefix ? absl::StrCat("[", rank, "] ") : ""));
+    facts.error_file = ErrorFile(error_directory, assignment, local_rank);
+    Command command;
+    command.argv = spec.argv;
+    command.env = WorkerEnv(assignment, local_rank, spec, facts);
+    command.stdin_fd = spec.stdin_to_rank0 && local_rank == 0 ? STDIN_FILENO : -1;
+    command.stdout_fd = output.out.get();
+    command.stderr_fd = output.err.get();
+    HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(command));
+    s.workers.push_back({std::move(process), local_rank, facts.error_file, nullptr});
+    ++s.num_alive;
+    s.Watch(s.workers.back());
+  }
+  return group;
+}
+
+WorkerGroup::WorkerGroup(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+WorkerGroup::~WorkerGroup() {
+  if (std::exchange(state_->stopped, true)) return;
+  state_->KillAll();
+  for (const Worker& worker : state_->workers) state_->relay.Close(worker.local_rank);
+}
+
+void WorkerGroup::Stop(int signal, Duration grace) {
+  State& s = *state_;
+  if (s.stopped) return;
+  s.stopping = true;
+  Forward(signal);
+  SignalDescendants(::getpid(), signal, s.AlivePids());  // What workers left to us.
+  s.ArmKill(MonotonicClock().Now() + (signal == SIGKILL ? Duration::zero() : grace));
+  asio::post(s.loop, [&s, alive = std::weak_ptr<bool>(s.life)] {
+    if (!alive.expired()) s.CheckStopped();
+  });
+}
+
+void WorkerGroup::Forward(int signal) {
+  for (const Worker& worker : state_->workers) {
+    if (worker.alive) worker.process.SignalGroup(signal);
+  }
+}
+
+void WorkerGroup::ReapOrphans() {
+  hlaunch::ReapOrphans(state_->AlivePids());
+  state_->CheckStopped();
+}
+
+std::vector<std::string> WorkerGroup::Leftovers() const {
+  std::vector<std::string> names;
+  for (const ProcessEntry& entry : Descendants(::getpid(), state_->AlivePids())) {
+    names.push_back(entry.ToString());
+  }
+  return names;
+}
+
+}  // namespace hlaunch

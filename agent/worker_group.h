@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/output_relay.h"
+#include "agent/process.h"
+#include "agent/worker_env.h"
+#include "agent/worker_spec.h"
+#include "rendezvous/round.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// All workers of one node in one round, from spawn until none of them and of what they forked
+// is left.
+//
+// Belongs to the loop thread, which also takes SIGCHLD: call ReapOrphans() then. At most
+// one group lives at a time, so every child of this process is of this group.
+//
+//                 a worker failed           Stop, Kill
+//   running ---------------------> failed ------------> stopping --none left--> OnStopped
+//      | all exited 0                                      ^
+//      +--------------> succeeded ------Stop, Kill---------+
+class WorkerGroup {
+ public:
+  // What happened; called from the loop, never from within Start or Stop.
+  // A callback must not destroy the group, except OnStopped.
+  struct Events {
+    std::function<void(WorkerFailure)> on_failure;  // A worker ended that nobody had stopped.
+    std::function<void()> on_success;               // All workers exited with 0.
+    std::function<void()> on_stopped;               // Nothing of the group is left.
+  };
+
+  // Starts all workers of `assignment`, or none. Their error files lie below `error_directory`,
+  // if there is one. `loop` and `relay` outlive the group.
+  //
+  // Errors:
+  //   NotFound, PermissionDenied, InvalidArgument - the program cannot be run; the message
+  //     names it.
+  //   ResourceExhausted - out of processes or descriptors; what was started was killed.
+  static absl::StatusOr<std::unique_ptr<WorkerGroup>> Start(
+      asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec,
+      NodeFacts facts, const std::string& error_directory, OutputRelay& relay, Events events);
+
+  // Kills and reaps what is left.
+  ~WorkerGroup();
+
+  // Sends `signal` to every worker's process group, SIGKILL to all that lives after `grace`;
+  // on_stopped follows. A second call may only shorten the time.
+  void Stop(int signal, Duration grace);
+
+  // Sends `signal` and leaves everything else as it is.
+  void Forward(int signal);
+
+  // Reaps what workers left to this process. Call on SIGCHLD; workers themselves are seen by
+  // their pidfds.
+  void ReapOrphans();
+
+  // Command names and pids of what the workers left behind; for the person.
+  std::vector<std::string> Leftovers() const;
+
+ private:
+  struct State;
+  explicit WorkerGroup(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hlaunch

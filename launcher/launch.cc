@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/launch.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/keeper.h"
+#include "launcher/environment.h"
+#include "launcher/job_spec.h"
+#include "launcher/options.h"
+#include "launcher/run_node.h"
+#include "proto/base/log.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+// From the first line on nothing that the agent handles can end this process; it is delivered
+// once there is somebody to take it.
+void BlockSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  for (const int fatal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&all, fatal);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+}
+
+// Becomes `hlaunch-agent`, which lies beside this program or in ../libexec/hlaunch. Returns
+// only if it cannot.
+int BecomeAgentProgram(char** argv, KeeperLink keeper) {
+  std::string link = keeper.ForExec();
+  ::putenv(link.data());
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path beside = self.parent_path() / "hlaunch-agent";
+  const std::filesystem::path installed =
+      self.parent_path().parent_path() / "libexec" / "hlaunch" / "hlaunch-agent";
+  ::execv(beside.c_str(), argv);
+  const int first_error = errno;
+  ::execv(installed.c_str(), argv);
+  LogError(absl::StrCat("a job with several nodes needs the program ", beside.string(), ": ",
+                        std::strerror(first_error), "; install it there or as ",
+                        installed.string()));
+  return kExitInternal;
+}
+
+}  // namespace
+
+int Launch(int argc, char** argv, const ConnectFn& connect) {
+  BlockSignals();
+  const absl::StatusOr<Options> options = ParseOptions(argc, argv);
+  if (!options.ok()) {
+    LogError(options.status().message());
+    return ExitCodeBeforeStart(options.status());
+  }
+  if (options->text_to_print) {
+    std::fputs(options->text_to_print->c_str(), stdout);
+    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  }
+  SetLogLevel(options->log_level);
+  const absl::StatusOr<JobSpec> spec =
+      MakeJobSpec(*options, Environment::OfThisProcess(), RealHostProbes());
+  if (!spec.ok()) {
+    LogError(spec.status().message());
+    return ExitCodeBeforeStart(spec.status());
+  }
+  const auto run = [&](KeeperLink keeper) {
+    if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, std::move(keeper));
+    return RunNode(*options, *spec, std::move(keeper), connect);
+  };
+  // `hlaunch` has made the keeper before it became the agent program.
+  if (absl::StatusOr<KeeperLink> keeper = KeeperLink::FromEnv(); keeper.ok()) {
+    return run(std::move(keeper).value());
+  }
+  return RunUnderKeeper(run);
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/run_node.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "agent/agent.h"
+#include "agent/node_facts.h"
+#include "agent/output_relay.h"
+#include "asio/io_context.hpp"
+#include "launcher/summary.h"
+#include "proto/base/log.h"
+#include "proto/base/unique_fd.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+// Beyond the workers' own grace: what other nodes need to hear the outcome and say so.
+constexpr Duration kLinger = std::chrono::seconds(10);
+constexpr Duration kLingerStep = std::chrono::milliseconds(100);
+
+std::string HostName() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+// The first of this host's places in the job that no other agent here holds. The claim is an
+// abstract socket, which belongs to the network namespace and ends with the process.
+class Slot {
+ public:
+  explicit Slot(const std::string& job_id) {
+    for (number_ = 0; number_ < kMaxSlots; ++number_) {
+      if (Claim(absl::StrCat("hlaunch/", job_id.substr(0, 64), "/", number_))) return;
+    }
+  }
+  int number() const { return number_; }
+
+ private:
+  static constexpr int kMaxSlots = 1024;
+
+  bool Claim(const std::string& name) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+    fd_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const auto length =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    return ::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), length) == 0;
+  }
+
+  int number_ = 0;
+  UniqueFd fd_;
+};
+
+// The directory of the workers' error files; gone with this object.
+class ErrorDirectory {
+ public:
+  ErrorDirectory() {
+    std::error_code error;
+    std::string path =
+        (std::filesystem::temp_directory_path(error) / "hlaunch-XXXXXX").string();
+    if (!error && ::mkdtemp(path.data()) != nullptr) {
+      path_ = path;
+    } else {
+      LogWarning(absl::StrCat("no directory for error files at ", path,
+                              ": reports will lack Python's exception; set TMPDIR"));
+    }
+  }
+  ~ErrorDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }  // Empty if there is none.
+
+ private:
+  std::string path_;
+};
+
+NodeInfo MakeNodeInfo(const JobSpec& spec, const Slot& slot) {
+  NodeInfo info;
+  info.job_id = spec.job_id;
+  info.node_id = spec.node_rank ? absl::StrCat("rank-", *spec.node_rank) : HostNodeId(slot.number());
+  info.incarnation = NewIncarnation();
+  info.host = HostName();
+  info.pid = ::getpid();
+  info.min_nodes = spec.min_nodes;
+  info.max_nodes = spec.max_nodes;
+  info.nproc = spec.worker.nproc;
+  info.node_rank = spec.node_rank;
+  info.max_restarts = spec.max_restarts;
+  if (spec.mode == JobMode::kSingleNode) info.address = "127.0.0.1";
+  return info;
+}
+
+AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const NodeInfo& info) {
+  AgentOptions options;
+  options.info = info;
+  options.spec = spec.worker;
+  if (spec.mode == JobMode::kSingleNode) options.store_address = "127.0.0.1";
+  options.store_port = spec.master_port.value_or(0);
+  if (link.shared_store_port() != 0) {
+    options.store_port = link.shared_store_port();
+    options.store_is_shared = true;
+  }
+  return options;
+}
+
+bool TerminationPending() {
+  sigset_t pending;
+  ::sigpending(&pending);
+  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+}
+
+// Keeps the rendezvous until every node has heard how the job ended; says for whom.
+void Linger(NodeLink& link, Duration limit) {
+  const Instant begin = MonotonicClock().Now();
+  bool said = false;
+  while (true) {
+    const Instant now = MonotonicClock().Now();
+    const auto awaited = link.AwaitOthers(now + kLingerStep);
+    if (awaited.empty()) return;
+    if (now - begin > limit || TerminationPending()) {
+      LogWarning(absl::StrCat("leaving though ", absl::StrJoin(awaited, ", "),
+                              " did not confirm the end of the job"));
+      return;
+    }
+    if (!said && now - begin > std::chrono::seconds(1)) {
+      said = true;
+      LogInfo(absl::StrCat("waiting for ", absl::StrJoin(awaited, ", "),
+                           " to confirm the end of the job"));
+    }
+  }
+}
+
+AgentResult PortTaken(const JobSpec& spec) {
+  AgentResult result;
+  result.exit_code = kExitPortInUse;
+  result.end = absl::AlreadyExistsError(
+      absl::StrCat("port ", spec.endpoint.port,
+                   " of this host is in use by a program that is no rendezvous of hlaunch; end "
+                   "it, or give all nodes another port with --rdzv-endpoint or --master-port"));
+  return result;
+}
+
+// What the others hear if the node that hosts the rendezvous goes first.
+Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
+  Outcome outcome;
+  outcome.exit_code = result.exit_code;
+  outcome.reason = absl::StrCat(info.host, ", which hosts the rendezvous, left: ", result.end.message());
+  return outcome;
+}
+
+void PrintSummary(const JobSpec& spec, const AgentResult& result, bool whole_report,
+                  bool verbose) {
+  if (!result.outcome) {
+    if (!result.end.ok()) LogError(result.end.message());
+    return;
+  }
+  if (!whole_report) {
+    const std::string line = SummaryLine(*result.outcome);
+    if (!line.empty()) LogError(line);
+    return;
+  }
+  SummaryStyle style;
+  style.verbose = verbose;
+  style.colour = ::isatty(STDERR_FILENO) == 1;
+  style.max_restarts = spec.max_restarts;
+  for (const std::string& line : SummaryLines(*result.outcome, style)) LogError(line);
+}
+
+}  // namespace
+
+int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
+            const ConnectFn& connect) {
+  const std::string host = HostName();
+  if (spec.max_nodes > 1) SetLogName(host);
+  for (const std::string& warning : spec.warnings) LogWarning(warning);
+
+  absl::StatusOr<std::unique_ptr<NodeLink>> link =
+      NeedsGrpc(spec) ? connect(spec, options) : MakeLocalLink(spec);
+  if (!link.ok()) {
+    LogError(link.status().message());
+    return absl::IsAlreadyExists(link.status()) ? kExitPortInUse : kExitBadEndpoint;
+  }
+  const Slot slot(spec.job_id);
+  const NodeInfo info = MakeNodeInfo(spec, slot);
+  if (auto obituary = (*link)->obituary(info); !obituary.argv.empty()) {
+    const absl::Status known = keeper.RegisterObituary(obituary.argv, obituary.env);
+    if (!known.ok()) LogDebug(known.message());
+  }
+
+  const ErrorDirectory errors;
+  asio::io_context loop(1);
+  const absl::StatusOr<std::unique_ptr<OutputRelay>> relay = OutputRelay::Make(loop);
+  if (!relay.ok()) {
+    LogError(relay.status().message());
+    return kExitNoResources;
+  }
+  AgentOptions agent_options = MakeAgentOptions(spec, **link, info);
+  agent_options.facts.usable_cores = UsableCores();
+  agent_options.error_directory = errors.path();
+  agent_options.keeper_fd = keeper.fd();
+  Agent agent(loop, std::move(agent_options), (*link)->client(), **relay);
+  AgentResult result = agent.Run();
+  if ((*link)->port_was_taken() && absl::IsUnavailable(result.end)) {
+    result = PortTaken(spec);
+  }
+
+  if ((*link)->hosts()) {
+    if (!result.outcome) (*link)->End(HostLeft(info, result));
+    Linger(**link, result.outcome ? kLinger : kLinger + spec.worker.stop_grace);
+  }
+  const bool whole_report = (*link)->hosts() || result.node_rank == 0;
+  link->reset();  // Before the agent, which it calls.
+  PrintSummary(spec, result, whole_report, options.log_level == LogLevel::kDebug);
+  return result.exit_code;
+}
+
+}  // namespace hlaunch
