@@ -27,8 +27,8 @@ struct JobRules {
 };
 
 // The rendezvous of one job: the round table behind a mutex, with a thread for its deadlines
-// (started with the first deadline: a job whose only node is local has none). Without I/O; the gRPC service and the local
-// client stand on it.
+// (started with the first deadline; a job whose only node is local has none). Without I/O; the
+// gRPC service and the local client stand on it.
 //
 // Thread-safe.
 class JobRendezvous {
@@ -44,7 +44,7 @@ class JobRendezvous {
     virtual void OnEnd(const absl::Status& status) = 0;
   };
 
-  // `clock` must outlive it.
+  // `clock` must outlive it, and run: the deadlines of a job with remote nodes are waited for.
   JobRendezvous(JobRules rules, const Clock& clock);
   ~JobRendezvous();
 

@@ -18,7 +18,9 @@ constexpr size_t kMaxFailures = 16;     // Kept of a round and read of an update
 constexpr size_t kMaxText = 4096;       // Of any text a node sends.
 constexpr size_t kRemembered = 1024;    // Incarnations that were given up.
 constexpr size_t kSmallJob = 64;        // Up to here every change is looked at in full, at once.
-constexpr int kMaxNproc = 1 << 16;
+constexpr int kMaxNodes = 1 << 16;
+constexpr int kMaxNproc = 1 << 13;
+constexpr size_t kMaxName = 256;        // Of a node id, a host, an address.
 constexpr Duration kLook = std::chrono::seconds(1);   // Between full looks in a larger job.
 constexpr Duration kNap = std::chrono::seconds(1);    // Between ticks: what makes a pause visible.
 constexpr Duration kSlack = std::chrono::seconds(2);  // A tick later than this was a pause.
@@ -131,16 +133,25 @@ absl::Status RoundTable::CheckInfo(const NodeInfo& info) const {
   if (info.node_id.empty() || info.incarnation == 0) {
     return absl::InvalidArgumentError("a node joins with its node id and incarnation");
   }
+  for (const std::string* name : {&info.node_id, &info.host, &info.address, &info.route_address}) {
+    if (name->size() > kMaxName) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a name of ", name->size(), " bytes in a join; at most ", kMaxName));
+    }
+  }
   if (info.job_id != rules_.job_id) {
     return absl::FailedPreconditionError(
         absl::StrCat("the job at this endpoint is '", rules_.job_id, "', not '", info.job_id,
                      "': give both the same --rdzv-id, or each its own port"));
   }
-  if (info.min_nodes < 1 || info.max_nodes < info.min_nodes || info.nproc < 1 ||
-      info.nproc > kMaxNproc) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "node ", Name(info), " asks for ", Range(info.min_nodes, info.max_nodes), " nodes with ",
-        info.nproc, " workers here: that is no job"));
+  if (info.min_nodes < 1 || info.max_nodes < info.min_nodes || info.max_nodes > kMaxNodes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node ", Name(info), " says --nnodes ", Range(info.min_nodes, info.max_nodes),
+                     ": it takes N or MIN:MAX of 1 to ", kMaxNodes));
+  }
+  if (info.nproc < 1 || info.nproc > kMaxNproc) {
+    return absl::InvalidArgumentError(absl::StrCat("node ", Name(info), " says --nproc-per-node ",
+                                                   info.nproc, ": it takes 1 to ", kMaxNproc));
   }
   if (info.node_rank && (*info.node_rank < 0 || *info.node_rank >= info.max_nodes)) {
     return absl::InvalidArgumentError(
@@ -161,6 +172,9 @@ absl::Status RoundTable::CheckFits(const NodeInfo& info, const NodeUpdate& updat
     return absl::AbortedError(absl::StrCat("node ", Name(info), " comes from round ", update.round,
                                            ", in which this job does not know it"));
   }
+  Place newcomer;
+  newcomer.info = info;
+  HLAUNCH_RETURN_IF_ERROR(Contradiction(newcomer, update));
   if ((here_ > 0 || round_ > 0) &&
       (info.min_nodes != min_nodes_ || info.max_nodes != max_nodes_)) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -200,12 +214,11 @@ absl::Status RoundTable::Vacate(const NodeInfo& info, Instant t) {
 }
 
 absl::Status RoundTable::CheckNotFull() const {
-  if (here_ == 0 || attached_ < max_nodes_) return absl::OkStatus();
+  if (here_ == 0 || here_ < max_nodes_) return absl::OkStatus();
   // While one of them is silent, the newcomer may be its replacement and waits.
-  if (!by_silence_.empty() &&
-      Suspect(*by_silence_.front(), last_now_ - paused_)) {
-    return absl::OkStatus();
-  }
+  const bool silent = attached_ < max_nodes_ ||
+                      (!by_silence_.empty() && Suspect(*by_silence_.front(), last_now_ - paused_));
+  if (silent && here_ < 2 * max_nodes_) return absl::OkStatus();
   std::vector<std::string> names;
   for (const auto& [id, place] : places_) {
     if (place.left) continue;
@@ -247,20 +260,22 @@ absl::Status RoundTable::Join(const NodeInfo& info, const NodeUpdate& update, bo
   Place* place = Find(info.node_id, info.incarnation);
   if (place == nullptr) {
     HLAUNCH_RETURN_IF_ERROR(CheckFits(info, update));
-    if (absl::Status status = Vacate(info, t); !status.ok()) return status;
+    HLAUNCH_RETURN_IF_ERROR(Vacate(info, t));
     Settle(t);  // The one that was replaced may have been the last to stop, or the job's end.
     HLAUNCH_RETURN_IF_ERROR(CheckFits(info, update));
     HLAUNCH_RETURN_IF_ERROR(CheckNotFull());
     place = &Insert(info, local, t);
+  } else {
+    HLAUNCH_RETURN_IF_ERROR(Contradiction(*place, update));
+    Count(*place, -1);
+    place->attached = true;
+    Count(*place, +1);
+    Touch(*place, t);
   }
-  Count(*place, -1);
-  place->attached = true;
-  Count(*place, +1);
-  Touch(*place, t);
-  absl::Status status = Apply(*place, update);
+  HLAUNCH_CHECK(Apply(*place, update).ok());
   Change(*place);
   Settle(t);
-  return status;
+  return absl::OkStatus();
 }
 
 RoundTable::Place* RoundTable::Find(absl::string_view node_id, Incarnation incarnation) {
@@ -385,9 +400,11 @@ void RoundTable::AbsorbFailures(Place& place, const NodeUpdate& update) {
       Decide(event);
     } else if (state_ == State::kOver && outcome_.exit_code != 0) {
       outcome_.failures = failures_;
-      outcome_.total_failures = total_failures_;
       ChangeAll();  // At most kMaxFailures times.
     }
+  }
+  if (state_ == State::kOver && outcome_.exit_code != 0) {
+    outcome_.total_failures = total_failures_;
   }
 }
 

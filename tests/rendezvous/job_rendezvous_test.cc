@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = Directive::Kind;
 
-Instant Soon() { return MonotonicClock().Now() + seconds(20); }
+Instant Soon() { return MonotonicClock().Now() + seconds(5); }
 
 JobRules Rules() {
   JobRules rules;

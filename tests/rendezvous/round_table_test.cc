@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round_table.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/contract/exit_code.h"
+#include "tests/rendezvous/rounds.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+using absl::StatusCode;
+using Kind = Directive::Kind;
+using Phase = NodePhase;
+
+// A table and its clock: lease 5 s, loss limit 30 s, margin 10 s, join time-out 600 s.
+class Job {
+ public:
+  Job(int min_nodes, int max_nodes, int max_restarts = 0)
+      : table({.job_id = "job", .lease = {}, .before_round = {}}),
+        min_(min_nodes),
+        max_(max_nodes),
+        max_restarts_(max_restarts) {}
+
+  NodeInfo Info(int i) const {
+    NodeInfo info = Node(i, min_, max_);
+    info.max_restarts = max_restarts_;
+    return info;
+  }
+  absl::Status Join(const NodeInfo& info, bool local = false) {
+    return table.Join(info, Says(0, Phase::kReady), local, now);
+  }
+  absl::Status Join(int i) { return Join(Info(i)); }
+  // Nodes 0 … n - 1 join and run what they are told.
+  void Run(int n) {
+    for (int i = 0; i < n; ++i) ASSERT_TRUE(Join(i).ok());
+    for (int i = 0; i < n; ++i) ASSERT_TRUE(Say(i, Says(1, Phase::kRunning)).ok());
+  }
+  absl::Status Say(int i, const NodeUpdate& update) {
+    return table.Update(absl::StrCat("id", i), i + 1, update, now);
+  }
+  void Beat(int i) { table.Heard(absl::StrCat("id", i), i + 1, now); }
+  void Detach(int i) { table.Disconnected(absl::StrCat("id", i), i + 1, now); }
+  Directive Told(int i) const { return table.DirectiveFor(absl::StrCat("id", i)); }
+  // Time passes; `beating` nodes are heard of every second.
+  void Pass(Duration duration, const std::vector<int>& beating = {}) {
+    for (const Instant end = now + duration; now < end;) {
+      now = std::min(end, now + seconds(1));
+      for (int i : beating) Beat(i);
+      table.Tick(now);
+    }
+  }
+
+  Instant now = Instant{} + std::chrono::hours(1);
+  RoundTable table;
+
+ private:
+  int min_, max_, max_restarts_;
+};
+
+TEST(RoundTable, FormsARoundWithRanksAndOneMaster) {
+  Job job(3, 3);
+  NodeInfo big = job.Info(1);
+  big.nproc = 5;
+  ASSERT_TRUE(job.Join(2).ok());
+  ASSERT_TRUE(job.Join(big).ok());
+  EXPECT_EQ(job.Told(2).kind, Kind::kWait);
+  EXPECT_EQ(job.Told(2).reason, "waiting for 1 of 3 nodes; here: node1, node2");
+  ASSERT_TRUE(job.Join(0).ok());
+  const int first_rank[] = {0, 2, 7};
+  for (int i = 0; i < 3; ++i) {
+    const Directive told = job.Told(i);
+    ASSERT_EQ(told.kind, Kind::kRun);
+    EXPECT_EQ(told.round, 1);
+    EXPECT_EQ(told.assignment.round, 1);
+    EXPECT_EQ(told.assignment.node_rank, i);
+    EXPECT_EQ(told.assignment.num_nodes, 3);
+    EXPECT_EQ(told.assignment.first_rank, first_rank[i]);
+    EXPECT_EQ(told.assignment.world_size, 9);
+    EXPECT_EQ(told.assignment.master_addr, "10.0.0.1");
+    EXPECT_EQ(told.assignment.master_port, 4000);
+  }
+  EXPECT_THAT(job.table.TakeChanged(), UnorderedElementsAre("id0", "id1", "id2"));
+  EXPECT_THAT(job.table.TakeChanged(), IsEmpty());
+}
+
+TEST(RoundTable, SucceedsOnlyWhenAllHave) {
+  Job job(2, 2);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kSucceeded)).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kSucceeded)).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(job.Told(1).outcome.exit_code, 0);
+  EXPECT_EQ(job.Told(1).outcome.reason, "");
+  EXPECT_FALSE(job.table.AllFinished());
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kFinished)).ok());
+  EXPECT_THAT(job.table.Unfinished(), ElementsAre("node0"));
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kFinished)).ok());
+  EXPECT_TRUE(job.table.AllFinished());
+}
+
+TEST(RoundTable, FirstFailureIsTheCauseAndLaterOnesAreAppended) {
+  Job job(2, 2);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(1, Failed(1, Failure(2, 7))).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+  NodeUpdate last = Says(1, Phase::kFinished);
+  for (int i = 0; i < 20; ++i) last.failures.push_back(Failure(0, 1));
+  ASSERT_TRUE(job.Say(0, last).ok());
+  const Outcome outcome = job.Told(1).outcome;
+  EXPECT_EQ(outcome.exit_code, 7);
+  EXPECT_EQ(outcome.reason, "worker rank 2 on node1 (pid 1002) exited with 7");
+  ASSERT_EQ(outcome.failures.size(), 16u);
+  EXPECT_EQ(outcome.failures[0].rank, 2);
+  EXPECT_EQ(outcome.total_failures, 17);
+}
+
+TEST(RoundTable, RestartsAfterAllHaveStopped) {
+  Job job(2, 2, /*max_restarts=*/1);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(1, Failed(1, Failure(2, 7))).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kStop);
+  EXPECT_EQ(job.Told(0).round, 1);
+  EXPECT_THAT(job.Told(0).reason, HasSubstr("exited with 7; restart 1 of 1"));
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(1).kind, Kind::kWait);
+  EXPECT_THAT(job.Told(1).reason, HasSubstr("waiting for 1 of 2 nodes to stop"));
+  NodeUpdate ready = Says(1, Phase::kReady);
+  ready.store_port = 4001;
+  ASSERT_TRUE(job.Say(0, ready).ok());
+  const Assignment again = job.Told(1).assignment;
+  EXPECT_EQ(again.round, 2);
+  EXPECT_EQ(again.restart_count, 1);
+  EXPECT_EQ(again.max_restarts, 1);
+  EXPECT_EQ(again.node_rank, 1);
+  EXPECT_EQ(again.master_port, 4001);
+  ASSERT_TRUE(job.Say(1, Failed(2, Failure(3, 9))).ok());
+  EXPECT_EQ(job.Told(0).outcome.exit_code, 9);
+  EXPECT_EQ(job.Told(0).outcome.restart_count, 1);
+  EXPECT_EQ(job.Told(0).outcome.total_failures, 1);
+}
+
+TEST(RoundTable, ANodeThatNeverHeardOfTheRoundMustSayThatItStopped) {
+  Job job(2, 2, 1);
+  ASSERT_TRUE(job.Join(0).ok());
+  ASSERT_TRUE(job.Join(1).ok());
+  ASSERT_TRUE(job.Say(0, Failed(1, Failure(0, 1))).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  ASSERT_TRUE(job.Say(1, Says(0, Phase::kReady)).ok());  // Sent before it was told to run.
+  EXPECT_EQ(job.Told(1).kind, Kind::kStop);
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(1).assignment.round, 2);
+}
+
+TEST(RoundTable, DoubledAndLateUpdatesChangeNothing) {
+  Job job(2, 2, 3);
+  job.Run(2);
+  for (int twice = 0; twice < 2; ++twice) {
+    ASSERT_TRUE(job.Say(0, Failed(1, Failure(0, 1))).ok());
+  }
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(0).assignment.round, 2);
+  ASSERT_TRUE(job.Say(0, Failed(1, Failure(0, 1))).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kRunning)).ok());
+  ASSERT_TRUE(job.Say(0, Says(0, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  EXPECT_EQ(job.Told(0).assignment.restart_count, 1);
+  ASSERT_TRUE(job.Say(0, Says(2, Phase::kSucceeded)).ok());
+  ASSERT_TRUE(job.Say(0, Says(2, Phase::kRunning)).ok());
+  ASSERT_TRUE(job.Say(1, Says(2, Phase::kSucceeded)).ok());
+  EXPECT_EQ(job.Told(0).outcome.exit_code, 0);
+}
+
+TEST(RoundTable, AFailureIsKnownEvenIfOnlyTheNextStateArrives) {
+  Job job(2, 2, 1);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(0, Failed(1, Failure(0, 1))).ok());
+  NodeUpdate ready = Says(1, Phase::kReady);
+  ready.failures = {Failure(2, 9)};
+  ASSERT_TRUE(job.Say(1, ready).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kLeft)).ok());
+  job.Pass(seconds(601), {1});
+  EXPECT_EQ(job.Told(1).outcome.exit_code, kExitJoinTimeout);
+  EXPECT_EQ(job.Told(1).outcome.total_failures, 2);
+}
+
+TEST(RoundTable, RefusesContradictions) {
+  Job job(2, 2);
+  job.Run(2);
+  NodeUpdate no_port = Says(0, Phase::kReady), no_failure = Says(1, Phase::kFailed);
+  no_port.store_port = 0;
+  for (const NodeUpdate& update :
+       {Says(2, Phase::kRunning), Says(-1, Phase::kReady), Says(0, Phase::kRunning), no_port,
+        no_failure, Says(1, Phase::kReady), Says(1, Phase::kFinished)}) {
+    EXPECT_EQ(job.Say(0, update).code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+}
+
+TEST(RoundTable, RefusesNodesThatDoNotFit) {
+  struct Case {
+    std::string what;
+    std::function<void(NodeInfo&)> change;
+    StatusCode code;
+    std::string message;
+  };
+  const Case cases[] = {
+      {"job id", [](NodeInfo& n) { n.job_id = "other"; }, StatusCode::kFailedPrecondition,
+       "the job at this endpoint is 'job', not 'other': give both the same --rdzv-id, or each its "
+       "own port"},
+      {"nnodes", [](NodeInfo& n) { n.max_nodes = 3; }, StatusCode::kFailedPrecondition,
+       "job job has --nnodes 2, set by node0 (pid 100), and node node1 (pid 101) says 2:3"},
+      {"node id", [](NodeInfo& n) { n.node_id = ""; }, StatusCode::kInvalidArgument, "node id"},
+      {"incarnation", [](NodeInfo& n) { n.incarnation = 0; }, StatusCode::kInvalidArgument,
+       "incarnation"},
+      {"min", [](NodeInfo& n) { n.min_nodes = 0; }, StatusCode::kInvalidArgument, "--nnodes 0:2"},
+      {"nproc", [](NodeInfo& n) { n.nproc = 0; }, StatusCode::kInvalidArgument,
+       "--nproc-per-node 0"},
+      {"long name", [](NodeInfo& n) { n.host = std::string(257, 'x'); },
+       StatusCode::kInvalidArgument, "257 bytes"},
+      {"rank range", [](NodeInfo& n) { n.node_rank = 2; }, StatusCode::kInvalidArgument,
+       "node rank 2 of node node1 (pid 101) is not in 0 to 1 (--nnodes 2)"},
+      {"duplicate rank", [](NodeInfo& n) { n.node_rank = 0; }, StatusCode::kAlreadyExists,
+       "node rank 0 in job job is held by node0 (pid 100): stop that one, or give this node "
+       "another --node-rank"},
+      {"duplicate node", [](NodeInfo& n) { n.node_id = "id0"; }, StatusCode::kAlreadyExists,
+       "the place of this node in job job is held by node0 (pid 100)"},
+  };
+  Job job(2, 2);
+  NodeInfo first = job.Info(0);
+  first.node_rank = 0;
+  ASSERT_TRUE(job.Join(first).ok());
+  for (const Case& c : cases) {
+    NodeInfo node = job.Info(1);
+    c.change(node);
+    const absl::Status status = job.Join(node);
+    EXPECT_EQ(status.code(), c.code) << c.what;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message)) << c.what;
+  }
+  EXPECT_EQ(job.Told(0).reason, "waiting for 1 of 2 nodes: node rank 1 has not joined; here: node0");
+}
+
+TEST(RoundTable, RefusesASurplusNode) {
+  Job job(2, 2);
+  job.Run(2);
+  const absl::Status status = job.Join(2);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(std::string(status.message()),
+            "job job at this endpoint already runs with its 2 nodes (node0 pid 100, node1 pid 101): "
+            "give this job its own --rdzv-id and port");
+}
+
+TEST(RoundTable, AReplacementMayWaitForASilentNodeToBeLost) {
+  Job job(2, 2, 1);
+  job.Run(2);
+  job.Detach(1);
+  ASSERT_TRUE(job.Join(2).ok());
+  EXPECT_EQ(job.Told(2).reason, "round 1 runs with 2 nodes; this node waits for a place");
+  job.Pass(seconds(39), {0, 2});
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  job.Pass(seconds(1), {0, 2});
+  EXPECT_EQ(job.Told(0).kind, Kind::kStop);
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(0).assignment.node_rank, 0);
+  EXPECT_EQ(job.Told(2).assignment.node_rank, 1);
+}
+
+TEST(RoundTable, ABrokenStreamIsNotDeath) {
+  Job job(2, 2);
+  job.Run(2);
+  job.Detach(1);
+  job.Pass(seconds(39), {0});
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  EXPECT_THAT(job.table.Explain(job.now), HasSubstr("not heard of: node1 (silent for 39 s)"));
+  ASSERT_TRUE(job.table.Join(job.Info(1), Says(1, Phase::kRunning), false, job.now).ok());
+  job.Pass(seconds(39), {0});
+  EXPECT_EQ(job.Told(1).kind, Kind::kRun);
+  EXPECT_EQ(job.Told(1).assignment.node_rank, 1);
+}
+
+TEST(RoundTable, SilenceBeyondLossLimitAndMarginIsLoss) {
+  Job job(2, 2);
+  job.Run(2);
+  job.Pass(seconds(40), {0});
+  EXPECT_EQ(job.Told(0).outcome.exit_code, kExitNodeLost);
+  EXPECT_EQ(job.Told(0).outcome.reason, "node node1 was lost: it was not heard of for 40 s");
+  const auto ended = job.table.TakeEnded();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].node_id, "id1");
+  EXPECT_EQ(ended[0].status.code(), StatusCode::kAborted);
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kFinished)).ok());
+  EXPECT_TRUE(job.table.AllFinished());
+}
+
+TEST(RoundTable, ANodeThatWasGivenUpIsAborted) {
+  Job job(2, 2, 1);
+  job.Run(2);
+  job.Pass(seconds(40), {0});
+  EXPECT_EQ(job.Say(1, Says(1, Phase::kRunning)).code(), StatusCode::kAborted);
+  for (Round round : {0, 1}) {
+    const absl::Status status =
+        job.table.Join(job.Info(1), Says(round, Phase::kReady), false, job.now);
+    EXPECT_EQ(status.code(), StatusCode::kAborted);
+    EXPECT_EQ(std::string(status.message()), "the job gave up node node1 (pid 101): it was not heard of for 40 s");
+  }
+  NodeInfo stranger = job.Info(3);
+  EXPECT_EQ(job.table.Join(stranger, Says(5, Phase::kRunning), false, job.now).code(),
+            StatusCode::kAborted);
+}
+
+TEST(RoundTable, AProvenDeathIsLossAtOnce) {
+  Job job(2, 2);
+  job.Run(2);
+  EXPECT_EQ(job.table.NodeDied("id1", 77, "?", job.now).code(), StatusCode::kAborted);
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "its agent was killed by signal 9", job.now).ok());
+  EXPECT_EQ(job.Told(0).outcome.exit_code, kExitNodeLost);
+  EXPECT_THAT(job.Told(0).outcome.reason, HasSubstr("its agent was killed by signal 9"));
+}
+
+TEST(RoundTable, ALossWithBudgetWaitsForAReplacementAndSaysSo) {
+  Job job(2, 2, 1);
+  job.Run(2);
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+  EXPECT_EQ(job.Told(0).reason,
+            "waiting for 1 of 2 nodes; here: node0 (node node1 was lost: power; restart 1 of 1)");
+  ASSERT_TRUE(job.Join(2).ok());
+  EXPECT_EQ(job.Told(2).assignment.node_rank, 1);
+  EXPECT_EQ(job.Told(2).assignment.restart_count, 1);
+}
+
+TEST(RoundTable, ALossAfterSuccessIsNoFailure) {
+  Job job(2, 2);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kSucceeded)).ok());
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kSucceeded)).ok());
+  EXPECT_EQ(job.Told(0).outcome.exit_code, 0);
+}
+
+TEST(RoundTable, LeavingEndsTheJobOrAsksForAReplacement) {
+  for (int max_restarts : {0, 1}) {
+    Job job(2, 2, max_restarts);
+    job.Run(2);
+    ASSERT_TRUE(job.Say(1, Says(1, Phase::kLeft)).ok());
+    EXPECT_EQ(job.Told(1).kind, Kind::kFinish);
+    EXPECT_EQ(job.Told(1).outcome.exit_code, 130);
+    EXPECT_EQ(job.Told(0).kind, max_restarts == 0 ? Kind::kFinish : Kind::kStop);
+    ASSERT_TRUE(job.Say(1, Says(1, Phase::kFinished)).ok());
+    EXPECT_EQ(job.Told(0).outcome.exit_code, max_restarts == 0 ? 130 : 0);
+  }
+}
+
+TEST(RoundTable, LeavingBeforeTheRoundOnlyFreesThePlace) {
+  Job job(2, 2);
+  ASSERT_TRUE(job.Join(0).ok());
+  ASSERT_TRUE(job.Say(0, Says(0, Phase::kLeft)).ok());
+  ASSERT_TRUE(job.Join(1).ok());
+  EXPECT_EQ(job.Told(1).reason, "waiting for 1 of 2 nodes; here: node1");
+  NodeInfo again = job.Info(0);
+  again.incarnation = 50;
+  ASSERT_TRUE(job.Join(again).ok());
+  EXPECT_EQ(job.Told(1).kind, Kind::kRun);
+}
+
+TEST(RoundTable, TheRendezvousHostsOwnNodeTakesTheJobWithIt) {
+  Job job(2, 2, 3);
+  ASSERT_TRUE(job.Join(job.Info(0), /*local=*/true).ok());
+  ASSERT_TRUE(job.Join(1).ok());
+  ASSERT_TRUE(job.Say(0, Says(0, Phase::kLeft)).ok());
+  EXPECT_EQ(job.Told(1).outcome.exit_code, 130);
+  EXPECT_EQ(job.Told(1).outcome.reason, "node node0 left: SIGINT");
+}
+
+TEST(RoundTable, ALocalNodeNeedsNoSignOfLife) {
+  Job job(1, 1);
+  ASSERT_TRUE(job.Join(job.Info(0), /*local=*/true).ok());
+  EXPECT_EQ(job.table.NextDeadline(), std::nullopt);
+  job.Pass(seconds(1000));
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+}
+
+TEST(RoundTable, ARestartedAgentReplacesItsOldSelf) {
+  Job job(2, 2, 1);
+  job.Run(2);
+  NodeInfo young = job.Info(1);
+  young.incarnation = 50;
+  young.pid = 999;
+  EXPECT_EQ(job.Join(young).code(), StatusCode::kAlreadyExists);
+  job.Detach(1);
+  ASSERT_TRUE(job.Join(young).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kStop);
+  EXPECT_THAT(job.Told(0).reason, HasSubstr("its place was taken by node1 (pid 999)"));
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(1).assignment.round, 2);
+  EXPECT_EQ(job.Told(1).assignment.node_rank, 1);
+  EXPECT_EQ(job.Join(job.Info(1)).code(), StatusCode::kAborted);
+}
+
+TEST(RoundTable, ARestartWithoutBudgetEndsTheJob) {
+  Job job(2, 2);
+  job.Run(2);
+  job.Detach(1);
+  NodeInfo young = job.Info(1);
+  young.incarnation = 50;
+  const absl::Status status = job.Join(young);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("job job is over: node node1 was lost"));
+  EXPECT_EQ(job.Told(0).outcome.exit_code, kExitNodeLost);
+}
+
+TEST(RoundTable, APlaceTakenFromAnotherHostWaitsUntilTheOldWorkersMustBeDead) {
+  Job job(2, 2, 1);
+  job.Run(2);
+  job.Detach(1);
+  NodeInfo elsewhere = job.Info(1);
+  elsewhere.incarnation = 50;
+  elsewhere.host = "other";
+  ASSERT_TRUE(job.Join(elsewhere).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  EXPECT_THAT(job.Told(0).reason, HasSubstr("waiting until node1 (pid 101) must have stopped"));
+  for (int second = 0; second < 39; ++second) {
+    job.now += seconds(1);
+    job.Beat(0);
+    job.table.Heard("id1", 50, job.now);
+    job.table.Tick(job.now);
+    EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+  }
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());  // Or proof, or one second more.
+  EXPECT_EQ(job.Told(0).assignment.round, 2);
+}
+
+TEST(RoundTable, GivesUpWhenNodesDoNotComeAndNamesThem) {
+  Job job(2, 2);
+  NodeInfo first = job.Info(0);
+  first.node_rank = 0;
+  ASSERT_TRUE(job.Join(first).ok());
+  job.Pass(seconds(599), {0});
+  EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+  job.Pass(seconds(1), {0});
+  EXPECT_EQ(job.Told(0).outcome.exit_code, kExitJoinTimeout);
+  EXPECT_EQ(job.Told(0).outcome.reason,
+            "gave up after 600 s: waiting for 1 of 2 nodes: node rank 1 has not joined; here: node0");
+  EXPECT_EQ(job.Join(1).code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(RoundTable, TheFirstNodesRulesHoldUntilNobodyIsLeft) {
+  Job job(2, 2);
+  NodeInfo wrong = job.Info(0);
+  wrong.max_nodes = 3;
+  ASSERT_TRUE(job.Join(wrong).ok());
+  EXPECT_EQ(job.Join(1).code(), StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(job.Say(0, Says(0, Phase::kLeft)).ok());
+  job.Pass(seconds(1000));
+  EXPECT_EQ(job.table.Explain(job.now), "no node has joined yet");
+  EXPECT_TRUE(job.Join(1).ok());
+}
+
+TEST(RoundTable, StartsBelowMaxAfterTheLastCall) {
+  Job job(1, 3);
+  ASSERT_TRUE(job.Join(0).ok());
+  job.Pass(seconds(29), {0});
+  EXPECT_EQ(job.Told(0).reason, "last call: 1 of 1 to 3 nodes may start; here: node0");
+  job.Pass(seconds(1), {0});
+  EXPECT_EQ(job.Told(0).assignment.num_nodes, 1);
+  ASSERT_TRUE(job.Join(1).ok());
+  EXPECT_THAT(job.Told(1).reason, HasSubstr("waits for a place"));
+}
+
+TEST(RoundTable, ASilentNodeBeginsNoRound) {
+  Job job(2, 2);
+  ASSERT_TRUE(job.Join(0).ok());
+  job.Pass(seconds(5));
+  ASSERT_TRUE(job.Join(1).ok());
+  EXPECT_EQ(job.Told(1).reason, "waiting for 1 of 2 nodes; here: node1; not heard of: node0");
+  job.Beat(0);
+  EXPECT_EQ(job.Told(1).kind, Kind::kRun);
+}
+
+TEST(RoundTable, ItsOwnPauseIsNobodysSilence) {
+  Job job(2, 2);
+  job.Run(2);
+  job.Pass(seconds(30), {0, 1});
+  job.now += seconds(3600);  // Stopped.
+  job.table.Tick(job.now);
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  job.Pass(seconds(38), {0});
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  job.Pass(seconds(2), {0});
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+}
+
+TEST(RoundTable, EndIsAnOutcomeLikeAnyOther) {
+  Job job(2, 2, 3);
+  job.Run(2);
+  job.table.End({.exit_code = 143, .reason = "SIGTERM", .failures = {}}, job.now);
+  job.table.End({.exit_code = 1, .reason = "later", .failures = {}}, job.now);
+  EXPECT_EQ(job.Told(1).outcome.exit_code, 143);
+  EXPECT_EQ(job.Told(1).outcome.reason, "SIGTERM");
+}
+
+TEST(RoundTable, ALargeJobIsToldTheReasonOnceASecond) {
+  constexpr int kNodes = 2000;
+  Job job(kNodes, kNodes);
+  size_t told = 0;
+  for (int i = 0; i < kNodes; ++i) {
+    ASSERT_TRUE(job.Join(i).ok());
+    told += job.table.TakeChanged().size();
+  }
+  EXPECT_LT(told, 4u * kNodes + 64 * 64);  // Its own word each, the start, and the first 64.
+  EXPECT_EQ(job.Told(kNodes - 1).assignment.node_rank, kNodes - 1);
+  EXPECT_EQ(job.Told(7).assignment.world_size, 2 * kNodes);
+}
+
+}  // namespace
+}  // namespace hlaunch
