@@ -67,8 +67,7 @@ class LocalRendezvousClient::Link : public JobRendezvous::Session {
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
 };
 
-LocalRendezvousClient::LocalRendezvousClient(JobRendezvous& rendezvous)
-    : rendezvous_(rendezvous) {}
+LocalRendezvousClient::LocalRendezvousClient(JobRendezvous& rendezvous) : rendezvous_(rendezvous) {}
 
 LocalRendezvousClient::~LocalRendezvousClient() {
   if (link_ == nullptr) return;

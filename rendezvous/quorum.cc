@@ -24,7 +24,9 @@ absl::string_view TakeNumber(absl::string_view* text) {
 }
 
 bool ComesFirst(const Candidate& a, const Candidate& b) {
-  const auto rank = [](const std::optional<int>& r) { return std::tuple(!r.has_value(), r.value_or(0)); };
+  const auto rank = [](const std::optional<int>& r) {
+    return std::tuple(!r.has_value(), r.value_or(0));
+  };
   if (rank(a.held_rank) != rank(b.held_rank)) return rank(a.held_rank) < rank(b.held_rank);
   if (rank(a.node_rank) != rank(b.node_rank)) return rank(a.node_rank) < rank(b.node_rank);
   if (NaturalLess(a.host, b.host)) return true;

@@ -29,8 +29,9 @@ struct Candidate {
 struct QuorumRule {
   int min_nodes = 1;
   int max_nodes = 1;
-  Duration last_call{};    // From min_nodes present to the start, if fewer than max_nodes.
-  int previous_nodes = 0;  // Size of the round before, 0 if none: once all are back, none is awaited.
+  Duration last_call{};  // From min_nodes present to the start, if fewer than max_nodes.
+  int previous_nodes =
+      0;  // Size of the round before, 0 if none: once all are back, none is awaited.
 };
 
 struct QuorumVerdict {

@@ -14,13 +14,13 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxFailures = 16;     // Kept of a round and read of an update.
-constexpr size_t kMaxText = 4096;       // Of any text a node sends.
-constexpr size_t kRemembered = 1024;    // Incarnations that were given up.
-constexpr size_t kSmallJob = 64;        // Up to here every change is looked at in full, at once.
+constexpr size_t kMaxFailures = 16;   // Kept of a round and read of an update.
+constexpr size_t kMaxText = 4096;     // Of any text a node sends.
+constexpr size_t kRemembered = 1024;  // Incarnations that were given up.
+constexpr size_t kSmallJob = 64;      // Up to here every change is looked at in full, at once.
 constexpr int kMaxNodes = 1 << 16;
 constexpr int kMaxNproc = 1 << 13;
-constexpr size_t kMaxName = 256;        // Of a node id, a host, an address.
+constexpr size_t kMaxName = 256;                      // Of a node id, a host, an address.
 constexpr Duration kLook = std::chrono::seconds(1);   // Between full looks in a larger job.
 constexpr Duration kNap = std::chrono::seconds(1);    // Between ticks: what makes a pause visible.
 constexpr Duration kSlack = std::chrono::seconds(2);  // A tick later than this was a pause.
@@ -107,8 +107,9 @@ void RoundTable::LoseSilent(Instant t) {
     Place& place = *by_silence_.front();
     const std::string detail =
         absl::StrCat("it was not heard of for ", Seconds(t - place.heard), " s");
-    Remove(place, NodeEvent(FailureEvent::Kind::kNodeLost, place.info, detail),
-           absl::AbortedError(absl::StrCat("the job gave up node ", Name(place.info), ": ", detail)));
+    Remove(
+        place, NodeEvent(FailureEvent::Kind::kNodeLost, place.info, detail),
+        absl::AbortedError(absl::StrCat("the job gave up node ", Name(place.info), ": ", detail)));
   }
 }
 
@@ -121,8 +122,7 @@ void RoundTable::Tick(Instant now) {
     if (state_ != State::kForming) return;
     Outcome outcome;
     outcome.exit_code = kExitJoinTimeout;
-    outcome.reason =
-        absl::StrCat("gave up after ", Seconds(rules_.join_timeout), " s: ", reason_);
+    outcome.reason = absl::StrCat("gave up after ", Seconds(rules_.join_timeout), " s: ", reason_);
     Finish(std::move(outcome));
   }
 }
@@ -145,18 +145,18 @@ absl::Status RoundTable::CheckInfo(const NodeInfo& info) const {
                      "': give both the same --rdzv-id, or each its own port"));
   }
   if (info.min_nodes < 1 || info.max_nodes < info.min_nodes || info.max_nodes > kMaxNodes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("node ", Name(info), " says --nnodes ", Range(info.min_nodes, info.max_nodes),
-                     ": it takes N or MIN:MAX of 1 to ", kMaxNodes));
+    return absl::InvalidArgumentError(absl::StrCat("node ", Name(info), " says --nnodes ",
+                                                   Range(info.min_nodes, info.max_nodes),
+                                                   ": it takes N or MIN:MAX of 1 to ", kMaxNodes));
   }
   if (info.nproc < 1 || info.nproc > kMaxNproc) {
     return absl::InvalidArgumentError(absl::StrCat("node ", Name(info), " says --nproc-per-node ",
                                                    info.nproc, ": it takes 1 to ", kMaxNproc));
   }
   if (info.node_rank && (*info.node_rank < 0 || *info.node_rank >= info.max_nodes)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("node rank ", *info.node_rank, " of node ", Name(info), " is not in 0 to ",
-                     info.max_nodes - 1, " (--nnodes ", Range(info.min_nodes, info.max_nodes), ")"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "node rank ", *info.node_rank, " of node ", Name(info), " is not in 0 to ",
+        info.max_nodes - 1, " (--nnodes ", Range(info.min_nodes, info.max_nodes), ")"));
   }
   return absl::OkStatus();
 }
@@ -175,8 +175,7 @@ absl::Status RoundTable::CheckFits(const NodeInfo& info, const NodeUpdate& updat
   Place newcomer;
   newcomer.info = info;
   HLAUNCH_RETURN_IF_ERROR(Contradiction(newcomer, update));
-  if ((here_ > 0 || round_ > 0) &&
-      (info.min_nodes != min_nodes_ || info.max_nodes != max_nodes_)) {
+  if ((here_ > 0 || round_ > 0) && (info.min_nodes != min_nodes_ || info.max_nodes != max_nodes_)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "job ", rules_.job_id, " has --nnodes ", Range(min_nodes_, max_nodes_), ", set by ", ruler_,
         ", and node ", Name(info), " says ", Range(info.min_nodes, info.max_nodes)));
@@ -200,8 +199,7 @@ absl::Status RoundTable::Vacate(const NodeInfo& info, Instant t) {
         rules_.job_id, " is held by ", Name(holder->info),
         rank ? ": stop that one, or give this node another --node-rank" : ": stop that one first"));
   }
-  const bool same_host =
-      holder->info.host == info.host && holder->info.address == info.address;
+  const bool same_host = holder->info.host == info.host && holder->info.address == info.address;
   if (InRound(*holder) && !holder->stopped && !same_host) {
     ghosts_.push_back({holder->info.node_id, holder->info.incarnation, holder->info.host,
                        holder->info.pid, holder->heard});
@@ -224,10 +222,9 @@ absl::Status RoundTable::CheckNotFull() const {
     if (place.left) continue;
     names.push_back(absl::StrCat(place.info.host, " pid ", place.info.pid));
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("job ", rules_.job_id, " at this endpoint already runs with its ",
-                   Nodes(max_nodes_), " (", NameSome(names),
-                   "): give this job its own --rdzv-id and port"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", rules_.job_id, " at this endpoint already runs with its ", Nodes(max_nodes_), " (",
+      NameSome(names), "): give this job its own --rdzv-id and port"));
 }
 
 RoundTable::Place& RoundTable::Insert(const NodeInfo& info, bool local, Instant t) {
@@ -334,7 +331,8 @@ absl::Status RoundTable::NodeDied(absl::string_view node_id, Incarnation incarna
   if (place != nullptr) {
     const std::string detail(reason.substr(0, kMaxText));
     Remove(*place, NodeEvent(FailureEvent::Kind::kNodeLost, place->info, detail),
-           absl::AbortedError(absl::StrCat("node ", Name(place->info), " was reported dead: ", detail)));
+           absl::AbortedError(
+               absl::StrCat("node ", Name(place->info), " was reported dead: ", detail)));
   } else if (std::erase_if(ghosts_, [&](const Ghost& ghost) {
                return ghost.incarnation == incarnation && ghost.node_id == node_id;
              }) == 0) {
@@ -347,8 +345,7 @@ absl::Status RoundTable::NodeDied(absl::string_view node_id, Incarnation incarna
 // Only what no order of messages can bring about is a contradiction.
 absl::Status RoundTable::Contradiction(const Place& place, const NodeUpdate& update) const {
   const auto nonsense = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("node ", Name(place.info), " says it ", what));
+    return absl::InvalidArgumentError(absl::StrCat("node ", Name(place.info), " says it ", what));
   };
   if (update.round < 0 || update.round > place.told) {
     return nonsense(absl::StrCat("is in round ", update.round, " and was told ", place.told));
@@ -541,8 +538,8 @@ std::vector<Candidate> RoundTable::Candidates(std::vector<Place*>* places, Insta
   std::vector<Candidate> candidates;
   for (auto& [id, place] : places_) {
     if (place.left) continue;
-    Candidate candidate{id, place.info.host, place.info.node_rank, {}, !Suspect(place, t),
-                        std::max(place.since, forming_since_)};
+    Candidate candidate{id, place.info.host,    place.info.node_rank,
+                        {}, !Suspect(place, t), std::max(place.since, forming_since_)};
     const auto held = held_ranks_.find(id);
     if (held != held_ranks_.end()) candidate.held_rank = held->second;
     candidates.push_back(candidate);
@@ -568,9 +565,8 @@ void RoundTable::Consider(Instant t) {
   considered_ = t;
   consider_at_.reset();
   std::vector<Place*> places;
-  const QuorumVerdict verdict =
-      DecideQuorum(Candidates(&places, t),
-                   {min_nodes_, max_nodes_, rules_.last_call, round_nodes_}, t);
+  const QuorumVerdict verdict = DecideQuorum(
+      Candidates(&places, t), {min_nodes_, max_nodes_, rules_.last_call, round_nodes_}, t);
   last_call_ends_ = verdict.last_call_ends;
   std::string reason = verdict.reason;
   if (verdict.order && ghosts_.empty()) {
@@ -580,8 +576,9 @@ void RoundTable::Consider(Instant t) {
     return;
   }
   if (verdict.order) {
-    reason = absl::StrCat("waiting until ", ghosts_.front().host, " (pid ", ghosts_.front().pid,
-                          ") must have stopped its workers: it was not heard of when its place was taken");
+    reason = absl::StrCat(
+        "waiting until ", ghosts_.front().host, " (pid ", ghosts_.front().pid,
+        ") must have stopped its workers: it was not heard of when its place was taken");
   }
   if (!cause_.empty()) absl::StrAppend(&reason, " (", cause_, ")");
   if (reason == reason_) return;
@@ -655,9 +652,9 @@ Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
   } else if (state_ == State::kRunning && InRound(place)) {
     directive.kind = Directive::Kind::kRun;
     directive.round = round_;
-    directive.assignment = {round_,      restarts_,         max_restarts_, place.node_rank,
-                            round_nodes_, place.first_rank, world_size_,   master_addr_,
-                            master_port_};
+    directive.assignment = {round_,          restarts_,    max_restarts_,
+                            place.node_rank, round_nodes_, place.first_rank,
+                            world_size_,     master_addr_, master_port_};
   } else if (state_ == State::kStopping && InRound(place) && !place.stopped) {
     directive.kind = Directive::Kind::kStop;
     directive.round = round_;
@@ -703,13 +700,12 @@ std::string RoundTable::Explain(Instant now) const {
       return absl::StrCat("round ", round_, " runs with ", Nodes(round_nodes_), " and ",
                           world_size_, world_size_ == 1 ? " worker" : " workers", suspects);
     case State::kStopping:
-      return absl::StrCat("round ", round_, " stops: ", reason_, "; still running: ",
-                          NameSome(running), suspects);
+      return absl::StrCat("round ", round_, " stops: ", reason_,
+                          "; still running: ", NameSome(running), suspects);
     case State::kOver:
-      return absl::StrCat("the job is over",
-                          outcome_.reason.empty() ? "" : absl::StrCat(": ", outcome_.reason),
-                          AllFinished() ? "" : absl::StrCat("; not yet finished: ",
-                                                            NameSome(Unfinished())));
+      return absl::StrCat(
+          "the job is over", outcome_.reason.empty() ? "" : absl::StrCat(": ", outcome_.reason),
+          AllFinished() ? "" : absl::StrCat("; not yet finished: ", NameSome(Unfinished())));
   }
   return "";
 }

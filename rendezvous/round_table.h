@@ -121,7 +121,7 @@ class RoundTable {
     bool finished = false;  // Said kFinished.
     bool changed = false;   // Is in `changed_`.
     Instant heard;
-    Instant since;  // Joined.
+    Instant since;                        // Joined.
     std::list<Place*>::iterator silence;  // In `by_silence_`, unless local.
 
     NodePhase phase = NodePhase::kReady;  // In round `seen`.

@@ -141,9 +141,8 @@ TEST(JobRendezvous, OpensTheRoundBeforeAnyNodeHearsOfIt) {
   rules.before_round = [&](Round round) { opened = static_cast<int>(round); };
   JobRendezvous rendezvous(rules, MonotonicClock());
   auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
-  a->answer = b->answer = [&](const Directive& d) {
-    EXPECT_EQ(opened, d.kind == Kind::kRun ? 1 : 0);
-  };
+  a->answer =
+      b->answer = [&](const Directive& d) { EXPECT_EQ(opened, d.kind == Kind::kRun ? 1 : 0); };
   ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
   EXPECT_THAT(a->AwaitKind(Kind::kWait).reason, HasSubstr("waiting for 1 of 2 nodes"));
   ASSERT_TRUE(rendezvous.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, b).ok());

@@ -48,7 +48,8 @@ TEST(IsLoopback, MeansNobodyElseCanReachIt) {
                               "::ffff:127.0.1.1", "localhost", "nonsense"}) {
     EXPECT_TRUE(IsLoopback(address)) << address;
   }
-  for (const char* address : {"10.1.2.3", "128.0.0.1", "fd00::1", "fe80::1%eth0", "::ffff:10.0.0.1"}) {
+  for (const char* address :
+       {"10.1.2.3", "128.0.0.1", "fd00::1", "fe80::1%eth0", "::ffff:10.0.0.1"}) {
     EXPECT_FALSE(IsLoopback(address)) << address;
   }
 }

@@ -44,7 +44,9 @@ TEST(DecideQuorum, SaysForWhomItWaits) {
       {{Here("n10"), Here("n9"), Here("n8"), Here("n7"), Here("n6")},
        Exactly(8),
        "waiting for 3 of 8 nodes; here: n6, n7, n8 and 2 more"},
-      {{Here("a", 0), Silent("b", 1)}, Exactly(2), "waiting for 1 of 2 nodes; here: a; not heard of: b"},
+      {{Here("a", 0), Silent("b", 1)},
+       Exactly(2),
+       "waiting for 1 of 2 nodes; here: a; not heard of: b"},
       {{Here("a")}, {2, 4, seconds(30), 0}, "waiting for 1 of at least 2 nodes; here: a"},
       {{Silent("a")}, Exactly(1), "waiting for 1 of 1 node; not heard of: a"},
   };
@@ -66,7 +68,9 @@ TEST(DecideQuorum, OrdersRanks) {
        {Here("node10"), Here("node9"), Here("node1")},
        {2, 1, 0}},
       {"explicit ranks", {Here("a", 2), Here("b", 0), Here("c", 1)}, {1, 2, 0}},
-      {"an explicit rank keeps its number among those without", {Here("a"), Here("b", 0), Here("c")}, {1, 0, 2}},
+      {"an explicit rank keeps its number among those without",
+       {Here("a"), Here("b", 0), Here("c")},
+       {1, 0, 2}},
       {"ranks held before", {Here("a", {}, 2), Here("b", {}, 0), Here("c", {}, 1)}, {1, 2, 0}},
       {"a replacement fills the gap", {Here("a", {}, 0), Here("c", {}, 2), Here("z")}, {0, 2, 1}},
       {"held before explicit", {Here("a", 1, 0), Here("b", 0, 1)}, {0, 1}},
@@ -107,8 +111,9 @@ TEST(DecideQuorum, NeedsNoLastCallAtMaxOrWhenAllAreBack) {
 }
 
 TEST(DecideQuorum, LeavesTheSurplusOutButNotThoseFromBefore) {
-  EXPECT_THAT(DecideQuorum({Here("a"), Here("b", {}, 1), Here("c", {}, 0)}, Exactly(2), kStart).order,
-              Optional(ElementsAre(2, 1)));
+  EXPECT_THAT(
+      DecideQuorum({Here("a"), Here("b", {}, 1), Here("c", {}, 0)}, Exactly(2), kStart).order,
+      Optional(ElementsAre(2, 1)));
 }
 
 TEST(DecideQuorum, IgnoresASilentNodeAboveMin) {
@@ -117,9 +122,19 @@ TEST(DecideQuorum, IgnoresASilentNodeAboveMin) {
 }
 
 TEST(NaturalLess, ComparesNumbersAsNumbers) {
-  const std::vector<std::string> sorted{"",       "a",       "a1b2", "a1b10", "a02",
-                                        "a2",     "a10",     "b",    "node9", "node10",
-                                        "node99", "node100", "x18446744073709551616"};
+  const std::vector<std::string> sorted{"",
+                                        "a",
+                                        "a1b2",
+                                        "a1b10",
+                                        "a02",
+                                        "a2",
+                                        "a10",
+                                        "b",
+                                        "node9",
+                                        "node10",
+                                        "node99",
+                                        "node100",
+                                        "x18446744073709551616"};
   for (size_t i = 0; i < sorted.size(); ++i) {
     for (size_t j = 0; j < sorted.size(); ++j) {
       EXPECT_EQ(NaturalLess(sorted[i], sorted[j]), i < j) << sorted[i] << " " << sorted[j];

@@ -5,7 +5,6 @@
 #include <random>
 #include <set>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "rendezvous/round_table.h"
@@ -31,9 +30,9 @@ struct Process {
   bool deaf = false;  // Nothing gets through, and no one is told.
   Round workers = 0;  // The round whose workers live, 0 if none.
   Rank first_rank = 0;
-  Instant stop_at;    // If told to stop: when its workers are gone.
+  Instant stop_at;  // If told to stop: when its workers are gone.
   std::optional<Phase> then;
-  Instant heard;      // From the rendezvous.
+  Instant heard;  // From the rendezvous.
   Instant beat;
   std::deque<Directive> down;   // On its stream, in order.
   std::deque<NodeUpdate> late;  // Of streams that broke, still to be read at the other end.
@@ -119,7 +118,8 @@ class World {
     if (p.then && now_ >= p.stop_at) {
       p.workers = 0;
       p.says.phase = *p.then;
-      if (p.says.phase == Phase::kReady) p.says.store_port = static_cast<uint16_t>(1 + Below(60000));
+      if (p.says.phase == Phase::kReady)
+        p.says.store_port = static_cast<uint16_t>(1 + Below(60000));
       p.then.reset();
       Send(p);
     }
@@ -152,7 +152,7 @@ class World {
     const absl::Status status = table_.Join(p.info, p.says, false, now_);
     if (!status.ok()) {
       EXPECT_NE(status.code(), absl::StatusCode::kInvalidArgument) << status;
-      p.Die();
+      if (!absl::IsAlreadyExists(status)) p.Die();  // Else it tries again, as its user would.
       return;
     }
     p.connected = true;
@@ -171,8 +171,7 @@ class World {
   void Send(Process& p) {
     if (!p.connected || p.deaf) return;
     for (int times = OneIn(8) ? 2 : 1; times > 0; --times) {
-      const absl::Status status =
-          table_.Update(p.info.node_id, p.info.incarnation, p.says, now_);
+      const absl::Status status = table_.Update(p.info.node_id, p.info.incarnation, p.says, now_);
       EXPECT_NE(status.code(), absl::StatusCode::kInvalidArgument) << status;
       if (!status.ok()) return p.Die();
     }
@@ -218,7 +217,8 @@ class World {
       case 2:  // The agent is killed; its keeper reports, and a new one may start.
         if (!OneIn(4)) return;
         p.Die();
-        if (OneIn(2)) table_.NodeDied(p.info.node_id, p.info.incarnation, "test", now_).IgnoreError();
+        if (OneIn(2))
+          table_.NodeDied(p.info.node_id, p.info.incarnation, "test", now_).IgnoreError();
         if (OneIn(2)) table_.Disconnected(p.info.node_id, p.info.incarnation, now_);
         return Again(p.info, OneIn(2));
       case 3:  // Cut off: nobody hears anything, the workers go on until the loss limit.
@@ -246,7 +246,8 @@ class World {
   void Again(const NodeInfo& info, bool elsewhere) {
     int index = 0;
     while (absl::StrCat("id", index) != info.node_id) ++index;
-    if (!OneIn(3)) NewProcess(index, elsewhere ? absl::StrCat("spare", last_incarnation_) : info.host);
+    if (!OneIn(3))
+      NewProcess(index, elsewhere ? absl::StrCat("spare", last_incarnation_) : info.host);
   }
 
   // What the table wants to say goes onto the streams.

@@ -12,13 +12,13 @@
 namespace hlaunch {
 namespace {
 
+using absl::StatusCode;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
-using absl::StatusCode;
 using Kind = Directive::Kind;
 using Phase = NodePhase;
 
@@ -248,7 +248,8 @@ TEST(RoundTable, RefusesNodesThatDoNotFit) {
     EXPECT_EQ(status.code(), c.code) << c.what;
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message)) << c.what;
   }
-  EXPECT_EQ(job.Told(0).reason, "waiting for 1 of 2 nodes: node rank 1 has not joined; here: node0");
+  EXPECT_EQ(job.Told(0).reason,
+            "waiting for 1 of 2 nodes: node rank 1 has not joined; here: node0");
 }
 
 TEST(RoundTable, RefusesASurplusNode) {
@@ -256,9 +257,10 @@ TEST(RoundTable, RefusesASurplusNode) {
   job.Run(2);
   const absl::Status status = job.Join(2);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(std::string(status.message()),
-            "job job at this endpoint already runs with its 2 nodes (node0 pid 100, node1 pid 101): "
-            "give this job its own --rdzv-id and port");
+  EXPECT_EQ(
+      std::string(status.message()),
+      "job job at this endpoint already runs with its 2 nodes (node0 pid 100, node1 pid 101): "
+      "give this job its own --rdzv-id and port");
 }
 
 TEST(RoundTable, AReplacementMayWaitForASilentNodeToBeLost) {
@@ -312,7 +314,8 @@ TEST(RoundTable, ANodeThatWasGivenUpIsAborted) {
     const absl::Status status =
         job.table.Join(job.Info(1), Says(round, Phase::kReady), false, job.now);
     EXPECT_EQ(status.code(), StatusCode::kAborted);
-    EXPECT_EQ(std::string(status.message()), "the job gave up node node1 (pid 101): it was not heard of for 40 s");
+    EXPECT_EQ(std::string(status.message()),
+              "the job gave up node node1 (pid 101): it was not heard of for 40 s");
   }
   NodeInfo stranger = job.Info(3);
   EXPECT_EQ(job.table.Join(stranger, Says(5, Phase::kRunning), false, job.now).code(),
@@ -439,7 +442,8 @@ TEST(RoundTable, APlaceTakenFromAnotherHostWaitsUntilTheOldWorkersMustBeDead) {
     job.table.Tick(job.now);
     EXPECT_EQ(job.Told(0).kind, Kind::kWait);
   }
-  ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());  // Or proof, or one second more.
+  ASSERT_TRUE(
+      job.table.NodeDied("id1", 2, "power", job.now).ok());  // Or proof, or one second more.
   EXPECT_EQ(job.Told(0).assignment.round, 2);
 }
 
@@ -452,8 +456,9 @@ TEST(RoundTable, GivesUpWhenNodesDoNotComeAndNamesThem) {
   EXPECT_EQ(job.Told(0).kind, Kind::kWait);
   job.Pass(seconds(1), {0});
   EXPECT_EQ(job.Told(0).outcome.exit_code, kExitJoinTimeout);
-  EXPECT_EQ(job.Told(0).outcome.reason,
-            "gave up after 600 s: waiting for 1 of 2 nodes: node rank 1 has not joined; here: node0");
+  EXPECT_EQ(
+      job.Told(0).outcome.reason,
+      "gave up after 600 s: waiting for 1 of 2 nodes: node rank 1 has not joined; here: node0");
   EXPECT_EQ(job.Join(1).code(), StatusCode::kFailedPrecondition);
 }
 
