@@ -23,36 +23,17 @@
 #include "asio/steady_timer.hpp"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/rare_log.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kNoDescriptorsPause = std::chrono::milliseconds(100);
-constexpr Duration kLogEvery = std::chrono::seconds(10);
 
 bool OutOfDescriptors(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
-
-// At most one line in kLogEvery, which tells how many were left out.
-class RareLog {
- public:
-  void Warn(const std::string& line) {
-    const Instant now = MonotonicClock().Now();
-    if (now < next_) {
-      ++left_out_;
-      return;
-    }
-    LogWarning(left_out_ == 0 ? line : absl::StrCat(line, " (and ", left_out_, " more)"));
-    left_out_ = 0;
-    next_ = now + kLogEvery;
-  }
-
- private:
-  Instant next_;
-  int left_out_ = 0;
-};
 
 }  // namespace
 
@@ -96,8 +77,8 @@ struct Front::State {
 
   // Who knocks stays in the kernel's queue and is served once descriptors are free again.
   void PauseAccepting(int error) {
-    rare_log.Warn(absl::StrCat("cannot accept connections: ", std::strerror(error),
-                               "; trying again (raise the limit with ulimit -n)"));
+    Warn(absl::StrCat("cannot accept connections: ", std::strerror(error),
+                      "; trying again (raise the limit with ulimit -n)"));
     pause.expires_after(kNoDescriptorsPause);
     pause.async_wait([this](asio::error_code stopped) {
       if (!stopped) Accept();
@@ -110,7 +91,7 @@ struct Front::State {
     const Place place = undecided.emplace(undecided.end(), loop);
     asio::error_code refused;
     if (place->socket.assign(fd, refused); refused) {
-      rare_log.Warn(absl::StrCat("closed a connection: ", refused.message()));
+      Warn(absl::StrCat("closed a connection: ", refused.message()));
       ::close(fd);
       undecided.erase(place);
       return;
@@ -137,9 +118,14 @@ struct Front::State {
     } else if (options.c10d) {
       options.c10d(std::move(fd));
     } else {
-      rare_log.Warn(silent ? "closed a connection that said nothing"
-                           : "closed a connection that does not speak gRPC");
+      Warn(silent ? "closed a connection that said nothing"
+                  : "closed a connection that does not speak gRPC");
     }
+  }
+
+  void Warn(const std::string& line) {
+    const std::string admitted = rare_log.Admit(line, MonotonicClock().Now());
+    if (!admitted.empty()) LogWarning(admitted);
   }
 
   // The list is in the order of deadlines, so one timer for its first does for all.

@@ -26,6 +26,7 @@ constexpr size_t kMaxTokenBytes = 1024;
 constexpr int kMaxMessageBytes = 1 << 20;
 constexpr int kReconnectMillis = 1000;
 constexpr int kHandshakeMillis = 10000;
+constexpr int kIdleMillis = 60000;  // A connection without a call.
 // Clients ping well within what the server tolerates, else it answers "too many pings".
 constexpr int kKeepaliveMillis = 10000;
 constexpr int kKeepaliveTimeoutMillis = 10000;
@@ -83,6 +84,7 @@ void PrepareServer(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kMinPingGapMillis);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMillis);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);  // On one connection.
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);

@@ -206,10 +206,7 @@ RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
 
 grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* RendezvousService::Attach(
     grpc::CallbackServerContext* context) {
-  if (const absl::Status status = CheckCallToken(token_, *context); !status.ok()) {
-    LogWarning(absl::StrCat("refused ", context->peer(), ": ", status.message()));
-    return new RefusedStream(status);
-  }
+  if (const absl::Status status = Admit(*context); !status.ok()) return new RefusedStream(status);
   auto stream = std::make_shared<AttachStream>(*this, PeerAddress(context->peer()));
   Enlist(stream);
   stream->Begin();
@@ -219,7 +216,7 @@ grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* RendezvousServic
 grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
     grpc::CallbackServerContext* context, const v1::ReportNodeDeathRequest* request,
     v1::ReportNodeDeathResponse* /*response*/) {
-  absl::Status status = CheckCallToken(token_, *context);
+  absl::Status status = Admit(*context);
   if (status.ok()) status = CheckReport(*request);
   if (status.ok()) {
     status =
@@ -243,6 +240,19 @@ void RendezvousService::EndAll(const absl::Status& status) {
 size_t RendezvousService::open_streams() const {
   MutexLock lock(&mu_);
   return streams_.size();
+}
+
+absl::Status RendezvousService::Admit(const grpc::CallbackServerContext& context) {
+  const absl::Status status = CheckCallToken(token_, context);
+  if (status.ok()) return status;
+  const std::string who = PeerAddress(context.peer());
+  std::string line = absl::StrCat("refused a node at ", who, ": ", status.message());
+  {
+    MutexLock lock(&mu_);
+    line = refusals_.Admit(line, MonotonicClock().Now());
+  }
+  if (!line.empty()) LogWarning(line);
+  return status;
 }
 
 void RendezvousService::Enlist(std::shared_ptr<AttachStream> stream) {

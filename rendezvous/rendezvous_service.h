@@ -12,6 +12,7 @@
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
 #include "proto/base/mutex.h"
 #include "rendezvous/job_rendezvous.h"
+#include "rendezvous/rare_log.h"
 #include "rendezvous/round.h"
 
 namespace hlaunch {
@@ -46,6 +47,8 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
 
   void Enlist(std::shared_ptr<AttachStream> stream);
   void Strike(const std::shared_ptr<AttachStream>& stream);
+  // The call's token is right; a wrong one is worth a rare line.
+  absl::Status Admit(const grpc::CallbackServerContext& context);
   // The first node from another host that joins a job without a token is worth a warning.
   void WarnIfOpen(const NodeInfo& info);
 
@@ -56,6 +59,7 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   mutable Mutex mu_;
   std::set<std::shared_ptr<AttachStream>> streams_ ABSL_GUARDED_BY(mu_);
   absl::Status ended_ ABSL_GUARDED_BY(mu_);  // OK until EndAll.
+  RareLog refusals_ ABSL_GUARDED_BY(mu_);
   bool warned_ ABSL_GUARDED_BY(mu_) = false;
 };
 

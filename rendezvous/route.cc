@@ -14,7 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 
@@ -109,7 +108,8 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
 }
 
 std::string HostPort(absl::string_view host, uint16_t port) {
-  return absl::StrFormat(absl::StrContains(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+  if (absl::StrContains(host, ':')) return absl::StrCat("[", host, "]:", port);
+  return absl::StrCat(host, ":", port);
 }
 
 }  // namespace hlaunch

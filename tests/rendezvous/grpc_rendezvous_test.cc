@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -97,25 +96,27 @@ class Member final : public RendezvousClient::Listener {
   // The first directive of this kind from now on, or the latest if it is one.
   Directive Await(Kind kind) {
     MutexLock lock(&mu_);
-    AwaitLocked([&] { return latest_.has_value() && latest_->kind == kind; });
+    AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return latest_.has_value() && latest_->kind == kind;
+    });
     return latest_.value_or(Directive());
   }
   absl::Status AwaitEnd() {
     MutexLock lock(&mu_);
-    AwaitLocked([&] { return end_.has_value(); });
+    AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return end_.has_value(); });
     return end_.value_or(absl::UnknownError("no end came"));
   }
   // What was said of the connection, once it is `count` things.
   std::vector<std::pair<bool, std::string>> AwaitContacts(size_t count) {
     MutexLock lock(&mu_);
-    AwaitLocked([&] { return contacts_.size() >= count; });
+    AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return contacts_.size() >= count; });
     auto contacts = contacts_;
     contacts.resize(std::max(count, contacts.size()));
     return contacts;
   }
   int AwaitDirectives(int count) {
     MutexLock lock(&mu_);
-    AwaitLocked([&] { return directives_ >= count; });
+    AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return directives_ >= count; });
     return directives_;
   }
   int directives() {
@@ -131,7 +132,8 @@ class Member final : public RendezvousClient::Listener {
   }
 
  private:
-  void AwaitLocked(const std::function<bool()>& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  template <typename Done>
+  void AwaitLocked(Done done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const Instant deadline = MonotonicClock().Now() + seconds(30);
     while (!done()) {
       if (!changed_.WaitUntil(&mu_, deadline)) {
