@@ -39,13 +39,18 @@ constexpr size_t kMaxFailures = 16;
 int ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kUnavailable: return kExitBadEndpoint;
+    case absl::StatusCode::kUnavailable:
+      return kExitBadEndpoint;
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kAlreadyExists: return kExitRefused;
-    case absl::StatusCode::kDeadlineExceeded: return kExitRendezvousLost;
-    case absl::StatusCode::kAborted: return kExitNodeLost;
-    default: return kExitInternal;
+    case absl::StatusCode::kAlreadyExists:
+      return kExitRefused;
+    case absl::StatusCode::kDeadlineExceeded:
+      return kExitRendezvousLost;
+    case absl::StatusCode::kAborted:
+      return kExitNodeLost;
+    default:
+      return kExitInternal;
   }
 }
 
@@ -57,11 +62,18 @@ WorkerFailure StartFailure(const absl::Status& status, const Assignment& assignm
   failure.wall_ms = WallMillis();
   failure.message = std::string(status.message());
   switch (status.code()) {
-    case absl::StatusCode::kNotFound: failure.exit_code = kExitNotFound; break;
+    case absl::StatusCode::kNotFound:
+      failure.exit_code = kExitNotFound;
+      break;
     case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kInvalidArgument: failure.exit_code = kExitNotExecutable; break;
-    case absl::StatusCode::kResourceExhausted: failure.exit_code = kExitNoResources; break;
-    default: failure.exit_code = kExitInternal;
+    case absl::StatusCode::kInvalidArgument:
+      failure.exit_code = kExitNotExecutable;
+      break;
+    case absl::StatusCode::kResourceExhausted:
+      failure.exit_code = kExitNoResources;
+      break;
+    default:
+      failure.exit_code = kExitInternal;
   }
   return failure;
 }
@@ -110,10 +122,14 @@ class Agent::Impl final : public RendezvousClient::Listener {
   void Obey(const Directive& directive) {
     if (leaving_) return;
     switch (directive.kind) {
-      case Directive::Kind::kWait: return SayWaiting(directive.reason);
-      case Directive::Kind::kRun: return StartRound(directive.assignment);
-      case Directive::Kind::kStop: return StopRound(directive);
-      case Directive::Kind::kFinish: return Finish(directive.outcome);
+      case Directive::Kind::kWait:
+        return SayWaiting(directive.reason);
+      case Directive::Kind::kRun:
+        return StartRound(directive.assignment);
+      case Directive::Kind::kStop:
+        return StopRound(directive);
+      case Directive::Kind::kFinish:
+        return Finish(directive.outcome);
     }
   }
 
@@ -161,23 +177,27 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   void StopRound(const Directive& directive) {
-    if (directive.round != update_.round || update_.phase == NodePhase::kReady) return;
+    if (directive.round < update_.round) return;
+    if (directive.round == update_.round && update_.phase == NodePhase::kReady) return;
+    update_.round = directive.round;  // Also where kRun was overtaken: nothing of it will start.
+    StopWaiting();
     if (!directive.reason.empty()) LogInfo(directive.reason);
     StopWorkers(SIGTERM, options_.spec.stop_grace, [this] { BeReady(); });
   }
 
   void Finish(const Outcome& outcome) {
-    if (result_.outcome) return;
-    StopWaiting();
+    const bool again = result_.outcome.has_value();  // With failures that came later.
     result_.outcome = outcome;
     result_.exit_code = outcome.exit_code;
+    if (again) return;
+    StopWaiting();
     Duration grace = options_.spec.stop_grace;
     if (group_ && update_.phase == NodePhase::kSucceeded) {
       grace = kLeftoverGrace;
       if (const auto left = group_->Leftovers(); !left.empty()) {
         LogWarning(absl::StrCat("the workers exited and left ", left.size(),
-                                left.size() == 1 ? " process" : " processes", " behind: ",
-                                absl::StrJoin(left, " "), "; ending them"));
+                                left.size() == 1 ? " process" : " processes",
+                                " behind: ", absl::StrJoin(left, " "), "; ending them"));
       }
     }
     StopWorkers(SIGTERM, grace, [this] { Leave(NodePhase::kFinished); });
@@ -210,8 +230,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   absl::Status BindCandidate() {
-    update_.phase = NodePhase::kReady;
-    update_.failures.clear();
+    update_.phase = NodePhase::kReady;  // Failures stay: an earlier word may have been overtaken.
     if (options_.store_is_shared) {
       update_.store_port = options_.store_port;
       return absl::OkStatus();
@@ -236,7 +255,6 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   // Says the last word and ends the loop.
   void Leave(NodePhase last) {
-    store_.reset();
     update_.phase = last;
     client_.Send(update_);
     relay_.Flush(MonotonicClock().Now() + kFlushTime);
@@ -286,7 +304,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
       case SIGINT:
       case SIGTERM:
       case SIGHUP:
-      case SIGQUIT: return Interrupt(signal);
+      case SIGQUIT:
+        return Interrupt(signal);
       default:
         if (group_) group_->Forward(signal);
     }

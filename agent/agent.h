@@ -26,13 +26,13 @@ namespace hlaunch {
 struct AgentOptions {
   NodeInfo info;
   WorkerSpec spec;
-  NodeFacts facts;             // What depends on round and worker is filled in here.
-  std::string error_directory;  // For the workers' error files; empty: they get none.
-  std::string store_address;   // Where a candidate store listens; empty: on all addresses.
-  uint16_t store_port = 0;     // A port the user named, else 0: a new one each round.
+  NodeFacts facts;               // What depends on round and worker is filled in here.
+  std::string error_directory;   // For the workers' error files; empty: they get none.
+  std::string store_address;     // Where a candidate store listens; empty: on all addresses.
+  uint16_t store_port = 0;       // A port the user named, else 0: a new one each round.
   bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.
   Duration lost_grace = std::chrono::seconds(3);  // From TERM to KILL when cut off.
-  int keeper_fd = -1;          // Readable once the keeper is dead; -1: there is no keeper.
+  int keeper_fd = -1;  // Readable once the keeper is dead; -1: there is no keeper.
 };
 
 // How this node's part ended.
@@ -50,8 +50,7 @@ class Agent {
  public:
   // All references must outlive it, and `client` must be destroyed before it is.
   // Requires: the signals of AgentSignals (keeper.h) are blocked in every thread.
-  Agent(asio::io_context& loop, AgentOptions options, RendezvousClient& client,
-        OutputRelay& relay);
+  Agent(asio::io_context& loop, AgentOptions options, RendezvousClient& client, OutputRelay& relay);
   ~Agent();
 
   // Joins and runs until the job is over for this node; no worker lives on return.

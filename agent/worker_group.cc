@@ -190,8 +190,8 @@ struct WorkerGroup::State {
 };
 
 absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
-    asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec,
-    NodeFacts facts, const std::string& error_directory, OutputRelay& relay, Events events) {
+    asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec, NodeFacts facts,
+    const std::string& error_directory, OutputRelay& relay, Events events) {
   auto state = std::make_unique<State>(loop, assignment, relay, std::move(events));
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(state)));
   State& s = *group->state_;

@@ -48,9 +48,11 @@ class WorkerGroup {
   //   NotFound, PermissionDenied, InvalidArgument - the program cannot be run; the message
   //     names it.
   //   ResourceExhausted - out of processes or descriptors; what was started was killed.
-  static absl::StatusOr<std::unique_ptr<WorkerGroup>> Start(
-      asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec,
-      NodeFacts facts, const std::string& error_directory, OutputRelay& relay, Events events);
+  static absl::StatusOr<std::unique_ptr<WorkerGroup>> Start(asio::io_context& loop,
+                                                            const Assignment& assignment,
+                                                            const WorkerSpec& spec, NodeFacts facts,
+                                                            const std::string& error_directory,
+                                                            OutputRelay& relay, Events events);
 
   // Kills and reaps what is left.
   ~WorkerGroup();

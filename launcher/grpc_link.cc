@@ -71,7 +71,9 @@ class HostLink final : public NodeLink {
   std::vector<std::string> AwaitOthers(Instant deadline) override {
     return rendezvous_->AwaitAllFinished(deadline);
   }
-  Obituary obituary(const NodeInfo&) const override { return {}; }  // Nobody would be left to hear it.
+  Obituary obituary(const NodeInfo&) const override {
+    return {};
+  }  // Nobody would be left to hear it.
 
  private:
   HostLink() = default;
@@ -137,9 +139,12 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec,
   if (!listening.ok()) return listening.status();
   const JoinCommand join = MakeJoinCommand(options, spec, {*address, listening->port});
   const int others = spec.max_nodes - 1;
-  LogInfo(absl::StrCat("listening; on ", others == 1 ? "the other host" : absl::StrCat(
-                       "each of the ", others, " other hosts"), " run:\n    ", join.command));
-  if (!join.hint.empty()) LogInfo(join.hint);
+  // Said with --quiet as well: without it nobody can join.
+  LogWarning(absl::StrCat(
+      "listening; on ",
+      others == 1 ? "the other host" : absl::StrCat("each of the ", others, " other hosts"),
+      " run:\n    ", join.command));
+  if (!join.hint.empty()) LogWarning(join.hint);
   return HostLink::Make(spec, std::move(listening).value());
 }
 

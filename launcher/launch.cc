@@ -30,7 +30,8 @@ namespace {
 void BlockSignals() {
   sigset_t all;
   sigfillset(&all);
-  for (const int fatal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&all, fatal);
+  for (const int fatal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP})
+    sigdelset(&all, fatal);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
 }
 

@@ -59,8 +59,8 @@ class NodeLink {
 // Errors:
 //   InvalidArgument - the endpoint's name does not resolve, or names no address to listen on.
 //   AlreadyExists - the endpoint's port belongs to another program.
-using ConnectFn = std::function<absl::StatusOr<std::unique_ptr<NodeLink>>(const JobSpec&,
-                                                                           const Options&)>;
+using ConnectFn =
+    std::function<absl::StatusOr<std::unique_ptr<NodeLink>>(const JobSpec&, const Options&)>;
 
 // What the rendezvous of `spec`'s job is told when it is made.
 JobRules RulesOf(const JobSpec& spec);

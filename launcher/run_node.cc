@@ -55,8 +55,7 @@ class Slot {
     address.sun_family = AF_UNIX;
     name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
     fd_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    const auto length =
-        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     return ::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), length) == 0;
   }
 
@@ -69,8 +68,7 @@ class ErrorDirectory {
  public:
   ErrorDirectory() {
     std::error_code error;
-    std::string path =
-        (std::filesystem::temp_directory_path(error) / "hlaunch-XXXXXX").string();
+    std::string path = (std::filesystem::temp_directory_path(error) / "hlaunch-XXXXXX").string();
     if (!error && ::mkdtemp(path.data()) != nullptr) {
       path_ = path;
     } else {
@@ -91,7 +89,8 @@ class ErrorDirectory {
 NodeInfo MakeNodeInfo(const JobSpec& spec, const Slot& slot) {
   NodeInfo info;
   info.job_id = spec.job_id;
-  info.node_id = spec.node_rank ? absl::StrCat("rank-", *spec.node_rank) : HostNodeId(slot.number());
+  info.node_id =
+      spec.node_rank ? absl::StrCat("rank-", *spec.node_rank) : HostNodeId(slot.number());
   info.incarnation = NewIncarnation();
   info.host = HostName();
   info.pid = ::getpid();
@@ -158,12 +157,12 @@ AgentResult PortTaken(const JobSpec& spec) {
 Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
   Outcome outcome;
   outcome.exit_code = result.exit_code;
-  outcome.reason = absl::StrCat(info.host, ", which hosts the rendezvous, left: ", result.end.message());
+  outcome.reason =
+      absl::StrCat(info.host, ", which hosts the rendezvous, left: ", result.end.message());
   return outcome;
 }
 
-void PrintSummary(const JobSpec& spec, const AgentResult& result, bool whole_report,
-                  bool verbose) {
+void PrintSummary(const JobSpec& spec, const AgentResult& result, bool whole_report, bool verbose) {
   if (!result.outcome) {
     if (!result.end.ok()) LogError(result.end.message());
     return;

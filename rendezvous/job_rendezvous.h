@@ -19,8 +19,10 @@ namespace hlaunch {
 struct JobRules {
   std::string job_id;
   Lease lease;
-  Duration join_timeout = std::chrono::seconds(600);  // From the first join, or the round's end, to the next round.
-  Duration last_call = std::chrono::seconds(30);      // From min_nodes present to the start, if fewer than max_nodes.
+  Duration join_timeout =
+      std::chrono::seconds(600);  // From the first join, or the round's end, to the next round.
+  Duration last_call =
+      std::chrono::seconds(30);  // From min_nodes present to the start, if fewer than max_nodes.
   // Called with no lock held, before any node is told to run `round`, once all nodes are ready.
   // The one user is the shared listener, which empties its store here. May be empty.
   std::function<void(Round round)> before_round;
@@ -62,8 +64,7 @@ class JobRendezvous {
   // Errors:
   //   Aborted - `incarnation` does not hold this place (any more).
   //   InvalidArgument - the update contradicts what the node was told.
-  absl::Status Update(absl::string_view node_id, Incarnation incarnation,
-                      const NodeUpdate& update);
+  absl::Status Update(absl::string_view node_id, Incarnation incarnation, const NodeUpdate& update);
 
   // A sign of life.
   void Heard(absl::string_view node_id, Incarnation incarnation);

@@ -45,11 +45,11 @@ struct WorkerFailure {
   int node_rank = 0;
   std::string host;
   int pid = 0;
-  int exit_code = 0;      // Exit code if signal is 0.
-  int signal = 0;         // The signal that ended it, else 0.
-  int64_t wall_ms = 0;    // When it was seen, for people.
-  std::string message;    // From the error file of torch's @record, else empty.
-  std::string log_tail;   // The last lines of its stderr, at most kMaxTailBytes.
+  int exit_code = 0;     // Exit code if signal is 0.
+  int signal = 0;        // The signal that ended it, else 0.
+  int64_t wall_ms = 0;   // When it was seen, for people.
+  std::string message;   // From the error file of torch's @record, else empty.
+  std::string log_tail;  // The last lines of its stderr, at most kMaxTailBytes.
 };
 inline constexpr size_t kMaxTailBytes = 4096;
 
@@ -71,12 +71,13 @@ enum class NodePhase {
 
 // The whole state of a node.
 struct NodeUpdate {
-  Round round = 0;  // The last round this node was told to run, 0 if none.
+  Round round = 0;  // The last round this node was told to run or to stop, 0 if none.
   NodePhase phase = NodePhase::kReady;
   uint16_t store_port = 0;  // kReady: where its candidate for the master store listens.
-  std::vector<WorkerFailure> failures;  // Of `round`, in the order seen; at most 16.
-  std::string left_reason;              // kLeft: "SIGINT", "its keeper was killed" …
-  int left_exit_code = 0;               // kLeft: what the job exits with if it ends for this.
+  // Of `round`, in the order seen; at most 16. Told in all later states of the round.
+  std::vector<WorkerFailure> failures;
+  std::string left_reason;  // kLeft: "SIGINT", "its keeper was killed" …
+  int left_exit_code = 0;   // kLeft: what the job exits with if it ends for this.
 };
 
 // One node's place in one round: O(1) in the size of the job.
@@ -118,9 +119,10 @@ struct Directive {
 
 // Time-outs of the two times rule. The rendezvous' values win and reach agents on joining.
 struct Lease {
-  Duration lease = std::chrono::seconds(5);        // Silence after which a node is suspect.
-  Duration loss_limit = std::chrono::seconds(30);  // Silence after which an agent stops its workers.
-  Duration margin = std::chrono::seconds(10);      // Further silence until its place is given away.
+  Duration lease = std::chrono::seconds(5);  // Silence after which a node is suspect.
+  Duration loss_limit =
+      std::chrono::seconds(30);                // Silence after which an agent stops its workers.
+  Duration margin = std::chrono::seconds(10);  // Further silence until its place is given away.
 };
 
 }  // namespace hlaunch

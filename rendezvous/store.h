@@ -72,8 +72,7 @@ class Store {
                                                             Instant deadline) = 0;
 
   // Sets all pairs; not atomic on every store.
-  virtual absl::Status MultiSet(
-      const std::vector<std::pair<std::string, std::string>>& pairs) = 0;
+  virtual absl::Status MultiSet(const std::vector<std::pair<std::string, std::string>>& pairs) = 0;
 
   // Number of keys.
   virtual absl::StatusOr<int64_t> NumKeys() = 0;

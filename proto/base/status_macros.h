@@ -11,11 +11,11 @@
 #include "absl/status/statusor.h"
 
 // Returns the status of `expr` from this function unless it is OK.
-#define HLAUNCH_RETURN_IF_ERROR(expr)                        \
-  do {                                                       \
-    if (absl::Status hlaunch_s = (expr); !hlaunch_s.ok()) {  \
-      return hlaunch_s;                                      \
-    }                                                        \
+#define HLAUNCH_RETURN_IF_ERROR(expr)                       \
+  do {                                                      \
+    if (absl::Status hlaunch_s = (expr); !hlaunch_s.ok()) { \
+      return hlaunch_s;                                     \
+    }                                                       \
   } while (false)
 
 #define HLAUNCH_CONCAT_INNER_(a, b) a##b
@@ -30,10 +30,10 @@
   lhs = std::move(tmp).value()
 
 // Aborts with place and condition: for broken invariants, never for what the world sends.
-#define HLAUNCH_CHECK(condition)                                                            \
-  do {                                                                                      \
-    if (!(condition)) {                                                                     \
-      std::fprintf(stderr, "hlaunch: bug at %s:%d: %s\n", __FILE__, __LINE__, #condition);  \
-      std::abort();                                                                         \
-    }                                                                                       \
+#define HLAUNCH_CHECK(condition)                                                           \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      std::fprintf(stderr, "hlaunch: bug at %s:%d: %s\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                                        \
+    }                                                                                      \
   } while (false)

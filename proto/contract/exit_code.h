@@ -12,12 +12,13 @@ namespace hlaunch {
 // 200 and up, which no signal reaches (128 + 64 = 192) and programs rarely use; 2 is what
 // every command line tool says of a wrong option.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitUsage = 2;             // wrong option or value; nothing was started
-inline constexpr int kExitNotExecutable = 126;   // the program is there and cannot be run
-inline constexpr int kExitNotFound = 127;        // no such program or script
-inline constexpr int kExitSignalBase = 128;      // + signal number
-inline constexpr int kExitInternal = 200;        // a bug in hlaunch
-inline constexpr int kExitBadEndpoint = 201;     // the rendezvous' name does not resolve, or nobody answers
+inline constexpr int kExitUsage = 2;            // wrong option or value; nothing was started
+inline constexpr int kExitNotExecutable = 126;  // the program is there and cannot be run
+inline constexpr int kExitNotFound = 127;       // no such program or script
+inline constexpr int kExitSignalBase = 128;     // + signal number
+inline constexpr int kExitInternal = 200;       // a bug in hlaunch
+inline constexpr int kExitBadEndpoint =
+    201;  // the rendezvous' name does not resolve, or nobody answers
 inline constexpr int kExitPortInUse = 202;       // the endpoint's port belongs to someone else
 inline constexpr int kExitRefused = 203;         // token, job id, nnodes … do not fit the job
 inline constexpr int kExitJoinTimeout = 204;     // nodes did not come in time
