@@ -173,8 +173,8 @@ absl::StatusOr<UniqueFd> ConnectUntil(const std::string& host, uint16_t port, In
     if (connected.ok() || absl::IsInvalidArgument(connected.status())) return connected;
     if (!pauses.PauseUntil(deadline)) {
       return absl::UnavailableError(absl::StrCat("cannot reach the store at ", host, " port ", port,
-                                                 " (", attempts, " attempts): ",
-                                                 connected.status().message()));
+                                                 " (", attempts,
+                                                 " attempts): ", connected.status().message()));
     }
   }
 }
@@ -294,8 +294,7 @@ absl::Status C10dClient::Append(absl::string_view key, absl::string_view data) {
   return Write({C10dOp::kAppend, {OnWire(key)}, {std::string(data)}, 0});
 }
 
-absl::Status C10dClient::MultiSet(
-    const std::vector<std::pair<std::string, std::string>>& pairs) {
+absl::Status C10dClient::MultiSet(const std::vector<std::pair<std::string, std::string>>& pairs) {
   C10dRequest request{C10dOp::kMultiSet, {}, {}, 0};
   for (const auto& [key, value] : pairs) {
     request.keys.push_back(OnWire(key));
@@ -350,9 +349,7 @@ absl::StatusOr<bool> C10dClient::Delete(absl::string_view key) {
   return deleted == 1;
 }
 
-absl::StatusOr<int64_t> C10dClient::NumKeys() {
-  return AskNumber({C10dOp::kNumKeys, {}, {}, 0});
-}
+absl::StatusOr<int64_t> C10dClient::NumKeys() { return AskNumber({C10dOp::kNumKeys, {}, {}, 0}); }
 
 absl::StatusOr<bool> C10dClient::Check(const std::vector<std::string>& keys) {
   uint8_t reply = kC10dNotReady;
@@ -387,15 +384,15 @@ absl::Status C10dClient::WaitOnce(const C10dRequest& request, Instant deadline) 
 absl::Status C10dClient::CancelWait(UniqueFd connection, const std::vector<std::string>& keys) {
   const int fd = connection.get();
   const Instant soon = Soon();
-  HLAUNCH_RETURN_IF_ERROR(LateIsUnavailable(
-      Send(fd, SerializeC10dRequest({C10dOp::kCancelWait, {}, {}, 0}), soon)));
+  HLAUNCH_RETURN_IF_ERROR(
+      LateIsUnavailable(Send(fd, SerializeC10dRequest({C10dOp::kCancelWait, {}, {}, 0}), soon)));
   auto reply = ReceiveByte(fd, soon);
   const bool came = reply.ok() && *reply == kC10dStopWaiting;
   if (came) reply = ReceiveByte(fd, soon);
   HLAUNCH_RETURN_IF_ERROR(LateIsUnavailable(reply.status()));
   std::vector<std::string> missing;
-  constexpr size_t kNamed = 4;     // One more than a message names, to say that there are more.
-  constexpr size_t kBatch = 256;   // Questions under way at once.
+  constexpr size_t kNamed = 4;    // One more than a message names, to say that there are more.
+  constexpr size_t kBatch = 256;  // Questions under way at once.
   for (size_t at = 0; !came && at < keys.size() && missing.size() < kNamed; at += kBatch) {
     const size_t count = std::min(kBatch, keys.size() - at);
     std::string questions;
@@ -414,13 +411,12 @@ absl::Status C10dClient::CancelWait(UniqueFd connection, const std::vector<std::
 }
 
 absl::StatusOr<std::string> C10dClient::Get(absl::string_view key, Instant deadline) {
-  HLAUNCH_ASSIGN_OR_RETURN(std::vector<std::string> values,
-                           MultiGet({std::string(key)}, deadline));
+  HLAUNCH_ASSIGN_OR_RETURN(std::vector<std::string> values, MultiGet({std::string(key)}, deadline));
   return std::move(values[0]);
 }
 
-absl::StatusOr<std::vector<std::string>> C10dClient::MultiGet(
-    const std::vector<std::string>& keys, Instant deadline) {
+absl::StatusOr<std::vector<std::string>> C10dClient::MultiGet(const std::vector<std::string>& keys,
+                                                              Instant deadline) {
   const C10dRequest request{C10dOp::kMultiGet, OnWire(keys), {}, 0};
   std::vector<std::string> values;
   HLAUNCH_RETURN_IF_ERROR(Wait(keys, deadline));

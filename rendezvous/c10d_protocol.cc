@@ -22,23 +22,31 @@ absl::string_view FieldsOf(C10dOp op) {
   switch (op) {
     case C10dOp::kSet:
     case C10dOp::kAppend:
-    case C10dOp::kQueuePush: return "kv";
-    case C10dOp::kCompareSet: return "kvv";
+    case C10dOp::kQueuePush:
+      return "kv";
+    case C10dOp::kCompareSet:
+      return "kvv";
     case C10dOp::kGet:
     case C10dOp::kDeleteKey:
     case C10dOp::kQueuePop:
     case C10dOp::kQueueLen:
-    case C10dOp::kWatchKey: return "k";
+    case C10dOp::kWatchKey:
+      return "k";
     case C10dOp::kAdd:
-    case C10dOp::kBarrier: return "ki";
+    case C10dOp::kBarrier:
+      return "ki";
     case C10dOp::kCheck:
     case C10dOp::kWait:
-    case C10dOp::kMultiGet: return "K";
-    case C10dOp::kMultiSet: return "P";
-    case C10dOp::kPing: return "n";
+    case C10dOp::kMultiGet:
+      return "K";
+    case C10dOp::kMultiSet:
+      return "P";
+    case C10dOp::kPing:
+      return "n";
     case C10dOp::kNumKeys:
     case C10dOp::kCancelWait:
-    case C10dOp::kListKeys: return "";
+    case C10dOp::kListKeys:
+      return "";
   }
   return "";
 }
@@ -134,14 +142,16 @@ absl::StatusOr<C10dOp> C10dParser::LegacyOp(uint8_t code) {
       }
       dialect_ = C10dDialect::kTorch21;
       return C10dOp::kDeleteKey;
-    case 8: return torch1 ? C10dOp::kDeleteKey : C10dOp::kAppend;  // Unless silence follows.
+    case 8:
+      return torch1 ? C10dOp::kDeleteKey : C10dOp::kAppend;  // Unless silence follows.
     case 9:
     case 10:
     case 11:
       if (torch1) return UnknownCode(code);
       dialect_ = C10dDialect::kTorch21;
       return static_cast<C10dOp>(code - 9 + static_cast<int>(C10dOp::kMultiGet));
-    default: return UnknownCode(code);
+    default:
+      return UnknownCode(code);
   }
 }
 
@@ -164,10 +174,16 @@ void C10dParser::StartField() {
   }
   switch (fields_.front()) {
     case 'i':
-    case 'n': step_ = Step::kNumber; break;
+    case 'n':
+      step_ = Step::kNumber;
+      break;
     case 'K':
-    case 'P': step_ = Step::kCount; break;
-    default: step_ = Step::kLength; break;
+    case 'P':
+      step_ = Step::kCount;
+      break;
+    default:
+      step_ = Step::kLength;
+      break;
   }
 }
 
@@ -246,10 +262,18 @@ std::string SerializeC10dRequest(const C10dRequest& request) {
   PutByte(&out, static_cast<uint8_t>(request.op));
   for (const char field : FieldsOf(request.op)) {
     switch (field) {
-      case 'k': PutText(&out, request.keys[key++]); break;
-      case 'v': PutText(&out, request.values[value++]); break;
-      case 'i': PutInt64(&out, request.number); break;
-      case 'n': PutUint32(&out, static_cast<uint32_t>(request.number)); break;
+      case 'k':
+        PutText(&out, request.keys[key++]);
+        break;
+      case 'v':
+        PutText(&out, request.values[value++]);
+        break;
+      case 'i':
+        PutInt64(&out, request.number);
+        break;
+      case 'n':
+        PutUint32(&out, static_cast<uint32_t>(request.number));
+        break;
       default:
         PutInt64(&out, static_cast<int64_t>(request.keys.size()));
         for (; key < request.keys.size(); ++key) {

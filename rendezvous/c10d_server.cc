@@ -116,7 +116,8 @@ absl::Status Write(KeySpace& keys, C10dRequest request, std::string* out) {
         HLAUNCH_RETURN_IF_ERROR(keys.Set(request.keys[i], std::move(request.values[i])));
       }
       return absl::OkStatus();
-    case C10dOp::kAppend: return keys.Append(request.keys[0], request.values[0]);
+    case C10dOp::kAppend:
+      return keys.Append(request.keys[0], request.values[0]);
     case C10dOp::kQueuePush:
       return keys.QueuePush(request.keys[0], std::move(request.values[0]));
     case C10dOp::kCompareSet: {
@@ -131,7 +132,8 @@ absl::Status Write(KeySpace& keys, C10dRequest request, std::string* out) {
       PutInt64(out, sum);
       return absl::OkStatus();
     }
-    default: return absl::InternalError("not a request that stores something");
+    default:
+      return absl::InternalError("not a request that stores something");
   }
 }
 
@@ -145,19 +147,24 @@ absl::StatusOr<bool> Execute(KeySpace& keys, KeySpace::WaiterId who, C10dRequest
     case C10dOp::kMultiGet:
       HLAUNCH_RETURN_IF_ERROR(PutValues(keys, request.keys, out));
       break;
-    case C10dOp::kListKeys: HLAUNCH_RETURN_IF_ERROR(PutKeys(keys, out)); break;
+    case C10dOp::kListKeys:
+      HLAUNCH_RETURN_IF_ERROR(PutKeys(keys, out));
+      break;
     case C10dOp::kCheck:
       PutByte(out, keys.Check(request.keys) ? kC10dReady : kC10dNotReady);
       break;
-    case C10dOp::kNumKeys: PutInt64(out, static_cast<int64_t>(keys.size())); break;
-    case C10dOp::kDeleteKey: PutInt64(out, keys.Delete(request.keys[0]) ? 1 : 0); break;
+    case C10dOp::kNumKeys:
+      PutInt64(out, static_cast<int64_t>(keys.size()));
+      break;
+    case C10dOp::kDeleteKey:
+      PutInt64(out, keys.Delete(request.keys[0]) ? 1 : 0);
+      break;
     case C10dOp::kWait:
       waits = !keys.Wait(who, request.keys);
       if (!waits) PutByte(out, kC10dStopWaiting);
       break;
     case C10dOp::kBarrier: {
-      HLAUNCH_ASSIGN_OR_RETURN(const bool open,
-                               keys.Barrier(who, request.keys[0], request.number));
+      HLAUNCH_ASSIGN_OR_RETURN(const bool open, keys.Barrier(who, request.keys[0], request.number));
       waits = !open;
       if (!waits) PutByte(out, kC10dStopWaiting);
       break;
@@ -166,16 +173,23 @@ absl::StatusOr<bool> Execute(KeySpace& keys, KeySpace::WaiterId who, C10dRequest
       keys.CancelWait(who);
       PutByte(out, kC10dWaitCanceled);
       break;
-    case C10dOp::kPing: PutUint32(out, static_cast<uint32_t>(request.number)); break;
+    case C10dOp::kPing:
+      PutUint32(out, static_cast<uint32_t>(request.number));
+      break;
     case C10dOp::kQueuePop: {
       const KeySpace::Popped popped = keys.QueuePop(who, request.keys[0]);
       PutInt64(out, popped.length_before);
       if (popped.length_before > 0) PutText(out, popped.value);
       break;
     }
-    case C10dOp::kQueueLen: PutInt64(out, keys.QueueLength(request.keys[0])); break;
-    case C10dOp::kWatchKey: PutByte(out, kC10dCallbackRegistered); break;
-    default: HLAUNCH_RETURN_IF_ERROR(Write(keys, std::move(request), out));
+    case C10dOp::kQueueLen:
+      PutInt64(out, keys.QueueLength(request.keys[0]));
+      break;
+    case C10dOp::kWatchKey:
+      PutByte(out, kC10dCallbackRegistered);
+      break;
+    default:
+      HLAUNCH_RETURN_IF_ERROR(Write(keys, std::move(request), out));
   }
   return waits;
 }
@@ -286,7 +300,8 @@ class C10dServer::Loop {
     auto connection = std::make_shared<Connection>(io_, ++last_id_);
     std::error_code error;
     connection->socket.assign(fd.get(), error);
-    if (error) return LogWarning(absl::StrCat("store: cannot serve a connection: ", error.message()));
+    if (error)
+      return LogWarning(absl::StrCat("store: cannot serve a connection: ", error.message()));
     fd.Release();
     connections_.emplace(connection->id, connection);
     WaitForBytes(connection);
@@ -296,9 +311,9 @@ class C10dServer::Loop {
     if (!connection->open || std::exchange(connection->reading, true)) return;
     connection->socket.async_wait(stream_descriptor::wait_read,
                                   [this, connection](std::error_code) {
-      connection->reading = false;
-      if (connection->open) Read(connection);
-    });
+                                    connection->reading = false;
+                                    if (connection->open) Read(connection);
+                                  });
   }
 
   void Read(const ConnectionPtr& connection) {
@@ -343,12 +358,12 @@ class C10dServer::Loop {
         return absl::OkStatus();
       }
       // These have no CANCEL_WAIT: whoever goes on has timed out, and a late reply to its wait
-      // would be taken for the reply to this request.
+      // would be taken for the reply to this request. (If the key came between its time-out and
+      // this request, that has happened already; PyTorch's own server did no better.)
       keys_.CancelWait(connection.id);
     }
-    HLAUNCH_ASSIGN_OR_RETURN(
-        connection.waiting,
-        Execute(keys_, connection.id, std::move(request), &connection.out));
+    HLAUNCH_ASSIGN_OR_RETURN(connection.waiting,
+                             Execute(keys_, connection.id, std::move(request), &connection.out));
     return absl::OkStatus();
   }
 
@@ -381,21 +396,21 @@ class C10dServer::Loop {
   void Send(const ConnectionPtr& connection) {
     std::string& out = connection->out;
     while (connection->open && !connection->writing && connection->sent < out.size()) {
-      const ssize_t put =
-          ::send(connection->socket.native_handle(), out.data() + connection->sent,
-                 out.size() - connection->sent, MSG_NOSIGNAL);
+      const ssize_t put = ::send(connection->socket.native_handle(), out.data() + connection->sent,
+                                 out.size() - connection->sent, MSG_NOSIGNAL);
       if (put >= 0) {
         connection->sent += static_cast<size_t>(put);
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        return WaitForRoom(connection);
+        WaitForRoom(connection);  // Ends the loop.
       } else if (errno != EINTR) {
         return Close(connection);
       }
     }
-    if (connection->sent == out.size()) {
-      out.clear();
+    // More is dropped than is moved: a client that is always behind costs no more memory for it.
+    if (connection->sent >= out.size() - connection->sent) {
+      out.erase(0, connection->sent);
       connection->sent = 0;
-      if (out.capacity() > kReadBytes) out.shrink_to_fit();
+      if (out.empty() && out.capacity() > kReadBytes) out.shrink_to_fit();
     }
   }
 
@@ -403,12 +418,12 @@ class C10dServer::Loop {
     connection->writing = true;
     connection->socket.async_wait(stream_descriptor::wait_write,
                                   [this, connection](std::error_code) {
-      connection->writing = false;
-      if (!connection->open) return;
-      Send(connection);
-      WakeReady();
-      Continue(connection);
-    });
+                                    connection->writing = false;
+                                    if (!connection->open) return;
+                                    Send(connection);
+                                    WakeReady();
+                                    Continue(connection);
+                                  });
   }
 
   // Tells all whose keys have come. Closing one may make another ready: until none is left.
@@ -431,7 +446,9 @@ class C10dServer::Loop {
   void RunHeld(const ConnectionPtr& connection) {
     asio::post(io_, [this, connection] {
       if (!connection->open || !connection->held.has_value()) return;
-      const absl::Status ran = Run(*connection, *std::exchange(connection->held, {}));
+      C10dRequest request = *std::move(connection->held);
+      connection->held.reset();
+      const absl::Status ran = Run(*connection, std::move(request));
       if (!ran.ok()) return Refuse(connection, ran);
       const std::string bytes = std::exchange(connection->unparsed, {});
       TakeRequests(connection, bytes);

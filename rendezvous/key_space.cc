@@ -25,11 +25,13 @@ absl::Status CheckLimit(absl::string_view what, size_t is, size_t limit) {
       absl::StrCat(what, " is over the store's limit: ", is, ", at most ", limit));
 }
 
+size_t EntryBytes(absl::string_view key, absl::string_view value) {
+  return kEntryBytes + key.size() + value.size();
+}
+
 }  // namespace
 
-absl::Status CheckKeyLimit(size_t bytes) {
-  return CheckLimit("key length", bytes, kMaxKeyBytes);
-}
+absl::Status CheckKeyLimit(size_t bytes) { return CheckLimit("key length", bytes, kMaxKeyBytes); }
 absl::Status CheckValueLimit(size_t bytes) {
   return CheckLimit("value length", bytes, kMaxValueBytes);
 }
@@ -51,7 +53,7 @@ absl::Status KeySpace::Put(absl::string_view key, std::string value) {
   HLAUNCH_RETURN_IF_ERROR(CheckValueLimit(value.size()));
   const std::string* old = Find(key);
   const size_t bytes =
-      bytes_ + value.size() + (old != nullptr ? 0 : key.size()) - (old != nullptr ? old->size() : 0);
+      bytes_ + EntryBytes(key, value) - (old != nullptr ? EntryBytes(key, *old) : 0);
   HLAUNCH_RETURN_IF_ERROR(CheckLimit("the store with this value", bytes, max_bytes_));
   bytes_ = bytes;
   values_.insert_or_assign(key, std::move(value));
@@ -105,7 +107,7 @@ absl::Status KeySpace::Append(absl::string_view key, absl::string_view data) {
 bool KeySpace::Delete(absl::string_view key) {
   auto it = values_.find(key);
   if (it == values_.end()) return false;
-  bytes_ -= it->first.size() + it->second.size();
+  bytes_ -= EntryBytes(it->first, it->second);
   values_.erase(it);
   return true;
 }
@@ -124,7 +126,7 @@ std::vector<std::string> KeySpace::Keys() const {
 absl::Status KeySpace::QueuePush(absl::string_view queue, std::string data) {
   HLAUNCH_RETURN_IF_ERROR(CheckKeyLimit(queue.size()));
   HLAUNCH_RETURN_IF_ERROR(CheckValueLimit(data.size()));
-  const size_t bytes = bytes_ + queue.size() + data.size();
+  const size_t bytes = bytes_ + EntryBytes(queue, data);
   HLAUNCH_RETURN_IF_ERROR(CheckLimit("the store with this value", bytes, max_bytes_));
   bytes_ = bytes;
   queues_[queue].push_back(std::move(data));
@@ -138,7 +140,7 @@ KeySpace::Popped KeySpace::QueuePop(WaiterId who, absl::string_view queue) {
   if (it == queues_.end()) return {};
   Popped popped{static_cast<int64_t>(it->second.size()), std::move(it->second.front())};
   it->second.pop_front();
-  bytes_ -= queue.size() + popped.value.size();
+  bytes_ -= EntryBytes(queue, popped.value);
   if (it->second.empty()) queues_.erase(it);
   return popped;
 }

@@ -22,9 +22,10 @@ namespace hlaunch {
 inline constexpr size_t kMaxKeyBytes = 8 << 10;
 inline constexpr size_t kMaxValueBytes = 8 << 20;
 inline constexpr size_t kMaxListKeys = 131'072;
-// What all keys and values of a store may hold together. Ours: PyTorch has no such limit, but a
-// script that loops must not take the host's memory.
+// What all keys and values of a store may hold together, with kEntryBytes for each to be kept in.
+// Ours: PyTorch has no such limit, but a script that loops must not take the host's memory.
 inline constexpr size_t kMaxStoreBytes = size_t{1} << 30;
+inline constexpr size_t kEntryBytes = 64;
 
 // Errors: ResourceExhausted - over the limit; the message names both numbers.
 absl::Status CheckKeyLimit(size_t bytes);
@@ -113,7 +114,7 @@ class KeySpace {
   void WakeOneForQueue(absl::string_view queue);
 
   size_t max_bytes_;
-  size_t bytes_ = 0;  // Of all keys, values and queued data.
+  size_t bytes_ = 0;  // Of all keys and queued items, as max_bytes_ counts them.
   absl::flat_hash_map<std::string, std::string> values_;
   absl::flat_hash_map<std::string, std::deque<std::string>> queues_;
   uint64_t next_ticket_ = 0;

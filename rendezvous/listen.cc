@@ -42,8 +42,9 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view address, uint16_t port)
     endpoint.size = sizeof(*v6);
     return endpoint;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "cannot listen on '", address, "': not an IPv4 or IPv6 address; give a literal, as in 10.0.0.1"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot listen on '", address,
+                   "': not an IPv4 or IPv6 address; give a literal, as in 10.0.0.1"));
 }
 
 // Maps what socket, bind and listen say by hand: Abseil's table calls a used port
@@ -58,13 +59,18 @@ absl::Status ListenError(int error, absl::string_view address, uint16_t port) {
     case EADDRNOTAVAIL:
       return absl::InvalidArgumentError(absl::StrCat(where, "; it is no address of this host"));
     case EACCES:
-    case EPERM: return absl::PermissionDeniedError(where);
+    case EPERM:
+      return absl::PermissionDeniedError(where);
     case EMFILE:
     case ENFILE:
     case ENOBUFS:
-    case ENOMEM: return absl::ResourceExhaustedError(where);
-    case EAFNOSUPPORT: return absl::InvalidArgumentError(where);
-    default: return absl::InternalError(where);
+    case ENOMEM:
+      return absl::ResourceExhaustedError(where);
+    case EAFNOSUPPORT:
+    case EINVAL:
+      return absl::InvalidArgumentError(where);
+    default:
+      return absl::InternalError(where);
   }
 }
 

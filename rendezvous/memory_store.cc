@@ -89,8 +89,8 @@ absl::Status MemoryStore::WaitLocked(const std::vector<std::string>& keys, Insta
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> MemoryStore::MultiGet(
-    const std::vector<std::string>& keys, Instant deadline) {
+absl::StatusOr<std::vector<std::string>> MemoryStore::MultiGet(const std::vector<std::string>& keys,
+                                                               Instant deadline) {
   MutexLock lock(&mu_);
   HLAUNCH_RETURN_IF_ERROR(WaitLocked(keys, deadline));
   std::vector<std::string> values;
@@ -99,12 +99,11 @@ absl::StatusOr<std::vector<std::string>> MemoryStore::MultiGet(
   return values;
 }
 
-absl::Status MemoryStore::MultiSet(
-    const std::vector<std::pair<std::string, std::string>>& pairs) {
+absl::Status MemoryStore::MultiSet(const std::vector<std::pair<std::string, std::string>>& pairs) {
   HLAUNCH_RETURN_IF_ERROR(CheckListLimit(pairs.size()));
   MutexLock lock(&mu_);
+  changed_.SignalAll();  // They look once the lock is free, also if not all pairs could be set.
   for (const auto& [key, value] : pairs) HLAUNCH_RETURN_IF_ERROR(keys_.Set(key, value));
-  changed_.SignalAll();
   return absl::OkStatus();
 }
 

@@ -33,8 +33,7 @@ std::vector<std::string> ParseIn(C10dParser& parser, absl::string_view bytes, si
       if (!request->has_value()) break;
       seen.push_back(absl::StrCat(static_cast<int>((*request)->op), " ",
                                   absl::StrJoin((*request)->keys, ","), "|",
-                                  absl::StrJoin((*request)->values, ","), "|",
-                                  (*request)->number));
+                                  absl::StrJoin((*request)->values, ","), "|", (*request)->number));
     }
   }
   return seen;
@@ -100,9 +99,9 @@ TEST(C10dParser, ReadsBackEveryRequestHoweverItIsSplit) {
   ASSERT_EQ(whole.size(), OneOfEach().size());
   for (size_t i = 0; i < whole.size(); ++i) {
     const C10dRequest& request = OneOfEach()[i];
-    EXPECT_EQ(whole[i], absl::StrCat(static_cast<int>(request.op), " ",
-                                     absl::StrJoin(request.keys, ","), "|",
-                                     absl::StrJoin(request.values, ","), "|", request.number));
+    EXPECT_EQ(whole[i],
+              absl::StrCat(static_cast<int>(request.op), " ", absl::StrJoin(request.keys, ","), "|",
+                           absl::StrJoin(request.values, ","), "|", request.number));
   }
   for (const size_t piece : {1, 2, 3, 7}) EXPECT_EQ(Parse(bytes, piece), whole);
 }
@@ -185,9 +184,8 @@ TEST(C10dParser, RefusesLengthsOverTheLimitsBeforeTheBytesCome) {
 TEST(C10dParser, RefusesValuesAndMessagesOverTheLimits) {
   const std::string value(kMaxValueBytes, 'x');
   EXPECT_EQ(Parse(Validate() + SerializeC10dRequest({C10dOp::kSet, {"k"}, {value}, 0})).size(), 1u);
-  EXPECT_THAT(
-      Parse(Validate() + SerializeC10dRequest({C10dOp::kSet, {"k"}, {value + "x"}, 0})),
-      ElementsAre(testing::HasSubstr("RESOURCE_EXHAUSTED")));
+  EXPECT_THAT(Parse(Validate() + SerializeC10dRequest({C10dOp::kSet, {"k"}, {value + "x"}, 0})),
+              ElementsAre(testing::HasSubstr("RESOURCE_EXHAUSTED")));
   const C10dRequest many{C10dOp::kMultiSet, std::vector<std::string>(9, "k"),
                          std::vector<std::string>(9, value), 0};
   EXPECT_THAT(Parse(Validate() + SerializeC10dRequest(many)),

@@ -95,8 +95,7 @@ TEST(C10dServer, AnswersABurstInOrder) {
   const std::string expected = Text("v") + Int64(5) + Byte(0);
   EXPECT_EQ(client.Receive(expected.size()), expected);
   const std::string keys = client.Receive(8 + 9 + 9);
-  EXPECT_TRUE(keys == Int64(2) + Text("k") + Text("n") ||
-              keys == Int64(2) + Text("n") + Text("k"));
+  EXPECT_TRUE(keys == Int64(2) + Text("k") + Text("n") || keys == Int64(2) + Text("n") + Text("k"));
   EXPECT_EQ(client.Receive(8), Text(""));
 }
 

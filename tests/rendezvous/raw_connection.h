@@ -30,7 +30,8 @@ class RawConnection {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(port);
-    HLAUNCH_CHECK(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+    HLAUNCH_CHECK(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) ==
+                  0);
   }
 
   void Send(absl::string_view bytes) {
@@ -46,7 +47,7 @@ class RawConnection {
     std::string bytes(size, '\0');
     size_t done = 0;
     pollfd entry{fd_.get(), POLLIN, 0};
-    while (done < size && ::poll(&entry, 1, 10'000) > 0) {
+    while (done<size&& ::poll(&entry, 1, 10'000)> 0) {
       const ssize_t got = ::recv(fd_.get(), bytes.data() + done, size - done, 0);
       if (got <= 0) break;
       done += static_cast<size_t>(got);

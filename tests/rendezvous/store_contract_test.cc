@@ -139,9 +139,8 @@ TEST_P(StoreContract, WaitWhoseTimeIsUpNamesThreeMissingKeys) {
   ASSERT_TRUE(store_.Set("here", "").ok());
   const absl::Status late = store_.Wait({"m1", "here", "m2", "m3", "m4"}, In(10ms));
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
-  EXPECT_THAT(std::string(late.message()),
-              AllOf(HasSubstr("'m1', 'm2', 'm3'"), HasSubstr("more"), Not(HasSubstr("here")),
-                    Not(HasSubstr("m4"))));
+  EXPECT_THAT(std::string(late.message()), AllOf(HasSubstr("'m1', 'm2', 'm3'"), HasSubstr("more"),
+                                                 Not(HasSubstr("here")), Not(HasSubstr("m4"))));
   // The store is as usable as before.
   ASSERT_TRUE(store_.Set("m1", "v").ok());
   EXPECT_EQ(*store_.Get("m1", In(10s)), "v");
