@@ -260,7 +260,7 @@ absl::Status C10dClient::ExchangeUntil(Instant deadline, const C10dRequest& requ
 }
 
 // For requests without a reply: the answer to the question after it shows that it was taken.
-absl::Status C10dClient::Write(C10dRequest request) {
+absl::Status C10dClient::Write(const C10dRequest& request) {
   return Exchange(request, [](int fd, Instant deadline) {
     HLAUNCH_RETURN_IF_ERROR(
         Send(fd, SerializeC10dRequest({C10dOp::kNumKeys, {}, {}, 0}), deadline));
@@ -300,7 +300,7 @@ absl::Status C10dClient::MultiSet(const std::vector<std::pair<std::string, std::
     request.keys.push_back(OnWire(key));
     request.values.push_back(value);
   }
-  return Write(std::move(request));
+  return Write(request);
 }
 
 absl::StatusOr<int64_t> C10dClient::Add(absl::string_view key, int64_t delta) {

@@ -73,7 +73,7 @@ class C10dClient : public Store {
   void ReturnConnection(UniqueFd connection);
   absl::Status Exchange(const C10dRequest& request, ReadReply read);
   absl::Status ExchangeUntil(Instant deadline, const C10dRequest& request, ReadReply read);
-  absl::Status Write(C10dRequest request);
+  absl::Status Write(const C10dRequest& request);
   absl::StatusOr<int64_t> AskNumber(const C10dRequest& request);
   absl::Status WaitOnce(const C10dRequest& request, Instant deadline);
   absl::Status CancelWait(UniqueFd connection, const std::vector<std::string>& keys);
