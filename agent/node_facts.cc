@@ -73,7 +73,8 @@ double LeastQuota(const std::string& mount, std::string group, bool v2) {
     const double quota = QuotaOf(mount + group, v2);
     if (quota > 0 && (least == 0 || quota < least)) least = quota;
     if (group.empty()) return least;
-    group.resize(std::min(group.size(), group.rfind('/')));
+    const size_t parent = group.rfind('/');
+    group.resize(parent == std::string::npos ? 0 : parent);
   }
 }
 

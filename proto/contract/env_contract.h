@@ -3,8 +3,6 @@
 
 #pragma once
 
-#include "absl/strings/string_view.h"
-
 // The environment names that hlaunch and its workers agree on. agent/worker_env.h says what
 // each holds; this file says only how they are spelled and what is not passed on.
 
@@ -56,7 +54,7 @@ inline constexpr char kEnvPythonUnbuffered[] = "PYTHONUNBUFFERED";
 // What a worker must not inherit when hlaunch was itself started by a launcher. A name that
 // hlaunch sets needs no row here: the worker sees hlaunch's value. TF_CONFIG stays: operators set
 // it on purpose.
-inline constexpr absl::string_view kScrubbedNames[] = {
+inline constexpr const char* kScrubbedNames[] = {
     "OMPI_UNIVERSE_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
     "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE",
     "SLURM_NPROCS", "SLURM_TASK_PID",
@@ -70,7 +68,7 @@ inline constexpr absl::string_view kScrubbedNames[] = {
 };
 
 // Only prefixes that belong to one runtime alone, never a short word that users own too.
-inline constexpr absl::string_view kScrubbedPrefixes[] = {
+inline constexpr const char* kScrubbedPrefixes[] = {
     "HLAUNCH_",
     "PET_",
     "PMI_", "PMIX_", "PRTE_",

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/output_lines.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+namespace {
+
+// What a cutter prints of `parts` that come one by one, the end included.
+std::string Cut(const std::vector<absl::string_view>& parts, const std::string& prefix = "[3] ") {
+  LineCutter cutter(prefix);
+  std::string out;
+  for (const absl::string_view part : parts) out += cutter.Feed(part);
+  return out + cutter.Finish();
+}
+
+std::string TailOf(const std::vector<std::string>& parts) {
+  OutputTail tail;
+  for (const std::string& part : parts) tail.Add(part);
+  return tail.Text();
+}
+
+TEST(LineCutter, PrefixesEveryLine) {
+  EXPECT_EQ(Cut({"a\nb\n", "c\n"}), "[3] a\n[3] b\n[3] c\n");
+  EXPECT_EQ(Cut({"\n\n"}), "[3] \n[3] \n");
+  EXPECT_EQ(Cut({}), "");
+}
+
+TEST(LineCutter, HoldsALineUntilItIsWhole) {
+  LineCutter cutter("[3] ");
+  EXPECT_EQ(cutter.Feed("half"), "");
+  EXPECT_EQ(cutter.Feed(" whole\nnext"), "[3] half whole\n");
+  EXPECT_EQ(cutter.Finish(), "[3] next\n");
+  EXPECT_EQ(cutter.Finish(), "");
+}
+
+TEST(LineCutter, LetsProgressBarsThrough) {
+  EXPECT_EQ(Cut({"10%\r", "20%\r30%\n"}), "[3] 10%\r[3] 20%\r[3] 30%\n");
+  EXPECT_EQ(Cut({"\r10%", "\r20%", "\r30%\n"}), "[3] 10%\r[3] 20%\r[3] 30%\n");
+}
+
+TEST(LineCutter, KeepsCrLfTogether) {
+  EXPECT_EQ(Cut({"a\r\nb\r\n"}), "[3] a\r\n[3] b\r\n");
+  EXPECT_EQ(Cut({"a\r", "\nb\r", "c\n"}), "[3] a\r\n[3] b\r[3] c\n");
+}
+
+TEST(LineCutter, PassesAnyByteOn) {
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
+  EXPECT_EQ(Cut({all, all}, ""), all + all) << "without a prefix nothing is touched";
+  const std::string out = Cut({absl::string_view("a\0b\xff\n", 5)});
+  EXPECT_EQ(out, std::string("[3] a\0b\xff\n", 9));
+}
+
+TEST(LineCutter, CutsEndlessLinesInPieces) {
+  const std::string line(2 * kMaxLineBytes + 5, 'x');
+  const std::string piece = absl::StrCat("[3] ", std::string(kMaxLineBytes, 'x'), "\n");
+  EXPECT_EQ(Cut({line, "\n"}), absl::StrCat(piece, piece, "[3] xxxxx\n"));
+  // A line that just fits stays one, however it comes.
+  const std::string fits(kMaxLineBytes, 'x');
+  EXPECT_EQ(Cut({fits, "\n"}), piece);
+  EXPECT_EQ(Cut({absl::StrCat(fits, "\n")}), piece);
+  std::string bytewise;
+  LineCutter cutter("[3] ");
+  for (const char c : line) bytewise += cutter.Feed(absl::string_view(&c, 1));
+  EXPECT_EQ(bytewise + cutter.Finish(), absl::StrCat(piece, piece, "[3] xxxxx\n"));
+}
+
+TEST(OutputTail, KeepsTheLastLines) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 100; ++i) lines.push_back(absl::StrCat("line ", i, "\n"));
+  const std::string text = TailOf(lines);
+  EXPECT_EQ(text.substr(0, 8), "line 80\n");
+  EXPECT_EQ(text.substr(text.size() - 8), "\nline 99");
+  EXPECT_EQ(TailOf({}), "");
+  EXPECT_EQ(TailOf({"one"}), "one");
+}
+
+TEST(OutputTail, IsBounded) {
+  const std::string text = TailOf(std::vector<std::string>(1000, std::string(1000, 'x')));
+  EXPECT_EQ(text, std::string(kMaxTailBytes, 'x'));
+  const std::string lines = TailOf(std::vector<std::string>(30, std::string(999, 'x') + "\n"));
+  EXPECT_LE(lines.size(), kMaxTailBytes);
+  EXPECT_EQ(lines.find('\n'), 999u) << "begins with a whole line";
+}
+
+TEST(OutputTail, IsPrintable) {
+  EXPECT_EQ(TailOf({"\x1b[31mred\x1b[0m \a\t."}), "red ?\t.");
+  EXPECT_EQ(TailOf({"gr\xc3\xbc\xc3\x9f \xf0\x9f\x94\xa5 \xff\xc3"}), "gr\xc3\xbc\xc3\x9f \xf0\x9f\x94\xa5 ??");
+  EXPECT_EQ(TailOf({std::string("a\0b", 3)}), "a?b");
+  EXPECT_EQ(TailOf({"\xed\xa0\x80\xc0\xaf"}), "?????") << "surrogate, overlong";
+}
+
+TEST(OutputTail, ShowsTheLastStateOfAProgressBar) {
+  EXPECT_EQ(TailOf({"start\n10%\r20%\r", "30%\r"}), "start\n30%");
+  EXPECT_EQ(TailOf({"windows\r\nlines\r\n"}), "windows\nlines");
+}
+
+TEST(OutputTail, NeverSplitsACharacter) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "\xe2\x82\xac";
+  const std::string tail = TailOf({text});
+  EXPECT_LE(tail.size(), kMaxTailBytes);
+  EXPECT_EQ(tail.size() % 3, 0u);
+  EXPECT_EQ(tail.substr(0, 3), "\xe2\x82\xac");
+}
+
+}  // namespace
+}  // namespace hlaunch

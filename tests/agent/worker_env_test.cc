@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/worker_env.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace hlaunch {
+namespace {
+
+using ::testing::ElementsAre;
+
+Assignment SecondOfTwoNodes() {
+  Assignment round;
+  round.round = 4;
+  round.restart_count = 1;
+  round.max_restarts = 3;
+  round.node_rank = 1;
+  round.num_nodes = 2;
+  round.first_rank = 8;
+  round.world_size = 12;
+  round.master_addr = "10.0.0.1";
+  round.master_port = 29501;
+  return round;
+}
+
+WorkerSpec FourWorkers(std::vector<std::string> inherited = {}) {
+  WorkerSpec spec;
+  spec.job_id = "job1";
+  spec.nproc = 4;
+  spec.inherited_env = std::move(inherited);
+  return spec;
+}
+
+NodeFacts Facts() { return {10, "eth0", "/tmp/e/2.json", "10.0.0.1:29400", "/logs"}; }
+
+std::optional<std::string> Value(const std::vector<std::string>& env, const std::string& name) {
+  std::optional<std::string> value;
+  for (const std::string& entry : env) {
+    if (!absl::StartsWith(entry, name + "=")) continue;
+    EXPECT_FALSE(value.has_value()) << name << " is there twice";
+    value = entry.substr(name.size() + 1);
+  }
+  return value;
+}
+
+TEST(WorkerEnv, SaysTheWorkersPlace) {
+  struct Row {
+    const char* name;
+    const char* value;
+  };
+  const Row rows[] = {
+      {"RANK", "10"},
+      {"WORLD_SIZE", "12"},
+      {"LOCAL_RANK", "2"},
+      {"LOCAL_WORLD_SIZE", "4"},
+      {"GROUP_RANK", "1"},
+      {"NODE_RANK", "1"},
+      {"GROUP_WORLD_SIZE", "2"},
+      {"ROLE_NAME", "default"},
+      {"ROLE_RANK", "10"},
+      {"ROLE_WORLD_SIZE", "12"},
+      {"MASTER_ADDR", "10.0.0.1"},
+      {"MASTER_PORT", "29501"},
+      {"TORCHELASTIC_RUN_ID", "job1"},
+      {"TORCHELASTIC_RESTART_COUNT", "1"},
+      {"TORCHELASTIC_MAX_RESTARTS", "3"},
+      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+      {"TORCHELASTIC_ERROR_FILE", "/tmp/e/2.json"},
+      {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+      {"NCCL_ASYNC_ERROR_HANDLING", "1"},
+      {"GLOO_SOCKET_IFNAME", "eth0"},
+      {"OMP_NUM_THREADS", "2"},
+      {"LOCAL_SIZE", "4"},
+      {"CROSS_RANK", "1"},
+      {"CROSS_SIZE", "2"},
+      {"PYTHONUNBUFFERED", "1"},
+      {"HLAUNCH_JOB_ID", "job1"},
+      {"HLAUNCH_ENDPOINT", "10.0.0.1:29400"},
+      {"HLAUNCH_ROUND", "4"},
+      {"HLAUNCH_LOG_DIR", "/logs"},
+      {"JAX_NUM_PROCESSES", "12"},
+      {"JAX_PROCESS_ID", "10"},
+  };
+  const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 2, FourWorkers(), Facts());
+  for (const Row& row : rows) EXPECT_EQ(Value(env, row.name), row.value) << row.name;
+  EXPECT_EQ(env.size(), std::size(rows)) << "and nothing else";
+  EXPECT_EQ(env, WorkerEnv(SecondOfTwoNodes(), 2, FourWorkers(), Facts())) << "same order";
+}
+
+TEST(WorkerEnv, ReplacesWhatAnOuterLauncherSet) {
+  const WorkerSpec spec = FourWorkers({"RANK=99", "LOCAL_SIZE=99", "HOME=/root", "MASTER_PORT=1",
+                                       "JAX_PROCESS_ID=99", "HLAUNCH_ROUND=99"});
+  const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts());
+  EXPECT_EQ(Value(env, "RANK"), "8");
+  EXPECT_EQ(Value(env, "LOCAL_SIZE"), "4");
+  EXPECT_EQ(Value(env, "MASTER_PORT"), "29501");
+  EXPECT_EQ(Value(env, "JAX_PROCESS_ID"), "8");
+  EXPECT_EQ(Value(env, "HLAUNCH_ROUND"), "4");
+  EXPECT_EQ(Value(env, "HOME"), "/root");
+}
+
+TEST(WorkerEnv, LetsTheUsersDefaultsWin) {
+  for (const char* name :
+       {"OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "PYTHONUNBUFFERED", "NCCL_ASYNC_ERROR_HANDLING",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCHELASTIC_SIGNALS_TO_HANDLE"}) {
+    for (const char* value : {"mine", ""}) {
+      const WorkerSpec spec = FourWorkers({absl::StrCat(name, "=", value)});
+      EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts()), name), value) << name;
+    }
+  }
+}
+
+TEST(WorkerEnv, NamesAnInterfaceForSeveralNodesOnly) {
+  Assignment alone = SecondOfTwoNodes();
+  alone.num_nodes = 1;
+  EXPECT_EQ(Value(WorkerEnv(alone, 0, FourWorkers(), Facts()), "GLOO_SOCKET_IFNAME"), std::nullopt);
+}
+
+TEST(WorkerEnv, SharesTheCoresOut) {
+  struct Row {
+    int cores;
+    int nproc;
+    const char* threads;
+  };
+  for (const Row& row : {Row{64, 8, "8"}, Row{2, 8, "1"}, Row{7, 2, "3"}, Row{0, 1, "1"}}) {
+    WorkerSpec spec = FourWorkers();
+    spec.nproc = row.nproc;
+    NodeFacts facts = Facts();
+    facts.usable_cores = row.cores;
+    EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, facts), "OMP_NUM_THREADS"),
+              row.threads);
+  }
+}
+
+TEST(WorkerEnv, KeepsTheInheritedOrderAndDropsNonsense) {
+  const WorkerSpec spec = FourWorkers({"B=1", "nonsense", "=x", "A=2=3", "C="});
+  const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 0, spec, NodeFacts{});
+  EXPECT_THAT(std::vector<std::string>(env.begin(), env.begin() + 3),
+              ElementsAre("B=1", "A=2=3", "C="));
+  EXPECT_EQ(Value(env, "TORCHELASTIC_ERROR_FILE"), std::nullopt) << "unknown facts are not set";
+}
+
+TEST(IsInherited, DropsWhatBelongsToALauncher) {
+  for (const char* name :
+       {"PMI_RANK", "PMI_FD", "PMIX_RANK", "PMIX_SERVER_URI41", "PRTE_LAUNCHED",
+        "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_pmix_x", "OMPI_MCA_prte_x",
+        "OMPI_COMM_WORLD_RANK", "OMPI_UNIVERSE_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+        "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK", "SLURM_PROCID", "SLURM_LOCALID",
+        "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_NPROCS", "SLURM_TASK_PID",
+        "SLURM_STEP_ID", "SLURM_STEP_NODELIST", "RANK", "WORLD_SIZE", "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME",
+        "ROLE_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+        "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_USE_AGENT_STORE",
+        "TORCHELASTIC_ERROR_FILE", "PET_NNODES", "PET_RDZV_ENDPOINT", "HLS_MODULE_ID",
+        "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
+        "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HLAUNCH_TOKEN", "HLAUNCH_TOKEN_FILE",
+        "HLAUNCH_KEEPER_FD"}) {
+    EXPECT_FALSE(IsInherited(name)) << name;
+  }
+}
+
+TEST(IsInherited, KeepsWhatBelongsToTheUser) {
+  for (const char* name :
+       {"PATH", "HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMPI_MCA_btl_tcp_if_include",
+        "NCCL_DEBUG", "PT_HPU_LAZY_MODE", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NNODES",
+        "TORCHELASTIC_ENABLE_FILE_TIMER", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "ROLE_ID",
+        "GROUP_ID", "ID", "TF_CONFIG", "JAX_COORDINATOR_ADDRESS", "MASTER_KEY",
+        "HOROVOD_FUSION_THRESHOLD", "RANKING", "PETS"}) {
+    EXPECT_TRUE(IsInherited(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace hlaunch
