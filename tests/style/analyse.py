@@ -13,6 +13,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -59,7 +60,8 @@ def run_all(jobs):
         for file, done in pool.map(run, jobs):
             if done.returncode != 0:
                 failed += 1
-                print(f"-- {file.relative_to(ROOT)}\n{done.stdout.strip()}")
+                findings = re.sub(r"^\d+ warnings? generated\.\n", "", done.stdout, flags=re.M)
+                print(f"-- {file.relative_to(ROOT)}\n{findings.strip()}")
     print(f"{len(jobs)} files, {failed} with findings")
     return failed
 
