@@ -20,7 +20,7 @@ install_packages() {
     "the like of: $*, then: cmake --preset release && ninja -C build"
   local installed missing=() package root=()
   installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2> /dev/null |
-    sed -n 's/^ii *//p')
+    sed -n 's/^ii *//p') || true  # It fails if one of them is unknown.
   for package in "$@"; do
     grep -qx -- "$package" <<< "$installed" || missing+=("$package")
   done

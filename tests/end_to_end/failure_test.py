@@ -18,13 +18,14 @@ class Failure:
     actions: list  # Of e2e_worker.py.
     code: int
     says: list  # Patterns, all to be found in what each node's hlaunch says.
+    report: str = ""  # One node prints the whole report, with this in it.
     kill: int = 0  # Send this signal to rank 3 from outside.
     program: tuple = (jobs.WORKER,)
 
 
 FAILURES = [
     Failure("exit code", ["env", "fail", "3", "7", "0", "sleep", "600"], 7,
-            [r"rank 3\b", r"node1", r"\b7\b", r"planted failure of rank 3"]),
+            [r"rank 3\b", r"node1", r"\b7\b"], report="planted failure of rank 3"),
     Failure("exit code, with a family", ["family", "env", "fail", "3", "9", "0", "sleep", "600"], 9,
             [r"rank 3\b", r"node1", r"\b9\b"]),
     Failure("SIGKILL from outside", ["env", "sleep", "600"], 128 + signal.SIGKILL,
@@ -54,6 +55,8 @@ class WorkerFails(jobs.JobTest):
                 self.assert_done(runs, failure.code, 20)
                 for run in runs:
                     self.assert_said(run, *failure.says)
+                reports = [run for run in runs if failure.report in "".join(jobs.own_lines(run))]
+                self.assertEqual(len(reports), 1 if failure.report else 2, self.told(runs))
 
     def test_a_restart_gives_all_the_same_count_and_can_succeed(self):
         for name, kill in (("exit code", None), ("SIGKILL", signal.SIGKILL)):
