@@ -57,7 +57,9 @@ configure() {
 python_with_torch() {
   local python
   for python in "${PYTHON_EXEC:-}" "$(command -v python3)" /usr/bin/python3; do
-    if [[ -n $python ]] && "$python" -c 'import torch.distributed' > /dev/null 2>&1; then
+    if [[ -n $python ]] && "$python" -c '
+import importlib.util, sys
+sys.exit(importlib.util.find_spec("torch") is None)' > /dev/null 2>&1; then
       printf '%s\n' "$python"
       return 0
     fi
