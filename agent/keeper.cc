@@ -184,10 +184,10 @@ void RunObituary(const Keeper& keeper) {
 int Conclude(Keeper* keeper) {
   const ExitStatus status = *keeper->agent_status;
   const KillReport report = CleanUp(*keeper);
-  const std::string ended =
-      report.ended == 0 ? "it left no process behind"
-                        : absl::StrCat("ended ", report.ended, " process",
-                                       report.ended == 1 ? "" : "es", " it left behind");
+  const std::string ended = report.ended == 0
+                                ? "it left no process behind"
+                                : absl::StrCat("ended ", report.ended, " process",
+                                               report.ended == 1 ? "" : "es", " it left behind");
   if (status.signal != 0) {
     LogError(absl::StrCat("the agent (pid ", keeper->agent, ") was ", status.ToString(), "; ",
                           ended, status.signal == SIGKILL ? "; out of memory? see dmesg" : ""));

@@ -52,8 +52,7 @@ double QuotaOf(const std::string& directory, bool v2) {
   double period = 0;
   if (v2) {
     // "max 100000" or "150000 100000"
-    const std::vector<std::string> words =
-        absl::StrSplit(FirstLine(directory + "/cpu.max"), ' ');
+    const std::vector<std::string> words = absl::StrSplit(FirstLine(directory + "/cpu.max"), ' ');
     if (words.size() != 2 || !absl::SimpleAtod(words[0], &quota) ||
         !absl::SimpleAtod(words[1], &period)) {
       return 0;
@@ -128,8 +127,8 @@ int PhysicalCores(const std::vector<int>& cpus, const std::string& root) {
   std::set<std::string> cores;
   for (const int cpu : cpus) {
     // The same line, "0,64", in both threads of a core.
-    const std::string siblings = FirstLine(absl::StrCat(
-        root, "/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
+    const std::string siblings = FirstLine(
+        absl::StrCat(root, "/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
     cores.insert(siblings.empty() ? absl::StrCat("cpu", cpu) : siblings);
   }
   return static_cast<int>(cores.size());

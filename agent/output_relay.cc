@@ -59,8 +59,12 @@ absl::Status Assign(UniqueFd fd, asio::posix::stream_descriptor* descriptor) {
 class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& loop, int out_fd, int err_fd, std::unique_ptr<OutputWriter> writer)
-      : loop_(loop), out_fd_(out_fd), err_fd_(err_fd), writer_(std::move(writer)),
-        room_(loop), buffer_(kReadSize) {}
+      : loop_(loop),
+        out_fd_(out_fd),
+        err_fd_(err_fd),
+        writer_(std::move(writer)),
+        room_(loop),
+        buffer_(kReadSize) {}
 
   absl::Status Start() {
     return Assign(UniqueFd(::fcntl(writer_->room_fd(), F_DUPFD_CLOEXEC, 3)), &room_);

@@ -104,9 +104,9 @@ struct OutputWriter::State {
         // A full disk may have room again, a closed pipe has no reader ever again.
         if (error != ENOSPC && error != EDQUOT) closed.insert(chunk.fd);
         if (complained.insert(chunk.fd).second) {
-          LogWarning(absl::StrCat("output of workers is lost: ",
-                                  chunk.fd == STDERR_FILENO ? "stderr: " : "stdout: ",
-                                  std::strerror(error)));
+          LogWarning(absl::StrCat(
+              "output of workers is lost: ", chunk.fd == STDERR_FILENO ? "stderr: " : "stdout: ",
+              std::strerror(error)));
         }
       }
       Done(chunk.bytes.size());

@@ -47,8 +47,7 @@ int Fail(ChildPlan* plan, const char* where) {
   return 127;
 }
 
-__attribute__((no_sanitize("address", "thread", "undefined")))
-void CloseFrom(unsigned first) {
+__attribute__((no_sanitize("address", "thread", "undefined"))) void CloseFrom(unsigned first) {
   if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
   // Old container runtimes refuse the call. What hlaunch opens is close-on-exec anyway.
   for (unsigned fd = first; fd < 65536; ++fd) ::syscall(SYS_close, fd);
@@ -57,8 +56,7 @@ void CloseFrom(unsigned first) {
 // Runs in the child between clone and exec, on its own stack but in the parent's memory, while
 // the parent's thread is suspended: only system calls, no library function that keeps state,
 // no allocation. `plan` is how it reports.
-__attribute__((no_sanitize("address", "thread", "undefined")))
-int RunChild(void* argument) {
+__attribute__((no_sanitize("address", "thread", "undefined"))) int RunChild(void* argument) {
   auto* plan = static_cast<ChildPlan*>(argument);
   if (::syscall(SYS_setsid) < 0) return Fail(plan, "setsid");
   ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -163,29 +161,36 @@ absl::Status ExecError(int error, const std::string& path, const std::string& se
       }
       return absl::NotFoundError(
           absl::StrCat(what, "its program loader is missing; it was built for another system"));
-    case ENOTDIR: case ENAMETOOLONG: case ELOOP:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
       return absl::NotFoundError(absl::StrCat(what, std::strerror(error)));
     case ENOEXEC:
       return absl::PermissionDeniedError(absl::StrCat(
           what, absl::StartsWith(head, "\177ELF")
                     ? "it was built for another machine"
                     : "it is not a program: no #! line; name the interpreter before it"));
-    case EACCES: case EPERM:
+    case EACCES:
+    case EPERM:
       if (!IsFile(seen)) return absl::PermissionDeniedError(absl::StrCat(what, "not a file"));
       if (::access(seen.c_str(), X_OK) != 0) {
         return absl::PermissionDeniedError(
             absl::StrCat(what, "it is not executable; chmod +x it or name its interpreter"));
       }
       return absl::PermissionDeniedError(absl::StrCat(
-          what, interpreter.empty() ? "the file system forbids it (noexec?)"
-                                    : absl::StrCat("its interpreter ", interpreter,
-                                                   " may not be executed")));
+          what, interpreter.empty()
+                    ? "the file system forbids it (noexec?)"
+                    : absl::StrCat("its interpreter ", interpreter, " may not be executed")));
     case E2BIG:
       return absl::InvalidArgumentError(
           absl::StrCat(what, "arguments and environment are more than the kernel takes"));
-    case ENOMEM: case EAGAIN: case EMFILE: case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
       return absl::ResourceExhaustedError(absl::StrCat(what, std::strerror(error)));
-    default: return absl::PermissionDeniedError(absl::StrCat(what, std::strerror(error)));
+    default:
+      return absl::PermissionDeniedError(absl::StrCat(what, std::strerror(error)));
   }
 }
 
@@ -195,12 +200,12 @@ absl::Status ChildError(const ChildPlan& plan, const Command& command) {
     return ExecError(plan.error, path, InDirectory(command, path));
   }
   if (plan.directory != nullptr && absl::string_view(plan.failed_at) == "its working directory") {
-    const std::string text = absl::StrCat("cannot run ", path, " in ", plan.directory, ": ",
-                                          std::strerror(plan.error));
+    const std::string text =
+        absl::StrCat("cannot run ", path, " in ", plan.directory, ": ", std::strerror(plan.error));
     return plan.error == EACCES ? absl::PermissionDeniedError(text) : absl::NotFoundError(text);
   }
-  return absl::ResourceExhaustedError(absl::StrCat("cannot run ", path, ": ", plan.failed_at, ": ",
-                                                   std::strerror(plan.error)));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot run ", path, ": ", plan.failed_at, ": ", std::strerror(plan.error)));
 }
 
 // The child shares our memory until exec, so the parent need not copy its page tables, which
@@ -246,13 +251,13 @@ absl::StatusOr<Process> Process::Spawn(const Command& command) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot run ", path, ": /dev/null: ", std::strerror(errno)));
   }
-  ChildPlan plan{path.c_str(),
-                 argv.data(),
-                 env.data(),
-                 command.working_directory.empty() ? nullptr : command.working_directory.c_str(),
-                 {null.valid() ? null.get() : command.stdin_fd, command.stdout_fd,
-                  command.stderr_fd},
-                 ::getpid()};
+  ChildPlan plan{
+      path.c_str(),
+      argv.data(),
+      env.data(),
+      command.working_directory.empty() ? nullptr : command.working_directory.c_str(),
+      {null.valid() ? null.get() : command.stdin_fd, command.stdout_fd, command.stderr_fd},
+      ::getpid()};
   int pidfd = -1;
   const pid_t pid = Clone(&plan, &pidfd);
   if (pid < 0) {

@@ -39,8 +39,9 @@ TEST(Descendants, ListsParentsBeforeChildren) {
 }
 
 TEST(Descendants, ReadsNamesWithParentheses) {
-  Child child(Shell("cp /bin/sleep '/tmp/a) S 1 ('; '/tmp/a) S 1 (' 1000 & "
-                    "while ! grep -q 'a) S' /proc/$!/comm; do :; done; echo up; wait"));
+  Child child(
+      Shell("cp /bin/sleep '/tmp/a) S 1 ('; '/tmp/a) S 1 (' 1000 & "
+            "while ! grep -q 'a) S' /proc/$!/comm; do :; done; echo up; wait"));
   ASSERT_TRUE(child.ReadUntil("up"));
   const std::vector<ProcessEntry> found = Descendants(child.process().pid());
   ASSERT_EQ(found.size(), 1u);
@@ -52,8 +53,9 @@ TEST(Descendants, ReadsNamesWithParentheses) {
 
 TEST(KillAndReapDescendants, EndsOrphansInAnySession) {
   BecomeSubreaper();
-  Child child(Shell("sleep 1000 & setsid sleep 1000 & setsid sh -c 'setsid sleep 1000 & :' & "
-                    "wait $!; echo left"));
+  Child child(
+      Shell("sleep 1000 & setsid sleep 1000 & setsid sh -c 'setsid sleep 1000 & :' & "
+            "wait $!; echo left"));
   EXPECT_EQ(child.Wait().exit_code, 0);
   EXPECT_EQ(KillAll().ended, 3);
   EXPECT_TRUE(Descendants(::getpid()).empty());
@@ -63,8 +65,9 @@ TEST(KillAndReapDescendants, EndsOrphansInAnySession) {
 TEST(KillAndReapDescendants, EndsATreeThatKeepsForking) {
   BecomeSubreaper();
   // Each process leaves a child in a new session and goes.
-  Child child(Shell("f() { setsid sh -c \"$1\" \"$1\" & }; echo up; "
-                    "export G='setsid sh -c \"$G\" & exit'; setsid sh -c \"$G\" & exit 0"));
+  Child child(
+      Shell("f() { setsid sh -c \"$1\" \"$1\" & }; echo up; "
+            "export G='setsid sh -c \"$G\" & exit'; setsid sh -c \"$G\" & exit 0"));
   ASSERT_TRUE(child.ReadUntil("up"));
   EXPECT_EQ(child.Wait().exit_code, 0);
   EXPECT_TRUE(KillAll().stuck.empty());

@@ -27,7 +27,8 @@ using ::testing::Not;
 std::string ForkingWorker(int name) {
   return absl::StrCat(
       "sleep 1000 & setsid sleep 1000 & setsid sh -c 'setsid sleep 1000 & exit' & wait $!; "
-      "echo forked", name, "; exec sleep 1000");
+      "echo forked",
+      name, "; exec sleep 1000");
 }
 constexpr int kForked = 4;
 
@@ -146,8 +147,8 @@ TEST(Keeper, LeavesSignalsIgnoredThatNohupIgnores) {
 }
 
 TEST(Keeper, SparesTheJobsOfTheScriptThatBecameIt) {
-  Child kept({.argv = {"/bin/sh", "-c", "sleep 1000 & echo job $!; exec \"$0\" exit 0",
-                       HLAUNCH_KEPT}});
+  Child kept(
+      {.argv = {"/bin/sh", "-c", "sleep 1000 & echo job $!; exec \"$0\" exit 0", HLAUNCH_KEPT}});
   const pid_t job = kept.PidAfter("job ");
   EXPECT_EQ(kept.Wait().exit_code, 0);
   EXPECT_TRUE(Exists(job));
@@ -158,8 +159,7 @@ TEST(Keeper, SparesTheJobsOfTheScriptThatBecameIt) {
 TEST(Keeper, IsSmall) {
   Child kept(Kept({"exec"}));
   ASSERT_TRUE(kept.ReadUntil("agent "));
-  std::istringstream lines(
-      ReadFile(absl::StrCat("/proc/", kept.process().pid(), "/smaps_rollup")));
+  std::istringstream lines(ReadFile(absl::StrCat("/proc/", kept.process().pid(), "/smaps_rollup")));
   std::string name;
   int private_kb = 0;
   for (std::string line; std::getline(lines, line);) {

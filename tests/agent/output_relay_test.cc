@@ -174,11 +174,12 @@ TEST_F(OutputRelayTest, GoesWhileTheSinkBlocks) {
 
 TEST_F(OutputRelayTest, DoesNotWaitForAGrandchildThatHoldsThePipe) {
   WorkerOutput zero = Open(0, "[0] ");
-  Process worker = Process::Spawn({.argv = {"/bin/sh", "-c", "sleep 1000 & printf oops >&2; exit 1"},
-                                   .env = OurEnvironment(),
-                                   .stdout_fd = zero.out.get(),
-                                   .stderr_fd = zero.err.get()})
-                       .value();
+  Process worker =
+      Process::Spawn({.argv = {"/bin/sh", "-c", "sleep 1000 & printf oops >&2; exit 1"},
+                      .env = OurEnvironment(),
+                      .stdout_fd = zero.out.get(),
+                      .stderr_fd = zero.err.get()})
+          .value();
   zero = {};
   ASSERT_TRUE(Readable(worker.pidfd()));
   worker.SignalGroup(0);

@@ -135,8 +135,7 @@ TEST(WorkerEnv, SharesTheCoresOut) {
     spec.nproc = row.nproc;
     NodeFacts facts = Facts();
     facts.usable_cores = row.cores;
-    EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, facts), "OMP_NUM_THREADS"),
-              row.threads);
+    EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, facts), "OMP_NUM_THREADS"), row.threads);
   }
 }
 
@@ -149,31 +148,85 @@ TEST(WorkerEnv, KeepsTheInheritedOrderAndDropsNonsense) {
 }
 
 TEST(IsInherited, DropsWhatBelongsToALauncher) {
-  for (const char* name :
-       {"PMI_RANK", "PMI_FD", "PMIX_RANK", "PMIX_SERVER_URI41", "PRTE_LAUNCHED",
-        "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_pmix_x", "OMPI_MCA_prte_x",
-        "OMPI_COMM_WORLD_RANK", "OMPI_UNIVERSE_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
-        "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK", "SLURM_PROCID", "SLURM_LOCALID",
-        "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_NPROCS", "SLURM_TASK_PID",
-        "SLURM_STEP_ID", "SLURM_STEP_NODELIST", "RANK", "WORLD_SIZE", "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME",
-        "ROLE_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
-        "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_USE_AGENT_STORE",
-        "TORCHELASTIC_ERROR_FILE", "PET_NNODES", "PET_RDZV_ENDPOINT", "HLS_MODULE_ID",
-        "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
-        "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HLAUNCH_TOKEN", "HLAUNCH_TOKEN_FILE",
-        "HLAUNCH_KEEPER_FD"}) {
+  for (const char* name : {"PMI_RANK",
+                           "PMI_FD",
+                           "PMIX_RANK",
+                           "PMIX_SERVER_URI41",
+                           "PRTE_LAUNCHED",
+                           "OMPI_MCA_orte_hnp_uri",
+                           "OMPI_MCA_ess_base_jobid",
+                           "OMPI_MCA_pmix_x",
+                           "OMPI_MCA_prte_x",
+                           "OMPI_COMM_WORLD_RANK",
+                           "OMPI_UNIVERSE_SIZE",
+                           "MPI_LOCALRANKID",
+                           "MPI_LOCALNRANKS",
+                           "MV2_COMM_WORLD_RANK",
+                           "JSM_NAMESPACE_RANK",
+                           "SLURM_PROCID",
+                           "SLURM_LOCALID",
+                           "SLURM_NODEID",
+                           "SLURM_NTASKS",
+                           "SLURM_NTASKS_PER_NODE",
+                           "SLURM_NPROCS",
+                           "SLURM_TASK_PID",
+                           "SLURM_STEP_ID",
+                           "SLURM_STEP_NODELIST",
+                           "RANK",
+                           "WORLD_SIZE",
+                           "LOCAL_RANK",
+                           "LOCAL_WORLD_SIZE",
+                           "GROUP_RANK",
+                           "GROUP_WORLD_SIZE",
+                           "ROLE_RANK",
+                           "ROLE_NAME",
+                           "ROLE_WORLD_SIZE",
+                           "NODE_RANK",
+                           "MASTER_ADDR",
+                           "MASTER_PORT",
+                           "TORCHELASTIC_RUN_ID",
+                           "TORCHELASTIC_RESTART_COUNT",
+                           "TORCHELASTIC_MAX_RESTARTS",
+                           "TORCHELASTIC_USE_AGENT_STORE",
+                           "TORCHELASTIC_ERROR_FILE",
+                           "PET_NNODES",
+                           "PET_RDZV_ENDPOINT",
+                           "HLS_MODULE_ID",
+                           "HOROVOD_RANK",
+                           "HOROVOD_SIZE",
+                           "HOROVOD_LOCAL_RANK",
+                           "HOROVOD_LOCAL_SIZE",
+                           "HOROVOD_CROSS_RANK",
+                           "HOROVOD_CROSS_SIZE",
+                           "HLAUNCH_TOKEN",
+                           "HLAUNCH_TOKEN_FILE",
+                           "HLAUNCH_KEEPER_FD"}) {
     EXPECT_FALSE(IsInherited(name)) << name;
   }
 }
 
 TEST(IsInherited, KeepsWhatBelongsToTheUser) {
-  for (const char* name :
-       {"PATH", "HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMPI_MCA_btl_tcp_if_include",
-        "NCCL_DEBUG", "PT_HPU_LAZY_MODE", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NNODES",
-        "TORCHELASTIC_ENABLE_FILE_TIMER", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "ROLE_ID",
-        "GROUP_ID", "ID", "TF_CONFIG", "JAX_COORDINATOR_ADDRESS", "MASTER_KEY",
-        "HOROVOD_FUSION_THRESHOLD", "RANKING", "PETS"}) {
+  for (const char* name : {"PATH",
+                           "HOME",
+                           "LD_LIBRARY_PATH",
+                           "CUDA_VISIBLE_DEVICES",
+                           "OMPI_MCA_btl_tcp_if_include",
+                           "NCCL_DEBUG",
+                           "PT_HPU_LAZY_MODE",
+                           "SLURM_JOB_ID",
+                           "SLURM_JOB_NODELIST",
+                           "SLURM_NNODES",
+                           "TORCHELASTIC_ENABLE_FILE_TIMER",
+                           "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+                           "ROLE_ID",
+                           "GROUP_ID",
+                           "ID",
+                           "TF_CONFIG",
+                           "JAX_COORDINATOR_ADDRESS",
+                           "MASTER_KEY",
+                           "HOROVOD_FUSION_THRESHOLD",
+                           "RANKING",
+                           "PETS"}) {
     EXPECT_TRUE(IsInherited(name)) << name;
   }
 }
