@@ -38,11 +38,9 @@ MISUSES = [
     Misuse(["--token-file", "/nowhere/token", "--nnodes", "2", W], jobs.USAGE, r"/nowhere/token"),
     Misuse(["nothing.py"], jobs.NOT_FOUND, r"nothing\.py"),
     Misuse(["--no-python", "./nothing"], jobs.NOT_FOUND, r"\./nothing"),
-    Misuse(["--no-python", "/etc/hostname"], jobs.NOT_EXECUTABLE, r"/etc/hostname"),
+    Misuse(["--no-python", "./no-run-bit"], jobs.NOT_EXECUTABLE, r"\./no-run-bit"),
     Misuse(["--no-python", "/etc"], jobs.NOT_EXECUTABLE, r"/etc"),
     Misuse([W], jobs.NOT_FOUND, r"no-such-python", {"PYTHON_EXEC": "no-such-python"}),
-    Misuse(["--nnodes", "2", "--rdzv-endpoint", "no-such-host.invalid:29400", W],
-           jobs.BAD_ENDPOINT, r"no-such-host\.invalid"),
 ]
 
 
@@ -54,6 +52,7 @@ class CommandLine(jobs.JobTest):
                                    env={"PYTHON_EXEC": jobs.PYTHON, **(env or {})}, **options)
 
     def test_misuse_gets_one_line_and_its_own_code(self):
+        (self.nodes[0].folder / "no-run-bit").write_text("#!/bin/sh\n", encoding="utf-8")
         for misuse in MISUSES:
             with self.subTest(" ".join(misuse.words)):
                 run = self.hlaunch(*misuse.words, env=misuse.env)
@@ -62,6 +61,13 @@ class CommandLine(jobs.JobTest):
                 self.assertRegex(run.err, rf"^hlaunch: .*{misuse.says}")
                 self.assertEqual(run.out, "")
                 self.assert_nothing_left()
+
+    def test_a_name_that_does_not_resolve(self):
+        # A name may come up with its host, so it is asked for as long as nodes are waited for.
+        run = self.hlaunch("--nnodes", "2", "--rdzv-endpoint", "no-such-host.invalid:29400",
+                           "--join-timeout", "2", W)
+        self.assert_done([run], jobs.BAD_ENDPOINT, 8)
+        self.assert_said(run, r"cannot resolve 'no-such-host\.invalid'")
 
     def test_help_and_version(self):
         for word, says in (("--help", r"--nproc-per-node"), ("--version", r"^hlaunch \d+\.\d+")):
@@ -86,12 +92,24 @@ class CommandLine(jobs.JobTest):
         run = self.hlaunch("-m", "platform")
         self.assert_done([run], 0, 10)
         self.assertIn("Linux", run.out)
-        for options, expected in (([], "0"), (["--stdin"], "6")):
-            run = self.hlaunch(*options, "--no-python", "wc", "-c", stdin=subprocess.PIPE)
-            run.process.stdin.write(b"hello\n")
-            run.process.stdin.close()
-            self.assert_done([run], 0, 10)
-            self.assertEqual(run.out.strip(), expected)
+        # A lone worker reads it; of several, local rank 0 does, if --stdin asks for that.
+        for options, said in ((["--nproc-per-node", "1"], ["6"]),
+                              (["--nproc-per-node", "2"], ["[0] 0", "[1] 0"]),
+                              (["--nproc-per-node", "2", "--stdin"], ["[0] 6", "[1] 0"])):
+            with self.subTest(" ".join(options)):
+                run = self.hlaunch(*options, "--no-python", "wc", "-c", stdin=subprocess.PIPE)
+                run.process.stdin.write(b"hello\n")
+                run.process.stdin.close()
+                self.assert_done([run], 0, 10)
+                self.assertEqual(sorted(run.out.splitlines()), said)
+
+    def test_a_file_that_no_kernel_runs(self):
+        script = self.nodes[0].folder / "no-interpreter"
+        script.write_text("echo hello\n", encoding="utf-8")
+        script.chmod(0o755)
+        run = self.hlaunch("--no-python", script)
+        self.assert_done([run], jobs.NOT_EXECUTABLE, 5)
+        self.assert_said(run, "no-interpreter")
 
     def test_a_signal_ends_all_with_its_own_code(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

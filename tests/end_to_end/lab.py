@@ -243,6 +243,7 @@ class Lab:
                 suffix = "" if self.ipv6_only else "-v6"
                 lines.append(f"{SUBNET6}{other + 16:x} node{other}{suffix}")
             (self.folder / f"hosts{index}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (self.folder / "nsswitch.conf").write_text("hosts: files\n", encoding="utf-8")
 
     def hold(self, name, ready, *namespaces):
         """Starts pid 1 of new namespaces; returns its pid."""
@@ -302,7 +303,9 @@ def init(name, folder, ready):
     """pid 1 of a node: sets up the mount and uts namespaces, then reaps until killed."""
     if name.startswith("node"):
         subprocess.run(["hostname", name], check=True)
-        subprocess.run(["mount", "--bind", f"{folder}/hosts{name[4:]}", "/etc/hosts"], check=True)
+        for file, over in ((f"hosts{name[4:]}", "/etc/hosts"),
+                           ("nsswitch.conf", "/etc/nsswitch.conf")):  # No name servers here.
+            subprocess.run(["mount", "--bind", f"{folder}/{file}", over], check=True)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     pathlib.Path(ready).touch()
     while True:
