@@ -121,7 +121,7 @@ def exit_code_problems(root):
     header, readme = root / "proto/contract/exit_code.h", root / "README.md"
     if not header.exists() or not readme.exists():
         return []
-    real = set(re.findall(r"= (2\d\d);", header.read_text(encoding="utf-8")))
+    real = set(re.findall(r"=\s*(2\d\d);", header.read_text(encoding="utf-8")))
     said = set(re.findall(r"^\| (2\d\d) \|", readme.read_text(encoding="utf-8"), re.MULTILINE))
     return ([f"README.md: exit code {code} is missing" for code in sorted(real - said)]
             + [f"README.md: exit code {code} does not exist" for code in sorted(said - real)])

@@ -4,20 +4,32 @@
 """Every header compiles alone, so that a file may include just what it uses."""
 
 import concurrent.futures
+import json
 import os
+import shlex
 import shutil
 import subprocess
 
 import source_tree
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror",
-         "-DASIO_STANDALONE", "-DASIO_NO_DEPRECATED", "-x", "c++", "-"]
+         "-x", "c++", "-"]
+ASIO = {"-DASIO_STANDALONE", "-DASIO_NO_DEPRECATED"}
 
 
-def compile_alone(compiler, root, header):
-    generated = [f"-isystem{path}" for path in root.glob("build*/proto/gen")]
+def build_flags(root):
+    """Generated headers' place and the macros that CMake defines for any file of the tree."""
+    macros = set(ASIO)
+    commands = root / "build/compile_commands.json"
+    if commands.exists():
+        for entry in json.loads(commands.read_text(encoding="utf-8")):
+            macros.update(word for word in shlex.split(entry["command"]) if word[:2] == "-D")
+    return [f"-isystem{path}" for path in root.glob("build*/proto/gen")] + sorted(macros)
+
+
+def compile_alone(compiler, root, flags, header):
     done = subprocess.run(
-        [compiler, f"-I{root}", *generated, *FLAGS], input=f'#include "{header}"\n', text=True,
+        [compiler, f"-I{root}", *flags, *FLAGS], input=f'#include "{header}"\n', text=True,
         capture_output=True, check=False, timeout=120)
     if done.returncode == 0:
         return None
@@ -30,8 +42,9 @@ def problems(root):
     if not compiler:
         source_tree.skip("no C++ compiler in PATH")
     headers = [path.relative_to(root).as_posix() for path in source_tree.files(root, ".h")]
+    flags = build_flags(root)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(lambda header: compile_alone(compiler, root, header), headers)
+        results = pool.map(lambda header: compile_alone(compiler, root, flags, header), headers)
     return [line for line in results if line]
 
 
