@@ -32,6 +32,8 @@ namespace {
 
 // What workers leave behind after success has this long to end by itself.
 constexpr Duration kLeftoverGrace = std::chrono::seconds(5);
+constexpr Duration kLeftoverPause = std::chrono::milliseconds(100);  // Before it is spoken of.
+constexpr size_t kLeftoversNamed = 5;
 // For the terminal or pipe behind our output to take the workers' last lines.
 constexpr Duration kFlushTime = std::chrono::seconds(5);
 constexpr size_t kMaxFailures = 16;
@@ -89,7 +91,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
         relay_(relay),
         signals_(loop),
         keeper_(loop),
-        waiting_timer_(loop) {}
+        waiting_timer_(loop),
+        pause_(loop) {}
 
   AgentResult Run() {
     absl::Status bound = TakeSignals();
@@ -191,16 +194,26 @@ class Agent::Impl final : public RendezvousClient::Listener {
     result_.exit_code = outcome.exit_code;
     if (again) return;
     StopWaiting();
-    Duration grace = options_.spec.stop_grace;
-    if (group_ && update_.phase == NodePhase::kSucceeded) {
-      grace = kLeftoverGrace;
-      if (const auto left = group_->Leftovers(); !left.empty()) {
-        LogWarning(absl::StrCat("the workers exited and left ", left.size(),
-                                left.size() == 1 ? " process" : " processes",
-                                " behind: ", absl::StrJoin(left, " "), "; ending them"));
-      }
+    if (group_ && update_.phase == NodePhase::kSucceeded && !group_->Leftovers().empty()) {
+      pause_.expires_after(kLeftoverPause);  // Much of it is about to end.
+      pause_.async_wait([this](const asio::error_code& error) {
+        if (!error && group_) EndLeftovers();
+      });
+      return;
     }
-    StopWorkers(SIGTERM, grace, [this] { Leave(NodePhase::kFinished); });
+    StopWorkers(SIGTERM, options_.spec.stop_grace, [this] { Leave(NodePhase::kFinished); });
+  }
+
+  void EndLeftovers() {
+    std::vector<std::string> left = group_->Leftovers();
+    const size_t count = left.size();
+    if (count > kLeftoversNamed) left.resize(kLeftoversNamed);
+    if (count > 0) {
+      LogWarning(absl::StrCat("the workers exited and left ", count, " processes behind: ",
+                              absl::StrJoin(left, ", "), count > left.size() ? " …" : "",
+                              "; ending them"));
+    }
+    StopWorkers(SIGTERM, kLeftoverGrace, [this] { Leave(NodePhase::kFinished); });
   }
 
   // --- Workers -------------------------------------------------------------------------------
@@ -235,6 +248,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
       update_.store_port = options_.store_port;
       return absl::OkStatus();
     }
+    candidate_ = {};  // The port may be the same.
     auto listening = Listen(options_.store_address, options_.store_port);
     if (!listening.ok()) return listening.status();
     update_.store_port = listening->port;
@@ -406,6 +420,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   asio::posix::stream_descriptor signals_;
   asio::posix::stream_descriptor keeper_;
   asio::steady_timer waiting_timer_;
+  asio::steady_timer pause_;
 
   NodeUpdate update_;  // What the rendezvous knows, or will, of this node.
   ListeningSocket candidate_;

@@ -250,7 +250,7 @@ void WorkerGroup::ReapOrphans() {
 std::vector<std::string> WorkerGroup::Leftovers() const {
   std::vector<std::string> names;
   for (const ProcessEntry& entry : Descendants(::getpid(), state_->AlivePids())) {
-    names.push_back(entry.ToString());
+    names.push_back(absl::StrCat(entry.command, "[", entry.pid, "]"));
   }
   return names;
 }

@@ -86,7 +86,7 @@ class ErrorDirectory {
   std::string path_;
 };
 
-NodeInfo MakeNodeInfo(const JobSpec& spec, const Slot& slot) {
+NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slot) {
   NodeInfo info;
   info.job_id = spec.job_id;
   info.node_id =
@@ -98,6 +98,8 @@ NodeInfo MakeNodeInfo(const JobSpec& spec, const Slot& slot) {
   info.max_nodes = spec.max_nodes;
   info.nproc = spec.worker.nproc;
   info.node_rank = spec.node_rank;
+  // Where the master store shares the rendezvous' port, its node must be the first.
+  if (!info.node_rank && link.shared_store_port() != 0) info.node_rank = 0;
   info.max_restarts = spec.max_restarts;
   if (spec.mode == JobMode::kSingleNode) info.address = "127.0.0.1";
   return info;
@@ -107,9 +109,10 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
   AgentOptions options;
   options.info = info;
   options.spec = spec.worker;
-  if (spec.mode == JobMode::kSingleNode) options.store_address = "127.0.0.1";
-  options.store_port = spec.master_port.value_or(0);
-  if (link.shared_store_port() != 0) {
+  if (spec.mode == JobMode::kSingleNode) {
+    options.store_address = "127.0.0.1";
+    options.store_port = spec.master_port.value_or(0);
+  } else if (link.shared_store_port() != 0) {
     options.store_port = link.shared_store_port();
     options.store_is_shared = true;
   }
@@ -194,7 +197,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
     return absl::IsAlreadyExists(link.status()) ? kExitPortInUse : kExitBadEndpoint;
   }
   const Slot slot(spec.job_id);
-  const NodeInfo info = MakeNodeInfo(spec, slot);
+  const NodeInfo info = MakeNodeInfo(spec, **link, slot);
   if (auto obituary = (*link)->obituary(info); !obituary.argv.empty()) {
     const absl::Status known = keeper.RegisterObituary(obituary.argv, obituary.env);
     if (!known.ok()) LogDebug(known.message());

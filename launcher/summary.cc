@@ -37,6 +37,9 @@ int ExitCodeOf(const WorkerFailure& failure) {
   return failure.signal != 0 ? kExitSignalBase + failure.signal : failure.exit_code;
 }
 
+// Whether there ever was a process.
+bool WasStarted(const WorkerFailure& failure) { return failure.pid != 0; }
+
 // Whether the first failure is why the job ended; else it ended for a node or a person.
 bool EndedForWorker(const Outcome& outcome) {
   return !outcome.failures.empty() && outcome.exit_code == ExitCodeOf(outcome.failures.front());
@@ -140,6 +143,10 @@ void AppendConsequences(const Outcome& outcome, size_t first, std::vector<std::s
 }  // namespace
 
 std::string FailureLine(const WorkerFailure& failure) {
+  if (!WasStarted(failure)) {
+    return absl::StrCat("rank ", failure.rank, " (", PrintableLine(failure.host),
+                        ") was not started: ", PrintableLine(failure.message));
+  }
   return absl::StrCat("rank ", failure.rank, " (", PrintableLine(failure.host), ", local rank ",
                       failure.local_rank, ", pid ", failure.pid, ") ", HowItEnded(failure));
 }
@@ -160,6 +167,7 @@ std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle
   lines.push_back(style.colour ? absl::StrCat("\x1b[1;31m", Header(outcome), "\x1b[0m")
                                : Header(outcome));
   const bool for_worker = EndedForWorker(outcome);
+  if (for_worker && !WasStarted(outcome.failures.front())) return lines;  // That says it all.
   if (for_worker) AppendEvidence(outcome.failures.front(), lines);
   AppendConsequences(outcome, for_worker ? 1 : 0, lines);
   if (style.max_restarts > 0) lines.push_back(absl::StrCat("  ", restarts));

@@ -24,7 +24,7 @@ std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle
 // The same in one line, for nodes that leave the whole report to another; empty on success.
 std::string SummaryLine(const Outcome& outcome);
 
-// "rank 3 (node1, local rank 1, pid 4242) exited with code 7".
+// "rank 3 (node1, local rank 1, pid 4242) exited with code 7", or why it was not started.
 std::string FailureLine(const WorkerFailure& failure);
 
 }  // namespace hlaunch

@@ -104,7 +104,7 @@ class WorkerFailsOnOneNode(jobs.JobTest):
                 self.assert_done(runs, code, 15)
 
     def test_restart(self):
-        plan = ["env", "finish", "1", "fail", "1", "7", "0", "sleep", "600"]
+        plan = ["env", "sleep", "0.5", "finish", "1", "fail", "1", "7", "0", "sleep", "600"]
         runs = self.start(jobs.WORKER, *plan, options=[*OPTIONS, "--max-restarts", "1"])
         self.assert_done(runs, jobs.OK, 20)
         self.assertEqual([facts["TORCHELASTIC_RESTART_COUNT"]

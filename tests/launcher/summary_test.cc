@@ -171,6 +171,18 @@ TEST(SummaryLines, ListWorkersBesideALostNode) {
             "  exit code 206");
 }
 
+TEST(SummaryLines, SaysInOneLineWhatCouldNotBeStarted) {
+  Outcome outcome;
+  outcome.exit_code = 126;
+  outcome.failures = {Failure(3, 0, 0)};
+  outcome.failures[0].pid = 0;
+  outcome.failures[0].exit_code = 126;
+  outcome.failures[0].message = "cannot run ./train: it is not a program";
+  EXPECT_EQ(SummaryLines(outcome, {}),
+            std::vector<std::string>{"job failed: rank 3 (" + outcome.failures[0].host +
+                                     ") was not started: cannot run ./train: it is not a program"});
+}
+
 TEST(FailureLine, NumbersSignalsWithoutAName) {
   EXPECT_EQ(FailureLine(Failure(0, 0, 40)),
             "rank 0 (node0, local rank 0, pid 4242) was killed by signal 40 (real-time signal)");

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// One real agent with real workers, directed by a real rendezvous in the same process.
+
+#include "agent/agent.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "agent/descendants.h"
+#include "agent/output_relay.h"
+#include "asio/io_context.hpp"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/job_rendezvous.h"
+#include "rendezvous/local_rendezvous_client.h"
+
+namespace hlaunch {
+namespace {
+
+using testing::HasSubstr;
+
+// Runs `script` by /bin/sh as every worker of a job with one node. Output goes to /dev/null;
+// $OUT names a file of the test's own.
+class AgentTest : public testing::Test {
+ protected:
+  AgentTest() {
+    BecomeSubreaper();
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD}) {
+      sigaddset(&blocked, signal);
+    }
+    ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
+    info_.job_id = "job";
+    info_.node_id = "node";
+    info_.incarnation = 1;
+    info_.host = "here";
+    info_.address = "127.0.0.1";
+  }
+  ~AgentTest() override { ::unlink(out_.c_str()); }
+
+  AgentResult RunScript(const std::string& script, int nproc, int max_restarts = 0) {
+    info_.nproc = nproc;
+    info_.max_restarts = max_restarts;
+    JobRules rules;
+    rules.job_id = "job";
+    JobRendezvous rendezvous(rules, MonotonicClock());
+    LocalRendezvousClient client(rendezvous);
+    asio::io_context loop(1);
+    const auto relay = OutputRelay::Make(loop, null_.get(), null_.get());
+    AgentOptions options;
+    options.info = info_;
+    options.spec.job_id = "job";
+    options.spec.argv = program_.empty() ? std::vector<std::string>{"/bin/sh", "-c", script}
+                                         : std::vector<std::string>{program_};
+    options.spec.inherited_env = {"PATH=/usr/bin:/bin", absl::StrCat("OUT=", out_)};
+    options.spec.nproc = nproc;
+    options.spec.stop_grace = grace_;
+    options.store_address = "127.0.0.1";
+    Agent agent(loop, options, client, **relay);
+    return agent.Run();
+  }
+
+  std::string Output() const {
+    std::ostringstream text;
+    text << std::ifstream(out_).rdbuf();
+    return text.str();
+  }
+
+  static bool HasNoChild() { return Descendants(::getpid()).empty(); }
+
+  const std::string out_ = absl::StrCat(testing::TempDir(), "agent_test.", ::getpid());
+  const UniqueFd null_{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
+  std::string program_;
+  Duration grace_ = std::chrono::seconds(20);
+  NodeInfo info_;
+};
+
+TEST_F(AgentTest, EndsWithSuccessWhenAllWorkersDo) {
+  const AgentResult result = RunScript("echo \"$RANK/$WORLD_SIZE\" >> $OUT", 3);
+  EXPECT_EQ(result.exit_code, kExitOk);
+  ASSERT_TRUE(result.outcome.has_value());
+  EXPECT_TRUE(result.outcome->failures.empty());
+  const std::string output = Output();
+  for (const char* rank : {"0/3", "1/3", "2/3"}) EXPECT_THAT(output, HasSubstr(rank));
+}
+
+TEST_F(AgentTest, StopsTheOthersAndNamesTheFirstWhenOneFails) {
+  const AgentResult result =
+      RunScript("if [ $RANK = 1 ]; then echo broken >&2; exit 7; fi; exec sleep 600", 3);
+  EXPECT_EQ(result.exit_code, 7);
+  ASSERT_TRUE(result.outcome.has_value());
+  ASSERT_EQ(result.outcome->failures.size(), 1u);  // Those it stopped did not fail.
+  EXPECT_EQ(result.outcome->failures[0].rank, 1);
+  EXPECT_EQ(result.outcome->failures[0].host, "here");
+  EXPECT_NE(result.outcome->failures[0].pid, 0);
+  EXPECT_THAT(result.outcome->failures[0].log_tail, HasSubstr("broken"));
+  EXPECT_TRUE(HasNoChild());
+}
+
+TEST_F(AgentTest, ExitsWith128AndTheSignalThatKilledAWorker) {
+  EXPECT_EQ(RunScript("kill -SEGV $$", 1).exit_code, 128 + SIGSEGV);
+}
+
+TEST_F(AgentTest, RestartsWithANewStorePortAndCount) {
+  const AgentResult result = RunScript(
+      "echo \"$TORCHELASTIC_RESTART_COUNT $MASTER_PORT\" >> $OUT; "
+      "[ $TORCHELASTIC_RESTART_COUNT = 2 ]",
+      1, /*max_restarts=*/2);
+  EXPECT_EQ(result.exit_code, kExitOk);
+  std::istringstream output(Output());
+  int port[3] = {};
+  for (int expected = 0, count = -1; expected < 3; ++expected) {
+    output >> count >> port[expected];
+    EXPECT_EQ(count, expected);
+  }
+  EXPECT_NE(port[0], port[1]);
+  EXPECT_NE(port[1], port[2]);
+}
+
+TEST_F(AgentTest, KillsWorkersThatIgnoreSigtermAfterTheGrace) {
+  grace_ = std::chrono::milliseconds(50);
+  const AgentResult result =
+      RunScript("trap '' TERM; if [ $RANK = 0 ]; then exit 3; fi; while :; do sleep 600; done", 2);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(HasNoChild());
+}
+
+TEST_F(AgentTest, EndsWhatSucceededWorkersLeaveBehind) {
+  const AgentResult result = RunScript("setsid sleep 600 & setsid sleep 601 &", 2);
+  EXPECT_EQ(result.exit_code, kExitOk);
+  EXPECT_TRUE(HasNoChild());
+}
+
+TEST_F(AgentTest, ReportsAProgramThatCannotBeRun) {
+  program_ = "/no/such/program";
+  const AgentResult result = RunScript("", 2);
+  EXPECT_EQ(result.exit_code, kExitNotFound);
+  ASSERT_EQ(result.outcome->failures.size(), 1u);
+  EXPECT_EQ(result.outcome->failures[0].pid, 0);
+  EXPECT_THAT(result.outcome->failures[0].message, HasSubstr("/no/such/program"));
+}
+
+TEST_F(AgentTest, LeavesWith128AndTheSignalItGot) {
+  // The first worker sends it to the agent once all are there to hear of it.
+  const std::string script =
+      absl::StrCat("trap 'echo heard $RANK >> $OUT; exit 0' TERM; [ $RANK = 0 ] && kill -TERM ",
+                   ::getpid(), "; while :; do sleep 0.01; done");
+  const AgentResult result = RunScript(script, 1);
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(Output(), "heard 0\n");
+  EXPECT_TRUE(HasNoChild());
+}
+
+}  // namespace
+}  // namespace hlaunch
