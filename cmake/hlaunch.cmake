@@ -56,3 +56,25 @@ function(hlaunch_test source)
   gtest_discover_tests(${name} TEST_PREFIX "${source}." DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 60)
 endfunction()
+
+# hlaunch_prefer_archives(program library …): takes Abseil and libstdc++ from archives. The
+# packages' CMake targets name shared libraries only, some thirty of them, and to load those takes
+# longer than everything else that `hlaunch` does to start a node. The group resolves all that
+# `library …`, ours, need; the shared libraries behind it are then not needed and not linked.
+function(hlaunch_prefer_archives program)
+  get_target_property(location absl::status IMPORTED_LOCATION_RELEASE)
+  if(NOT location)
+    get_target_property(location absl::status IMPORTED_LOCATION_NONE)
+  endif()
+  get_filename_component(folder "${location}" DIRECTORY)
+  file(GLOB archives ${folder}/libabsl_*.a)
+  if(NOT archives OR HLAUNCH_SANITIZE)
+    message(STATUS "${program}: shared libraries (no archives of Abseil in '${folder}')")
+    return()
+  endif()
+  list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE ours)
+  target_link_options(${program} PRIVATE -Wl,--as-needed -static-libstdc++ -static-libgcc)
+  target_link_libraries(${program} PRIVATE
+    -Wl,--start-group ${ours} ${archives} -Wl,--end-group)
+  add_dependencies(${program} ${ARGN})
+endfunction()
