@@ -32,6 +32,7 @@ class OutputRelay {
   // Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<OutputRelay>> Make(asio::io_context& loop, int out_fd = 1,
                                                            int err_fd = 2);
+  // Drops what ours has not taken: Flush first.
   ~OutputRelay();
 
   // New pipes for `worker`, in place of those it had; its tail starts empty. An empty `prefix`

@@ -46,8 +46,8 @@ TEST(Spawn, ReportsEveryExitCode) {
 
 TEST(Spawn, ReportsTheSignal) {
   for (const int signal : {SIGKILL, SIGTERM, SIGSEGV, SIGUSR1}) {
-    const ExitStatus status =
-        Child(Shell(absl::StrCat("ulimit -c 0; kill -", signal, " $$"))).Wait();
+    const std::string script = absl::StrCat("ulimit -c 0; kill -", signal, " $$");
+    const ExitStatus status = Child(Shell(script)).Wait();
     EXPECT_EQ(status.signal, signal);
     EXPECT_EQ(status.ShellCode(), 128 + signal);
     EXPECT_EQ(status.ToString(), absl::StrCat("killed by ", SignalName(signal)));
@@ -103,8 +103,8 @@ TEST(Spawn, SaysThatTheNodeIsOutOfProcesses) {
     const rlimit none = {0, 0};
     if (::setrlimit(RLIMIT_NPROC, &none) != 0) ::_exit(9);
     if (::getuid() == 0 && ::setuid(65534) != 0) ::_exit(9);
-    ::_exit(SpawnError({.argv = {"/bin/true"}}).code() == absl::StatusCode::kResourceExhausted ? 0
-                                                                                               : 1);
+    const absl::Status status = SpawnError({.argv = {"/bin/true"}});
+    ::_exit(status.code() == absl::StatusCode::kResourceExhausted ? 0 : 1);
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
