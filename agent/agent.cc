@@ -36,6 +36,7 @@ constexpr Duration kLeftoverPause = std::chrono::milliseconds(100);  // Before i
 constexpr size_t kLeftoversNamed = 5;
 // For the terminal or pipe behind our output to take the workers' last lines.
 constexpr Duration kFlushTime = std::chrono::seconds(5);
+constexpr Duration kSameSignal = std::chrono::milliseconds(100);
 constexpr size_t kMaxFailures = 16;
 
 int ExitCodeFor(const absl::Status& status) {
@@ -209,9 +210,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
     const size_t count = left.size();
     if (count > kLeftoversNamed) left.resize(kLeftoversNamed);
     if (count > 0) {
-      LogWarning(absl::StrCat("the workers exited and left ", count, " processes behind: ",
-                              absl::StrJoin(left, ", "), count > left.size() ? " …" : "",
-                              "; ending them"));
+      LogWarning(absl::StrCat("the workers exited and left ", count,
+                              " processes behind: ", absl::StrJoin(left, ", "),
+                              count > left.size() ? " …" : "", "; ending them"));
     }
     StopWorkers(SIGTERM, kLeftoverGrace, [this] { Leave(NodePhase::kFinished); });
   }
@@ -327,16 +328,21 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   void Interrupt(int signal) {
     const std::string name = SignalName(signal);
-    if (interrupted_) {
-      LogWarning(absl::StrCat("second ", name, ": killing the workers now"));
+    const Instant now = MonotonicClock().Now();
+    if (interrupted_at_) {
+      // One that follows at once is the same one, come by the keeper and directly: scancel and
+      // systemd signal every process. And those may repeat SIGTERM while the grace runs.
+      if (signal != SIGINT || now - *interrupted_at_ < kSameSignal) return;
+      LogWarning("second SIGINT: killing the workers now");
       if (group_) group_->Stop(SIGKILL, Duration::zero());
       return;
     }
-    interrupted_ = leaving_ = true;
+    interrupted_at_ = now;
+    leaving_ = true;
     StopWaiting();
     if (group_) {
       LogWarning(absl::StrCat(name, ": stopping the workers (", Seconds(options_.spec.stop_grace),
-                              " s until they are killed; a second signal kills them now)"));
+                              " s until they are killed; Ctrl-C once more kills them now)"));
     }
     StopWorkers(signal, options_.spec.stop_grace,
                 [this, name, signal] { Depart(name, kExitSignalBase + signal); });
@@ -428,7 +434,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   std::unique_ptr<WorkerGroup> group_;  // While workers live.
   std::function<void()> then_;          // What follows once they do not.
   bool leaving_ = false;                // This node goes whatever the rendezvous wants.
-  bool interrupted_ = false;
+  std::optional<Instant> interrupted_at_;
   bool lost_contact_ = false;
   std::string waiting_for_;
   Instant waiting_since_;

@@ -167,16 +167,19 @@ int SignalDescendants(pid_t root, int signal, absl::Span<const pid_t> spared) {
 }
 
 int ReapOrphans(absl::Span<const pid_t> owned) {
-  siginfo_t info = {};
-  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return 0;
   int reaped = 0;
-  const auto all = AllByParent();
-  const auto [first, last] = all.equal_range(::getpid());
-  for (auto it = first; it != last; ++it) {
-    const ProcessEntry& child = it->second;
-    if (child.state == 'Z' && !IsIn(owned, child.pid) && Reap(child.pid)) ++reaped;
+  siginfo_t info = {};
+  while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0 &&
+         !IsIn(owned, info.si_pid) && Reap(info.si_pid)) {
+    ++reaped;
+    info = {};
   }
   return reaped;
+}
+
+bool HasChildren() {
+  siginfo_t info = {};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
 KillReport KillAndReapDescendants(const Clock& clock, Instant deadline,
@@ -184,6 +187,7 @@ KillReport KillAndReapDescendants(const Clock& clock, Instant deadline,
   if (!ProcIsOurs()) return KillUnseen(clock, deadline);
   KillReport report;
   while (true) {
+    if (!HasChildren()) return report;
     std::vector<ProcessEntry> left = Descendants(::getpid(), spared);
     // Children first: who loses its parent is ours in the next turn, so this ends.
     for (const ProcessEntry& entry : left) SendSignal(entry, SIGKILL);

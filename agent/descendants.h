@@ -35,6 +35,10 @@ struct ProcessEntry {
 // what they started. Empty if /proc is missing or shows another pid namespace.
 std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared = {});
 
+// Whether this process has a child, running or not. A subreaper without one has no descendants;
+// unlike Descendants, this does not look at every process of the machine.
+bool HasChildren();
+
 // Orphans of this process's descendants reparent to it from now on. Survives exec, not fork.
 void BecomeSubreaper();
 
@@ -43,7 +47,8 @@ void BecomeSubreaper();
 int SignalDescendants(pid_t root, int signal, absl::Span<const pid_t> spared = {});
 
 // Reaps children of this process that have exited, without waiting, except those in `owned`
-// (whose Process reaps them). Returns how many. Call on SIGCHLD.
+// (whose Process reaps them): it stops at one of those. Returns how many. Call on SIGCHLD and
+// whenever one of `owned` was reaped. Costs nothing but the reaping.
 int ReapOrphans(absl::Span<const pid_t> owned);
 
 struct KillReport {

@@ -267,7 +267,8 @@ int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent) {
   BlockSignals();
   BecomeSubreaper();
   Keeper keeper;
-  for (const ProcessEntry& entry : Descendants(::getpid())) {
+  const auto before = HasChildren() ? Descendants(::getpid()) : std::vector<ProcessEntry>();
+  for (const ProcessEntry& entry : before) {
     if (entry.parent == ::getpid()) keeper.spared.push_back(entry.pid);
   }
   int sockets[2];

@@ -6,11 +6,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,16 +40,10 @@ struct Worker {
   bool alive = true;
 };
 
-// Where torch's @record of this worker writes, laid out as torchrun does; empty if there is no
-// place for it.
+// Where torch's @record of this worker writes; empty if there is no place for it.
 std::string ErrorFile(const std::string& directory, const Assignment& assignment, int local_rank) {
   if (directory.empty()) return "";
-  const std::filesystem::path own = std::filesystem::path(directory) /
-                                    absl::StrCat("attempt_", assignment.restart_count) /
-                                    absl::StrCat(local_rank);
-  std::error_code error;
-  std::filesystem::create_directories(own, error);
-  return error ? "" : (own / "error.json").string();
+  return absl::StrCat(directory, "/error_", assignment.restart_count, "_", local_rank, ".json");
 }
 
 bool ReadableBy(int fd, Instant deadline) {
@@ -98,6 +90,7 @@ struct WorkerGroup::State {
     worker.alive = false;
     worker.exit.reset();
     --num_alive;
+    hlaunch::ReapOrphans(AlivePids());
     relay.Drain(worker.local_rank);
     if (stopping) {
       CheckStopped();
@@ -112,12 +105,10 @@ struct WorkerGroup::State {
   // Once no worker lives: stopped if nothing else does, else orphans get a last grace.
   void CheckStopped() {
     if (!stopping || stopped || num_alive > 0) return;
-    hlaunch::ReapOrphans({});
-    siginfo_t ignored = {};
-    if (::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) != 0) {  // ECHILD
-      Stopped();
-    } else {
+    if (HasChildren()) {
       ArmKill(MonotonicClock().Now() + kOrphanGrace);
+    } else {
+      Stopped();
     }
   }
 
@@ -229,7 +220,8 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   if (s.stopped) return;
   s.stopping = true;
   Forward(signal);
-  SignalDescendants(::getpid(), signal, s.AlivePids());  // What workers left to us.
+  // What workers left to us.
+  if (HasChildren()) SignalDescendants(::getpid(), signal, s.AlivePids());
   s.ArmKill(MonotonicClock().Now() + (signal == SIGKILL ? Duration::zero() : grace));
   asio::post(s.loop, [&s, alive = std::weak_ptr<bool>(s.life)] {
     if (!alive.expired()) s.CheckStopped();
@@ -249,6 +241,7 @@ void WorkerGroup::ReapOrphans() {
 
 std::vector<std::string> WorkerGroup::Leftovers() const {
   std::vector<std::string> names;
+  if (!HasChildren()) return names;
   for (const ProcessEntry& entry : Descendants(::getpid(), state_->AlivePids())) {
     names.push_back(absl::StrCat(entry.command, "[", entry.pid, "]"));
   }
