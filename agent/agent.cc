@@ -36,7 +36,6 @@ constexpr Duration kLeftoverPause = std::chrono::milliseconds(100);  // Before i
 constexpr size_t kLeftoversNamed = 5;
 // For the terminal or pipe behind our output to take the workers' last lines.
 constexpr Duration kFlushTime = std::chrono::seconds(5);
-constexpr Duration kSameSignal = std::chrono::milliseconds(100);
 constexpr size_t kMaxFailures = 16;
 
 int ExitCodeFor(const absl::Status& status) {
@@ -157,6 +156,10 @@ class Agent::Impl final : public RendezvousClient::Listener {
     }
     NodeFacts facts = options_.facts;
     if (assignment.num_nodes > 1) facts.gloo_interface = InterfaceTowards(assignment.master_addr);
+    if (const std::string chosen = ChosenDefaults(assignment, options_.spec, facts);
+        !chosen.empty()) {
+      LogInfo(chosen);
+    }
     WorkerGroup::Events events;
     events.on_failure = [this](WorkerFailure failure) {
       update_.phase = NodePhase::kFailed;
@@ -299,19 +302,19 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   void AwaitSignals() {
-    signals_.async_wait(asio::posix::descriptor_base::wait_read,
-                        [this](const asio::error_code& error) {
-                          if (error) return;
-                          signalfd_siginfo info = {};
-                          while (::read(signals_.native_handle(), &info, sizeof info) ==
-                                 static_cast<ssize_t>(sizeof info)) {
-                            OnSignal(static_cast<int>(info.ssi_signo));
-                          }
-                          AwaitSignals();
-                        });
+    signals_.async_wait(
+        asio::posix::descriptor_base::wait_read, [this](const asio::error_code& error) {
+          if (error) return;
+          signalfd_siginfo info = {};
+          while (::read(signals_.native_handle(), &info, sizeof info) ==
+                 static_cast<ssize_t>(sizeof info)) {
+            OnSignal(static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid));
+          }
+          AwaitSignals();
+        });
   }
 
-  void OnSignal(int signal) {
+  void OnSignal(int signal, pid_t sender) {
     switch (signal) {
       case SIGCHLD:
         if (group_) group_->ReapOrphans();
@@ -320,24 +323,26 @@ class Agent::Impl final : public RendezvousClient::Listener {
       case SIGTERM:
       case SIGHUP:
       case SIGQUIT:
-        return Interrupt(signal);
+        return Interrupt(signal, sender);
       default:
         if (group_) group_->Forward(signal);
     }
   }
 
-  void Interrupt(int signal) {
+  // The first asks the workers to stop, Ctrl-C once more kills them. scancel and systemd signal
+  // every process, so one SIGINT of theirs comes twice, directly and by the keeper: only what the
+  // keeper forwards is counted. And they may repeat SIGTERM while the grace runs.
+  void Interrupt(int signal, pid_t sender) {
     const std::string name = SignalName(signal);
-    const Instant now = MonotonicClock().Now();
-    if (interrupted_at_) {
-      // One that follows at once is the same one, come by the keeper and directly: scancel and
-      // systemd signal every process. And those may repeat SIGTERM while the grace runs.
-      if (signal != SIGINT || now - *interrupted_at_ < kSameSignal) return;
-      LogWarning("second SIGINT: killing the workers now");
+    const bool counts = options_.keeper_fd < 0 || sender == ::getppid();
+    if (signal == SIGINT && counts) ++ctrl_c_;
+    if (first_signal_ != 0 || leaving_ || result_.outcome) {  // The workers are being stopped.
+      if (ctrl_c_ < (first_signal_ == SIGINT ? 2 : 1)) return;
+      LogWarning("SIGINT once more: killing the workers now");
       if (group_) group_->Stop(SIGKILL, Duration::zero());
       return;
     }
-    interrupted_at_ = now;
+    first_signal_ = signal;
     leaving_ = true;
     StopWaiting();
     if (group_) {
@@ -434,7 +439,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
   std::unique_ptr<WorkerGroup> group_;  // While workers live.
   std::function<void()> then_;          // What follows once they do not.
   bool leaving_ = false;                // This node goes whatever the rendezvous wants.
-  std::optional<Instant> interrupted_at_;
+  int first_signal_ = 0;                // That asked this node to leave.
+  int ctrl_c_ = 0;
   bool lost_contact_ = false;
   std::string waiting_for_;
   Instant waiting_since_;

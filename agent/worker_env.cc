@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/contract/env_contract.h"
 
 namespace hlaunch {
@@ -102,6 +103,23 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
     }
   }
   return env;
+}
+
+std::string ChosenDefaults(const Assignment& assignment, const WorkerSpec& spec,
+                           const NodeFacts& facts) {
+  if (assignment.node_rank != 0 || assignment.round != 1 || assignment.world_size == 1) return "";
+  std::vector<std::string> chosen;
+  for (const auto& [name, value] : Defaults(assignment, spec, facts)) {
+    if (name != kEnvOmpThreads && name != kEnvGlooInterface) continue;  // The rest changes nothing.
+    const std::string prefix = absl::StrCat(name, "=");
+    const bool given = std::any_of(
+        spec.inherited_env.begin(), spec.inherited_env.end(),
+        [&prefix](const std::string& entry) { return absl::StartsWith(entry, prefix); });
+    if (!given && !value.empty()) chosen.push_back(absl::StrCat(prefix, value));
+  }
+  if (chosen.empty()) return "";
+  return absl::StrCat("workers get ", absl::StrJoin(chosen, " and "),
+                      "; set it to choose otherwise");
 }
 
 }  // namespace hlaunch

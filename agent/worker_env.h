@@ -28,6 +28,11 @@ struct NodeFacts {
 std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
                                    const WorkerSpec& spec, const NodeFacts& facts);
 
+// One line for the person about what hlaunch chose in the user's place, on node rank 0 of the
+// first round only; empty if there is nothing to say. Pure.
+std::string ChosenDefaults(const Assignment& assignment, const WorkerSpec& spec,
+                           const NodeFacts& facts);
+
 // Whether a worker may inherit `name`. Pure.
 bool IsInherited(absl::string_view name);
 

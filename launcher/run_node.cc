@@ -212,6 +212,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   }
   AgentOptions agent_options = MakeAgentOptions(spec, **link, info);
   agent_options.facts.usable_cores = UsableCores();
+  if (!spec.endpoint.host.empty()) agent_options.facts.endpoint = FormatEndpoint(spec.endpoint);
   agent_options.error_directory = errors.path();
   agent_options.keeper_fd = keeper.fd();
   Agent agent(loop, std::move(agent_options), (*link)->client(), **relay);

@@ -205,6 +205,28 @@ TEST(IsInherited, DropsWhatBelongsToALauncher) {
   }
 }
 
+TEST(ChosenDefaults, AreSaidOnceForTheWholeJob) {
+  Assignment round = SecondOfTwoNodes();
+  EXPECT_EQ(ChosenDefaults(round, FourWorkers(), Facts()), "");
+  round.node_rank = 0;
+  EXPECT_EQ(ChosenDefaults(round, FourWorkers(), Facts()), "");  // Not again after a restart.
+  round.round = 1;
+  EXPECT_EQ(
+      ChosenDefaults(round, FourWorkers(), Facts()),
+      "workers get GLOO_SOCKET_IFNAME=eth0 and OMP_NUM_THREADS=2; set it to choose otherwise");
+}
+
+TEST(ChosenDefaults, LeaveOutWhatTheUserSet) {
+  Assignment round = SecondOfTwoNodes();
+  round.node_rank = 0;
+  round.round = 1;
+  EXPECT_EQ(ChosenDefaults(round, FourWorkers({"OMP_NUM_THREADS=9"}), Facts()),
+            "workers get GLOO_SOCKET_IFNAME=eth0; set it to choose otherwise");
+  EXPECT_EQ(
+      ChosenDefaults(round, FourWorkers({"OMP_NUM_THREADS=9", "GLOO_SOCKET_IFNAME=lo"}), Facts()),
+      "");
+}
+
 TEST(IsInherited, KeepsWhatBelongsToTheUser) {
   for (const char* name : {"PATH",
                            "HOME",
