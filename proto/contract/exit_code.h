@@ -18,7 +18,7 @@ inline constexpr int kExitNotFound = 127;       // no such program or script
 inline constexpr int kExitSignalBase = 128;     // + signal number
 inline constexpr int kExitInternal = 200;       // a bug in hlaunch
 inline constexpr int kExitBadEndpoint =
-    201;  // the rendezvous' name does not resolve, or nobody answers
+    201;  // the rendezvous' name does not resolve, nobody answers, or no listening there
 inline constexpr int kExitPortInUse = 202;       // the endpoint's port belongs to someone else
 inline constexpr int kExitRefused = 203;         // token, job id, nnodes … do not fit the job
 inline constexpr int kExitJoinTimeout = 204;     // nodes did not come in time
