@@ -26,12 +26,12 @@ namespace hlaunch {
 struct AgentOptions {
   NodeInfo info;
   WorkerSpec spec;
-  NodeFacts facts;               // What depends on round and worker is filled in here.
+  NodeFacts facts;               // The agent adds what depends on round and worker.
   std::string error_directory;   // For the workers' error files; empty: they get none.
   std::string store_address;     // Where a candidate store listens; empty: on all addresses.
   uint16_t store_port = 0;       // A port the user named, else 0: a new one each round.
   bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.
-  Duration lost_grace = std::chrono::seconds(3);  // From TERM to KILL when cut off.
+  Duration lost_grace = std::chrono::seconds(3);  // From TERM to KILL: cut off, or no keeper.
   int keeper_fd = -1;  // Readable once the keeper is dead; -1: there is no keeper.
 };
 
@@ -45,15 +45,16 @@ struct AgentResult {
 
 // One node of one job: does what the rendezvous directs and tells it where the node stands.
 //
-// Belongs to the loop thread. State machine: NodePhase in rendezvous/round.h.
+// Belongs to the loop thread; Run turns the loop. State machine: NodePhase in
+// rendezvous/round.h.
 class Agent {
  public:
-  // All references must outlive it, and `client` must be destroyed before it is.
+  // `loop` and `relay` must outlive it; `client`, which calls it, must be destroyed before it.
   // Requires: the signals of AgentSignals (keeper.h) are blocked in every thread.
   Agent(asio::io_context& loop, AgentOptions options, RendezvousClient& client, OutputRelay& relay);
   ~Agent();
 
-  // Joins and runs until the job is over for this node; no worker lives on return.
+  // Joins and runs until the job is over for this node; no worker lives on return. Call once.
   AgentResult Run();
 
  private:

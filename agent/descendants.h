@@ -48,7 +48,7 @@ int SignalDescendants(pid_t root, int signal, absl::Span<const pid_t> spared = {
 
 // Reaps children of this process that have exited, without waiting, except those in `owned`
 // (whose Process reaps them): it stops at one of those. Returns how many. Call on SIGCHLD and
-// whenever one of `owned` was reaped. Costs nothing but the reaping.
+// whenever one of `owned` was reaped. Costs nothing but the reaping: /proc is not read.
 int ReapOrphans(absl::Span<const pid_t> owned);
 
 struct KillReport {

@@ -15,7 +15,7 @@ namespace hlaunch {
 // Pure; `json` may be anything.
 std::string ErrorFileMessage(absl::string_view json);
 
-// The content of `path` at most `limit` bytes of it; empty if there is no such file. Never
+// The content of `path`, at most `limit` bytes of it; empty if there is no such file. Never
 // blocks: what is not a regular file counts as absent.
 std::string ReadErrorFile(const std::string& path, size_t limit);
 

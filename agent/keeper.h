@@ -47,7 +47,7 @@ class KeeperLink {
   int fd() const { return socket_.get(); }
 
   // Has the keeper run `argv` if the agent is killed, after all else has ended, for at most
-  // kObituaryTime. `env` is added to the keeper's own environment: secrets belong there, argv
+  // 5 s. `env` is added to the keeper's own environment: secrets belong there, argv
   // is public. The last call counts.
   //
   // Errors:

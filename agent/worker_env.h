@@ -13,7 +13,7 @@
 namespace hlaunch {
 
 // What a worker's environment takes from this node. A value; an empty string means that the
-// name is not set.
+// name is not set. Nobody fills in `endpoint` and `log_dir` yet.
 struct NodeFacts {
   int usable_cores = 1;        // Physical ones, see UsableCores.
   std::string gloo_interface;  // GLOO_SOCKET_IFNAME if there are several nodes.

@@ -27,14 +27,15 @@ namespace hlaunch {
 // Belongs to the loop thread, which also takes SIGCHLD: call ReapOrphans() then. At most
 // one group lives at a time, so every child of this process is of this group.
 //
-//                 a worker failed           Stop, Kill
-//   running ---------------------> failed ------------> stopping --none left--> OnStopped
-//      | all exited 0                                      ^
-//      +--------------> succeeded ------Stop, Kill---------+
+//                 a worker failed            Stop
+//   running ---------------------> failed -----------> stopping --none left--> on_stopped
+//      | | all exited 0                                   ^ ^
+//      | +--------------> succeeded ---------Stop---------+ |
+//      +--------------------------Stop----------------------+
 class WorkerGroup {
  public:
   // What happened; called from the loop, never from within Start or Stop.
-  // A callback must not destroy the group, except OnStopped.
+  // A callback must not destroy the group, except on_stopped.
   struct Events {
     std::function<void(WorkerFailure)> on_failure;  // A worker ended that nobody had stopped.
     std::function<void()> on_success;               // All workers exited with 0.
@@ -57,11 +58,12 @@ class WorkerGroup {
   // Kills and reaps what is left.
   ~WorkerGroup();
 
-  // Sends `signal` to every worker's process group, SIGKILL to all that lives after `grace`;
-  // on_stopped follows. A second call may only shorten the time.
+  // Sends `signal` to every worker's process group and to what workers left behind, SIGKILL to
+  // all that lives after `grace` or 2 s after the last worker; on_stopped follows. A second call
+  // may only shorten the time.
   void Stop(int signal, Duration grace);
 
-  // Sends `signal` and leaves everything else as it is.
+  // Sends `signal` to every worker's process group and leaves everything else as it is.
   void Forward(int signal);
 
   // Reaps what workers left to this process. Call on SIGCHLD; workers themselves are seen by

@@ -36,9 +36,9 @@ struct HostingVerdict {
 };
 
 // Decides from the form of the job, what the endpoint's name resolves to and the addresses of
-// this host. Pure. With the static form node rank 0 hosts, whatever the name is; else the node
-// whose address it is. Several agents of that host may all be told to host: the first to bind
-// does, the others join it.
+// this host. Pure. With the static form node rank 0 hosts, whatever the name is; else, and where
+// no rank was given, the node whose address it is. Several agents of that host may all be told to
+// host: the first to bind does, the others join it.
 HostingVerdict DecideHosting(const JobSpec& spec,
                              const absl::StatusOr<std::vector<std::string>>& resolved,
                              const std::vector<LocalAddress>& local);

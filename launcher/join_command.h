@@ -19,7 +19,7 @@ struct JoinCommand {
 };
 
 // The command that joins a job of kListenAndPrint at `endpoint`: what was typed here, with the
-// place and the job id added, and without --stdin. Pure.
+// place, the job id and the token's file added, and without --stdin. Pure.
 JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const Endpoint& endpoint);
 
 // `word` so that a POSIX shell reads it as one word.

@@ -45,8 +45,8 @@ class NodeLink {
   // hosts that have not. Empty unless hosts().
   virtual std::vector<std::string> AwaitOthers(Instant deadline) = 0;
 
-  // The command that reports this node's death if its agent is killed; empty if nobody is
-  // there to hear it. Secrets are in `env`, never in `argv`.
+  // The command that reports this node's death if its agent is killed; empty if nobody would be
+  // left to hear it. Secrets are in `env`, never in `argv`.
   struct Obituary {
     std::vector<std::string> argv;
     std::vector<std::string> env;
@@ -56,9 +56,15 @@ class NodeLink {
 
 // Makes the link of a job with several nodes.
 //
+// A name that does not resolve is no error here: the client asks again until its join time-out.
+// Nor is a port that is taken: whoever holds it is asked to take this node in.
+//
 // Errors:
-//   InvalidArgument - the endpoint's name does not resolve, or names no address to listen on.
-//   AlreadyExists - the endpoint's port belongs to another program.
+//   InvalidArgument - no address of this host to listen on, or none that others could reach.
+//   AlreadyExists - nobody named a port, and all that were tried are taken.
+//   PermissionDenied - the endpoint's port needs a privilege.
+//   ResourceExhausted - out of descriptors or threads.
+//   Internal - the kernel does not tell this host's addresses, or gRPC refuses to serve.
 using ConnectFn =
     std::function<absl::StatusOr<std::unique_ptr<NodeLink>>(const JobSpec&, const Options&)>;
 

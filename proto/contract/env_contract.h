@@ -13,7 +13,7 @@ inline constexpr char kEnvToken[] = "HLAUNCH_TOKEN";
 inline constexpr char kEnvTokenFile[] = "HLAUNCH_TOKEN_FILE";
 inline constexpr char kEnvKeeperFd[] = "HLAUNCH_KEEPER_FD";
 
-// hlaunch's own words to a worker.
+// hlaunch's own words to a worker. Endpoint and log directory are not set yet.
 inline constexpr char kEnvJobId[] = "HLAUNCH_JOB_ID";
 inline constexpr char kEnvEndpoint[] = "HLAUNCH_ENDPOINT";
 inline constexpr char kEnvRound[] = "HLAUNCH_ROUND";
