@@ -3,6 +3,7 @@
 
 #include "agent/agent.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -188,8 +189,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (directive.round == update_.round && update_.phase == NodePhase::kReady) return;
     update_.round = directive.round;  // Also where kRun was overtaken: nothing of it will start.
     StopWaiting();
-    if (!directive.reason.empty()) LogInfo(directive.reason);
     StopWorkers(SIGTERM, options_.spec.stop_grace, [this] { BeReady(); });
+    if (!directive.reason.empty()) LogInfo(directive.reason);
   }
 
   void Finish(const Outcome& outcome) {
@@ -285,11 +286,12 @@ class Agent::Impl final : public RendezvousClient::Listener {
     StopWaiting();
     result_.exit_code = ExitCodeFor(status);
     result_.end = status;
-    if (group_) LogError(absl::StrCat(status.message(), "; stopping this node's workers"));
+    const bool stopping = group_ != nullptr;
     StopWorkers(SIGTERM, options_.lost_grace, [this] {
       relay_.Flush(MonotonicClock().Now() + kFlushTime);
       loop_.stop();
     });
+    if (stopping) LogError(absl::StrCat(status.message(), "; stopping this node's workers"));
   }
 
   // --- Signals and the keeper ----------------------------------------------------------------
@@ -338,30 +340,32 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (signal == SIGINT && counts) ++ctrl_c_;
     if (first_signal_ != 0 || leaving_ || result_.outcome) {  // The workers are being stopped.
       if (ctrl_c_ < (first_signal_ == SIGINT ? 2 : 1)) return;
-      LogWarning("SIGINT once more: killing the workers now");
       if (group_) group_->Stop(SIGKILL, Duration::zero());
+      LogWarning("SIGINT once more: killing the workers now");
       return;
     }
     first_signal_ = signal;
     leaving_ = true;
     StopWaiting();
-    if (group_) {
-      LogWarning(absl::StrCat(name, ": stopping the workers (", Seconds(options_.spec.stop_grace),
-                              " s until they are killed; Ctrl-C once more kills them now)"));
-    }
+    const bool stopping = group_ != nullptr;
     StopWorkers(signal, options_.spec.stop_grace,
                 [this, name, signal] { Depart(name, kExitSignalBase + signal); });
+    if (stopping) {
+      LogWarning(absl::StrCat(name, ": stopping the workers (", Seconds(options_.spec.stop_grace),
+                              " s until they are killed",
+                              signal == SIGINT ? "; Ctrl-C once more kills them now)" : ")"));
+    }
   }
 
   void WatchKeeper() {
     if (options_.keeper_fd < 0) return;
-    keeper_.assign(options_.keeper_fd);
+    keeper_.assign(::fcntl(options_.keeper_fd, F_DUPFD_CLOEXEC, 0));  // The link keeps its own.
     keeper_.async_wait(asio::posix::descriptor_base::wait_read, [this](const asio::error_code& e) {
       if (e || leaving_) return;
       leaving_ = true;
-      LogError("the keeper of this agent was killed; stopping the workers");
       StopWorkers(SIGTERM, options_.lost_grace,
                   [this] { Depart("its keeper was killed", kExitAgentLost); });
+      LogError("the keeper of this agent was killed; stopping the workers");
     });
   }
 

@@ -73,24 +73,8 @@ void FillStandardDescriptors() {
   if (fd >= 3) ::close(fd);
 }
 
-// Blocks what is to be read from descriptors. Ignored signals are left so (nohup's SIGHUP):
-// blocked, they would be queued after all.
-void BlockSignals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int signal : kForwarded) {
-    struct sigaction now;
-    const bool ignored = ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
-    if (!ignored) ::sigaddset(&set, signal);
-  }
-  // Ignored, it would reap our children behind our back.
-  ::signal(SIGCHLD, SIG_DFL);
-  ::sigaddset(&set, SIGCHLD);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
-}
-
-// What BlockSignals has blocked, whatever the mask held before; so it is the same after an exec.
+// What BlockAgentSignals has blocked, whatever the mask held before; so it is the same after an
+// exec.
 UniqueFd OpenSignalFd() {
   sigset_t blocked, ours;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
@@ -224,6 +208,21 @@ int BeKeeper(Keeper keeper) {
 
 }  // namespace
 
+void BlockAgentSignals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : kForwarded) {
+    struct sigaction now;
+    const bool ignored = ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+    if (!ignored) ::sigaddset(&set, signal);
+  }
+  // Ignored, it would reap our children behind our back.
+  ::signal(SIGCHLD, SIG_DFL);
+  ::sigaddset(&set, SIGCHLD);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
 absl::StatusOr<KeeperLink> KeeperLink::FromEnv() {
   const char* text = std::getenv(kEnvKeeperFd);
   if (text == nullptr) return absl::NotFoundError(absl::StrCat(kEnvKeeperFd, " is not set"));
@@ -264,7 +263,7 @@ absl::Status KeeperLink::RegisterObituary(const std::vector<std::string>& argv,
 
 int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent) {
   FillStandardDescriptors();
-  BlockSignals();
+  BlockAgentSignals();
   BecomeSubreaper();
   Keeper keeper;
   const auto before = HasChildren() ? Descendants(::getpid()) : std::vector<ProcessEntry>();

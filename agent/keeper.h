@@ -72,6 +72,11 @@ inline constexpr size_t kMaxObituaryBytes = 64 * 1024;
 // Requires: called first thing, before a second thread exists.
 int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent);
 
+// Blocks the signals that the keeper forwards and the agent takes, except those that are ignored
+// (nohup's SIGHUP): blocked, they would be queued after all. For main's first line, so that none
+// is lost before RunUnderKeeper, which does the same.
+void BlockAgentSignals();
+
 // A descriptor with the agent's signals as signalfd_siginfo, non-blocking: SIGCHLD, and those
 // that ask hlaunch for something. Also right after an exec.
 //

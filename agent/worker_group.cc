@@ -24,8 +24,6 @@
 namespace hlaunch {
 namespace {
 
-// How long what the workers forked may outlive the last of them once the group is stopping.
-constexpr Duration kOrphanGrace = std::chrono::seconds(2);
 // How long a killed process may take to vanish before it is reported instead of awaited.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
 constexpr size_t kMaxErrorFileBytes = 256 << 10;
@@ -102,14 +100,11 @@ struct WorkerGroup::State {
     }
   }
 
-  // Once no worker lives: stopped if nothing else does, else orphans get a last grace.
+  // Once no worker lives: stopped if nothing else does. What they left has the rest of the grace:
+  // the trainer may be an orphan of a wrapper script that ended first.
   void CheckStopped() {
     if (!stopping || stopped || num_alive > 0) return;
-    if (HasChildren()) {
-      ArmKill(MonotonicClock().Now() + kOrphanGrace);
-    } else {
-      Stopped();
-    }
+    if (!HasChildren()) Stopped();
   }
 
   WorkerFailure Failure(const Worker& worker, pid_t pid, const ExitStatus& exit) const {
@@ -126,13 +121,20 @@ struct WorkerGroup::State {
     return failure;
   }
 
-  void Watch(Worker& worker) {
-    worker.exit = std::make_unique<asio::posix::stream_descriptor>(
-        loop, ::fcntl(worker.process.pidfd(), F_DUPFD_CLOEXEC, 0));
+  absl::Status Watch(Worker& worker) {
+    worker.exit = std::make_unique<asio::posix::stream_descriptor>(loop);
+    UniqueFd fd(::fcntl(worker.process.pidfd(), F_DUPFD_CLOEXEC, 0));
+    asio::error_code error(errno, asio::system_category());
+    if (fd.valid()) worker.exit->assign(fd.get(), error);
+    if (error && !worker.exit->is_open()) {
+      return absl::ResourceExhaustedError(absl::StrCat("cannot watch a worker: ", error.message()));
+    }
+    fd.Release();
     worker.exit->async_wait(asio::posix::descriptor_base::wait_read,
-                            [this, &worker](const asio::error_code& error) {
-                              if (!error && worker.alive) OnExit(worker);
+                            [this, &worker](const asio::error_code& cancelled) {
+                              if (!cancelled && worker.alive) OnExit(worker);
                             });
+    return absl::OkStatus();
   }
 
   void ArmKill(Instant when) {
@@ -202,7 +204,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(command));
     s.workers.push_back({std::move(process), local_rank, facts.error_file, nullptr});
     ++s.num_alive;
-    s.Watch(s.workers.back());
+    HLAUNCH_RETURN_IF_ERROR(s.Watch(s.workers.back()));
   }
   return group;
 }

@@ -3,7 +3,6 @@
 
 #include "launcher/launch.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,16 +24,6 @@
 namespace hlaunch {
 namespace {
 
-// From the first line on nothing that the agent handles can end this process; it is delivered
-// once there is somebody to take it.
-void BlockSignals() {
-  sigset_t all;
-  sigfillset(&all);
-  for (const int fatal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP})
-    sigdelset(&all, fatal);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);
-}
-
 // Becomes `hlaunch-agent`, which lies beside this program or in ../libexec/hlaunch. Returns
 // only if it cannot.
 int BecomeAgentProgram(char** argv, KeeperLink keeper) {
@@ -51,13 +40,15 @@ int BecomeAgentProgram(char** argv, KeeperLink keeper) {
   LogError(absl::StrCat("a job with several nodes needs the program ", beside.string(), ": ",
                         std::strerror(first_error), "; install it there or as ",
                         installed.string()));
-  return kExitInternal;
+  return kExitNotFound;
 }
 
 }  // namespace
 
 int Launch(int argc, char** argv, const ConnectFn& connect) {
-  BlockSignals();
+  // From the first line on nothing that the agent handles can end this process; it is delivered
+  // once there is somebody to take it.
+  BlockAgentSignals();
   const absl::StatusOr<Options> options = ParseOptions(argc, argv);
   if (!options.ok()) {
     LogError(options.status().message());

@@ -3,20 +3,35 @@
 
 #include "proto/base/log.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/sinks/ansicolor_sink.h"
 #include "spdlog/spdlog.h"
 
 namespace hlaunch {
 namespace {
 
+// A line is dropped where nobody reads stderr for this long (a paused pager, Ctrl-S, a stalled
+// ssh): a lost line, never a lost job.
+constexpr int kPatienceMillis = 100;
+
+class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
+ public:
+  void log(const spdlog::details::log_msg& message) override {
+    pollfd stderr_room = {STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&stderr_room, 1, kPatienceMillis) == 0) return;
+    spdlog::sinks::ansicolor_stderr_sink_mt::log(message);
+  }
+};
+
 std::shared_ptr<spdlog::logger>& Logger() {
   static std::shared_ptr<spdlog::logger> logger = [] {
-    auto made = std::make_shared<spdlog::logger>(
-        "hlaunch", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    auto made = std::make_shared<spdlog::logger>("hlaunch", std::make_shared<StderrSink>());
     made->set_pattern("%^hlaunch:%$ %v");
     made->flush_on(spdlog::level::trace);
     return made;

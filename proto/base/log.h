@@ -8,7 +8,8 @@
 namespace hlaunch {
 
 // hlaunch's own words to the person: one whole line on stderr each, `hlaunch: …`, never mixed
-// with a worker's line. Thread-safe.
+// with a worker's line. Waits for a reader of stderr for 0.1 s at most, then the line is lost.
+// Thread-safe.
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // Lines below `level` are dropped; kInfo unless set. Call before other threads start.

@@ -140,6 +140,18 @@ TEST_F(AgentTest, EndsWhatSucceededWorkersLeaveBehind) {
   EXPECT_TRUE(HasNoChild());
 }
 
+TEST_F(AgentTest, GivesTheTrainerBehindAWrapperTheWholeGrace) {
+  // The wrapper ends on SIGTERM at once; what it started saves its work first.
+  const AgentResult result = RunScript(
+      "(trap 'sleep 2.5; echo saved >> $OUT; exit 0' TERM; echo up >> $OUT; "
+      "while :; do sleep 0.01; done) & "
+      "while ! grep -q up $OUT 2>/dev/null; do sleep 0.01; done; exit 3",
+      1);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(Output(), HasSubstr("saved"));
+  EXPECT_TRUE(HasNoChild());
+}
+
 TEST_F(AgentTest, ReportsAProgramThatCannotBeRun) {
   program_ = "/no/such/program";
   const AgentResult result = RunScript("", 2);

@@ -4,8 +4,12 @@
 """One node: misuse gets one clear line and its own exit code; Ctrl-C, output, stdin."""
 
 import dataclasses
+import fcntl
+import os
 import signal
 import subprocess
+import sys
+import termios
 import time
 
 import jobs
@@ -42,6 +46,10 @@ MISUSES = [
     Misuse(["--no-python", "/etc"], jobs.NOT_EXECUTABLE, r"/etc"),
     Misuse([W], jobs.NOT_FOUND, r"no-such-python", {"PYTHON_EXEC": "no-such-python"}),
 ]
+
+
+def waiting_bytes(fd):
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 class CommandLine(jobs.JobTest):
@@ -110,6 +118,37 @@ class CommandLine(jobs.JobTest):
         run = self.hlaunch("--no-python", script)
         self.assert_done([run], jobs.NOT_EXECUTABLE, 5)
         self.assert_said(run, "no-interpreter")
+
+    def test_nohup_holds(self):
+        run = self.nodes[0].start("nohup", lab.HLAUNCH, "--nproc-per-node", "2", W, "env", "sleep",
+                                  "1", env={"PYTHON_EXEC": jobs.PYTHON})
+        self.wait_for_workers([run], 2)
+        run.signal(signal.SIGHUP)
+        self.assert_done([run], 0, 15)
+
+    def test_the_terminals_stop_key_stops_it_and_fg_goes_on(self):
+        run = self.hlaunch("--no-python", "sh", "-c", "echo up; sleep 1")
+        run.wait_for("up")
+        keeper = run.pid
+        run.signal(signal.SIGTSTP)
+        self.assertTrue(lab.poll(lambda: lab.fields(keeper)[0] == "T", 5), str(run))
+        run.process.send_signal(signal.SIGCONT)  # nsenter stops itself with its child.
+        run.signal(signal.SIGCONT)
+        self.assert_done([run], 0, 10)
+
+    def test_it_stops_though_nobody_reads_what_it_says(self):
+        pipe = self.nodes[0].folder / "unread"
+        os.mkfifo(pipe)
+        run = self.nodes[0].start(
+            "sh", "-c", f'exec "$@" 1<>{pipe} 2>&1', "sh", lab.HLAUNCH, "--shutdown-timeout", "2",
+            "--no-python", "sh", "-c", "while :; do echo 0123456789abcdef; done")
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            self.assertTrue(lab.poll(lambda: waiting_bytes(reader) > 60000, 10), str(run))
+            run.signal(signal.SIGTERM)
+            self.assert_done([run], 128 + signal.SIGTERM, 15)
+        finally:
+            os.close(reader)
 
     def test_a_signal_ends_all_with_its_own_code(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
