@@ -29,6 +29,7 @@
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/c10d_protocol.h"
+#include "rendezvous/rare_log.h"
 
 namespace hlaunch {
 namespace {
@@ -36,6 +37,9 @@ namespace {
 using asio::posix::stream_descriptor;
 
 constexpr size_t kReadBytes = 64 << 10;
+// Replies that all clients together may leave unread; one alone has max_unread_bytes and the
+// largest reply of all.
+constexpr size_t kMaxUnreadOfAll = 512 << 20;
 constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
@@ -75,6 +79,7 @@ struct Connection {
   bool reading = false;  // A handler waits for bytes.
   bool writing = false;  // A handler waits for room.
   bool open = true;
+  size_t counted = 0;  // Of `out`, in the loop's sum.
 };
 using ConnectionPtr = std::shared_ptr<Connection>;
 
@@ -364,7 +369,9 @@ class C10dServer::Loop {
     }
     HLAUNCH_ASSIGN_OR_RETURN(connection.waiting,
                              Execute(keys_, connection.id, std::move(request), &connection.out));
-    return absl::OkStatus();
+    Recount(connection);
+    if (unread_ <= kMaxUnreadOfAll) return absl::OkStatus();
+    return absl::ResourceExhaustedError("all clients together leave too many replies unread");
   }
 
   // What comes next for a connection whose turn is over.
@@ -412,6 +419,14 @@ class C10dServer::Loop {
       connection->sent = 0;
       if (out.empty() && out.capacity() > kReadBytes) out.shrink_to_fit();
     }
+    Recount(*connection);
+  }
+
+  // Keeps the sum of all replies that were not read; to be called when `out` has changed.
+  void Recount(Connection& connection) {
+    if (!connection.open) return;
+    unread_ += connection.out.size() - connection.counted;
+    connection.counted = connection.out.size();
   }
 
   void WaitForRoom(const ConnectionPtr& connection) {
@@ -456,9 +471,12 @@ class C10dServer::Loop {
   }
 
   void Refuse(const ConnectionPtr& connection, const absl::Status& why) {
-    LogWarning(absl::StrCat("store: closed the connection from ",
-                            PeerName(connection->socket.native_handle()), ": ", why.message()));
+    const std::string line = refusals_.Admit(
+        absl::StrCat("store: closed the connection from ",
+                     PeerName(connection->socket.native_handle()), ": ", why.message()),
+        MonotonicClock().Now());
     CloseAndWake(connection);
+    if (!line.empty()) LogWarning(line);
   }
 
   void CloseAndWake(const ConnectionPtr& connection) {
@@ -468,6 +486,7 @@ class C10dServer::Loop {
 
   void Close(const ConnectionPtr& connection) {
     if (!std::exchange(connection->open, false)) return;
+    unread_ -= std::exchange(connection->counted, 0);
     keys_.CancelWait(connection->id);
     connections_.erase(connection->id);
     connection->timer.cancel();
@@ -493,6 +512,8 @@ class C10dServer::Loop {
   asio::steady_timer accept_pause_;
   bool accepts_fail_ = false;
   KeySpace keys_;
+  size_t unread_ = 0;  // Bytes of replies in all connections.
+  RareLog refusals_;
   KeySpace::WaiterId last_id_ = 0;
   absl::flat_hash_map<KeySpace::WaiterId, ConnectionPtr> connections_;
   std::string buffer_ = std::string(kReadBytes, '\0');  // Idle connections have none of their own.

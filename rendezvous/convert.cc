@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/time_util.h"
 #include "proto/base/status_macros.h"
@@ -29,9 +30,17 @@ absl::Status NotLonger(absl::string_view field, absl::string_view text, size_t m
       absl::StrCat(field, " has ", text.size(), " bytes, at most ", max_bytes, " are allowed"));
 }
 
+// One line that may be shown to a person as it is: no control characters, which could forge
+// further lines or drive the terminal.
+absl::Status OneLine(absl::string_view field, absl::string_view text, size_t max_bytes) {
+  HLAUNCH_RETURN_IF_ERROR(NotLonger(field, text, max_bytes));
+  if (std::none_of(text.begin(), text.end(), absl::ascii_iscntrl)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " holds control characters"));
+}
+
 absl::Status Name(absl::string_view field, absl::string_view text) {
   if (text.empty()) return absl::InvalidArgumentError(absl::StrCat(field, " is empty"));
-  return NotLonger(field, text, kMaxNameBytes);
+  return OneLine(field, text, kMaxNameBytes);
 }
 
 absl::Status Literal(absl::string_view field, absl::string_view text) {
@@ -65,7 +74,7 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("failure.rank", in.rank(), 0, kMaxInt));
   HLAUNCH_RETURN_IF_ERROR(InRange("failure.local_rank", in.local_rank(), 0, kMaxInt));
   HLAUNCH_RETURN_IF_ERROR(InRange("failure.node_rank", in.node_rank(), 0, kMaxInt));
-  HLAUNCH_RETURN_IF_ERROR(NotLonger("failure.host", in.host(), kMaxNameBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("failure.host", in.host(), kMaxNameBytes));
   HLAUNCH_RETURN_IF_ERROR(InRange("failure.pid", in.pid(), 0, kMaxInt));
   HLAUNCH_RETURN_IF_ERROR(InRange("failure.exit_code", in.exit_code(), 0, 255));
   HLAUNCH_RETURN_IF_ERROR(InRange("failure.signal", in.signal(), 0, 127));
@@ -243,7 +252,7 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   HLAUNCH_RETURN_IF_ERROR(Name("job_id", in.job_id()));
   HLAUNCH_RETURN_IF_ERROR(Name("node_id", in.node_id()));
   if (in.incarnation() == 0) return absl::InvalidArgumentError("incarnation is 0");
-  HLAUNCH_RETURN_IF_ERROR(NotLonger("host", in.host(), kMaxNameBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("host", in.host(), kMaxNameBytes));
   HLAUNCH_RETURN_IF_ERROR(InRange("pid", in.pid(), 0, kMaxInt));
   HLAUNCH_RETURN_IF_ERROR(InRange("max_nodes", in.max_nodes(), 1, kMaxNodes));
   HLAUNCH_RETURN_IF_ERROR(InRange("min_nodes", in.min_nodes(), 1, in.max_nodes()));
@@ -290,7 +299,7 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   HLAUNCH_RETURN_IF_ERROR(
       InRange("update.phase", in.phase(), v1::NODE_PHASE_READY, v1::NODE_PHASE_FINISHED));
   HLAUNCH_RETURN_IF_ERROR(InRange("update.store_port", in.store_port(), 0, 65535));
-  HLAUNCH_RETURN_IF_ERROR(NotLonger("update.left_reason", in.left_reason(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("update.left_reason", in.left_reason(), kMaxTextBytes));
   HLAUNCH_RETURN_IF_ERROR(InRange("update.left_exit_code", in.left_exit_code(), 0, 255));
   NodeUpdate out;
   HLAUNCH_ASSIGN_OR_RETURN(out.failures, FailuresFromProto(in));

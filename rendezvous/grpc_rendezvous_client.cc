@@ -261,16 +261,22 @@ class GrpcRendezvousClient::Conversation {
   // host may have moved. None if there is none yet.
   std::optional<std::string> NextAddress() {
     if (next_address_ >= addresses_.size()) {
-      auto lookup = Lookup::Start(options_.endpoint.host);
+      if (lookup_ == nullptr) lookup_ = Lookup::Start(options_.endpoint.host);
+      const Instant asked = Now();
       Duration slice = milliseconds(1);  // Most names are found at once.
-      while (!lookup->result().has_value()) {
+      while (!lookup_->result().has_value()) {
+        // A dead name server must not keep us from an address that we know.
+        if (!addresses_.empty() && Now() - asked >= kLastBackoff) {
+          next_address_ = 1;
+          return addresses_[0];
+        }
         AwaitEvent(Now() + slice);
         if (IsOver()) return std::nullopt;
         if (trouble_.empty()) trouble_ = absl::StrCat("resolving '", options_.endpoint.host, "'");
         TellTrouble();
         slice = std::min<Duration>(2 * slice, milliseconds(20));
       }
-      const Lookup::Result found = *lookup->result();
+      const Lookup::Result found = *std::exchange(lookup_, nullptr)->result();
       if (absl::IsInvalidArgument(found.status())) {
         End(found.status());
         return std::nullopt;
@@ -491,6 +497,7 @@ class GrpcRendezvousClient::Conversation {
   std::string trouble_;  // The latest, empty while connected.
   std::pair<bool, std::string> told_;
   std::vector<std::string> addresses_;
+  std::shared_ptr<Lookup> lookup_;  // Under way; shared with its thread.
   size_t next_address_ = 0;
   Duration backoff_ = kFirstBackoff;
   std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(NewIncarnation())};

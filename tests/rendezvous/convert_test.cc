@@ -222,6 +222,18 @@ TEST(Convert, RefusesDirectivesThatAreNonsense) {
   EXPECT_FALSE(FromProto(v1::Lease()).ok());
 }
 
+TEST(Convert, RefusesNamesThatCouldDriveATerminal) {
+  for (const char* name : {"node\x1b[2J", "node\nhlaunch: forged", "node\x7f"}) {
+    NodeInfo info = SomeNode();
+    info.host = name;
+    EXPECT_TRUE(absl::IsInvalidArgument(FromProto(ToProto(info)).status())) << name;
+    NodeUpdate update;
+    update.phase = NodePhase::kLeft;
+    update.left_reason = name;
+    EXPECT_TRUE(absl::IsInvalidArgument(FromProto(ToProto(update)).status())) << name;
+  }
+}
+
 TEST(ToUtf8, ReplacesWhatIsNotUtf8) {
   EXPECT_EQ(ToUtf8("plain", 100), "plain");
   EXPECT_EQ(ToUtf8("\xE2\x82\xAC \xF0\x9F\x98\x80 \xC3\xA9", 100),
