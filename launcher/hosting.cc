@@ -106,13 +106,21 @@ std::optional<std::string> DefaultRouteAddress() {
 
 HostingVerdict DecideHosting(const JobSpec& spec,
                              const absl::StatusOr<std::vector<std::string>>& resolved,
-                             const std::vector<LocalAddress>& local) {
+                             const std::vector<LocalAddress>& local, const std::string& own_name) {
   if (spec.mode == JobMode::kSingleNode) return {false, "", "a single node meets nobody"};
   if (spec.mode == JobMode::kListenAndPrint) return {true, "", "no other place was named"};
   if (spec.mode == JobMode::kStatic && spec.node_rank.has_value()) {
     return DecideByRank(spec, resolved.ok() ? *resolved : std::vector<std::string>());
   }
-  if (!resolved.ok()) return {false, "", std::string(resolved.status().message())};
+  if (!resolved.ok()) {
+    // The record of a pod's name may come later than the pod.
+    const std::string& host = spec.endpoint.host;
+    if (!own_name.empty() && (absl::EqualsIgnoreCase(host, own_name) ||
+                              absl::StartsWithIgnoreCase(host, absl::StrCat(own_name, ".")))) {
+      return {true, "", absl::StrCat(host, " does not resolve yet and is this host's name")};
+    }
+    return {false, "", std::string(resolved.status().message())};
+  }
   return DecideByAddress(spec, *resolved, local);
 }
 

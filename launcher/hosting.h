@@ -38,10 +38,11 @@ struct HostingVerdict {
 // Decides from the form of the job, what the endpoint's name resolves to and the addresses of
 // this host. Pure. With the static form node rank 0 hosts, whatever the name is; else, and where
 // no rank was given, the node whose address it is. Several agents of that host may all be told to
-// host: the first to bind does, the others join it.
+// host: the first to bind does, the others join it. A name that does not resolve yet is this
+// host's if it is `own_name`, or that with a domain behind it.
 HostingVerdict DecideHosting(const JobSpec& spec,
                              const absl::StatusOr<std::vector<std::string>>& resolved,
-                             const std::vector<LocalAddress>& local);
+                             const std::vector<LocalAddress>& local, const std::string& own_name);
 
 // The address under which other hosts most likely reach this one: that of the default route,
 // else the first that is neither loopback nor link-local, IPv4 before IPv6. Pure. Unset where

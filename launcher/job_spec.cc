@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr size_t kMaxTokenBytes = 4096;
+constexpr size_t kMaxTokenBytes = 1024;  // As rendezvous/grpc_transport.cc.
 constexpr char kTokenVariable[] = "HLAUNCH_TOKEN";
 constexpr char kTokenFileVariable[] = "HLAUNCH_TOKEN_FILE";
 constexpr char kCommonJobId[] = "none";  // torchrun's: all nodes must come to the same one.
@@ -129,7 +129,9 @@ Lease MakeLease(Duration loss_limit) {
   Lease lease;
   lease.loss_limit = loss_limit;
   lease.lease = std::min<Duration>(seconds(5), loss_limit / 3);
-  lease.margin = std::max<Duration>(seconds(2), loss_limit / 3);
+  // An agent that was itself paused is forgiven one lease; then it stops its workers within 3 s
+  // and what ignores that is killed: only afterwards may its place be given away.
+  lease.margin = lease.lease + seconds(5);
   return lease;
 }
 

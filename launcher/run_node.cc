@@ -146,6 +146,19 @@ void Linger(NodeLink& link, Duration limit) {
   }
 }
 
+int ExitCodeWithoutLink(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAlreadyExists:
+      return kExitPortInUse;
+    case absl::StatusCode::kResourceExhausted:
+      return kExitNoResources;
+    case absl::StatusCode::kInternal:
+      return kExitInternal;
+    default:
+      return kExitBadEndpoint;
+  }
+}
+
 AgentResult PortTaken(const JobSpec& spec) {
   AgentResult result;
   result.exit_code = kExitPortInUse;
@@ -194,7 +207,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
       NeedsGrpc(spec) ? connect(spec, options) : MakeLocalLink(spec);
   if (!link.ok()) {
     LogError(link.status().message());
-    return absl::IsAlreadyExists(link.status()) ? kExitPortInUse : kExitBadEndpoint;
+    return ExitCodeWithoutLink(link.status());
   }
   const Slot slot(spec.job_id);
   const NodeInfo info = MakeNodeInfo(spec, **link, slot);
@@ -223,7 +236,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
 
   if ((*link)->hosts()) {
     if (!result.outcome) (*link)->End(HostLeft(info, result));
-    Linger(**link, result.outcome ? kLinger : kLinger + spec.worker.stop_grace);
+    Linger(**link, kLinger + spec.worker.stop_grace);
   }
   const bool whole_report = (*link)->hosts() || result.node_rank == 0;
   link->reset();  // Before the agent, which it calls.

@@ -10,6 +10,9 @@ import xml.etree.ElementTree
 def reason(case):
     """The last line of a skipped test's output that says why."""
     output = case.findtext("system-out") or ""
+    told = re.search(r": Skipped\n(.+)", output)  # GTEST_SKIP() << "why".
+    if told:
+        return told.group(1).strip()
     said = re.findall(r"skipped:\s*(.+)|(?:^|\n)(.*[Ss]kipped.*)", output)
     lines = [first or second for first, second in said]
     return lines[0].strip() if lines else "it did not say why"

@@ -61,6 +61,10 @@ TEST(DecideHosting, FollowsAddressOrRank) {
        "127.0.0.1", "localhost resolves to ::1, which is lo of this host"},
       {"no such name", Spec(JobMode::kEndpoint, "node0"), unknown, false, "",
        "node0 does not resolve: unknown"},
+      {"own name, not known yet", Spec(JobMode::kEndpoint, "pod-0.svc"), unknown, true, "",
+       "pod-0.svc does not resolve yet and is this host's name"},
+      {"longer name, not known yet", Spec(JobMode::kEndpoint, "pod-01"), unknown, false, "",
+       "node0 does not resolve: unknown"},
       {"rank does not host an endpoint", Spec(JobMode::kEndpoint, "node1", 0),
        Addresses{"10.77.0.11"}, false, "",
        "node1 resolves to 10.77.0.11, which is no address of this host"},
@@ -80,7 +84,7 @@ TEST(DecideHosting, FollowsAddressOrRank) {
        "a single node meets nobody"},
   };
   for (const Row& row : rows) {
-    const HostingVerdict verdict = DecideHosting(row.spec, row.resolved, kHost);
+    const HostingVerdict verdict = DecideHosting(row.spec, row.resolved, kHost, "pod-0");
     EXPECT_EQ(verdict.hosts, row.hosts) << row.what;
     EXPECT_EQ(verdict.bind_address, row.bind_address) << row.what;
     EXPECT_EQ(verdict.reason, row.reason) << row.what;

@@ -116,7 +116,7 @@ TEST(MakeJobSpec, ScalesTheLeaseWithTheLossLimit) {
   const Lease quick = Make({"--loss-limit=1.5", "x"})->lease;
   EXPECT_EQ(quick.lease, milliseconds(500));
   EXPECT_EQ(quick.loss_limit, milliseconds(1500));
-  EXPECT_EQ(quick.margin, seconds(2));
+  EXPECT_EQ(quick.margin, quick.lease + seconds(5));
 }
 
 TEST(MakeJobSpec, GivesStdinToALoneWorkerOrOnRequest) {
