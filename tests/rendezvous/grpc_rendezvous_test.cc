@@ -114,6 +114,10 @@ class Member final : public RendezvousClient::Listener {
     contacts.resize(std::max(count, contacts.size()));
     return contacts;
   }
+  std::vector<std::pair<bool, std::string>> contacts() {
+    MutexLock lock(&mu_);
+    return contacts_;
+  }
   int AwaitDirectives(int count) {
     MutexLock lock(&mu_);
     AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return directives_ >= count; });
@@ -188,6 +192,23 @@ UniqueFd Connect(uint16_t port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   return fd;
+}
+
+TEST(GrpcRendezvous, PartsInPeaceFromANodeWhoseLastWordItWaitedFor) {
+  // The rendezvous shuts down the moment it has heard kFinished, as the host's agent does.
+  for (int i = 0; i < 30; ++i) {
+    Host host;
+    Member member(host.endpoint, Node(0, 1, 1));
+    member.Await(Kind::kRun);
+    member.Send(Says(1, NodePhase::kSucceeded));
+    member.Await(Kind::kFinish);
+    member.Send(Says(1, NodePhase::kFinished));
+    EXPECT_THAT(host.rendezvous.AwaitAllFinished(MonotonicClock().Now() + seconds(10)),
+                testing::IsEmpty());
+    host.server->Shutdown(seconds(1));
+    member.Leave();
+    for (const auto& [connected, detail] : member.contacts()) EXPECT_TRUE(connected) << detail;
+  }
 }
 
 class OverBothFamilies : public testing::TestWithParam<const char*> {};
