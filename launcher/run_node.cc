@@ -180,7 +180,11 @@ Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
 
 void PrintSummary(const JobSpec& spec, const AgentResult& result, bool whole_report, bool verbose) {
   if (!result.outcome) {
-    if (!result.end.ok()) LogError(result.end.message());
+    if (absl::IsCancelled(result.end)) {
+      LogWarning(absl::StrCat("this node left the job: ", result.end.message()));
+    } else if (!result.end.ok()) {
+      LogError(result.end.message());
+    }
     return;
   }
   if (!whole_report) {
