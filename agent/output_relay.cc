@@ -199,7 +199,7 @@ absl::StatusOr<std::unique_ptr<OutputRelay>> OutputRelay::Make(asio::io_context&
 OutputRelay::OutputRelay(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 OutputRelay::~OutputRelay() = default;
 
-absl::StatusOr<WorkerOutput> OutputRelay::Open(int worker, std::string prefix) {
+absl::StatusOr<WorkerOutput> OutputRelay::Open(int worker, const std::string& prefix) {
   return impl_->Open(worker, prefix);
 }
 std::string OutputRelay::Tail(int worker) const { return impl_->Tail(worker); }

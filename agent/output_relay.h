@@ -39,7 +39,7 @@ class OutputRelay {
   // passes every byte on unchanged and at once.
   //
   // Errors: ResourceExhausted - out of descriptors.
-  absl::StatusOr<WorkerOutput> Open(int worker, std::string prefix);
+  absl::StatusOr<WorkerOutput> Open(int worker, const std::string& prefix);
 
   // The last lines of the worker's stderr, as OutputTail::Text says.
   std::string Tail(int worker) const;

@@ -25,6 +25,7 @@
 
 // clone() by the name that ThreadSanitizer does not intercept: it takes every clone for a fork,
 // and then no longer checks this thread, whose memory the child shares.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): glibc's own name.
 extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
 
 namespace hlaunch {

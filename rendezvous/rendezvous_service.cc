@@ -255,7 +255,7 @@ absl::Status RendezvousService::Admit(const grpc::CallbackServerContext& context
   return status;
 }
 
-void RendezvousService::Enlist(std::shared_ptr<AttachStream> stream) {
+void RendezvousService::Enlist(const std::shared_ptr<AttachStream>& stream) {
   absl::Status ended;
   {
     MutexLock lock(&mu_);

@@ -45,7 +45,7 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
  private:
   friend class AttachStream;
 
-  void Enlist(std::shared_ptr<AttachStream> stream);
+  void Enlist(const std::shared_ptr<AttachStream>& stream);
   void Strike(const std::shared_ptr<AttachStream>& stream);
   // The call's token is right; a wrong one is worth a rare line.
   absl::Status Admit(const grpc::CallbackServerContext& context);

@@ -29,14 +29,14 @@ Options Read(std::vector<const char*> words) {
 }
 
 // A host with 6 usable CPUs, where every token file holds `token`.
-HostProbes FakeProbes(absl::StatusOr<TokenFile> token = TokenFile{"s3cret\n", false}) {
+HostProbes FakeProbes(const absl::StatusOr<TokenFile>& token = TokenFile{"s3cret\n", false}) {
   return {[] { return 6; }, [] { return std::string("random-id"); },
           [token](const std::string&) { return token; },
           [](const ScriptRequest& request, const Environment&) { return request.command; }};
 }
 
 absl::StatusOr<JobSpec> Make(std::vector<const char*> words, std::vector<std::string> env = {},
-                             HostProbes probes = FakeProbes()) {
+                             const HostProbes& probes = FakeProbes()) {
   return MakeJobSpec(Read(std::move(words)), Environment(std::move(env)), probes);
 }
 

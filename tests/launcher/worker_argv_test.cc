@@ -44,7 +44,7 @@ class MakeWorkerArgvTest : public testing::Test {
 
   std::string At(const std::string& path) const { return (root_ / path).string(); }
 
-  absl::StatusOr<Argv> Make(ScriptRequest request, Argv more_env = {}) const {
+  absl::StatusOr<Argv> Make(const ScriptRequest& request, Argv more_env = {}) const {
     more_env.push_back("PATH=/nowhere:" + At("bin"));
     return MakeWorkerArgv(request, Environment(more_env));
   }
