@@ -140,7 +140,6 @@ class Agent::Impl final : public RendezvousClient::Listener {
   void StartRound(const Assignment& assignment) {
     if (assignment.round <= update_.round) return;  // The same directive once more.
     StopWaiting();
-    result_.node_rank = assignment.node_rank;
     update_ = {};
     update_.round = assignment.round;
     update_.phase = NodePhase::kRunning;
@@ -187,7 +186,10 @@ class Agent::Impl final : public RendezvousClient::Listener {
   void StopRound(const Directive& directive) {
     if (directive.round < update_.round) return;
     if (directive.round == update_.round && update_.phase == NodePhase::kReady) return;
-    update_.round = directive.round;  // Also where kRun was overtaken: nothing of it will start.
+    if (directive.round > update_.round) {  // kRun was overtaken: nothing of that round will start.
+      update_.round = directive.round;
+      update_.failures.clear();  // They are of a round before.
+    }
     StopWaiting();
     StopWorkers(SIGTERM, options_.spec.stop_grace, [this] { BeReady(); });
     if (!directive.reason.empty()) LogInfo(directive.reason);
@@ -215,7 +217,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (count > kLeftoversNamed) left.resize(kLeftoversNamed);
     if (count > 0) {
       LogWarning(absl::StrCat("the workers exited and left ", count,
-                              " processes behind: ", absl::StrJoin(left, ", "),
+                              count == 1 ? " process" : " processes",
+                              " behind: ", absl::StrJoin(left, ", "),
                               count > left.size() ? " …" : "", "; ending them"));
     }
     StopWorkers(SIGTERM, kLeftoverGrace, [this] { Leave(NodePhase::kFinished); });

@@ -31,7 +31,7 @@ struct AgentOptions {
   std::string store_address;     // Where a candidate store listens; empty: on all addresses.
   uint16_t store_port = 0;       // A port the user named, else 0: a new one each round.
   bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.
-  Duration lost_grace = std::chrono::seconds(3);  // From TERM to KILL: cut off, or no keeper.
+  Duration lost_grace = std::chrono::seconds(2);  // From TERM to KILL: cut off, or no keeper.
   int keeper_fd = -1;  // Readable once the keeper is dead; -1: there is no keeper.
 };
 
@@ -40,7 +40,6 @@ struct AgentResult {
   int exit_code = 0;
   std::optional<Outcome> outcome;  // The job's outcome, if it was heard.
   absl::Status end;                // Why there is none; OK if there is.
-  int node_rank = -1;              // The last one held, -1 if none.
 };
 
 // One node of one job: does what the rendezvous directs and tells it where the node stands.

@@ -41,7 +41,7 @@ struct Worker {
 // Where torch's @record of this worker writes; empty if there is no place for it.
 std::string ErrorFile(const std::string& directory, const Assignment& assignment, int local_rank) {
   if (directory.empty()) return "";
-  return absl::StrCat(directory, "/error_", assignment.restart_count, "_", local_rank, ".json");
+  return absl::StrCat(directory, "/error_", assignment.round, "_", local_rank, ".json");
 }
 
 bool ReadableBy(int fd, Instant deadline) {

@@ -59,8 +59,8 @@ class WorkerGroup {
   ~WorkerGroup();
 
   // Sends `signal` to every worker's process group and to what workers left behind, SIGKILL to
-  // all that lives after `grace` or 2 s after the last worker; on_stopped follows. A second call
-  // may only shorten the time.
+  // all that lives after `grace`; on_stopped follows once nothing is left. A second call may only
+  // shorten the time.
   void Stop(int signal, Duration grace);
 
   // Sends `signal` to every worker's process group and leaves everything else as it is.

@@ -3,8 +3,6 @@
 
 #include "launcher/grpc_link.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -156,13 +154,11 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                                                         const Options& options) {
   if (spec.mode == JobMode::kListenAndPrint) return ListenAndPrint(spec, options);
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
-  char own_name[256] = {};
-  ::gethostname(own_name, sizeof own_name - 1);
   // A rank that never hosts need not wait for the resolver here.
   const bool never = spec.mode == JobMode::kStatic && spec.node_rank.value_or(0) != 0;
   const HostingVerdict verdict = DecideHosting(
       spec, never ? absl::UnavailableError("not asked") : ResolveHost(spec.endpoint.host), local,
-      own_name);
+      HostName());
   LogDebug(verdict.reason);
   const RendezvousEndpoint endpoint = {spec.endpoint.host, spec.endpoint.port, spec.token};
   if (!verdict.hosts) return std::make_unique<JoinLink>(endpoint, spec.join_timeout, false);

@@ -8,6 +8,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -78,6 +79,12 @@ HostingVerdict DecideByAddress(const JobSpec& spec, const std::vector<std::strin
 }
 
 }  // namespace
+
+std::string HostName() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
 
 absl::StatusOr<std::vector<LocalAddress>> ListLocalAddresses() {
   ifaddrs* found = nullptr;

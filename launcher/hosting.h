@@ -19,6 +19,9 @@ struct LocalAddress {
   std::string address;  // In digits, IPv6 without brackets and with its scope if it has one.
 };
 
+// This host's own name, as the kernel has it; "localhost" if it has none.
+std::string HostName();
+
 // The addresses of all interfaces that are up.
 //
 // Errors:

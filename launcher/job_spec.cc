@@ -129,7 +129,7 @@ Lease MakeLease(Duration loss_limit) {
   Lease lease;
   lease.loss_limit = loss_limit;
   lease.lease = std::min<Duration>(seconds(5), loss_limit / 3);
-  // An agent that was itself paused is forgiven one lease; then it stops its workers within 3 s
+  // An agent that was itself paused is forgiven one lease; then it stops its workers within 2 s
   // and what ignores that is killed: only afterwards may its place be given away.
   lease.margin = lease.lease + seconds(5);
   return lease;

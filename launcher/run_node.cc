@@ -18,6 +18,7 @@
 #include "agent/node_facts.h"
 #include "agent/output_relay.h"
 #include "asio/io_context.hpp"
+#include "launcher/hosting.h"
 #include "launcher/summary.h"
 #include "proto/base/log.h"
 #include "proto/base/unique_fd.h"
@@ -29,12 +30,6 @@ namespace {
 // Beyond the workers' own grace: what other nodes need to hear the outcome and say so.
 constexpr Duration kLinger = std::chrono::seconds(10);
 constexpr Duration kLingerStep = std::chrono::milliseconds(100);
-
-std::string HostName() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
-  return name;
-}
 
 // The first of this host's places in the job that no other agent here holds. The claim is an
 // abstract socket, which belongs to the network namespace and ends with the process.
@@ -242,8 +237,8 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
     if (!result.outcome) (*link)->End(HostLeft(info, result));
     Linger(**link, kLinger + spec.worker.stop_grace);
   }
-  const bool whole_report = (*link)->hosts() || result.node_rank == 0;
-  link->reset();  // Before the agent, which it calls.
+  const bool whole_report = (*link)->hosts();  // One for the job; the others say it in a line.
+  link->reset();                               // Before the agent, which it calls.
   PrintSummary(spec, result, whole_report, options.log_level == LogLevel::kDebug);
   return result.exit_code;
 }

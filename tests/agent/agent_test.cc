@@ -172,5 +172,56 @@ TEST_F(AgentTest, LeavesWith128AndTheSignalItGot) {
   EXPECT_TRUE(HasNoChild());
 }
 
+// Says what the test tells it to, one directive for each update it is sent.
+class ScriptedClient final : public RendezvousClient {
+ public:
+  explicit ScriptedClient(std::vector<Directive> directives) : directives_(std::move(directives)) {}
+  void Join(const NodeInfo&, const NodeUpdate& update, Listener* listener) override {
+    listener_ = listener;
+    Send(update);
+  }
+  void Send(const NodeUpdate& update) override {
+    if (update.phase == NodePhase::kRunning) return;
+    updates.push_back(update);
+    if (updates.size() <= directives_.size())
+      listener_->OnDirective(directives_[updates.size() - 1]);
+  }
+  std::vector<NodeUpdate> updates;
+
+ private:
+  const std::vector<Directive> directives_;
+  Listener* listener_ = nullptr;
+};
+
+TEST_F(AgentTest, AnswersAStopWhoseStartWasOvertakenWithoutOldFailures) {
+  Directive run;
+  run.kind = Directive::Kind::kRun;
+  run.assignment.round = 1;
+  run.assignment.master_addr = "127.0.0.1";
+  Directive stop;
+  stop.kind = Directive::Kind::kStop;
+  stop.round = 1;
+  Directive stop_overtaking = stop;
+  stop_overtaking.round = 2;
+  Directive finish;
+  finish.kind = Directive::Kind::kFinish;
+  ScriptedClient client({run, stop, stop_overtaking, finish});
+
+  asio::io_context loop(1);
+  const auto relay = OutputRelay::Make(loop, null_.get(), null_.get());
+  AgentOptions options;
+  options.info = info_;
+  options.spec.argv = {"/bin/false"};
+  options.store_address = "127.0.0.1";
+  Agent(loop, options, client, **relay).Run();
+
+  ASSERT_EQ(client.updates.size(), 5u);  // Ready, failed, ready, ready again, finished.
+  EXPECT_EQ(client.updates[2].round, 1);
+  EXPECT_EQ(client.updates[2].failures.size(), 1u);
+  EXPECT_EQ(client.updates[3].round, 2);
+  EXPECT_EQ(client.updates[3].phase, NodePhase::kReady);
+  EXPECT_TRUE(client.updates[3].failures.empty());
+}
+
 }  // namespace
 }  // namespace hlaunch
