@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "agent/keeper.h"
+#include "agent/master_check.h"
 #include "agent/node_facts.h"
 #include "agent/worker_group.h"
 #include "asio/io_context.hpp"
@@ -38,6 +39,8 @@ constexpr size_t kLeftoversNamed = 5;
 // For the terminal or pipe behind our output to take the workers' last lines.
 constexpr Duration kFlushTime = std::chrono::seconds(5);
 constexpr size_t kMaxFailures = 16;
+// For the master store of a proposed round to answer; the rendezvous waits longer.
+constexpr Duration kCheckLimit = std::chrono::seconds(8);
 
 int ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
@@ -128,6 +131,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
     switch (directive.kind) {
       case Directive::Kind::kWait:
         return SayWaiting(directive.reason);
+      case Directive::Kind::kPrepare:
+        return PrepareRound(directive.assignment);
       case Directive::Kind::kRun:
         return StartRound(directive.assignment);
       case Directive::Kind::kStop:
@@ -137,9 +142,40 @@ class Agent::Impl final : public RendezvousClient::Listener {
     }
   }
 
-  void StartRound(const Assignment& assignment) {
-    if (assignment.round <= update_.round) return;  // The same directive once more.
+  // Whether this node can run that round: node rank 0 opens the master store, the others ask it.
+  void PrepareRound(const Assignment& assignment) {
+    if (assignment.round <= std::max(preparing_, update_.round)) return;  // Once more.
     StopWaiting();
+    preparing_ = assignment.round;
+    if (assignment.node_rank == 0) {
+      return Prepared(assignment.round, std::string(OpenStore().message()));
+    }
+    check_.emplace(
+        loop_, assignment.master_addr, assignment.master_port, kCheckLimit,
+        [this, round = assignment.round](std::string unfit) { Prepared(round, std::move(unfit)); });
+  }
+
+  void Prepared(Round round, std::string unfit) {
+    if (leaving_ || result_.outcome || round <= update_.round) return;
+    update_ = {};
+    update_.round = round;
+    update_.phase = NodePhase::kPrepared;
+    update_.unfit = std::move(unfit);
+    client_.Send(update_);
+  }
+
+  absl::Status OpenStore() {
+    if (options_.store_is_shared || store_ != nullptr) return absl::OkStatus();
+    HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(candidate_)));
+    return absl::OkStatus();
+  }
+
+  void StartRound(const Assignment& assignment) {
+    const bool prepared =
+        assignment.round == update_.round && update_.phase == NodePhase::kPrepared;
+    if (assignment.round <= update_.round && !prepared) return;  // The same directive once more.
+    StopWaiting();
+    check_.reset();
     update_ = {};
     update_.round = assignment.round;
     update_.phase = NodePhase::kRunning;
@@ -151,9 +187,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   absl::Status StartWorkers(const Assignment& assignment) {
-    if (assignment.node_rank == 0 && !options_.store_is_shared) {
-      HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(candidate_)));
-    }
+    if (assignment.node_rank == 0) HLAUNCH_RETURN_IF_ERROR(OpenStore());
     NodeFacts facts = options_.facts;
     if (assignment.num_nodes > 1) facts.gloo_interface = InterfaceTowards(assignment.master_addr);
     if (const std::string chosen = ChosenDefaults(assignment, options_.spec, facts);
@@ -185,6 +219,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   void StopRound(const Directive& directive) {
     if (directive.round < update_.round) return;
+    check_.reset();
     if (directive.round == update_.round && update_.phase == NodePhase::kReady) return;
     if (directive.round > update_.round) {  // kRun was overtaken: nothing of that round will start.
       update_.round = directive.round;
@@ -442,6 +477,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   NodeUpdate update_;  // What the rendezvous knows, or will, of this node.
   ListeningSocket candidate_;
+  Round preparing_ = 0;  // The last round this node was told to prepare.
+  std::optional<MasterCheck> check_;
   std::unique_ptr<C10dServer> store_;   // While this node is node rank 0.
   std::unique_ptr<WorkerGroup> group_;  // While workers live.
   std::function<void()> then_;          // What follows once they do not.

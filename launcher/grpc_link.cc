@@ -19,6 +19,7 @@
 #include "rendezvous/c10d_server.h"
 #include "rendezvous/grpc_rendezvous_client.h"
 #include "rendezvous/job_rendezvous.h"
+#include "rendezvous/jobs.h"
 #include "rendezvous/listen.h"
 #include "rendezvous/local_rendezvous_client.h"
 #include "rendezvous/rendezvous_server.h"
@@ -50,11 +51,11 @@ class HostLink final : public NodeLink {
       options.c10d = [store = link->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
     }
     link->rendezvous_.emplace(std::move(rules), MonotonicClock());
+    link->jobs_ = MakeOneJob(spec.job_id, *link->rendezvous_);
     options.listener = std::move(listening.fd);
     options.token = spec.token;
-    options.lease = spec.lease;
     HLAUNCH_ASSIGN_OR_RETURN(link->server_,
-                             RendezvousServer::Start(std::move(options), *link->rendezvous_));
+                             RendezvousServer::Start(std::move(options), *link->jobs_));
     link->client_.emplace(*link->rendezvous_);
     return link;
   }
@@ -82,6 +83,7 @@ class HostLink final : public NodeLink {
   std::unique_ptr<C10dServer> store_;  // Null: workers get a port of their own.
   uint16_t store_port_ = 0;
   std::optional<JobRendezvous> rendezvous_;
+  std::unique_ptr<Jobs> jobs_;
   std::unique_ptr<RendezvousServer> server_;
   std::optional<LocalRendezvousClient> client_;
 };
@@ -138,7 +140,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec,
   }
   if (!listening.ok()) return listening.status();
   const JoinCommand join = MakeJoinCommand(options, spec, {*address, listening->port});
-  const int others = spec.max_nodes - 1;
+  const int others = spec.policy.max_nodes - 1;
   // Said with --quiet as well: without it nobody can join.
   LogWarning(absl::StrCat(
       "listening; on ",
@@ -161,15 +163,15 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
       HostName());
   LogDebug(verdict.reason);
   const RendezvousEndpoint endpoint = {spec.endpoint.host, spec.endpoint.port, spec.token};
-  if (!verdict.hosts) return std::make_unique<JoinLink>(endpoint, spec.join_timeout, false);
+  if (!verdict.hosts) return std::make_unique<JoinLink>(endpoint, spec.policy.join_timeout, false);
   absl::StatusOr<ListeningSocket> listening = Listen(verdict.bind_address, spec.endpoint.port);
   if (listening.ok()) return HostLink::Make(spec, std::move(listening).value());
   if (!absl::IsAlreadyExists(listening.status())) return listening.status();
   // Another agent of this host may have been first, or the port is somebody else's: its answer
   // tells.
   LogDebug(absl::StrCat(listening.status().message(), "; asking who that is"));
-  return std::make_unique<JoinLink>(endpoint, std::min(spec.join_timeout, kNeighbourPatience),
-                                    true);
+  return std::make_unique<JoinLink>(endpoint,
+                                    std::min(spec.policy.join_timeout, kNeighbourPatience), true);
 }
 
 bool IsObituary(int argc, char** argv) {

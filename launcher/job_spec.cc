@@ -157,14 +157,14 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
                                     const HostProbes& probes) {
   JobSpec spec;
   spec.mode = DecideMode(options);
-  spec.min_nodes = options.min_nodes;
-  spec.max_nodes = options.max_nodes;
+  spec.policy.min_nodes = options.min_nodes;
+  spec.policy.max_nodes = options.max_nodes;
+  spec.policy.max_restarts = options.max_restarts;
+  spec.policy.lease = MakeLease(options.loss_limit);
+  spec.policy.join_timeout = options.join_timeout;
   spec.node_rank = options.node_rank;
   SetPlace(options, spec);
   spec.job_id = MakeJobId(options, spec.mode, probes);
-  spec.max_restarts = options.max_restarts;
-  spec.lease = MakeLease(options.loss_limit);
-  spec.join_timeout = options.join_timeout;
   if (NeedsGrpc(spec)) {
     HLAUNCH_RETURN_IF_ERROR(SetToken(options, environment, probes, spec));
   }

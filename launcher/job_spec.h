@@ -33,8 +33,7 @@ enum class JobMode {
 struct JobSpec {
   JobMode mode = JobMode::kSingleNode;
   std::string job_id;
-  int min_nodes = 1;
-  int max_nodes = 1;
+  JobPolicy policy;
   std::optional<int> node_rank;
   // kEndpoint, kStatic: where the nodes meet. kListenAndPrint: no host, and the first port to
   // try.
@@ -42,9 +41,6 @@ struct JobSpec {
   // The MASTER_PORT that the user named for every round: kStatic always, kSingleNode with
   // --master-port. Unset: a new one each round.
   std::optional<uint16_t> master_port;
-  int max_restarts = 0;
-  Lease lease;
-  Duration join_timeout = std::chrono::seconds(600);
   std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
   std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
   WorkerSpec worker;

@@ -30,8 +30,8 @@ class LocalLink final : public NodeLink {
 JobRules RulesOf(const JobSpec& spec) {
   JobRules rules;
   rules.job_id = spec.job_id;
-  rules.lease = spec.lease;
-  rules.join_timeout = spec.join_timeout;
+  rules.policy = spec.policy;
+  rules.set_by = "the host of the rendezvous";
   return rules;
 }
 

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "launcher/endpoint.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/round.h"
 
 namespace hlaunch {
 namespace {
@@ -22,8 +23,6 @@ namespace {
 using absl::InvalidArgumentError;
 using absl::string_view;
 
-constexpr int kMaxNodes = 65536;
-constexpr int kMaxWorkers = 4096;  // On one node.
 constexpr int kMaxRestarts = 1'000'000;
 constexpr double kMaxSeconds = 365.0 * 24 * 3600;
 constexpr size_t kMaxJobId = 256;
@@ -60,9 +59,9 @@ absl::Status SetNproc(string_view text, Options& options) {
         "counting devices is not supported yet; give the number of workers, such as 8");
   }
   int nproc = 0;
-  if (!ToInt(text, 1, kMaxWorkers, &nproc)) {
+  if (!ToInt(text, 1, kMaxNproc, &nproc)) {
     return InvalidArgumentError(
-        absl::StrCat("expected a number from 1 to ", kMaxWorkers, ", auto or cpu"));
+        absl::StrCat("expected a number from 1 to ", kMaxNproc, ", auto or cpu"));
   }
   options.nproc = nproc;
   return absl::OkStatus();

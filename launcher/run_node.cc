@@ -89,13 +89,11 @@ NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slo
   info.incarnation = NewIncarnation();
   info.host = HostName();
   info.pid = ::getpid();
-  info.min_nodes = spec.min_nodes;
-  info.max_nodes = spec.max_nodes;
   info.nproc = spec.worker.nproc;
   info.node_rank = spec.node_rank;
   // Where the master store shares the rendezvous' port, its node must be the first.
   if (!info.node_rank && link.shared_store_port() != 0) info.node_rank = 0;
-  info.max_restarts = spec.max_restarts;
+  info.policy = spec.policy;
   if (spec.mode == JobMode::kSingleNode) info.address = "127.0.0.1";
   return info;
 }
@@ -173,7 +171,7 @@ Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
   return outcome;
 }
 
-void PrintSummary(const JobSpec& spec, const AgentResult& result, bool whole_report, bool verbose) {
+void PrintSummary(const JobSpec& spec, const AgentResult& result, bool verbose) {
   if (!result.outcome) {
     if (absl::IsCancelled(result.end)) {
       LogWarning(absl::StrCat("this node left the job: ", result.end.message()));
@@ -182,7 +180,7 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, bool whole_rep
     }
     return;
   }
-  if (!whole_report) {
+  if (!result.outcome->report) {  // One for the job; the others say it in a line.
     const std::string line = SummaryLine(*result.outcome);
     if (!line.empty()) LogError(line);
     return;
@@ -190,7 +188,7 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, bool whole_rep
   SummaryStyle style;
   style.verbose = verbose;
   style.colour = ::isatty(STDERR_FILENO) == 1;
-  style.max_restarts = spec.max_restarts;
+  style.max_restarts = spec.policy.max_restarts;
   for (const std::string& line : SummaryLines(*result.outcome, style)) LogError(line);
 }
 
@@ -199,7 +197,7 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, bool whole_rep
 int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
             const ConnectFn& connect) {
   const std::string host = HostName();
-  if (spec.max_nodes > 1) SetLogName(host);
+  if (spec.policy.max_nodes > 1) SetLogName(host);
   for (const std::string& warning : spec.warnings) LogWarning(warning);
 
   absl::StatusOr<std::unique_ptr<NodeLink>> link =
@@ -237,9 +235,8 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
     if (!result.outcome) (*link)->End(HostLeft(info, result));
     Linger(**link, kLinger + spec.worker.stop_grace);
   }
-  const bool whole_report = (*link)->hosts();  // One for the job; the others say it in a line.
-  link->reset();                               // Before the agent, which it calls.
-  PrintSummary(spec, result, whole_report, options.log_level == LogLevel::kDebug);
+  link->reset();  // Before the agent, which it calls.
+  PrintSummary(spec, result, options.log_level == LogLevel::kDebug);
   return result.exit_code;
 }
 

@@ -53,6 +53,30 @@ constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 constexpr int64_t kMaxRound = std::numeric_limits<int64_t>::max();
 constexpr int64_t kYear9999 = 253402300799999;
 
+google::protobuf::Duration DurationToProto(Duration duration) {
+  return TimeUtil::NanosecondsToDuration(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+}
+
+absl::StatusOr<Duration> DurationFromProto(absl::string_view field,
+                                           const google::protobuf::Duration& in) {
+  constexpr int64_t kYear = 366 * 24 * 3600;
+  HLAUNCH_RETURN_IF_ERROR(InRange(absl::StrCat(field, " in seconds"), in.seconds(), 0, kYear));
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange(absl::StrCat(field, " in nanoseconds"), in.nanos(), 0, 999999999));
+  return std::chrono::seconds(in.seconds()) + std::chrono::nanoseconds(in.nanos());
+}
+
+// Of a deadline that somebody counts down: never 0.
+absl::StatusOr<Duration> LimitFromProto(absl::string_view field,
+                                        const google::protobuf::Duration& in) {
+  HLAUNCH_ASSIGN_OR_RETURN(const Duration duration, DurationFromProto(field, in));
+  if (duration > Duration::zero()) return duration;
+  return absl::InvalidArgumentError(absl::StrCat(field, " is 0"));
+}
+
+}  // namespace
+
 v1::WorkerFailure ToProto(const WorkerFailure& failure) {
   v1::WorkerFailure out;
   out.set_rank(failure.rank);
@@ -95,6 +119,8 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
   return out;
 }
 
+namespace {
+
 // `Message` has a repeated field `failures`.
 template <typename Message>
 void FailuresToProto(const std::vector<WorkerFailure>& failures, Message* out) {
@@ -115,7 +141,7 @@ absl::StatusOr<std::vector<WorkerFailure>> FailuresFromProto(const Message& in) 
   return failures;
 }
 
-v1::Assignment ToProto(const Assignment& assignment) {
+v1::Assignment AssignmentToProto(const Assignment& assignment) {
   v1::Assignment out;
   out.set_round(assignment.round);
   out.set_restart_count(assignment.restart_count);
@@ -129,7 +155,7 @@ v1::Assignment ToProto(const Assignment& assignment) {
   return out;
 }
 
-absl::StatusOr<Assignment> FromProto(const v1::Assignment& in) {
+absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("run.round", in.round(), 1, kMaxRound));
   HLAUNCH_RETURN_IF_ERROR(InRange("run.restart_count", in.restart_count(), 0, kMaxInt));
   HLAUNCH_RETURN_IF_ERROR(InRange("run.max_restarts", in.max_restarts(), 0, kMaxInt));
@@ -152,6 +178,8 @@ absl::StatusOr<Assignment> FromProto(const v1::Assignment& in) {
   return out;
 }
 
+}  // namespace
+
 v1::Outcome ToProto(const Outcome& outcome) {
   v1::Outcome out;
   out.set_exit_code(outcome.exit_code);
@@ -159,6 +187,7 @@ v1::Outcome ToProto(const Outcome& outcome) {
   FailuresToProto(outcome.failures, &out);
   out.set_total_failures(outcome.total_failures);
   out.set_restart_count(outcome.restart_count);
+  out.set_report(outcome.report);
   return out;
 }
 
@@ -173,21 +202,11 @@ absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
   out.reason = in.reason();
   out.total_failures = in.total_failures();
   out.restart_count = in.restart_count();
+  out.report = in.report();
   return out;
 }
 
-google::protobuf::Duration ToProto(Duration duration) {
-  return TimeUtil::NanosecondsToDuration(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
-}
-
-absl::StatusOr<Duration> FromProto(absl::string_view field, const google::protobuf::Duration& in) {
-  constexpr int64_t kWeek = 7 * 24 * 3600;
-  HLAUNCH_RETURN_IF_ERROR(InRange(absl::StrCat(field, " in seconds"), in.seconds(), 0, kWeek));
-  HLAUNCH_RETURN_IF_ERROR(
-      InRange(absl::StrCat(field, " in nanoseconds"), in.nanos(), in.seconds() == 0, 999999999));
-  return std::chrono::seconds(in.seconds()) + std::chrono::nanoseconds(in.nanos());
-}
+namespace {
 
 // Length of the UTF-8 character at the start of `text`, 0 if there is none.
 size_t CharacterBytes(absl::string_view text) {
@@ -233,13 +252,11 @@ v1::NodeInfo ToProto(const NodeInfo& info) {
   out.set_incarnation(info.incarnation);
   out.set_host(ToUtf8(info.host, kMaxNameBytes));
   out.set_pid(info.pid);
-  out.set_min_nodes(info.min_nodes);
-  out.set_max_nodes(info.max_nodes);
   out.set_nproc(info.nproc);
   if (info.node_rank.has_value()) out.set_node_rank(*info.node_rank);
-  out.set_max_restarts(info.max_restarts);
   out.set_address(info.address);
   out.set_protocol(kProtocolMajor);
+  *out.mutable_policy() = ToProto(info.policy);
   return out;
 }
 
@@ -254,23 +271,18 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   if (in.incarnation() == 0) return absl::InvalidArgumentError("incarnation is 0");
   HLAUNCH_RETURN_IF_ERROR(OneLine("host", in.host(), kMaxNameBytes));
   HLAUNCH_RETURN_IF_ERROR(InRange("pid", in.pid(), 0, kMaxInt));
-  HLAUNCH_RETURN_IF_ERROR(InRange("max_nodes", in.max_nodes(), 1, kMaxNodes));
-  HLAUNCH_RETURN_IF_ERROR(InRange("min_nodes", in.min_nodes(), 1, in.max_nodes()));
   HLAUNCH_RETURN_IF_ERROR(InRange("nproc", in.nproc(), 1, kMaxNproc));
   HLAUNCH_RETURN_IF_ERROR(InRange("node_rank", in.node_rank(), 0, kMaxNodes));
-  HLAUNCH_RETURN_IF_ERROR(InRange("max_restarts", in.max_restarts(), 0, kMaxInt));
   HLAUNCH_RETURN_IF_ERROR(Literal("address", in.address()));
   NodeInfo out;
+  HLAUNCH_ASSIGN_OR_RETURN(out.policy, FromProto(in.policy()));
   out.job_id = in.job_id();
   out.node_id = in.node_id();
   out.incarnation = in.incarnation();
   out.host = in.host();
   out.pid = in.pid();
-  out.min_nodes = in.min_nodes();
-  out.max_nodes = in.max_nodes();
   out.nproc = in.nproc();
   if (in.has_node_rank()) out.node_rank = in.node_rank();
-  out.max_restarts = in.max_restarts();
   out.address = in.address();
   return out;
 }
@@ -283,11 +295,13 @@ v1::NodeUpdate ToProto(const NodeUpdate& update) {
   FailuresToProto(update.failures, &out);
   out.set_left_reason(ToUtf8(update.left_reason, kMaxTextBytes));
   out.set_left_exit_code(update.left_exit_code);
+  out.set_unfit(ToUtf8(update.unfit, kMaxTextBytes));
   return out;
 }
 
 // The messages' enum has UNSPECIFIED in front, else the order is the same.
 static_assert(static_cast<int>(NodePhase::kReady) + 1 == v1::NODE_PHASE_READY);
+static_assert(static_cast<int>(NodePhase::kPrepared) + 1 == v1::NODE_PHASE_PREPARED);
 static_assert(static_cast<int>(NodePhase::kRunning) + 1 == v1::NODE_PHASE_RUNNING);
 static_assert(static_cast<int>(NodePhase::kSucceeded) + 1 == v1::NODE_PHASE_SUCCEEDED);
 static_assert(static_cast<int>(NodePhase::kFailed) + 1 == v1::NODE_PHASE_FAILED);
@@ -301,6 +315,7 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("update.store_port", in.store_port(), 0, 65535));
   HLAUNCH_RETURN_IF_ERROR(OneLine("update.left_reason", in.left_reason(), kMaxTextBytes));
   HLAUNCH_RETURN_IF_ERROR(InRange("update.left_exit_code", in.left_exit_code(), 0, 255));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("update.unfit", in.unfit(), kMaxTextBytes));
   NodeUpdate out;
   HLAUNCH_ASSIGN_OR_RETURN(out.failures, FailuresFromProto(in));
   out.round = in.round();
@@ -308,6 +323,7 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   out.store_port = static_cast<uint16_t>(in.store_port());
   out.left_reason = in.left_reason();
   out.left_exit_code = in.left_exit_code();
+  out.unfit = in.unfit();
   return out;
 }
 
@@ -317,8 +333,11 @@ v1::Directive ToProto(const Directive& directive) {
     case Directive::Kind::kWait:
       out.mutable_wait()->set_reason(ToUtf8(directive.reason, kMaxTextBytes));
       break;
+    case Directive::Kind::kPrepare:
+      *out.mutable_prepare() = AssignmentToProto(directive.assignment);
+      break;
     case Directive::Kind::kRun:
-      *out.mutable_run() = ToProto(directive.assignment);
+      *out.mutable_run() = AssignmentToProto(directive.assignment);
       break;
     case Directive::Kind::kStop:
       out.mutable_stop()->set_round(directive.round);
@@ -339,9 +358,11 @@ absl::StatusOr<Directive> FromProto(const v1::Directive& in) {
       out.kind = Directive::Kind::kWait;
       out.reason = in.wait().reason();
       return out;
+    case v1::Directive::kPrepare:
     case v1::Directive::kRun: {
-      HLAUNCH_ASSIGN_OR_RETURN(out.assignment, FromProto(in.run()));
-      out.kind = Directive::Kind::kRun;
+      const bool run = in.has_run();
+      HLAUNCH_ASSIGN_OR_RETURN(out.assignment, AssignmentFromProto(run ? in.run() : in.prepare()));
+      out.kind = run ? Directive::Kind::kRun : Directive::Kind::kPrepare;
       out.round = out.assignment.round;
       return out;
     }
@@ -363,17 +384,96 @@ absl::StatusOr<Directive> FromProto(const v1::Directive& in) {
   return absl::InvalidArgumentError("directive says nothing that this version of hlaunch knows");
 }
 
-v1::Lease ToProto(const Lease& lease) {
-  v1::Lease out;
-  *out.mutable_lease() = ToProto(lease.lease);
-  *out.mutable_loss_limit() = ToProto(lease.loss_limit);
+v1::Policy ToProto(const JobPolicy& policy) {
+  v1::Policy out;
+  out.set_min_nodes(policy.min_nodes);
+  out.set_max_nodes(policy.max_nodes);
+  out.set_spares(policy.spares);
+  out.set_max_restarts(policy.max_restarts);
+  *out.mutable_join_timeout() = DurationToProto(policy.join_timeout);
+  *out.mutable_last_call() = DurationToProto(policy.last_call);
+  *out.mutable_lease()->mutable_lease() = DurationToProto(policy.lease.lease);
+  *out.mutable_lease()->mutable_loss_limit() = DurationToProto(policy.lease.loss_limit);
+  *out.mutable_lease()->mutable_margin() = DurationToProto(policy.lease.margin);
+  out.set_preflight(policy.preflight);
   return out;
 }
 
-absl::StatusOr<Lease> FromProto(const v1::Lease& in) {
-  Lease out;
-  HLAUNCH_ASSIGN_OR_RETURN(out.lease, FromProto("lease", in.lease()));
-  HLAUNCH_ASSIGN_OR_RETURN(out.loss_limit, FromProto("loss_limit", in.loss_limit()));
+absl::StatusOr<JobPolicy> FromProto(const v1::Policy& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("max_nodes", in.max_nodes(), 1, kMaxNodes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("min_nodes", in.min_nodes(), 1, in.max_nodes()));
+  HLAUNCH_RETURN_IF_ERROR(InRange("spares", in.spares(), 0, kMaxNodes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("max_restarts", in.max_restarts(), 0, kMaxInt));
+  JobPolicy out;
+  out.min_nodes = in.min_nodes();
+  out.max_nodes = in.max_nodes();
+  out.spares = in.spares();
+  out.max_restarts = in.max_restarts();
+  HLAUNCH_ASSIGN_OR_RETURN(out.join_timeout, LimitFromProto("join_timeout", in.join_timeout()));
+  HLAUNCH_ASSIGN_OR_RETURN(out.last_call, DurationFromProto("last_call", in.last_call()));
+  HLAUNCH_ASSIGN_OR_RETURN(out.lease.lease, LimitFromProto("lease", in.lease().lease()));
+  HLAUNCH_ASSIGN_OR_RETURN(out.lease.loss_limit,
+                           LimitFromProto("loss_limit", in.lease().loss_limit()));
+  HLAUNCH_ASSIGN_OR_RETURN(out.lease.margin, LimitFromProto("margin", in.lease().margin()));
+  out.preflight = in.preflight();
+  return out;
+}
+
+// The messages' enum has UNSPECIFIED in front, else the order is the same.
+static_assert(static_cast<int>(JobState::kForming) + 1 == v1::JOB_STATE_FORMING);
+static_assert(static_cast<int>(JobState::kPreflight) + 1 == v1::JOB_STATE_PREFLIGHT);
+static_assert(static_cast<int>(JobState::kRunning) + 1 == v1::JOB_STATE_RUNNING);
+static_assert(static_cast<int>(JobState::kStopping) + 1 == v1::JOB_STATE_STOPPING);
+static_assert(static_cast<int>(JobState::kOver) + 1 == v1::JOB_STATE_OVER);
+
+v1::JobStatus ToProto(const JobStatus& status) {
+  v1::JobStatus out;
+  out.set_job_id(ToUtf8(status.job_id, kMaxNameBytes));
+  out.set_state(static_cast<v1::JobState>(static_cast<int>(status.state) + 1));
+  out.set_explanation(ToUtf8(status.explanation, kMaxTextBytes));
+  out.set_round(status.round);
+  out.set_min_nodes(status.min_nodes);
+  out.set_max_nodes(status.max_nodes);
+  out.set_restarts(status.restarts);
+  out.set_max_restarts(status.max_restarts);
+  out.set_exit_code(status.exit_code);
+  out.set_total_nodes(status.total_nodes);
+  for (const NodeStatus& node : status.nodes) {
+    v1::NodeStatus& one = *out.add_nodes();
+    one.set_host(ToUtf8(node.host, kMaxNameBytes));
+    one.set_address(ToUtf8(node.address, kMaxNameBytes));
+    one.set_pid(node.pid);
+    if (node.node_rank >= 0) one.set_node_rank(node.node_rank);
+    one.set_nproc(node.nproc);
+    one.set_state(ToUtf8(node.state, kMaxNameBytes));
+  }
+  return out;
+}
+
+absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& in) {
+  HLAUNCH_RETURN_IF_ERROR(Name("status.job_id", in.job_id()));
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange("status.state", in.state(), v1::JOB_STATE_FORMING, v1::JOB_STATE_OVER));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("status.explanation", in.explanation(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of nodes", in.nodes_size(), 0, kMaxNodesShown));
+  JobStatus out;
+  out.job_id = in.job_id();
+  out.state = static_cast<JobState>(in.state() - 1);
+  out.explanation = in.explanation();
+  out.round = in.round();
+  out.min_nodes = in.min_nodes();
+  out.max_nodes = in.max_nodes();
+  out.restarts = in.restarts();
+  out.max_restarts = in.max_restarts();
+  out.exit_code = in.exit_code();
+  out.total_nodes = in.total_nodes();
+  for (const v1::NodeStatus& node : in.nodes()) {
+    HLAUNCH_RETURN_IF_ERROR(OneLine("node.host", node.host(), kMaxNameBytes));
+    HLAUNCH_RETURN_IF_ERROR(OneLine("node.address", node.address(), kMaxNameBytes));
+    HLAUNCH_RETURN_IF_ERROR(OneLine("node.state", node.state(), kMaxNameBytes));
+    out.nodes.push_back({node.host(), node.address(), node.pid(),
+                         node.has_node_rank() ? node.node_rank() : -1, node.nproc(), node.state()});
+  }
   return out;
 }
 

@@ -20,26 +20,29 @@
 namespace hlaunch {
 
 // A peer with another one is refused. Raised when old and new can no longer talk.
-inline constexpr int kProtocolMajor = 1;
+inline constexpr int kProtocolMajor = 2;
 
 inline constexpr size_t kMaxNameBytes = 256;   // job_id, node_id, host
 inline constexpr size_t kMaxTextBytes = 4096;  // reasons, messages
 inline constexpr int kMaxFailures = 16;
-inline constexpr int kMaxNodes = 1 << 20;
-inline constexpr int kMaxNproc = 1 << 16;
 
 v1::NodeInfo ToProto(const NodeInfo& info);
 v1::NodeUpdate ToProto(const NodeUpdate& update);
 v1::Directive ToProto(const Directive& directive);
-v1::Lease ToProto(const Lease& lease);
+v1::Policy ToProto(const JobPolicy& policy);
+v1::JobStatus ToProto(const JobStatus& status);
+v1::WorkerFailure ToProto(const WorkerFailure& failure);
+v1::Outcome ToProto(const Outcome& outcome);
 
 // Errors:
 //   FailedPrecondition - the peer's protocol major differs; the message names both.
 absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& info);
 absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& update);
 absl::StatusOr<Directive> FromProto(const v1::Directive& directive);
-// The margin is the rendezvous' own affair and stays at its default.
-absl::StatusOr<Lease> FromProto(const v1::Lease& lease);
+absl::StatusOr<JobPolicy> FromProto(const v1::Policy& policy);
+absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& status);
+absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& failure);
+absl::StatusOr<Outcome> FromProto(const v1::Outcome& outcome);
 
 // `text` with U+FFFD in place of what is not UTF-8, cut at a character to `max_bytes`.
 std::string ToUtf8(absl::string_view text, size_t max_bytes);

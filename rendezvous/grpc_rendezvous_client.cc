@@ -354,11 +354,12 @@ class GrpcRendezvousClient::Conversation {
 
   void Hear(Stream* stream) {
     last_heard_ = stream->heard = Now();
-    if (stream->response.has_lease()) {
-      const auto lease = FromProto(stream->response.lease());
-      if (!lease.ok()) return EndInConfusion(lease.status());
-      lease_ = *lease;
+    if (stream->response.has_policy()) {
+      const auto policy = FromProto(stream->response.policy());
+      if (!policy.ok()) return EndInConfusion(policy.status());
+      lease_ = policy->lease;
     }
+    if (stream->response.probe()) stream->said = {};  // A sign of life is due.
     contacted_ = true;
     trouble_.clear();
     backoff_ = kFirstBackoff;

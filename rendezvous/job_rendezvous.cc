@@ -26,6 +26,7 @@ struct Outbox {
   // With the stream or client that attached it; held for as long as news may come.
   std::shared_ptr<JobRendezvous::Session> session;
   bool news = false;
+  bool probe = false;
   std::optional<absl::Status> end;
   bool detached = false;
   bool busy = false;  // A thread is inside the session.
@@ -36,6 +37,12 @@ struct Outbox {
 struct JobRendezvous::State {
   State(JobRules the_rules, const Clock& the_clock)
       : rules(std::move(the_rules)), clock(the_clock), table(rules) {}
+  State(JobRules the_rules, const JobRecord& record, const Clock& the_clock)
+      : rules(std::move(the_rules)),
+        clock(the_clock),
+        table(rules, record, clock.Now()),
+        opened(table.round()),
+        committed(table.durable_version()) {}
 
   const JobRules rules;
   const Clock& clock;
@@ -45,8 +52,9 @@ struct JobRendezvous::State {
   // Shared with the thread that is inside the session.
   std::map<std::string, std::shared_ptr<Outbox>, std::less<>> outboxes ABSL_GUARDED_BY(mu);
   std::deque<std::shared_ptr<Outbox>> ready ABSL_GUARDED_BY(mu);  // With news or an end.
-  Round opened ABSL_GUARDED_BY(mu) = 0;  // before_round was called up to here.
-  bool opening ABSL_GUARDED_BY(mu) = false;
+  Round opened ABSL_GUARDED_BY(mu) = 0;        // before_round was called up to here.
+  uint64_t committed ABSL_GUARDED_BY(mu) = 0;  // Durable version that was kept.
+  bool halted ABSL_GUARDED_BY(mu) = false;     // A thread opens a round or keeps a record.
   bool stop ABSL_GUARDED_BY(mu) = false;
   std::optional<Instant> timer_at ABSL_GUARDED_BY(mu);  // What the timer thread waits for.
   CondVar timer_wakes;
@@ -57,7 +65,9 @@ struct JobRendezvous::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void SetTimerLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool MustOpenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void OpenRoundLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void CommitLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void DeliverLocked(const std::shared_ptr<Outbox>& outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void RunTimer() ABSL_LOCKS_EXCLUDED(mu);
@@ -80,6 +90,12 @@ void JobRendezvous::State::CollectLocked() {
     const auto it = outboxes.find(node_id);
     if (it == outboxes.end() || it->second->news) continue;
     it->second->news = true;
+    ready.push_back(it->second);
+  }
+  for (const std::string& node_id : table.TakeAsked()) {
+    const auto it = outboxes.find(node_id);
+    if (it == outboxes.end()) continue;
+    it->second->probe = true;
     ready.push_back(it->second);
   }
   SetTimerLocked();
@@ -113,15 +129,33 @@ void JobRendezvous::State::RunTimer() {
   }
 }
 
+bool JobRendezvous::State::MustOpenLocked() {
+  const bool proposed =
+      table.state() == JobState::kPreflight || table.state() == JobState::kRunning;
+  return rules.before_round && proposed && table.round() > opened;
+}
+
 // All wait while one thread opens the round: nobody hears of it before.
 void JobRendezvous::State::OpenRoundLocked() {
   const Round round = table.round();
-  opening = true;
+  halted = true;
   mu.Unlock();
   rules.before_round(round);
   mu.Lock();
-  opening = false;
+  halted = false;
   opened = round;
+}
+
+// The same for what must not be told before it is kept.
+void JobRendezvous::State::CommitLocked() {
+  const uint64_t version = table.durable_version();
+  const JobRecord record = table.Record();
+  halted = true;
+  mu.Unlock();
+  rules.commit(record);
+  mu.Lock();
+  halted = false;
+  committed = version;
 }
 
 void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) {
@@ -134,6 +168,11 @@ void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) 
     mu.Unlock();
     session->OnEnd(status);
     mu.Lock();
+  } else if (std::exchange(outbox->probe, false)) {
+    const auto session = outbox->session;
+    mu.Unlock();
+    session->OnProbe();
+    mu.Lock();
   } else if (std::exchange(outbox->news, false)) {
     const Directive directive = table.DirectiveFor(outbox->node_id);
     const auto session = outbox->session;
@@ -142,15 +181,16 @@ void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) 
     mu.Lock();
   }
   outbox->busy = false;
-  if (outbox->news || outbox->end) ready.push_back(outbox);
+  if (outbox->news || outbox->probe || outbox->end) ready.push_back(outbox);
 }
 
 // Hands over all there is. Drops the lock for every call that leaves this file, so whoever is
 // called may call back, and other threads may deliver to other sessions meanwhile.
 void JobRendezvous::State::FlushLocked() {
-  while (!opening) {
-    if (rules.before_round && table.state() == RoundTable::State::kRunning &&
-        table.round() > opened) {
+  while (!halted) {
+    if (rules.commit && table.durable_version() != committed) {
+      CommitLocked();
+    } else if (MustOpenLocked()) {
       OpenRoundLocked();
     } else if (!ready.empty()) {
       const std::shared_ptr<Outbox> outbox = std::move(ready.front());
@@ -164,6 +204,12 @@ void JobRendezvous::State::FlushLocked() {
 
 JobRendezvous::JobRendezvous(JobRules rules, const Clock& clock)
     : state_(std::make_unique<State>(std::move(rules), clock)) {}
+
+JobRendezvous::JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock)
+    : state_(std::make_unique<State>(std::move(rules), record, clock)) {
+  MutexLock lock(&state_->mu);
+  state_->SetTimerLocked();
+}
 
 JobRendezvous::~JobRendezvous() {
   std::thread timer;
@@ -250,9 +296,21 @@ std::vector<std::string> JobRendezvous::AwaitAllFinished(Instant deadline) {
   return state_->table.AllFinished() ? std::vector<std::string>() : state_->table.Unfinished();
 }
 
-std::string JobRendezvous::Explain() const {
+JobStatus JobRendezvous::Status() const {
   MutexLock lock(&state_->mu);
-  return state_->table.Explain(state_->clock.Now());
+  return state_->table.Status(state_->clock.Now());
 }
+
+bool JobRendezvous::AllFinished() const {
+  MutexLock lock(&state_->mu);
+  return state_->table.AllFinished();
+}
+
+bool JobRendezvous::Empty() const {
+  MutexLock lock(&state_->mu);
+  return state_->table.Empty();
+}
+
+const JobPolicy& JobRendezvous::policy() const { return state_->rules.policy; }
 
 }  // namespace hlaunch

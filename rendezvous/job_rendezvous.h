@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
+#include "rendezvous/job_record.h"
 #include "rendezvous/round.h"
 
 namespace hlaunch {
@@ -18,14 +19,14 @@ namespace hlaunch {
 // What one job's rendezvous is told when it is made.
 struct JobRules {
   std::string job_id;
-  Lease lease;
-  Duration join_timeout =
-      std::chrono::seconds(600);  // From the first join, or the round's end, to the next round.
-  Duration last_call =
-      std::chrono::seconds(30);  // From min_nodes present to the start, if fewer than max_nodes.
-  // Called with no lock held, before any node is told to run `round`, once all nodes are ready.
-  // The one user is the shared listener, which empties its store here. May be empty.
+  JobPolicy policy;
+  std::string set_by;  // Whose policy it is, for people: "node0 (pid 77)"; may be empty.
+  // Called with no lock held, before any node is told to prepare or run `round`, once all nodes
+  // are ready. The one user is the shared listener, which empties its store here. May be empty.
   std::function<void(Round round)> before_round;
+  // Keeps what must survive this process. Called with no lock held and by one thread at a time,
+  // before any node is told what follows from it. May be empty.
+  std::function<void(const JobRecord& record)> commit;
 };
 
 // The rendezvous of one job: the round table behind a mutex, with a thread for its deadlines
@@ -42,12 +43,16 @@ class JobRendezvous {
     virtual ~Session() = default;
     // The node's latest directive; an older one that was not taken yet may be dropped.
     virtual void OnDirective(const Directive& directive) = 0;
+    // The node must give a sign of life at once: somebody claims its place.
+    virtual void OnProbe() {}
     // Another session or a newer incarnation took this place, or the node was given up.
     virtual void OnEnd(const absl::Status& status) = 0;
   };
 
   // `clock` must outlive it, and run: the deadlines of a job with remote nodes are waited for.
   JobRendezvous(JobRules rules, const Clock& clock);
+  // Goes on with what was kept of this job.
+  JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock);
   ~JobRendezvous();
 
   // Joins, or takes up the conversation again if the incarnation is known. `local` marks the
@@ -55,7 +60,7 @@ class JobRendezvous {
   // owner is the stream or client) until Detach, OnEnd or destruction.
   //
   // Errors: as RendezvousClient::Listener::OnEnd - FailedPrecondition, AlreadyExists, Aborted,
-  // InvalidArgument.
+  // InvalidArgument; Unavailable if it cannot be said yet and the node is to try again.
   absl::Status Attach(const NodeInfo& info, const NodeUpdate& update, bool local,
                       std::shared_ptr<Session> session);
 
@@ -86,8 +91,15 @@ class JobRendezvous {
   // Returns the hosts that had not, none if all is well.
   std::vector<std::string> AwaitAllFinished(Instant deadline);
 
-  // Why the job stands where it stands, in one line.
-  std::string Explain() const;
+  // Where the job stands and why.
+  JobStatus Status() const;
+
+  // Over, and nobody is left who has not heard so.
+  bool AllFinished() const;
+  // No node is here.
+  bool Empty() const;
+
+  const JobPolicy& policy() const;
 
  private:
   struct State;

@@ -126,6 +126,24 @@ std::string NameSome(const std::vector<std::string>& names) {
   return text;
 }
 
+GrowthVerdict DecideGrowth(const std::vector<Candidate>& waiting, const QuorumRule& rule,
+                           Instant now) {
+  std::vector<std::string> names;
+  std::optional<Instant> first;
+  for (const Candidate& c : waiting) {
+    if (!c.present) continue;
+    names.emplace_back(c.host);
+    first = std::min(first.value_or(c.since), c.since);
+  }
+  const int room = rule.max_nodes - rule.previous_nodes;
+  if (names.empty() || room <= 0) return {};
+  const int more = static_cast<int>(names.size());
+  std::sort(names.begin(), names.end(), NaturalLess);
+  return {more >= room ? now : *first + rule.last_call,
+          absl::StrCat(NameSome(names), " joined: from ", rule.previous_nodes, " to ",
+                       rule.previous_nodes + std::min(more, room), " nodes")};
+}
+
 QuorumVerdict DecideQuorum(const std::vector<Candidate>& candidates, const QuorumRule& rule,
                            Instant now) {
   std::vector<size_t> chosen;

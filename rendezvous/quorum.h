@@ -51,6 +51,17 @@ struct QuorumVerdict {
 QuorumVerdict DecideQuorum(const std::vector<Candidate>& candidates, const QuorumRule& rule,
                            Instant now);
 
+// When the nodes that wait outside a running round get into it, which takes a new round.
+struct GrowthVerdict {
+  std::optional<Instant> at;  // Unset if nobody waits or there is no room.
+  std::string reason;         // Set with `at`; one line.
+};
+
+// Decides for a round of rule.previous_nodes that runs. The ones that wait share a new round:
+// it begins once there are enough of them to fill it, or the last call after the first came.
+GrowthVerdict DecideGrowth(const std::vector<Candidate>& waiting, const QuorumRule& rule,
+                           Instant now);
+
 // Whether `a` comes before `b` where runs of digits compare as numbers.
 bool NaturalLess(absl::string_view a, absl::string_view b);
 

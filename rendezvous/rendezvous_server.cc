@@ -24,8 +24,7 @@ using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionT
 // Members in the order of construction: the front goes first, because gRPC keeps, unserved and
 // open, a connection that is handed to it after its shutdown.
 struct RendezvousServer::State {
-  State(JobRendezvous& rendezvous, const Lease& lease, const std::string& token)
-      : service(rendezvous, lease, token) {}
+  State(Jobs& jobs, const std::string& token) : service(jobs, token) {}
 
   RendezvousService service;
   std::unique_ptr<Acceptor> acceptor;
@@ -33,10 +32,10 @@ struct RendezvousServer::State {
   std::unique_ptr<Front> front;
 };
 
-absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
-    Options options, JobRendezvous& rendezvous) {
+absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Options options,
+                                                                          Jobs& jobs) {
   HLAUNCH_RETURN_IF_ERROR(CheckToken(options.token));
-  auto state = std::make_unique<State>(rendezvous, options.lease, options.token);
+  auto state = std::make_unique<State>(jobs, options.token);
   grpc::ServerBuilder builder;
   PrepareServer(&builder);
   builder.RegisterService(&state->service);

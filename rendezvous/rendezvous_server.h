@@ -10,12 +10,11 @@
 #include "absl/status/statusor.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/job_rendezvous.h"
-#include "rendezvous/round.h"
+#include "rendezvous/jobs.h"
 
 namespace hlaunch {
 
-// Serves one job's rendezvous over gRPC on a socket that is already listening, and hands on
+// Serves the jobs' rendezvous over gRPC on a socket that is already listening, and hands on
 // what does not speak gRPC, so that the master store may share the port.
 //
 // Thread-safe. Owns the socket and its threads; destruction shuts down without grace.
@@ -24,18 +23,16 @@ class RendezvousServer {
   struct Options {
     UniqueFd listener;  // A listening TCP socket.
     std::string token;  // What nodes must know; empty: nothing.
-    Lease lease;        // What nodes are told to live by.
     // Gets the connections that do not speak gRPC; empty: they are closed. Must not block.
     std::function<void(UniqueFd connection)> c10d;
   };
 
-  // `rendezvous` must outlive the server.
+  // `jobs` must outlive the server.
   //
   // Errors:
   //   InvalidArgument - the token cannot be sent.
   //   Internal - gRPC refuses to serve.
-  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options,
-                                                                 JobRendezvous& rendezvous);
+  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options, Jobs& jobs);
   ~RendezvousServer();
 
   // Stops accepting, lets every stream take its last directive, and returns after `grace` at

@@ -49,6 +49,13 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     }
     Pump();
   }
+  void OnProbe() override {
+    {
+      MutexLock lock(&mu_);
+      probe_ = true;
+    }
+    Pump();
+  }
   void OnEnd(const absl::Status& status) override { End(status); }
 
   // From gRPC.
@@ -79,13 +86,13 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
  private:
   // Unpack, one call of the rendezvous. An error ends the stream.
   absl::Status Take() {
-    if (node_id_.empty()) return Join();
+    if (job_ == nullptr) return Join();
     if (!request_.has_update()) {
-      service_.rendezvous_.Heard(node_id_, incarnation_);
+      job_->Heard(node_id_, incarnation_);
     } else {
       HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
       TakeLastWord(update);
-      HLAUNCH_RETURN_IF_ERROR(service_.rendezvous_.Update(node_id_, incarnation_, update));
+      HLAUNCH_RETURN_IF_ERROR(job_->Update(node_id_, incarnation_, update));
     }
     Answer();
     return absl::OkStatus();
@@ -110,11 +117,11 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       // A node that took the rendezvous' name for its own host (a NAT, a tunnel) is wrong.
       if (IsLoopback(info.address) && !IsLoopback(peer_)) info.address = peer_;
     }
+    HLAUNCH_ASSIGN_OR_RETURN(job_, service_.jobs_.Open(info, update));
     node_id_ = info.node_id;
     incarnation_ = info.incarnation;
     TakeLastWord(update);
-    HLAUNCH_RETURN_IF_ERROR(
-        service_.rendezvous_.Attach(info, update, /*local=*/false, shared_from_this()));
+    HLAUNCH_RETURN_IF_ERROR(job_->Attach(info, update, /*local=*/false, shared_from_this()));
     service_.WarnIfOpen(info);
     Answer();
     return absl::OkStatus();
@@ -130,17 +137,18 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   }
 
   void Leave() {
-    if (!node_id_.empty()) service_.rendezvous_.Detach(node_id_, this);
+    if (job_ != nullptr) job_->Detach(node_id_, this);
   }
 
   void Pump() {
     std::optional<grpc::Status> finish;
     {
       MutexLock lock(&mu_);
-      if (busy_ || !(directive_.has_value() || answer_ || end_.has_value())) return;
+      const bool news = directive_.has_value() || answer_ || probe_;
+      if (busy_ || !(news || end_.has_value())) return;
       busy_ = true;  // For good, if this is the end.
       const bool broken = end_.has_value() && absl::IsCancelled(*end_);
-      if (!broken && (directive_.has_value() || answer_)) {
+      if (!broken && news) {
         PackLocked();
       } else {
         finish = ToGrpcStatus(*end_);
@@ -156,7 +164,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
 
   void PackLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     response_.Clear();
-    if (!std::exchange(lease_sent_, true)) *response_.mutable_lease() = ToProto(service_.lease_);
+    if (!std::exchange(policy_sent_, true)) *response_.mutable_policy() = ToProto(job_->policy());
+    if (std::exchange(probe_, false)) response_.set_probe(true);
     if (directive_.has_value()) *response_.mutable_directive() = ToProto(*directive_);
     directive_.reset();
     answer_ = false;
@@ -165,14 +174,16 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   RendezvousService& service_;
   const std::string peer_;  // Address, empty if unknown.
   v1::AttachRequest request_;
-  std::string node_id_;  // Empty until joined; set before the rendezvous knows this session.
+  std::shared_ptr<JobRendezvous> job_;  // Null until joined; set before it knows this session.
+  std::string node_id_;                 // As job_.
   Incarnation incarnation_ = 0;
   bool last_word_ = false;  // The node said kFinished.
 
   Mutex mu_;
   v1::AttachResponse response_;  // Of whoever set busy_.
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
-  bool lease_sent_ ABSL_GUARDED_BY(mu_) = false;
+  bool policy_sent_ ABSL_GUARDED_BY(mu_) = false;
+  bool probe_ ABSL_GUARDED_BY(mu_) = false;
   bool answer_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest that was not sent.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
@@ -187,6 +198,10 @@ class RefusedStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1
   void OnDone() override { delete this; }
 };
 
+std::string NoSuchJob(absl::string_view job_id) {
+  return absl::StrCat("there is no job '", ToUtf8(job_id, kMaxNameBytes), "' here");
+}
+
 absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
   for (const std::string* text : {&request.job_id(), &request.node_id(), &request.reason()}) {
     if (text->size() > kMaxTextBytes) return absl::InvalidArgumentError("a field is too long");
@@ -198,9 +213,8 @@ absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
 
 }  // namespace
 
-RendezvousService::RendezvousService(JobRendezvous& rendezvous, const Lease& lease,
-                                     std::string token)
-    : rendezvous_(rendezvous), lease_(lease), token_(std::move(token)) {}
+RendezvousService::RendezvousService(Jobs& jobs, std::string token)
+    : jobs_(jobs), token_(std::move(token)) {}
 
 RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
 
@@ -219,8 +233,29 @@ grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
   absl::Status status = Admit(*context);
   if (status.ok()) status = CheckReport(*request);
   if (status.ok()) {
-    status =
-        rendezvous_.ReportNodeDeath(request->node_id(), request->incarnation(), request->reason());
+    const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
+    status = job == nullptr ? absl::AbortedError(NoSuchJob(request->job_id()))
+                            : job->ReportNodeDeath(request->node_id(), request->incarnation(),
+                                                   request->reason());
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerContext* context,
+                                                       const v1::GetStatusRequest* request,
+                                                       v1::GetStatusResponse* response) {
+  absl::Status status = Admit(*context);
+  if (status.ok() && request->job_id().empty()) {
+    for (const JobStatus& job : jobs_.List()) *response->add_jobs() = ToProto(job);
+  } else if (status.ok()) {
+    const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
+    if (job == nullptr) {
+      status = absl::NotFoundError(NoSuchJob(request->job_id()));
+    } else {
+      *response->add_jobs() = ToProto(job->Status());
+    }
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
 #include "proto/base/mutex.h"
-#include "rendezvous/job_rendezvous.h"
+#include "rendezvous/jobs.h"
 #include "rendezvous/rare_log.h"
 #include "rendezvous/round.h"
 
@@ -19,14 +19,14 @@ namespace hlaunch {
 
 class AttachStream;
 
-// The rpcs of rendezvous.proto in front of a JobRendezvous.
+// The rpcs of rendezvous.proto in front of the jobs' rendezvous.
 //
-// Thread-safe. `rendezvous` must outlive it; it must outlive the gRPC server it is registered
+// Thread-safe. `jobs` must outlive it; it must outlive the gRPC server it is registered
 // with.
 class RendezvousService final : public v1::Rendezvous::CallbackService {
  public:
-  // `lease` is what nodes are told to live by, `token` what they must know (empty: nothing).
-  RendezvousService(JobRendezvous& rendezvous, const Lease& lease, std::string token);
+  // `token` is what nodes must know (empty: nothing).
+  RendezvousService(Jobs& jobs, std::string token);
   ~RendezvousService() override;
 
   // Ends every stream with `status`, once it has got its last directive; also those that come
@@ -41,6 +41,9 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* ReportNodeDeath(grpc::CallbackServerContext* context,
                                             const v1::ReportNodeDeathRequest* request,
                                             v1::ReportNodeDeathResponse* response) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest* request,
+                                      v1::GetStatusResponse* response) override;
 
  private:
   friend class AttachStream;
@@ -52,8 +55,7 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   // The first node from another host that joins a job without a token is worth a warning.
   void WarnIfOpen(const NodeInfo& info);
 
-  JobRendezvous& rendezvous_;
-  const Lease lease_;
+  Jobs& jobs_;
   const std::string token_;
 
   mutable Mutex mu_;

@@ -27,7 +27,9 @@ int ExitCodeOf(const FailureEvent& event) {
   return kExitInternal;
 }
 
-std::string Describe(const FailureEvent& event) {
+}  // namespace
+
+std::string DescribeEvent(const FailureEvent& event) {
   switch (event.kind) {
     case FailureEvent::Kind::kWorkerFailed:
       return DescribeFailure(event.worker);
@@ -39,8 +41,6 @@ std::string Describe(const FailureEvent& event) {
   return "";
 }
 
-}  // namespace
-
 std::string DescribeFailure(const WorkerFailure& failure) {
   std::string text =
       absl::StrCat("worker rank ", failure.rank, " on ", failure.host, " (pid ", failure.pid, ") ");
@@ -51,7 +51,7 @@ std::string DescribeFailure(const WorkerFailure& failure) {
 }
 
 JobVerdict AfterFailure(const RestartBudget& budget, const FailureEvent& event) {
-  JobVerdict verdict{budget.used < budget.max_restarts, ExitCodeOf(event), Describe(event)};
+  JobVerdict verdict{budget.used < budget.max_restarts, ExitCodeOf(event), DescribeEvent(event)};
   if (verdict.restart) {
     absl::StrAppend(&verdict.reason, "; restart ", budget.used + 1, " of ", budget.max_restarts);
   } else if (budget.max_restarts > 0) {

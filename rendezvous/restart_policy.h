@@ -36,6 +36,9 @@ struct JobVerdict {
   std::string reason;    // Always set; one line.
 };
 
+// What happened, in words: "node node3 was lost: it was not heard of for 40 s".
+std::string DescribeEvent(const FailureEvent& event);
+
 JobVerdict AfterFailure(const RestartBudget& budget, const FailureEvent& event);
 
 // "worker rank 3 on node1 (pid 77) was killed by signal 9 (SIGKILL)".

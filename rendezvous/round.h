@@ -18,19 +18,44 @@
 
 namespace hlaunch {
 
-// What a node is, told once when it joins. Nodes of one job must agree on job_id, min_nodes
-// and max_nodes; where the other rules differ, those of the first node win.
+// Of one job.
+inline constexpr int kMaxNodes = 1 << 16;
+inline constexpr int kMaxNproc = 1 << 12;  // Workers on one node.
+
+// Time-outs of the two times rule. The rendezvous' values win and reach agents on joining.
+struct Lease {
+  Duration lease = std::chrono::seconds(5);  // Silence after which a node is suspect.
+  Duration loss_limit =
+      std::chrono::seconds(30);                // Silence after which an agent stops its workers.
+  Duration margin = std::chrono::seconds(10);  // Further silence until its place is given away.
+};
+
+// What holds for a whole job. Every node brings it along from its command line. The nodes must
+// agree on min_nodes and max_nodes; where the rest differs, the rendezvous' own holds.
+struct JobPolicy {
+  int min_nodes = 1;
+  int max_nodes = 1;
+  int spares = 0;  // Nodes expected beyond max_nodes, to stand by.
+  int max_restarts = 0;
+  // From the first join, or the round's end, to the next round.
+  Duration join_timeout = std::chrono::seconds(600);
+  // For more nodes to come: from min_nodes present to the start, and from a join in a running
+  // round to the next round.
+  Duration last_call = std::chrono::seconds(30);
+  Lease lease;
+  bool preflight = true;  // Nodes check a round before workers start.
+};
+
+// What a node is, told once when it joins.
 struct NodeInfo {
   std::string job_id;
   std::string node_id;
   Incarnation incarnation = 0;
-  std::string host;  // Host name: for people, and for the natural order of ranks.
-  int pid = 0;       // Of the agent.
-  int min_nodes = 1;
-  int max_nodes = 1;
+  std::string host;              // Host name: for people, and for the natural order of ranks.
+  int pid = 0;                   // Of the agent.
   int nproc = 1;                 // Workers on this node.
   std::optional<int> node_rank;  // Explicit, or the scheduler's index.
-  int max_restarts = 0;
+  JobPolicy policy;
   // This node's address on its route to the rendezvous, a literal without brackets. Loopback
   // where the two share a host.
   std::string address;
@@ -55,13 +80,16 @@ inline constexpr size_t kMaxTailBytes = 4096;
 
 // Where a node stands in `NodeUpdate::round`.
 //
-//            told kRun            all exited 0
-//   kReady -----------> kRunning ------------> kSucceeded --told kStop--> kReady (next round)
-//      ^                    | a worker failed                                ^
-//      |                    +------> kFailed --told kStop, all reaped--------+
+//       told kPrepare          told kRun           all exited 0
+//   kReady ------> kPrepared ----------> kRunning --------> kSucceeded --+
+//      ^  \________________________________^ |                           |
+//      |          told kRun                  | a worker failed           |
+//      |                                     +---------> kFailed --------+
+//      +--------------- told kStop, all reaped (next round) -------------+
 //   any --signal, keeper gone--> kLeft        any --told kFinish--> kFinished
 enum class NodePhase {
   kReady,      // No worker lives; `store_port` is bound and waits for a round.
+  kPrepared,   // No worker lives; the round's checks are done, see `unfit`.
   kRunning,    // Workers run.
   kSucceeded,  // All workers of the round exited with 0.
   kFailed,     // A worker failed, see `failures`; others may still run.
@@ -71,9 +99,10 @@ enum class NodePhase {
 
 // The whole state of a node.
 struct NodeUpdate {
-  Round round = 0;  // The last round this node was told to run or to stop, 0 if none.
+  Round round = 0;  // The last round this node was told to prepare, run or stop, 0 if none.
   NodePhase phase = NodePhase::kReady;
   uint16_t store_port = 0;  // kReady: where its candidate for the master store listens.
+  std::string unfit;        // kPrepared: why this node cannot run the round; empty: it can.
   // Of `round`, in the order seen; at most 16. Told in all later states of the round.
   std::vector<WorkerFailure> failures;
   std::string left_reason;  // kLeft: "SIGINT", "its keeper was killed" …
@@ -100,29 +129,54 @@ struct Outcome {
   std::vector<WorkerFailure> failures;  // First cause first; at most 16.
   int total_failures = 0;
   int restart_count = 0;  // Restarts that were used.
+  // This node prints the whole report. The others are told the first failure only, and of that
+  // no log.
+  bool report = false;
 };
+
+// Where a job stands, see RoundTable.
+enum class JobState { kForming, kPreflight, kRunning, kStopping, kOver };
 
 // What the rendezvous wants of a node now.
 struct Directive {
   enum class Kind {
-    kWait,    // Stay ready; `reason` says who is awaited.
-    kRun,     // Run `assignment`.
-    kStop,    // Stop the workers of `round`, then be ready; `reason` says why.
-    kFinish,  // The job is over: stop everything, say kFinished, exit with `outcome`.
+    kWait,     // Stay ready; `reason` says who is awaited.
+    kPrepare,  // Check that `assignment` can be run; start no worker.
+    kRun,      // Run `assignment`.
+    kStop,     // Stop the workers of `round`, then be ready; `reason` says why.
+    kFinish,   // The job is over: stop everything, say kFinished, exit with `outcome`.
   };
   Kind kind = Kind::kWait;
-  Round round = 0;        // kRun, kStop.
+  Round round = 0;        // kPrepare, kRun, kStop.
   std::string reason;     // kWait, kStop: one line for the person.
-  Assignment assignment;  // kRun.
+  Assignment assignment;  // kPrepare, kRun.
   Outcome outcome;        // kFinish.
 };
 
-// Time-outs of the two times rule. The rendezvous' values win and reach agents on joining.
-struct Lease {
-  Duration lease = std::chrono::seconds(5);  // Silence after which a node is suspect.
-  Duration loss_limit =
-      std::chrono::seconds(30);                // Silence after which an agent stops its workers.
-  Duration margin = std::chrono::seconds(10);  // Further silence until its place is given away.
+// One node as the rendezvous sees it, for people.
+struct NodeStatus {
+  std::string host;
+  std::string address;
+  int pid = 0;
+  int node_rank = -1;  // In the latest round; -1: not in it.
+  int nproc = 1;
+  std::string state;  // "running", "ready", "spare", "silent for 7 s" …
 };
+
+// One job as the rendezvous sees it, for people.
+struct JobStatus {
+  std::string job_id;
+  JobState state = JobState::kForming;
+  std::string explanation;  // Why the job stands where it stands: one line.
+  Round round = 0;
+  int min_nodes = 1;
+  int max_nodes = 1;
+  int restarts = 0;
+  int max_restarts = 0;
+  int exit_code = 0;              // kOver: of the job.
+  int total_nodes = 0;            // That are here,
+  std::vector<NodeStatus> nodes;  // of which these: who is awaited first, then by rank.
+};
+inline constexpr size_t kMaxNodesShown = 1024;
 
 }  // namespace hlaunch

@@ -4,12 +4,14 @@
 #include "rendezvous/round_table.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/master_address.h"
+#include "rendezvous/preflight.h"
 
 namespace hlaunch {
 namespace {
@@ -18,12 +20,15 @@ constexpr size_t kMaxFailures = 16;   // Kept of a round and read of an update.
 constexpr size_t kMaxText = 4096;     // Of any text a node sends.
 constexpr size_t kRemembered = 1024;  // Incarnations that were given up.
 constexpr size_t kSmallJob = 64;      // Up to here every change is looked at in full, at once.
-constexpr int kMaxNodes = 1 << 16;
-constexpr int kMaxNproc = 1 << 13;
-constexpr size_t kMaxName = 256;                      // Of a node id, a host, an address.
+constexpr size_t kMaxName = 256;      // Of a node id, a host, an address.
 constexpr Duration kLook = std::chrono::seconds(1);   // Between full looks in a larger job.
 constexpr Duration kNap = std::chrono::seconds(1);    // Between ticks: what makes a pause visible.
 constexpr Duration kSlack = std::chrono::seconds(2);  // A tick later than this was a pause.
+// For a live holder of a place to answer; and how long its answer holds.
+constexpr Duration kAsk = std::chrono::seconds(1);
+constexpr Duration kAskAgain = std::chrono::seconds(10);
+// For the members of a proposed round to answer: each gives up its own checks before.
+constexpr Duration kPreflightTime = std::chrono::seconds(15);
 
 int64_t Seconds(Duration d) { return std::chrono::duration_cast<std::chrono::seconds>(d).count(); }
 
@@ -38,17 +43,19 @@ std::string Range(int min, int max) {
 // How far a node is within one round.
 int Order(NodePhase phase) {
   switch (phase) {
-    case NodePhase::kRunning:
+    case NodePhase::kPrepared:
       return 1;
+    case NodePhase::kRunning:
+      return 2;
     case NodePhase::kSucceeded:
     case NodePhase::kFailed:
-      return 2;
-    case NodePhase::kReady:
       return 3;
-    case NodePhase::kLeft:
+    case NodePhase::kReady:
       return 4;
-    case NodePhase::kFinished:
+    case NodePhase::kLeft:
       return 5;
+    case NodePhase::kFinished:
+      return 6;
   }
   return 0;
 }
@@ -67,6 +74,69 @@ FailureEvent NodeEvent(FailureEvent::Kind kind, const NodeInfo& info, absl::stri
 
 RoundTable::RoundTable(const JobRules& rules) : rules_(rules) {}
 
+RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant now)
+    : rules_(rules),
+      state_(record.state),
+      round_(record.round),
+      ghosts_(record.ghosts),
+      cause_(record.cause),
+      reason_(record.cause),
+      round_nodes_(record.round_nodes),
+      succeeded_(record.succeeded),
+      stopped_(record.stopped),
+      world_size_(record.world_size),
+      master_addr_(record.master_addr),
+      master_port_(record.master_port),
+      held_ranks_(record.held_ranks.begin(), record.held_ranks.end()),
+      restarts_(record.restarts),
+      failures_(record.failures),
+      total_failures_(record.total_failures),
+      outcome_(record.outcome),
+      last_now_(now) {
+  for (const MemberRecord& member : record.members) {
+    Place& place = Insert(member.info, /*local=*/false, now);
+    Count(place, -1);
+    place.attached = false;
+    Count(place, +1);
+    place.told = member.told;
+    place.node_rank = member.node_rank;
+    place.first_rank = member.first_rank;
+    place.succeeded = member.succeeded;
+    place.stopped = member.stopped;
+  }
+  for (Ghost& ghost : ghosts_) ghost.heard = now;
+  if (state_ == State::kForming) Form(now);
+  if (state_ == State::kPreflight) preflight_ends_ = now + rules_.policy.lease.loss_limit;
+  ChooseReporter();
+}
+
+JobRecord RoundTable::Record() const {
+  JobRecord record;
+  record.job_id = rules_.job_id;
+  record.policy = rules_.policy;
+  record.state = state_;
+  record.round = round_;
+  record.restarts = restarts_;
+  for (const auto& [id, place] : places_) {
+    if (place.told == 0 || place.left) continue;
+    record.members.push_back({place.info, place.told, place.node_rank, place.first_rank,
+                              place.succeeded, place.stopped});
+  }
+  record.ghosts = ghosts_;
+  record.held_ranks.assign(held_ranks_.begin(), held_ranks_.end());
+  record.round_nodes = round_nodes_;
+  record.succeeded = succeeded_;
+  record.stopped = stopped_;
+  record.world_size = world_size_;
+  record.master_addr = master_addr_;
+  record.master_port = master_port_;
+  record.cause = cause_;
+  record.failures = failures_;
+  record.total_failures = total_failures_;
+  record.outcome = outcome_;
+  return record;
+}
+
 // ---- Time.
 
 Instant RoundTable::Observe(Instant now) {
@@ -79,12 +149,14 @@ Instant RoundTable::Observe(Instant now) {
 std::optional<Instant> RoundTable::NextDeadline() const {
   std::optional<Instant> next;
   const auto at = [&](Instant t) { next = next ? std::min(*next, t) : t; };
-  const Duration limit = rules_.lease.loss_limit + rules_.lease.margin;
+  const Duration limit = rules_.policy.lease.loss_limit + rules_.policy.lease.margin;
   if (state_ == State::kForming) {
     if (join_deadline_) at(*join_deadline_);
     if (last_call_ends_) at(*last_call_ends_);
     if (consider_at_) at(*consider_at_);
   }
+  if (state_ == State::kPreflight && preflight_ends_) at(*preflight_ends_);
+  if (state_ == State::kRunning && grow_at_) at(*grow_at_);
   if (!by_silence_.empty()) at(by_silence_.front()->heard + limit);
   for (const Ghost& ghost : ghosts_) at(ghost.heard + limit);
   if (next) next = std::min(*next + paused_, last_now_ + kNap);
@@ -92,7 +164,7 @@ std::optional<Instant> RoundTable::NextDeadline() const {
 }
 
 bool RoundTable::Suspect(const Place& place, Instant t) const {
-  return !place.local && (!place.attached || t - place.heard >= rules_.lease.lease);
+  return !place.local && (!place.attached || t - place.heard >= rules_.policy.lease.lease);
 }
 
 void RoundTable::Touch(Place& place, Instant t) {
@@ -101,7 +173,7 @@ void RoundTable::Touch(Place& place, Instant t) {
 }
 
 void RoundTable::LoseSilent(Instant t) {
-  const Duration limit = rules_.lease.loss_limit + rules_.lease.margin;
+  const Duration limit = rules_.policy.lease.loss_limit + rules_.policy.lease.margin;
   std::erase_if(ghosts_, [&](const Ghost& ghost) { return t - ghost.heard >= limit; });
   while (!by_silence_.empty() && t - by_silence_.front()->heard >= limit) {
     Place& place = *by_silence_.front();
@@ -122,7 +194,8 @@ void RoundTable::Tick(Instant now) {
     if (state_ != State::kForming) return;
     Outcome outcome;
     outcome.exit_code = kExitJoinTimeout;
-    outcome.reason = absl::StrCat("gave up after ", Seconds(rules_.join_timeout), " s: ", reason_);
+    outcome.reason =
+        absl::StrCat("gave up after ", Seconds(rules_.policy.join_timeout), " s: ", reason_);
     Finish(std::move(outcome));
   }
 }
@@ -144,19 +217,22 @@ absl::Status RoundTable::CheckInfo(const NodeInfo& info) const {
         absl::StrCat("the job at this endpoint is '", rules_.job_id, "', not '", info.job_id,
                      "': give both the same --rdzv-id, or each its own port"));
   }
-  if (info.min_nodes < 1 || info.max_nodes < info.min_nodes || info.max_nodes > kMaxNodes) {
+  const JobPolicy& said = info.policy;
+  if (said.min_nodes < 1 || said.max_nodes < said.min_nodes || said.max_nodes > kMaxNodes) {
     return absl::InvalidArgumentError(absl::StrCat("node ", Name(info), " says --nnodes ",
-                                                   Range(info.min_nodes, info.max_nodes),
+                                                   Range(said.min_nodes, said.max_nodes),
                                                    ": it takes N or MIN:MAX of 1 to ", kMaxNodes));
   }
   if (info.nproc < 1 || info.nproc > kMaxNproc) {
     return absl::InvalidArgumentError(absl::StrCat("node ", Name(info), " says --nproc-per-node ",
                                                    info.nproc, ": it takes 1 to ", kMaxNproc));
   }
-  if (info.node_rank && (*info.node_rank < 0 || *info.node_rank >= info.max_nodes)) {
+  const int places = said.max_nodes + std::max(said.spares, rules_.policy.spares);
+  if (info.node_rank && (*info.node_rank < 0 || *info.node_rank >= places)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "node rank ", *info.node_rank, " of node ", Name(info), " is not in 0 to ",
-        info.max_nodes - 1, " (--nnodes ", Range(info.min_nodes, info.max_nodes), ")"));
+        "node rank ", *info.node_rank, " of node ", Name(info), " is not in 0 to ", places - 1,
+        " (--nnodes ", Range(said.min_nodes, said.max_nodes),
+        places > said.max_nodes ? absl::StrCat(" --spares ", places - said.max_nodes) : "", ")"));
   }
   return absl::OkStatus();
 }
@@ -175,12 +251,40 @@ absl::Status RoundTable::CheckFits(const NodeInfo& info, const NodeUpdate& updat
   Place newcomer;
   newcomer.info = info;
   HLAUNCH_RETURN_IF_ERROR(Contradiction(newcomer, update));
-  if ((here_ > 0 || round_ > 0) && (info.min_nodes != min_nodes_ || info.max_nodes != max_nodes_)) {
+  const JobPolicy& policy = rules_.policy;
+  if (info.policy.min_nodes != policy.min_nodes || info.policy.max_nodes != policy.max_nodes) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "job ", rules_.job_id, " has --nnodes ", Range(min_nodes_, max_nodes_), ", set by ", ruler_,
-        ", and node ", Name(info), " says ", Range(info.min_nodes, info.max_nodes)));
+        "job ", rules_.job_id, " has --nnodes ", Range(policy.min_nodes, policy.max_nodes),
+        rules_.set_by.empty() ? "" : absl::StrCat(", set by ", rules_.set_by), ", and node ",
+        Name(info), " says ", Range(info.policy.min_nodes, info.policy.max_nodes)));
+  }
+  if (here_ >= kMaxNodes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", rules_.job_id, " has ", here_, " nodes; more cannot join"));
   }
   return absl::OkStatus();
+}
+
+// Whether the holder of a place still lives, though nothing says that it does not: silence after
+// a question is an answer long before the lease is over.
+absl::Status RoundTable::Ask(Place& holder, const NodeInfo& claimant, Instant t) {
+  const bool rank = holder.info.node_rank && holder.info.node_rank == claimant.node_rank;
+  const std::string place =
+      rank ? absl::StrCat("node rank ", *claimant.node_rank) : "the place of this node";
+  const bool asked = holder.claimant == claimant.incarnation && t - holder.asked < kAskAgain;
+  if (holder.local || (asked && holder.heard > holder.asked)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        place, " in job ", rules_.job_id, " is held by ", Name(holder.info),
+        rank ? ": stop that one, or give this node another --node-rank" : ": stop that one first"));
+  }
+  if (asked && t - holder.asked >= kAsk) return absl::OkStatus();
+  if (!asked) {
+    holder.claimant = claimant.incarnation;
+    holder.asked = t;
+    asked_.push_back(holder.info.node_id);
+  }
+  return absl::UnavailableError(absl::StrCat(place, " in job ", rules_.job_id, " is held by ",
+                                             Name(holder.info), ", which is being asked"));
 }
 
 // Makes room for a node whose id or rank is held by another incarnation.
@@ -192,17 +296,12 @@ absl::Status RoundTable::Vacate(const NodeInfo& info, Instant t) {
     if (by_rank != by_rank_.end()) holder = by_rank->second;
   }
   if (holder == nullptr) return absl::OkStatus();
-  if (!holder->left && !Suspect(*holder, t)) {
-    const bool rank = holder->info.node_rank && holder->info.node_rank == info.node_rank;
-    return absl::AlreadyExistsError(absl::StrCat(
-        rank ? absl::StrCat("node rank ", *info.node_rank) : "the place of this node", " in job ",
-        rules_.job_id, " is held by ", Name(holder->info),
-        rank ? ": stop that one, or give this node another --node-rank" : ": stop that one first"));
-  }
+  if (!holder->left && !Suspect(*holder, t)) HLAUNCH_RETURN_IF_ERROR(Ask(*holder, info, t));
   const bool same_host = holder->info.host == info.host && holder->info.address == info.address;
   if (InRound(*holder) && !holder->stopped && !same_host) {
     ghosts_.push_back({holder->info.node_id, holder->info.incarnation, holder->info.host,
                        holder->info.pid, holder->heard});
+    ++durable_version_;
   }
   const std::string detail = absl::StrCat("its place was taken by ", Name(info));
   Remove(*holder, NodeEvent(FailureEvent::Kind::kNodeLost, holder->info, detail),
@@ -211,29 +310,9 @@ absl::Status RoundTable::Vacate(const NodeInfo& info, Instant t) {
   return absl::OkStatus();
 }
 
-absl::Status RoundTable::CheckNotFull() const {
-  if (here_ == 0 || here_ < max_nodes_) return absl::OkStatus();
-  // While one of them is silent, the newcomer may be its replacement and waits.
-  const bool silent = attached_ < max_nodes_ ||
-                      (!by_silence_.empty() && Suspect(*by_silence_.front(), last_now_ - paused_));
-  if (silent && here_ < 2 * max_nodes_) return absl::OkStatus();
-  std::vector<std::string> names;
-  for (const auto& [id, place] : places_) {
-    if (place.left) continue;
-    names.push_back(absl::StrCat(place.info.host, " pid ", place.info.pid));
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "job ", rules_.job_id, " at this endpoint already runs with its ", Nodes(max_nodes_), " (",
-      NameSome(names), "): give this job its own --rdzv-id and port"));
-}
-
 RoundTable::Place& RoundTable::Insert(const NodeInfo& info, bool local, Instant t) {
   if (here_ == 0 && round_ == 0) {
-    min_nodes_ = info.min_nodes;
-    max_nodes_ = info.max_nodes;
-    max_restarts_ = info.max_restarts;
-    ruler_ = Name(info);
-    join_deadline_ = t + rules_.join_timeout;
+    join_deadline_ = t + rules_.policy.join_timeout;
     forming_since_ = t;
   }
   Place& place = places_[info.node_id];
@@ -260,7 +339,6 @@ absl::Status RoundTable::Join(const NodeInfo& info, const NodeUpdate& update, bo
     HLAUNCH_RETURN_IF_ERROR(Vacate(info, t));
     Settle(t);  // The one that was replaced may have been the last to stop, or the job's end.
     HLAUNCH_RETURN_IF_ERROR(CheckFits(info, update));
-    HLAUNCH_RETURN_IF_ERROR(CheckNotFull());
     place = &Insert(info, local, t);
   } else {
     HLAUNCH_RETURN_IF_ERROR(Contradiction(*place, update));
@@ -362,9 +440,15 @@ absl::Status RoundTable::Contradiction(const Place& place, const NodeUpdate& upd
   if (update.phase == NodePhase::kFinished && state_ != State::kOver && !place.left) {
     return nonsense("has finished and was not told to");
   }
-  if (update.phase == NodePhase::kReady && state_ == State::kRunning && InRound(place) &&
+  const bool round_is_on = state_ == State::kPreflight || state_ == State::kRunning;
+  if (update.phase == NodePhase::kReady && round_is_on && InRound(place) &&
       update.round == round_) {
     return nonsense(absl::StrCat("is ready and was not told to stop round ", round_));
+  }
+  const bool runs = Order(NodePhase::kRunning) <= Order(update.phase) &&
+                    Order(update.phase) <= Order(NodePhase::kFailed);
+  if (runs && state_ == State::kPreflight && InRound(place) && update.round == round_) {
+    return nonsense(absl::StrCat("runs round ", round_, " and was told to prepare it"));
   }
   return absl::OkStatus();
 }
@@ -409,6 +493,13 @@ void RoundTable::Enter(Place& place, const NodeUpdate& update) {
   place.seen = update.round;
   place.phase = update.phase;
   switch (update.phase) {
+    case NodePhase::kPrepared:
+      if (InRound(place) && place.seen == round_ && !place.prepared) {
+        place.prepared = true;
+        place.unfit = update.unfit.substr(0, kMaxText);
+        ++prepared_;
+      }
+      return;
     case NodePhase::kRunning:
     case NodePhase::kFailed:
       return;
@@ -425,6 +516,7 @@ void RoundTable::Enter(Place& place, const NodeUpdate& update) {
     case NodePhase::kLeft:
       place.left_exit_code = update.left_exit_code;
       place.left_reason = update.left_reason.substr(0, kMaxText);
+      if (place.told > 0) ++durable_version_;
       Depart(place, NodeEvent(FailureEvent::Kind::kNodeLeft, place.info, place.left_reason,
                               place.left_exit_code));
       Count(place, -1);
@@ -459,6 +551,8 @@ void RoundTable::Depart(Place& place, const FailureEvent& event) {
     outcome.exit_code = verdict.exit_code;
     outcome.reason = verdict.reason;
     Finish(std::move(outcome));
+  } else if (state_ == State::kPreflight && InRound(place)) {
+    StopRound(DescribeEvent(event));  // Nothing has run: nothing is charged.
   } else if (state_ == State::kRunning && InRound(place) && !done) {
     Decide(event);
   }
@@ -467,6 +561,7 @@ void RoundTable::Depart(Place& place, const FailureEvent& event) {
 
 void RoundTable::Remove(Place& place, const FailureEvent& event, absl::Status status) {
   if (!place.left) Depart(place, event);
+  if (place.told > 0) ++durable_version_;
   const NodeInfo& info = place.info;
   if (given_up_.emplace(info.incarnation, std::string(status.message())).second) {
     given_up_order_.push_back(info.incarnation);
@@ -486,12 +581,10 @@ void RoundTable::Remove(Place& place, const FailureEvent& event, absl::Status st
 }
 
 void RoundTable::Decide(const FailureEvent& event) {
-  const JobVerdict verdict = AfterFailure({max_restarts_, restarts_}, event);
+  const JobVerdict verdict = AfterFailure({rules_.policy.max_restarts, restarts_}, event);
   if (verdict.restart) {
     ++restarts_;
-    state_ = State::kStopping;
-    reason_ = cause_ = verdict.reason;
-    ChangeAll();
+    StopRound(verdict.reason);
     return;
   }
   Outcome outcome;
@@ -500,9 +593,18 @@ void RoundTable::Decide(const FailureEvent& event) {
   Finish(std::move(outcome));
 }
 
+void RoundTable::StopRound(std::string cause) {
+  state_ = State::kStopping;
+  reason_ = cause_ = std::move(cause);
+  grow_at_.reset();
+  ++durable_version_;
+  ChangeAll();
+}
+
 void RoundTable::Finish(Outcome outcome) {
   if (state_ == State::kOver) return;
   state_ = State::kOver;
+  ++durable_version_;
   outcome_ = std::move(outcome);
   if (outcome_.exit_code != 0 && outcome_.failures.empty()) {
     outcome_.failures = failures_;
@@ -510,7 +612,20 @@ void RoundTable::Finish(Outcome outcome) {
   }
   outcome_.restart_count = restarts_;
   ghosts_.clear();
+  ChooseReporter();
   ChangeAll();
+}
+
+// The local node, whose terminal is likely the person's; else the first that is here.
+void RoundTable::ChooseReporter() {
+  const Place* chosen = nullptr;
+  const auto worth = [](const Place& place) {
+    return std::tuple(place.local, place.attached && !place.left, place.told, -place.node_rank);
+  };
+  for (const auto& [id, place] : places_) {
+    if (chosen == nullptr || worth(place) > worth(*chosen)) chosen = &place;
+  }
+  reporter_ = chosen == nullptr ? "" : chosen->info.node_id;
 }
 
 void RoundTable::End(const Outcome& outcome, Instant now) {
@@ -521,7 +636,9 @@ void RoundTable::End(const Outcome& outcome, Instant now) {
 // ---- Rounds.
 
 void RoundTable::Settle(Instant t) {
+  if (state_ == State::kPreflight) JudgePreflight(t);
   if (state_ == State::kRunning && succeeded_ == round_nodes_) Finish({});
+  if (state_ == State::kRunning) ConsiderGrowth(t);
   if (state_ == State::kStopping && stopped_ == round_nodes_) Form(t);
   if (state_ == State::kForming) Consider(t);
 }
@@ -529,7 +646,7 @@ void RoundTable::Settle(Instant t) {
 void RoundTable::Form(Instant t) {
   state_ = State::kForming;
   forming_since_ = t;
-  join_deadline_ = t + rules_.join_timeout;
+  join_deadline_ = t + rules_.policy.join_timeout;
   last_call_ends_.reset();
   considered_ = t - kLook;  // The first look is at once.
 }
@@ -556,7 +673,8 @@ void RoundTable::Consider(Instant t) {
     last_call_ends_.reset();
     return;
   }
-  const bool may_start = attached_ >= max_nodes_ || attached_ == round_nodes_ ||
+  const JobPolicy& policy = rules_.policy;
+  const bool may_start = attached_ >= policy.max_nodes || attached_ == round_nodes_ ||
                          (last_call_ends_ && t >= *last_call_ends_);
   if (places_.size() > kSmallJob && !may_start && t < considered_ + kLook) {
     consider_at_ = considered_ + kLook;
@@ -565,14 +683,15 @@ void RoundTable::Consider(Instant t) {
   considered_ = t;
   consider_at_.reset();
   std::vector<Place*> places;
-  const QuorumVerdict verdict = DecideQuorum(
-      Candidates(&places, t), {min_nodes_, max_nodes_, rules_.last_call, round_nodes_}, t);
+  const QuorumVerdict verdict =
+      DecideQuorum(Candidates(&places, t),
+                   {policy.min_nodes, policy.max_nodes, policy.last_call, round_nodes_}, t);
   last_call_ends_ = verdict.last_call_ends;
   std::string reason = verdict.reason;
   if (verdict.order && ghosts_.empty()) {
     std::vector<Place*> order;
     for (size_t index : *verdict.order) order.push_back(places[index]);
-    Start(order);
+    Start(order, t);
     return;
   }
   if (verdict.order) {
@@ -586,11 +705,14 @@ void RoundTable::Consider(Instant t) {
   ChangeAll();
 }
 
-void RoundTable::Start(const std::vector<Place*>& order) {
-  state_ = State::kRunning;
+void RoundTable::Start(const std::vector<Place*>& order, Instant t) {
+  state_ = rules_.policy.preflight && order.size() > 1 ? State::kPreflight : State::kRunning;
+  preflight_ends_ = t + kPreflightTime;
+  grow_at_.reset();
   ++round_;
+  ++durable_version_;
   round_nodes_ = static_cast<int>(order.size());
-  succeeded_ = stopped_ = world_size_ = total_failures_ = 0;
+  prepared_ = succeeded_ = stopped_ = world_size_ = total_failures_ = 0;
   failures_.clear();
   held_ranks_.clear();
   join_deadline_.reset();
@@ -603,7 +725,7 @@ void RoundTable::Start(const std::vector<Place*>& order) {
     place->node_rank = static_cast<int>(members.size());
     place->first_rank = world_size_;
     place->failures_seen = 0;
-    place->succeeded = place->stopped = false;
+    place->prepared = place->succeeded = place->stopped = false;
     world_size_ += place->info.nproc;
     held_ranks_[place->info.node_id] = place->node_rank;
     members.push_back(&place->info);
@@ -611,6 +733,71 @@ void RoundTable::Start(const std::vector<Place*>& order) {
   master_addr_ = MasterAddress(members);
   master_port_ = order[0]->store_port;
   ChangeAll();
+}
+
+// In rank order. All are here as long as the round is neither stopping nor partly done.
+std::vector<RoundTable::Place*> RoundTable::Members() {
+  std::vector<Place*> members;
+  for (auto& [id, place] : places_) {
+    if (InRound(place)) members.push_back(&place);
+  }
+  std::sort(members.begin(), members.end(),
+            [](const Place* a, const Place* b) { return a->node_rank < b->node_rank; });
+  return members;
+}
+
+void RoundTable::JudgePreflight(Instant t) {
+  if (prepared_ < round_nodes_ && t < *preflight_ends_) return;
+  const std::vector<Place*> members = Members();
+  std::vector<PreflightReport> reports;
+  for (const Place* place : members) {
+    reports.push_back({place->info.host, place->prepared, place->unfit});
+  }
+  int standing_by = 0;
+  for (const auto& [id, place] : places_) {
+    if (!InRound(place) && !place.left && !Suspect(place, t)) ++standing_by;
+  }
+  const PreflightVerdict verdict = DecidePreflight(reports, standing_by, rules_.policy.min_nodes);
+  if (verdict.kind == PreflightVerdict::Kind::kPass) {
+    state_ = State::kRunning;
+    ++durable_version_;
+    ChangeAll();
+    return;
+  }
+  const std::string reason = absl::StrCat("round ", round_, " cannot start: ", verdict.reason);
+  const auto local = std::find_if(verdict.excluded.begin(), verdict.excluded.end(),
+                                  [&](size_t i) { return members[i]->local; });
+  if (verdict.kind == PreflightVerdict::Kind::kFail || local != verdict.excluded.end()) {
+    Outcome outcome;
+    outcome.exit_code = kExitPreflight;
+    outcome.reason = reason;
+    return Finish(std::move(outcome));
+  }
+  StopRound(reason);
+  for (const size_t index : verdict.excluded) {
+    Remove(*members[index], NodeEvent(FailureEvent::Kind::kNodeLost, members[index]->info, reason),
+           absl::FailedPreconditionError(absl::StrCat("this node was excluded: ", verdict.reason)));
+  }
+}
+
+void RoundTable::ConsiderGrowth(Instant t) {
+  // Until nodes have succeeded all members are here.
+  if (succeeded_ > 0 || here_ <= round_nodes_ || round_nodes_ >= rules_.policy.max_nodes) return;
+  std::vector<Candidate> waiting;
+  for (const auto& [id, place] : places_) {
+    if (InRound(place) || place.left) continue;
+    waiting.push_back({id, place.info.host, {}, {}, !Suspect(place, t), place.since});
+  }
+  const JobPolicy& policy = rules_.policy;
+  const GrowthVerdict verdict = DecideGrowth(
+      waiting, {policy.min_nodes, policy.max_nodes, policy.last_call, round_nodes_}, t);
+  if (verdict.at && t >= *verdict.at) return StopRound(verdict.reason);
+  if (grow_at_ == verdict.at && growth_ == verdict.reason) return;
+  grow_at_ = verdict.at;
+  growth_ = verdict.reason;
+  for (auto& [id, place] : places_) {
+    if (!InRound(place)) Change(place);
+  }
 }
 
 // ---- What nodes are told.
@@ -636,6 +823,8 @@ std::vector<std::string> RoundTable::TakeChanged() {
 
 std::vector<RoundTable::Ended> RoundTable::TakeEnded() { return std::exchange(ended_, {}); }
 
+std::vector<std::string> RoundTable::TakeAsked() { return std::exchange(asked_, {}); }
+
 Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
   Directive directive;
   const auto it = places_.find(node_id);
@@ -644,28 +833,56 @@ Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
   if (state_ == State::kOver) {
     directive.kind = Directive::Kind::kFinish;
     directive.outcome = outcome_;
+    directive.outcome.report = place.info.node_id == reporter_;
+    if (!directive.outcome.report && !directive.outcome.failures.empty()) {
+      directive.outcome.failures.resize(1);
+      directive.outcome.failures[0].log_tail.clear();
+    }
   } else if (place.left) {
     directive.kind = Directive::Kind::kFinish;
     directive.outcome.exit_code = place.left_exit_code;
     directive.outcome.reason = absl::StrCat("this node left: ", place.left_reason);
     directive.outcome.restart_count = restarts_;
-  } else if (state_ == State::kRunning && InRound(place)) {
-    directive.kind = Directive::Kind::kRun;
+  } else if ((state_ == State::kPreflight || state_ == State::kRunning) && InRound(place)) {
+    directive.kind = state_ == State::kRunning ? Directive::Kind::kRun : Directive::Kind::kPrepare;
     directive.round = round_;
-    directive.assignment = {round_,          restarts_,    max_restarts_,
+    directive.assignment = {round_,          restarts_,    rules_.policy.max_restarts,
                             place.node_rank, round_nodes_, place.first_rank,
                             world_size_,     master_addr_, master_port_};
   } else if (state_ == State::kStopping && InRound(place) && !place.stopped) {
     directive.kind = Directive::Kind::kStop;
     directive.round = round_;
     directive.reason = reason_;
-  } else if (state_ == State::kRunning) {
-    directive.reason = absl::StrCat("round ", round_, " runs with ", Nodes(round_nodes_),
-                                    "; this node waits for a place");
+  } else if (state_ == State::kPreflight || state_ == State::kRunning) {
+    directive.reason = StandingBy(place);
   } else {
     directive.reason = state_ == State::kStopping ? StoppingReason() : reason_;
   }
   return directive;
+}
+
+// What a node outside the round is told.
+std::string RoundTable::StandingBy(const Place& place) const {
+  const std::string runs = absl::StrCat("round ", round_, " runs with ", Nodes(round_nodes_));
+  if (round_nodes_ < rules_.policy.max_nodes) {
+    return absl::StrCat(
+        runs, succeeded_ > 0 ? ", of which some are done" : "; this node waits for the next");
+  }
+  const std::string spare = absl::StrCat("this node stands by as a spare: ", runs);
+  if (place.told > 0 || here_ - round_nodes_ <= rules_.policy.spares) return spare;
+  return absl::StrCat(spare,
+                      ", as --nnodes says; if this is another job, give it its own "
+                      "--rdzv-id and port");
+}
+
+std::string RoundTable::PreflightReason() const {
+  std::vector<std::string> awaited;
+  for (const auto& [id, place] : places_) {
+    if (InRound(place) && !place.prepared) awaited.push_back(place.info.host);
+  }
+  std::sort(awaited.begin(), awaited.end(), NaturalLess);
+  return absl::StrCat("round ", round_, " with ", Nodes(round_nodes_), " is being checked",
+                      awaited.empty() ? "" : "; waiting for ", NameSome(awaited));
 }
 
 std::string RoundTable::StoppingReason() const {
@@ -696,9 +913,13 @@ std::string RoundTable::Explain(Instant now) const {
   switch (state_) {
     case State::kForming:
       return here_ == 0 && round_ == 0 ? "no node has joined yet" : reason_;
+    case State::kPreflight:
+      return absl::StrCat(PreflightReason(), suspects);
     case State::kRunning:
       return absl::StrCat("round ", round_, " runs with ", Nodes(round_nodes_), " and ",
-                          world_size_, world_size_ == 1 ? " worker" : " workers", suspects);
+                          world_size_, world_size_ == 1 ? " worker" : " workers",
+                          grow_at_ ? absl::StrCat("; ", growth_, " with the next round") : "",
+                          suspects);
     case State::kStopping:
       return absl::StrCat("round ", round_, " stops: ", reason_,
                           "; still running: ", NameSome(running), suspects);
@@ -708,6 +929,58 @@ std::string RoundTable::Explain(Instant now) const {
           AllFinished() ? "" : absl::StrCat("; not yet finished: ", NameSome(Unfinished())));
   }
   return "";
+}
+
+std::string RoundTable::StateOf(const Place& place, Instant t) const {
+  if (place.left) return absl::StrCat("left: ", place.left_reason);
+  if (Suspect(place, t)) {
+    return absl::StrCat(place.attached ? "silent" : "not connected", " for ",
+                        Seconds(t - place.heard), " s");
+  }
+  if (place.finished) return "finished";
+  if (!InRound(place)) {
+    const bool full = state_ != State::kForming && round_nodes_ >= rules_.policy.max_nodes;
+    return full ? "spare" : "ready";
+  }
+  if (state_ == State::kPreflight) {
+    return !place.prepared ? "checking" : place.unfit.empty() ? "fit" : place.unfit;
+  }
+  if (place.stopped) return "ready";
+  if (state_ == State::kStopping) return "stopping";
+  return place.succeeded ? "succeeded" : "running";
+}
+
+JobStatus RoundTable::Status(Instant now) const {
+  const Instant t = now - paused_;
+  JobStatus status;
+  status.job_id = rules_.job_id;
+  status.state = state_;
+  status.explanation = Explain(now);
+  status.round = round_;
+  status.min_nodes = rules_.policy.min_nodes;
+  status.max_nodes = rules_.policy.max_nodes;
+  status.restarts = restarts_;
+  status.max_restarts = rules_.policy.max_restarts;
+  status.exit_code = outcome_.exit_code;
+  status.total_nodes = here_;
+  std::vector<std::pair<bool, const Place*>> order;
+  for (const auto& [id, place] : places_) order.emplace_back(!Suspect(place, t), &place);
+  const auto key = [&](const std::pair<bool, const Place*>& entry) {
+    return std::pair(entry.first, InRound(*entry.second) ? entry.second->node_rank : kMaxNodes);
+  };
+  const size_t shown = std::min(order.size(), kMaxNodesShown);
+  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(shown), order.end(),
+                    [&](const auto& a, const auto& b) {
+                      if (key(a) != key(b)) return key(a) < key(b);
+                      return NaturalLess(a.second->info.host, b.second->info.host);
+                    });
+  for (size_t i = 0; i < shown; ++i) {
+    const Place& place = *order[i].second;
+    status.nodes.push_back({place.info.host, place.info.address, place.info.pid,
+                            InRound(place) ? place.node_rank : -1, place.info.nproc,
+                            StateOf(place, t)});
+  }
+  return status;
 }
 
 }  // namespace hlaunch

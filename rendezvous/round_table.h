@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
+#include "rendezvous/job_record.h"
 #include "rendezvous/job_rendezvous.h"
 #include "rendezvous/quorum.h"
 #include "rendezvous/restart_policy.h"
@@ -26,15 +27,26 @@ namespace hlaunch {
 // goes back. A message costs O(log n); O(n) only when a round starts, stops or ends and, at
 // most once a second in a large job, to say who is awaited.
 //
-//              quorum            a failure, restarts left        all have stopped
-//   kForming ---------> kRunning -------------------------> kStopping ----------> kForming
-//      | join time-out     | all succeeded, or a failure        |  (next round)
-//      |                   | and no restart is left             |
-//      +-------------------+---------> kOver <---- End ---------+
+//             quorum              all are fit              all succeeded, or a failure
+//   kForming ---------> kPreflight ------------> kRunning ----------------------------> kOver
+//     ^   | (one node, or no preflight)             |         and no restart is left
+//     |   +-----------------------------------------^     (also by join time-out, End, or if
+//     |                   |                         |      too few nodes are fit)
+//     |                   | a node is unfit or gone | a failure and restarts are left,
+//     |                   v                         v or nodes have joined
+//     +---------------- kStopping <-----------------+
+//       all have stopped
+//
+// A round is proposed with kPreflight: it has its number, members and ranks, and no workers. Only
+// failures are charged to the restarts.
 //
 // A node is present, suspect (silent for the lease, or its stream is broken: a word, and it
 // begins no round), lost (silent for loss limit + margin, or proven dead) or left (by its own
-// word). Only the last two change a running round.
+// word). Only the last two change a running round. A node beyond max_nodes is a spare: it stands
+// by and is in the next round if somebody is missing.
+//
+// All that must survive this process is in Record(); durable_version() tells when it changed, and
+// whoever keeps records does so before any node is told what follows from the change.
 //
 // Time in which Tick was due and did not come (this process was stopped or starved) counts for
 // no deadline: the nodes could not be heard then.
@@ -42,7 +54,7 @@ namespace hlaunch {
 // Belongs to one thread, or to the holder of its owner's lock.
 class RoundTable {
  public:
-  enum class State { kForming, kRunning, kStopping, kOver };
+  using State = JobState;
 
   // A conversation that is over without an outcome.
   struct Ended {
@@ -52,6 +64,9 @@ class RoundTable {
   };
 
   explicit RoundTable(const JobRules& rules);
+  // Goes on with what `record` kept of this job: its members are awaited, and none is lost before
+  // loss limit and margin have passed anew.
+  RoundTable(const JobRules& rules, const JobRecord& record, Instant now);
   RoundTable(const RoundTable&) = delete;  // Its places point to each other.
   RoundTable& operator=(const RoundTable&) = delete;
 
@@ -61,6 +76,7 @@ class RoundTable {
   //   InvalidArgument - nonsense in `info` or `update`.
   //   FailedPrecondition - the node does not fit the job, or the job is over or full.
   //   AlreadyExists - a live node holds this node id or node rank.
+  //   Unavailable - a node that seems to live holds it and is being asked; to be tried again.
   //   Aborted - this incarnation was given up, or belongs to rounds nobody here knows of.
   absl::Status Join(const NodeInfo& info, const NodeUpdate& update, bool local, Instant now);
 
@@ -102,13 +118,22 @@ class RoundTable {
   std::vector<std::string> TakeChanged();
   // The conversations that ended since the last call.
   std::vector<Ended> TakeEnded();
+  // The nodes to be asked for a sign of life since the last call.
+  std::vector<std::string> TakeAsked();
+
+  // What must survive, and a number that grows with every change of it.
+  JobRecord Record() const;
+  uint64_t durable_version() const { return durable_version_; }
 
   State state() const { return state_; }
   Round round() const { return round_; }
   // Why the job stands where it stands, in one line.
   std::string Explain(Instant now) const;
+  // The same with the nodes.
+  JobStatus Status(Instant now) const;
   // The job is over and every node that is still here has said so.
   bool AllFinished() const { return state_ == State::kOver && finished_ == here_; }
+  bool Empty() const { return places_.empty(); }
   // Hosts of those that have not.
   std::vector<std::string> Unfinished() const;
 
@@ -117,9 +142,11 @@ class RoundTable {
     NodeInfo info;
     bool local = false;
     bool attached = false;
-    bool left = false;      // Said kLeft: here only to be told kFinish.
-    bool finished = false;  // Said kFinished.
-    bool changed = false;   // Is in `changed_`.
+    bool left = false;         // Said kLeft: here only to be told kFinish.
+    bool finished = false;     // Said kFinished.
+    bool changed = false;      // Is in `changed_`.
+    Incarnation claimant = 0;  // That wants this place, and why the holder was asked
+    Instant asked;             // then for a sign of life.
     Instant heard;
     Instant since;                        // Joined.
     std::list<Place*>::iterator silence;  // In `by_silence_`, unless local.
@@ -134,24 +161,17 @@ class RoundTable {
     int node_rank = 0;
     Rank first_rank = 0;
     size_t failures_seen = 0;
+    bool prepared = false;  // It answered the preflight:
+    std::string unfit;      // why it cannot run the round; empty: it can.
     bool succeeded = false;
     bool stopped = false;  // None of its workers lives, by its own word.
-  };
-  // An incarnation that lost its place to one on another host, and whose workers may live
-  // until it must have stopped them by itself.
-  struct Ghost {
-    std::string node_id;
-    Incarnation incarnation = 0;
-    std::string host;
-    int pid = 0;
-    Instant heard;
   };
   using Places = std::map<std::string, Place, std::less<>>;
 
   Instant Observe(Instant now);  // `now` less all pauses.
   absl::Status CheckInfo(const NodeInfo& info) const;
   absl::Status CheckFits(const NodeInfo& info, const NodeUpdate& update) const;
-  absl::Status CheckNotFull() const;
+  absl::Status Ask(Place& holder, const NodeInfo& claimant, Instant t);
   absl::Status Vacate(const NodeInfo& info, Instant t);
   Place& Insert(const NodeInfo& info, bool local, Instant t);
   Place* Find(absl::string_view node_id, Incarnation incarnation);
@@ -165,6 +185,7 @@ class RoundTable {
   void Depart(Place& place, const FailureEvent& event);
   void Remove(Place& place, const FailureEvent& event, absl::Status status);
   void Decide(const FailureEvent& event);
+  void StopRound(std::string cause);
   void MarkStopped(Place& place);
   bool InRound(const Place& place) const { return round_ > 0 && place.told == round_; }
   bool Suspect(const Place& place, Instant t) const;
@@ -173,26 +194,29 @@ class RoundTable {
   void Form(Instant t);
   void Consider(Instant t);
   std::vector<Candidate> Candidates(std::vector<Place*>* places, Instant t);
-  void Start(const std::vector<Place*>& order);
+  void Start(const std::vector<Place*>& order, Instant t);
+  void JudgePreflight(Instant t);
+  void ConsiderGrowth(Instant t);
+  std::vector<Place*> Members();
   void Finish(Outcome outcome);
   void LoseSilent(Instant t);
   void Change(Place& place);
   void ChangeAll();
+  void ChooseReporter();
+  std::string StandingBy(const Place& place) const;
   std::string StoppingReason() const;
+  std::string PreflightReason() const;
+  std::string StateOf(const Place& place, Instant t) const;
 
   const JobRules rules_;
   State state_ = State::kForming;
   Round round_ = 0;
 
-  // The first node's rules.
-  int min_nodes_ = 0;
-  int max_nodes_ = 0;
-  int max_restarts_ = 0;
-  std::string ruler_;  // Its host and pid.
-
   Places places_;
   std::map<int, Place*> by_rank_;  // Explicit node ranks.
   std::list<Place*> by_silence_;   // Remote places, the longest silent one first.
+  // Incarnations that lost their place to one on another host, and whose workers may live until
+  // they must have stopped them by themselves.
   std::vector<Ghost> ghosts_;
   std::map<Incarnation, std::string> given_up_;  // Why; the last kRemembered ones.
   std::deque<Incarnation> given_up_order_;
@@ -206,10 +230,14 @@ class RoundTable {
   std::optional<Instant> join_deadline_;
   std::optional<Instant> last_call_ends_;
   std::optional<Instant> consider_at_;  // Set if a look at all nodes is owed.
+  std::optional<Instant> preflight_ends_;
+  std::optional<Instant> grow_at_;  // kRunning: when those who wait get their round.
+  std::string growth_;              // And who that is.
   Instant considered_;
 
   // The round.
   int round_nodes_ = 0;
+  int prepared_ = 0;
   int succeeded_ = 0;
   int stopped_ = 0;
   int world_size_ = 0;
@@ -221,9 +249,12 @@ class RoundTable {
   std::vector<WorkerFailure> failures_;  // Of the last round, the first cause first.
   int total_failures_ = 0;
   Outcome outcome_;
+  std::string reporter_;  // kOver: the node that prints the whole report.
 
   std::vector<std::string> changed_;
   std::vector<Ended> ended_;
+  std::vector<std::string> asked_;
+  uint64_t durable_version_ = 0;
   Instant last_now_;
   Duration paused_{};
 };

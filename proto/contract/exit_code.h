@@ -26,5 +26,6 @@ inline constexpr int kExitRendezvousLost = 205;  // the rendezvous' host was not
 inline constexpr int kExitNodeLost = 206;        // a node of the job died or was cut off
 inline constexpr int kExitAgentLost = 207;       // this node's agent or keeper was killed
 inline constexpr int kExitNoResources = 208;     // fork, descriptors, memory
+inline constexpr int kExitPreflight = 209;       // too few nodes are fit to run together
 
 }  // namespace hlaunch

@@ -49,9 +49,10 @@ class AgentTest : public testing::Test {
 
   AgentResult RunScript(const std::string& script, int nproc, int max_restarts = 0) {
     info_.nproc = nproc;
-    info_.max_restarts = max_restarts;
+    info_.policy.max_restarts = max_restarts;
     JobRules rules;
     rules.job_id = "job";
+    rules.policy = info_.policy;
     JobRendezvous rendezvous(rules, MonotonicClock());
     LocalRendezvousClient client(rendezvous);
     asio::io_context loop(1);

@@ -21,7 +21,7 @@ const std::vector<LocalAddress> kHost = {{"lo", "127.0.0.1"},
 JobSpec Spec(JobMode mode, const std::string& host, std::optional<int> node_rank = std::nullopt) {
   JobSpec spec;
   spec.mode = mode;
-  spec.max_nodes = 2;
+  spec.policy.max_nodes = 2;
   spec.endpoint = {host, 29400};
   spec.node_rank = node_rank;
   return spec;

@@ -81,8 +81,8 @@ TEST(MakeJobSpec, LeavesThePortOpenAtAnEndpoint) {
   EXPECT_EQ(spec->master_port, std::nullopt);
   EXPECT_EQ(spec->job_id, "j");
   EXPECT_EQ(spec->worker.job_id, "j");
-  EXPECT_EQ(spec->min_nodes, 1);
-  EXPECT_EQ(spec->max_nodes, 4);
+  EXPECT_EQ(spec->policy.min_nodes, 1);
+  EXPECT_EQ(spec->policy.max_nodes, 4);
 }
 
 TEST(MakeJobSpec, KeepsTheNamedPortOfASingleNode) {
@@ -109,11 +109,11 @@ TEST(MakeJobSpec, SaysWhatItDoesNotUse) {
 }
 
 TEST(MakeJobSpec, ScalesTheLeaseWithTheLossLimit) {
-  const Lease normal = Make({"x"})->lease;
+  const Lease normal = Make({"x"})->policy.lease;
   EXPECT_EQ(normal.lease, seconds(5));
   EXPECT_EQ(normal.loss_limit, seconds(30));
   EXPECT_EQ(normal.margin, seconds(10));
-  const Lease quick = Make({"--loss-limit=1.5", "x"})->lease;
+  const Lease quick = Make({"--loss-limit=1.5", "x"})->policy.lease;
   EXPECT_EQ(quick.lease, milliseconds(500));
   EXPECT_EQ(quick.loss_limit, milliseconds(1500));
   EXPECT_EQ(quick.margin, quick.lease + seconds(5));

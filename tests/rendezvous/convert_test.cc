@@ -11,6 +11,27 @@ namespace {
 
 using testing::HasSubstr;
 
+JobPolicy SomePolicy() {
+  JobPolicy policy;
+  policy.min_nodes = 2;
+  policy.max_nodes = 4;
+  policy.spares = 1;
+  policy.max_restarts = 3;
+  policy.join_timeout = std::chrono::seconds(70);
+  policy.last_call = std::chrono::seconds(0);
+  policy.lease = {std::chrono::milliseconds(250), std::chrono::milliseconds(1500),
+                  std::chrono::milliseconds(700)};
+  policy.preflight = false;
+  return policy;
+}
+
+void ExpectEqual(const JobPolicy& a, const JobPolicy& b) {
+  EXPECT_EQ(std::tie(a.min_nodes, a.max_nodes, a.spares, a.max_restarts, a.join_timeout,
+                     a.last_call, a.lease.lease, a.lease.loss_limit, a.lease.margin, a.preflight),
+            std::tie(b.min_nodes, b.max_nodes, b.spares, b.max_restarts, b.join_timeout,
+                     b.last_call, b.lease.lease, b.lease.loss_limit, b.lease.margin, b.preflight));
+}
+
 NodeInfo SomeNode() {
   NodeInfo info;
   info.job_id = "job";
@@ -18,11 +39,9 @@ NodeInfo SomeNode() {
   info.incarnation = 0xFFFFFFFFFFFFFFFF;
   info.host = "gpu-01";
   info.pid = 42;
-  info.min_nodes = 2;
-  info.max_nodes = 4;
   info.nproc = 8;
   info.node_rank = 0;
-  info.max_restarts = 3;
+  info.policy = SomePolicy();
   info.address = "fd00::7";
   return info;
 }
@@ -61,11 +80,11 @@ TEST(Convert, NodeInfoComesThrough) {
   const NodeInfo in = SomeNode();
   const auto out = FromProto(OverTheWire(ToProto(in)));
   ASSERT_TRUE(out.ok()) << out.status();
-  EXPECT_EQ(
-      std::tie(in.job_id, in.node_id, in.incarnation, in.host, in.pid, in.min_nodes, in.max_nodes,
-               in.nproc, in.node_rank, in.max_restarts, in.address),
-      std::tie(out->job_id, out->node_id, out->incarnation, out->host, out->pid, out->min_nodes,
-               out->max_nodes, out->nproc, out->node_rank, out->max_restarts, out->address));
+  EXPECT_EQ(std::tie(in.job_id, in.node_id, in.incarnation, in.host, in.pid, in.nproc, in.node_rank,
+                     in.address),
+            std::tie(out->job_id, out->node_id, out->incarnation, out->host, out->pid, out->nproc,
+                     out->node_rank, out->address));
+  ExpectEqual(in.policy, out->policy);
   EXPECT_EQ(out->route_address, "");
 }
 
@@ -125,14 +144,38 @@ TEST(Convert, DirectivesComeThrough) {
   }
 }
 
-TEST(Convert, LeaseComesThrough) {
-  Lease in;
-  in.lease = std::chrono::milliseconds(250);
-  in.loss_limit = std::chrono::milliseconds(1500);
+TEST(Convert, PolicyComesThrough) {
+  const auto out = FromProto(OverTheWire(ToProto(SomePolicy())));
+  ASSERT_TRUE(out.ok()) << out.status();
+  ExpectEqual(*out, SomePolicy());
+}
+
+TEST(Convert, StatusComesThrough) {
+  JobStatus in;
+  in.job_id = "job";
+  in.state = JobState::kStopping;
+  in.explanation = "round 3 stops";
+  in.round = 3;
+  in.min_nodes = 1;
+  in.max_nodes = 2;
+  in.restarts = 1;
+  in.max_restarts = 5;
+  in.exit_code = 9;
+  in.total_nodes = 7;
+  in.nodes = {{"a", "10.0.0.1", 12, 1, 8, "running"}, {"b", "fd00::7", 13, -1, 8, "spare"}};
   const auto out = FromProto(OverTheWire(ToProto(in)));
   ASSERT_TRUE(out.ok()) << out.status();
-  EXPECT_EQ(out->lease, in.lease);
-  EXPECT_EQ(out->loss_limit, in.loss_limit);
+  EXPECT_EQ(
+      std::tie(in.job_id, in.state, in.explanation, in.round, in.min_nodes, in.max_nodes,
+               in.restarts, in.max_restarts, in.exit_code, in.total_nodes),
+      std::tie(out->job_id, out->state, out->explanation, out->round, out->min_nodes,
+               out->max_nodes, out->restarts, out->max_restarts, out->exit_code, out->total_nodes));
+  ASSERT_EQ(out->nodes.size(), 2u);
+  for (size_t i : {0, 1}) {
+    const NodeStatus &a = in.nodes[i], &b = out->nodes[i];
+    EXPECT_EQ(std::tie(a.host, a.address, a.pid, a.node_rank, a.nproc, a.state),
+              std::tie(b.host, b.address, b.pid, b.node_rank, b.nproc, b.state));
+  }
 }
 
 TEST(Convert, CutsWhatIsForPeople) {
@@ -156,7 +199,7 @@ TEST(Convert, NamesBothProtocolsThatDiffer) {
   const absl::Status status = FromProto(message).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 9"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 2"));
 }
 
 // Each breaks one field of a good message; the error must name it.
@@ -169,13 +212,16 @@ TEST(Convert, NamesTheFieldThatIsNonsense) {
       {"incarnation", [](v1::NodeInfo* m) { m->set_incarnation(0); }},
       {"host", [](v1::NodeInfo* m) { m->set_host(std::string(257, 'x')); }},
       {"pid", [](v1::NodeInfo* m) { m->set_pid(-1); }},
-      {"min_nodes", [](v1::NodeInfo* m) { m->set_min_nodes(0); }},
-      {"min_nodes", [](v1::NodeInfo* m) { m->set_min_nodes(5); }},
-      {"max_nodes", [](v1::NodeInfo* m) { m->set_max_nodes(-5); }},
+      {"min_nodes", [](v1::NodeInfo* m) { m->mutable_policy()->set_min_nodes(0); }},
+      {"min_nodes", [](v1::NodeInfo* m) { m->mutable_policy()->set_min_nodes(5); }},
+      {"max_nodes", [](v1::NodeInfo* m) { m->mutable_policy()->set_max_nodes(-5); }},
       {"nproc", [](v1::NodeInfo* m) { m->set_nproc(0); }},
       {"node_rank", [](v1::NodeInfo* m) { m->set_node_rank(-1); }},
-      {"max_restarts", [](v1::NodeInfo* m) { m->set_max_restarts(-1); }},
+      {"max_restarts", [](v1::NodeInfo* m) { m->mutable_policy()->set_max_restarts(-1); }},
       {"address", [](v1::NodeInfo* m) { m->set_address("gpu-01"); }},
+      {"spares", [](v1::NodeInfo* m) { m->mutable_policy()->set_spares(-1); }},
+      {"join_timeout", [](v1::NodeInfo* m) { m->mutable_policy()->clear_join_timeout(); }},
+      {"lease", [](v1::NodeInfo* m) { m->mutable_policy()->clear_lease(); }},
   };
   for (const auto& [field, make_bad] : cases) {
     v1::NodeInfo message = ToProto(SomeNode());
@@ -216,10 +262,10 @@ TEST(Convert, RefusesDirectivesThatAreNonsense) {
   v1::Directive run;
   run.mutable_run()->set_round(1);
   EXPECT_FALSE(FromProto(run).ok());
-  v1::Lease lease = ToProto(Lease());
-  lease.mutable_lease()->set_seconds(-1);
-  EXPECT_FALSE(FromProto(lease).ok());
-  EXPECT_FALSE(FromProto(v1::Lease()).ok());
+  v1::Policy policy = ToProto(SomePolicy());
+  policy.mutable_last_call()->set_seconds(-1);
+  EXPECT_FALSE(FromProto(policy).ok());
+  EXPECT_FALSE(FromProto(v1::Policy()).ok());
 }
 
 TEST(Convert, RefusesNamesThatCouldDriveATerminal) {

@@ -37,26 +37,27 @@ using Kind = Directive::Kind;
 
 // A rendezvous that serves on a free port of loopback.
 struct Host {
-  explicit Host(JobRules job_rules = {}, const std::string& token = "",
+  explicit Host(const JobPolicy& policy = Policy(1, 1), const std::string& token = "",
                 const std::string& address = "127.0.0.1", C10dServer* store = nullptr)
-      : rules(WithId(std::move(job_rules))), rendezvous(rules, MonotonicClock()) {
+      : rendezvous(RulesOf(policy), MonotonicClock()), jobs(MakeOneJob("job", rendezvous)) {
     ListeningSocket socket = Listen(address, 0).value();
     endpoint = {address, socket.port, token};
     RendezvousServer::Options options;
     options.listener = std::move(socket.fd);
     options.token = token;
-    options.lease = rules.lease;
     if (store != nullptr) options.c10d = [store](UniqueFd fd) { store->Adopt(std::move(fd)); };
-    server = RendezvousServer::Start(std::move(options), rendezvous).value();
+    server = RendezvousServer::Start(std::move(options), *jobs).value();
   }
 
-  static JobRules WithId(JobRules rules) {
+  static JobRules RulesOf(const JobPolicy& policy) {
+    JobRules rules;
     rules.job_id = "job";
+    rules.policy = policy;
     return rules;
   }
 
-  JobRules rules;
   JobRendezvous rendezvous;
+  std::unique_ptr<Jobs> jobs;
   RendezvousEndpoint endpoint;
   std::unique_ptr<RendezvousServer> server;
 };
@@ -178,10 +179,10 @@ void RunToTheEnd(Host& host, std::vector<std::unique_ptr<Member>>& members) {
               testing::IsEmpty());
 }
 
-JobRules ShortLimits() {
-  JobRules rules;
-  rules.lease = {milliseconds(200), milliseconds(1000), milliseconds(200)};
-  return rules;
+JobPolicy ShortLimits(int nodes) {
+  JobPolicy policy = Policy(nodes, nodes);
+  policy.lease = {milliseconds(200), milliseconds(1000), milliseconds(200)};
+  return policy;
 }
 
 UniqueFd Connect(uint16_t port) {
@@ -214,7 +215,7 @@ TEST(GrpcRendezvous, PartsInPeaceFromANodeWhoseLastWordItWaitedFor) {
 class OverBothFamilies : public testing::TestWithParam<const char*> {};
 
 TEST_P(OverBothFamilies, ThreeNodesJoinRunAndFinish) {
-  Host host({}, "secret", GetParam());
+  Host host(Policy(3, 3), "secret", GetParam());
   auto members = Join(host.endpoint, 3);
   for (int i = 0; i < 3; ++i) {
     const Assignment place = members[i]->Await(Kind::kRun).assignment;
@@ -237,7 +238,7 @@ TEST(GrpcRendezvous, ResolvesNames) {
 }
 
 TEST(GrpcRendezvous, RefusesWrongMissingAndUncalledForTokens) {
-  Host guarded({}, "secret");
+  Host guarded(Policy(1, 1), "secret");
   Host open;
   const std::pair<RendezvousEndpoint, const char*> cases[] = {
       {{"127.0.0.1", guarded.endpoint.port, "wrong!"}, "is not the rendezvous' token"},
@@ -263,7 +264,7 @@ TEST(GrpcRendezvous, RefusesATokenThatCannotBeSent) {
 }
 
 TEST(GrpcRendezvous, NamesTheDifferenceOfANodeThatDoesNotFit) {
-  Host host;
+  Host host(Policy(2, 2));
   Member first(host.endpoint, Node(0, 2, 2));
   first.Await(Kind::kWait);
   Member second(host.endpoint, Node(1, 3, 3));
@@ -299,7 +300,7 @@ TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
 }
 
 TEST(GrpcRendezvous, BrokenConnectionsBeginNoRound) {
-  Host host;
+  Host host(Policy(2, 2));
   TcpProxy proxy("127.0.0.1", host.endpoint.port);
   host.endpoint.port = proxy.port();
   auto members = Join(host.endpoint, 2);
@@ -319,7 +320,7 @@ TEST(GrpcRendezvous, BrokenConnectionsBeginNoRound) {
 }
 
 TEST(GrpcRendezvous, GivesUpAfterTheLossLimit) {
-  Host host(ShortLimits());
+  Host host(ShortLimits(1));
   TcpProxy proxy("127.0.0.1", host.endpoint.port);
   host.endpoint.port = proxy.port();
   Member member(host.endpoint, Node(0, 1, 1));
@@ -335,7 +336,7 @@ TEST(GrpcRendezvous, GivesUpAfterTheLossLimit) {
 }
 
 TEST(GrpcRendezvous, SignsOfLifeKeepAQuietNode) {
-  Host host(ShortLimits());
+  Host host(ShortLimits(2));
   Member quiet(host.endpoint, Node(0, 2, 2));
   // A job that still waits after the time in which a silent node would be given up.
   quiet.Await(Kind::kWait);
@@ -345,7 +346,7 @@ TEST(GrpcRendezvous, SignsOfLifeKeepAQuietNode) {
 }
 
 TEST(GrpcRendezvous, AnObituaryEndsTheRoundAtOnce) {
-  Host host;
+  Host host(Policy(2, 2));
   auto members = Join(host.endpoint, 2);
   for (auto& member : members) member->Await(Kind::kRun);
   EXPECT_TRUE(ReportNodeDeath(host.endpoint, "job", "id1", 2, "its agent was killed by signal 9",
@@ -363,7 +364,7 @@ TEST(GrpcRendezvous, AnObituaryEndsTheRoundAtOnce) {
 }
 
 TEST(GrpcRendezvous, TheLastWordArrivesThoughTheClientIsDestroyedAtOnce) {
-  Host host;
+  Host host(Policy(2, 2));
   auto members = Join(host.endpoint, 2);
   for (auto& member : members) member->Await(Kind::kRun);
   members[1]->Send(Says(1, NodePhase::kLeft));
@@ -380,10 +381,11 @@ TEST(GrpcRendezvous, ANodeMayComeBeforeItsRendezvous) {
   EXPECT_FALSE(contacts[0].first);
   EXPECT_THAT(contacts[0].second,
               HasSubstr(absl::StrCat("127.0.0.1:", port, ": Connection refused")));
-  JobRendezvous rendezvous(Host::WithId({}), MonotonicClock());
+  JobRendezvous rendezvous(Host::RulesOf(Policy(1, 1)), MonotonicClock());
+  const auto jobs = MakeOneJob("job", rendezvous);
   RendezvousServer::Options options;
   options.listener = std::move(Listen("127.0.0.1", port)->fd);
-  auto server = RendezvousServer::Start(std::move(options), rendezvous).value();
+  auto server = RendezvousServer::Start(std::move(options), *jobs).value();
   EXPECT_EQ(early.Await(Kind::kRun).assignment.round, 1);
   early.Leave();
 }
@@ -409,7 +411,7 @@ TEST(GrpcRendezvous, SaysThatTheNameDoesNotResolve) {
 }
 
 TEST(GrpcRendezvous, GarbageHarmsOnlyItsOwnConnection) {
-  Host host;
+  Host host(Policy(2, 2));
   auto members = Join(host.endpoint, 2);
   for (auto& member : members) member->Await(Kind::kRun);
   std::vector<UniqueFd> vandals;
@@ -426,7 +428,7 @@ TEST(GrpcRendezvous, GarbageHarmsOnlyItsOwnConnection) {
 
 TEST(GrpcRendezvous, SharesItsPortWithTheStore) {
   auto store = C10dServer::Start(std::nullopt).value();
-  Host host({}, "", "127.0.0.1", store.get());
+  Host host(Policy(1, 1), "", "127.0.0.1", store.get());
   auto members = Join(host.endpoint, 1);
   members[0]->Await(Kind::kRun);
   const UniqueFd client = Connect(host.endpoint.port);
@@ -440,11 +442,11 @@ TEST(GrpcRendezvous, SharesItsPortWithTheStore) {
 }
 
 TEST(GrpcRendezvous, ShutdownLeavesNoStreamWaiting) {
-  Host host;
+  Host host(Policy(2, 2));
   auto members = Join(host.endpoint, 2);
   for (auto& member : members) member->Await(Kind::kRun);
   const Instant begin = MonotonicClock().Now();
-  host.rendezvous.End({7, "enough", {}, 0, 0});
+  host.rendezvous.End({.exit_code = 7, .reason = "enough", .failures = {}});
   host.server->Shutdown(seconds(20));
   EXPECT_LT(MonotonicClock().Now() - begin, seconds(10));
   for (auto& member : members) {
@@ -453,8 +455,44 @@ TEST(GrpcRendezvous, ShutdownLeavesNoStreamWaiting) {
   }
 }
 
+TEST(GrpcRendezvous, ALiveHolderOfAPlaceAnswersAtOnceAndKeepsIt) {
+  Host host(Policy(2, 2));
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  NodeInfo claimant = Node(1, 2, 2);
+  claimant.incarnation = 99;
+  Member second(host.endpoint, claimant);
+  EXPECT_EQ(second.AwaitEnd().code(), absl::StatusCode::kAlreadyExists);
+  second.Leave();
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, TellsWhereAJobStands) {
+  Host host(Policy(2, 2));
+  Member member(host.endpoint, Node(0, 2, 2));
+  member.Await(Kind::kWait);
+  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port));
+  const auto ask = [&](const std::string& job_id, v1::GetStatusResponse* response) {
+    grpc::ClientContext context;
+    v1::GetStatusRequest request;
+    request.set_job_id(job_id);
+    return stub->GetStatus(&context, request, response).error_code();
+  };
+  v1::GetStatusResponse one, all, none;
+  ASSERT_EQ(ask("job", &one), grpc::StatusCode::OK);
+  ASSERT_EQ(one.jobs_size(), 1);
+  EXPECT_EQ(one.jobs(0).explanation(), "waiting for 1 of 2 nodes; here: node0");
+  ASSERT_EQ(one.jobs(0).nodes_size(), 1);
+  EXPECT_EQ(one.jobs(0).nodes(0).host(), "node0");
+  ASSERT_EQ(ask("", &all), grpc::StatusCode::OK);
+  ASSERT_EQ(all.jobs_size(), 1);
+  EXPECT_EQ(all.jobs(0).nodes_size(), 0);
+  EXPECT_EQ(ask("other", &none), grpc::StatusCode::NOT_FOUND);
+  member.Leave();
+}
+
 TEST(GrpcRendezvous, TwoHundredNodesJoin) {
-  Host host;
+  Host host(Policy(200, 200));
   auto members = Join(host.endpoint, 200);
   RunToTheEnd(host, members);
 }

@@ -25,9 +25,10 @@ using Kind = Directive::Kind;
 
 Instant Soon() { return MonotonicClock().Now() + seconds(5); }
 
-JobRules Rules() {
+JobRules Rules(int nodes, int max_restarts = 0) {
   JobRules rules;
   rules.job_id = "job";
+  rules.policy = Policy(nodes, nodes, max_restarts);
   return rules;
 }
 
@@ -45,6 +46,11 @@ class FakeAgent : public JobRendezvous::Session, public RendezvousClient::Listen
     }
     inside_.fetch_sub(1);
     if (answer) answer(directive);
+  }
+  void OnProbe() override {
+    MutexLock lock(&mu_);
+    probed_ = true;
+    told_.SignalAll();
   }
   void OnEnd(const absl::Status& status) override {
     MutexLock lock(&mu_);
@@ -64,6 +70,13 @@ class FakeAgent : public JobRendezvous::Session, public RendezvousClient::Listen
     EXPECT_EQ(directives_.back().kind, kind) << directives_.back().reason;
     return directives_.back();
   }
+  void AwaitProbe() {
+    MutexLock lock(&mu_);
+    const Instant deadline = Soon();
+    while (!probed_ && told_.WaitUntil(&mu_, deadline)) {
+    }
+    EXPECT_TRUE(probed_);
+  }
   absl::Status AwaitEnd() {
     MutexLock lock(&mu_);
     const Instant deadline = Soon();
@@ -81,11 +94,12 @@ class FakeAgent : public JobRendezvous::Session, public RendezvousClient::Listen
   CondVar told_;
   std::vector<Directive> directives_ ABSL_GUARDED_BY(mu_);
   std::vector<absl::Status> ends_ ABSL_GUARDED_BY(mu_);
+  bool probed_ ABSL_GUARDED_BY(mu_) = false;
   std::atomic<int> inside_{0};
 };
 
 TEST(LocalRendezvousClient, RunsAJobOfOneNodeInline) {
-  JobRendezvous rendezvous(Rules(), MonotonicClock());
+  JobRendezvous rendezvous(Rules(1), MonotonicClock());
   FakeAgent agent;
   LocalRendezvousClient client(rendezvous);
   NodeInfo info = Node(0, 1, 1);
@@ -105,7 +119,7 @@ TEST(LocalRendezvousClient, RunsAJobOfOneNodeInline) {
 }
 
 TEST(LocalRendezvousClient, RestartsAndMayBeAnsweredFromInside) {
-  JobRendezvous rendezvous(Rules(), MonotonicClock());
+  JobRendezvous rendezvous(Rules(1, 2), MonotonicClock());
   FakeAgent agent;
   LocalRendezvousClient client(rendezvous);
   agent.answer = [&](const Directive& d) {
@@ -114,7 +128,6 @@ TEST(LocalRendezvousClient, RestartsAndMayBeAnsweredFromInside) {
     if (d.kind == Kind::kFinish) client.Send(Says(3, NodePhase::kFinished));
   };
   NodeInfo info = Node(0, 1, 1);
-  info.max_restarts = 2;
   client.Join(info, Says(0, NodePhase::kReady), &agent);
   const Directive finish = agent.AwaitKind(Kind::kFinish);
   EXPECT_EQ(finish.outcome.exit_code, 7);
@@ -124,7 +137,7 @@ TEST(LocalRendezvousClient, RestartsAndMayBeAnsweredFromInside) {
 }
 
 TEST(LocalRendezvousClient, TellsTheRefusalOnce) {
-  JobRendezvous rendezvous(Rules(), MonotonicClock());
+  JobRendezvous rendezvous(Rules(1), MonotonicClock());
   FakeAgent agent;
   LocalRendezvousClient client(rendezvous);
   NodeInfo info = Node(0, 1, 1);
@@ -137,7 +150,7 @@ TEST(LocalRendezvousClient, TellsTheRefusalOnce) {
 
 TEST(JobRendezvous, OpensTheRoundBeforeAnyNodeHearsOfIt) {
   std::atomic<int> opened{0};
-  JobRules rules = Rules();
+  JobRules rules = Rules(2);
   rules.before_round = [&](Round round) { opened = static_cast<int>(round); };
   JobRendezvous rendezvous(rules, MonotonicClock());
   auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
@@ -151,8 +164,8 @@ TEST(JobRendezvous, OpensTheRoundBeforeAnyNodeHearsOfIt) {
 }
 
 TEST(JobRendezvous, EndsWhenNobodyComesInTime) {
-  JobRules rules = Rules();
-  rules.join_timeout = milliseconds(20);
+  JobRules rules = Rules(2);
+  rules.policy.join_timeout = milliseconds(20);
   JobRendezvous rendezvous(rules, MonotonicClock());
   FakeAgent agent;
   LocalRendezvousClient client(rendezvous);
@@ -163,8 +176,8 @@ TEST(JobRendezvous, EndsWhenNobodyComesInTime) {
 }
 
 TEST(JobRendezvous, LosesASilentNode) {
-  JobRules rules = Rules();
-  rules.lease = {milliseconds(5), milliseconds(20), milliseconds(5)};
+  JobRules rules = Rules(2);
+  rules.policy.lease = {milliseconds(5), milliseconds(20), milliseconds(5)};
   JobRendezvous rendezvous(rules, MonotonicClock());
   auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
   ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), true, a).ok());
@@ -174,7 +187,7 @@ TEST(JobRendezvous, LosesASilentNode) {
 }
 
 TEST(JobRendezvous, ANewStreamOfTheSameNodeTakesOver) {
-  JobRendezvous rendezvous(Rules(), MonotonicClock());
+  JobRendezvous rendezvous(Rules(1), MonotonicClock());
   auto old = std::make_shared<FakeAgent>(), young = std::make_shared<FakeAgent>();
   ASSERT_TRUE(rendezvous.Attach(Node(0, 1, 1), Says(0, NodePhase::kReady), false, old).ok());
   ASSERT_TRUE(rendezvous.Attach(Node(0, 1, 1), Says(1, NodePhase::kRunning), false, young).ok());
@@ -185,9 +198,58 @@ TEST(JobRendezvous, ANewStreamOfTheSameNodeTakesOver) {
   EXPECT_EQ(young->AwaitKind(Kind::kFinish).outcome.exit_code, 3);
 }
 
+TEST(JobRendezvous, KeepsWhatItDecidedBeforeAnyNodeHearsOfIt) {
+  std::atomic<int> kept{0};
+  JobRules rules = Rules(2);
+  rules.commit = [&](const JobRecord& record) {
+    EXPECT_EQ(record.state, JobState::kRunning);
+    kept = static_cast<int>(record.round);
+  };
+  JobRendezvous rendezvous(rules, MonotonicClock());
+  auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+  a->answer = b->answer = [&](const Directive& d) { EXPECT_EQ(kept, d.round); };
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+  ASSERT_TRUE(rendezvous.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, b).ok());
+  EXPECT_EQ(a->AwaitKind(Kind::kRun).round, 1);
+  EXPECT_EQ(b->AwaitKind(Kind::kRun).round, 1);
+}
+
+TEST(JobRendezvous, GoesOnFromARecord) {
+  JobRecord record;
+  JobRules rules = Rules(2);
+  rules.commit = [&](const JobRecord& latest) { record = latest; };
+  {
+    JobRendezvous first(rules, MonotonicClock());
+    auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+    ASSERT_TRUE(first.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+    ASSERT_TRUE(first.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, b).ok());
+    b->AwaitKind(Kind::kRun);
+  }
+  JobRendezvous second(rules, record, MonotonicClock());
+  auto b = std::make_shared<FakeAgent>();
+  ASSERT_TRUE(second.Attach(Node(1, 2, 2), Says(1, NodePhase::kRunning), false, b).ok());
+  EXPECT_EQ(b->AwaitKind(Kind::kRun).assignment.node_rank, 1);
+  EXPECT_EQ(second.Status().round, 1);
+}
+
+TEST(JobRendezvous, AsksTheHolderOfAPlace) {
+  JobRendezvous rendezvous(Rules(2), MonotonicClock());
+  auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+  NodeInfo claimant = Node(0, 2, 2);
+  claimant.incarnation = 99;
+  const auto attach = [&] {
+    return rendezvous.Attach(claimant, Says(0, NodePhase::kReady), false, b).code();
+  };
+  EXPECT_EQ(attach(), absl::StatusCode::kUnavailable);
+  a->AwaitProbe();
+  rendezvous.Heard("id0", 1);
+  EXPECT_EQ(attach(), absl::StatusCode::kAlreadyExists);
+}
+
 TEST(JobRendezvous, ServesManyThreads) {
   constexpr int kNodes = 8;
-  JobRules rules = Rules();
+  JobRules rules = Rules(kNodes, 3);
   std::atomic<int> opened{0};
   rules.before_round = [&](Round round) { opened = static_cast<int>(round); };
   JobRendezvous rendezvous(rules, MonotonicClock());
@@ -195,11 +257,7 @@ TEST(JobRendezvous, ServesManyThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kNodes; ++i) {
     auto agent = agents.emplace_back(std::make_shared<FakeAgent>());
-    const NodeInfo info = [&] {
-      NodeInfo node = Node(i, kNodes, kNodes);
-      node.max_restarts = 3;
-      return node;
-    }();
+    const NodeInfo info = Node(i, kNodes, kNodes);
     agent->answer = [&rendezvous, &opened, info, i](const Directive& d) {
       NodeUpdate update = Says(d.round, NodePhase::kReady);
       if (d.kind == Kind::kWait) return;

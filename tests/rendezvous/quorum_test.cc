@@ -121,6 +121,22 @@ TEST(DecideQuorum, IgnoresASilentNodeAboveMin) {
   EXPECT_THAT(DecideQuorum({Silent("a"), Here("b")}, rule, kStart).order, Optional(ElementsAre(1)));
 }
 
+TEST(DecideGrowth, WaitsForTheLastCallAfterTheFirstUnlessItIsFull) {
+  const QuorumRule rule{1, 4, seconds(30), 2};
+  Candidate early = Here("c"), late = Here("b");
+  early.since = kStart;
+  late.since = kStart + seconds(20);
+  EXPECT_EQ(DecideGrowth({}, rule, kStart).at, std::nullopt);
+  EXPECT_EQ(DecideGrowth({Silent("c")}, rule, kStart).at, std::nullopt);
+  const GrowthVerdict one = DecideGrowth({early}, rule, kStart);
+  EXPECT_EQ(one.at, kStart + seconds(30));
+  EXPECT_EQ(one.reason, "c joined: from 2 to 3 nodes");
+  const GrowthVerdict two = DecideGrowth({early, late}, rule, kStart + seconds(20));
+  EXPECT_EQ(two.at, kStart + seconds(20));
+  EXPECT_EQ(two.reason, "b, c joined: from 2 to 4 nodes");
+  EXPECT_EQ(DecideGrowth({early}, {1, 2, seconds(30), 2}, kStart).at, std::nullopt);
+}
+
 TEST(NaturalLess, ComparesNumbersAsNumbers) {
   const std::vector<std::string> sorted{"",
                                         "a",

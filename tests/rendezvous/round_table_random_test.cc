@@ -47,9 +47,12 @@ struct Process {
 
 class World {
  public:
-  explicit World(uint64_t seed) : random_(seed), nodes_(2 + Below(49)), table_(Rules()) {
-    min_nodes_ = OneIn(3) ? 1 + Below(nodes_) : nodes_;
-    max_restarts_ = Below(10);
+  explicit World(uint64_t seed)
+      : random_(seed),
+        nodes_(2 + Below(49)),
+        min_nodes_(OneIn(3) ? 1 + Below(nodes_) : nodes_),
+        max_restarts_(Below(10)),
+        table_(Rules()) {
     calmness_ = 1 << Below(6);
     explicit_ranks_ = OneIn(2);
     for (int i = 0; i < nodes_; ++i) NewProcess(i, absl::StrCat("node", i));
@@ -73,10 +76,11 @@ class World {
   Round round() const { return table_.round(); }
 
  private:
-  static JobRules Rules() {
+  JobRules Rules() const {
     JobRules rules;
     rules.job_id = "job";
-    rules.last_call = seconds(2);
+    rules.policy = Policy(min_nodes_, nodes_, max_restarts_);
+    rules.policy.last_call = seconds(2);
     return rules;
   }
   int Below(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
@@ -91,7 +95,6 @@ class World {
     process.info = Node(i, min_nodes_, nodes_);
     process.info.incarnation = ++last_incarnation_;
     process.info.host = host;
-    process.info.max_restarts = max_restarts_;
     if (explicit_ranks_) process.info.node_rank = i;
     process.says = Says(0, Phase::kReady);
     process.heard = process.beat = now_;
@@ -182,6 +185,7 @@ class World {
     if (p.says.phase == Phase::kFinished || (p.then && *p.then == Phase::kLeft)) return;
     switch (directive.kind) {
       case Kind::kWait:
+      case Kind::kPrepare:
         return;
       case Kind::kRun:
         if (directive.round <= p.says.round || p.says.phase != Phase::kReady) return;

@@ -12,6 +12,16 @@
 
 namespace hlaunch {
 
+// Of a job whose rounds start without preflight.
+inline JobPolicy Policy(int min_nodes, int max_nodes, int max_restarts = 0) {
+  JobPolicy policy;
+  policy.min_nodes = min_nodes;
+  policy.max_nodes = max_nodes;
+  policy.max_restarts = max_restarts;
+  policy.preflight = false;
+  return policy;
+}
+
 // node<i>, with pid 100 + i, incarnation i + 1 and 2 workers, of job "job".
 inline NodeInfo Node(int i, int min_nodes, int max_nodes) {
   NodeInfo info;
@@ -20,8 +30,7 @@ inline NodeInfo Node(int i, int min_nodes, int max_nodes) {
   info.incarnation = i + 1;
   info.host = absl::StrCat("node", i);
   info.pid = 100 + i;
-  info.min_nodes = min_nodes;
-  info.max_nodes = max_nodes;
+  info.policy = Policy(min_nodes, max_nodes);
   info.nproc = 2;
   info.address = absl::StrCat("10.0.0.", i + 1);
   info.route_address = "10.0.0.100";

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// Against a real master store, a port that nobody serves, and one that nobody answers on.
+
+#include "agent/master_check.h"
+
+#include "absl/strings/str_cat.h"
+#include "asio/io_context.hpp"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/c10d_server.h"
+#include "rendezvous/listen.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+// What the check says of a port of loopback.
+std::string Check(uint16_t port, Duration limit) {
+  asio::io_context loop(1);
+  std::string unfit = "not told";
+  int told = 0;
+  MasterCheck check(loop, "127.0.0.1", port, limit, [&](std::string text) {
+    unfit = std::move(text);
+    ++told;
+  });
+  loop.run();
+  EXPECT_EQ(told, 1);
+  return unfit;
+}
+
+TEST(MasterCheck, IsContentWithAStoreThatAnswersAndChangesNothingInIt) {
+  auto store = C10dServer::Start(Listen("127.0.0.1", 0).value()).value();
+  EXPECT_EQ(Check(store->port(), seconds(20)), "");
+  EXPECT_EQ(Check(store->port(), seconds(20)), "");
+}
+
+TEST(MasterCheck, SaysThatNobodyListens) {
+  const uint16_t port = Listen("127.0.0.1", 0)->port;  // Free again at once.
+  EXPECT_THAT(Check(port, seconds(1)),
+              testing::AllOf(HasSubstr(absl::StrCat("127.0.0.1:", port, " within 1 s")),
+                             HasSubstr("Connection refused")));
+}
+
+TEST(MasterCheck, SaysThatNobodyAnswers) {
+  const ListeningSocket mute = Listen("127.0.0.1", 0).value();
+  EXPECT_THAT(Check(mute.port, milliseconds(1000)), HasSubstr("connected, and no answer"));
+}
+
+TEST(MasterCheck, WaitsForAStoreThatStartsLate) {
+  ListeningSocket listening = Listen("127.0.0.1", 0).value();
+  const uint16_t port = listening.port;
+  asio::io_context loop(1);
+  std::string unfit = "not told";
+  MasterCheck check(loop, "127.0.0.1", port, seconds(20),
+                    [&](std::string text) { unfit = std::move(text); });
+  loop.run_for(milliseconds(50));
+  EXPECT_EQ(unfit, "not told");
+  auto store = C10dServer::Start(std::move(listening)).value();
+  loop.run();
+  EXPECT_EQ(unfit, "");
+}
+
+TEST(MasterCheck, SaysNothingOnceItIsGivenUp) {
+  const ListeningSocket mute = Listen("127.0.0.1", 0).value();
+  asio::io_context loop(1);
+  bool told = false;
+  {
+    MasterCheck check(loop, "127.0.0.1", mute.port, milliseconds(10),
+                      [&](std::string) { told = true; });
+    loop.run_for(milliseconds(1));
+  }
+  loop.run();
+  EXPECT_FALSE(told);
+}
+
+}  // namespace
+}  // namespace hlaunch
