@@ -28,6 +28,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/listen.h"
+#include "rendezvous/route.h"
 
 namespace hlaunch {
 namespace {
@@ -150,6 +151,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (assignment.node_rank == 0) {
       return Prepared(assignment.round, std::string(OpenStore().message()));
     }
+    SayWaiting(absl::StrCat("waiting for the master store at ",
+                            HostPort(assignment.master_addr, assignment.master_port),
+                            " to answer"));
     check_.emplace(
         loop_, assignment.master_addr, assignment.master_port, kCheckLimit,
         [this, round = assignment.round](std::string unfit) { Prepared(round, std::move(unfit)); });
@@ -161,6 +165,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
     update_.round = round;
     update_.phase = NodePhase::kPrepared;
     update_.unfit = std::move(unfit);
+    StopWaiting();
+    SayWaiting(
+        absl::StrCat("waiting for the other nodes to reach the master store of round ", round));
     client_.Send(update_);
   }
 

@@ -18,11 +18,13 @@
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
+#include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/grpc_status.h"
 #include "rendezvous/convert.h"
 #include "rendezvous/grpc_transport.h"
+#include "rendezvous/job_policy.h"
 #include "rendezvous/route.h"
 
 namespace hlaunch {
@@ -358,6 +360,10 @@ class GrpcRendezvousClient::Conversation {
       const auto policy = FromProto(stream->response.policy());
       if (!policy.ok()) return EndInConfusion(policy.status());
       lease_ = policy->lease;
+      const std::string differences = DescribeDifferences(*policy, info_.policy);
+      if (!contacted_ && !differences.empty()) {
+        LogInfo(absl::StrCat("what the rendezvous says holds for the job: ", differences));
+      }
     }
     if (stream->response.probe()) stream->said = {};  // A sign of life is due.
     contacted_ = true;
