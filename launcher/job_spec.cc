@@ -14,6 +14,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
@@ -162,7 +163,15 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   spec.policy.max_restarts = options.max_restarts;
   spec.policy.lease = MakeLease(options.loss_limit);
   spec.policy.join_timeout = options.join_timeout;
+  spec.policy.last_call = options.last_call;
+  spec.policy.spares = options.spares;
+  spec.policy.preflight = options.preflight;
   spec.node_rank = options.node_rank;
+  spec.is_host = options.is_host;
+  if (!options.unneeded_conf.empty()) {
+    spec.notes.push_back(
+        absl::StrCat("--rdzv-conf: not needed here: ", absl::StrJoin(options.unneeded_conf, ", ")));
+  }
   SetPlace(options, spec);
   spec.job_id = MakeJobId(options, spec.mode, probes);
   if (NeedsGrpc(spec)) {

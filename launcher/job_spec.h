@@ -35,6 +35,7 @@ struct JobSpec {
   std::string job_id;
   JobPolicy policy;
   std::optional<int> node_rank;
+  std::optional<bool> is_host;  // The user's word on who hosts.
   // kEndpoint, kStatic: where the nodes meet. kListenAndPrint: no host, and the first port to
   // try.
   Endpoint endpoint;
@@ -45,6 +46,7 @@ struct JobSpec {
   std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
   WorkerSpec worker;
   std::vector<std::string> warnings;  // One line each, to be logged once.
+  std::vector<std::string> notes;     // The same at debug level.
 };
 
 // A secret's file as found.

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "launcher/endpoint.h"
 #include "proto/base/status_macros.h"
@@ -149,6 +151,80 @@ absl::Status SetDuration(string_view text, double min_seconds, Duration* out) {
   return absl::OkStatus();
 }
 
+absl::Status SetIsHost(string_view text, Options& options) {
+  const std::string word = absl::AsciiStrToLower(text);
+  const auto any_of = [&word](std::initializer_list<const char*> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const bool yes = any_of({"1", "true", "t", "yes", "y"});
+  if (!yes && !any_of({"0", "false", "f", "no", "n"})) {
+    return InvalidArgumentError("expected 1, true, 0 or false");
+  }
+  options.is_host = yes;
+  return absl::OkStatus();
+}
+
+struct ConfRow {
+  const char* key;
+  absl::Status (*set)(string_view value, Options& options);  // Null: hlaunch needs no such thing.
+};
+
+const ConfRow kConf[] = {
+    {"is_host", SetIsHost},
+    {"join_timeout", [](string_view text,
+                        Options& options) { return SetDuration(text, 1, &options.join_timeout); }},
+    {"last_call_timeout",
+     [](string_view text, Options& options) { return SetDuration(text, 0, &options.last_call); }},
+    {"timeout", nullptr},
+    {"read_timeout", nullptr},
+    {"close_timeout", nullptr},
+    {"heartbeat_timeout", nullptr},
+    {"keep_alive_interval", nullptr},
+    {"keep_alive_max_attempt", nullptr},
+    {"store_type", nullptr},
+    {"use_libuv", nullptr},
+};
+
+absl::Status SetConfEntry(string_view entry, Options& options) {
+  const size_t equals = entry.find('=');
+  if (equals == entry.npos) return InvalidArgumentError("expected KEY=VALUE, KEY=VALUE, ...");
+  const string_view key = absl::StripAsciiWhitespace(entry.substr(0, equals));
+  const string_view value = absl::StripAsciiWhitespace(entry.substr(equals + 1));
+  std::string known;
+  for (const ConfRow& row : kConf) {
+    if (key != row.key) {
+      absl::StrAppend(&known, known.empty() ? "" : ", ", row.key);
+      continue;
+    }
+    if (row.set == nullptr) {
+      options.unneeded_conf.emplace_back(key);
+      return absl::OkStatus();
+    }
+    const absl::Status status = row.set(value, options);
+    if (status.ok()) return status;
+    return InvalidArgumentError(absl::StrCat(row.key, ": ", status.message()));
+  }
+  return InvalidArgumentError(absl::StrCat("unknown key; known are ", known));
+}
+
+absl::Status SetRdzvConf(string_view text, Options& options) {
+  for (const string_view entry : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    HLAUNCH_RETURN_IF_ERROR(SetConfEntry(entry, options));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetSpares(string_view text, Options& options) {
+  if (ToInt(text, 0, kMaxNodes, &options.spares)) return absl::OkStatus();
+  return InvalidArgumentError(absl::StrCat("expected a number from 0 to ", kMaxNodes));
+}
+
+absl::Status SetPreflight(string_view text, Options& options) {
+  if (text != "off" && text != "quick") return InvalidArgumentError("expected off or quick");
+  options.preflight = text == "quick";
+  return absl::OkStatus();
+}
+
 absl::Status Flag(bool* flag) {
   *flag = true;
   return absl::OkStatus();
@@ -163,10 +239,16 @@ const OptionRow kRows[] = {
      "workers on this node (1); auto and cpu: one per usable CPU", SetNproc},
     {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
      SetMaxRestarts},
+    {"", "", "--spares", "N", "nodes beyond --nnodes that stand by (0)", SetSpares},
+    {"", "", "--preflight", "off|quick", "check that all reach the store, before workers start",
+     SetPreflight},
     {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT]",
      "the same on every node (port 29400); its owner hosts", SetEndpoint},
     {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId},
     {"", "", "--rdzv-backend", "NAME", "static or c10d, as for torchrun", SetBackend},
+    // Before the options that say the same by themselves, which win.
+    {"", "", "--rdzv-conf", "K=V,...", "is_host=1, join_timeout=S, last_call_timeout=S",
+     SetRdzvConf},
     {"", "", "--node-rank", "N", "this node's rank; else the rendezvous decides", SetNodeRank},
     {"", "", "--master-addr", "HOST", "static form: node rank 0 hosts the rendezvous there",
      SetMasterAddr},
@@ -185,6 +267,8 @@ const OptionRow kRows[] = {
      [](string_view text, Options& options) {
        return SetDuration(text, 1, &options.join_timeout);
      }},
+    {"", "", "--last-call", "S", "from MIN nodes there to the start without MAX (30)",
+     [](string_view text, Options& options) { return SetDuration(text, 0, &options.last_call); }},
     {"", "", "--shutdown-timeout", "S", "from SIGTERM to SIGKILL for workers (30)",
      [](string_view text, Options& options) {
        return SetDuration(text, 0, &options.shutdown_timeout);

@@ -24,7 +24,6 @@ using absl::string_view;
 
 // What torchrun has and hlaunch does not: a clear word instead of "unknown".
 constexpr const char* kNotYet[] = {
-    "--rdzv-conf",
     "--monitor-interval",
     "--start-method",
     "--role",
@@ -135,6 +134,23 @@ absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words) {
   return raw;
 }
 
+// Whether is_host fits to who hosts anyway.
+absl::Status CheckHost(const Options& options, bool has_place) {
+  if (!options.is_host.has_value()) return absl::OkStatus();
+  if (!has_place && !*options.is_host) {
+    return InvalidArgumentError(
+        "--rdzv-conf is_host=0: nobody else is named who could host; add --rdzv-endpoint HOST");
+  }
+  const bool by_rank = options.node_rank.has_value() &&
+                       (!options.rdzv_endpoint.has_value() || options.rdzv_backend == "static");
+  if (by_rank && *options.is_host != (options.node_rank == 0)) {
+    return InvalidArgumentError(absl::StrCat(
+        "--rdzv-conf is_host=", *options.is_host ? 1 : 0, " with --node-rank ", *options.node_rank,
+        ": in the static form node rank 0 hosts; leave is_host out"));
+  }
+  return absl::OkStatus();
+}
+
 // The values are fine one by one; do they fit together?
 absl::Status CheckTogether(const Options& options, bool standalone, bool verbose_and_quiet) {
   if (verbose_and_quiet) {
@@ -164,6 +180,7 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
         absl::StrCat(needs_place, " needs the place where the nodes meet: add --master-addr HOST",
                      options.rdzv_backend == "static" ? "" : " or --rdzv-endpoint HOST"));
   }
+  HLAUNCH_RETURN_IF_ERROR(CheckHost(options, has_place));
   if (options.rdzv_endpoint.has_value() && options.rdzv_endpoint->port == 0) {
     return InvalidArgumentError(
         "--rdzv-endpoint: several nodes must know the port; write one instead of 0, such as 29400");

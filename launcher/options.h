@@ -32,6 +32,9 @@ struct Options {
   std::string master_addr;              // Without brackets; empty: not given.
   std::optional<uint16_t> master_port;  // 0 only where max_nodes is 1.
 
+  std::optional<bool> is_host;             // Of --rdzv-conf. Unset: addresses and ranks decide.
+  std::vector<std::string> unneeded_conf;  // Keys of --rdzv-conf that mean nothing to hlaunch.
+
   bool module = false;
   bool no_python = false;
   int max_restarts = 0;
@@ -39,7 +42,10 @@ struct Options {
   std::string token_file;
   Duration shutdown_timeout = std::chrono::seconds(30);
   Duration join_timeout = std::chrono::seconds(600);
+  Duration last_call = std::chrono::seconds(30);
   Duration loss_limit = std::chrono::seconds(30);
+  int spares = 0;
+  bool preflight = true;
   LogLevel log_level = LogLevel::kInfo;
 
   std::vector<std::string> command;  // The script and its arguments, untouched; not empty.

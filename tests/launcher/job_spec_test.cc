@@ -108,6 +108,25 @@ TEST(MakeJobSpec, SaysWhatItDoesNotUse) {
       IsEmpty());
 }
 
+TEST(MakeJobSpec, NotesWhatOfTorchrunsConfIsNotNeeded) {
+  const auto spec = Make({"--rdzv-conf=is_host=1,timeout=9,read_timeout=9", "x"});
+  EXPECT_EQ(spec->is_host, true);
+  EXPECT_THAT(spec->notes, ElementsAre("--rdzv-conf: not needed here: timeout, read_timeout"));
+  EXPECT_THAT(Make({"x"})->notes, IsEmpty());
+}
+
+TEST(MakeJobSpec, MakesThePolicyOfTheOptions) {
+  const auto spec = Make({"--nnodes=2:4", "--spares=1", "--preflight=off", "--last-call=5",
+                          "--join-timeout=9", "--max-restarts=3", "--rdzv-endpoint=n0", "x"});
+  EXPECT_EQ(spec->policy.min_nodes, 2);
+  EXPECT_EQ(spec->policy.max_nodes, 4);
+  EXPECT_EQ(spec->policy.spares, 1);
+  EXPECT_FALSE(spec->policy.preflight);
+  EXPECT_EQ(spec->policy.last_call, seconds(5));
+  EXPECT_EQ(spec->policy.join_timeout, seconds(9));
+  EXPECT_EQ(spec->policy.max_restarts, 3);
+}
+
 TEST(MakeJobSpec, ScalesTheLeaseWithTheLossLimit) {
   const Lease normal = Make({"x"})->policy.lease;
   EXPECT_EQ(normal.lease, seconds(5));

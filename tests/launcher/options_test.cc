@@ -92,6 +92,36 @@ TEST(ParseOptions, ReadsBracketedAddressWithoutPort) {
   EXPECT_EQ(options.rdzv_endpoint->port, kDefaultRdzvPort);
 }
 
+TEST(ParseOptions, ReadsTorchrunsRendezvousConf) {
+  const Options options =
+      MustParse({"--rdzv-conf",
+                 " is_host=True,join_timeout=90, last_call_timeout=5,timeout=900,read_timeout=60",
+                 "--nnodes=2", "--rdzv-endpoint=n0", "x"});
+  EXPECT_EQ(options.is_host, true);
+  EXPECT_EQ(options.join_timeout, seconds(90));
+  EXPECT_EQ(options.last_call, seconds(5));
+  EXPECT_THAT(options.unneeded_conf, ElementsAre("timeout", "read_timeout"));
+  EXPECT_EQ(MustParse({"--rdzv_conf=is_host=0", "x"}).is_host, false);
+  EXPECT_EQ(MustParse({"--rdzv-conf", "", "x"}).is_host, std::nullopt);
+}
+
+TEST(ParseOptions, LetsAnOptionBeatTheConf) {
+  const Options options = MustParse({"--join-timeout=7", "--last-call=8", "--rdzv-conf",
+                                     "join_timeout=90,last_call_timeout=91", "x"});
+  EXPECT_EQ(options.join_timeout, seconds(7));
+  EXPECT_EQ(options.last_call, seconds(8));
+}
+
+TEST(ParseOptions, ReadsWhatARoundMayWaitFor) {
+  const Options options = MustParse({"--spares=2", "--preflight=off", "--last_call=1.5", "x"});
+  EXPECT_EQ(options.spares, 2);
+  EXPECT_FALSE(options.preflight);
+  EXPECT_EQ(options.last_call, milliseconds(1500));
+  EXPECT_EQ(MustParse({"x"}).spares, 0);
+  EXPECT_EQ(MustParse({"x"}).last_call, seconds(30));
+  EXPECT_TRUE(MustParse({"--preflight", "quick", "x"}).preflight);
+}
+
 TEST(ParseOptions, CountsCpusForAutoAndCpu) {
   EXPECT_EQ(MustParse({"--nproc-per-node", "auto", "x"}).nproc, std::nullopt);
   EXPECT_EQ(MustParse({"--nproc-per-node", "cpu", "x"}).nproc, std::nullopt);
@@ -232,6 +262,24 @@ const BadLine kBadLines[] = {
      "--loss-limit 'nan': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--shutdown-timeout", "-1", "x"},
      "--shutdown-timeout '-1': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--rdzv-conf", "ishost=1", "x"},
+     "--rdzv-conf 'ishost=1': unknown key; known are is_host, join_timeout, last_call_timeout, "
+     "timeout, read_timeout, close_timeout, heartbeat_timeout, keep_alive_interval, "
+     "keep_alive_max_attempt, store_type, use_libuv"},
+    {{"--rdzv-conf", "is_host", "x"}, "--rdzv-conf 'is_host': expected KEY=VALUE, KEY=VALUE, ..."},
+    {{"--rdzv-conf", "is_host=maybe", "x"},
+     "--rdzv-conf 'is_host=maybe': is_host: expected 1, true, 0 or false"},
+    {{"--rdzv-conf", "join_timeout=soon", "x"},
+     "--rdzv-conf 'join_timeout=soon': join_timeout: expected a time from 1s to 8760h, such as 30, "
+     "1.5, 30s, 5m or 2h"},
+    {{"--nnodes=2", "--rdzv-conf=is_host=0", "x"},
+     "--rdzv-conf is_host=0: nobody else is named who could host; add --rdzv-endpoint HOST"},
+    {{"--nnodes=2", "--master-addr=a", "--node-rank=1", "--rdzv-conf=is_host=1", "x"},
+     "--rdzv-conf is_host=1 with --node-rank 1: in the static form node rank 0 hosts; leave "
+     "is_host "
+     "out"},
+    {{"--spares", "-1", "x"}, "--spares '-1': expected a number from 0 to 65536"},
+    {{"--preflight", "on", "x"}, "--preflight 'on': expected off or quick"},
     {{"-m", "--no-python", "x"},
      "--module runs Python and --no-python runs none: leave one of them out"},
     {{"-v", "-q", "x"}, "--verbose and --quiet: leave one of them out"},
