@@ -8,11 +8,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -42,6 +44,7 @@ struct ChildPlan {
   const char* directory;  // Null: stay.
   int fds[3];
   pid_t parent;
+  const rlimit* descriptors;        // Null: as ours.
   const char* failed_at = nullptr;  // Null: the program was executed.
   int error = 0;
 };
@@ -79,6 +82,9 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) int RunChild(void
   CloseFrom(3);
   if (plan->directory != nullptr && ::syscall(SYS_chdir, plan->directory) != 0) {
     return Fail(plan, "its working directory");
+  }
+  if (plan->descriptors != nullptr) {
+    ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan->descriptors, nullptr);
   }
 
   // The kernel's struct sigaction is all zero for SIG_DFL, on every architecture.
@@ -256,13 +262,18 @@ absl::StatusOr<Process> Process::Spawn(const Command& command) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot run ", path, ": /dev/null: ", std::strerror(errno)));
   }
+  rlimit descriptors = {};
+  if (command.descriptor_limit && ::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+    descriptors.rlim_cur = std::min<rlim_t>(*command.descriptor_limit, descriptors.rlim_max);
+  }
   ChildPlan plan{
       path.c_str(),
       argv.data(),
       env.data(),
       command.working_directory.empty() ? nullptr : command.working_directory.c_str(),
       {null.valid() ? null.get() : command.stdin_fd, command.stdout_fd, command.stderr_fd},
-      ::getpid()};
+      ::getpid(),
+      command.descriptor_limit ? &descriptors : nullptr};
   int pidfd = -1;
   const pid_t pid = Clone(&plan, &pidfd);
   if (pid < 0) {

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,8 @@ struct Command {
   int stdin_fd = -1;                   // -1: /dev/null
   int stdout_fd = 1;
   int stderr_fd = 2;
+  // The soft limit on its descriptors, no higher than our hard one. Unset: ours.
+  std::optional<uint64_t> descriptor_limit = {};
 };
 
 // How a process ended. A value.
@@ -47,7 +51,7 @@ std::string SignalName(int signal);
 // Promises: a Process exists only if the program was really executed; it has its own session
 // and process group before Spawn returns, so no signal can miss it; it dies with the thread
 // that spawned it; it starts with an empty signal mask, default dispositions and the
-// descriptors 0, 1 and 2 only. Resource limits are left alone.
+// descriptors 0, 1 and 2 only. Resource limits but Command's are left alone.
 //
 // Belongs to one thread, which must live as long as the process shall: spawn, signal and reap
 // there, so that a signal never reaches a recycled pid. Movable. Destroying one that was not

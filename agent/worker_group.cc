@@ -201,6 +201,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     command.stdin_fd = spec.stdin_to_rank0 && local_rank == 0 ? STDIN_FILENO : -1;
     command.stdout_fd = output.out.get();
     command.stderr_fd = output.err.get();
+    command.descriptor_limit = spec.descriptor_limit;
     HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(command));
     s.workers.push_back({std::move(process), local_rank, facts.error_file, nullptr});
     ++s.num_alive;

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +15,12 @@ namespace hlaunch {
 // What every worker of this node runs. A value, made once by the launcher.
 struct WorkerSpec {
   std::string job_id;
-  std::vector<std::string> argv;           // argv[0] is a path or is looked up in PATH.
-  std::vector<std::string> inherited_env;  // hlaunch's own environment, `NAME=value` each.
-  int nproc = 1;                           // Workers on this node.
-  std::string role = "default";            // ROLE_NAME
-  bool stdin_to_rank0 = false;             // Local rank 0 reads hlaunch's stdin, else /dev/null.
+  std::vector<std::string> argv;             // argv[0] is a path or is looked up in PATH.
+  std::vector<std::string> inherited_env;    // hlaunch's own environment, `NAME=value` each.
+  int nproc = 1;                             // Workers on this node.
+  std::string role = "default";              // ROLE_NAME
+  bool stdin_to_rank0 = false;               // Local rank 0 reads hlaunch's stdin, else /dev/null.
+  std::optional<uint64_t> descriptor_limit;  // Soft; unset: hlaunch's own.
   Duration stop_grace = std::chrono::seconds(30);  // From SIGTERM to SIGKILL.
 };
 

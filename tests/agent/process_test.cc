@@ -155,6 +155,28 @@ TEST(Spawn, ResetsMaskAndDispositions) {
   child.Wait();
 }
 
+TEST(Spawn, LowersTheLimitOnDescriptors) {
+  rlimit ours = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &ours), 0);
+  const auto limits = [](std::optional<uint64_t> limit) {
+    Command command = Shell("ulimit -Sn; ulimit -Hn");
+    command.descriptor_limit = limit;
+    Child child(std::move(command));
+    const std::string said = child.ReadAll();
+    child.Wait();
+    return said;
+  };
+  const auto words = [](rlim_t limit) {
+    return limit == RLIM_INFINITY ? "unlimited" : absl::StrCat(limit);
+  };
+  EXPECT_EQ(limits(123), absl::StrCat("123\n", words(ours.rlim_max), "\n"));
+  EXPECT_EQ(limits(std::nullopt),
+            absl::StrCat(words(ours.rlim_cur), "\n", words(ours.rlim_max), "\n"));
+  rlimit still = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &still), 0);
+  EXPECT_EQ(still.rlim_cur, ours.rlim_cur) << "the child shares our memory, not our limits";
+}
+
 TEST(Spawn, PassesNoOtherDescriptor) {
   std::vector<UniqueFd> open;
   for (int i = 0; i < 20; ++i) open.emplace_back(::open("/dev/null", O_RDONLY));  // Not O_CLOEXEC.
