@@ -294,6 +294,15 @@ int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent) {
   return agent(KeeperLink(std::move(agent_end)));
 }
 
+bool TerminationPending() {
+  sigset_t pending;
+  ::sigpending(&pending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    if (::sigismember(&pending, signal) == 1) return true;
+  }
+  return false;
+}
+
 absl::StatusOr<UniqueFd> AgentSignals() {
   UniqueFd fd = OpenSignalFd();
   if (!fd.valid()) {

@@ -77,6 +77,9 @@ int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent);
 // is lost before RunUnderKeeper, which does the same.
 void BlockAgentSignals();
 
+// Whether a signal that asks hlaunch to end waits to be taken from AgentSignals().
+bool TerminationPending();
+
 // A descriptor with the agent's signals as signalfd_siginfo, non-blocking: SIGCHLD, and those
 // that ask hlaunch for something. Also right after an exec.
 //

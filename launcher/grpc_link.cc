@@ -3,16 +3,21 @@
 
 #include "launcher/grpc_link.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/keeper.h"
+#include "launcher/descriptors.h"
 #include "launcher/hosting.h"
 #include "launcher/join_command.h"
 #include "proto/base/log.h"
+#include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
@@ -22,6 +27,7 @@
 #include "rendezvous/jobs.h"
 #include "rendezvous/listen.h"
 #include "rendezvous/local_rendezvous_client.h"
+#include "rendezvous/lookup.h"
 #include "rendezvous/rendezvous_server.h"
 #include "rendezvous/route.h"
 
@@ -35,73 +41,183 @@ constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 // How long the owner of a port on this very host may take to answer as a rendezvous.
 constexpr Duration kNeighbourPatience = std::chrono::seconds(5);
 constexpr int kPortsToTry = 100;
+// How long the decision who hosts waits for the resolver; what comes later is acted on as it comes.
+constexpr Duration kShortLook = std::chrono::milliseconds(200);
+constexpr Duration kLongLook = std::chrono::seconds(10);
+constexpr Duration kLookStep = std::chrono::milliseconds(20);
+constexpr Duration kConnectPatience = std::chrono::milliseconds(300);
 
-// The rendezvous in this process.
-class HostLink final : public NodeLink {
+// Says how many nodes this host carries, aloud if the job may have more.
+void SayCeiling(const JobSpec& spec) {
+  DescriptorNeed need;
+  need.max_nodes = spec.policy.max_nodes;
+  need.spares = spec.policy.spares;
+  need.nproc = spec.worker.nproc;
+  need.store_here = spec.node_rank.value_or(0) == 0;
+  const Ceiling ceiling = DecideCeiling(need, DescriptorLimit());
+  if (ceiling.nodes >= spec.policy.max_nodes) {
+    return LogDebug(
+        absl::StrCat("this host carries about ", ceiling.nodes, " nodes: ", ceiling.reason));
+  }
+  LogWarning(absl::StrCat("this host carries about ", ceiling.nodes, " nodes and --nnodes allows ",
+                          spec.policy.max_nodes, ": ", ceiling.reason, "; raise the hard limit to ",
+                          ceiling.needed,
+                          ": ulimit -n as root, LimitNOFILE= of a unit, --ulimit "
+                          "nofile= of a container"));
+}
+
+// A rendezvous in this process.
+//
+// Thread-safe.
+class OwnRendezvous {
  public:
-  static absl::StatusOr<std::unique_ptr<NodeLink>> Make(const JobSpec& spec,
-                                                        ListeningSocket listening) {
-    std::unique_ptr<HostLink> link(new HostLink);
+  static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(const JobSpec& spec,
+                                                              ListeningSocket listening) {
+    std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
     JobRules rules = RulesOf(spec);
     RendezvousServer::Options options;
     if (spec.mode == JobMode::kStatic) {
-      HLAUNCH_ASSIGN_OR_RETURN(link->store_, C10dServer::Start(std::nullopt));
-      link->store_port_ = listening.port;
-      rules.before_round = [store = link->store_.get()](Round) { store->Reset(); };
-      options.c10d = [store = link->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
+      HLAUNCH_ASSIGN_OR_RETURN(own->store_, C10dServer::Start(std::nullopt));
+      own->store_port_ = listening.port;
+      options.c10d = [store = own->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
     }
-    link->rendezvous_.emplace(std::move(rules), MonotonicClock());
-    link->jobs_ = MakeOneJob(spec.job_id, *link->rendezvous_);
+    rules.before_round = [own = own.get()](Round) {
+      own->formed_ = true;
+      if (own->store_) own->store_->Reset();
+    };
+    own->job_.emplace(std::move(rules), MonotonicClock());
+    own->jobs_ = MakeOneJob(spec.job_id, *own->job_);
     options.listener = std::move(listening.fd);
     options.token = spec.token;
-    HLAUNCH_ASSIGN_OR_RETURN(link->server_,
-                             RendezvousServer::Start(std::move(options), *link->jobs_));
-    link->client_.emplace(*link->rendezvous_);
-    return link;
+    HLAUNCH_ASSIGN_OR_RETURN(own->server_,
+                             RendezvousServer::Start(std::move(options), *own->jobs_));
+    SayCeiling(spec);
+    return own;
   }
+  ~OwnRendezvous() { Shutdown(); }
 
-  ~HostLink() override {
+  // Lets every node hear its last directive.
+  void Shutdown() {
     if (server_) server_->Shutdown(kShutdownGrace);
   }
 
-  RendezvousClient& client() override { return *client_; }
+  JobRendezvous& job() { return *job_; }
+  uint16_t store_port() const { return store_port_; }
+  size_t streams() const { return server_->open_streams(); }
+  // Whether it is, or was, the job's.
+  bool has_job() const { return formed_ || streams() > 0; }
+
+ private:
+  OwnRendezvous() = default;
+
+  // In the order in which they may be destroyed last to first.
+  std::unique_ptr<C10dServer> store_;  // Null: workers get a port of their own.
+  uint16_t store_port_ = 0;
+  std::atomic<bool> formed_ = false;  // A round.
+  std::optional<JobRendezvous> job_;
+  std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<RendezvousServer> server_;
+};
+
+// The node that hosts and joins by plain calls.
+class HostLink final : public NodeLink {
+ public:
+  static absl::StatusOr<std::unique_ptr<NodeLink>> Make(const JobSpec& spec, HostingVerdict verdict,
+                                                        ListeningSocket listening) {
+    HLAUNCH_ASSIGN_OR_RETURN(auto own, OwnRendezvous::Start(spec, std::move(listening)));
+    return std::unique_ptr<NodeLink>(new HostLink(spec, std::move(verdict), std::move(own)));
+  }
+
+  ~HostLink() override { own_->Shutdown(); }
+
+  RendezvousClient& client() override { return client_; }
   bool hosts() const override { return true; }
-  uint16_t shared_store_port() const override { return store_port_; }
+  std::string Belief(Duration waited) const override {
+    const bool met = own_->streams() > 0 || spec_.mode == JobMode::kListenAndPrint;
+    return met ? "" : ExplainLoneliness(spec_, verdict_, waited);
+  }
+  uint16_t shared_store_port() const override { return own_->store_port(); }
   bool port_was_taken() const override { return false; }
-  void End(const Outcome& outcome) override { rendezvous_->End(outcome); }
+  void End(const Outcome& outcome) override { own_->job().End(outcome); }
   std::vector<std::string> AwaitOthers(Instant deadline) override {
-    return rendezvous_->AwaitAllFinished(deadline);
+    return own_->job().AwaitAllFinished(deadline);
   }
   Obituary obituary(const NodeInfo&) const override {
     return {};
   }  // Nobody would be left to hear it.
 
  private:
-  HostLink() = default;
+  HostLink(const JobSpec& spec, HostingVerdict verdict, std::unique_ptr<OwnRendezvous> own)
+      : spec_(spec), verdict_(std::move(verdict)), own_(std::move(own)), client_(own_->job()) {}
 
-  // In the order in which they may be destroyed last to first.
-  std::unique_ptr<C10dServer> store_;  // Null: workers get a port of their own.
-  uint16_t store_port_ = 0;
-  std::optional<JobRendezvous> rendezvous_;
-  std::unique_ptr<Jobs> jobs_;
-  std::unique_ptr<RendezvousServer> server_;
-  std::optional<LocalRendezvousClient> client_;
+  const JobSpec spec_;
+  const HostingVerdict verdict_;
+  const std::unique_ptr<OwnRendezvous> own_;
+  LocalRendezvousClient client_;
 };
 
-// The rendezvous elsewhere.
+// The node that joins where the endpoint leads. Where that may be here, because this node offers to
+// host or the name turns out to be its own, a rendezvous listens in this process besides: without
+// nodes if somebody else hosts. So there is one rendezvous, whatever each node believes.
 class JoinLink final : public NodeLink {
  public:
-  JoinLink(RendezvousEndpoint endpoint, Duration join_timeout, bool port_was_taken)
-      : endpoint_(std::move(endpoint)),
+  JoinLink(const JobSpec& spec, HostingVerdict verdict, std::shared_ptr<Lookup> lookup,
+           bool port_was_taken)
+      : spec_(spec),
         port_was_taken_(port_was_taken),
-        client_({endpoint_, join_timeout}) {}
+        endpoint_({spec.endpoint.host, spec.endpoint.port, spec.token}),
+        verdict_(std::move(verdict)) {
+    GrpcRendezvousClient::Options options;
+    options.endpoint = endpoint_;
+    options.join_timeout = port_was_taken ? std::min(spec.policy.join_timeout, kNeighbourPatience)
+                                          : spec.policy.join_timeout;
+    options.lookup = std::move(lookup);
+    if (spec.mode == JobMode::kEndpoint && !port_was_taken) {
+      if (verdict_.role == HostingRole::kOffers) Listen(verdict_);
+      options.detour = [this] { return WayHome(); };
+    }
+    options.on_lookup = [this](const Resolved& found) { Reconsider(found); };
+    client_.emplace(std::move(options));
+  }
 
-  RendezvousClient& client() override { return client_; }
-  bool hosts() const override { return false; }
+  RendezvousClient& client() override { return *client_; }
+  bool hosts() const override {
+    MutexLock lock(&mu_);
+    return own_ != nullptr && own_->has_job();
+  }
   uint16_t shared_store_port() const override { return 0; }
   bool port_was_taken() const override { return port_was_taken_; }
-  void End(const Outcome&) override {}
-  std::vector<std::string> AwaitOthers(Instant) override { return {}; }
+
+  std::string Belief(Duration waited) const override {
+    if (port_was_taken_) return "";
+    Silence silence;
+    HostingVerdict verdict;
+    {
+      MutexLock lock(&mu_);
+      verdict = verdict_;
+      silence.resolved = resolved_;
+      silence.listens = own_ != nullptr;
+      if (client_->contacted()) {
+        const bool alone = own_ != nullptr && own_->streams() == 1;
+        return alone ? ExplainLoneliness(spec_, verdict, waited) : "";
+      }
+    }
+    silence.waited = waited;
+    silence.local = ListLocalAddresses().value_or(std::vector<LocalAddress>());
+    if (silence.resolved.ok()) {
+      silence.connect_error =
+          TryToConnect(silence.resolved->front(), endpoint_.port, kConnectPatience);
+    }
+    return ExplainSilence(spec_, verdict, silence);
+  }
+
+  void End(const Outcome& outcome) override {
+    if (OwnRendezvous* own = Own()) own->job().End(outcome);
+  }
+  std::vector<std::string> AwaitOthers(Instant deadline) override {
+    OwnRendezvous* own = Own();
+    return own ? own->job().AwaitAllFinished(deadline) : std::vector<std::string>();
+  }
   Obituary obituary(const NodeInfo& info) const override {
     std::error_code error;
     Obituary obituary;
@@ -119,9 +235,61 @@ class JoinLink final : public NodeLink {
   }
 
  private:
-  const RendezvousEndpoint endpoint_;
+  // The rendezvous here; it stays once it is there.
+  OwnRendezvous* Own() const {
+    MutexLock lock(&mu_);
+    return own_.get();
+  }
+
+  // Called by the client from its thread, as WayHome. What a name leads to may change: it gets
+  // known late, or a virtual address moves here.
+  void Reconsider(const Resolved& found) {
+    const auto local = ListLocalAddresses();
+    HostingVerdict verdict =
+        DecideHosting(spec_, found, local.value_or(std::vector<LocalAddress>()), HostName());
+    bool listen = false;
+    {
+      MutexLock lock(&mu_);
+      resolved_ = found;
+      listen = own_ == nullptr && verdict.role == HostingRole::kHosts &&
+               spec_.mode == JobMode::kEndpoint && !port_was_taken_ && !client_->contacted();
+      verdict_ = verdict;
+    }
+    if (listen) Listen(verdict);
+  }
+
+  // A port that is taken is no error: another agent of this host may host, or another program may
+  // be here while the endpoint leads elsewhere.
+  void Listen(const HostingVerdict& verdict) {
+    auto own = Open(verdict);
+    if (!own.ok()) return LogDebug(absl::StrCat("not hosting: ", own.status().message()));
+    LogDebug(absl::StrCat("listening on port ", spec_.endpoint.port, ": ", verdict.reason));
+    MutexLock lock(&mu_);
+    own_ = std::move(own).value();
+  }
+
+  absl::StatusOr<std::unique_ptr<OwnRendezvous>> Open(const HostingVerdict& verdict) const {
+    HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listening,
+                             hlaunch::Listen(verdict.bind_address, spec_.endpoint.port));
+    return OwnRendezvous::Start(spec_, std::move(listening));
+  }
+
+  // Nodes were led here and this one is not: most often a NAT that does not turn its own traffic.
+  std::optional<std::string> WayHome() const {
+    MutexLock lock(&mu_);
+    if (own_ == nullptr || !own_->has_job()) return std::nullopt;
+    return verdict_.bind_address.empty() ? "127.0.0.1" : verdict_.bind_address;
+  }
+
+  const JobSpec spec_;
   const bool port_was_taken_;
-  GrpcRendezvousClient client_;
+  const RendezvousEndpoint endpoint_;
+  mutable Mutex mu_;
+  HostingVerdict verdict_ ABSL_GUARDED_BY(mu_);  // By what is known now.
+  Resolved resolved_ ABSL_GUARDED_BY(mu_) =
+      absl::UnavailableError("no name server has answered yet");
+  std::unique_ptr<OwnRendezvous> own_ ABSL_GUARDED_BY(mu_);
+  std::optional<GrpcRendezvousClient> client_;  // Last: it calls, and its last word is heard here.
 };
 
 // Takes the first free port from `spec.endpoint.port` on and tells the person what to run.
@@ -147,7 +315,19 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec,
       others == 1 ? "the other host" : absl::StrCat("each of the ", others, " other hosts"),
       " run:\n    ", join.command));
   if (!join.hint.empty()) LogWarning(join.hint);
-  return HostLink::Make(spec, std::move(listening).value());
+  return HostLink::Make(spec, DecideHosting(spec, absl::UnavailableError(""), local, ""),
+                        std::move(listening).value());
+}
+
+// The resolver's first answer, as long as nobody presses Ctrl-C and it takes no longer than
+// `patience`.
+Resolved FirstAnswer(Lookup& lookup, Duration patience) {
+  const Instant until = MonotonicClock().Now() + patience;
+  std::optional<Resolved> found;
+  while (!(found = lookup.Await(MonotonicClock().Now() + kLookStep)) && !TerminationPending() &&
+         MonotonicClock().Now() < until) {
+  }
+  return found.value_or(absl::UnavailableError("the name is not known yet"));
 }
 
 }  // namespace
@@ -156,22 +336,22 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                                                         const Options& options) {
   if (spec.mode == JobMode::kListenAndPrint) return ListenAndPrint(spec, options);
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
-  // A rank that never hosts need not wait for the resolver here.
-  const bool never = spec.mode == JobMode::kStatic && spec.node_rank.value_or(0) != 0;
-  const HostingVerdict verdict = DecideHosting(
-      spec, never ? absl::UnavailableError("not asked") : ResolveHost(spec.endpoint.host), local,
-      HostName());
+  const auto lookup = Lookup::Start(spec.endpoint.host);
+  // Where the store shares the port the decision cannot be taken later; a rank decides by itself.
+  const bool now_or_never = spec.mode == JobMode::kStatic && !spec.node_rank.has_value();
+  const Resolved found = FirstAnswer(*lookup, now_or_never ? kLongLook : kShortLook);
+  const HostingVerdict verdict = DecideHosting(spec, found, local, HostName());
   LogDebug(verdict.reason);
-  const RendezvousEndpoint endpoint = {spec.endpoint.host, spec.endpoint.port, spec.token};
-  if (!verdict.hosts) return std::make_unique<JoinLink>(endpoint, spec.policy.join_timeout, false);
+  if (verdict.role != HostingRole::kHosts) {
+    return std::make_unique<JoinLink>(spec, verdict, lookup, false);
+  }
   absl::StatusOr<ListeningSocket> listening = Listen(verdict.bind_address, spec.endpoint.port);
-  if (listening.ok()) return HostLink::Make(spec, std::move(listening).value());
+  if (listening.ok()) return HostLink::Make(spec, verdict, std::move(listening).value());
   if (!absl::IsAlreadyExists(listening.status())) return listening.status();
   // Another agent of this host may have been first, or the port is somebody else's: its answer
   // tells.
   LogDebug(absl::StrCat(listening.status().message(), "; asking who that is"));
-  return std::make_unique<JoinLink>(endpoint,
-                                    std::min(spec.policy.join_timeout, kNeighbourPatience), true);
+  return std::make_unique<JoinLink>(spec, verdict, lookup, true);
 }
 
 bool IsObituary(int argc, char** argv) {

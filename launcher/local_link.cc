@@ -14,6 +14,7 @@ class LocalLink final : public NodeLink {
 
   RendezvousClient& client() override { return client_; }
   bool hosts() const override { return true; }
+  std::string Belief(Duration) const override { return ""; }
   uint16_t shared_store_port() const override { return 0; }
   bool port_was_taken() const override { return false; }
   void End(const Outcome&) override {}  // The only node has gone already.

@@ -28,8 +28,12 @@ class NodeLink {
   // Lives as long as the link.
   virtual RendezvousClient& client() = 0;
 
-  // Whether the rendezvous lives in this process.
+  // Whether the job's rendezvous lives in this process; may become true while the nodes gather.
   virtual bool hosts() const = 0;
+
+  // What this node believes of where the rendezvous is, after `waited` without meeting any other
+  // node, in one line; empty if there is nothing to say. Blocks for a fraction of a second.
+  virtual std::string Belief(Duration waited) const = 0;
 
   // The port on which the rendezvous' own listener serves the master store too; 0 if it does not.
   virtual uint16_t shared_store_port() const = 0;
@@ -54,9 +58,11 @@ class NodeLink {
   virtual Obituary obituary(const NodeInfo& info) const = 0;
 };
 
-// Makes the link of a job with several nodes.
+// Makes the link of a job with several nodes; waits for a name no longer than it takes to hear
+// Ctrl-C.
 //
-// A name that does not resolve is no error here: the client asks again until its join time-out.
+// A name that does not resolve is no error here: the client asks again until its join time-out,
+// and this node hosts once the name turns out to be its own.
 // Nor is a port that is taken: whoever holds it is asked to take this node in.
 //
 // Errors:

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -18,6 +19,8 @@
 #include "agent/node_facts.h"
 #include "agent/output_relay.h"
 #include "asio/io_context.hpp"
+#include "asio/steady_timer.hpp"
+#include "launcher/descriptors.h"
 #include "launcher/hosting.h"
 #include "launcher/summary.h"
 #include "proto/base/log.h"
@@ -29,6 +32,8 @@ namespace {
 
 // Beyond the workers' own grace: what other nodes need to hear the outcome and say so.
 constexpr Duration kLinger = std::chrono::seconds(10);
+// After so long without meeting anybody a node says what it believes.
+constexpr Duration kBeliefTime = std::chrono::seconds(10);
 constexpr Duration kLingerStep = std::chrono::milliseconds(100);
 
 // The first of this host's places in the job that no other agent here holds. The claim is an
@@ -98,6 +103,15 @@ NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slo
   return info;
 }
 
+// Has `link` say once what it believes if it has met nobody for long.
+void ArmBelief(const NodeLink& link, Duration limit, asio::steady_timer& timer) {
+  timer.expires_after(limit);
+  timer.async_wait([&link, limit](const asio::error_code& error) {
+    const std::string belief = error ? "" : link.Belief(limit);
+    if (!belief.empty()) LogWarning(belief);
+  });
+}
+
 AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const NodeInfo& info) {
   AgentOptions options;
   options.info = info;
@@ -110,12 +124,6 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
     options.store_is_shared = true;
   }
   return options;
-}
-
-bool TerminationPending() {
-  sigset_t pending;
-  ::sigpending(&pending);
-  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
 }
 
 // Keeps the rendezvous until every node has heard how the job ended; says for whom.
@@ -199,7 +207,9 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   const std::string host = HostName();
   if (spec.policy.max_nodes > 1) SetLogName(host);
   for (const std::string& warning : spec.warnings) LogWarning(warning);
+  for (const std::string& note : spec.notes) LogDebug(note);
 
+  const std::optional<uint64_t> descriptors_before = RaiseDescriptorLimit();
   absl::StatusOr<std::unique_ptr<NodeLink>> link =
       NeedsGrpc(spec) ? connect(spec, options) : MakeLocalLink(spec);
   if (!link.ok()) {
@@ -225,6 +235,9 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   if (!spec.endpoint.host.empty()) agent_options.facts.endpoint = FormatEndpoint(spec.endpoint);
   agent_options.error_directory = errors.path();
   agent_options.keeper_fd = keeper.fd();
+  agent_options.spec.descriptor_limit = descriptors_before;
+  asio::steady_timer belief(loop);
+  ArmBelief(**link, std::min<Duration>(kBeliefTime, spec.policy.join_timeout / 2), belief);
   Agent agent(loop, std::move(agent_options), (*link)->client(), **relay);
   AgentResult result = agent.Run();
   if ((*link)->port_was_taken() && absl::IsUnavailable(result.end)) {

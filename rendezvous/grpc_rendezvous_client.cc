@@ -25,6 +25,7 @@
 #include "rendezvous/convert.h"
 #include "rendezvous/grpc_transport.h"
 #include "rendezvous/job_policy.h"
+#include "rendezvous/lookup.h"
 #include "rendezvous/route.h"
 
 namespace hlaunch {
@@ -79,50 +80,6 @@ bool IsLastWord(NodePhase phase) {
   return phase == NodePhase::kLeft || phase == NodePhase::kFinished;
 }
 
-// A name lookup on a thread of its own: the resolver may block for minutes and cannot be
-// stopped, so nobody joins that thread. Shared by it and by whoever asked.
-//
-// Thread-safe.
-class Lookup {
- public:
-  using Result = absl::StatusOr<std::vector<std::string>>;
-
-  static std::shared_ptr<Lookup> Start(const std::string& host) {
-    auto lookup = std::make_shared<Lookup>();
-    if (IsAddressLiteral(host)) {
-      lookup->Set(ResolveHost(host));
-    } else {
-      std::thread([lookup, host] { lookup->Set(ResolveHost(host)); }).detach();
-    }
-    return lookup;
-  }
-
-  // Unset until the resolver has answered.
-  std::optional<Result> result() const {
-    MutexLock lock(&mu_);
-    return result_;
-  }
-
-  // As result(), waiting for it until `deadline`.
-  std::optional<Result> Await(Instant deadline) {
-    MutexLock lock(&mu_);
-    while (!result_.has_value() && set_.WaitUntil(&mu_, deadline)) {
-    }
-    return result_;
-  }
-
- private:
-  void Set(Result result) {
-    MutexLock lock(&mu_);
-    result_ = std::move(result);
-    set_.SignalAll();
-  }
-
-  mutable Mutex mu_;
-  CondVar set_;
-  std::optional<Result> result_ ABSL_GUARDED_BY(mu_);
-};
-
 // The tags of the completion queue.
 enum class Event { kTimeout, kWake, kStarted, kRead, kWritten, kHalfClosed, kEnded };
 
@@ -160,8 +117,13 @@ struct Stream {
 // The mailbox is shared; everything below it belongs to the thread.
 class GrpcRendezvousClient::Conversation {
  public:
-  Conversation(Options options, const NodeInfo& info, const NodeUpdate& update, Listener* listener)
-      : latest_(update), options_(std::move(options)), info_(info), listener_(listener) {
+  Conversation(Options options, const NodeInfo& info, const NodeUpdate& update, Listener* listener,
+               std::atomic<bool>* contacted)
+      : latest_(update),
+        options_(std::move(options)),
+        info_(info),
+        listener_(listener),
+        contacted_(*contacted) {
     thread_ = std::thread([this] {
       ::pthread_setname_np(::pthread_self(), "rdzv-client");
       Run();
@@ -268,6 +230,7 @@ class GrpcRendezvousClient::Conversation {
       Duration slice = milliseconds(1);  // Most names are found at once.
       while (!lookup_->result().has_value()) {
         // A dead name server must not keep us from an address that we know.
+        if (Now() - asked >= kLastBackoff) AddDetour();
         if (!addresses_.empty() && Now() - asked >= kLastBackoff) {
           next_address_ = 1;
           return addresses_[0];
@@ -283,15 +246,26 @@ class GrpcRendezvousClient::Conversation {
         End(found.status());
         return std::nullopt;
       }
+      if (options_.on_lookup) options_.on_lookup(found);
       if (found.ok()) {
         addresses_ = *found;
       } else {
         Lost(std::string(found.status().message()));
       }
+      AddDetour();
       next_address_ = 0;
     }
     if (addresses_.empty()) return std::nullopt;
     return addresses_[next_address_++];
+  }
+
+  // After the endpoint's own addresses, since everyone ends where the endpoint leads.
+  void AddDetour() {
+    const auto detour = options_.detour ? options_.detour() : std::nullopt;
+    if (!detour) return;
+    if (std::find(addresses_.begin(), addresses_.end(), *detour) == addresses_.end()) {
+      addresses_.push_back(*detour);
+    }
   }
 
   // 50 ms doubling to 1 s, each time between half of it and all of it.
@@ -499,12 +473,12 @@ class GrpcRendezvousClient::Conversation {
   Instant begun_;
   Instant last_heard_;
   Instant forgiven_until_;  // Silence until then is not held against the rendezvous.
-  bool contacted_ = false;
+  std::atomic<bool>& contacted_;
   bool over_ = false;
   std::string trouble_;  // The latest, empty while connected.
   std::pair<bool, std::string> told_;
   std::vector<std::string> addresses_;
-  std::shared_ptr<Lookup> lookup_;  // Under way; shared with its thread.
+  std::shared_ptr<Lookup> lookup_ = options_.lookup;  // Under way; shared with its thread.
   size_t next_address_ = 0;
   Duration backoff_ = kFirstBackoff;
   std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(NewIncarnation())};
@@ -519,7 +493,7 @@ GrpcRendezvousClient::~GrpcRendezvousClient() = default;
 void GrpcRendezvousClient::Join(const NodeInfo& info, const NodeUpdate& update,
                                 Listener* listener) {
   HLAUNCH_CHECK(conversation_ == nullptr);
-  conversation_ = std::make_unique<Conversation>(options_, info, update, listener);
+  conversation_ = std::make_unique<Conversation>(options_, info, update, listener, &contacted_);
 }
 
 void GrpcRendezvousClient::Send(const NodeUpdate& update) {

@@ -3,14 +3,18 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "proto/contract/ids.h"
+#include "rendezvous/lookup.h"
 #include "rendezvous/rendezvous_client.h"
 
 namespace hlaunch {
@@ -37,6 +41,13 @@ class GrpcRendezvousClient final : public RendezvousClient {
   struct Options {
     RendezvousEndpoint endpoint;
     Duration join_timeout = std::chrono::seconds(600);
+    // The first question for the endpoint's name, if it was asked already.
+    std::shared_ptr<Lookup> lookup = nullptr;
+    // Hears every answer of the resolver before it is used. May be empty.
+    std::function<void(const Lookup::Result& found)> on_lookup = nullptr;
+    // An address that leads to the rendezvous too, tried after the endpoint's own; unset while
+    // there is none. Asked at every turn, as on_lookup from the client's thread. May be empty.
+    std::function<std::optional<std::string>()> detour = nullptr;
   };
 
   explicit GrpcRendezvousClient(Options options);
@@ -47,9 +58,13 @@ class GrpcRendezvousClient final : public RendezvousClient {
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
 
+  // Whether a rendezvous has ever answered.
+  bool contacted() const { return contacted_; }
+
  private:
   class Conversation;
   const Options options_;
+  std::atomic<bool> contacted_ = false;
   std::unique_ptr<Conversation> conversation_;
 };
 

@@ -4,6 +4,8 @@
 #include "rendezvous/route.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -82,8 +84,9 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
                                          host.empty()          ? "empty name"
                                          : error == EAI_SYSTEM ? std::strerror(errno)
                                                                : ::gai_strerror(error));
-    const bool may_pass = !host.empty() && (error == EAI_AGAIN || error == EAI_NONAME ||
-                                            error == EAI_NODATA || error == EAI_SYSTEM);
+    const bool may_pass =
+        !host.empty() && (error == EAI_AGAIN || error == EAI_NONAME || error == EAI_NODATA ||
+                          error == EAI_FAIL || error == EAI_SYSTEM);
     return may_pass ? absl::UnavailableError(why) : absl::InvalidArgumentError(why);
   }
   struct Candidate {
@@ -105,6 +108,28 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
   for (Candidate& candidate : candidates) literals.push_back(std::move(candidate.literal));
   literals.erase(std::unique(literals.begin(), literals.end()), literals.end());
   return literals;
+}
+
+int TryToConnect(const std::string& literal, uint16_t port, Duration patience) {
+  absl::StatusOr<Socket> peer = Parse(literal);
+  if (!peer.ok()) return EINVAL;
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&peer->address);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&peer->address);
+  (peer->address.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port) = htons(port);
+  const UniqueFd fd(
+      ::socket(peer->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return errno;
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&peer->address), peer->length) == 0) {
+    return 0;
+  }
+  if (errno != EINPROGRESS) return errno;
+  pollfd poll_fd = {fd.get(), POLLOUT, 0};
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(patience);
+  if (::poll(&poll_fd, 1, static_cast<int>(limit.count())) != 1) return ETIMEDOUT;
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
 }
 
 std::string HostPort(absl::string_view host, uint16_t port) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
 
 // Addresses as text: an IPv4 or IPv6 literal without brackets, with `%interface` where the
 // address is link-local.
@@ -32,6 +33,11 @@ absl::StatusOr<std::string> LocalAddressTowards(absl::string_view literal);
 //   Unavailable - there is no such name yet, or the name server does not answer; names of pods
 //       appear late, so this may pass.
 absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host);
+
+// What a TCP connection to `literal` comes to: 0 if it is taken, else an errno such as
+// ECONNREFUSED, and ETIMEDOUT if there is no answer within `patience`, for which it blocks. Says
+// nothing.
+int TryToConnect(const std::string& literal, uint16_t port, Duration patience);
 
 // `host:port`, with brackets around an IPv6 literal: for people, and for whoever parses it.
 std::string HostPort(absl::string_view host, uint16_t port);

@@ -217,5 +217,19 @@ TEST(Keeper, DeliversCtrlCOnce) {
   EXPECT_EQ(WEXITSTATUS(status), 3);
 }
 
+TEST(TerminationPending, SeesWhatWasBlockedAndNotTaken) {
+  sigset_t ask, before;
+  ::sigemptyset(&ask);
+  ::sigaddset(&ask, SIGQUIT);
+  ::pthread_sigmask(SIG_BLOCK, &ask, &before);
+  EXPECT_FALSE(TerminationPending());
+  ::raise(SIGQUIT);
+  EXPECT_TRUE(TerminationPending());
+  int taken = 0;
+  ::sigwait(&ask, &taken);
+  EXPECT_FALSE(TerminationPending());
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 }  // namespace
 }  // namespace hlaunch

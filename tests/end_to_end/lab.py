@@ -165,6 +165,31 @@ class Node:
         subprocess.run(["nsenter", "-t", str(self.init), "-n", "ip", "-batch", batch], check=True,
                        timeout=10)
 
+    def add_interface(self, name, address):
+        """One more on the same bridge."""
+        veth = f"{name}v{self.index}"
+        self.lab.at_switch("ip", "link", "add", veth, "type", "veth", "peer", "name", name, "netns",
+                           str(self.init))
+        self.lab.at_switch("ip", "link", "set", veth, "master", "br0", "up")
+        for command in (f"addr add {address} dev {name}", f"link set {name} up"):
+            subprocess.run(["nsenter", "-t", str(self.init), "-n", "ip", *command.split()],
+                           check=True, timeout=10)
+
+    @property
+    def _hosts(self):
+        return self.lab.folder / f"hosts{self.index}"
+
+    def know(self, name, address):
+        """Adds a line to this node's /etc/hosts."""
+        with self._hosts.open("a", encoding="utf-8") as hosts:
+            hosts.write(f"{address} {name}\n")
+
+    def forget(self, name):
+        """Takes a name's lines out of it, in place: the node has the file mounted."""
+        kept = [line for line in self._hosts.read_text(encoding="utf-8").splitlines(True)
+                if name not in line.split()]
+        self._hosts.write_text("".join(kept), encoding="utf-8")
+
     def start(self, *argv, **options):
         """Starts a command here; it is ended, at the latest, with the lab."""
         run = Run(self, argv, **options)

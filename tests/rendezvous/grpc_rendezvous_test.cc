@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,11 +66,13 @@ struct Host {
 // A node that joins at once and writes down what it is told.
 class Member final : public RendezvousClient::Listener {
  public:
-  Member(const RendezvousEndpoint& endpoint, NodeInfo info, Duration join_timeout = seconds(30)) {
+  Member(const RendezvousEndpoint& endpoint, const NodeInfo& info,
+         Duration join_timeout = seconds(30))
+      : Member(info, GrpcRendezvousClient::Options{endpoint, join_timeout}) {}
+  Member(NodeInfo info, GrpcRendezvousClient::Options options) {
     info.address.clear();
     info.route_address.clear();
-    client_ = std::make_unique<GrpcRendezvousClient>(
-        GrpcRendezvousClient::Options{endpoint, join_timeout});
+    client_ = std::make_unique<GrpcRendezvousClient>(std::move(options));
     client_->Join(info, Says(0, NodePhase::kReady), this);
   }
 
@@ -92,6 +95,7 @@ class Member final : public RendezvousClient::Listener {
   }
 
   void Send(const NodeUpdate& update) { client_->Send(update); }
+  bool contacted() { return client_->contacted(); }
   void Leave() { client_.reset(); }
 
   // The first directive of this kind from now on, or the latest if it is one.
@@ -408,6 +412,53 @@ TEST(GrpcRendezvous, SaysThatTheNameDoesNotResolve) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no-such-host.invalid"));
   member.Leave();
+}
+
+TEST(GrpcRendezvous, TakesTheDetourOnceThereIsOne) {
+  Host host;
+  GrpcRendezvousClient::Options options;
+  options.endpoint = {"127.0.0.2", host.endpoint.port, ""};  // Refused: the host is at 127.0.0.1.
+  std::atomic<bool> open = false;
+  options.detour = [&open] {
+    return open ? std::optional<std::string>("127.0.0.1") : std::nullopt;
+  };
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_THAT(member.AwaitContacts(1)[0].second, HasSubstr("Connection refused"));
+  EXPECT_FALSE(member.contacted());
+  open = true;
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
+  EXPECT_TRUE(member.contacted());
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, PrefersTheEndpointToTheDetour) {
+  Host host;
+  GrpcRendezvousClient::Options options;
+  options.endpoint = host.endpoint;
+  options.detour = [] { return std::optional<std::string>("127.0.0.2"); };
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
+  EXPECT_TRUE(member.contacts().empty() || member.contacts()[0].first);
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, TellsWhatTheResolverSaysAndAsksOnlyOnce) {
+  Host host;
+  GrpcRendezvousClient::Options options;
+  options.endpoint = {"localhost", host.endpoint.port, ""};
+  options.lookup = Lookup::Start("127.0.0.1");  // Not what localhost may lead to besides.
+  Mutex mu;
+  std::vector<Lookup::Result> heard;
+  options.on_lookup = [&](const Lookup::Result& found) {
+    MutexLock lock(&mu);
+    heard.push_back(found);
+  };
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
+  member.Leave();
+  MutexLock lock(&mu);
+  ASSERT_EQ(heard.size(), 1u);
+  EXPECT_THAT(heard[0].value(), testing::ElementsAre("127.0.0.1"));
 }
 
 TEST(GrpcRendezvous, GarbageHarmsOnlyItsOwnConnection) {

@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "rendezvous/listen.h"
+
 namespace hlaunch {
 namespace {
 
@@ -45,6 +49,20 @@ TEST(ResolveHost, SaysThatAnUnknownNameMayComeLater) {
 
 TEST(ResolveHost, RefusesTheEmptyName) {
   EXPECT_EQ(ResolveHost("").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(TryToConnect, TellsTakenFromRefusedFromNoAddress) {
+  for (const char* loopback : {"127.0.0.1", "::1"}) {
+    uint16_t port = 0;
+    {
+      const auto listening = Listen(loopback, 0);
+      ASSERT_TRUE(listening.ok()) << listening.status();
+      port = listening->port;
+      EXPECT_EQ(TryToConnect(loopback, port, std::chrono::seconds(10)), 0);
+    }
+    EXPECT_EQ(TryToConnect(loopback, port, std::chrono::seconds(10)), ECONNREFUSED);
+  }
+  EXPECT_EQ(TryToConnect("localhost", 1, std::chrono::seconds(10)), EINVAL);
 }
 
 TEST(HostPort, PutsBracketsAroundIpv6) {

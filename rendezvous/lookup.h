@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "proto/base/clock.h"
+#include "proto/base/mutex.h"
+
+namespace hlaunch {
+
+// One question to the resolver, on a thread of its own: it may block for minutes and cannot be
+// stopped, so nobody joins that thread. Owned by it and by whoever asked.
+//
+// Thread-safe.
+class Lookup {
+ public:
+  using Result = absl::StatusOr<std::vector<std::string>>;  // As of ResolveHost.
+
+  // A literal is answered at once and without a thread.
+  static std::shared_ptr<Lookup> Start(const std::string& host);
+
+  // Unset until the resolver has answered.
+  std::optional<Result> result() const;
+
+  // As result(), waiting for it until `deadline`.
+  std::optional<Result> Await(Instant deadline);
+
+ private:
+  void Set(Result result);
+
+  mutable Mutex mu_;
+  CondVar set_;
+  std::optional<Result> result_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace hlaunch
