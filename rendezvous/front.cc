@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,6 +36,24 @@ bool OutOfDescriptors(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+// Thousands of nodes may connect in the same second and speak a little later.
+size_t HalfOfTheDescriptors() {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  return files.rlim_cur / 2;
+}
+
+// What is known of a connection.
+enum class FirstByte { kNone, kGrpc, kOther, kGone };
+
+FirstByte Peek(int fd) {
+  char first = 0;
+  const ssize_t n = ::recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return FirstByte::kNone;
+  if (n != 1) return FirstByte::kGone;
+  return first == 'P' || first == 0x16 ? FirstByte::kGrpc : FirstByte::kOther;
+}
+
 }  // namespace
 
 // All members belong to the thread once it runs.
@@ -49,6 +68,7 @@ struct Front::State {
 
   State(UniqueFd fd, Options given)
       : options(std::move(given)), listener(loop, fd.Release()), pause(loop), patience(loop) {
+    if (options.max_undecided == 0) options.max_undecided = HalfOfTheDescriptors();
     listener.native_non_blocking(true);
     AwaitConnections();
   }
@@ -88,6 +108,10 @@ struct Front::State {
   void Admit(int fd) {
     const int on = 1;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    // Under load the first byte is there before the connection is looked at.
+    if (const FirstByte first = Peek(fd); first != FirstByte::kNone) {
+      return HandOn(UniqueFd(fd), first);
+    }
     const Place place = undecided.emplace(undecided.end(), loop);
     asio::error_code refused;
     if (place->socket.assign(fd, refused); refused) {
@@ -109,17 +133,19 @@ struct Front::State {
     // release() also ends the wait, whose handler then sees an error and leaves `place` alone.
     UniqueFd fd(place->socket.release());
     undecided.erase(place);
-    char first = 0;
-    const ssize_t n = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
-    const bool silent = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    if (n != 1 && !silent) return;  // It went away.
-    if (n == 1 && (first == 'P' || first == 0x16)) {
+    const FirstByte first = Peek(fd.get());
+    HandOn(std::move(fd), first);
+  }
+
+  void HandOn(UniqueFd fd, FirstByte first) {
+    if (first == FirstByte::kGone) return;
+    if (first == FirstByte::kGrpc) {
       options.grpc(std::move(fd));
     } else if (options.c10d) {
       options.c10d(std::move(fd));
     } else {
-      Warn(silent ? "closed a connection that said nothing"
-                  : "closed a connection that does not speak gRPC");
+      Warn(first == FirstByte::kNone ? "closed a connection that said nothing"
+                                     : "closed a connection that does not speak gRPC");
     }
   }
 
@@ -141,7 +167,7 @@ struct Front::State {
   }
 
   asio::io_context loop{1};
-  const Options options;
+  Options options;
   asio::posix::stream_descriptor listener;
   asio::steady_timer pause;
   asio::steady_timer patience;

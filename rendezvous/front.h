@@ -31,8 +31,9 @@ class Front {
     // For the first byte. A connection that stays silent is c10d: PyTorch before 2.1 opens a
     // second one for callbacks and may never write to it.
     Duration patience = std::chrono::seconds(10);
-    // Silent connections held at once; beyond it the oldest is decided at once.
-    size_t max_undecided = 1024;
+    // Silent connections held at once; beyond it the oldest is decided at once. 0: half of the
+    // descriptors that this process may open.
+    size_t max_undecided = 0;
   };
 
   // Requires: `listener` is a listening TCP socket.

@@ -140,6 +140,22 @@ TEST_F(FrontTest, DecidesTheOldestSilentOneWhenTheyAreTooMany) {
   EXPECT_EQ(c10d_.Await(1).size(), 1u);
 }
 
+TEST_F(FrontTest, HoldsAsManySilentConnectionsAsAClusterOpensAtOnce) {
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit high = before;
+  high.rlim_cur = before.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &high), 0);
+  if (high.rlim_cur < 4096) GTEST_SKIP() << "needs 4096 descriptors";
+  options_.patience = seconds(1000);
+  Start(/*with_c10d=*/true);
+  std::vector<UniqueFd> nodes;
+  for (int i = 0; i < 1200; ++i) nodes.push_back(Connect(port_));
+  for (const UniqueFd& node : nodes) Say(node, "PRI ");
+  EXPECT_EQ(grpc_.Await(1200).size(), 1200u);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 TEST_F(FrontTest, GoesOnWhenAConnectionLeavesUndecided) {
   Start(/*with_c10d=*/true);
   Connect(port_).Close();
