@@ -109,7 +109,7 @@ struct Stream {
   uint64_t sent = 0;        // Version of the last update that was written.
   std::string own_address;  // On the route of this stream.
   Instant heard;            // The last word on this stream; at first, its start.
-  Instant said;             // The last word of ours.
+  Instant speaks_at;        // Its next sign of life is due.
 };
 
 }  // namespace
@@ -272,8 +272,16 @@ class GrpcRendezvousClient::Conversation {
   Duration NextBackoff() {
     const Duration whole = backoff_;
     backoff_ = std::min(2 * backoff_, kLastBackoff);
-    return std::uniform_int_distribution<Duration::rep>(whole.count() / 2, whole.count())(random_) *
-           Duration(1);
+    return Between(whole / 2, whole);
+  }
+
+  // The next sign of life is due after so long: half a lease at the latest.
+  Duration NextSign() { return Between(lease_.lease * 3 / 8, lease_.lease / 2); }
+
+  // At random, so that those who began together do not go on together.
+  Duration Between(Duration low, Duration high) {
+    return Duration(
+        std::uniform_int_distribution<Duration::rep>(low.count(), high.count())(random_));
   }
 
   // Talks on one stream until it is gone.
@@ -308,7 +316,7 @@ class GrpcRendezvousClient::Conversation {
   Instant WakeAt(const Stream& stream) {
     if (stream.cancelled) return Now() + kLastBackoff;  // Its last events are due any moment.
     Instant at = std::min(SilentAt(stream), GiveUpAt());
-    if (stream.ready && stream.joined) at = std::min(at, stream.said + lease_.lease / 2);
+    if (stream.ready && stream.joined) at = std::min(at, stream.speaks_at);
     MutexLock lock(&mu_);
     return closing_.has_value() ? std::min(at, *closing_) : at;
   }
@@ -338,8 +346,9 @@ class GrpcRendezvousClient::Conversation {
       if (!contacted_ && !differences.empty()) {
         LogInfo(absl::StrCat("what the rendezvous says holds for the job: ", differences));
       }
+      stream->speaks_at = Now() + NextSign();
     }
-    if (stream->response.probe()) stream->said = {};  // A sign of life is due.
+    if (stream->response.probe()) stream->speaks_at = {};  // A sign of life is due.
     contacted_ = true;
     trouble_.clear();
     backoff_ = kFirstBackoff;
@@ -380,12 +389,12 @@ class GrpcRendezvousClient::Conversation {
       stream->rpc->WritesDone(Tag(Event::kHalfClosed));
       ++stream->in_flight;
       return;
-    } else if (now < stream->said + lease_.lease / 2) {
+    } else if (now < stream->speaks_at) {
       return;
     }
     stream->joined = true;
     stream->sent = version;
-    stream->said = now;
+    stream->speaks_at = now + NextSign();
     stream->ready = false;
     stream->rpc->Write(stream->request, Tag(Event::kWritten));
     ++stream->in_flight;

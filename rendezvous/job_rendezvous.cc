@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "proto/base/mutex.h"
+#include "rendezvous/lease.h"
 #include "rendezvous/round_table.h"
 
 namespace hlaunch {
@@ -32,13 +33,19 @@ struct Outbox {
   bool busy = false;  // A thread is inside the session.
 };
 
+JobRules WithLease(JobRules rules) {
+  rules.policy.lease =
+      LeaseForNodes(rules.policy.lease, rules.policy.max_nodes + rules.policy.spares);
+  return rules;
+}
+
 }  // namespace
 
 struct JobRendezvous::State {
   State(JobRules the_rules, const Clock& the_clock)
-      : rules(std::move(the_rules)), clock(the_clock), table(rules) {}
+      : rules(WithLease(std::move(the_rules))), clock(the_clock), table(rules) {}
   State(JobRules the_rules, const JobRecord& record, const Clock& the_clock)
-      : rules(std::move(the_rules)),
+      : rules(WithLease(std::move(the_rules))),
         clock(the_clock),
         table(rules, record, clock.Now()),
         opened(table.round()),

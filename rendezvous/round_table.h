@@ -25,7 +25,7 @@ namespace hlaunch {
 // whole states (NodeUpdate) and gives whole states (Directive), so a message that is lost,
 // doubled or late changes nothing. No I/O, no lock, no clock: `now` is an argument and never
 // goes back. A message costs O(log n); O(n) only when a round starts, stops or ends and, at
-// most once a second in a large job, to say who is awaited.
+// most once a second, or 1 ms per node, in a large job, to say who is awaited.
 //
 //             quorum              all are fit              all succeeded, or a failure
 //   kForming ---------> kPreflight ------------> kRunning ----------------------------> kOver
