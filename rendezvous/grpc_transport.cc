@@ -4,6 +4,7 @@
 #include "rendezvous/grpc_transport.h"
 
 #include <algorithm>
+#include <climits>
 #include <mutex>
 
 #include "absl/strings/ascii.h"
@@ -11,8 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
 #include "grpc/support/log.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/resource_quota.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "proto/base/log.h"
@@ -23,18 +26,21 @@ namespace {
 
 constexpr char kTokenMetadata[] = "hlaunch-token";
 constexpr size_t kMaxTokenBytes = 1024;
-constexpr int kMaxMessageBytes = 1 << 20;
+constexpr int kMaxRequestBytes = 256 << 10;     // The largest is 16 failures of 8 KiB.
+constexpr int kMaxResponseBytes = 16 << 20;     // The status of a job with all its nodes.
+constexpr size_t kMaxMemory = size_t{2} << 30;  // What all connections may take.
 constexpr int kReconnectMillis = 1000;
 constexpr int kHandshakeMillis = 10000;
-constexpr int kIdleMillis = 60000;  // A connection without a call.
-// Clients ping well within what the server tolerates, else it answers "too many pings".
-constexpr int kKeepaliveMillis = 10000;
-constexpr int kKeepaliveTimeoutMillis = 10000;
-constexpr int kMinPingGapMillis = 5000;
+constexpr int kIdleMillis = 10000;     // A connection without a call.
+constexpr int kReadChunkBytes = 1024;  // A typical message is a tenth of it.
 
-void LogToHlaunch() {
+// What gRPC and its libraries do in all of this process.
+void TameLibraries() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // Distributions build Abseil with its search for deadlocks, which doubles the price of
+    // every lock that gRPC takes, and the more so the more connections there are.
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     ::gpr_set_log_function(
         [](gpr_log_func_args* args) { LogDebug(absl::StrCat("gRPC: ", args->message)); });
   });
@@ -52,19 +58,18 @@ bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t port) {
-  LogToHlaunch();
+  TameLibraries();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMillis);
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kReconnectMillis);
-  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
-  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
-  args.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  args.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  args.SetMaxSendMessageSize(kMaxMessageBytes);
+  args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  args.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
+  args.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, kReadChunkBytes);
+  args.SetMaxReceiveMessageSize(kMaxResponseBytes);
+  args.SetMaxSendMessageSize(kMaxRequestBytes);
   const std::string target =
       absl::StrCat(absl::StrContains(literal, ':') ? "ipv6:" : "ipv4:",
                    absl::StrReplaceAll(HostPort(literal, port), {{"%", "%25"}}));
@@ -76,19 +81,18 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials() {
 }
 
 void PrepareServer(grpc::ServerBuilder* builder) {
-  LogToHlaunch();
+  TameLibraries();
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                              kMinPingGapMillis);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
+  builder->AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kReadChunkBytes);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMillis);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);  // On one connection.
-  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
-  builder->SetMaxSendMessageSize(kMaxMessageBytes);
+  builder->SetMaxReceiveMessageSize(kMaxRequestBytes);
+  builder->SetMaxSendMessageSize(kMaxResponseBytes);
+  builder->SetResourceQuota(grpc::ResourceQuota("hlaunch").Resize(kMaxMemory));
 }
 
 absl::Status CheckToken(absl::string_view token) {

@@ -24,7 +24,7 @@ using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionT
 // Members in the order of construction: the front goes first, because gRPC keeps, unserved and
 // open, a connection that is handed to it after its shutdown.
 struct RendezvousServer::State {
-  State(Jobs& jobs, const std::string& token) : service(jobs, token) {}
+  State(Jobs& jobs, const std::string& token, Duration patience) : service(jobs, token, patience) {}
 
   RendezvousService service;
   std::unique_ptr<Acceptor> acceptor;
@@ -35,7 +35,7 @@ struct RendezvousServer::State {
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Options options,
                                                                           Jobs& jobs) {
   HLAUNCH_RETURN_IF_ERROR(CheckToken(options.token));
-  auto state = std::make_unique<State>(jobs, options.token);
+  auto state = std::make_unique<State>(jobs, options.token, options.patience);
   grpc::ServerBuilder builder;
   PrepareServer(&builder);
   builder.RegisterService(&state->service);

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +24,8 @@ class RendezvousServer {
   struct Options {
     UniqueFd listener;  // A listening TCP socket.
     std::string token;  // What nodes must know; empty: nothing.
+    // For the first message of a stream.
+    Duration patience = std::chrono::seconds(10);
     // Gets the connections that do not speak gRPC; empty: they are closed. Must not block.
     std::function<void(UniqueFd connection)> c10d;
   };

@@ -3,11 +3,13 @@
 
 #include "rendezvous/rendezvous_service.h"
 
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "grpcpp/alarm.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/grpc_status.h"
@@ -17,6 +19,29 @@
 #include "rendezvous/route.h"
 
 namespace hlaunch {
+namespace {
+
+// Streams that have not joined; beyond it the oldest goes. A whole cluster may knock at once.
+constexpr size_t kMaxInLobby = 16384;
+
+}  // namespace
+
+// One alarm does for all, since all have the same patience.
+struct RendezvousService::Lobby : std::enable_shared_from_this<Lobby> {
+  using Place = std::pair<Instant, const AttachStream*>;  // Its time is up then.
+
+  explicit Lobby(Duration the_patience) : patience(the_patience) {}
+
+  Place Enter(const std::shared_ptr<AttachStream>& stream) ABSL_LOCKS_EXCLUDED(mu);
+  void Leave(const Place& place) ABSL_LOCKS_EXCLUDED(mu);
+  void Sweep() ABSL_LOCKS_EXCLUDED(mu);
+  void SetAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+  const Duration patience;
+  Mutex mu;
+  std::map<Place, std::shared_ptr<AttachStream>> guests ABSL_GUARDED_BY(mu);
+  std::unique_ptr<grpc::Alarm> alarm ABSL_GUARDED_BY(mu);  // Set if there is a guest, or was.
+};
 
 // One agent's stream: a reactor to gRPC, a session to the rendezvous. Owned by both: by the
 // service until gRPC is done with it, by the rendezvous until the node is detached.
@@ -31,7 +56,10 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   AttachStream(RendezvousService& service, std::string peer)
       : service_(service), peer_(std::move(peer)) {}
 
-  void Begin() { StartRead(&request_); }
+  void Begin() {
+    guest_ = service_.lobby_->Enter(shared_from_this());
+    StartRead(&request_);
+  }
 
   void End(const absl::Status& status) {
     {
@@ -79,6 +107,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   }
   void OnCancel() override { End(absl::CancelledError("the stream broke")); }
   void OnDone() override {
+    LeaveLobby();
     Leave();
     service_.Strike(shared_from_this());
   }
@@ -107,6 +136,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   }
 
   absl::Status Join() {
+    LeaveLobby();
     if (!request_.has_join() || !request_.has_update()) {
       return absl::InvalidArgumentError("the first message of a stream sets join and update");
     }
@@ -134,6 +164,10 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       answer_ = true;
     }
     Pump();
+  }
+
+  void LeaveLobby() {
+    if (guest_) service_.lobby_->Leave(*std::exchange(guest_, std::nullopt));
   }
 
   void Leave() {
@@ -172,7 +206,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   }
 
   RendezvousService& service_;
-  const std::string peer_;  // Address, empty if unknown.
+  const std::string peer_;                                // Address, empty if unknown.
+  std::optional<RendezvousService::Lobby::Place> guest_;  // Until the first message.
   v1::AttachRequest request_;
   std::shared_ptr<JobRendezvous> job_;  // Null until joined; set before it knows this session.
   std::string node_id_;                 // As job_.
@@ -188,6 +223,56 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest that was not sent.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
 };
+
+RendezvousService::Lobby::Place RendezvousService::Lobby::Enter(
+    const std::shared_ptr<AttachStream>& stream) {
+  const Place place(MonotonicClock().Now() + patience, stream.get());
+  std::shared_ptr<AttachStream> oldest;
+  {
+    MutexLock lock(&mu);
+    guests.emplace(place, stream);
+    if (guests.size() > kMaxInLobby) oldest = guests.extract(guests.begin()).mapped();
+    if (alarm == nullptr) SetAlarm();
+  }
+  if (oldest != nullptr) {
+    oldest->End(absl::UnavailableError("too many streams that have not joined"));
+  }
+  return place;
+}
+
+void RendezvousService::Lobby::Leave(const Place& place) {
+  MutexLock lock(&mu);
+  guests.erase(place);
+}
+
+void RendezvousService::Lobby::SetAlarm() {
+  const Duration left = guests.begin()->first.first - MonotonicClock().Now();
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
+  alarm = std::make_unique<grpc::Alarm>();  // One that rings cannot be set again.
+  alarm->Set(::gpr_time_add(::gpr_now(GPR_CLOCK_MONOTONIC),
+                            ::gpr_time_from_micros(micros + 1, GPR_TIMESPAN)),
+             [weak = weak_from_this()](bool rang) {
+               const std::shared_ptr<Lobby> lobby = rang ? weak.lock() : nullptr;
+               if (lobby != nullptr) lobby->Sweep();
+             });
+}
+
+// The alarm rings.
+void RendezvousService::Lobby::Sweep() {
+  std::vector<std::shared_ptr<AttachStream>> late;
+  {
+    MutexLock lock(&mu);
+    const Instant now = MonotonicClock().Now();
+    while (!guests.empty() && guests.begin()->first.first <= now) {
+      late.push_back(guests.extract(guests.begin()).mapped());
+    }
+    alarm.reset();
+    if (!guests.empty()) SetAlarm();
+  }
+  for (const auto& stream : late) {
+    stream->End(absl::DeadlineExceededError("no join came in time"));
+  }
+}
 
 namespace {
 
@@ -213,8 +298,8 @@ absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
 
 }  // namespace
 
-RendezvousService::RendezvousService(Jobs& jobs, std::string token)
-    : jobs_(jobs), token_(std::move(token)) {}
+RendezvousService::RendezvousService(Jobs& jobs, std::string token, Duration patience)
+    : jobs_(jobs), token_(std::move(token)), lobby_(std::make_shared<Lobby>(patience)) {}
 
 RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
 

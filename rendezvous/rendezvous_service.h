@@ -25,8 +25,9 @@ class AttachStream;
 // with.
 class RendezvousService final : public v1::Rendezvous::CallbackService {
  public:
-  // `token` is what nodes must know (empty: nothing).
-  RendezvousService(Jobs& jobs, std::string token);
+  // `token` is what nodes must know (empty: nothing), `patience` the time for the first message
+  // of a stream.
+  RendezvousService(Jobs& jobs, std::string token, Duration patience);
   ~RendezvousService() override;
 
   // Ends every stream with `status`, once it has got its last directive; also those that come
@@ -48,6 +49,9 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
  private:
   friend class AttachStream;
 
+  // Streams that have not joined, the oldest first. Shared with the alarm.
+  struct Lobby;
+
   void Enlist(const std::shared_ptr<AttachStream>& stream);
   void Strike(const std::shared_ptr<AttachStream>& stream);
   // The call's token is right; a wrong one is worth a rare line.
@@ -57,6 +61,7 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
 
   Jobs& jobs_;
   const std::string token_;
+  const std::shared_ptr<Lobby> lobby_;
 
   mutable Mutex mu_;
   std::set<std::shared_ptr<AttachStream>> streams_ ABSL_GUARDED_BY(mu_);

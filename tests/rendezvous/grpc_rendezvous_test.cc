@@ -39,13 +39,15 @@ using Kind = Directive::Kind;
 // A rendezvous that serves on a free port of loopback.
 struct Host {
   explicit Host(const JobPolicy& policy = Policy(1, 1), const std::string& token = "",
-                const std::string& address = "127.0.0.1", C10dServer* store = nullptr)
+                const std::string& address = "127.0.0.1", C10dServer* store = nullptr,
+                Duration patience = seconds(10))
       : rendezvous(RulesOf(policy), MonotonicClock()), jobs(MakeOneJob("job", rendezvous)) {
     ListeningSocket socket = Listen(address, 0).value();
     endpoint = {address, socket.port, token};
     RendezvousServer::Options options;
     options.listener = std::move(socket.fd);
     options.token = token;
+    options.patience = patience;
     if (store != nullptr) options.c10d = [store](UniqueFd fd) { store->Adopt(std::move(fd)); };
     server = RendezvousServer::Start(std::move(options), *jobs).value();
   }
@@ -301,6 +303,82 @@ TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
   auto stream = stub->Attach(&context);
   stream->Write(v1::AttachRequest());
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// The other end of a stream, without a client's manners.
+struct BareStream {
+  explicit BareStream(const Host& host)
+      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port))),
+        stream(stub->Attach(&context)) {}
+
+  void Join(const NodeInfo& info) {
+    v1::AttachRequest request;
+    *request.mutable_join() = ToProto(info);
+    *request.mutable_update() = ToProto(Says(0, NodePhase::kReady));
+    EXPECT_TRUE(stream->Write(request));
+  }
+
+  std::unique_ptr<v1::Rendezvous::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AttachRequest, v1::AttachResponse>> stream;
+};
+
+TEST(GrpcRendezvous, EndsStreamsThatDoNotJoin) {
+  Host host(Policy(1, 1), "", "127.0.0.1", nullptr, milliseconds(300));
+  BareStream silent(host);
+  BareStream later(host);
+  EXPECT_EQ(silent.stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(later.stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  BareStream much_later(host);
+  EXPECT_EQ(much_later.stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST(GrpcRendezvous, AStreamThatHasJoinedMayBeSilentForLonger) {
+  Host host(Policy(1, 1), "", "127.0.0.1", nullptr, milliseconds(100));
+  BareStream joined(host);
+  joined.Join(Node(0, 1, 1));
+  BareStream silent(host);  // Comes later, so once it is gone, the other's time is up as well.
+  EXPECT_EQ(silent.stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(joined.stream->Write(v1::AttachRequest()));
+  EXPECT_TRUE(joined.stream->WritesDone());
+  v1::AttachResponse response;
+  while (joined.stream->Read(&response)) {
+  }
+  EXPECT_TRUE(joined.stream->Finish().ok());
+}
+
+TEST(GrpcRendezvous, RefusesAMessageThatNoNodeSends) {
+  Host host;
+  v1::AttachRequest request;
+  request.mutable_join()->set_host(std::string(255 << 10, 'x'));
+  request.mutable_update()->set_left_reason(std::string(255 << 10, 'x'));
+  auto stub = v1::Rendezvous::NewStub(grpc::CreateChannel(
+      absl::StrCat("127.0.0.1:", host.endpoint.port), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  auto stream = stub->Attach(&context);
+  stream->Write(request);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST(GrpcRendezvous, ANodeThatDoesNotReadIsNotAnsweredMore) {
+  constexpr int kSigns = 40000;
+  Host host(Policy(2, 2));
+  BareStream deaf(host);
+  deaf.Join(Node(0, 2, 2));
+  for (int i = 0; i < kSigns; ++i) ASSERT_TRUE(deaf.stream->Write(v1::AttachRequest()));
+  Member other(host.endpoint, Node(1, 2, 2));
+  other.Await(Kind::kRun);
+  EXPECT_TRUE(deaf.stream->WritesDone());
+  int answers = 0;
+  v1::AttachResponse response;
+  bool told = false;
+  while (deaf.stream->Read(&response)) {
+    ++answers;
+    told = told || response.directive().has_run();
+  }
+  EXPECT_TRUE(told);
+  EXPECT_LT(answers, kSigns / 2);  // As many as its window takes, then one for all the rest.
+  other.Leave();
 }
 
 TEST(GrpcRendezvous, BrokenConnectionsBeginNoRound) {
