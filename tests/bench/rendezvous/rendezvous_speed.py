@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""How many agents one rendezvous carries, and at which price.
+
+    tests/bench/rendezvous/rendezvous_speed.py [--agents 64,256,1024,4096,8192] [--rounds 5]
+                                               [--idle 4000] [--torch 64,256] [--json FILE]
+
+N agents' real streams without workers join one real rendezvous on this machine: the time until the
+last has its assignment, and what the server pays per agent. Then, how much of a core it takes to
+keep idle agents. torchrun's c10d rendezvous, where torch is installed, in the same rounds. Prints
+medians. Checks nothing: a figure is not a test.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAMS = pathlib.Path(os.environ.get("HLAUNCH_BENCH_BIN",
+                                       HERE.parents[2] / "build/tests/bench/rendezvous"))
+LIMIT = 120  # Seconds for one round of one size; one that takes longer hangs.
+ROWS = {"assigned_s": "until the last has its assignment, s",
+        "running_s": "until all have said that they run, s",
+        "server_ms": "server CPU per agent, ms",
+        "client_ms": "agents' CPU per agent, ms",
+        "bytes_in": "bytes to the server per agent",
+        "bytes_out": "bytes from the server per agent",
+        "rss_kib": "server memory per agent, KiB"}
+
+
+class Server:
+    """The rendezvous, in a process of its own."""
+
+    def __init__(self, agents):
+        self.process = subprocess.Popen([str(PROGRAMS / "rendezvous_bench_server"), str(agents)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+
+    def cost(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        if self.process.wait(LIMIT) != 0:
+            raise SystemExit(f"the server ended with {self.process.returncode}")
+
+
+class Agents:
+    """The other ends of `count` streams, in one process."""
+
+    def __init__(self, port, count, threads):
+        self.process = subprocess.Popen(
+            [str(PROGRAMS / "rendezvous_bench_agents"), str(port), str(count), str(threads)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the agents ended with {self.process.wait()}")
+        self.figures = json.loads(line)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is not None:
+            raise SystemExit(f"the agents ended with {self.process.returncode}")
+        self.process.stdin.close()
+        self.process.wait(LIMIT)
+
+
+def join(count, threads):
+    """One job of `count` agents, from nothing to running."""
+    with Server(count) as server:
+        before = server.cost()
+        with Agents(server.port, count, threads) as agents:
+            after = server.cost()
+            if after["streams"] != count:
+                raise SystemExit(f"{after['streams']} of {count} streams are left")
+            figures = {name: agents.figures[name] for name in ("assigned_s", "running_s")}
+            figures["client_ms"] = agents.figures["cpu_ms"] / count
+            figures["server_ms"] = (after["cpu_ms"] - before["cpu_ms"]) / count
+            for name in ("bytes_in", "bytes_out", "rss_kib"):
+                figures[name] = (after[name] - before[name]) / count
+            return figures
+
+
+def idle(count, threads, seconds):
+    """Percent of a core, and bytes per agent and second, while `count` agents run."""
+    with Server(count) as server, Agents(server.port, count, threads):
+        time.sleep(2)  # What the start left behind.
+        before, began = server.cost(), time.monotonic()
+        time.sleep(seconds)
+        after, took = server.cost(), time.monotonic() - began
+        if after["streams"] != count:
+            raise SystemExit(f"{after['streams']} of {count} streams are left")
+        traffic = sum(after[name] - before[name] for name in ("bytes_in", "bytes_out"))
+        return {"percent": (after["cpu_ms"] - before["cpu_ms"]) / took / 10,
+                "bytes_per_s": traffic / took / count}
+
+
+def torch_python():
+    cached = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
+    return pathlib.Path(os.environ.get("HLAUNCH_TORCH2_PYTHON",
+                                       cached / "hlaunch/torch-2.13.0/bin/python"))
+
+
+def torch_join(count):
+    done = subprocess.run([str(torch_python()), str(HERE / "torch_rendezvous.py"), str(count)],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT,
+                          check=True)
+    return json.loads(done.stdout)
+
+
+def print_joins(figures, sizes):
+    print("| " + "hlaunch, medians".ljust(38) + " |" + "".join(f" N = {n:<6} |" for n in sizes))
+    print(f"|{'-' * 40}|" + f"{'-' * 12}|" * len(sizes))
+    for name, text in ROWS.items():
+        medians = [statistics.median(one[name] for one in figures[n]) for n in sizes]
+        print(f"| {text:38} |" + "".join(f" {median:10.4g} |" for median in medians))
+
+
+def print_torch(figures, sizes):
+    for n in sizes:
+        time_s, cpu = (statistics.median(one[name] for one in figures[n])
+                       for name in ("assigned_s", "server_cpu_ms"))
+        print(f"torchrun's c10d rendezvous, {n} nodes: {time_s:.3g} s until the last has its rank, "
+              f"{cpu / n:.3g} ms of the store's CPU per node")
+
+
+def numbers(text):
+    return [int(n) for n in text.split(",") if n]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--agents", type=numbers, default="64,256,1024,4096,8192")
+    parser.add_argument("--threads", type=int, default=1, help="of the agents' process")
+    parser.add_argument("--idle", type=numbers, default="4000")
+    parser.add_argument("--idle-seconds", type=float, default=20)
+    parser.add_argument("--torch", type=numbers, default="64,256")
+    parser.add_argument("--json", help="write every single figure to this file")
+    args = parser.parse_args()
+    if not os.access(torch_python(), os.X_OK):
+        args.torch = []
+
+    print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}, {args.rounds} rounds\n")
+    record = {"join": {n: [] for n in args.agents}, "torch": {n: [] for n in args.torch}}
+    for _ in range(args.rounds):
+        for n in args.agents:
+            record["join"][n].append(join(n, args.threads))
+        for n in args.torch:
+            record["torch"][n].append(torch_join(n))
+    if args.agents:
+        print_joins(record["join"], args.agents)
+    print_torch(record["torch"], args.torch)
+    record["idle"] = {n: idle(n, args.threads, args.idle_seconds) for n in args.idle}
+    for n, one in record["idle"].items():
+        print(f"{n} idle agents: {one['percent']:.2f} % of a core, "
+              f"{one['bytes_per_s']:.1f} bytes per agent and second")
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
