@@ -783,7 +783,10 @@ void RoundTable::JudgePreflight(Instant t) {
 
 void RoundTable::ConsiderGrowth(Instant t) {
   // Until nodes have succeeded all members are here.
-  if (succeeded_ > 0 || here_ <= round_nodes_ || round_nodes_ >= rules_.policy.max_nodes) return;
+  if (succeeded_ > 0 || here_ <= round_nodes_ || round_nodes_ >= rules_.policy.max_nodes) {
+    grow_at_.reset();
+    return;
+  }
   std::vector<Candidate> waiting;
   for (const auto& [id, place] : places_) {
     if (InRound(place) || place.left) continue;

@@ -850,5 +850,20 @@ TEST(RoundTable, ALargeJobIsToldTheReasonOnceASecond) {
   EXPECT_EQ(job.Told(7).assignment.world_size, 2 * kNodes);
 }
 
+TEST(RoundTable, AwaitsNothingOnceTheNodesThatWouldHaveGrownTheRoundAreGone) {
+  Job job(1, 3);
+  ASSERT_TRUE(job.Join(0).ok());
+  job.Pass(seconds(30), {0});
+  ASSERT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kRunning)).ok());
+  ASSERT_TRUE(job.Join(1).ok());
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "killed", job.now).ok());
+  job.Pass(seconds(35), {0});
+  EXPECT_GT(job.table.NextDeadline(), job.now);  // Else its thread spins and time stands still.
+  job.Pass(seconds(40));
+  EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+  EXPECT_EQ(job.table.state(), JobState::kOver);
+}
+
 }  // namespace
 }  // namespace hlaunch
