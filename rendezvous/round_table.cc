@@ -337,8 +337,7 @@ absl::Status RoundTable::Join(const NodeInfo& info, const NodeUpdate& update, bo
   if (place == nullptr) {
     HLAUNCH_RETURN_IF_ERROR(CheckFits(info, update));
     HLAUNCH_RETURN_IF_ERROR(Vacate(info, t));
-    Settle(t);  // The one that was replaced may have been the last to stop, or the job's end.
-    HLAUNCH_RETURN_IF_ERROR(CheckFits(info, update));
+    HLAUNCH_RETURN_IF_ERROR(CheckFits(info, update));  // The one it replaced may have been the end.
     place = &Insert(info, local, t);
   } else {
     HLAUNCH_RETURN_IF_ERROR(Contradiction(*place, update));

@@ -865,5 +865,21 @@ TEST(RoundTable, AwaitsNothingOnceTheNodesThatWouldHaveGrownTheRoundAreGone) {
   EXPECT_EQ(job.table.state(), JobState::kOver);
 }
 
+TEST(RoundTable, ANodeIsInTheRoundThatItsComingBackMakesPossible) {
+  Job job(2, 2, 1);
+  job.Run(2);
+  ASSERT_TRUE(job.Join(2).ok());  // A spare.
+  ASSERT_TRUE(job.Say(0, Failed(1, Failure(0, 1))).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  job.Detach(1);
+  NodeInfo again = job.Info(1);
+  again.incarnation = 77;
+  ASSERT_TRUE(job.Join(again).ok());  // The one that it replaces was the last to stop.
+  ASSERT_EQ(job.table.round(), 2);
+  EXPECT_EQ(job.Told(1).kind, Kind::kRun);
+  EXPECT_EQ(job.Told(1).assignment.node_rank, 1);
+  EXPECT_EQ(job.Told(2).kind, Kind::kWait);
+}
+
 }  // namespace
 }  // namespace hlaunch
