@@ -103,6 +103,11 @@ RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant n
     place.first_rank = member.first_rank;
     place.succeeded = member.succeeded;
     place.stopped = member.stopped;
+    if (!InRound(place)) continue;
+    for (const WorkerFailure& failure : failures_) {  // It will tell them once more.
+      const Rank local = failure.rank - place.first_rank;
+      if (0 <= local && local < place.info.nproc) ++place.failures_seen;
+    }
   }
   for (Ghost& ghost : ghosts_) ghost.heard = now;
   if (state_ == State::kForming) Form(now);

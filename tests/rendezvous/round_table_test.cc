@@ -881,5 +881,16 @@ TEST(RoundTable, ANodeIsInTheRoundThatItsComingBackMakesPossible) {
   EXPECT_EQ(job.Told(2).kind, Kind::kWait);
 }
 
+TEST(RoundTable, AFailureThatIsToldAgainAfterARestartCountsOnce) {
+  Job before(2, 2);
+  before.Run(2);
+  const NodeUpdate failed = Failed(1, Failure(2, 7));
+  ASSERT_TRUE(before.Say(1, failed).ok());
+  Job job(before, seconds(3));
+  ASSERT_TRUE(job.table.Join(job.Info(1), failed, false, job.now).ok());
+  EXPECT_EQ(job.Told(1).outcome.total_failures, 1);
+  EXPECT_EQ(job.Told(1).outcome.failures.size(), 1U);
+}
+
 }  // namespace
 }  // namespace hlaunch
