@@ -42,6 +42,7 @@ struct JobRecord {
   int restarts = 0;
   std::vector<MemberRecord> members;
   std::vector<Ghost> ghosts;
+  std::vector<Incarnation> given_up;  // They are refused, also those that do not know their round.
   std::vector<std::pair<std::string, int>> held_ranks;  // Node id and rank in the last round.
   // The last round.
   int round_nodes = 0;

@@ -93,6 +93,9 @@ RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant n
       total_failures_(record.total_failures),
       outcome_(record.outcome),
       last_now_(now) {
+  for (const Incarnation incarnation : record.given_up) {
+    GiveUp(incarnation, "the job went on without this node");
+  }
   for (const MemberRecord& member : record.members) {
     Place& place = Insert(member.info, /*local=*/false, now);
     Count(place, -1);
@@ -128,6 +131,7 @@ JobRecord RoundTable::Record() const {
                               place.succeeded, place.stopped});
   }
   record.ghosts = ghosts_;
+  record.given_up.assign(given_up_order_.begin(), given_up_order_.end());
   record.held_ranks.assign(held_ranks_.begin(), held_ranks_.end());
   record.round_nodes = round_nodes_;
   record.succeeded = succeeded_;
@@ -567,13 +571,7 @@ void RoundTable::Remove(Place& place, const FailureEvent& event, absl::Status st
   if (!place.left) Depart(place, event);
   if (place.told > 0) ++durable_version_;
   const NodeInfo& info = place.info;
-  if (given_up_.emplace(info.incarnation, std::string(status.message())).second) {
-    given_up_order_.push_back(info.incarnation);
-    if (given_up_order_.size() > kRemembered) {
-      given_up_.erase(given_up_order_.front());
-      given_up_order_.pop_front();
-    }
-  }
+  GiveUp(info.incarnation, status.message());
   ended_.push_back({info.node_id, info.incarnation, std::move(status)});
   Count(place, -1);
   if (!place.local) by_silence_.erase(place.silence);
@@ -582,6 +580,14 @@ void RoundTable::Remove(Place& place, const FailureEvent& event, absl::Status st
     if (it != by_rank_.end() && it->second == &place) by_rank_.erase(it);
   }
   places_.erase(places_.find(info.node_id));
+}
+
+void RoundTable::GiveUp(Incarnation incarnation, absl::string_view why) {
+  if (!given_up_.emplace(incarnation, std::string(why)).second) return;
+  given_up_order_.push_back(incarnation);
+  if (given_up_order_.size() <= kRemembered) return;
+  given_up_.erase(given_up_order_.front());
+  given_up_order_.pop_front();
 }
 
 void RoundTable::Decide(const FailureEvent& event) {

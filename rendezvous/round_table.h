@@ -184,6 +184,7 @@ class RoundTable {
   void Enter(Place& place, const NodeUpdate& update);
   void Depart(Place& place, const FailureEvent& event);
   void Remove(Place& place, const FailureEvent& event, absl::Status status);
+  void GiveUp(Incarnation incarnation, absl::string_view why);
   void Decide(const FailureEvent& event);
   void StopRound(std::string cause);
   void MarkStopped(Place& place);

@@ -892,5 +892,14 @@ TEST(RoundTable, AFailureThatIsToldAgainAfterARestartCountsOnce) {
   EXPECT_EQ(job.Told(1).outcome.failures.size(), 1U);
 }
 
+TEST(RoundTable, ANodeThatWasGivenUpIsRefusedAfterARestartToo) {
+  Job before(1, 2, 1);
+  before.Run(2);
+  before.Pass(seconds(40), {0});
+  Job job(before, seconds(3));
+  // It was told round 1 and has not read that yet: a word it may still obey.
+  EXPECT_EQ(job.Join(1).code(), StatusCode::kAborted);
+}
+
 }  // namespace
 }  // namespace hlaunch
