@@ -308,14 +308,19 @@ JobStatus JobRendezvous::Status() const {
   return state_->table.Status(state_->clock.Now());
 }
 
-bool JobRendezvous::AllFinished() const {
+bool JobRendezvous::Done() const {
   MutexLock lock(&state_->mu);
-  return state_->table.AllFinished();
+  return state_->table.AllFinished() || state_->table.Deserted();
 }
 
-bool JobRendezvous::Empty() const {
+JobState JobRendezvous::state() const {
   MutexLock lock(&state_->mu);
-  return state_->table.Empty();
+  return state_->table.state();
+}
+
+bool JobRendezvous::Holds(absl::string_view node_id, Incarnation incarnation) const {
+  MutexLock lock(&state_->mu);
+  return state_->table.Holds(node_id, incarnation);
 }
 
 const JobPolicy& JobRendezvous::policy() const { return state_->rules.policy; }

@@ -94,10 +94,12 @@ class JobRendezvous {
   // Where the job stands and why.
   JobStatus Status() const;
 
-  // Over, and nobody is left who has not heard so.
-  bool AllFinished() const;
-  // No node is here.
-  bool Empty() const;
+  // Nothing is left to do: the job is over and whoever is here has heard so, or no round has
+  // begun and nobody is here.
+  bool Done() const;
+  JobState state() const;
+  // This incarnation has a place in the job.
+  bool Holds(absl::string_view node_id, Incarnation incarnation) const;
 
   const JobPolicy& policy() const;
 

@@ -126,7 +126,7 @@ JobRecord RoundTable::Record() const {
   record.round = round_;
   record.restarts = restarts_;
   for (const auto& [id, place] : places_) {
-    if (place.told == 0 || place.left) continue;
+    if (place.told == 0 || place.left || place.finished) continue;
     record.members.push_back({place.info, place.told, place.node_rank, place.first_rank,
                               place.succeeded, place.stopped});
   }
@@ -367,6 +367,11 @@ RoundTable::Place* RoundTable::Find(absl::string_view node_id, Incarnation incar
   return &it->second;
 }
 
+bool RoundTable::Holds(absl::string_view node_id, Incarnation incarnation) const {
+  const auto it = places_.find(node_id);
+  return it != places_.end() && it->second.info.incarnation == incarnation;
+}
+
 void RoundTable::Count(const Place& place, int sign) {
   if (place.left) return;
   here_ += sign;
@@ -569,7 +574,7 @@ void RoundTable::Depart(Place& place, const FailureEvent& event) {
 
 void RoundTable::Remove(Place& place, const FailureEvent& event, absl::Status status) {
   if (!place.left) Depart(place, event);
-  if (place.told > 0) ++durable_version_;
+  if (place.told > 0 && !place.finished) ++durable_version_;
   const NodeInfo& info = place.info;
   GiveUp(info.incarnation, status.message());
   ended_.push_back({info.node_id, info.incarnation, std::move(status)});

@@ -121,9 +121,10 @@ class RoundTable {
   // The nodes to be asked for a sign of life since the last call.
   std::vector<std::string> TakeAsked();
 
-  // What must survive, and a number that grows with every change of it.
+  // What must survive, and a number that grows with every change of it. Of a job that is over
+  // only those are members who have not heard so.
   JobRecord Record() const;
-  uint64_t durable_version() const { return durable_version_; }
+  uint64_t durable_version() const { return durable_version_ + (AllFinished() ? 1 : 0); }
 
   State state() const { return state_; }
   Round round() const { return round_; }
@@ -133,7 +134,10 @@ class RoundTable {
   JobStatus Status(Instant now) const;
   // The job is over and every node that is still here has said so.
   bool AllFinished() const { return state_ == State::kOver && finished_ == here_; }
-  bool Empty() const { return places_.empty(); }
+  // No round has begun and no node is here.
+  bool Deserted() const { return round_ == 0 && here_ == 0; }
+  // This incarnation has a place here.
+  bool Holds(absl::string_view node_id, Incarnation incarnation) const;
   // Hosts of those that have not.
   std::vector<std::string> Unfinished() const;
 

@@ -529,6 +529,23 @@ TEST(RoundTable, EveryDecisionChangesTheDurableVersion) {
   EXPECT_TRUE(changed());  // Over.
 }
 
+TEST(RoundTable, WhoHasHeardTheEndIsNotAwaitedAfterARestart) {
+  Job job(2, 2);
+  job.Run(2);
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kSucceeded)).ok());
+  EXPECT_EQ(job.table.Record().members.size(), 2u);
+  const uint64_t over = job.table.durable_version();
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kFinished)).ok());
+  EXPECT_EQ(job.table.durable_version(), over);  // One more record for a job, not one for a node.
+  EXPECT_EQ(job.table.Record().members.size(), 1u);
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kFinished)).ok());
+  EXPECT_GT(job.table.durable_version(), over);
+  EXPECT_THAT(job.table.Record().members, IsEmpty());
+  const uint64_t finished = job.table.durable_version();
+  job.Pass(seconds(50));  // They are gone.
+  EXPECT_EQ(job.table.durable_version(), finished);
+}
+
 // ---- Who reports.
 
 TEST(RoundTable, OneNodeIsToldTheWholeReportAndTheOthersTheFirstCause) {
