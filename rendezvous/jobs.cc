@@ -20,6 +20,10 @@ class OneJob final : public Jobs {
   std::shared_ptr<JobRendezvous> Find(absl::string_view job_id) override {
     return job_id == job_id_ ? rendezvous_ : nullptr;
   }
+  std::optional<JobStatus> Status(absl::string_view job_id) override {
+    if (job_id != job_id_) return std::nullopt;
+    return rendezvous_->Status();
+  }
   std::vector<JobStatus> List() override {
     JobStatus status = rendezvous_->Status();
     status.nodes.clear();

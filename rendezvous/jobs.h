@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ class Jobs {
   // a stream holds it for as long as it is open.
   //
   // Errors:
-  //   FailedPrecondition - there is no such job here, and it cannot begin.
+  //   Aborted - the node comes from a job that nobody here knows.
   //   ResourceExhausted - too many jobs.
   //   Unavailable - not yet; to be tried again.
   virtual absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo& info,
@@ -33,6 +34,9 @@ class Jobs {
 
   // Null if there is no such job.
   virtual std::shared_ptr<JobRendezvous> Find(absl::string_view job_id) = 0;
+
+  // Where a job stands and why; unset if there is no such job.
+  virtual std::optional<JobStatus> Status(absl::string_view job_id) = 0;
 
   // All of them, by id; without their nodes.
   virtual std::vector<JobStatus> List() = 0;

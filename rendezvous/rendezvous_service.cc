@@ -147,10 +147,10 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       // A node that took the rendezvous' name for its own host (a NAT, a tunnel) is wrong.
       if (IsLoopback(info.address) && !IsLoopback(peer_)) info.address = peer_;
     }
+    TakeLastWord(update);  // Also if its job is not known any more.
     HLAUNCH_ASSIGN_OR_RETURN(job_, service_.jobs_.Open(info, update));
     node_id_ = info.node_id;
     incarnation_ = info.incarnation;
-    TakeLastWord(update);
     HLAUNCH_RETURN_IF_ERROR(job_->Attach(info, update, /*local=*/false, shared_from_this()));
     service_.WarnIfOpen(info);
     Answer();
@@ -287,6 +287,12 @@ std::string NoSuchJob(absl::string_view job_id) {
   return absl::StrCat("there is no job '", ToUtf8(job_id, kMaxNameBytes), "' here");
 }
 
+// For one line of a long list.
+v1::JobStatus Brief(v1::JobStatus job) {
+  job.set_explanation(ToUtf8(job.explanation(), kMaxNameBytes));
+  return job;
+}
+
 absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
   for (const std::string* text : {&request.job_id(), &request.node_id(), &request.reason()}) {
     if (text->size() > kMaxTextBytes) return absl::InvalidArgumentError("a field is too long");
@@ -333,13 +339,17 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
                                                        v1::GetStatusResponse* response) {
   absl::Status status = Admit(*context);
   if (status.ok() && request->job_id().empty()) {
-    for (const JobStatus& job : jobs_.List()) *response->add_jobs() = ToProto(job);
+    for (const JobStatus& job : jobs_.List()) {
+      if (response->jobs_size() < kMaxJobsShown) *response->add_jobs() = Brief(ToProto(job));
+      response->set_total_jobs(response->total_jobs() + 1);
+    }
   } else if (status.ok()) {
-    const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
-    if (job == nullptr) {
-      status = absl::NotFoundError(NoSuchJob(request->job_id()));
+    const std::optional<JobStatus> job = jobs_.Status(request->job_id());
+    response->set_total_jobs(1);
+    if (job.has_value()) {
+      *response->add_jobs() = ToProto(*job);
     } else {
-      *response->add_jobs() = ToProto(job->Status());
+      status = absl::NotFoundError(NoSuchJob(request->job_id()));
     }
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

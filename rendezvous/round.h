@@ -178,5 +178,6 @@ struct JobStatus {
   std::vector<NodeStatus> nodes;  // of which these: who is awaited first, then by rank.
 };
 inline constexpr size_t kMaxNodesShown = 1024;
+inline constexpr int kMaxJobsShown = 1024;
 
 }  // namespace hlaunch
