@@ -2,12 +2,15 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 // `hlaunch-agent`: one node of a job with several nodes, started by `hlaunch` with the same
-// words; and, for a keeper whose agent was killed, the bearer of that news.
+// words; for a keeper whose agent was killed, the bearer of that news; and `hlaunch status`.
 
 #include "launcher/grpc_link.h"
 #include "launcher/launch.h"
+#include "launcher/show_status.h"
+#include "launcher/status_text.h"
 
 int main(int argc, char** argv) {
   if (hlaunch::IsObituary(argc, argv)) return hlaunch::SendObituary(argc, argv);
+  if (hlaunch::IsStatusCommand(argc, argv)) return hlaunch::ShowStatus(argc, argv);
   return hlaunch::Launch(argc, argv, hlaunch::ConnectByGrpc);
 }

@@ -79,27 +79,6 @@ absl::StatusOr<std::string> CheckToken(const std::string& content, const std::st
   return token;
 }
 
-absl::Status SetToken(const Options& options, const Environment& environment,
-                      const HostProbes& probes, JobSpec& spec) {
-  const std::string file =
-      !options.token_file.empty() ? options.token_file : environment.Get(kTokenFileVariable);
-  if (file.empty()) {
-    const std::string value = environment.Get(kTokenVariable);
-    if (value.empty()) return absl::OkStatus();
-    HLAUNCH_ASSIGN_OR_RETURN(spec.token, CheckToken(value, kTokenVariable));
-    return absl::OkStatus();
-  }
-  HLAUNCH_ASSIGN_OR_RETURN(const TokenFile found, probes.read_token_file(file));
-  HLAUNCH_ASSIGN_OR_RETURN(spec.token,
-                           CheckToken(found.content, absl::StrCat("token file ", file)));
-  spec.token_file = file;
-  if (found.others_can_read) {
-    spec.warnings.push_back(
-        absl::StrCat("token file ", file, " can be read by other users; run: chmod 600 ", file));
-  }
-  return absl::OkStatus();
-}
-
 void SetPlace(const Options& options, JobSpec& spec) {
   switch (spec.mode) {
     case JobMode::kSingleNode:
@@ -144,6 +123,26 @@ std::string MakeJobId(const Options& options, JobMode mode, const HostProbes& pr
 
 }  // namespace
 
+absl::StatusOr<Token> FindToken(const std::string& option, const Environment& environment,
+                                const HostProbes& probes) {
+  Token token;
+  token.file = !option.empty() ? option : environment.Get(kTokenFileVariable);
+  if (token.file.empty()) {
+    const std::string value = environment.Get(kTokenVariable);
+    if (value.empty()) return token;
+    HLAUNCH_ASSIGN_OR_RETURN(token.secret, CheckToken(value, kTokenVariable));
+    return token;
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(const TokenFile found, probes.read_token_file(token.file));
+  HLAUNCH_ASSIGN_OR_RETURN(token.secret,
+                           CheckToken(found.content, absl::StrCat("token file ", token.file)));
+  if (found.others_can_read) {
+    token.warnings.push_back(absl::StrCat(
+        "token file ", token.file, " can be read by other users; run: chmod 600 ", token.file));
+  }
+  return token;
+}
+
 HostProbes RealHostProbes() { return {UsableCpus, NewJobId, ReadTokenFile, MakeWorkerArgv}; }
 
 JobMode DecideMode(const Options& options) {
@@ -175,7 +174,10 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   SetPlace(options, spec);
   spec.job_id = MakeJobId(options, spec.mode, probes);
   if (NeedsGrpc(spec)) {
-    HLAUNCH_RETURN_IF_ERROR(SetToken(options, environment, probes, spec));
+    HLAUNCH_ASSIGN_OR_RETURN(const Token token, FindToken(options.token_file, environment, probes));
+    spec.token = token.secret;
+    spec.token_file = token.file;
+    spec.warnings.insert(spec.warnings.end(), token.warnings.begin(), token.warnings.end());
   }
   const ScriptRequest script{options.command, options.module, options.no_python};
   HLAUNCH_ASSIGN_OR_RETURN(spec.worker.argv, probes.make_worker_argv(script, environment));

@@ -76,6 +76,20 @@ JobMode DecideMode(const Options& options);
 inline bool NeedsGrpc(JobMode mode) { return mode != JobMode::kSingleNode; }
 inline bool NeedsGrpc(const JobSpec& spec) { return NeedsGrpc(spec.mode); }
 
+// The secret that all nodes of a job share, and where it was found.
+struct Token {
+  std::string secret;                 // Empty: none.
+  std::string file;                   // Empty: from HLAUNCH_TOKEN, or there is none.
+  std::vector<std::string> warnings;  // One line each.
+};
+
+// From `file` (of --token-file), else HLAUNCH_TOKEN_FILE, else HLAUNCH_TOKEN.
+//
+// Errors:
+//   InvalidArgument - it cannot be had, or is none.
+absl::StatusOr<Token> FindToken(const std::string& file, const Environment& environment,
+                                const HostProbes& probes);
+
 // Decides what follows from the options; all contact with the host is in `probes`.
 //
 // Errors:

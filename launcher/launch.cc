@@ -18,6 +18,7 @@
 #include "launcher/job_spec.h"
 #include "launcher/options.h"
 #include "launcher/run_node.h"
+#include "launcher/status_text.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
 
@@ -25,10 +26,8 @@ namespace hlaunch {
 namespace {
 
 // Becomes `hlaunch-agent`, which lies beside this program or in ../libexec/hlaunch. Returns
-// only if it cannot.
-int BecomeAgentProgram(char** argv, KeeperLink keeper) {
-  std::string link = keeper.ForExec();
-  ::putenv(link.data());
+// only if it cannot, with why not.
+std::string ExecAgentProgram(char** argv) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path beside = self.parent_path() / "hlaunch-agent";
@@ -37,15 +36,24 @@ int BecomeAgentProgram(char** argv, KeeperLink keeper) {
   ::execv(beside.c_str(), argv);
   const int first_error = errno;
   ::execv(installed.c_str(), argv);
-  LogError(absl::StrCat("a job with several nodes needs the program ", beside.string(), ": ",
-                        std::strerror(first_error), "; install it there or as ",
-                        installed.string()));
+  return absl::StrCat("needs the program ", beside.string(), ": ", std::strerror(first_error),
+                      "; install it there or as ", installed.string());
+}
+
+int BecomeAgentProgram(char** argv, KeeperLink keeper) {
+  std::string link = keeper.ForExec();
+  ::putenv(link.data());
+  LogError(absl::StrCat("a job with several nodes ", ExecAgentProgram(argv)));
   return kExitNotFound;
 }
 
 }  // namespace
 
 int Launch(int argc, char** argv, const ConnectFn& connect) {
+  if (IsStatusCommand(argc, argv)) {  // That program does it, and this process is done.
+    LogError(absl::StrCat("hlaunch status ", ExecAgentProgram(argv)));
+    return kExitNotFound;
+  }
   // From the first line on nothing that the agent handles can end this process; it is delivered
   // once there is somebody to take it.
   BlockAgentSignals();

@@ -51,7 +51,8 @@ std::string Underscored(string_view name) {
 
 std::string HelpText() {
   std::string text =
-      "usage: hlaunch [options] script.py [args...]\n\n"
+      "usage: hlaunch [options] script.py [args...]\n"
+      "       hlaunch status [JOB] --rdzv-endpoint HOST[:PORT]\n\n"
       "Starts a distributed job, one command per node, and keeps it alive.\n";
   for (const OptionRow& row : OptionTable()) {
     if (row.group[0] != '\0') absl::StrAppend(&text, "\n", row.group, ":\n");

@@ -8,8 +8,8 @@
    Paths into the tree (deploy/…, tests/…) exist and can be run.
 3. In a block fenced as `sh tested` every line is run, in order, and must exit 0; `hlaunch` is
    the one in build/bin. One that was not built yet is not run.
-4. Every --option that a document gives to hlaunch is in `hlaunch --help`, and every option there
-   is in README.md (when hlaunch has been built).
+4. Every --option that a document gives to a program of ours is in its --help, and every option
+   there is in README.md (when it has been built).
 5. The exit codes of proto/contract/exit_code.h are in README.md, and no others.
 """
 
@@ -21,7 +21,8 @@ import subprocess
 import source_tree
 
 # What readers have, beside shell words.
-KNOWN = {"hlaunch", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
+OURS = ("hlaunch", "hlaunch status", "hlaunch-rendezvous")
+KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
          "pip", "python3", "torchrun", "mpirun", "kill", "ip", "ls"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
@@ -94,22 +95,28 @@ def run_problems(root, path, text):
     return found
 
 
-def option_problems(root, documents):
-    hlaunch = root / "build/bin/hlaunch"
-    if not hlaunch.exists():
+def command_of(words):
+    """Which of OURS a command line is; empty if none."""
+    two = " ".join(words[:2])
+    return two if two in OURS else words[0] if words[0] in OURS else ""
+
+
+def option_problems(root, documents, command):
+    program = root / "build/bin" / command.split()[0]
+    if not program.exists():
         return []
-    shown = subprocess.run([hlaunch, "--help"], text=True, capture_output=True, check=False,
-                           timeout=10).stdout
+    shown = subprocess.run([program, *command.split()[1:], "--help"], text=True,
+                           capture_output=True, check=False, timeout=10).stdout
     real = set(OPTION.findall(shown))
     found = []
     for path, text in documents:
         named = set()
         for _, _, lines in fenced_blocks(text):
             for _, words in commands(lines) if any("hlaunch" in line for line in lines) else []:
-                if words[0] == "hlaunch":
+                if command_of(words) == command:
                     named.update(word.split("=")[0] for word in words[1:] if OPTION.match(word))
         named &= {option for option in named if option.replace("_", "-") == option}
-        found += [f"{path.relative_to(root)}: {option} is not an option of hlaunch"
+        found += [f"{path.relative_to(root)}: {option} is not an option of {command}"
                   for option in sorted(named - real - {"--steps", "--lr", "--epochs"})]
         if path == root / "README.md":
             said = set(OPTION.findall(text))
@@ -134,7 +141,9 @@ def problems(root):
     for path, text in documents:
         for check in (link_problems, command_problems, run_problems):
             found += check(root, path, text)
-    return found + option_problems(root, documents) + exit_code_problems(root)
+    for command in OURS:
+        found += option_problems(root, documents, command)
+    return found + exit_code_problems(root)
 
 
 if __name__ == "__main__":

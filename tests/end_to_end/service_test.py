@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""The rendezvous as a service on node0, jobs on node1 and node2: it dies at every point at which
+it keeps something, comes back, and the workers never notice; many jobs; what `status` says.
+"""
+
+import json
+import os
+import signal
+
+import jobs
+import lab
+
+SERVICE = str(lab.BIN / "hlaunch-rendezvous")
+DYING = str(lab.BIN.parent / "tests/workers/hlaunch_test_dying_rendezvous")
+# Of a job of two nodes that restarts once. It keeps: round 1 proposed, runs, stops; round 2
+# proposed, runs; over; forgotten.
+POINTS = ([f"{step}:{n}" for step in ("sync", "rename", "sync-directory") for n in range(1, 7)]
+          + ["open:3", "write:5", "remove:1", "sync-directory:7"])
+
+
+class ServiceTest(jobs.JobTest):
+    count = 3
+
+    def serve(self, *options, program=SERVICE, port=29400, state="state", ready=True):
+        """A service on node0; `state` is a folder there, None: it keeps nothing."""
+        kept = [] if state is None else ["--state", f"file://{self.nodes[0].folder / state}"]
+        run = self.nodes[0].start(program, "--listen", port, *kept, *options)
+        if ready:
+            run.wait_for(r"listening on \[::\]:")
+        return run
+
+    def job(self, name, *words, options=(), port=29400, nodes=None, env=None):
+        """`hlaunch` on node1 and node2."""
+        nodes = self.nodes[1:] if nodes is None else nodes
+        return [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", f"node0:{port}",
+                           "--rdzv-id", name, *options, jobs.WORKER, *words,
+                           env={"PYTHON_EXEC": jobs.PYTHON, **(env or {})}) for node in nodes]
+
+    def status(self, *words, port=29400, code=0, **options):
+        run = self.nodes[2].run(lab.HLAUNCH, "status", *words, "--rdzv-endpoint", f"node0:{port}",
+                                **options)
+        self.assertEqual(run.code, code, str(run))
+        return run
+
+    def facts(self, name):
+        return json.loads(self.status(name, "--json").out)
+
+    def kill(self, service):
+        os.kill(service.pid, signal.SIGKILL)
+        service.wait(5)
+
+    def end(self, service):
+        service.signal(signal.SIGTERM)
+        self.assertEqual(service.wait(5), 0, str(service))
+
+
+class Died(ServiceTest):
+    """All points at once, each with a service and a job of its own."""
+
+    def assert_two_rounds(self, runs):
+        """Two rounds of two workers, of which rank 1 failed in the first, maybe before rank 0 could
+        say a word; none was started twice, and none in a third round.
+        """
+        seen = [facts["RANK"] + "@" + facts["TORCHELASTIC_RESTART_COUNT"]
+                for run in runs for facts in jobs.environments(run)]
+        self.assertIn(sorted(seen), [["0@0", "0@1", "1@0", "1@1"], ["0@1", "1@0", "1@1"]],
+                      self.told(runs))
+
+    def test_at_every_point_at_which_it_keeps_something(self):
+        tried = []
+        for i, point in enumerate(POINTS):
+            port = 29400 + i
+            service = self.serve("--die-at", point, program=DYING, port=port, state=point)
+            runs = self.job(point, "env", "fail", 1, 9, 0, "sleep", 0.3, port=port,
+                            options=["--max-restarts", 1, "--shutdown-timeout", 3])
+            tried.append((point, port, service, runs))
+        for point, port, service, _ in tried:
+            self.assertEqual(service.wait(30), 128 + signal.SIGKILL, f"{point}: {service}")
+            self.serve(port=port, state=point)
+        for point, _, _, runs in tried:
+            with self.subTest(point):
+                for run in runs:
+                    self.assertEqual(run.wait(30), 0, self.told(runs))
+                self.assert_two_rounds(runs)
+
+    def test_while_workers_run(self):
+        service = self.serve()
+        runs = self.job("a", "env", "sleep", 3)
+        before = self.wait_for_workers(runs, 2)
+        self.kill(service)
+        runs[0].wait_for("rendezvous at node0:29400: ")
+        again = self.serve()
+        again.wait_for("1 job restored from ")
+        lab.poll(lambda: {node["state"] for node in self.facts("a")["nodes"]} == {"running"}, 5)
+        facts = self.facts("a")
+        self.assertEqual([node["state"] for node in facts["nodes"]], ["running"] * 2, facts)
+        for run in runs:
+            self.assertEqual(run.wait(20), 0, self.told(runs))
+        self.assertEqual(jobs.environments(runs[0]) + jobs.environments(runs[1]), before)
+        lab.poll(lambda: not list((self.nodes[0].folder / "state").glob("*.job")), 5)
+        self.assertEqual(list((self.nodes[0].folder / "state").glob("*.job")), [])
+
+    def test_between_a_failure_and_the_round_after_it(self):
+        service = self.serve()
+        runs = self.job("a", "env", "stubborn", "fail", 1, 9, 0, "sleep", 0.5,
+                        options=["--max-restarts", 1, "--shutdown-timeout", 1])
+        runs[0].wait_for("stopping|restart")  # Its worker ignores SIGTERM for a second.
+        self.kill(service)
+        self.serve()
+        for run in runs:
+            self.assertEqual(run.wait(20), 0, self.told(runs))
+        self.assert_two_rounds(runs)
+
+    def test_for_longer_than_the_loss_limit(self):
+        service = self.serve()
+        runs = self.job("a", "env", "sleep", 600,
+                        options=["--loss-limit", 2, "--shutdown-timeout", 1])
+        self.wait_for_workers(runs, 2)
+        self.kill(service)
+        self.assert_done(runs, jobs.RENDEZVOUS_LOST, 20)
+
+    def test_without_state(self):
+        service = self.serve(state=None)
+        runs = self.job("a", "env", "sleep", 600, options=["--shutdown-timeout", 1])
+        self.wait_for_workers(runs, 2)
+        self.kill(service)
+        self.serve(state=None)
+        for run in runs:
+            self.assertEqual(run.wait(20), jobs.NODE_LOST, self.told(runs))
+            self.assert_said(run, "comes from round 1 of job a, which this rendezvous does not know")
+
+
+class Service(ServiceTest):
+    def test_many_jobs_of_which_one_fails(self):
+        service = self.serve()
+        good = [self.job(f"good{i}", "env", "sleep", 2) for i in range(3)]
+        bad = self.job("bad", "env", "fail", 1, 9, 0, "sleep", 600,
+                       options=["--shutdown-timeout", 1])
+        for run in bad:
+            self.assertEqual(run.wait(20), 9, self.told(bad))
+        for runs in good:
+            for run in runs:
+                self.assertEqual(run.wait(20), 0, self.told(runs))
+        listed = json.loads(self.status("--json").out)["jobs"]
+        self.assertEqual([(job["job_id"], job["state"], job["exit_code"]) for job in listed],
+                         [("bad", "over", 9), ("good0", "over", 0), ("good1", "over", 0),
+                          ("good2", "over", 0)])
+        # The same id once more: a new run.
+        again = self.job("bad", "env", "sleep", 0)
+        for run in again:
+            self.assertEqual(run.wait(20), 0, self.told(again))
+        self.end(service)
+        self.assert_said(service, "stopping; no job is going on")
+
+    def test_stopped_by_sigterm_and_started_again(self):
+        service = self.serve()
+        runs = self.job("a", "env", "sleep", 3)
+        self.wait_for_workers(runs, 2)
+        self.end(service)
+        self.assert_said(service, "stopping; 1 job goes on: the agents wait for this service")
+        self.serve()
+        for run in runs:
+            self.assertEqual(run.wait(20), 0, self.told(runs))
+
+    def test_a_second_one_on_the_same_state(self):
+        self.serve()
+        second = self.serve(port=29401, ready=False)
+        self.assertEqual(second.wait(5), jobs.USAGE, str(second))
+        self.assert_said(second, r"another hlaunch-rendezvous \(pid \d+\) keeps its jobs in .*state")
+
+    def test_a_second_one_on_the_same_port(self):
+        self.serve()
+        second = self.serve(state="other", ready=False)
+        self.assertEqual(second.wait(5), jobs.PORT_IN_USE, str(second))
+
+    def test_damaged_and_newer_state(self):
+        state = self.nodes[0].folder / "state"
+        state.mkdir()
+        (state / "a.job").write_text("hlaunch-job 1 00000000 3\nabc", encoding="utf-8")
+        service = self.serve()
+        self.assert_said(service, r"a job is lost: .*/a.job is damaged \(its checksum is wrong\)")
+        self.kill(service)
+        # crc32("2 3\nabc")
+        (state / "b.job").write_text("hlaunch-job 2 e665d4d1 3\nabc", encoding="utf-8")
+        refused = self.serve(ready=False)
+        self.assertEqual(refused.wait(5), jobs.USAGE, str(refused))
+        self.assert_said(refused, "cannot go on with .*/b.job: it has format 2")
+
+    def test_a_disk_that_is_full(self):
+        small = self.nodes[0].folder / "small"
+        small.mkdir()
+        mounted = self.nodes[0].run("mount", "-t", "tmpfs", "-o", "size=64k", "none", small)
+        self.assertEqual(mounted.code, 0, str(mounted))
+        self.serve(state="small/state")
+        self.nodes[0].run("dd", "if=/dev/zero", f"of={small}/full", "bs=1k")  # Until it fails.
+        runs = self.job("a", "env", "sleep", 600, options=["--shutdown-timeout", 1])
+        self.wait_for_workers(runs, 2)
+        self.assertRegex(self.facts("a")["explanation"],
+                         r"round 1 runs .*; not kept in .*small/state since .*No space left")
+        self.nodes[0].run("rm", f"{small}/full")
+        def kept():
+            return "not kept" not in self.facts("a")["explanation"]
+        self.assertTrue(lab.poll(kept, 10, 0.2))
+        for run in runs:
+            run.signal(signal.SIGTERM)
+
+
+class Status(ServiceTest):
+    def test_of_a_job_that_waits(self):
+        self.serve()
+        runs = self.job("a", "env", "sleep", 600, nodes=self.nodes[1:2])
+        runs[0].wait_for("waiting 1 s for 1 of 2 nodes; here: node1")
+        text = self.status("a").out
+        self.assertRegex(text, r"state +forming\nwhy +waiting for 1 of 2 nodes; here: node1\n")
+        self.assertRegex(text, r"(?m)^- +node1 +10\.77\.0\.11 +\d+ +1 +ready$")
+        self.assertRegex(self.status().out, r"(?m)^a +forming +0 +1 of 2 +0 of 0 +waiting for 1")
+        facts = self.facts("a")
+        self.assertEqual((facts["state"], facts["nodes"][0]["node_rank"]), ("forming", None))
+        runs[0].signal(signal.SIGTERM)
+
+    def test_of_what_is_not_there(self):
+        service = self.serve()
+        self.assertEqual(self.status().out, "no jobs\n")
+        self.assertEqual(json.loads(self.status("--json").out), {"total_jobs": 0, "jobs": []})
+        self.assert_said(self.status("a", code=jobs.REFUSED), "there is no job 'a' here")
+        self.kill(service)
+        self.assert_said(self.status("a", code=jobs.BAD_ENDPOINT),
+                         "no rendezvous answers at node0:29400: ")
+        nobody = self.nodes[2].run(lab.HLAUNCH, "status", "--rdzv-endpoint", "nowhere.invalid")
+        self.assertEqual(nobody.code, jobs.BAD_ENDPOINT, str(nobody))
+
+    def test_needs_the_token(self):
+        secret = self.nodes[0].folder / "token"
+        secret.write_text("s3cret\n", encoding="utf-8")
+        secret.chmod(0o600)
+        self.serve("--token-file", secret)
+        self.assert_said(self.status(code=jobs.REFUSED), "sent no token")
+        self.status("--token-file", secret)
+        self.status(env={"HLAUNCH_TOKEN": "s3cret"})
+        runs = self.job("a", "env", options=["--token-file", secret])
+        for run in runs:
+            self.assertEqual(run.wait(20), 0, self.told(runs))
+
+    def test_of_a_rendezvous_within_a_node(self):
+        runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node1", "--rdzv-id",
+                           "a", jobs.WORKER, "env", "sleep", 600,
+                           env={"PYTHON_EXEC": jobs.PYTHON}) for node in self.nodes[1:]]
+        self.wait_for_workers(runs, 2)
+        asked = self.nodes[0].run(lab.HLAUNCH, "status", "a", "--rdzv-endpoint", "node1")
+        self.assertEqual(asked.code, 0, str(asked))
+        self.assertRegex(asked.out, r"why +round 1 runs with 2 nodes and 2 workers\n")
+        self.assertRegex(asked.out, r"(?m)^1 +node2 +\S+ +\d+ +1 +running$")
+        for run in runs:
+            run.signal(signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    lab.main()
