@@ -169,8 +169,8 @@ class JoinLink final : public NodeLink {
         verdict_(std::move(verdict)) {
     GrpcRendezvousClient::Options options;
     options.endpoint = endpoint_;
-    options.join_timeout = port_was_taken ? std::min(spec.policy.join_timeout, kNeighbourPatience)
-                                          : spec.policy.join_timeout;
+    options.join_timeout = spec.policy.join_timeout;
+    if (port_was_taken) options.answer_timeout = kNeighbourPatience;
     options.lookup = std::move(lookup);
     if (spec.mode == JobMode::kEndpoint && !port_was_taken) {
       if (verdict_.role == HostingRole::kOffers) Listen(verdict_);

@@ -196,8 +196,13 @@ class GrpcRendezvousClient::Conversation {
   }
 
   Instant GiveUpAt() const {
-    if (!contacted_) return begun_ + options_.join_timeout;
+    if (!contacted_) return begun_ + JoinLimit();
     return std::max(last_heard_ + lease_.loss_limit, forgiven_until_);
+  }
+
+  Duration JoinLimit() const {
+    if (answered_) return options_.join_timeout;
+    return std::min(options_.join_timeout, options_.answer_timeout.value_or(options_.join_timeout));
   }
 
   void EndInSilence() {
@@ -208,12 +213,17 @@ class GrpcRendezvousClient::Conversation {
                        Seconds(lease_.loss_limit), " s", because)));
     }
     if (addresses_.empty()) {
-      return End(absl::InvalidArgumentError(absl::StrCat("rendezvous endpoint ", Endpoint(),
-                                                         because, " (tried for ",
-                                                         Seconds(options_.join_timeout), " s)")));
+      return End(
+          absl::InvalidArgumentError(absl::StrCat("rendezvous endpoint ", Endpoint(), because,
+                                                  " (tried for ", Seconds(JoinLimit()), " s)")));
+    }
+    if (answered_) {
+      return End(absl::FailedPreconditionError(absl::StrCat("the rendezvous at ", Endpoint(),
+                                                            " took this node not in within ",
+                                                            Seconds(JoinLimit()), " s", because)));
     }
     End(absl::UnavailableError(absl::StrCat("rendezvous at ", Endpoint(), " not reached within ",
-                                            Seconds(options_.join_timeout), " s", because)));
+                                            Seconds(JoinLimit()), " s", because)));
   }
 
   void End(const absl::Status& status) {
@@ -412,6 +422,7 @@ class GrpcRendezvousClient::Conversation {
         return;
       }
     }
+    answered_ = answered_ || IsAnswer(stream.status);
     if (IsRefusal(status.code())) return End(status);
     if (absl::IsUnimplemented(status)) {
       return End(absl::FailedPreconditionError(
@@ -483,6 +494,7 @@ class GrpcRendezvousClient::Conversation {
   Instant last_heard_;
   Instant forgiven_until_;  // Silence until then is not held against the rendezvous.
   std::atomic<bool>& contacted_;
+  bool answered_ = false;  // A rendezvous said something, at least "not yet".
   bool over_ = false;
   std::string trouble_;  // The latest, empty while connected.
   std::pair<bool, std::string> told_;

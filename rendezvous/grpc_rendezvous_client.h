@@ -41,6 +41,8 @@ class GrpcRendezvousClient final : public RendezvousClient {
   struct Options {
     RendezvousEndpoint endpoint;
     Duration join_timeout = std::chrono::seconds(600);
+    // Until a rendezvous has answered at all, be it with "not yet"; unset: join_timeout.
+    std::optional<Duration> answer_timeout = std::nullopt;
     // The first question for the endpoint's name, if it was asked already.
     std::shared_ptr<Lookup> lookup = nullptr;
     // Hears every answer of the resolver before it is used. May be empty.

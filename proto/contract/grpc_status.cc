@@ -6,10 +6,17 @@
 #include <string>
 
 namespace hlaunch {
+namespace {
+
+constexpr char kMark[] = "hlaunch";  // Travels as the status' details.
+
+}  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message()), kMark};
 }
+
+bool IsAnswer(const grpc::Status& status) { return status.error_details() == kMark; }
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};

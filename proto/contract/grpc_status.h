@@ -12,4 +12,8 @@ namespace hlaunch {
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
+// Whether a server of ours said so, by ToGrpcStatus: not gRPC for want of an answer, and not
+// another program.
+bool IsAnswer(const grpc::Status& status);
+
 }  // namespace hlaunch

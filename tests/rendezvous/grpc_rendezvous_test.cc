@@ -481,6 +481,34 @@ TEST(GrpcRendezvous, SaysThatNobodyAnswered) {
   member.Leave();
 }
 
+// Serves no job yet.
+class NotYet final : public Jobs {
+ public:
+  absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo&, const NodeUpdate&) override {
+    return absl::UnavailableError("the former run of job job is ending");
+  }
+  std::shared_ptr<JobRendezvous> Find(absl::string_view) override { return nullptr; }
+  std::optional<JobStatus> Status(absl::string_view) override { return std::nullopt; }
+  std::vector<JobStatus> List() override { return {}; }
+};
+
+TEST(GrpcRendezvous, ARendezvousThatSaysNotYetIsNoForeignProgram) {
+  NotYet jobs;
+  ListeningSocket socket = Listen("127.0.0.1", 0).value();
+  GrpcRendezvousClient::Options options;
+  options.endpoint = {"127.0.0.1", socket.port, ""};
+  options.join_timeout = milliseconds(300);
+  options.answer_timeout = milliseconds(50);
+  RendezvousServer::Options serving;
+  serving.listener = std::move(socket.fd);
+  const auto server = RendezvousServer::Start(std::move(serving), jobs).value();
+  Member member(Node(0, 1, 1), options);
+  const absl::Status end = member.AwaitEnd();
+  EXPECT_EQ(end.code(), absl::StatusCode::kFailedPrecondition) << end;
+  EXPECT_THAT(std::string(end.message()),
+              HasSubstr("took this node not in within 0.3 s: the former run of job job is ending"));
+}
+
 TEST(GrpcRendezvous, SaysThatTheNameDoesNotResolve) {
   Member member({"no-such-host.invalid", 1, ""}, Node(0, 1, 1), milliseconds(1500));
   const auto contacts = member.AwaitContacts(1);
