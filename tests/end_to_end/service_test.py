@@ -164,6 +164,14 @@ class Service(ServiceTest):
         for run in runs:
             self.assertEqual(run.wait(20), 0, self.told(runs))
 
+    def test_a_node_beside_it(self):
+        service = self.serve()
+        for _ in range(2):  # The second time it is a new run.
+            runs = self.job("a", "env", "sleep", 0, nodes=self.nodes[:2])
+            for run in runs:
+                self.assertEqual(run.wait(20), 0, self.told(runs))
+        self.end(service)
+
     def test_a_second_one_on_the_same_state(self):
         self.serve()
         second = self.serve(port=29401, ready=False)
