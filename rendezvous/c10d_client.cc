@@ -12,10 +12,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <thread>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/key_space.h"
@@ -321,13 +321,14 @@ absl::Status C10dClient::WhyNotAdded(absl::string_view key, int64_t delta, absl:
         HLAUNCH_ASSIGN_OR_RETURN(value, ReceiveText(fd, deadline));
         return absl::OkStatus();
       });
-  int64_t number = 0;
+  const std::optional<int64_t> number = ParseCounter(value);
+  int64_t sum = 0;
   if (!got.ok() || exists != kC10dReady ||
-      (absl::SimpleAtoi(value, &number) && !__builtin_add_overflow(number, delta, &number))) {
+      (number.has_value() && !__builtin_add_overflow(*number, delta, &sum))) {
     return seen;
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "cannot add to key '", key, "': its value is not a number, or the sum does not fit 64 bits"));
+      "cannot add to key '", key, "': its value is no number, or the sum does not fit 64 bits"));
 }
 
 absl::StatusOr<std::string> C10dClient::CompareAndSet(absl::string_view key,

@@ -4,10 +4,11 @@
 #include "rendezvous/key_space.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 
@@ -39,6 +40,14 @@ absl::Status CheckListLimit(size_t keys) {
   return CheckLimit("number of keys in a list", keys, kMaxListKeys);
 }
 
+std::optional<int64_t> ParseCounter(const std::string& value) {
+  errno = 0;
+  char* end = nullptr;
+  const int64_t number = std::strtoll(value.c_str(), &end, 10);
+  if (end == value.c_str() || errno == ERANGE) return std::nullopt;
+  return number;
+}
+
 const std::string* KeySpace::Find(absl::string_view key) const {
   const auto it = values_.find(key);
   return it == values_.end() ? nullptr : &it->second;
@@ -67,13 +76,14 @@ absl::Status KeySpace::Set(absl::string_view key, std::string value) {
 }
 
 absl::StatusOr<int64_t> KeySpace::Add(absl::string_view key, int64_t delta) {
-  int64_t sum = 0;
   const std::string* old = Find(key);
-  if (old != nullptr && !absl::SimpleAtoi(*old, &sum)) {
+  const std::optional<int64_t> before = old != nullptr ? ParseCounter(*old) : 0;
+  if (!before.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("cannot add to key ", Shown(key), ": its value is not a number"));
   }
-  if (__builtin_add_overflow(sum, delta, &sum)) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(*before, delta, &sum)) {
     return absl::FailedPreconditionError(
         absl::StrCat("cannot add to key ", Shown(key), ": the sum does not fit 64 bits"));
   }
@@ -200,14 +210,17 @@ void KeySpace::WakeAll(Lines* lines, absl::string_view key) {
 }
 
 void KeySpace::WakeOneForQueue(absl::string_view queue) {
-  auto it = for_keys_.find(queue);
-  if (it == for_keys_.end()) return;
-  const auto first = it->second.begin();
-  const WaiterId who = first->second;
-  it->second.erase(first);
-  if (it->second.empty()) for_keys_.erase(it);
-  promised_.insert_or_assign(who, std::string(queue));
-  Serve(who);
+  auto node = for_keys_.extract(queue);
+  if (node.empty()) return;
+  Line& line = node.mapped();
+  for (bool woken = false; !woken && !line.empty();) {
+    const WaiterId who = line.begin()->second;
+    line.erase(line.begin());
+    Serve(who);
+    woken = !waiting_.contains(who);  // Else it waits for other keys too: the next may have this.
+    if (woken) promised_.insert_or_assign(who, std::string(queue));
+  }
+  if (!line.empty()) for_keys_.insert(std::move(node));
 }
 
 void KeySpace::Disarm(WaiterId who) {

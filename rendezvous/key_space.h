@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ absl::Status CheckKeyLimit(size_t bytes);
 absl::Status CheckValueLimit(size_t bytes);
 absl::Status CheckListLimit(size_t keys);
 
+// What PyTorch's store takes `value` for when something is added to it: the number that it begins
+// with, as std::stoll reads it. Nothing if it begins with none, or with one over 64 bits.
+std::optional<int64_t> ParseCounter(const std::string& value);
+
 // The data of a c10d store: keys, queues, and who waits for them. Belongs to one thread.
 //
 // Nothing blocks and nobody is called back: a waiter that was armed appears in TakeReady() once
@@ -51,7 +56,7 @@ class KeySpace {
   const std::string* Find(absl::string_view key) const;
 
   // Errors:
-  //   FailedPrecondition - the value is not decimal text, or the sum overflows.
+  //   FailedPrecondition - the value does not begin with a number, or the sum overflows.
   absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta);
 
   // Returns what `key` holds afterwards; `expected` if it is absent and was not set.

@@ -39,7 +39,7 @@ class Store {
   // Adds `delta` to the counter `key`, 0 if it did not exist, and returns the sum.
   //
   // Errors:
-  //   FailedPrecondition - the value is not decimal text, or the sum overflows.
+  //   FailedPrecondition - the value does not begin with a number, or the sum overflows.
   virtual absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) = 0;
 
   // Sets `key` to `desired` if it holds `expected` (or is absent and `expected` is empty).

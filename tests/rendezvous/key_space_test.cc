@@ -68,6 +68,16 @@ TEST(KeySpace, RefusesAddToTextAndOverflow) {
   EXPECT_EQ(*keys.Add("full", -1), 9223372036854775806);
 }
 
+TEST(ParseCounter, ReadsTheNumberThatTheValueBeginsWith) {
+  EXPECT_EQ(ParseCounter("-12"), -12);
+  EXPECT_EQ(ParseCounter(" +5"), 5);
+  EXPECT_EQ(ParseCounter("12ab"), 12);
+  EXPECT_EQ(ParseCounter("7\n"), 7);
+  EXPECT_EQ(ParseCounter(""), std::nullopt);
+  EXPECT_EQ(ParseCounter("ab"), std::nullopt);
+  EXPECT_EQ(ParseCounter("9223372036854775808"), std::nullopt);
+}
+
 TEST(KeySpace, QueueCountsAsAKeyWhileItHoldsSomething) {
   KeySpace keys;
   EXPECT_FALSE(keys.Check({"q"}));
@@ -88,6 +98,16 @@ TEST(KeySpace, PushWakesOneWaiterEach) {
   EXPECT_THAT(keys.TakeReady(), ElementsAre(1));
   ASSERT_TRUE(keys.QueuePush("q", "b").ok());
   EXPECT_THAT(keys.TakeReady(), ElementsAre(2));
+}
+
+TEST(KeySpace, PushPassesOverAWaiterThatWaitsForMore) {
+  KeySpace keys;
+  EXPECT_FALSE(keys.Wait(1, {"q", "other"}));
+  EXPECT_FALSE(keys.Wait(2, {"q"}));
+  ASSERT_TRUE(keys.QueuePush("q", "a").ok());
+  EXPECT_THAT(keys.TakeReady(), ElementsAre(2));
+  ASSERT_TRUE(keys.Set("other", "").ok());
+  EXPECT_THAT(keys.TakeReady(), ElementsAre(1));
 }
 
 TEST(KeySpace, ItemOfAWaiterThatGivesUpGoesToTheNext) {
