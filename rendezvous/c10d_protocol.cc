@@ -17,6 +17,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire is the host's memory");
 
+constexpr size_t kTrustedBytes = 128 << 10;
+
 // k key, v value, i 64-bit number, n 32-bit number, K list of keys, P list of keys and values.
 absl::string_view FieldsOf(C10dOp op) {
   switch (op) {
@@ -58,6 +60,15 @@ absl::Status UnknownCode(uint8_t code) {
 
 }  // namespace
 
+absl::StatusOr<C10dDialect> ParseC10dDialect(absl::string_view name) {
+  if (name == "auto") return C10dDialect::kUnknown;
+  if (name == "torch1.13") return C10dDialect::kTorch1;
+  if (name == "torch2.1") return C10dDialect::kTorch21;
+  if (name == "torch2.2+") return C10dDialect::kTorch22;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", name, "' is no dialect of the store: give auto, torch1.13, torch2.1 or torch2.2+"));
+}
+
 absl::StatusOr<std::optional<C10dRequest>> C10dParser::Next(absl::string_view* bytes) {
   uint64_t value = 0;
   while (!done_) {
@@ -70,7 +81,7 @@ absl::StatusOr<std::optional<C10dRequest>> C10dParser::Next(absl::string_view* b
         break;
       }
       case Step::kMagic:
-        TakeMagic(bytes);
+        HLAUNCH_RETURN_IF_ERROR(TakeMagic(bytes));
         break;
       case Step::kNumber: {
         const size_t width = fields_.front() == 'n' ? sizeof(uint32_t) : sizeof(uint64_t);
@@ -123,9 +134,19 @@ absl::Status C10dParser::Begin(uint8_t code) {
     StartRequest(static_cast<C10dOp>(code));
     return absl::OkStatus();
   }
-  if (dialect_ == C10dDialect::kUnknown) dialect_ = C10dDialect::kLegacy;
+  if (dialect_ == C10dDialect::kUnknown) HLAUNCH_RETURN_IF_ERROR(BeginOlder());
   HLAUNCH_ASSIGN_OR_RETURN(const C10dOp op, LegacyOp(code));
   StartRequest(op);
+  return absl::OkStatus();
+}
+
+absl::Status C10dParser::BeginOlder() {
+  if (older_ == C10dDialect::kTorch22) {
+    return absl::InvalidArgumentError(
+        "not a client of PyTorch 2.2 or later, and the store is told to serve no other "
+        "(--store-dialect)");
+  }
+  dialect_ = older_ == C10dDialect::kUnknown ? C10dDialect::kLegacy : older_;
   return absl::OkStatus();
 }
 
@@ -133,10 +154,11 @@ absl::Status C10dParser::Begin(uint8_t code) {
 absl::StatusOr<C10dOp> C10dParser::LegacyOp(uint8_t code) {
   if (code <= 6) return static_cast<C10dOp>(code + 1);
   const bool torch1 = dialect_ == C10dDialect::kTorch1;
+  const bool torch21 = dialect_ == C10dDialect::kTorch21;
   switch (code) {
     case 7:
       // A kTorch1 client watches keys on a connection of its own, so there it comes first.
-      if (torch1 || !any_request_) {
+      if (torch1 || (!torch21 && !any_request_)) {
         dialect_ = C10dDialect::kTorch1;
         return C10dOp::kWatchKey;
       }
@@ -208,19 +230,20 @@ bool C10dParser::TakeScalar(absl::string_view* bytes, size_t width, uint64_t* va
   return true;
 }
 
-void C10dParser::TakeMagic(absl::string_view* bytes) {
+absl::Status C10dParser::TakeMagic(absl::string_view* bytes) {
   uint64_t magic = 0;
-  if (!TakeScalar(bytes, sizeof(uint32_t), &magic)) return;
+  if (!TakeScalar(bytes, sizeof(uint32_t), &magic)) return absl::OkStatus();
   if (magic == kC10dMagic) {
     dialect_ = C10dDialect::kTorch22;
     step_ = Step::kCode;
-    return;
+    return absl::OkStatus();
   }
   // A SET: these were the low half of its key's length. As a length the magic would be a
   // gigabyte, so the two cannot be mixed up.
-  dialect_ = C10dDialect::kLegacy;
+  HLAUNCH_RETURN_IF_ERROR(BeginOlder());
   StartRequest(C10dOp::kSet);
   scalar_size_ = sizeof(uint32_t);
+  return absl::OkStatus();
 }
 
 absl::Status C10dParser::TakeCount(uint64_t count) {
@@ -249,6 +272,8 @@ absl::Status C10dParser::TakeLength(uint64_t length) {
 void C10dParser::TakeText(absl::string_view* bytes) {
   std::string& text = fields_.front() == 'k' ? request_.keys.back() : request_.values.back();
   const size_t taken = std::min(text_left_, bytes->size());
+  // Room for the whole once a good part is here; before, a length costs a stranger nothing.
+  if (text.size() >= kTrustedBytes) text.reserve(text.size() + text_left_);
   text.append(bytes->data(), taken);
   bytes->remove_prefix(taken);
   text_left_ -= taken;

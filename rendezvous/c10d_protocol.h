@@ -27,6 +27,12 @@ enum class C10dDialect {
   kTorch22,  // 2.2 and later: begins with VALIDATE.
 };
 
+// What a user calls them: auto (kUnknown), torch1.13, torch2.1, torch2.2+.
+//
+// Errors:
+//   InvalidArgument - none of these.
+absl::StatusOr<C10dDialect> ParseC10dDialect(absl::string_view name);
+
 enum class C10dOp : uint8_t {  // In the order of kTorch22's codes, which begin with VALIDATE at 0.
   kSet = 1,
   kCompareSet,
@@ -66,13 +72,17 @@ inline constexpr size_t kMaxC10dMessageBytes = 64 << 20;
 // split. Belongs to one thread; does no I/O.
 class C10dParser {
  public:
+  // `older` says what a client is that does not begin with VALIDATE: kTorch1 or kTorch21; kTorch22
+  // refuses it; kUnknown finds out from what it sends.
+  explicit C10dParser(C10dDialect older = C10dDialect::kUnknown) : older_(older) {}
+
   // Takes bytes off the front of `bytes` up to the end of one request and returns it. Nothing:
   // all were taken and more are needed.
   //
   // After an error the stream is lost: call nothing more.
   //
   // Errors:
-  //   InvalidArgument - unknown code.
+  //   InvalidArgument - unknown code, or an older client that is to be refused.
   //   ResourceExhausted - over a limit of key_space.h, or kMaxC10dMessageBytes.
   absl::StatusOr<std::optional<C10dRequest>> Next(absl::string_view* bytes);
 
@@ -90,17 +100,19 @@ class C10dParser {
   enum class Step { kCode, kMagic, kNumber, kCount, kLength, kText, kSilence };
 
   absl::Status Begin(uint8_t code);
+  absl::Status BeginOlder();
   absl::StatusOr<C10dOp> LegacyOp(uint8_t code);
   void StartRequest(C10dOp op);
   void StartField();
   void FieldDone();
   C10dRequest Finish();
   bool TakeScalar(absl::string_view* bytes, size_t width, uint64_t* value);
-  void TakeMagic(absl::string_view* bytes);
+  absl::Status TakeMagic(absl::string_view* bytes);
   absl::Status TakeCount(uint64_t count);
   absl::Status TakeLength(uint64_t length);
   void TakeText(absl::string_view* bytes);
 
+  C10dDialect older_;
   C10dDialect dialect_ = C10dDialect::kUnknown;
   bool any_request_ = false;
   Step step_ = Step::kCode;
@@ -131,5 +143,10 @@ inline constexpr uint8_t kC10dNotReady = 1;
 inline constexpr uint8_t kC10dStopWaiting = 0;
 inline constexpr uint8_t kC10dWaitCanceled = 1;
 inline constexpr uint8_t kC10dCallbackRegistered = 3;
+
+// Sent unasked to a kTorch1 client that watches a key, each with the key, its old and new value.
+inline constexpr uint8_t kC10dKeyUpdated = 0;
+inline constexpr uint8_t kC10dKeyCreated = 1;
+inline constexpr uint8_t kC10dKeyDeleted = 2;
 
 }  // namespace hlaunch

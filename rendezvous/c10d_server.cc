@@ -8,21 +8,24 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
@@ -34,12 +37,14 @@
 namespace hlaunch {
 namespace {
 
-using asio::posix::stream_descriptor;
-
-constexpr size_t kReadBytes = 64 << 10;
-// Replies that all clients together may leave unread; one alone has max_unread_bytes and the
-// largest reply of all.
+constexpr size_t kReadBytes = 256 << 10;
+constexpr int kReadsPerTurn = 8;  // Of a client that has sent more than kReadBytes.
+constexpr int kEventsPerTurn = 256;
+// Replies that all clients together may leave unread; one alone has
+// max_unread_bytes and the largest reply of all.
 constexpr size_t kMaxUnreadOfAll = 512 << 20;
+constexpr size_t kKeptBytes = 4 << 10;  // Of room for replies, by a connection that has none.
+constexpr size_t kMaxWarnedOf = 1000;   // Sources; of more there is nothing to learn.
 constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
@@ -57,10 +62,10 @@ std::string PeerName(int fd) {
   return absl::StrCat(host, " port ", port);
 }
 
-// One client. Belongs to the loop thread. Owned by the loop's table and by the handler that waits
-// for its socket, which may outlive the entry in the table by one turn.
+// One client. Belongs to the loop thread and its table.
 struct Connection {
-  Connection(asio::io_context& io, KeySpace::WaiterId its_id) : id(its_id), socket(io), timer(io) {}
+  Connection(KeySpace::WaiterId its_id, UniqueFd its_fd, C10dDialect older)
+      : id(its_id), fd(std::move(its_fd)), parser(older) {}
 
   // Requests are taken only while nothing stands in the way of their replies.
   bool blocked(size_t max_unread) const {
@@ -68,20 +73,18 @@ struct Connection {
   }
 
   const KeySpace::WaiterId id;
-  stream_descriptor socket;
-  asio::steady_timer timer;  // For C10dParser::awaits_silence().
+  UniqueFd fd;
+  uint32_t interest = 0;  // What the kernel has been asked to tell of it.
   C10dParser parser;
   std::string unparsed;             // Read, but the connection is blocked.
   std::optional<C10dRequest> held;  // Came while its client waits; runs after.
   std::string out;                  // Replies; the first `sent` bytes are gone.
   size_t sent = 0;
-  bool waiting = false;  // Armed in the key space.
-  bool reading = false;  // A handler waits for bytes.
-  bool writing = false;  // A handler waits for room.
-  bool open = true;
-  size_t counted = 0;  // Of `out`, in the loop's sum.
+  size_t counted = 0;      // Of `out`, in the loop's sum.
+  Instant silent_until;    // While silence is awaited: its entry in the loop's list.
+  bool waiting = false;    // Armed in the key space.
+  bool scheduled = false;  // Has a turn of its own to come.
 };
-using ConnectionPtr = std::shared_ptr<Connection>;
 
 absl::Status CheckReply(size_t bytes) {
   if (bytes <= kMaxC10dMessageBytes) return absl::OkStatus();
@@ -110,6 +113,30 @@ absl::Status PutKeys(const KeySpace& keys, std::string* out) {
   PutInt64(out, static_cast<int64_t>(all.size()));
   for (const std::string& key : all) PutText(out, key);
   return absl::OkStatus();
+}
+
+// A key that is watched and is about to be changed.
+struct Change {
+  std::string key;
+  bool existed = false;
+  std::string old;
+};
+
+// Whether `request` changes its keys, now that one holds `old` (null: it is absent).
+bool Changes(const C10dRequest& request, const std::string* old) {
+  switch (request.op) {
+    case C10dOp::kSet:
+    case C10dOp::kMultiSet:
+    case C10dOp::kAdd:
+    case C10dOp::kAppend:
+      return true;
+    case C10dOp::kDeleteKey:
+      return old != nullptr;
+    case C10dOp::kCompareSet:
+      return (old != nullptr ? absl::string_view(*old) : "") == request.values[0];
+    default:
+      return false;
+  }
 }
 
 // Runs what stores something and appends its reply, if it has one.
@@ -142,8 +169,9 @@ absl::Status Write(KeySpace& keys, C10dRequest request, std::string* out) {
   }
 }
 
-// Runs `request` and appends its reply. Returns whether the client now waits: then its reply is
-// one kC10dStopWaiting, once the key space says that it is ready.
+// Runs `request` and appends its reply. Returns whether the client now waits:
+// then its reply is one kC10dStopWaiting, once the key space says that it is
+// ready.
 absl::StatusOr<bool> Execute(KeySpace& keys, KeySpace::WaiterId who, C10dRequest request,
                              std::string* out) {
   bool waits = false;
@@ -202,6 +230,8 @@ absl::StatusOr<bool> Execute(KeySpace& keys, KeySpace::WaiterId who, C10dRequest
 }  // namespace
 
 // The thread and all it owns. Everything below "loop thread" runs there only.
+// Not Asio's loop: that asks the kernel anew for each message of each
+// connection, which is a third of what one costs.
 //
 // A connection's life:
 //
@@ -215,38 +245,50 @@ class C10dServer::Loop {
   Loop(std::optional<ListeningSocket> listener, C10dServerOptions options)
       : options_(options),
         port_(listener.has_value() ? listener->port : 0),
-        acceptor_(io_),
-        accept_pause_(io_),
+        events_(::epoll_create1(EPOLL_CLOEXEC)),
+        called_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         keys_(options.max_bytes) {
-    if (!listener.has_value()) return;
-    acceptor_.assign(listener->fd.get());
-    listener->fd.Release();
+    if (listener.has_value()) listener_ = std::move(listener->fd);
+    const int on = 1;  // What it accepts has it too.
+    if (listener_.valid()) {
+      ::setsockopt(listener_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
+    if (!events_.valid() || !called_.valid() || !Watch(called_.get(), kCalled, EPOLLIN) ||
+        (listener_.valid() && !Watch(listener_.get(), kListener, EPOLLIN))) {
+      throw std::system_error(errno, std::generic_category());
+    }
   }
 
   ~Loop() {
-    io_.stop();
+    Post([this] { stopped_ = true; });
     if (thread_.joinable()) thread_.join();
   }
 
   void Start() {
-    if (acceptor_.is_open()) WaitForConnections();
     thread_ = std::thread([this] {
       ::pthread_setname_np(::pthread_self(), "c10d-store");
-      io_.run();
+      while (!stopped_) Turn();
     });
   }
 
   uint16_t port() const { return port_; }
 
   void Adopt(UniqueFd fd) {
-    asio::post(io_, [this, fd = std::move(fd)]() mutable { Serve(std::move(fd)); });
+    // A std::function is copied; this is the only copy that runs.
+    Post([this, shared = std::make_shared<UniqueFd>(std::move(fd))] {
+      const int on = 1;
+      ::setsockopt(shared->get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+      ::fcntl(shared->get(), F_SETFD, FD_CLOEXEC);
+      ::fcntl(shared->get(), F_SETFL, ::fcntl(shared->get(), F_GETFL) | O_NONBLOCK);
+      Serve(std::move(*shared));
+    });
   }
 
   void Reset() {
     Mutex mu;
     CondVar changed;
     bool done = false;
-    asio::post(io_, [&] {
+    Post([&] {
       CloseAll();
       MutexLock lock(&mu);
       done = true;
@@ -257,101 +299,180 @@ class C10dServer::Loop {
   }
 
  private:
+  // Ids of connections are larger.
+  static constexpr uint64_t kListener = 0;
+  static constexpr uint64_t kCalled = 1;
+
+  void Post(std::function<void()> call) {
+    {
+      MutexLock lock(&mu_);
+      calls_.push_back(std::move(call));
+    }
+    const uint64_t one = 1;
+    if (::write(called_.get(), &one, sizeof(one)) < 0) return;  // Full: it is told already.
+  }
+
   // ---- loop thread ----
 
-  void WaitForConnections() {
-    acceptor_.async_wait(stream_descriptor::wait_read, [this](std::error_code error) {
-      if (!error) AcceptSome();
-    });
+  void Turn() {
+    epoll_event events[kEventsPerTurn];
+    const int ready = ::epoll_wait(events_.get(), events, kEventsPerTurn, Patience());
+    for (int i = 0; i < ready; ++i) {
+      const epoll_event& event = events[i];
+      if (event.data.u64 == kListener) {
+        AcceptSome();
+      } else if (event.data.u64 == kCalled) {
+        RunCalls();
+      } else if (Connection* connection = FindConnection(event.data.u64)) {
+        if ((event.events & EPOLLOUT) != 0) {
+          Resume(*connection);
+        } else if ((connection->interest & EPOLLIN) != 0) {
+          Read(*connection);
+        } else {
+          CloseAndWake(connection->id);  // Not asked for, so it is gone.
+        }
+      }
+    }
+    TakeTurns();
+    EndSilences();
+  }
+
+  // How long there is nothing to do, in milliseconds; -1 for ever.
+  int Patience() const {
+    if (!turns_.empty()) return 0;
+    Instant next = Instant::max();
+    if (!silences_.empty()) next = silences_.begin()->first;
+    if (accepts_fail_) next = std::min(next, accept_again_);
+    if (next == Instant::max()) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - MonotonicClock().Now());
+    return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
+  }
+
+  bool Watch(int fd, uint64_t id, uint32_t interest, int operation = EPOLL_CTL_ADD) {
+    epoll_event event{};
+    event.events = interest;
+    event.data.u64 = id;
+    return ::epoll_ctl(events_.get(), operation, fd, &event) == 0;
+  }
+
+  void RunCalls() {
+    uint64_t count = 0;
+    if (::read(called_.get(), &count, sizeof(count)) < 0) return;
+    std::vector<std::function<void()>> calls;
+    {
+      MutexLock lock(&mu_);
+      calls.swap(calls_);
+    }
+    for (const auto& call : calls) call();
+  }
+
+  Connection* FindConnection(KeySpace::WaiterId id) {
+    const auto it = connections_.find(id);
+    return it == connections_.end() ? nullptr : it->second.get();
   }
 
   UniqueFd Accept() {
-    return UniqueFd(::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+    return UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   }
 
   void AcceptSome() {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       UniqueFd fd = Accept();
-      if (!fd.valid()) {
-        if (errno == EAGAIN || errno == EWOULDBLOCK) break;
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-          return PauseAccepting(errno);
-        }
-        continue;  // That connection is gone already: the next.
-      }
-      accepts_fail_ = false;
-      Serve(std::move(fd));
+      if (fd.valid()) {
+        Serve(std::move(fd));
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        return;
+      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        return PauseAccepting(errno);
+      }  // Else that connection is gone already: the next.
     }
-    WaitForConnections();
   }
 
-  // The connection stays in the kernel's queue; asking again at once would spin.
+  // The connection stays in the kernel's queue; asking again at once would
+  // spin.
   void PauseAccepting(int error) {
-    if (!std::exchange(accepts_fail_, true)) {
-      LogWarning(absl::StrCat("store: cannot accept connections on port ", port_, ": ",
-                              std::strerror(error), "; trying again until it works"));
+    LogRarely(absl::StrCat("store: cannot accept connections on port ", port_, ": ",
+                           std::strerror(error), "; trying again until it works"));
+    Watch(listener_.get(), kListener, 0, EPOLL_CTL_MOD);
+    accepts_fail_ = true;
+    accept_again_ = MonotonicClock().Now() + kAcceptPause;
+  }
+
+  // Says once of each source what there is to say.
+  bool Admit(int fd) {
+    if (!options_.access.has_value()) return true;
+    sockaddr_storage peer{};
+    socklen_t size = sizeof(peer);
+    auto* address = reinterpret_cast<sockaddr*>(&peer);
+    ::getpeername(fd, address, &size);
+    const StoreAddress source = ToStoreAddress(*address);
+    const AdmissionVerdict verdict = DecideAdmission(*options_.access, source);
+    if (!verdict.reason.empty() && warned_of_.size() < kMaxWarnedOf &&
+        warned_of_.insert(source).second) {
+      LogWarning(absl::StrCat("store: ", verdict.reason));
     }
-    accept_pause_.expires_after(kAcceptPause);
-    accept_pause_.async_wait([this](std::error_code cancelled) {
-      if (!cancelled) AcceptSome();
-    });
+    return verdict.admitted;
   }
 
   void Serve(UniqueFd fd) {
-    const int on = 1;
-    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
-    ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
-    auto connection = std::make_shared<Connection>(io_, ++last_id_);
-    std::error_code error;
-    connection->socket.assign(fd.get(), error);
-    if (error)
-      return LogWarning(absl::StrCat("store: cannot serve a connection: ", error.message()));
-    fd.Release();
-    connections_.emplace(connection->id, connection);
-    WaitForBytes(connection);
-  }
-
-  void WaitForBytes(const ConnectionPtr& connection) {
-    if (!connection->open || std::exchange(connection->reading, true)) return;
-    connection->socket.async_wait(stream_descriptor::wait_read,
-                                  [this, connection](std::error_code) {
-                                    connection->reading = false;
-                                    if (connection->open) Read(connection);
-                                  });
-  }
-
-  void Read(const ConnectionPtr& connection) {
-    if (connection->blocked(options_.max_unread_bytes)) return;  // Whoever unblocks it reads on.
-    const ssize_t got =
-        ::recv(connection->socket.native_handle(), buffer_.data(), buffer_.size(), 0);
-    if (got == 0) return CloseAndWake(connection);
-    if (got < 0) {
-      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
-        return CloseAndWake(connection);
-      }
-      return WaitForBytes(connection);
+    if (!Admit(fd.get())) return;
+    const KeySpace::WaiterId id = ++last_id_;
+    auto connection = std::make_unique<Connection>(id, std::move(fd), options_.older);
+    if (!Watch(connection->fd.get(), id, EPOLLIN)) {
+      return LogRarely(absl::StrCat("store: cannot serve a connection: ", std::strerror(errno)));
     }
-    connection->timer.cancel();
-    TakeRequests(connection, absl::string_view(buffer_.data(), static_cast<size_t>(got)));
+    connection->interest = EPOLLIN;
+    connections_.emplace(id, std::move(connection));
   }
 
-  // Executes what `bytes` hold, as far as replies can go out. Ends every turn of a connection.
-  void TakeRequests(const ConnectionPtr& connection, absl::string_view bytes) {
-    const absl::Status taken = Take(connection, &bytes);
-    if (!taken.ok()) return Refuse(connection, taken);
-    std::string rest(bytes);
-    connection->unparsed = std::move(rest);
-    Send(connection);
+  // Asks the kernel for what the connection can use: bytes unless it is
+  // blocked, room if it must.
+  void SetInterest(Connection& connection) {
+    const bool reads =
+        !connection.blocked(options_.max_unread_bytes) && connection.unparsed.empty();
+    const uint32_t interest = (reads ? uint32_t{EPOLLIN} : 0) |
+                              (connection.out.size() > connection.sent ? uint32_t{EPOLLOUT} : 0);
+    if (interest == connection.interest) return;
+    connection.interest = interest;
+    Watch(connection.fd.get(), connection.id, interest, EPOLL_CTL_MOD);
+  }
+
+  void Read(Connection& connection) {
+    const KeySpace::WaiterId id = connection.id;
+    for (int i = 0; i < kReadsPerTurn; ++i) {
+      const ssize_t got = ::recv(connection.fd.get(), buffer_.data(), buffer_.size(), 0);
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+      if (got <= 0) return CloseAndWake(id);
+      AwaitSilence(connection, Instant());
+      TakeRequests(connection, absl::string_view(buffer_.data(), static_cast<size_t>(got)));
+      const bool more = static_cast<size_t>(got) == buffer_.size();
+      if (!more || FindConnection(id) == nullptr || (connection.interest & EPOLLIN) == 0) return;
+    }
+  }
+
+  // Executes what `bytes` hold, as far as replies can go out. The connection
+  // may be closed after.
+  void TakeRequests(Connection& connection, absl::string_view bytes) {
+    const KeySpace::WaiterId id = connection.id;
+    if (const absl::Status taken = Take(connection, &bytes); !taken.ok()) {
+      return Refuse(connection, taken);
+    }
+    if (!bytes.empty()) {
+      connection.unparsed = std::string(bytes);
+    } else if (connection.unparsed.capacity() > 0) {
+      connection.unparsed = std::string();
+    }
+    if (!Send(connection)) return CloseAndWake(id);
+    if (!told_.empty()) SendToTold();
     WakeReady();
-    Continue(connection);
+    if (FindConnection(id) != nullptr) Continue(connection);
   }
 
-  absl::Status Take(const ConnectionPtr& connection, absl::string_view* bytes) {
-    while (!connection->blocked(options_.max_unread_bytes)) {
-      HLAUNCH_ASSIGN_OR_RETURN(std::optional<C10dRequest> request, connection->parser.Next(bytes));
+  absl::Status Take(Connection& connection, absl::string_view* bytes) {
+    while (!connection.blocked(options_.max_unread_bytes)) {
+      HLAUNCH_ASSIGN_OR_RETURN(std::optional<C10dRequest> request, connection.parser.Next(bytes));
       if (!request.has_value()) break;
-      HLAUNCH_RETURN_IF_ERROR(Run(*connection, *std::move(request)));
+      HLAUNCH_RETURN_IF_ERROR(Run(connection, *std::move(request)));
     }
     return absl::OkStatus();
   }
@@ -362,160 +483,261 @@ class C10dServer::Loop {
         connection.held = std::move(request);
         return absl::OkStatus();
       }
-      // These have no CANCEL_WAIT: whoever goes on has timed out, and a late reply to its wait
-      // would be taken for the reply to this request. (If the key came between its time-out and
-      // this request, that has happened already; PyTorch's own server did no better.)
+      // These have no CANCEL_WAIT: whoever goes on has timed out, and a late
+      // reply to its wait would be taken for the reply to this request. (If the
+      // key came between its time-out and this request, that has happened
+      // already; PyTorch's own server did no better.)
       keys_.CancelWait(connection.id);
     }
+    if (request.op == C10dOp::kWatchKey) watchers_[request.keys[0]].insert(connection.id);
+    std::vector<Change> changes;
+    if (!watchers_.empty()) changes = WatchedChanges(request);
     HLAUNCH_ASSIGN_OR_RETURN(connection.waiting,
                              Execute(keys_, connection.id, std::move(request), &connection.out));
     Recount(connection);
+    for (const Change& change : changes) Tell(change);
     if (unread_ <= kMaxUnreadOfAll) return absl::OkStatus();
     return absl::ResourceExhaustedError("all clients together leave too many replies unread");
   }
 
-  // What comes next for a connection whose turn is over.
-  void Continue(const ConnectionPtr& connection) {
-    if (!connection->open || connection->blocked(options_.max_unread_bytes)) return;
-    if (!connection->unparsed.empty()) {
-      // A turn of its own: a client that asks for much must let others in between.
-      asio::post(io_, [this, connection] {
-        if (!connection->open || connection->unparsed.empty()) return;
-        const std::string bytes = std::exchange(connection->unparsed, {});
-        TakeRequests(connection, bytes);
-      });
-      return;
+  // What `request` is about to do to keys that are watched.
+  std::vector<Change> WatchedChanges(const C10dRequest& request) const {
+    std::vector<Change> changes;
+    for (const std::string& key : request.keys) {
+      if (!watchers_.contains(key)) continue;
+      const std::string* old = keys_.Find(key);
+      if (Changes(request, old)) changes.push_back({key, old != nullptr, old ? *old : ""});
     }
-    if (connection->parser.awaits_silence()) WaitForSilence(connection);
-    WaitForBytes(connection);
+    return changes;
   }
 
-  void WaitForSilence(const ConnectionPtr& connection) {
-    connection->timer.expires_after(options_.silence);
-    connection->timer.async_wait([this, connection](std::error_code cancelled) {
-      if (cancelled || !connection->open || !connection->parser.awaits_silence()) return;
-      const absl::Status ran = Run(*connection, connection->parser.Silence());
-      if (!ran.ok()) return Refuse(connection, ran);
-      TakeRequests(connection, "");
-    });
+  void Tell(const Change& change) {
+    const std::string* now = keys_.Find(change.key);
+    const uint8_t kind = now == nullptr   ? kC10dKeyDeleted
+                         : change.existed ? kC10dKeyUpdated
+                                          : kC10dKeyCreated;
+    for (const KeySpace::WaiterId id : watchers_.at(change.key)) {
+      Connection& watcher = *FindConnection(id);
+      PutByte(&watcher.out, kind);
+      PutText(&watcher.out, change.key);
+      PutText(&watcher.out, change.old);
+      PutText(&watcher.out, now != nullptr ? absl::string_view(*now) : absl::string_view());
+      Recount(watcher);
+      told_.insert(id);
+    }
   }
 
-  void Send(const ConnectionPtr& connection) {
-    std::string& out = connection->out;
-    while (connection->open && !connection->writing && connection->sent < out.size()) {
-      const ssize_t put = ::send(connection->socket.native_handle(), out.data() + connection->sent,
-                                 out.size() - connection->sent, MSG_NOSIGNAL);
-      if (put >= 0) {
-        connection->sent += static_cast<size_t>(put);
-      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        WaitForRoom(connection);  // Ends the loop.
-      } else if (errno != EINTR) {
-        return Close(connection);
+  // After a turn, so that none is closed within it.
+  void SendToTold() {
+    for (const KeySpace::WaiterId id : std::exchange(told_, {})) {
+      Connection* watcher = FindConnection(id);
+      if (watcher == nullptr) continue;
+      // One that does not read must not use up what all may leave unread.
+      if (Send(*watcher) && watcher->out.size() - watcher->sent <= kMaxC10dMessageBytes) {
+        SetInterest(*watcher);
+      } else {
+        CloseAndWake(id);
       }
     }
-    // More is dropped than is moved: a client that is always behind costs no more memory for it.
-    if (connection->sent >= out.size() - connection->sent) {
-      out.erase(0, connection->sent);
-      connection->sent = 0;
-      if (out.empty() && out.capacity() > kReadBytes) out.shrink_to_fit();
-    }
-    Recount(*connection);
   }
 
-  // Keeps the sum of all replies that were not read; to be called when `out` has changed.
+  // What comes next for a connection whose turn is over.
+  void Continue(Connection& connection) {
+    SetInterest(connection);
+    if (connection.blocked(options_.max_unread_bytes)) return;
+    if (!connection.unparsed.empty()) {
+      Schedule(connection);  // A client that asks for much must let others in
+                             // between.
+    } else if (connection.parser.awaits_silence()) {
+      AwaitSilence(connection, MonotonicClock().Now() + options_.silence);
+    }
+  }
+
+  void Schedule(Connection& connection) {
+    if (!std::exchange(connection.scheduled, true)) turns_.push_back(connection.id);
+  }
+
+  // Those who were due when it began; who is due again comes after the others'
+  // events.
+  void TakeTurns() {
+    if (turns_.empty()) return;
+    for (const KeySpace::WaiterId id : std::exchange(turns_, {})) {
+      Connection* connection = FindConnection(id);
+      if (connection == nullptr) continue;
+      connection->scheduled = false;
+      if (connection->waiting) continue;  // Its held request is behind a wait again.
+      if (connection->held.has_value()) {
+        C10dRequest request = *std::move(connection->held);
+        connection->held.reset();
+        const absl::Status ran = Run(*connection, std::move(request));
+        if (!ran.ok()) {
+          Refuse(*connection, ran);
+          continue;
+        }
+      }
+      TakeRequests(*connection, std::exchange(connection->unparsed, {}));
+    }
+  }
+
+  // `until` the epoch: not at all.
+  void AwaitSilence(Connection& connection, Instant until) {
+    if (connection.silent_until == until) return;
+    silences_.erase({connection.silent_until, connection.id});
+    connection.silent_until = until;
+    if (until != Instant()) silences_.insert({until, connection.id});
+  }
+
+  void EndSilences() {
+    if (silences_.empty() && !accepts_fail_) return;
+    const Instant now = MonotonicClock().Now();
+    if (accepts_fail_ && accept_again_ <= now) {
+      accepts_fail_ = false;
+      Watch(listener_.get(), kListener, EPOLLIN, EPOLL_CTL_MOD);
+    }
+    while (!silences_.empty() && silences_.begin()->first <= now) {
+      Connection& connection = *FindConnection(silences_.begin()->second);
+      AwaitSilence(connection, Instant());
+      const absl::Status ran = Run(connection, connection.parser.Silence());
+      if (ran.ok()) {
+        TakeRequests(connection, "");
+      } else {
+        Refuse(connection, ran);
+      }
+    }
+  }
+
+  // There is room again.
+  void Resume(Connection& connection) {
+    const KeySpace::WaiterId id = connection.id;
+    if (!Send(connection)) return CloseAndWake(id);
+    Continue(connection);
+  }
+
+  // False: the client is gone.
+  bool Send(Connection& connection) {
+    std::string& out = connection.out;
+    while (connection.sent < out.size()) {
+      const ssize_t put = ::send(connection.fd.get(), out.data() + connection.sent,
+                                 out.size() - connection.sent, MSG_NOSIGNAL);
+      if (put >= 0) {
+        connection.sent += static_cast<size_t>(put);
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        break;
+      } else if (errno != EINTR) {
+        return false;
+      }
+    }
+    // More is dropped than is moved: a client that is always behind costs no
+    // more memory for it.
+    if (connection.sent >= out.size() - connection.sent) {
+      out.erase(0, connection.sent);
+      connection.sent = 0;
+      if (out.empty() && out.capacity() > kKeptBytes) out.shrink_to_fit();
+    }
+    Recount(connection);
+    return true;
+  }
+
+  // Keeps the sum of all replies that were not read; to be called when `out`
+  // has changed.
   void Recount(Connection& connection) {
-    if (!connection.open) return;
     unread_ += connection.out.size() - connection.counted;
     connection.counted = connection.out.size();
   }
 
-  void WaitForRoom(const ConnectionPtr& connection) {
-    connection->writing = true;
-    connection->socket.async_wait(stream_descriptor::wait_write,
-                                  [this, connection](std::error_code) {
-                                    connection->writing = false;
-                                    if (!connection->open) return;
-                                    Send(connection);
-                                    WakeReady();
-                                    Continue(connection);
-                                  });
-  }
-
-  // Tells all whose keys have come. Closing one may make another ready: until none is left.
+  // Tells all whose keys have come. Closing one may make another ready: until
+  // none is left.
   void WakeReady() {
     for (;;) {
       const std::vector<KeySpace::WaiterId> ready = keys_.TakeReady();
       if (ready.empty()) return;
       for (const KeySpace::WaiterId id : ready) {
-        const auto it = connections_.find(id);
-        if (it == connections_.end()) continue;
-        const ConnectionPtr connection = it->second;
+        Connection* connection = FindConnection(id);
+        if (connection == nullptr) continue;
         connection->waiting = false;
         PutByte(&connection->out, kC10dStopWaiting);
-        Send(connection);
-        if (connection->held.has_value()) RunHeld(connection);
+        if (!Send(*connection)) {
+          Close(id);
+          continue;
+        }
+        SetInterest(*connection);
+        if (connection->held.has_value()) Schedule(*connection);
       }
     }
   }
 
-  void RunHeld(const ConnectionPtr& connection) {
-    asio::post(io_, [this, connection] {
-      if (!connection->open || !connection->held.has_value()) return;
-      C10dRequest request = *std::move(connection->held);
-      connection->held.reset();
-      const absl::Status ran = Run(*connection, std::move(request));
-      if (!ran.ok()) return Refuse(connection, ran);
-      const std::string bytes = std::exchange(connection->unparsed, {});
-      TakeRequests(connection, bytes);
-    });
+  void Refuse(Connection& connection, const absl::Status& why) {
+    const std::string line = absl::StrCat("store: closed the connection from ",
+                                          PeerName(connection.fd.get()), ": ", why.message());
+    CloseAndWake(connection.id);
+    LogRarely(line);
   }
 
-  void Refuse(const ConnectionPtr& connection, const absl::Status& why) {
-    const std::string line = refusals_.Admit(
-        absl::StrCat("store: closed the connection from ",
-                     PeerName(connection->socket.native_handle()), ": ", why.message()),
-        MonotonicClock().Now());
-    CloseAndWake(connection);
-    if (!line.empty()) LogWarning(line);
+  void LogRarely(const std::string& line) {
+    const std::string admitted = refusals_.Admit(line, MonotonicClock().Now());
+    if (!admitted.empty()) LogWarning(admitted);
   }
 
-  void CloseAndWake(const ConnectionPtr& connection) {
-    Close(connection);
+  void CloseAndWake(KeySpace::WaiterId id) {
+    Close(id);
     WakeReady();
   }
 
-  void Close(const ConnectionPtr& connection) {
-    if (!std::exchange(connection->open, false)) return;
-    unread_ -= std::exchange(connection->counted, 0);
-    keys_.CancelWait(connection->id);
-    connections_.erase(connection->id);
-    connection->timer.cancel();
-    std::error_code ignored;
-    connection->socket.close(ignored);
+  // The descriptor leaves the kernel's set with its last copy.
+  void Close(KeySpace::WaiterId id) {
+    const auto it = connections_.find(id);
+    if (it == connections_.end()) return;
+    unread_ -= it->second->counted;
+    AwaitSilence(*it->second, Instant());
+    keys_.CancelWait(id);
+    if (it->second->parser.dialect() == C10dDialect::kTorch1) StopWatching(id);
+    connections_.erase(it);
+  }
+
+  void StopWatching(KeySpace::WaiterId id) {
+    for (auto it = watchers_.begin(); it != watchers_.end();) {
+      it->second.erase(id);
+      const auto next = std::next(it);
+      if (it->second.empty()) watchers_.erase(it);
+      it = next;
+    }
   }
 
   void CloseAll() {
-    const auto all = std::exchange(connections_, {});
-    for (const auto& [id, connection] : all) Close(connection);
+    watchers_.clear();
+    told_.clear();
+    connections_.clear();
+    turns_.clear();
+    silences_.clear();
+    unread_ = 0;
     keys_ = KeySpace(options_.max_bytes);
     // Who connected before the reset belongs to the old round, accepted or not.
     errno = 0;
-    while (acceptor_.is_open() && (Accept().valid() || errno == ECONNABORTED || errno == EINTR)) {
+    while (listener_.valid() && (Accept().valid() || errno == ECONNABORTED || errno == EINTR)) {
     }
   }
 
   const C10dServerOptions options_;
   const uint16_t port_;
-  asio::io_context io_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
-  stream_descriptor acceptor_;
-  asio::steady_timer accept_pause_;
+  UniqueFd listener_;
+  UniqueFd events_;
+  UniqueFd called_;
+  Mutex mu_;
+  std::vector<std::function<void()>> calls_ ABSL_GUARDED_BY(mu_);
+  bool stopped_ = false;
   bool accepts_fail_ = false;
+  Instant accept_again_;
   KeySpace keys_;
   size_t unread_ = 0;  // Bytes of replies in all connections.
   RareLog refusals_;
-  KeySpace::WaiterId last_id_ = 0;
-  absl::flat_hash_map<KeySpace::WaiterId, ConnectionPtr> connections_;
+  std::set<StoreAddress> warned_of_;
+  // Of PyTorch before 2.1: who is told of each change of a key.
+  std::map<std::string, std::set<KeySpace::WaiterId>> watchers_;
+  std::set<KeySpace::WaiterId> told_;  // Something was put into their replies.
+  KeySpace::WaiterId last_id_ = kCalled;
+  absl::flat_hash_map<KeySpace::WaiterId, std::unique_ptr<Connection>> connections_;
+  std::vector<KeySpace::WaiterId> turns_;
+  std::set<std::pair<Instant, KeySpace::WaiterId>> silences_;
   std::string buffer_ = std::string(kReadBytes, '\0');  // Idle connections have none of their own.
   std::thread thread_;
 };

@@ -11,12 +11,18 @@
 #include "absl/status/statusor.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
+#include "rendezvous/c10d_protocol.h"
 #include "rendezvous/key_space.h"
 #include "rendezvous/listen.h"
+#include "rendezvous/store_access.h"
 
 namespace hlaunch {
 
 struct C10dServerOptions {
+  // What clients are that do not begin with VALIDATE; see C10dParser.
+  C10dDialect older = C10dDialect::kUnknown;
+  // Whom to serve besides this host; nothing: all who come.
+  std::optional<StoreAccess> access;
   size_t max_bytes = kMaxStoreBytes;
   // A connection with more unread replies than this is not read until its client has read.
   size_t max_unread_bytes = 1 << 20;
@@ -30,7 +36,6 @@ struct C10dServerOptions {
 //
 // One connection's requests are answered in order, and no connection can hold up another. Bytes
 // that are no request, or over a limit, end that connection alone, with one line in the log.
-// Never answered: callbacks of watchKey (C++ only, removed in 2.1); the call itself succeeds.
 class C10dServer {
  public:
   // Serves what connects to `listener`, or only what is adopted.

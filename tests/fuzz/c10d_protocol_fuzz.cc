@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The first byte says how the rest is split. Whole and split must give the same requests.
+// The first byte says how the rest is split and what older clients are. Whole and split must give
+// the same requests, and what is read must read the same once it is written in today's dialect.
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/c10d_protocol.h"
 
@@ -15,8 +17,8 @@ namespace hlaunch {
 namespace {
 
 // Every request as it was read, then how it ended.
-std::vector<std::string> Parse(absl::string_view bytes, size_t piece) {
-  C10dParser parser;
+std::vector<std::string> Parse(absl::string_view bytes, size_t piece, C10dDialect older) {
+  C10dParser parser(older);
   std::vector<std::string> seen;
   while (!bytes.empty()) {
     absl::string_view now = bytes.substr(0, piece);
@@ -39,12 +41,32 @@ std::vector<std::string> Parse(absl::string_view bytes, size_t piece) {
   return seen;
 }
 
+// Parses requests that were written by SerializeC10dRequest.
+std::vector<std::string> ParseAgain(const std::vector<std::string>& requests) {
+  std::string bytes(1, '\0');
+  PutUint32(&bytes, kC10dMagic);
+  for (const std::string& request : requests) bytes += request;
+  return Parse(bytes, bytes.size(), C10dDialect::kUnknown);
+}
+
+constexpr C10dDialect kOlder[] = {C10dDialect::kUnknown, C10dDialect::kTorch1,
+                                  C10dDialect::kTorch21, C10dDialect::kTorch22};
+
 }  // namespace
 }  // namespace hlaunch
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const absl::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  HLAUNCH_CHECK(hlaunch::Parse(bytes, size) == hlaunch::Parse(bytes, data[0] % 16 + 1));
+  const hlaunch::C10dDialect older = hlaunch::kOlder[data[0] / 16 % 4];
+  const std::vector<std::string> whole = hlaunch::Parse(bytes, size, older);
+  HLAUNCH_CHECK(whole == hlaunch::Parse(bytes, data[0] % 16 + 1, older));
+  if (bytes.substr(0, 5) == absl::string_view("\0\xce\xf7\x85\x3c", 5)) {
+    std::vector<std::string> requests = whole;
+    // Not the error that may be the last.
+    const bool failed = !requests.empty() && absl::ascii_isupper(requests.back()[0]);
+    if (failed) requests.pop_back();
+    HLAUNCH_CHECK(hlaunch::ParseAgain(requests) == requests);
+  }
   return 0;
 }

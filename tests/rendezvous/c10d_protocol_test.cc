@@ -158,6 +158,50 @@ TEST(C10dParser, CodeEightIsAnAppendIfMoreFollows) {
   EXPECT_EQ(parser.dialect(), C10dDialect::kTorch21);
 }
 
+TEST(C10dParser, ATorch1ClientThatIsKnownNeedsNoSilence) {
+  C10dParser parser(C10dDialect::kTorch1);
+  EXPECT_THAT(ParseIn(parser, Legacy(8, {"/a"}) + Legacy(7, {"/b"}), 1),
+              ElementsAre("8 /a||0", "19 /b||0"));
+  C10dParser setter(C10dDialect::kTorch1);
+  EXPECT_THAT(ParseIn(setter, Legacy(0, {"/k", "v"}) + Legacy(8, {"/k"}), 1),
+              ElementsAre("1 /k|v|0", "8 /k||0"));
+  EXPECT_FALSE(setter.awaits_silence());
+}
+
+// No client of 2.1 was at hand: these bytes are what its source writes.
+TEST(C10dParser, ATorch21ClientThatIsKnownMayBeginWithDeleteOrAppend) {
+  C10dParser deletes(C10dDialect::kTorch21);
+  EXPECT_THAT(ParseIn(deletes, Legacy(7, {"/a"}), 1), ElementsAre("8 /a||0"));
+  C10dParser appends(C10dDialect::kTorch21);
+  EXPECT_THAT(ParseIn(appends, Legacy(8, {"/a"}), 1), ElementsAre());
+  EXPECT_FALSE(appends.awaits_silence());
+  EXPECT_THAT(ParseIn(appends, Legacy(8, {"/a", "v"}).substr(11), 1), ElementsAre("9 /a|v|0"));
+}
+
+TEST(C10dParser, KnowsValidateWhateverOlderClientsAre) {
+  for (const C10dDialect older :
+       {C10dDialect::kTorch1, C10dDialect::kTorch21, C10dDialect::kTorch22}) {
+    C10dParser parser(older);
+    EXPECT_THAT(ParseIn(parser, Validate() + SerializeC10dRequest({C10dOp::kGet, {"k"}, {}, 0}), 1),
+                ElementsAre("3 k||0"));
+  }
+}
+
+TEST(C10dParser, RefusesOlderClientsWhereNoneAreToCome) {
+  for (const std::string& bytes : {Legacy(0, {"/k", "v"}), Legacy(2, {"/k"})}) {
+    C10dParser parser(C10dDialect::kTorch22);
+    EXPECT_THAT(ParseIn(parser, bytes, 1), ElementsAre(testing::HasSubstr("--store-dialect")));
+  }
+}
+
+TEST(ParseC10dDialect, KnowsFourNames) {
+  EXPECT_EQ(*ParseC10dDialect("auto"), C10dDialect::kUnknown);
+  EXPECT_EQ(*ParseC10dDialect("torch1.13"), C10dDialect::kTorch1);
+  EXPECT_EQ(*ParseC10dDialect("torch2.1"), C10dDialect::kTorch21);
+  EXPECT_EQ(*ParseC10dDialect("torch2.2+"), C10dDialect::kTorch22);
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseC10dDialect("torch2").status()));
+}
+
 TEST(C10dParser, RefusesUnknownCodes) {
   for (const char* text : {"GET / HTTP/1.1\r\n", "\x16\x03\x01", "\x0c", "\xff"}) {
     EXPECT_THAT(Parse(text), ElementsAre(testing::HasSubstr("INVALID_ARGUMENT"))) << text;

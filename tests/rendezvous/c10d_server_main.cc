@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Serves an empty store: prints its port and ends with stdin. A line "reset" resets it.
+// c10d_server_main [DIALECT]: serves an empty store: prints its port and ends with stdin. A line
+// "reset" resets it.
 
 #include <cstdio>
 #include <iostream>
@@ -10,13 +11,20 @@
 #include "rendezvous/c10d_server.h"
 #include "rendezvous/listen.h"
 
-int main() {
+int main(int argc, char** argv) {
+  const auto dialect = hlaunch::ParseC10dDialect(argc > 1 ? argv[1] : "auto");
+  if (!dialect.ok()) {
+    std::fprintf(stderr, "%s\n", dialect.status().ToString().c_str());
+    return 2;
+  }
+  hlaunch::C10dServerOptions options;
+  options.older = *dialect;
   auto listener = hlaunch::Listen("", 0);
   if (!listener.ok()) {
     std::fprintf(stderr, "%s\n", listener.status().ToString().c_str());
     return 1;
   }
-  auto server = hlaunch::C10dServer::Start(*std::move(listener));
+  auto server = hlaunch::C10dServer::Start(*std::move(listener), options);
   if (!server.ok()) {
     std::fprintf(stderr, "%s\n", server.status().ToString().c_str());
     return 1;

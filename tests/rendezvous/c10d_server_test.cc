@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/c10d_protocol.h"
@@ -205,6 +206,35 @@ TEST(C10dServer, OldDeleteIsAnsweredAfterSilence) {
   EXPECT_EQ(old_client.Receive(8), Int64(1));
 }
 
+TEST(C10dServer, TellsAWatcherOfEachChange) {
+  const auto server = Serve();
+  RawConnection watcher(server->port());
+  watcher.Send(Byte(7) + Text("k"));
+  EXPECT_EQ(watcher.Receive(1), Byte(kC10dCallbackRegistered));
+  Client setter(*server);
+  setter.Send(Request(C10dOp::kSet, {"k"}, {"v"}) + Request(C10dOp::kSet, {"other"}, {"v"}) +
+              Request(C10dOp::kCompareSet, {"k"}, {"no", "w"}) +
+              Request(C10dOp::kCompareSet, {"k"}, {"v", "w"}) + Request(C10dOp::kDeleteKey, {"k"}) +
+              Request(C10dOp::kDeleteKey, {"k"}));
+  const std::string expected = Byte(kC10dKeyCreated) + Text("k") + Text("") + Text("v") +
+                               Byte(kC10dKeyUpdated) + Text("k") + Text("v") + Text("w") +
+                               Byte(kC10dKeyDeleted) + Text("k") + Text("w") + Text("");
+  EXPECT_EQ(watcher.Receive(expected.size()), expected);
+}
+
+TEST(C10dServer, WatcherThatDoesNotReadIsClosedAloneAtLast) {
+  const auto server = Serve();
+  RawConnection watcher(server->port());
+  watcher.Send(Byte(7) + Text("k"));
+  EXPECT_EQ(watcher.Receive(1), Byte(kC10dCallbackRegistered));
+  Client setter(*server);
+  const std::string value(8 << 20, 'x');
+  for (int i = 0; i < 12; ++i) setter.Send(Request(C10dOp::kSet, {"k"}, {value}));
+  EXPECT_TRUE(Answers(setter));
+  const size_t told = watcher.Receive(size_t{12} * 16 << 20).size();
+  EXPECT_LT(told, size_t{12} * 16 << 20);
+}
+
 TEST(C10dServer, ClosesOnlyTheConnectionThatSendsNonsense) {
   const auto server = Serve();
   Client good(*server);
@@ -242,6 +272,57 @@ TEST(C10dServer, ClientThatDoesNotReadHoldsUpNobody) {
     ASSERT_TRUE(slow.Receive(value.size()) == value) << i;
   }
   EXPECT_TRUE(Answers(slow));
+}
+
+TEST(C10dServer, ServesThisHostWhoeverElseIsRefused) {
+  C10dServerOptions options;
+  options.access = *ParseStoreAllow("192.0.2.1");
+  const auto server = Serve(options);
+  Client client(*server);
+  EXPECT_TRUE(Answers(client));
+}
+
+// The end of a socket pair comes from no address, so from none that is admitted.
+TEST(C10dServer, ClosesWhoIsNotAdmittedUnread) {
+  C10dServerOptions options;
+  options.access = *ParseStoreAllow("192.0.2.1");
+  const auto server = Serve(options);
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  RawConnection stranger{UniqueFd(ends[0])};
+  server->Adopt(UniqueFd(ends[1]));
+  EXPECT_TRUE(stranger.Ends());
+}
+
+TEST(C10dServer, RequestsBehindUnreadRepliesAndAWaitRunOnceItEnds) {
+  C10dServerOptions options;
+  options.max_unread_bytes = 1 << 10;
+  const auto server = Serve(options);
+  Client slow(*server);
+  Client setter(*server);
+  const std::string value(4 << 20, 'x');
+  setter.Send(Request(C10dOp::kSet, {"big"}, {value}));
+  ASSERT_TRUE(Answers(setter));
+  slow.Send(Request(C10dOp::kWait, {"k"}) + Request(C10dOp::kGet, {"big"}) +
+            Request(C10dOp::kWait, {"l"}) + Request(C10dOp::kAdd, {"n"}, {}, 1) +
+            Request(C10dOp::kAdd, {"n"}, {}, 1));
+  setter.Send(Request(C10dOp::kSet, {"k"}, {"v"}));
+  EXPECT_EQ(slow.Receive(1), Byte(0));
+  EXPECT_EQ(slow.Receive(8 + value.size()), Text(value));
+  setter.Send(Request(C10dOp::kSet, {"l"}, {"v"}));
+  EXPECT_EQ(slow.Receive(17), Byte(0) + Int64(1) + Int64(2));
+}
+
+TEST(C10dServer, AnswersALongBurstInOrderWhileOthersAreServed) {
+  const auto server = Serve();
+  Client burst(*server);
+  Client quick(*server);
+  std::string adds;
+  for (int i = 0; i < 20'000; ++i) adds += Request(C10dOp::kAdd, {"n"}, {}, 1);
+  std::thread sender([&] { burst.Send(adds); });
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Answers(quick));
+  for (int i = 1; i <= 20'000; ++i) ASSERT_EQ(burst.Receive(8), Int64(i));
+  sender.join();
 }
 
 TEST(C10dServer, ResetClosesAllAndForgetsAll) {
