@@ -173,7 +173,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   absl::Status OpenStore() {
     if (options_.store_is_shared || store_ != nullptr) return absl::OkStatus();
-    HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(candidate_)));
+    HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(candidate_), options_.store));
     return absl::OkStatus();
   }
 

@@ -26,9 +26,10 @@ namespace hlaunch {
 struct AgentOptions {
   NodeInfo info;
   WorkerSpec spec;
-  NodeFacts facts;               // The agent adds what depends on round and worker.
-  std::string error_directory;   // For the workers' error files; empty: they get none.
-  std::string store_address;     // Where a candidate store listens; empty: on all addresses.
+  NodeFacts facts;              // The agent adds what depends on round and worker.
+  std::string error_directory;  // For the workers' error files; empty: they get none.
+  std::string store_address;    // Where a candidate store listens; empty: on all addresses.
+  C10dServerOptions store;
   uint16_t store_port = 0;       // A port the user named, else 0: a new one each round.
   bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.
   Duration lost_grace = std::chrono::seconds(2);  // From TERM to KILL: cut off, or no keeper.

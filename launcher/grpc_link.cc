@@ -77,7 +77,7 @@ class OwnRendezvous {
     JobRules rules = RulesOf(spec);
     RendezvousServer::Options options;
     if (spec.mode == JobMode::kStatic) {
-      HLAUNCH_ASSIGN_OR_RETURN(own->store_, C10dServer::Start(std::nullopt));
+      HLAUNCH_ASSIGN_OR_RETURN(own->store_, C10dServer::Start(std::nullopt, spec.store));
       own->store_port_ = listening.port;
       options.c10d = [store = own->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
     }

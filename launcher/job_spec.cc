@@ -187,6 +187,7 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
   spec.worker.stdin_to_rank0 = options.use_stdin || lone_worker;
   spec.worker.stop_grace = options.shutdown_timeout;
+  spec.store = options.store;
   return spec;
 }
 

@@ -16,6 +16,7 @@
 #include "launcher/options.h"
 #include "launcher/worker_argv.h"
 #include "proto/base/clock.h"
+#include "rendezvous/c10d_server.h"
 #include "rendezvous/round.h"
 
 namespace hlaunch {
@@ -45,6 +46,7 @@ struct JobSpec {
   std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
   std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
   WorkerSpec worker;
+  C10dServerOptions store;
   std::vector<std::string> warnings;  // One line each, to be logged once.
   std::vector<std::string> notes;     // The same at debug level.
 };

@@ -275,6 +275,18 @@ const OptionRow kRows[] = {
      }},
     {"", "", "--loss-limit", "S", "a node cut off for so long stops its workers (30)",
      [](string_view text, Options& options) { return SetDuration(text, 1, &options.loss_limit); }},
+    {"Master store", "", "--store-allow", "WHO",
+     "who may use the master store, such as 10.0.0.0/16,fd00::/8 (all)",
+     [](string_view text, Options& options) {
+       HLAUNCH_ASSIGN_OR_RETURN(options.store.access, ParseStoreAllow(text));
+       return absl::OkStatus();
+     }},
+    {"", "", "--store-dialect", "WIRE",
+     "of workers: torch1.13, torch2.1, torch2.2+, or seen from what they send (auto)",
+     [](string_view text, Options& options) {
+       HLAUNCH_ASSIGN_OR_RETURN(options.store.older, ParseC10dDialect(text));
+       return absl::OkStatus();
+     }},
     {"Output", "-v", "--verbose", "", "say more",
      [](string_view, Options& options) {
        options.log_level = LogLevel::kDebug;

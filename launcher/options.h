@@ -12,6 +12,7 @@
 #include "launcher/endpoint.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
+#include "rendezvous/c10d_server.h"
 
 namespace hlaunch {
 
@@ -46,6 +47,7 @@ struct Options {
   Duration loss_limit = std::chrono::seconds(30);
   int spares = 0;
   bool preflight = true;
+  C10dServerOptions store;
   LogLevel log_level = LogLevel::kInfo;
 
   std::vector<std::string> command;  // The script and its arguments, untouched; not empty.

@@ -116,6 +116,7 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
   AgentOptions options;
   options.info = info;
   options.spec = spec.worker;
+  options.store = spec.store;
   if (spec.mode == JobMode::kSingleNode) {
     options.store_address = "127.0.0.1";
     options.store_port = spec.master_port.value_or(0);

@@ -57,7 +57,8 @@ TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
        "--join_timeout=1.5", "--loss_limit=20s", "--no_python"}};
   for (const auto& spelling : spellings) {
     Words words(std::begin(spelling), std::end(spelling));
-    words.insert(words.end(), {"--nnodes", "2:4", "--stdin", "-v", "x"});
+    words.insert(words.end(), {"--nnodes", "2:4", "--stdin", "-v", "--store-dialect=torch1.13",
+                               "--store-allow=10.0.0.0/8", "x"});
     const Options options = MustParse(words);
     EXPECT_EQ(options.min_nodes, 2);
     EXPECT_EQ(options.max_nodes, 4);
@@ -73,6 +74,9 @@ TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
     EXPECT_EQ(options.shutdown_timeout, seconds(300));
     EXPECT_EQ(options.join_timeout, milliseconds(1500));
     EXPECT_EQ(options.loss_limit, seconds(20));
+    EXPECT_EQ(options.store.older, C10dDialect::kTorch1);
+    ASSERT_TRUE(options.store.access.has_value());
+    EXPECT_TRUE(options.store.access->refuse_others);
     EXPECT_TRUE(options.no_python);
     EXPECT_TRUE(options.use_stdin);
     EXPECT_EQ(options.log_level, LogLevel::kDebug);
@@ -260,6 +264,13 @@ const BadLine kBadLines[] = {
      "--join-timeout 'soon': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--loss-limit", "nan", "x"},
      "--loss-limit 'nan': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--store-dialect", "torch3", "x"},
+     "--store-dialect 'torch3': 'torch3' is no dialect of the store: give auto, torch1.13, "
+     "torch2.1 "
+     "or torch2.2+"},
+    {{"--store-allow", "10.0.0.1,node0", "x"},
+     "--store-allow '10.0.0.1,node0': 'node0' is no address and no range; give such as 10.0.0.7, "
+     "10.1.0.0/16 or fd00::/8"},
     {{"--shutdown-timeout", "-1", "x"},
      "--shutdown-timeout '-1': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--rdzv-conf", "ishost=1", "x"},
