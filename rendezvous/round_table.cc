@@ -165,7 +165,10 @@ std::optional<Instant> RoundTable::NextDeadline() const {
     if (consider_at_) at(*consider_at_);
   }
   if (state_ == State::kPreflight && preflight_ends_) at(*preflight_ends_);
-  if (state_ == State::kRunning && grow_at_) at(*grow_at_);
+  if (state_ == State::kRunning) {
+    if (grow_at_) at(*grow_at_);
+    if (consider_at_) at(*consider_at_);
+  }
   if (!by_silence_.empty()) at(by_silence_.front()->heard + limit);
   for (const Ghost& ghost : ghosts_) at(ghost.heard + limit);
   if (next) next = std::min(*next + paused_, last_now_ + kNap);
@@ -800,8 +803,16 @@ void RoundTable::ConsiderGrowth(Instant t) {
   // Until nodes have succeeded all members are here.
   if (succeeded_ > 0 || here_ <= round_nodes_ || round_nodes_ >= rules_.policy.max_nodes) {
     grow_at_.reset();
+    consider_at_.reset();
     return;
   }
+  const bool due = grow_at_ && t >= *grow_at_;
+  if (places_.size() > kSmallJob && !due && t < considered_ + kLook) {
+    consider_at_ = considered_ + kLook;
+    return;
+  }
+  considered_ = t;
+  consider_at_.reset();
   std::vector<Candidate> waiting;
   for (const auto& [id, place] : places_) {
     if (InRound(place) || place.left) continue;

@@ -918,5 +918,27 @@ TEST(RoundTable, ANodeThatWasGivenUpIsRefusedAfterARestartToo) {
   EXPECT_EQ(job.Join(1).code(), StatusCode::kAborted);
 }
 
+TEST(RoundTable, ALargeJobLooksForGrowthAtMostOnceASecond) {
+  JobPolicy policy = Policy(1, 200);
+  policy.last_call = seconds(10);
+  Job job(policy);
+  std::vector<int> all;
+  for (int i = 0; i < 180; ++i) all.push_back(i);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(job.Join(i).ok());
+  job.Pass(seconds(11), std::vector<int>(all.begin(), all.begin() + 100));
+  ASSERT_EQ(job.table.state(), JobState::kRunning);
+  job.table.TakeChanged();
+  size_t told = 0;
+  for (int i = 100; i < 180; ++i) {
+    ASSERT_TRUE(job.Join(i).ok());
+    told += job.table.TakeChanged().size();
+  }
+  EXPECT_LE(told, 2 * 80U);  // Not each of them for each of them.
+  job.Pass(seconds(12), all);
+  EXPECT_EQ(job.Told(179).reason,
+            "waiting for 100 of 100 nodes to stop: node100, node101, node102 "
+            "and 77 more joined: from 100 to 180 nodes");
+}
+
 }  // namespace
 }  // namespace hlaunch
