@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "tests/rendezvous/simulator/promises.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Duration kLostGrace = seconds(2);
+constexpr Duration kAsk = seconds(1);
+constexpr Duration kAskAgain = seconds(10);
+
+std::string RoundName(Round round) { return absl::StrCat("round ", round); }
+
+}  // namespace
+
+void Promises::Violated(std::string what) {
+  if (violation_.empty()) violation_ = std::move(what);
+}
+
+Promises::Seen& Promises::Of(const SimulatedAgent& agent) {
+  if (seen_.size() < agents_.size()) seen_.resize(agents_.size());
+  return seen_[static_cast<size_t>(agent.index())];
+}
+
+bool Promises::IsMember(const SimulatedAgent& agent) const {
+  const auto it = layout_.by_slot.find(agent.slot());
+  return it != layout_.by_slot.end() && it->second.agent == agent.index();
+}
+
+// ---- What is so.
+
+std::string Promises::Living() const {
+  for (const auto& [round, agents] : live_) {
+    for (const int index : agents) {
+      const SimulatedAgent& agent = *agents_[static_cast<size_t>(index)];
+      if (!agent.excused())
+        return absl::StrCat("workers of ", RoundName(round), " on ", agent.Name());
+    }
+  }
+  return "";
+}
+
+void Promises::Started(const SimulatedAgent& agent, const Assignment& assignment) {
+  const auto name = [&] { return absl::StrCat(agent.Name(), " in ", RoundName(assignment.round)); };
+  for (const auto& [round, agents] : live_) {
+    if (round == assignment.round || agents.empty() || agent.excused()) continue;
+    for (const int index : agents) {
+      const SimulatedAgent& other = *agents_[static_cast<size_t>(index)];
+      if (other.excused()) continue;
+      Violated(absl::StrCat("two rounds live at once: ", name(), " and ", other.Name(), " in ",
+                            RoundName(round)));
+    }
+  }
+  live_[assignment.round].insert(agent.index());
+  if (assignment.round > kept_round_) {
+    Violated(absl::StrCat(name(), " starts workers of a round that was never kept"));
+  } else if (assignment.round < kept_round_) {
+    if (!agent.excused()) {
+      Violated(absl::StrCat(name(), " starts workers though ", RoundName(kept_round_), " exists"));
+    }
+  } else {
+    const auto it = layout_.by_slot.find(agent.slot());
+    if (!IsMember(agent)) {
+      Violated(absl::StrCat(name(), " starts workers and is no member"));
+    } else if (it->second.node_rank != assignment.node_rank ||
+               it->second.first_rank != assignment.first_rank) {
+      Violated(
+          absl::StrCat(name(), " starts node rank ", assignment.node_rank, ", held by another"));
+    }
+  }
+}
+
+void Promises::Succeeded(const SimulatedAgent& agent) {
+  if (succeeded_.size() < agents_.size()) succeeded_.resize(agents_.size());
+  succeeded_[static_cast<size_t>(agent.index())] = agent.says().round;
+  for (auto& [round, agents] : live_) agents.erase(agent.index());
+}
+
+void Promises::Gone(const SimulatedAgent& agent, Instant now) {
+  const Instant limit = agent.paused_until() + policy_.lease.lease + kLostGrace + seconds(1);
+  for (auto it = live_.begin(); it != live_.end();) {
+    if (it->second.erase(agent.index()) > 0 && agent.excused() && now > limit) {
+      Violated(absl::StrCat(agent.Name(), " kept its workers for too long after a pause"));
+    }
+    it = it->second.empty() ? live_.erase(it) : std::next(it);
+  }
+}
+
+void Promises::Exited(const SimulatedAgent& agent) {
+  if (agent.workers() != 0) Violated(absl::StrCat(agent.Name(), " went and left its workers"));
+  if (!agent.outcome() || agent.leaving()) return;
+  if (!exit_code_) exit_code_ = agent.outcome()->exit_code;
+  if (*exit_code_ != agent.outcome()->exit_code) {
+    Violated(absl::StrCat("two outcomes: ", *exit_code_, " and, for ", agent.Name(), ", ",
+                          agent.outcome()->exit_code));
+  }
+}
+
+// ---- What the table was told.
+
+void Promises::Take(const SimulatedAgent& agent, const NodeUpdate& update, Instant now) {
+  Seen& seen = Of(agent);
+  Heard(agent, now);
+  if (update.phase == NodePhase::kPrepared && update.round > seen.prepared) {
+    seen.prepared = update.round;
+    seen.fit = update.unfit.empty();
+  }
+  if (update.phase == NodePhase::kSucceeded) seen.succeeded = update.round;
+  if (update.phase == NodePhase::kReady) seen.port = update.store_port;
+  const bool member = IsMember(agent) && !seen.left && !seen.ended;
+  if (member && update.round == kept_round_ && !update.failures.empty()) fault_ = true;
+  if (update.phase == NodePhase::kLeft) {
+    if (member) fault_ = true;
+    seen.left = true;
+  }
+}
+
+void Promises::Joins(const SimulatedAgent& agent) { joining_ = agent.index(); }
+
+void Promises::Joined(const SimulatedAgent& agent, const NodeUpdate& update, Instant now) {
+  Seen& seen = Of(agent);
+  if (seen.ended) Violated(absl::StrCat(agent.Name(), " was given up and is here again"));
+  seen.attached = true;
+  Take(agent, update, now);
+}
+
+void Promises::Refused(const SimulatedAgent& agent, const NodeUpdate& update,
+                       const absl::Status& status, const RoundTable& table, Instant now) {
+  const auto wrong = [&] {
+    Violated(absl::StrCat(agent.Name(), " was refused: ", status.ToString()));
+  };
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+      return;
+    case absl::StatusCode::kFailedPrecondition:
+      if (table.state() != JobState::kOver) wrong();
+      return;
+    case absl::StatusCode::kAborted:
+      // Given up; or told a round that went on without it in a life the table cannot know.
+      // One that has left goes anyway.
+      if (Of(agent).ended || update.phase == NodePhase::kLeft) return;
+      if (IsMember(agent) || update.round == 0) wrong();
+      return;
+    case absl::StatusCode::kAlreadyExists:
+      for (const auto& other : agents_) {
+        const bool claims = other->slot() == agent.slot() && other->index() != agent.index();
+        if (!claims) continue;
+        const Seen& holder = Of(*other);
+        if (now - holder.heard <= kAskAgain + kAsk || holder.pauses != pauses_) return;
+      }
+      return wrong();
+    default:
+      return wrong();
+  }
+}
+
+void Promises::Updated(const SimulatedAgent& agent, const NodeUpdate& update,
+                       const absl::Status& status, Instant now) {
+  if (status.ok()) {
+    Take(agent, update, now);
+  } else if (absl::IsInvalidArgument(status)) {
+    Violated(absl::StrCat(agent.Name(), " keeps the contract and is told: ", status.ToString()));
+  }
+}
+
+void Promises::Heard(const SimulatedAgent& agent, Instant now) {
+  Seen& seen = Of(agent);
+  seen.heard = now;
+  seen.pauses = pauses_;
+  seen.paused = paused_;
+}
+
+void Promises::Detached(const SimulatedAgent& agent) { Of(agent).attached = false; }
+
+void Promises::Reported(const SimulatedAgent& agent) {
+  Of(agent).attached = false;
+  reported_ = agent.index();
+}
+
+void Promises::Asked(int slot, Instant now) {
+  for (const auto& agent : agents_) {
+    if (agent->slot() == slot && !Of(*agent).ended) Of(*agent).asked = now;
+  }
+}
+
+void Promises::Ticked(const RoundTable& table, Instant now) {
+  const std::optional<Instant> next = table.NextDeadline();
+  if (next && *next <= now) Violated(absl::StrCat("due again at once: ", table.Explain(now)));
+  const bool only_local = agents_[0]->local() && agents_[0]->alive();
+  if (!next && !only_local && !table.Empty() && table.state() != JobState::kOver) {
+    Violated(absl::StrCat("waits without a deadline: ", table.Explain(now)));
+  }
+}
+
+// Somebody lost its place: only by silence, a report, a claim or an exclusion.
+void Promises::Ended(const RoundTable::Ended& ended, Instant now) {
+  if (ended.incarnation == 0 || ended.incarnation > agents_.size()) {
+    return Violated("an unknown incarnation was given up");
+  }
+  const SimulatedAgent& agent = *agents_[ended.incarnation - 1];
+  Seen& seen = Of(agent);
+  const Duration silence = now - seen.heard;
+  const Lease& lease = policy_.lease;
+  const bool claimed = joining_ >= 0 && joining_ != agent.index() &&
+                       agents_[static_cast<size_t>(joining_)]->slot() == agent.slot();
+  const bool unanswered =
+      seen.asked > Instant{} && seen.heard <= seen.asked && now - seen.asked >= kAsk;
+  // The table takes what Tick was late off every silence; up to two seconds are no pause.
+  const Duration slack = (pauses_ - seen.pauses) * seconds(4);
+  const Duration awake = silence - (paused_ - seen.paused);
+  const Duration limit = lease.loss_limit + lease.margin;
+  const bool lost = silence >= limit && awake + slack >= limit;
+  const bool excluded =
+      absl::IsFailedPrecondition(ended.status) && (state_ == JobState::kPreflight) &&
+      !(seen.prepared == kept_round_ && seen.fit && layout_.by_rank[0] != agent.index());
+  const bool replaced =
+      claimed && (seen.left || !seen.attached || silence >= lease.lease || unanswered);
+  if (reported_ != agent.index() && !lost && !excluded && !replaced) {
+    Violated(absl::StrCat(agent.Name(), " was given up after ",
+                          std::chrono::duration_cast<seconds>(silence).count(),
+                          " s: ", ended.status.ToString()));
+  }
+  if (IsMember(agent) && !seen.left && seen.succeeded != kept_round_) fault_ = true;
+  seen.ended = true;
+  seen.attached = false;
+}
+
+void Promises::Checked(const RoundTable& table, Instant now) {
+  if (table.round() < kept_round_) Violated("the round went back");
+  if (table.round() > kept_round_ + 1) Violated("a round was left out");
+  if (table.state() != state_) {
+    state_ = table.state();
+    if (state_ == JobState::kForming) forming_since_ = now;
+  }
+}
+
+void Promises::CallOver() {
+  joining_ = reported_ = -1;
+  fault_ = false;
+}
+
+// ---- What was kept.
+
+void Promises::Recorded(const JobRecord& record, const RoundTable& table, Instant now) {
+  Charged(record);
+  if (record.round != kept_round_) NewRound(record, table, now);
+  const bool runs = record.state == JobState::kRunning;
+  if (runs && kept_state_ != JobState::kRunning) Runs(record);
+  if (record.state == JobState::kOver && kept_state_ != JobState::kOver) Over(record, now);
+  if (kept_state_ == JobState::kOver && record.state != JobState::kOver) {
+    Violated("a job that was over goes on");
+  }
+  kept_state_ = record.state;
+  kept_round_ = record.round;
+  kept_restarts_ = record.restarts;
+}
+
+// A restart is charged for a failure in a round that ran, and for nothing else.
+void Promises::Charged(const JobRecord& record) {
+  const bool ran = kept_state_ == JobState::kRunning;
+  const bool stops = record.round > kept_round_ || record.state == JobState::kStopping ||
+                     record.state == JobState::kForming;
+  const int expected = kept_restarts_ + (ran && stops && fault_ ? 1 : 0);
+  if (record.restarts != expected) {
+    Violated(absl::StrCat(record.restarts, " restarts are charged and not ", expected, ": ",
+                          record.cause));
+  }
+  if (record.restarts > policy_.max_restarts) Violated("more restarts than there may be");
+}
+
+void Promises::NewRound(const JobRecord& record, const RoundTable& table, Instant now) {
+  const std::string name = RoundName(record.round);
+  if (const std::string living = Living(); !living.empty()) {
+    Violated(absl::StrCat(name, " begins while there are ", living));
+  }
+  Layout layout;
+  layout.master_addr = record.master_addr;
+  layout.master_port = record.master_port;
+  layout.world_size = record.world_size;
+  layout.by_rank.assign(static_cast<size_t>(record.round_nodes), -1);
+  for (const MemberRecord& member : record.members) {
+    if (member.told != record.round) continue;
+    const SimulatedAgent& agent = *agents_[member.info.incarnation - 1];
+    const Seen& seen = Of(agent);
+    if (member.node_rank < 0 || member.node_rank >= record.round_nodes ||
+        layout.by_rank[static_cast<size_t>(member.node_rank)] != -1) {
+      return Violated(absl::StrCat(name, ": node rank ", member.node_rank, " of ", agent.Name(),
+                                   " is not its own"));
+    }
+    layout.by_rank[static_cast<size_t>(member.node_rank)] = agent.index();
+    layout.by_slot[agent.slot()] = {member.node_rank, member.first_rank, agent.index()};
+    if (seen.ended || seen.left || !seen.attached) {
+      Violated(absl::StrCat(name, " is assigned to ", agent.Name(), ", which is not here"));
+    }
+    // What a late Tick hides of a silence is at most the time since the call before.
+    if (now - seen.heard >= policy_.lease.lease && pauses_ == seen.pauses && !agent.local()) {
+      Violated(absl::StrCat(name, " is assigned to ", agent.Name(), ", which is suspect"));
+    }
+  }
+  const int nodes = record.round_nodes;
+  if (nodes < policy_.min_nodes || nodes > policy_.max_nodes) {
+    Violated(absl::StrCat(name, " has ", nodes, " nodes"));
+  }
+  Rank first = 0;
+  for (size_t rank = 0; rank < layout.by_rank.size(); ++rank) {
+    if (layout.by_rank[rank] < 0) {
+      return Violated(absl::StrCat(name, " has no holder of node rank ", rank));
+    }
+    const SimulatedAgent& agent = *agents_[static_cast<size_t>(layout.by_rank[rank])];
+    const Directive told = table.DirectiveFor(agent.info().node_id);
+    const Assignment& a = told.assignment;
+    const bool right = a.round == record.round && a.node_rank == static_cast<int>(rank) &&
+                       a.num_nodes == nodes && a.first_rank == first &&
+                       layout.by_slot[agent.slot()].first_rank == first &&
+                       a.world_size == record.world_size && a.master_addr == record.master_addr &&
+                       a.master_port == record.master_port && a.restart_count == record.restarts &&
+                       a.max_restarts == policy_.max_restarts;
+    if (!right) Violated(absl::StrCat(name, ": wrong assignment for ", agent.Name()));
+    first += agent.info().nproc;
+  }
+  if (first != record.world_size) Violated(absl::StrCat(name, ": ranks are not dense"));
+  if (record.master_port != Of(*agents_[static_cast<size_t>(layout.by_rank[0])]).port) {
+    Violated(absl::StrCat(name, ": the master's port is not that of node rank 0"));
+  }
+  RankOrder(layout, now);
+  layout_ = std::move(layout);
+  held_.clear();
+  for (const auto& [slot, member] : layout_.by_slot) held_[slot] = member.node_rank;
+}
+
+// Ranks held before stay; then the explicit ones; nobody who is here is left out for nothing.
+void Promises::RankOrder(const Layout& layout, Instant now) {
+  const int nodes = static_cast<int>(layout.by_rank.size());
+  const auto keeps = [&](int slot) {
+    const auto it = held_.find(slot);
+    return it != held_.end() && it->second < nodes;
+  };
+  bool newcomers = false;
+  for (const auto& [slot, member] : layout.by_slot) {
+    const SimulatedAgent& agent = *agents_[static_cast<size_t>(member.agent)];
+    newcomers = newcomers || !held_.contains(slot);
+    if (keeps(slot) && member.node_rank != held_[slot]) {
+      Violated(
+          absl::StrCat(agent.Name(), " held rank ", held_[slot], " and gets ", member.node_rank));
+    }
+    const std::optional<int> wish = agent.info().node_rank;
+    if (keeps(slot) || !wish || *wish >= nodes || member.node_rank == *wish) continue;
+    const SimulatedAgent& holder =
+        *agents_[static_cast<size_t>(layout.by_rank[static_cast<size_t>(*wish)])];
+    if (!keeps(holder.slot())) {
+      Violated(absl::StrCat(agent.Name(), " gets not its node rank but ", member.node_rank));
+    }
+  }
+  for (const auto& agent : agents_) {
+    const Seen& seen = Of(*agent);
+    const bool here =
+        seen.attached && !seen.ended && !seen.left && now - seen.heard < policy_.lease.lease;
+    if (!here || layout.by_slot.contains(agent->slot())) continue;
+    if (nodes < policy_.max_nodes) Violated(absl::StrCat(agent->Name(), " is here and left out"));
+    if (held_.contains(agent->slot()) && newcomers) {
+      Violated(absl::StrCat(agent->Name(), " lost its place to a newcomer"));
+    }
+  }
+}
+
+// All members have said that they can run it.
+void Promises::Runs(const JobRecord& record) {
+  if (!policy_.preflight || layout_.by_rank.size() < 2) return;
+  for (const int index : layout_.by_rank) {
+    const SimulatedAgent& agent = *agents_[static_cast<size_t>(index)];
+    const Seen& seen = Of(agent);
+    if (seen.prepared != record.round || !seen.fit) {
+      Violated(absl::StrCat(RoundName(record.round), " runs, and ", agent.Name(),
+                            " did not say that it can"));
+    }
+  }
+}
+
+void Promises::Over(const JobRecord& record, Instant now) {
+  const Outcome& outcome = record.outcome;
+  const bool ran = kept_state_ == JobState::kRunning;
+  if (outcome.restart_count != record.restarts) Violated("the outcome counts other restarts");
+  if (outcome.exit_code == 0) {
+    for (const int index : layout_.by_rank) {
+      const size_t i = static_cast<size_t>(index);
+      if (i >= succeeded_.size() || succeeded_[i] != record.round) {
+        Violated(absl::StrCat("the job succeeded and ", agents_[i]->Name(), " did not"));
+      }
+    }
+    if (!ran) Violated("the job succeeded in a round that did not run");
+    return;
+  }
+  if (outcome.reason.empty()) Violated("the job failed without a reason");
+  if (outcome.exit_code == kExitJoinTimeout) {
+    if (now - forming_since_ < policy_.join_timeout && pauses_ == 0) Violated("gave up too early");
+  } else if (outcome.exit_code != kExitPreflight && !agents_[0]->local()) {
+    if (!ran || !fault_) Violated(absl::StrCat("the job ended for no failure: ", outcome.reason));
+    if (record.restarts < policy_.max_restarts) {
+      Violated(absl::StrCat("the job ended with restarts left: ", outcome.reason));
+    }
+  }
+  if (outcome.total_failures > failures_[record.round]) {
+    Violated(absl::StrCat(outcome.total_failures, " failures are told, ", failures_[record.round],
+                          " there were"));
+  }
+}
+
+// A new life of the rendezvous: it knows what was kept and nothing else.
+void Promises::Restored(const JobRecord& record, const RoundTable& table, Instant now) {
+  for (Seen& seen : seen_) {
+    seen.attached = seen.ended = seen.left = false;
+    seen.asked = {};
+    seen.heard = std::max(seen.heard, now);
+    seen.pauses = pauses_;
+    seen.paused = paused_;
+    seen.prepared = 0;
+    if (kept_state_ != JobState::kOver) seen.succeeded = 0;
+  }
+  for (const Incarnation incarnation : record.given_up) {
+    Of(*agents_[incarnation - 1]).ended = true;
+  }
+  CallOver();
+  state_ = table.state();
+  forming_since_ = now;
+  if (table.round() != kept_round_) Violated("a restored rendezvous knows another round");
+}
+
+void Promises::Told(const SimulatedAgent& agent, const Directive& directive) {
+  using Kind = Directive::Kind;
+  const auto untold = [&](absl::string_view what) {
+    Violated(absl::StrCat(agent.Name(), " is told to ", what, " ", RoundName(directive.round),
+                          ", which was not kept"));
+  };
+  switch (directive.kind) {
+    case Kind::kWait:
+      if (directive.reason.empty())
+        Violated(absl::StrCat(agent.Name(), " waits and is not told why"));
+      return;
+    case Kind::kPrepare:
+      if (directive.round != kept_round_ || kept_state_ != JobState::kPreflight) untold("prepare");
+      if (!IsMember(agent)) untold("prepare, as no member,");
+      return;
+    case Kind::kRun:
+      if (directive.round != kept_round_ || kept_state_ != JobState::kRunning) untold("run");
+      if (!IsMember(agent)) untold("run, as no member,");
+      return;
+    case Kind::kStop:
+      if (directive.round != kept_round_ || kept_state_ != JobState::kStopping) untold("stop");
+      return;
+    case Kind::kFinish:
+      if (kept_state_ != JobState::kOver && !Of(agent).left) untold("finish");
+      return;
+  }
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/job_record.h"
+#include "rendezvous/round_table.h"
+#include "tests/rendezvous/simulator/simulated_agent.h"
+
+// What RoundTable promises, told from what the simulation knows: who lives, what was said to the
+// table and what the table said. O(1) for a message; O(n) when a round begins or ends.
+
+namespace hlaunch {
+
+class Promises {
+ public:
+  using Agents = std::vector<std::unique_ptr<SimulatedAgent>>;  // By incarnation - 1.
+
+  Promises(const JobPolicy& policy, const Agents& agents) : policy_(policy), agents_(agents) {}
+
+  // The first promise that was broken; empty: none.
+  const std::string& violation() const { return violation_; }
+  void Violated(std::string what);
+
+  // The agent that holds the master store of a round that was kept, -1 if none does.
+  int Master(Round round) const {
+    return round == kept_round_ && !layout_.by_rank.empty() ? layout_.by_rank[0] : -1;
+  }
+
+  // What is so, whoever knows it.
+  void Started(const SimulatedAgent& agent, const Assignment& assignment);
+  void Succeeded(const SimulatedAgent& agent);
+  void Failed(Round round) { ++failures_[round]; }
+  void Gone(const SimulatedAgent& agent, Instant now);
+  void Exited(const SimulatedAgent& agent);
+
+  // What the table was told. Each call of the table is one of these, then Checked.
+  void Joins(const SimulatedAgent& agent);
+  void Joined(const SimulatedAgent& agent, const NodeUpdate& update, Instant now);
+  void Refused(const SimulatedAgent& agent, const NodeUpdate& update, const absl::Status& status,
+               const RoundTable& table, Instant now);
+  void Updated(const SimulatedAgent& agent, const NodeUpdate& update, const absl::Status& status,
+               Instant now);
+  void Heard(const SimulatedAgent& agent, Instant now);
+  void Detached(const SimulatedAgent& agent);
+  void Reported(const SimulatedAgent& agent);
+  void Asked(int slot, Instant now);
+  // The table is paused for so long.
+  void Paused(Duration duration) {
+    ++pauses_;
+    paused_ += duration;
+  }
+  void Ticked(const RoundTable& table, Instant now);
+  // After each call, before anything of it is told.
+  void Ended(const RoundTable::Ended& ended, Instant now);
+  void Checked(const RoundTable& table, Instant now);
+  // What was kept, if anything changed.
+  void Recorded(const JobRecord& record, const RoundTable& table, Instant now);
+  void CallOver();
+  void Restored(const JobRecord& record, const RoundTable& table, Instant now);
+  // What a node is about to be told.
+  void Told(const SimulatedAgent& agent, const Directive& directive);
+
+ private:
+  // What the table can know of an incarnation.
+  struct Seen {
+    bool attached = false;
+    bool left = false;
+    bool ended = false;  // Lost, replaced, reported dead or excluded.
+    Instant heard;
+    int pauses = 0;     // Of the table, when it was heard;
+    Duration paused{};  // how long they were.
+    Instant asked;
+    Round prepared = 0;
+    bool fit = false;
+    Round succeeded = 0;
+    uint16_t port = 0;
+  };
+  struct Member {
+    int node_rank = 0;
+    Rank first_rank = 0;
+    int agent = 0;
+  };
+  struct Layout {
+    std::map<int, Member> by_slot;
+    std::vector<int> by_rank;  // Agents.
+    int world_size = 0;
+    std::string master_addr;
+    uint16_t master_port = 0;
+  };
+
+  Seen& Of(const SimulatedAgent& agent);
+  void Take(const SimulatedAgent& agent, const NodeUpdate& update, Instant now);
+  bool IsMember(const SimulatedAgent& agent) const;
+  std::string Living() const;  // One whose workers live though they should not.
+  void NewRound(const JobRecord& record, const RoundTable& table, Instant now);
+  void RankOrder(const Layout& layout, Instant now);
+  void Runs(const JobRecord& record);
+  void Charged(const JobRecord& record);
+  void Over(const JobRecord& record, Instant now);
+
+  const JobPolicy policy_;
+  const Agents& agents_;
+  std::string violation_;
+
+  std::map<Round, std::set<int>> live_;  // Agents.
+  std::map<Round, int> failures_;        // Of workers.
+  std::vector<Round> succeeded_;
+  std::vector<Seen> seen_;
+  std::map<int, int> held_;  // By slot: rank in the round before.
+
+  // The call that is being made.
+  int joining_ = -1;    // Agent.
+  int reported_ = -1;   // Agent.
+  bool fault_ = false;  // It is one that is charged.
+  JobState state_ = JobState::kForming;
+  Instant forming_since_;
+  int pauses_ = 0;
+  Duration paused_{};
+
+  // What was kept.
+  JobState kept_state_ = JobState::kForming;
+  Round kept_round_ = 0;
+  int kept_restarts_ = 0;
+  Layout layout_;  // Of kept_round_.
+  std::optional<int> exit_code_;
+};
+
+}  // namespace hlaunch

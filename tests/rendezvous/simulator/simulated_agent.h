@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "tests/rendezvous/simulator/event.h"
+
+namespace hlaunch {
+
+class SimulatedAgent;
+
+// What an agent finds around it. All calls are one thread's.
+class Surroundings {
+ public:
+  virtual ~Surroundings() = default;
+  virtual Instant Now() const = 0;
+  virtual int Below(int n) = 0;  // 0 … n - 1, at random.
+  // The event comes back to Handle.
+  virtual void Later(const SimulatedAgent& agent, EventKind kind, Duration delay,
+                     uint32_t token) = 0;
+  virtual void Send(SimulatedAgent& agent, std::shared_ptr<Message> message) = 0;
+  virtual void Closed(SimulatedAgent& agent, uint32_t stream) = 0;  // By the agent.
+  virtual bool MasterAnswers(const Assignment& assignment) = 0;
+  // How long the workers of a round run; whether one fails then.
+  virtual std::pair<Duration, bool> WorkersFate(const SimulatedAgent& agent, Round round) = 0;
+  virtual void Started(SimulatedAgent& agent, const Assignment& assignment) = 0;
+  virtual void Succeeded(SimulatedAgent& agent) = 0;
+  virtual void Failed(SimulatedAgent& agent) = 0;
+  virtual void Gone(SimulatedAgent& agent) = 0;  // No worker lives.
+  virtual void Exited(SimulatedAgent& agent) = 0;
+};
+
+// An agent process with its workers and its client, as agent.cc and grpc_rendezvous_client.cc
+// have it, without I/O. One thread.
+class SimulatedAgent {
+ public:
+  SimulatedAgent(int index, int slot, NodeInfo info, bool local, Surroundings& around)
+      : index_(index), slot_(slot), local_(local), info_(std::move(info)), around_(around) {}
+
+  void Start();
+  void Handle(const Event& event);
+  void Leave();  // A signal asks it to.
+  // Its process and its workers are gone, or only the former.
+  void Kill(bool workers_too);
+  void SweptByKeeper();
+  // Until when it does not run.
+  void Pause(Instant until);
+  void EndWorkers(Duration within, bool fail);
+  void SetUnfit() { unfit_ = true; }
+  void SetSlowStop(Duration stop) { slow_stop_ = stop; }
+
+  int index() const { return index_; }
+  int slot() const { return slot_; }
+  bool local() const { return local_; }
+  bool alive() const { return alive_; }
+  bool leaving() const { return leaving_; }
+  uint32_t stream() const { return stream_; }
+  Round workers() const { return workers_; }
+  Instant paused_until() const { return paused_until_; }
+  const NodeInfo& info() const { return info_; }
+  const NodeUpdate& says() const { return says_; }
+  const std::optional<Outcome>& outcome() const { return outcome_; }
+  const std::optional<absl::Status>& end() const { return end_; }
+  // Its workers may live on after the rendezvous has given it up: it was paused for too long.
+  bool excused() const { return excused_; }
+  std::string Name() const;
+
+ private:
+  enum class Then { kNothing, kReady, kFinished, kLeft, kQuit };
+
+  // The client.
+  Instant GiveUpAt() const;
+  Instant SilentAt() const;
+  void Arm();
+  void ClientTimer();
+  void Connect();
+  void Drop();
+  void Retry();
+  void Transmit(Message::Kind kind);
+  void Tell();
+  void Say();
+  void Hear(const Message& message);
+  void Ended(const absl::Status& status);
+  void Wake();
+
+  // The agent.
+  void Obey();
+  void Prepare(const Assignment& assignment);
+  void Checked(uint32_t token);
+  void Run(const Assignment& assignment);
+  void Stop(const Directive& directive);
+  void Finish(const Outcome& outcome);
+  void WorkersExit(uint32_t token);
+  void StopWorkers(Duration at_most, Then then);
+  void WorkersGone(uint32_t token);
+  void OnStopped();
+  void LastWord(NodePhase phase);
+  void Exit();
+
+  const int index_;
+  const int slot_;
+  const bool local_;
+  const NodeInfo info_;
+  Surroundings& around_;
+  bool alive_ = false;
+  bool unfit_ = false;
+  bool excused_ = false;
+  Duration slow_stop_{};
+  Instant paused_until_, pause_begun_;
+
+  // The agent.
+  NodeUpdate says_;
+  Round preparing_ = 0;
+  Assignment checking_;
+  uint32_t check_ = 0;
+  bool group_ = false;  // Workers were started and not yet reaped.
+  Round workers_ = 0;   // The round of those that live, 0 if none.
+  Assignment assignment_;
+  bool fails_ = false;
+  uint32_t workers_token_ = 0, gone_token_ = 0;
+  std::optional<Instant> gone_at_;
+  Then then_ = Then::kNothing;
+  bool leaving_ = false;
+  std::optional<Outcome> outcome_;
+  std::optional<absl::Status> end_;
+  std::deque<Directive> inbox_;  // Posted by the client, not obeyed yet.
+  std::optional<absl::Status> posted_end_;
+
+  // The client.
+  Lease lease_;
+  bool over_ = false;
+  bool contacted_ = false;
+  Instant begun_, last_heard_, forgiven_until_;
+  Duration backoff_{};
+  std::optional<Instant> closing_;
+  uint64_t version_ = 1;
+  bool saying_ = false;
+  std::optional<Instant> armed_;
+  uint32_t armed_token_ = 0;
+  uint32_t last_stream_ = 0;
+  uint32_t stream_ = 0;  // 0: none.
+  uint64_t written_ = 0, answered_ = 0;
+  std::deque<Instant> unanswered_;  // When the messages after `answered_` were sent.
+  uint64_t sent_ = 0;               // Version.
+  Instant heard_, said_;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,890 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "tests/rendezvous/simulator/simulator.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "rendezvous/round_table.h"
+#include "tests/rendezvous/simulator/event.h"
+#include "tests/rendezvous/simulator/promises.h"
+#include "tests/rendezvous/simulator/simulated_agent.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kEver = std::chrono::hours(24);
+
+const char* KindName(Directive::Kind kind) {
+  constexpr const char* kNames[] = {"wait", "prepare", "run", "stop", "finish"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+const char* StateName(JobState state) {
+  constexpr const char* kNames[] = {"forming", "preflight", "running", "stopping", "over"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+std::string Words(const NodeUpdate& update) {
+  constexpr const char* kNames[] = {"ready",  "prepared", "running", "succeeded",
+                                    "failed", "left",     "finished"};
+  return absl::StrCat("round ", update.round, " ", kNames[static_cast<size_t>(update.phase)],
+                      update.unfit.empty() ? "" : ", unfit");
+}
+
+// One direction of an agent's link: what is sent while it is cut arrives when it is whole again.
+struct Way {
+  Instant cut_until;
+  Instant last;       // Arrival of the message before: a stream keeps its order.
+  bool lost = false;  // The stream brings nothing any more.
+};
+
+struct Link {
+  Way up, down;
+  Duration delay{};
+  uint32_t joined = 0;  // The last stream that the rendezvous took up.
+};
+
+// What the rendezvous tells a node, as JobRendezvous has it.
+struct Session {
+  int agent = -1;
+  uint32_t stream = 0;
+  bool news = false;
+};
+
+class Simulator final : public Surroundings {
+ public:
+  explicit Simulator(const Simulation& simulation)
+      : simulation_(simulation),
+        random_(simulation.seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(simulation.nodes)),
+        rules_(Rules()),
+        promises_(rules_.policy, agents_) {}
+
+  SimulationResult Run();
+
+  // What agents find around them.
+  Instant Now() const override { return now_; }
+  int Below(int n) override {
+    return n <= 1 ? 0 : static_cast<int>(random_() % static_cast<uint64_t>(n));
+  }
+  void Later(const SimulatedAgent& agent, EventKind kind, Duration delay, uint32_t token) override {
+    queue_.Push({now_ + delay, 0, kind, agent.index(), token, nullptr});
+  }
+  void Send(SimulatedAgent& agent, std::shared_ptr<Message> message) override;
+  void Closed(SimulatedAgent& agent, uint32_t stream) override;
+  bool MasterAnswers(const Assignment& assignment) override;
+  std::pair<Duration, bool> WorkersFate(const SimulatedAgent& agent, Round round) override;
+  void Started(SimulatedAgent& agent, const Assignment& assignment) override;
+  void Succeeded(SimulatedAgent& agent) override { promises_.Succeeded(agent); }
+  void Failed(SimulatedAgent& agent) override;
+  void Gone(SimulatedAgent& agent) override { promises_.Gone(agent, now_); }
+  void Exited(SimulatedAgent& agent) override;
+
+ private:
+  bool OneIn(int n) { return Below(n) == 0; }
+  Duration UpTo(Duration limit) {
+    return std::chrono::duration_cast<Duration>(
+        milliseconds(Below(static_cast<int>(limit / milliseconds(1)) + 1)));
+  }
+  void Count(Fault fault) { ++result_.faults[static_cast<size_t>(fault)]; }
+  template <typename... Text>
+  void Trace(const Text&... text) {
+    if (!simulation_.trace) return;
+    simulation_.trace(absl::StrCat(
+        absl::StrFormat("%10.3f s  ", std::chrono::duration<double>(now_ - begin_).count()),
+        text...));
+  }
+
+  // The world.
+  JobRules Rules();
+  void Populate();
+  void Arrive(int who);  // A slot, or -1 - an index of reborn_.
+  void NewAgent(int slot, const std::string& host, bool local);
+  void Step(const Event& event);
+  void BeCalm();
+  bool Done() const;
+
+  // The network.
+  Link& LinkOf(const SimulatedAgent& agent) { return links_[static_cast<size_t>(agent.index())]; }
+  Instant Arrival(const Link& link, Way& way);
+  void SendDown(int agent, std::shared_ptr<Message> message);
+  void Break(SimulatedAgent& agent, bool seen_here, bool seen_there);
+
+  // The rendezvous.
+  void AtRendezvous(const Event& event);
+  void Arrives(const Event& event);
+  void Joins(SimulatedAgent& agent, const Message& message);
+  void Updates(SimulatedAgent& agent, const Message& message);
+  void Answer(const SimulatedAgent& agent, const Message& message);
+  void End(int agent, uint32_t stream, const absl::Status& status);
+  void Notices(int agent, uint32_t stream);
+  void Reported(const Event& event);
+  void Tick(uint32_t token);
+  void HandsOver(const Event& event);
+  void AfterCall();
+  bool Keep();
+  void ArmTick();
+  void Crash(Duration down);
+  void Open();
+
+  // Faults.
+  void Inject();
+  void Strike(Fault fault, SimulatedAgent& agent);
+  void Kill(SimulatedAgent& agent, bool heard);
+  void Again(const SimulatedAgent& agent, bool elsewhere);
+  void Pause(SimulatedAgent& agent, Duration duration);
+  void Cut(SimulatedAgent& agent, bool up, bool down, Duration duration);
+
+  const Simulation& simulation_;
+  std::mt19937_64 random_;
+  bool keeps_ = true;  // Records, and so may restart.
+  bool explicit_ranks_ = false;
+  bool has_local_ = false;
+  bool calm_ = false;
+  Instant deadline_ = Instant::max();  // When all must be over, once it is calm.
+  Duration between_faults_{};
+  int long_rounds_ = 1;  // Of so many, one ends by itself.
+  int crash_in_ = 0;     // Of so many records, one is lost, and one is kept and not told.
+  bool repairs_ = true;  // Somebody starts again what exits.
+  std::array<bool, kFaults> enabled_{};
+  int other_hosts_ = 0;  // Where nodes came again.
+  int idle_ = 0;         // Faults with nobody here.
+  int slots_ = 0;        // Numbers of nodes that have been given away.
+  const Instant begin_ = Instant{} + std::chrono::hours(1);
+  Instant now_ = begin_;
+  EventQueue queue_;
+  const JobRules rules_;
+  Promises::Agents agents_;
+  std::vector<Link> links_;
+  std::vector<std::pair<int, std::string>> reborn_;  // Slots and hosts.
+  int alive_ = 0;
+  Promises promises_;
+  SimulationResult result_;
+  Round fate_round_ = 0;
+  Duration fate_{}, fate_spread_{};
+
+  std::unique_ptr<RoundTable> table_;  // Null while it is down.
+  std::optional<JobRecord> record_;
+  uint64_t committed_ = 0;
+  uint32_t life_ = 1;  // Of the rendezvous.
+  Instant paused_until_;
+  std::vector<Session> sessions_;  // By slot.
+  std::optional<Instant> tick_at_;
+  uint32_t tick_token_ = 0;
+  JobState traced_ = JobState::kForming;
+};
+
+// ---- The world.
+
+JobRules Simulator::Rules() {
+  JobRules rules;
+  rules.job_id = "job";
+  JobPolicy& policy = rules.policy;
+  policy.max_nodes = OneIn(3) ? std::max(1, simulation_.nodes - Below(4)) : simulation_.nodes;
+  const int fewer = simulation_.nodes > 100 ? policy.max_nodes / 5 : policy.max_nodes;
+  const bool fixed = simulation_.nodes < 1000 && OneIn(2);
+  policy.min_nodes = fixed ? policy.max_nodes : policy.max_nodes - Below(fewer);
+  policy.spares = simulation_.nodes - policy.max_nodes;
+  policy.max_restarts = OneIn(4) ? Below(3) : 5 + Below(60);
+  policy.join_timeout = seconds(60 + Below(240));
+  policy.last_call = seconds(1 + Below(OneIn(2) ? 30 : 3));
+  policy.preflight = !OneIn(4);
+  return rules;
+}
+
+void Simulator::Populate() {
+  keeps_ = !OneIn(5);
+  has_local_ = !keeps_ && OneIn(2);
+  explicit_ranks_ = OneIn(3);
+  between_faults_ = milliseconds(500 << Below(7));
+  long_rounds_ = OneIn(5) ? 2 : 200;
+  crash_in_ = OneIn(2) ? 0 : 5 << Below(4);
+  repairs_ = simulation_.nodes > 100 || !OneIn(5);
+  // A history has some faults and not others, so that each is seen with and without each.
+  for (size_t fault = 0; fault < kFaults; ++fault) enabled_[fault] = OneIn(3);
+  for (int i = 0; i < simulation_.nodes; ++i) {
+    const bool late = i > 0 && OneIn(20);
+    const Duration at = i == 0 && has_local_ ? Duration::zero() : UpTo(seconds(late ? 30 : 4));
+    queue_.Push({now_ + at, 0, EventKind::kArrival, i, 0, nullptr});
+  }
+  slots_ = simulation_.nodes;
+  queue_.Push({now_ + UpTo(seconds(20)), 0, EventKind::kFault, -1, 0, nullptr});
+  table_ = std::make_unique<RoundTable>(rules_);
+}
+
+void Simulator::Arrive(int who) {
+  if (who >= 0) return NewAgent(who, absl::StrCat("node", who), who == 0 && has_local_);
+  const auto [slot, host] = reborn_[static_cast<size_t>(-who - 1)];
+  NewAgent(slot, host, false);
+}
+
+void Simulator::NewAgent(int slot, const std::string& host, bool local) {
+  NodeInfo info;
+  info.job_id = rules_.job_id;
+  info.node_id = absl::StrCat("id", slot);
+  info.incarnation = agents_.size() + 1;
+  info.host = host;
+  info.pid = static_cast<int>(100 + agents_.size());
+  info.nproc = 1 + Below(3);
+  info.policy = rules_.policy;
+  info.address = absl::StrCat("10.", slot / 250, ".", slot % 250, ".", host[0] == 'n' ? 1 : 2);
+  info.route_address = "10.0.0.100";
+  const int places = rules_.policy.max_nodes + rules_.policy.spares;
+  if (explicit_ranks_ && slot < places) info.node_rank = slot;
+  agents_.push_back(std::make_unique<SimulatedAgent>(static_cast<int>(agents_.size()), slot,
+                                                     std::move(info), local, *this));
+  links_.emplace_back();
+  links_.back().delay = milliseconds(OneIn(20) ? 50 + Below(400) : 1 + Below(5));
+  SimulatedAgent& agent = *agents_.back();
+  agent.SetSlowStop(milliseconds(OneIn(20) ? Below(30000) : Below(1000)));
+  if (!calm_ && slot > 0 && enabled_[static_cast<size_t>(Fault::kUnfit)] &&
+      OneIn(50 + simulation_.nodes)) {
+    agent.SetUnfit();
+    Count(Fault::kUnfit);
+  }
+  ++alive_;
+  ++result_.agents;
+  if (sessions_.size() <= static_cast<size_t>(slot))
+    sessions_.resize(static_cast<size_t>(slot) + 1);
+  Trace(agent.Name(), " starts as ", agent.info().node_id);
+  agent.Start();
+}
+
+std::pair<Duration, bool> Simulator::WorkersFate(const SimulatedAgent& /*agent*/, Round round) {
+  if (round != fate_round_) {
+    fate_round_ = round;
+    fate_spread_ = milliseconds(OneIn(2) ? 200 : 20000);
+    fate_ = calm_ || OneIn(long_rounds_) ? seconds(1 + Below(20)) : kEver;
+  }
+  return {(calm_ ? Duration(seconds(5)) : fate_) + UpTo(fate_spread_), false};
+}
+
+void Simulator::Started(SimulatedAgent& agent, const Assignment& assignment) {
+  Trace(agent.Name(), " starts workers of round ", assignment.round, " as node rank ",
+        assignment.node_rank);
+  promises_.Started(agent, assignment);
+}
+
+void Simulator::Failed(SimulatedAgent& agent) {
+  Trace("a worker of ", agent.Name(), " fails");
+  promises_.Failed(agent.says().round);
+}
+
+void Simulator::Exited(SimulatedAgent& agent) {
+  --alive_;
+  Trace(agent.Name(), " exits: ",
+        agent.outcome() ? absl::StrCat("the job ended with ", agent.outcome()->exit_code)
+        : agent.end()   ? agent.end()->ToString()
+                        : "nothing was decided");
+  promises_.Exited(agent);
+  const bool again = repairs_ && !calm_ && !agent.outcome() && !agent.local();
+  if (again && !OneIn(10)) Again(agent, OneIn(3));
+}
+
+bool Simulator::MasterAnswers(const Assignment& assignment) {
+  const int master = promises_.Master(assignment.round);
+  if (master < 0) return false;
+  const SimulatedAgent& agent = *agents_[static_cast<size_t>(master)];
+  const Link& link = links_[static_cast<size_t>(master)];
+  return agent.alive() && agent.paused_until() <= now_ && link.up.cut_until <= now_ &&
+         link.down.cut_until <= now_;
+}
+
+bool Simulator::Done() const {
+  return alive_ == 0 && table_ != nullptr &&
+         (table_->state() == JobState::kOver || table_->round() == 0);
+}
+
+void Simulator::BeCalm() {
+  calm_ = true;
+  deadline_ = now_ + 2 * rules_.policy.join_timeout + seconds(300);
+  Trace("faults cease; ", table_ == nullptr ? "the rendezvous is down" : table_->Explain(now_));
+  for (Link& link : links_) {
+    link.up.cut_until = std::min(link.up.cut_until, now_);
+    link.down.cut_until = std::min(link.down.cut_until, now_);
+  }
+  for (const auto& agent : agents_) agent->EndWorkers(seconds(5), false);
+}
+
+SimulationResult Simulator::Run() {
+  Populate();
+  const std::string* violation = &promises_.violation();
+  while (violation->empty() && !queue_.empty() && now_ < deadline_) {
+    if (++result_.steps >= simulation_.steps && !calm_) BeCalm();
+    const Event event = queue_.Pop();
+    now_ = std::max(now_, event.at);
+    Step(event);
+    if (alive_ == 0 && (calm_ || result_.steps > 1000) && Done()) break;
+  }
+  if (violation->empty() && !Done()) {
+    promises_.Violated(absl::StrCat("waits for ever: ", alive_, " agents live; ",
+                                    table_ == nullptr ? "no rendezvous" : table_->Explain(now_)));
+  }
+  if (!violation->empty()) {
+    Trace("VIOLATION: ", *violation);
+    result_.violation = absl::StrCat(
+        *violation,
+        absl::StrFormat(" (at %.3f s)", std::chrono::duration<double>(now_ - begin_).count()));
+  }
+  if (table_ != nullptr) {
+    const JobRecord record = table_->Record();
+    result_.rounds = static_cast<uint64_t>(record.round);
+    result_.job_restarts = static_cast<uint64_t>(record.restarts);
+    if (record.state == JobState::kOver) result_.outcome = record.outcome.exit_code;
+  }
+  return std::move(result_);
+}
+
+void Simulator::Step(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kFault:
+      return Inject();
+    case EventKind::kArrival:
+      return Arrive(event.agent);
+    case EventKind::kSwept:
+      Trace("the keeper of ", agents_[static_cast<size_t>(event.agent)]->Name(), " has swept");
+      return agents_[static_cast<size_t>(event.agent)]->SweptByKeeper();
+    case EventKind::kArrives:
+    case EventKind::kHandsOver:
+    case EventKind::kNotices:
+    case EventKind::kReported:
+    case EventKind::kTick:
+    case EventKind::kResumes:
+    case EventKind::kOpens:
+      return AtRendezvous(event);
+    default:
+      break;
+  }
+  SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
+  if (event.kind != EventKind::kWakes && now_ < agent.paused_until() &&
+      event.kind != EventKind::kExits) {
+    Event deferred = event;
+    deferred.at = agent.paused_until();
+    return queue_.Push(std::move(deferred));
+  }
+  agent.Handle(event);
+}
+
+// ---- The network.
+
+Instant Simulator::Arrival(const Link& link, Way& way) {
+  Duration takes = link.delay;
+  if (!calm_ && OneIn(200)) takes += UpTo(seconds(3));  // Sent again by TCP.
+  way.last = std::max({way.last, now_ + takes, way.cut_until + takes});
+  return way.last;
+}
+
+void Simulator::Send(SimulatedAgent& agent, std::shared_ptr<Message> message) {
+  Link& link = LinkOf(agent);
+  if (message->kind == Message::Kind::kJoin) {
+    link.up = {link.up.cut_until, {}, false};
+    link.down = {link.down.cut_until, {}, false};
+  }
+  if (agent.local()) {
+    return queue_.Push({now_, 0, EventKind::kArrives, agent.index(), life_, std::move(message)});
+  }
+  if (link.up.lost) return;
+  const Instant at = Arrival(link, link.up);
+  if (!calm_ && OneIn(500) && message->kind == Message::Kind::kUpdate) {
+    Count(Fault::kDoubled);
+    queue_.Push({at + UpTo(seconds(8)), 0, EventKind::kArrives, agent.index(), life_, message});
+  }
+  queue_.Push({at, 0, EventKind::kArrives, agent.index(), life_, std::move(message)});
+}
+
+void Simulator::SendDown(int index, std::shared_ptr<Message> message) {
+  Link& link = links_[static_cast<size_t>(index)];
+  Instant at = now_;
+  if (!agents_[static_cast<size_t>(index)]->local()) {
+    if (link.down.lost) return;
+    at = Arrival(link, link.down);
+  }
+  queue_.Push({at, 0, EventKind::kReaches, index, 0, std::move(message)});
+}
+
+// The agent has closed its stream; what it sent may still come.
+void Simulator::Closed(SimulatedAgent& agent, uint32_t stream) {
+  Link& link = LinkOf(agent);
+  if (link.up.lost) return;
+  queue_.Push({Arrival(link, link.up), 0, EventKind::kNotices, agent.index(), stream, nullptr});
+}
+
+void Simulator::Break(SimulatedAgent& agent, bool seen_here, bool seen_there) {
+  Link& link = LinkOf(agent);
+  if (agent.stream() == 0) return;
+  link.up.lost = link.down.lost = true;
+  if (seen_there) {
+    queue_.Push({now_ + link.delay, 0, EventKind::kBreaks, agent.index(), agent.stream(), nullptr});
+  }
+  if (seen_here) {
+    queue_.Push(
+        {now_ + link.delay, 0, EventKind::kNotices, agent.index(), agent.stream(), nullptr});
+  }
+}
+
+// ---- The rendezvous.
+
+void Simulator::AtRendezvous(const Event& event) {
+  if (event.kind == EventKind::kOpens) return Open();
+  if (now_ < paused_until_ && event.kind != EventKind::kResumes) {
+    Event deferred = event;
+    deferred.at = paused_until_;
+    return queue_.Push(std::move(deferred));
+  }
+  switch (event.kind) {
+    case EventKind::kArrives:
+      return Arrives(event);
+    case EventKind::kHandsOver:
+      return HandsOver(event);
+    case EventKind::kNotices:
+      return Notices(event.agent, event.token);
+    case EventKind::kReported:
+      return Reported(event);
+    case EventKind::kTick:
+      return Tick(event.token);
+    default:
+      return;
+  }
+}
+
+void Simulator::Arrives(const Event& event) {
+  SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
+  const Message& message = *event.message;
+  if (table_ == nullptr || event.token != life_) {  // Of a life before: its stream is gone.
+    if (message.stream == agent.stream()) Break(agent, false, true);
+    return;
+  }
+  Link& link = LinkOf(agent);
+  if (message.kind == Message::Kind::kJoin) return Joins(agent, message);
+  if (message.stream > link.joined) return;  // Its join was refused.
+  if (message.stream < link.joined) Count(Fault::kLate);
+  if (message.kind == Message::Kind::kUpdate) return Updates(agent, message);
+  promises_.Heard(agent, now_);
+  table_->Heard(agent.info().node_id, agent.info().incarnation, now_);
+  Answer(agent, message);
+  AfterCall();
+}
+
+void Simulator::Joins(SimulatedAgent& agent, const Message& message) {
+  Link& link = LinkOf(agent);
+  if (message.stream < link.joined) Count(Fault::kLate);
+  promises_.Joins(agent);
+  const absl::Status status = table_->Join(agent.info(), message.update, agent.local(), now_);
+  Trace(agent.Name(), " joins (", Words(message.update), "): ", status.ToString());
+  if (status.ok()) {
+    promises_.Joined(agent, message.update, now_);
+    link.joined = std::max(link.joined, message.stream);
+    AfterCall();
+    if (table_ == nullptr) return;
+    Session& session = sessions_[static_cast<size_t>(agent.slot())];
+    if (session.agent == agent.index() && session.stream != message.stream) {
+      End(agent.index(), session.stream, absl::UnavailableError("another connection"));
+    }
+    session = {agent.index(), message.stream, true};
+    Answer(agent, message);
+    queue_.Push({now_, 0, EventKind::kHandsOver, agent.slot(), life_, nullptr});
+  } else {
+    promises_.Refused(agent, message.update, status, *table_, now_);
+    AfterCall();
+    if (table_ != nullptr) End(agent.index(), message.stream, status);
+  }
+}
+
+void Simulator::Updates(SimulatedAgent& agent, const Message& message) {
+  const absl::Status status =
+      table_->Update(agent.info().node_id, agent.info().incarnation, message.update, now_);
+  Trace(agent.Name(), " says ", Words(message.update), status.ok() ? "" : ": ",
+        status.ok() ? "" : status.ToString());
+  promises_.Updated(agent, message.update, status, now_);
+  AfterCall();
+  if (table_ == nullptr) return;
+  const NodePhase phase = message.update.phase;
+  if (!status.ok()) {
+    End(agent.index(), message.stream, status);
+  } else if (phase == NodePhase::kFinished || phase == NodePhase::kLeft) {
+    End(agent.index(), message.stream, absl::OkStatus());  // It goes in peace.
+  } else {
+    Answer(agent, message);
+  }
+}
+
+void Simulator::Answer(const SimulatedAgent& agent, const Message& message) {
+  auto answer = std::make_shared<Message>();
+  answer->kind = Message::Kind::kAnswer;
+  answer->stream = message.stream;
+  answer->number = message.number;
+  SendDown(agent.index(), std::move(answer));
+}
+
+void Simulator::End(int agent, uint32_t stream, const absl::Status& status) {
+  auto message = std::make_shared<Message>();
+  message->kind = Message::Kind::kEnd;
+  message->stream = stream;
+  message->end = status;
+  SendDown(agent, std::move(message));
+}
+
+void Simulator::Notices(int index, uint32_t stream) {
+  if (table_ == nullptr) return;
+  SimulatedAgent& agent = *agents_[static_cast<size_t>(index)];
+  Session& session = sessions_[static_cast<size_t>(agent.slot())];
+  if (session.agent != index || session.stream != stream) return;
+  session = {};
+  promises_.Detached(agent);
+  table_->Disconnected(agent.info().node_id, agent.info().incarnation, now_);
+  Trace("the stream of ", agent.Name(), " is gone");
+  AfterCall();
+}
+
+void Simulator::Reported(const Event& event) {
+  const SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
+  if (table_ == nullptr || links_[static_cast<size_t>(event.agent)].up.cut_until > now_) {
+    if (event.token > 20) return;  // The keeper gives up.
+    return queue_.Push(
+        {now_ + seconds(1), 0, EventKind::kReported, event.agent, event.token + 1, nullptr});
+  }
+  promises_.Reported(agent);
+  const absl::Status status =
+      table_->NodeDied(agent.info().node_id, agent.info().incarnation, "killed", now_);
+  Trace("the keeper of ", agent.Name(), " reports its death: ", status.ToString());
+  AfterCall();
+}
+
+void Simulator::Tick(uint32_t token) {
+  if (table_ == nullptr || token != tick_token_) return;
+  tick_at_.reset();
+  const std::optional<Instant> next = table_->NextDeadline();
+  if (next && *next <= now_) {
+    table_->Tick(now_);
+    promises_.Ticked(*table_, now_);
+    AfterCall();
+  } else {
+    ArmTick();
+  }
+}
+
+void Simulator::ArmTick() {
+  const std::optional<Instant> next = table_->NextDeadline();
+  if (!next || (tick_at_ && *tick_at_ <= *next)) return;
+  tick_at_ = std::max(now_, *next);
+  queue_.Push({*tick_at_, 0, EventKind::kTick, -1, ++tick_token_, nullptr});
+}
+
+void Simulator::HandsOver(const Event& event) {
+  if (table_ == nullptr || event.token != life_) return;
+  Session& session = sessions_[static_cast<size_t>(event.agent)];
+  if (session.agent < 0 || !std::exchange(session.news, false)) return;
+  const SimulatedAgent& agent = *agents_[static_cast<size_t>(session.agent)];
+  auto message = std::make_shared<Message>();
+  message->kind = Message::Kind::kDirective;
+  message->stream = session.stream;
+  message->directive = table_->DirectiveFor(agent.info().node_id);
+  Trace(agent.Name(), " is told: ", KindName(message->directive.kind), " ",
+        message->directive.round, " ", message->directive.reason);
+  promises_.Told(agent, message->directive);
+  SendDown(agent.index(), std::move(message));
+}
+
+// What JobRendezvous does after every call: keep what must be kept, then tell.
+void Simulator::AfterCall() {
+  const std::vector<RoundTable::Ended> ended = table_->TakeEnded();
+  const std::vector<std::string> changed = table_->TakeChanged();
+  const std::vector<std::string> asked = table_->TakeAsked();
+  for (const RoundTable::Ended& end : ended) promises_.Ended(end, now_);
+  promises_.Checked(*table_, now_);
+  if (table_->state() != traced_) {
+    traced_ = table_->state();
+    Trace("the job is ", StateName(traced_), ": ", table_->Explain(now_));
+  }
+  const bool kept = Keep();
+  promises_.CallOver();
+  if (!kept) return;
+  const auto slot_of = [](const std::string& id) { return std::stoi(id.substr(2)); };
+  for (const RoundTable::Ended& end : ended) {
+    Session& session = sessions_[static_cast<size_t>(slot_of(end.node_id))];
+    if (session.agent + 1 != static_cast<int>(end.incarnation)) continue;
+    Trace(agents_[static_cast<size_t>(session.agent)]->Name(),
+          " is given up: ", end.status.ToString());
+    End(session.agent, session.stream, end.status);
+    session = {};
+  }
+  for (const std::string& id : changed) {
+    Session& session = sessions_[static_cast<size_t>(slot_of(id))];
+    if (session.agent < 0 || std::exchange(session.news, true)) continue;
+    const Duration busy = !calm_ && OneIn(20) ? UpTo(milliseconds(300)) : Duration::zero();
+    queue_.Push({now_ + busy, 0, EventKind::kHandsOver, slot_of(id), life_, nullptr});
+  }
+  for (const std::string& id : asked) {
+    promises_.Asked(slot_of(id), now_);
+    const Session& session = sessions_[static_cast<size_t>(slot_of(id))];
+    if (session.agent < 0) continue;
+    auto message = std::make_shared<Message>();
+    message->kind = Message::Kind::kProbe;
+    message->stream = session.stream;
+    SendDown(session.agent, std::move(message));
+  }
+  ArmTick();
+}
+
+// False if the rendezvous is gone, before or after it kept its change.
+bool Simulator::Keep() {
+  if (table_->durable_version() == committed_) return true;
+  const bool faulty = keeps_ && !calm_ && crash_in_ > 0;
+  if (faulty && OneIn(crash_in_)) {
+    Count(Fault::kRendezvousLostItsChange);
+    Trace("the rendezvous dies before it keeps its change");
+    Crash(UpTo(seconds(OneIn(4) ? 35 : 5)));
+    return false;
+  }
+  committed_ = table_->durable_version();
+  JobRecord record = table_->Record();
+  promises_.Recorded(record, *table_, now_);
+  if (keeps_) record_ = std::move(record);
+  ++result_.records;
+  if (faulty && OneIn(crash_in_)) {
+    Count(Fault::kRendezvousLostItsMessages);
+    Trace("the rendezvous dies before it tells its change");
+    Crash(UpTo(seconds(OneIn(4) ? 35 : 5)));
+    return false;
+  }
+  return true;
+}
+
+void Simulator::Crash(Duration down) {
+  table_.reset();
+  ++life_;
+  tick_at_.reset();
+  ++tick_token_;
+  paused_until_ = {};
+  std::fill(sessions_.begin(), sessions_.end(), Session{});
+  for (const auto& agent : agents_) {
+    LinkOf(*agent).joined = 0;
+    if (agent->alive() && !OneIn(10)) Break(*agent, false, true);
+  }
+  queue_.Push({now_ + down, 0, EventKind::kOpens, -1, life_, nullptr});
+}
+
+void Simulator::Open() {
+  table_ = record_ ? std::make_unique<RoundTable>(rules_, *record_, now_)
+                   : std::make_unique<RoundTable>(rules_);
+  committed_ = table_->durable_version();
+  Trace("the rendezvous is back: ", table_->Explain(now_));
+  promises_.Restored(record_.value_or(JobRecord()), *table_, now_);
+  if (record_) {
+    ++result_.restores;
+    ArmTick();
+  }
+}
+
+// ---- Faults.
+
+void Simulator::Inject() {
+  if (calm_) return;
+  const double wait = std::exponential_distribution<double>(1.0)(random_);
+  queue_.Push(
+      {now_ + std::chrono::duration_cast<Duration>(between_faults_ * wait) + milliseconds(1), 0,
+       EventKind::kFault, -1, 0, nullptr});
+  if (agents_.empty()) return;
+  idle_ = alive_ == 0 ? idle_ + 1 : 0;
+  if (idle_ > 20) return BeCalm();  // Nobody comes any more.
+  for (int tries = 0; tries < 30; ++tries) {
+    SimulatedAgent& agent = *agents_[static_cast<size_t>(Below(static_cast<int>(agents_.size())))];
+    const Fault fault = static_cast<Fault>(Below(static_cast<int>(kFaults)));
+    const bool of_agent = fault < Fault::kUnfit;
+    if (!enabled_[static_cast<size_t>(fault)]) continue;
+    if (of_agent && (!agent.alive() || agent.local())) continue;
+    return Strike(fault, agent);
+  }
+}
+
+void Simulator::Strike(Fault fault, SimulatedAgent& agent) {
+  const uint64_t before = result_.faults[static_cast<size_t>(fault)];
+  switch (fault) {
+    case Fault::kAgentKilled:
+      Kill(agent, true);
+      break;
+    case Fault::kAgentKilledUnheard:
+      Kill(agent, false);
+      break;
+    case Fault::kHostLost:
+      Trace(agent.Name(), "'s host is lost");
+      agent.Kill(true);
+      --alive_;
+      LinkOf(agent).up.lost = LinkOf(agent).down.lost = true;
+      if (repairs_ || OneIn(2)) Again(agent, true);
+      break;
+    case Fault::kRestarted:
+      Kill(agent, OneIn(2));
+      if (!repairs_) Again(agent, false);
+      break;
+    case Fault::kReplaced:
+      if (OneIn(2)) Cut(agent, true, true, UpTo(seconds(90)));
+      Again(agent, true);
+      break;
+    case Fault::kImpostor:
+      Again(agent, true);
+      break;
+    case Fault::kNewcomer:
+      if (!OneIn(3)) return;
+      NewAgent(slots_, absl::StrCat("node", slots_), false);
+      ++slots_;
+      break;
+    case Fault::kLeft:
+      if (!OneIn(4)) return;
+      Trace(agent.Name(), " is asked to leave");
+      agent.Leave();
+      break;
+    case Fault::kPaused:
+      Pause(agent, UpTo(seconds(OneIn(3) ? 30 : 8)));
+      break;
+    case Fault::kFrozen:
+      Pause(agent, seconds(30) + UpTo(seconds(60)));
+      break;
+    case Fault::kCut:
+      Cut(agent, true, true, UpTo(seconds(60)));
+      break;
+    case Fault::kCutUpward:
+      Cut(agent, true, false, UpTo(seconds(60)));
+      break;
+    case Fault::kCutDownward:
+      Cut(agent, false, true, UpTo(seconds(60)));
+      break;
+    case Fault::kPartition: {
+      const Duration duration = UpTo(seconds(50));
+      const int share = 2 + Below(3);
+      for (const auto& other : agents_) {
+        if (other->alive() && !other->local() && OneIn(share)) Cut(*other, true, true, duration);
+      }
+      break;
+    }
+    case Fault::kStreamBroken:
+      Break(agent, true, true);
+      break;
+    case Fault::kStreamBrokenUnseen:
+      Break(agent, false, true);
+      break;
+    case Fault::kStreamLost:
+      Break(agent, false, false);
+      break;
+    case Fault::kSlowLink:
+      LinkOf(agent).delay = UpTo(seconds(2)) + milliseconds(1);
+      break;
+    case Fault::kWorkerFailed:
+      agent.EndWorkers(UpTo(milliseconds(100)), true);
+      break;
+    case Fault::kRendezvousPaused: {
+      if (!OneIn(3) || table_ == nullptr || now_ < paused_until_) return;
+      const Duration duration = UpTo(seconds(OneIn(3) ? 120 : 10));
+      paused_until_ = now_ + duration;
+      promises_.Paused(duration);
+      Trace("the rendezvous is paused for ", duration / milliseconds(1), " ms");
+      break;
+    }
+    case Fault::kRendezvousRestarted:
+      if (!keeps_ || table_ == nullptr) return;
+      Trace("the rendezvous dies");
+      Crash(UpTo(seconds(OneIn(3) ? 35 : 5)));
+      break;
+    default:
+      return;  // Those happen by themselves.
+  }
+  result_.faults[static_cast<size_t>(fault)] = before + 1;
+}
+
+void Simulator::Kill(SimulatedAgent& agent, bool heard) {
+  Trace(agent.Name(), " is killed");
+  const uint32_t stream = agent.stream();
+  agent.Kill(false);
+  --alive_;
+  const Duration sweeping = UpTo(milliseconds(500));
+  queue_.Push({now_ + sweeping, 0, EventKind::kSwept, agent.index(), 0, nullptr});
+  Link& link = LinkOf(agent);
+  if (stream != 0 && !link.up.lost) {
+    queue_.Push({Arrival(link, link.up), 0, EventKind::kNotices, agent.index(), stream, nullptr});
+  }
+  if (repairs_ && !OneIn(10)) Again(agent, OneIn(3));
+  if (!heard) return;
+  for (int times = OneIn(5) ? 2 : 1; times > 0; --times) {
+    queue_.Push({now_ + sweeping + milliseconds(1) + UpTo(milliseconds(OneIn(5) ? 5000 : 50)), 0,
+                 EventKind::kReported, agent.index(), 0, nullptr});
+  }
+}
+
+// A new agent in this node's place; on the same host only once the keeper of the old is done.
+void Simulator::Again(const SimulatedAgent& agent, bool elsewhere) {
+  const std::string host =
+      elsewhere ? absl::StrCat("host", ++other_hosts_) : std::string(agent.info().host);
+  reborn_.push_back({agent.slot(), host});
+  const Duration sweeping = elsewhere ? Duration::zero() : milliseconds(501);
+  queue_.Push({now_ + sweeping + UpTo(seconds(4)), 0, EventKind::kArrival,
+               -static_cast<int>(reborn_.size()), 0, nullptr});
+}
+
+void Simulator::Pause(SimulatedAgent& agent, Duration duration) {
+  if (now_ < agent.paused_until()) return;
+  Trace(agent.Name(), " is paused for ", duration / milliseconds(1), " ms");
+  agent.Pause(now_ + duration);
+}
+
+void Simulator::Cut(SimulatedAgent& agent, bool up, bool down, Duration duration) {
+  Link& link = LinkOf(agent);
+  Trace(agent.Name(), " is cut off",
+        up && down ? ""
+        : up       ? " upward"
+                   : " downward",
+        " for ", duration / milliseconds(1), " ms");
+  if (up) link.up.cut_until = std::max(link.up.cut_until, now_ + duration);
+  if (down) link.down.cut_until = std::max(link.down.cut_until, now_ + duration);
+}
+
+}  // namespace
+
+const char* FaultName(Fault fault) {
+  constexpr const char* kNames[] = {"agent killed",
+                                    "agent killed unheard",
+                                    "host lost",
+                                    "restarted",
+                                    "replaced",
+                                    "impostor",
+                                    "newcomer",
+                                    "left",
+                                    "paused",
+                                    "frozen",
+                                    "cut off",
+                                    "cut off upward",
+                                    "cut off downward",
+                                    "partition",
+                                    "stream broken",
+                                    "stream broken unseen",
+                                    "stream lost",
+                                    "slow link",
+                                    "doubled message",
+                                    "late message",
+                                    "worker failed",
+                                    "unfit node",
+                                    "rendezvous paused",
+                                    "rendezvous restarted",
+                                    "rendezvous lost its change",
+                                    "rendezvous lost its messages"};
+  static_assert(std::size(kNames) == kFaults);
+  return kNames[static_cast<size_t>(fault)];
+}
+
+SimulationResult Simulate(const Simulation& simulation) { return Simulator(simulation).Run(); }
+
+std::string ReplayCommand(const Simulation& simulation) {
+  return absl::StrCat("simulate --seed ", simulation.seed, " --nodes ", simulation.nodes,
+                      " --steps ", simulation.steps, " -v");
+}
+
+}  // namespace hlaunch

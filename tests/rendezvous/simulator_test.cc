@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "tests/rendezvous/simulator/simulator.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <tuple>
+
+#include "gtest/gtest.h"
+
+// Many histories of the round table's promises (simulator/promises.h). A history that breaks one
+// is told with the command that replays it.
+
+namespace hlaunch {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kShare = 12;  // A sanitizer takes so much longer.
+#else
+constexpr uint64_t kShare = 1;
+#endif
+
+// Histories of one size, and what they came to.
+class Histories {
+ public:
+  explicit Histories(int nodes) : nodes_(kShare > 1 ? std::min(nodes, 2000) : nodes) {}
+
+  void Run(uint64_t seeds, uint64_t steps) {
+    for (uint64_t seed = 1; seed <= std::max<uint64_t>(1, seeds / kShare); ++seed) {
+      Simulation simulation;
+      simulation.seed = seed;
+      simulation.nodes = nodes_;
+      simulation.steps = steps;
+      const SimulationResult result = Simulate(simulation);
+      Add(result);
+      EXPECT_EQ(result.violation, "") << "replay it: " << ReplayCommand(simulation);
+      if (!result.violation.empty()) return;
+    }
+    Tell();
+  }
+
+  uint64_t faults(Fault fault) const { return sum_.faults[static_cast<size_t>(fault)]; }
+  const SimulationResult& sum() const { return sum_; }
+
+ private:
+  void Add(const SimulationResult& result) {
+    ++histories_;
+    if (result.outcome == 0) ++succeeded_;
+    sum_.steps += result.steps;
+    sum_.rounds += result.rounds;
+    sum_.job_restarts += result.job_restarts;
+    sum_.records += result.records;
+    sum_.restores += result.restores;
+    sum_.agents += result.agents;
+    for (size_t i = 0; i < kFaults; ++i) sum_.faults[i] += result.faults[i];
+  }
+
+  void Tell() const {
+    const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+    std::printf(
+        "%d nodes: %llu histories (%llu succeeded), %llu steps, %llu agents, %llu rounds, "
+        "%llu restarts, %llu records, %llu restores\n",
+        nodes_, number(histories_), number(succeeded_), number(sum_.steps), number(sum_.agents),
+        number(sum_.rounds), number(sum_.job_restarts), number(sum_.records),
+        number(sum_.restores));
+    for (size_t i = 0; i < kFaults; ++i) {
+      std::printf("%s%s %llu", i == 0 ? "  " : ", ", FaultName(static_cast<Fault>(i)),
+                  number(sum_.faults[i]));
+    }
+    std::printf("\n");
+  }
+
+  const int nodes_;
+  uint64_t histories_ = 0;
+  uint64_t succeeded_ = 0;
+  SimulationResult sum_;
+};
+
+class SimulatedJob : public testing::TestWithParam<std::tuple<int, uint64_t, uint64_t>> {};
+
+TEST_P(SimulatedJob, KeepsItsPromises) {
+  const auto [nodes, seeds, steps] = GetParam();
+  Histories histories(nodes);
+  histories.Run(seeds, steps);
+  if (HasFailure() || seeds < 100 || kShare > 1) return;
+  // Else it tests nothing.
+  EXPECT_GT(histories.sum().rounds, seeds);
+  EXPECT_GT(histories.sum().restores, seeds);
+  for (size_t i = 0; i < kFaults; ++i) {
+    EXPECT_GT(histories.faults(static_cast<Fault>(i)), 0U) << FaultName(static_cast<Fault>(i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SimulatedJob,
+                         testing::Values(std::tuple(3, 1000, 10000), std::tuple(10, 1000, 10000),
+                                         std::tuple(50, 200, 20000), std::tuple(200, 40, 40000),
+                                         std::tuple(1000, 8, 200000),
+                                         std::tuple(10000, 2, 500000)));
+
+}  // namespace
+}  // namespace hlaunch
