@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <random>
 #include <thread>
@@ -106,10 +107,12 @@ struct Stream {
   bool half_closed = false;
   bool ending = false;
   bool cancelled = false;
-  uint64_t sent = 0;        // Version of the last update that was written.
-  std::string own_address;  // On the route of this stream.
-  Instant heard;            // The last word on this stream; at first, its start.
-  Instant speaks_at;        // Its next sign of life is due.
+  uint64_t sent = 0;               // Version of the last update that was written.
+  std::string own_address;         // On the route of this stream.
+  Instant heard;                   // The last word on this stream; at first, its start.
+  Instant speaks_at;               // Its next sign of life is due.
+  std::deque<Instant> unanswered;  // When the words of ours were sent that were not taken yet,
+  uint64_t answered = 0;           // after so many that were.
 };
 
 }  // namespace
@@ -197,7 +200,12 @@ class GrpcRendezvousClient::Conversation {
 
   Instant GiveUpAt() const {
     if (!contacted_) return begun_ + JoinLimit();
-    return std::max(last_heard_ + lease_.loss_limit, forgiven_until_);
+    const Instant at = last_heard_ + lease_.loss_limit;
+    // The rest of the margin is for stopping. Who was paused for longer has lost its place, unless
+    // the rendezvous was paused too: it may ask.
+    const Instant last = at + lease_.margin / 2;
+    if (forgiven_until_ - lease_.lease >= last) return forgiven_until_;
+    return std::max(at, std::min(forgiven_until_, last));
   }
 
   Duration JoinLimit() const {
@@ -347,7 +355,14 @@ class GrpcRendezvousClient::Conversation {
   }
 
   void Hear(Stream* stream) {
-    last_heard_ = stream->heard = Now();
+    stream->heard = Now();
+    // It answers, so it took at least the join.
+    const uint64_t answered = std::max<uint64_t>(1, stream->response.heard());
+    while (stream->answered < answered && !stream->unanswered.empty()) {
+      last_heard_ = std::max(last_heard_, stream->unanswered.front());
+      stream->unanswered.pop_front();
+      ++stream->answered;
+    }
     if (stream->response.has_policy()) {
       const auto policy = FromProto(stream->response.policy());
       if (!policy.ok()) return EndInConfusion(policy.status());
@@ -405,6 +420,7 @@ class GrpcRendezvousClient::Conversation {
     stream->joined = true;
     stream->sent = version;
     stream->speaks_at = now + NextSign();
+    stream->unanswered.push_back(now);
     stream->ready = false;
     stream->rpc->Write(stream->request, Tag(Event::kWritten));
     ++stream->in_flight;
@@ -491,7 +507,7 @@ class GrpcRendezvousClient::Conversation {
   Listener* const listener_;
   Lease lease_;
   Instant begun_;
-  Instant last_heard_;
+  Instant last_heard_;      // When the last word of ours was sent that was taken.
   Instant forgiven_until_;  // Silence until then is not held against the rendezvous.
   std::atomic<bool>& contacted_;
   bool answered_ = false;  // A rendezvous said something, at least "not yet".

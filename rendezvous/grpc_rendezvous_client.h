@@ -30,9 +30,10 @@ struct RendezvousEndpoint {
 //
 // Until the first answer it tries until the join time-out, since the rendezvous' host and its
 // name may come later than this node; after a second it says whom it waits for. Afterwards it
-// tries until the loss limit, counted from the last word heard. Time in which this process was
-// not run is forgiven down to one lease. In between it says a sign of life every half lease, and
-// takes a connection that is silent for a whole one for broken.
+// tries until the loss limit, counted from when it sent the last word that was answered. Time in
+// which this process was not run is forgiven down to one lease, within half the margin. In between
+// it says a sign of life every half lease, and takes a connection that is silent for a whole one
+// for broken.
 //
 // Thread-safe; the listener is called from its thread, "rdzv-client". Destruction delivers a
 // last kLeft or kFinished first, for 2 s at most.

@@ -240,7 +240,7 @@ absl::Status JobRendezvous::Attach(const NodeInfo& info, const NodeUpdate& updat
     outbox->session = std::move(session);
     std::shared_ptr<Outbox>& place = state_->outboxes[info.node_id];
     if (place != nullptr) {
-      state_->End(place, absl::AbortedError("a newer connection of this node took its place"));
+      state_->End(place, absl::UnavailableError("another connection of this node took its place"));
     }
     place = std::move(outbox);
   }

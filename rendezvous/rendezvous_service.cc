@@ -93,6 +93,10 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       Leave();
       return End(absl::OkStatus());
     }
+    {
+      MutexLock lock(&mu_);
+      ++heard_;
+    }
     if (const absl::Status status = Take(); !status.ok()) return End(status);
     if (last_word_) return End(absl::OkStatus());
     StartRead(&request_);
@@ -200,6 +204,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     response_.Clear();
     if (!std::exchange(policy_sent_, true)) *response_.mutable_policy() = ToProto(job_->policy());
     if (std::exchange(probe_, false)) response_.set_probe(true);
+    response_.set_heard(heard_);
     if (directive_.has_value()) *response_.mutable_directive() = ToProto(*directive_);
     directive_.reset();
     answer_ = false;
@@ -220,6 +225,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   bool policy_sent_ ABSL_GUARDED_BY(mu_) = false;
   bool probe_ ABSL_GUARDED_BY(mu_) = false;
   bool answer_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;                  // Messages.
   std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest that was not sent.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
 };

@@ -132,9 +132,9 @@ class RoundTable {
   std::string Explain(Instant now) const;
   // The same with the nodes.
   JobStatus Status(Instant now) const;
-  // The job is over and every node that is still here has said so.
   // No node is here, not even one that left.
   bool Empty() const { return places_.empty(); }
+  // The job is over and every node that is still here has said so.
   bool AllFinished() const { return state_ == State::kOver && finished_ == here_; }
   // No round has begun and no node is here.
   bool Deserted() const { return round_ == 0 && here_ == 0; }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -415,6 +417,37 @@ TEST(GrpcRendezvous, GivesUpAfterTheLossLimit) {
               HasSubstr(absl::StrCat("127.0.0.1:", proxy.port(), " for 1 s")));
   EXPECT_GE(MonotonicClock().Now() - begin, milliseconds(800));
   member.Leave();
+}
+
+// Takes a node's first message and then only talks.
+class DeafRendezvous final : public v1::Rendezvous::Service {
+ public:
+  grpc::Status Attach(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::AttachResponse, v1::AttachRequest>* stream) override {
+    v1::AttachRequest request;
+    if (!stream->Read(&request)) return grpc::Status::OK;
+    v1::AttachResponse response;
+    *response.mutable_policy() = ToProto(ShortLimits(2));
+    response.set_heard(1);
+    while (!context->IsCancelled() && stream->Write(response)) {
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    return grpc::Status::OK;
+  }
+};
+
+TEST(GrpcRendezvous, GivesUpThoughItHearsIfItIsNotHeard) {
+  DeafRendezvous deaf;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", MakeServerCredentials(), &port);
+  builder.RegisterService(&deaf);
+  const auto server = builder.BuildAndStart();
+  Member member({"127.0.0.1", static_cast<uint16_t>(port), ""}, Node(0, 2, 2));
+  EXPECT_EQ(member.AwaitEnd().code(), absl::StatusCode::kDeadlineExceeded);
+  member.Leave();
+  server->Shutdown();
 }
 
 TEST(GrpcRendezvous, SignsOfLifeKeepAQuietNode) {

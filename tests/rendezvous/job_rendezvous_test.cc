@@ -191,7 +191,8 @@ TEST(JobRendezvous, ANewStreamOfTheSameNodeTakesOver) {
   auto old = std::make_shared<FakeAgent>(), young = std::make_shared<FakeAgent>();
   ASSERT_TRUE(rendezvous.Attach(Node(0, 1, 1), Says(0, NodePhase::kReady), false, old).ok());
   ASSERT_TRUE(rendezvous.Attach(Node(0, 1, 1), Says(1, NodePhase::kRunning), false, young).ok());
-  EXPECT_EQ(old->AwaitEnd().code(), absl::StatusCode::kAborted);
+  // Not final: a join that was late may have taken over from the connection that the node holds.
+  EXPECT_EQ(old->AwaitEnd().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(young->AwaitKind(Kind::kRun).round, 1);
   rendezvous.Detach("id0", old.get());  // Says nothing of the stream that took over.
   rendezvous.End({.exit_code = 3, .reason = "asked to", .failures = {}});
