@@ -83,7 +83,9 @@ class OwnRendezvous {
     }
     rules.before_round = [own = own.get()](Round) {
       own->formed_ = true;
-      if (own->store_) own->store_->Reset();
+      if (own->store_ == nullptr) return;
+      if (RendezvousServer* const serving = own->serving_) serving->EndC10d();
+      own->store_->Reset();
     };
     own->job_.emplace(std::move(rules), MonotonicClock());
     own->jobs_ = MakeOneJob(spec.job_id, *own->job_);
@@ -91,6 +93,7 @@ class OwnRendezvous {
     options.token = spec.token;
     HLAUNCH_ASSIGN_OR_RETURN(own->server_,
                              RendezvousServer::Start(std::move(options), *own->jobs_));
+    own->serving_ = own->server_.get();
     SayCeiling(spec);
     return own;
   }
@@ -98,6 +101,7 @@ class OwnRendezvous {
 
   // Lets every node hear its last directive.
   void Shutdown() {
+    serving_ = nullptr;
     if (server_) server_->Shutdown(kShutdownGrace);
   }
 
@@ -117,6 +121,7 @@ class OwnRendezvous {
   std::optional<JobRendezvous> job_;
   std::unique_ptr<Jobs> jobs_;
   std::unique_ptr<RendezvousServer> server_;
+  std::atomic<RendezvousServer*> serving_ = nullptr;  // `server_`, for its own threads.
 };
 
 // The node that hosts and joins by plain calls.

@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <list>
 #include <string>
 #include <thread>
@@ -21,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
+#include "asio/post.hpp"
 #include "asio/steady_timer.hpp"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
@@ -63,6 +65,7 @@ struct Front::State {
     explicit Undecided(asio::io_context& loop) : socket(loop) {}
     asio::posix::stream_descriptor socket;
     Instant deadline;
+    uint64_t epoch = 0;  // When it came.
   };
   using Place = std::list<Undecided>::iterator;
 
@@ -121,6 +124,7 @@ struct Front::State {
       return;
     }
     place->deadline = MonotonicClock().Now() + options.patience;
+    place->epoch = epoch;
     place->socket.async_wait(asio::posix::descriptor_base::wait_read,
                              [this, place](asio::error_code error) {
                                if (!error) Decide(place);
@@ -132,6 +136,7 @@ struct Front::State {
   void Decide(Place place) {
     // release() also ends the wait, whose handler then sees an error and leaves `place` alone.
     UniqueFd fd(place->socket.release());
+    const bool ended = place->epoch != epoch;
     undecided.erase(place);
     const FirstByte first = Peek(fd.get());
     HandOn(std::move(fd), first);
@@ -142,11 +147,20 @@ struct Front::State {
     if (first == FirstByte::kGrpc) {
       options.grpc(std::move(fd));
     } else if (options.c10d) {
-      options.c10d(std::move(fd));
+      if (!ended) options.c10d(std::move(fd));
     } else {
       Warn(first == FirstByte::kNone ? "closed a connection that said nothing"
                                      : "closed a connection that does not speak gRPC");
     }
+  }
+
+  void EndC10d() {
+    int fd = -1;  // Those in the kernel's queue have connected as well.
+    while ((fd = ::accept4(listener.native_handle(), nullptr, nullptr,
+                           SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+      Admit(fd);
+    }
+    ++epoch;
   }
 
   void Warn(const std::string& line) {
@@ -172,6 +186,7 @@ struct Front::State {
   asio::steady_timer pause;
   asio::steady_timer patience;
   std::list<Undecided> undecided;
+  uint64_t epoch = 0;  // Of the store behind `options.c10d`.
   RareLog rare_log;
   std::thread thread;
 };
@@ -183,6 +198,15 @@ Front::Front(UniqueFd listener, Options options)
     ::pthread_setname_np(::pthread_self(), "hl-front");
     state->loop.run();
   });
+}
+
+void Front::EndC10d() {
+  std::promise<void> done;
+  asio::post(state_->loop, [this, &done] {
+    state_->EndC10d();
+    done.set_value();
+  });
+  done.get_future().wait();
 }
 
 Front::~Front() {

@@ -40,6 +40,10 @@ class Front {
   Front(UniqueFd listener, Options options);
   ~Front();
 
+  // Whoever has connected and said nothing yet may still speak gRPC; as c10d it is closed. So no
+  // connection of an old round is handed to the store of the next. Thread-safe; not for handlers.
+  void EndC10d();
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/front.h"
 #include "rendezvous/grpc_transport.h"
@@ -29,7 +30,8 @@ struct RendezvousServer::State {
   RendezvousService service;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
-  std::unique_ptr<Front> front;
+  Mutex mu;
+  std::unique_ptr<Front> front ABSL_GUARDED_BY(mu);
 };
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Options options,
@@ -51,7 +53,10 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
     acceptor->HandleNewConnection(&parameters);
   };
   front.c10d = std::move(options.c10d);
-  state->front = std::make_unique<Front>(std::move(options.listener), std::move(front));
+  {
+    MutexLock lock(&state->mu);
+    state->front = std::make_unique<Front>(std::move(options.listener), std::move(front));
+  }
   return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(state)));
 }
 
@@ -60,13 +65,23 @@ RendezvousServer::RendezvousServer(std::unique_ptr<State> state) : state_(std::m
 RendezvousServer::~RendezvousServer() { Shutdown(Duration::zero()); }
 
 void RendezvousServer::Shutdown(Duration grace) {
-  if (state_->front == nullptr) return;
-  state_->front.reset();
+  std::unique_ptr<Front> front;
+  {
+    MutexLock lock(&state_->mu);
+    front = std::move(state_->front);
+  }
+  if (front == nullptr) return;
+  front.reset();
   state_->service.EndAll(absl::UnavailableError("the rendezvous is shutting down"));
   // gRPC takes deadlines on the wall clock.
   state_->server->Shutdown(std::chrono::system_clock::now() +
                            std::chrono::duration_cast<std::chrono::system_clock::duration>(grace));
   state_->server.reset();  // Waits until all streams are done.
+}
+
+void RendezvousServer::EndC10d() {
+  MutexLock lock(&state_->mu);
+  if (state_->front != nullptr) state_->front->EndC10d();
 }
 
 size_t RendezvousServer::open_streams() const { return state_->service.open_streams(); }

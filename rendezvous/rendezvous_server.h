@@ -43,6 +43,9 @@ class RendezvousServer {
   // `c10d` is made after it.
   void Shutdown(Duration grace);
 
+  // Closes what has connected and not spoken yet, unless it turns out to be gRPC: see Front.
+  void EndC10d();
+
   // How many agents are connected.
   size_t open_streams() const;
 

@@ -156,6 +156,20 @@ TEST_F(FrontTest, HoldsAsManySilentConnectionsAsAClusterOpensAtOnce) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+TEST_F(FrontTest, HandsNoConnectionOfAnOldRoundToTheStore) {
+  Start(/*with_c10d=*/true);
+  const UniqueFd stale = Connect(port_);
+  const UniqueFd node = Connect(port_);
+  front_->EndC10d();
+  Say(stale, std::string("\0\xCE\xF7\x85\x3C", 5));
+  EXPECT_TRUE(IsClosed(stale));
+  Say(node, "PRI ");
+  EXPECT_EQ(grpc_.Await(1).size(), 1u);
+  const UniqueFd fresh = Connect(port_);
+  Say(fresh, "\x03");
+  EXPECT_THAT(c10d_.Await(1), testing::ElementsAre("\x03"));
+}
+
 TEST_F(FrontTest, GoesOnWhenAConnectionLeavesUndecided) {
   Start(/*with_c10d=*/true);
   Connect(port_).Close();
