@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "agent/keeper.h"
 #include "agent/master_check.h"
+#include "agent/master_ports.h"
 #include "agent/node_facts.h"
 #include "agent/worker_group.h"
 #include "asio/io_context.hpp"
@@ -27,7 +28,6 @@
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/listen.h"
 #include "rendezvous/route.h"
 
 namespace hlaunch {
@@ -155,7 +155,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
                             HostPort(assignment.master_addr, assignment.master_port),
                             " to answer"));
     check_.emplace(
-        loop_, assignment.master_addr, assignment.master_port, kCheckLimit,
+        loop_, assignment.master_addr, assignment.master_port,
+        assignment.worker_store ? MasterCheck::Expect::kHost : MasterCheck::Expect::kStore,
+        kCheckLimit,
         [this, round = assignment.round](std::string unfit) { Prepared(round, std::move(unfit)); });
   }
 
@@ -172,8 +174,11 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   absl::Status OpenStore() {
-    if (options_.store_is_shared || store_ != nullptr) return absl::OkStatus();
-    HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(candidate_), options_.store));
+    if (options_.store_is_shared || options_.worker_store || store_ != nullptr) {
+      return absl::OkStatus();
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(store_,
+                             C10dServer::Start(std::move(candidate_.store), options_.store));
     return absl::OkStatus();
   }
 
@@ -186,6 +191,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     update_ = {};
     update_.round = assignment.round;
     update_.phase = NodePhase::kRunning;
+    result_.store_port = assignment.worker_store ? 0 : assignment.master_port;
     if (const absl::Status status = StartWorkers(assignment); !status.ok()) {
       update_.phase = NodePhase::kFailed;
       AddFailure(StartFailure(status, assignment));
@@ -294,15 +300,14 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   absl::Status BindCandidate() {
     update_.phase = NodePhase::kReady;  // Failures stay: an earlier word may have been overtaken.
-    if (options_.store_is_shared) {
-      update_.store_port = options_.store_port;
-      return absl::OkStatus();
-    }
-    candidate_ = {};  // The port may be the same.
-    auto listening = Listen(options_.store_address, options_.store_port);
-    if (!listening.ok()) return listening.status();
-    update_.store_port = listening->port;
-    candidate_ = std::move(listening).value();
+    // The ports may be the same.
+    candidate_ = {};
+    HLAUNCH_ASSIGN_OR_RETURN(candidate_,
+                             OpenMasterPorts({options_.store_address, options_.store_port,
+                                              options_.store_is_shared, options_.worker_store}));
+    update_.store_port = candidate_.store.port;
+    update_.coordinator_port = candidate_.coordinator.port;
+    update_.worker_store = options_.worker_store;
     return absl::OkStatus();
   }
 
@@ -482,9 +487,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
   asio::steady_timer waiting_timer_;
   asio::steady_timer pause_;
 
-  NodeUpdate update_;  // What the rendezvous knows, or will, of this node.
-  ListeningSocket candidate_;
-  Round preparing_ = 0;  // The last round this node was told to prepare.
+  NodeUpdate update_;      // What the rendezvous knows, or will, of this node.
+  MasterPorts candidate_;  // For this node as node rank 0.
+  Round preparing_ = 0;    // The last round this node was told to prepare.
   std::optional<MasterCheck> check_;
   std::unique_ptr<C10dServer> store_;   // While this node is node rank 0.
   std::unique_ptr<WorkerGroup> group_;  // While workers live.

@@ -32,6 +32,7 @@ struct AgentOptions {
   C10dServerOptions store;
   uint16_t store_port = 0;       // A port the user named, else 0: a new one each round.
   bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.
+  bool worker_store = false;     // Rank 0 serves the store on the port that is kept for it.
   Duration lost_grace = std::chrono::seconds(2);  // From TERM to KILL: cut off, or no keeper.
   int keeper_fd = -1;  // Readable once the keeper is dead; -1: there is no keeper.
 };
@@ -41,6 +42,7 @@ struct AgentResult {
   int exit_code = 0;
   std::optional<Outcome> outcome;  // The job's outcome, if it was heard.
   absl::Status end;                // Why there is none; OK if there is.
+  uint16_t store_port = 0;  // Where hlaunch served the last round's master store; 0: it did not.
 };
 
 // One node of one job: does what the rendezvous directs and tells it where the node stands.

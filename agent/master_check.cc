@@ -35,10 +35,11 @@ std::string Question() {
 }  // namespace
 
 struct MasterCheck::State : std::enable_shared_from_this<State> {
-  State(asio::io_context& loop, std::string the_address, uint16_t the_port, Duration the_limit,
-        std::function<void(std::string)> when_done)
+  State(asio::io_context& loop, std::string the_address, uint16_t the_port, Expect what,
+        Duration the_limit, std::function<void(std::string)> when_done)
       : address(std::move(the_address)),
         port(the_port),
+        expect(what),
         limit(the_limit),
         done(std::move(when_done)),
         socket(loop),
@@ -62,6 +63,8 @@ struct MasterCheck::State : std::enable_shared_from_this<State> {
     const auto literal = asio::ip::make_address(address, wrong);
     if (wrong) return Retry(wrong);
     socket.async_connect({literal, port}, [self = shared_from_this()](asio::error_code error) {
+      const bool host_answers = !error || error == asio::error::connection_refused;
+      if (self->expect == Expect::kHost && host_answers) return self->Finish("");
       if (error) return self->Retry(error);
       self->trouble = "connected, and no answer";
       self->Ask();
@@ -108,6 +111,7 @@ struct MasterCheck::State : std::enable_shared_from_this<State> {
 
   const std::string address;
   const uint16_t port;
+  const Expect expect;
   const Duration limit;
   std::function<void(std::string)> done;  // Null once told or given up.
   asio::ip::tcp::socket socket;
@@ -118,9 +122,10 @@ struct MasterCheck::State : std::enable_shared_from_this<State> {
   std::string trouble;  // Of the latest attempt.
 };
 
-MasterCheck::MasterCheck(asio::io_context& loop, std::string address, uint16_t port, Duration limit,
-                         std::function<void(std::string unfit)> done)
-    : state_(std::make_shared<State>(loop, std::move(address), port, limit, std::move(done))) {
+MasterCheck::MasterCheck(asio::io_context& loop, std::string address, uint16_t port, Expect expect,
+                         Duration limit, std::function<void(std::string unfit)> done)
+    : state_(
+          std::make_shared<State>(loop, std::move(address), port, expect, limit, std::move(done))) {
   state_->Begin();
 }
 

@@ -22,10 +22,15 @@ namespace hlaunch {
 // Belongs to the loop thread. Destruction gives up without a word.
 class MasterCheck {
  public:
-  // `done` is called once, from the loop: with an empty text if the store answered, else with why
-  // it did not within `limit`, in words that name address and port. `address` is a literal.
-  MasterCheck(asio::io_context& loop, std::string address, uint16_t port, Duration limit,
-              std::function<void(std::string unfit)> done);
+  enum class Expect {
+    kStore,  // A master store answers.
+    kHost,   // Something does, were it a refusal: rank 0 will serve the store once it runs.
+  };
+
+  // `done` is called once, from the loop: with an empty text if what is expected came, else with
+  // why it did not within `limit`, in words that name address and port. `address` is a literal.
+  MasterCheck(asio::io_context& loop, std::string address, uint16_t port, Expect expect,
+              Duration limit, std::function<void(std::string unfit)> done);
   ~MasterCheck();
 
  private:

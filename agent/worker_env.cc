@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/contract/env_contract.h"
+#include "rendezvous/route.h"
 
 namespace hlaunch {
 namespace {
@@ -43,7 +44,7 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
       {kEnvRunId, spec.job_id},
       {kEnvRestartCount, absl::StrCat(round.restart_count)},
       {kEnvMaxRestarts, absl::StrCat(round.max_restarts)},
-      {kEnvUseAgentStore, "True"},  // Torch compares with exactly this.
+      {kEnvUseAgentStore, round.worker_store ? "False" : "True"},  // Torch's exact words.
       {kEnvErrorFile, facts.error_file},
       {kEnvLocalSize, local_size},
       {kEnvCrossRank, node_rank},
@@ -66,6 +67,8 @@ Variables Defaults(const Assignment& round, const WorkerSpec& spec, const NodeFa
       {kEnvGlooInterface, round.num_nodes > 1 ? facts.gloo_interface : ""},
       {kEnvOmpThreads, absl::StrCat(std::max(1, facts.usable_cores / std::max(1, spec.nproc)))},
       {kEnvPythonUnbuffered, "1"},
+      {kEnvJaxCoordinator,
+       round.coordinator_port == 0 ? "" : HostPort(round.master_addr, round.coordinator_port)},
   };
 }
 

@@ -90,7 +90,13 @@ void SetPlace(const Options& options, JobSpec& spec) {
     case JobMode::kStatic:
       spec.endpoint = options.rdzv_endpoint.value_or(
           Endpoint{options.master_addr, options.master_port.value_or(kDefaultMasterPort)});
-      spec.master_port = spec.endpoint.port;
+      if (options.worker_store) {
+        spec.warnings.push_back(absl::StrCat(
+            "--master-store worker: the nodes meet on port ", spec.endpoint.port,
+            ", so rank 0 cannot serve there; MASTER_PORT is a port of its own, new in each round"));
+      } else {
+        spec.master_port = spec.endpoint.port;
+      }
       break;
     case JobMode::kEndpoint:
       spec.endpoint = *options.rdzv_endpoint;
@@ -171,6 +177,7 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
     spec.notes.push_back(
         absl::StrCat("--rdzv-conf: not needed here: ", absl::StrJoin(options.unneeded_conf, ", ")));
   }
+  spec.worker_store = options.worker_store;
   SetPlace(options, spec);
   spec.job_id = MakeJobId(options, spec.mode, probes);
   if (NeedsGrpc(spec)) {

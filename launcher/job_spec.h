@@ -40,9 +40,10 @@ struct JobSpec {
   // kEndpoint, kStatic: where the nodes meet. kListenAndPrint: no host, and the first port to
   // try.
   Endpoint endpoint;
-  // The MASTER_PORT that the user named for every round: kStatic always, kSingleNode with
-  // --master-port. Unset: a new one each round.
+  // The MASTER_PORT that the user named for every round: kStatic unless `worker_store`,
+  // kSingleNode with --master-port. Unset: a new one each round.
   std::optional<uint16_t> master_port;
+  bool worker_store = false;  // Rank 0 serves the master store itself.
   std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
   std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
   WorkerSpec worker;

@@ -106,6 +106,12 @@ absl::Status SetMasterPort(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetMasterStore(string_view text, Options& options) {
+  if (text != "agent" && text != "worker") return InvalidArgumentError("expected agent or worker");
+  options.worker_store = text == "worker";
+  return absl::OkStatus();
+}
+
 absl::Status SetNodeRank(string_view text, Options& options) {
   int rank = 0;
   if (!ToInt(text, 0, kMaxNodes - 1, &rank)) {
@@ -254,6 +260,8 @@ const OptionRow kRows[] = {
      SetMasterAddr},
     {"", "", "--master-port", "PORT", "static form: its port, and MASTER_PORT of workers (29500)",
      SetMasterPort},
+    {"", "", "--master-store", "agent|worker",
+     "who serves at MASTER_PORT: hlaunch (agent), or rank 0 itself", SetMasterStore},
     {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1", Nothing},
     {"", "", "--token-file", "FILE",
      "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", SetTokenFile},

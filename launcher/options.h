@@ -32,6 +32,7 @@ struct Options {
   std::optional<int> node_rank;
   std::string master_addr;              // Without brackets; empty: not given.
   std::optional<uint16_t> master_port;  // 0 only where max_nodes is 1.
+  bool worker_store = false;            // --master-store worker
 
   std::optional<bool> is_host;             // Of --rdzv-conf. Unset: addresses and ranks decide.
   std::vector<std::string> unneeded_conf;  // Keys of --rdzv-conf that mean nothing to hlaunch.

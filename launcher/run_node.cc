@@ -117,6 +117,7 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
   options.info = info;
   options.spec = spec.worker;
   options.store = spec.store;
+  options.worker_store = spec.worker_store;
   if (spec.mode == JobMode::kSingleNode) {
     options.store_address = "127.0.0.1";
     options.store_port = spec.master_port.value_or(0);
@@ -198,6 +199,7 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, bool verbose) 
   style.verbose = verbose;
   style.colour = ::isatty(STDERR_FILENO) == 1;
   style.max_restarts = spec.policy.max_restarts;
+  style.store_port = result.store_port;
   for (const std::string& line : SummaryLines(*result.outcome, style)) LogError(line);
 }
 

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <csignal>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "launcher/printable.h"
 #include "proto/contract/exit_code.h"
 
@@ -75,10 +77,33 @@ std::string ReasonFor(int exit_code) {
   }
 }
 
+// Whether `text` says that port is in use, in the words of torch, the C library or gRPC.
+bool SaysPortInUse(absl::string_view text, uint16_t port) {
+  const std::string colon = absl::StrCat(":", port), words = absl::StrCat("port: ", port);
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const bool in_use = absl::StrContains(line, "ddress already in use") ||
+                        absl::StrContains(line, "EADDRINUSE") ||
+                        absl::StrContains(line, "Failed to add port to server");
+    if (!in_use) continue;
+    for (const std::string& name : {colon, words}) {
+      const size_t at = line.find(name);
+      const size_t end = at + name.size();
+      if (at != line.npos && (end == line.size() || !absl::ascii_isdigit(line[end]))) return true;
+    }
+  }
+  return false;
+}
+
 // What to do about it; empty if there is nothing to say.
-std::string HintFor(const Outcome& outcome) {
+std::string HintFor(const Outcome& outcome, uint16_t store_port) {
   if (EndedForWorker(outcome)) {
     const WorkerFailure& first = outcome.failures.front();
+    if (store_port != 0 &&
+        (SaysPortInUse(first.message, store_port) || SaysPortInUse(first.log_tail, store_port))) {
+      return absl::StrCat("port ", store_port,
+                          " is MASTER_PORT, where hlaunch serves the store; this program wants to "
+                          "serve there itself: add --master-store=worker");
+    }
     if (first.signal != SIGKILL) return "";
     return absl::StrCat("SIGKILL is often the kernel short of memory; see dmesg on ",
                         PrintableLine(first.host));
@@ -171,7 +196,7 @@ std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle
   if (for_worker) AppendEvidence(outcome.failures.front(), lines);
   AppendConsequences(outcome, for_worker ? 1 : 0, lines);
   if (style.max_restarts > 0) lines.push_back(absl::StrCat("  ", restarts));
-  if (const std::string hint = HintFor(outcome); !hint.empty()) {
+  if (const std::string hint = HintFor(outcome, style.store_port); !hint.empty()) {
     lines.push_back(absl::StrCat("  hint: ", hint));
   }
   lines.push_back(absl::StrCat("  exit code ", outcome.exit_code));

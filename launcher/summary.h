@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace hlaunch {
 struct SummaryStyle {
   bool verbose = false;  // Say something on success, too.
   bool colour = false;
-  int max_restarts = 0;  // That the job was allowed.
+  int max_restarts = 0;     // That the job was allowed.
+  uint16_t store_port = 0;  // The last round's MASTER_PORT if hlaunch served it, else 0.
 };
 
 // The job's final report, one string per line, without a newline: what failed first and why in

@@ -152,6 +152,8 @@ v1::Assignment AssignmentToProto(const Assignment& assignment) {
   out.set_world_size(assignment.world_size);
   out.set_master_addr(assignment.master_addr);
   out.set_master_port(assignment.master_port);
+  out.set_coordinator_port(assignment.coordinator_port);
+  out.set_worker_store(assignment.worker_store);
   return out;
 }
 
@@ -165,6 +167,7 @@ absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("run.first_rank", in.first_rank(), 0, in.world_size() - 1));
   HLAUNCH_RETURN_IF_ERROR(Literal("run.master_addr", in.master_addr()));
   HLAUNCH_RETURN_IF_ERROR(InRange("run.master_port", in.master_port(), 1, 65535));
+  HLAUNCH_RETURN_IF_ERROR(InRange("run.coordinator_port", in.coordinator_port(), 0, 65535));
   Assignment out;
   out.round = in.round();
   out.restart_count = in.restart_count();
@@ -175,6 +178,8 @@ absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
   out.world_size = in.world_size();
   out.master_addr = in.master_addr();
   out.master_port = static_cast<uint16_t>(in.master_port());
+  out.coordinator_port = static_cast<uint16_t>(in.coordinator_port());
+  out.worker_store = in.worker_store();
   return out;
 }
 
@@ -292,6 +297,8 @@ v1::NodeUpdate ToProto(const NodeUpdate& update) {
   out.set_round(update.round);
   out.set_phase(static_cast<v1::NodePhase>(static_cast<int>(update.phase) + 1));
   out.set_store_port(update.store_port);
+  out.set_coordinator_port(update.coordinator_port);
+  out.set_worker_store(update.worker_store);
   FailuresToProto(update.failures, &out);
   out.set_left_reason(ToUtf8(update.left_reason, kMaxTextBytes));
   out.set_left_exit_code(update.left_exit_code);
@@ -313,6 +320,7 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   HLAUNCH_RETURN_IF_ERROR(
       InRange("update.phase", in.phase(), v1::NODE_PHASE_READY, v1::NODE_PHASE_FINISHED));
   HLAUNCH_RETURN_IF_ERROR(InRange("update.store_port", in.store_port(), 0, 65535));
+  HLAUNCH_RETURN_IF_ERROR(InRange("update.coordinator_port", in.coordinator_port(), 0, 65535));
   HLAUNCH_RETURN_IF_ERROR(OneLine("update.left_reason", in.left_reason(), kMaxTextBytes));
   HLAUNCH_RETURN_IF_ERROR(InRange("update.left_exit_code", in.left_exit_code(), 0, 255));
   HLAUNCH_RETURN_IF_ERROR(OneLine("update.unfit", in.unfit(), kMaxTextBytes));
@@ -321,6 +329,8 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   out.round = in.round();
   out.phase = static_cast<NodePhase>(in.phase() - 1);
   out.store_port = static_cast<uint16_t>(in.store_port());
+  out.coordinator_port = static_cast<uint16_t>(in.coordinator_port());
+  out.worker_store = in.worker_store();
   out.left_reason = in.left_reason();
   out.left_exit_code = in.left_exit_code();
   out.unfit = in.unfit();

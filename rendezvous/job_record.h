@@ -51,6 +51,8 @@ struct JobRecord {
   int world_size = 0;
   std::string master_addr;
   uint16_t master_port = 0;
+  uint16_t coordinator_port = 0;
+  bool worker_store = false;
   std::string cause;
   std::vector<WorkerFailure> failures;
   int total_failures = 0;

@@ -72,6 +72,8 @@ v1::JobRecord RecordToProto(const JobRecord& record) {
   out.set_world_size(record.world_size);
   out.set_master_addr(record.master_addr);
   out.set_master_port(record.master_port);
+  out.set_coordinator_port(record.coordinator_port);
+  out.set_worker_store(record.worker_store);
   out.set_cause(ToUtf8(record.cause, kMaxTextBytes));
   for (const WorkerFailure& failure : record.failures) *out.add_failures() = ToProto(failure);
   out.set_total_failures(record.total_failures);
@@ -122,6 +124,8 @@ absl::StatusOr<JobRecord> RecordFromProto(const v1::JobRecord& in) {
   record.world_size = in.world_size();
   record.master_addr = in.master_addr();
   record.master_port = static_cast<uint16_t>(in.master_port());
+  record.coordinator_port = static_cast<uint16_t>(in.coordinator_port());
+  record.worker_store = in.worker_store();
   record.cause = in.cause();
   for (const v1::WorkerFailure& one : in.failures()) {
     HLAUNCH_ASSIGN_OR_RETURN(WorkerFailure failure, FromProto(one));

@@ -83,33 +83,50 @@ uint16_t BoundPort(int fd) {
              : ntohs(reinterpret_cast<sockaddr_in*>(&bound.storage)->sin_port);
 }
 
-absl::StatusOr<ListeningSocket> ListenOn(const std::string& address, uint16_t port,
-                                         bool dual_stack) {
+enum class Use { kListen, kReserve, kReserveNamed };
+
+absl::StatusOr<ListeningSocket> BindTo(const std::string& address, uint16_t port, bool dual_stack,
+                                       Use use) {
   HLAUNCH_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(address, port));
   UniqueFd fd(::socket(endpoint.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return ListenError(errno, address, port);
   const int on = 1;
   const int v6_only = dual_stack ? 0 : 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  const auto allow_reuse = [&fd, &on] {
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  };
+  if (use != Use::kReserve) allow_reuse();
   if (endpoint.family() == AF_INET6) {
     ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
   }
+  if (::bind(fd.get(), endpoint.get(), endpoint.size) != 0) {
+    return ListenError(errno, address, port);
+  }
+  if (use == Use::kReserve) allow_reuse();  // Only now: two that reserve must not share.
   // The kernel caps the backlog at net.core.somaxconn.
-  if (::bind(fd.get(), endpoint.get(), endpoint.size) != 0 || ::listen(fd.get(), 1 << 16) != 0) {
+  if (use == Use::kListen && ::listen(fd.get(), 1 << 16) != 0) {
     return ListenError(errno, address, port);
   }
   const uint16_t bound = BoundPort(fd.get());
   return ListeningSocket{std::move(fd), bound, address};
 }
 
+absl::StatusOr<ListeningSocket> BindToAll(uint16_t port, Use use) {
+  absl::StatusOr<ListeningSocket> both = BindTo("::", port, /*dual_stack=*/true, use);
+  // A kernel without IPv6 says EAFNOSUPPORT, one with it switched off EADDRNOTAVAIL.
+  if (absl::IsInvalidArgument(both.status())) return BindTo("0.0.0.0", port, false, use);
+  return both;
+}
+
 }  // namespace
 
 absl::StatusOr<ListeningSocket> Listen(absl::string_view address, uint16_t port) {
-  if (!address.empty()) return ListenOn(std::string(address), port, /*dual_stack=*/false);
-  absl::StatusOr<ListeningSocket> both = ListenOn("::", port, /*dual_stack=*/true);
-  // A kernel without IPv6 says EAFNOSUPPORT, one with it switched off EADDRNOTAVAIL.
-  if (absl::IsInvalidArgument(both.status())) return ListenOn("0.0.0.0", port, false);
-  return both;
+  if (address.empty()) return BindToAll(port, Use::kListen);
+  return BindTo(std::string(address), port, /*dual_stack=*/false, Use::kListen);
+}
+
+absl::StatusOr<ListeningSocket> Reserve(uint16_t port, bool named) {
+  return BindToAll(port, named ? Use::kReserveNamed : Use::kReserve);
 }
 
 }  // namespace hlaunch

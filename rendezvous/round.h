@@ -101,8 +101,11 @@ enum class NodePhase {
 struct NodeUpdate {
   Round round = 0;  // The last round this node was told to prepare, run or stop, 0 if none.
   NodePhase phase = NodePhase::kReady;
-  uint16_t store_port = 0;  // kReady: where its candidate for the master store listens.
-  std::string unfit;        // kPrepared: why this node cannot run the round; empty: it can.
+  // kReady: what it offers as node rank 0.
+  uint16_t store_port = 0;        // MASTER_PORT: where its candidate for the master store listens.
+  uint16_t coordinator_port = 0;  // Reserved for the coordinator of JAX; 0: there is none.
+  bool worker_store = false;      // Rank 0 is to serve the store: `store_port` is only reserved.
+  std::string unfit;              // kPrepared: why this node cannot run the round; empty: it can.
   // Of `round`, in the order seen; at most 16. Told in all later states of the round.
   std::vector<WorkerFailure> failures;
   std::string left_reason;  // kLeft: "SIGINT", "its keeper was killed" …
@@ -120,6 +123,8 @@ struct Assignment {
   int world_size = 1;
   std::string master_addr;  // A literal, IPv6 without brackets.
   uint16_t master_port = 0;
+  uint16_t coordinator_port = 0;  // At master_addr, reserved for JAX; 0: there is none.
+  bool worker_store = false;      // Rank 0 serves the master store; nobody does before it.
 };
 
 // How the job ended.

@@ -87,6 +87,8 @@ RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant n
       world_size_(record.world_size),
       master_addr_(record.master_addr),
       master_port_(record.master_port),
+      coordinator_port_(record.coordinator_port),
+      worker_store_(record.worker_store),
       held_ranks_(record.held_ranks.begin(), record.held_ranks.end()),
       restarts_(record.restarts),
       failures_(record.failures),
@@ -139,6 +141,8 @@ JobRecord RoundTable::Record() const {
   record.world_size = world_size_;
   record.master_addr = master_addr_;
   record.master_port = master_port_;
+  record.coordinator_port = coordinator_port_;
+  record.worker_store = worker_store_;
   record.cause = cause_;
   record.failures = failures_;
   record.total_failures = total_failures_;
@@ -527,6 +531,8 @@ void RoundTable::Enter(Place& place, const NodeUpdate& update) {
       return;
     case NodePhase::kReady:
       place.store_port = update.store_port;
+      place.coordinator_port = update.coordinator_port;
+      place.worker_store = update.worker_store;
       if (InRound(place) && place.seen == round_) MarkStopped(place);
       return;
     case NodePhase::kLeft:
@@ -751,6 +757,8 @@ void RoundTable::Start(const std::vector<Place*>& order, Instant t) {
   }
   master_addr_ = MasterAddress(members);
   master_port_ = order[0]->store_port;
+  coordinator_port_ = order[0]->coordinator_port;
+  worker_store_ = order[0]->worker_store;
   ChangeAll();
 }
 
@@ -876,9 +884,17 @@ Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
   } else if ((state_ == State::kPreflight || state_ == State::kRunning) && InRound(place)) {
     directive.kind = state_ == State::kRunning ? Directive::Kind::kRun : Directive::Kind::kPrepare;
     directive.round = round_;
-    directive.assignment = {round_,          restarts_,    rules_.policy.max_restarts,
-                            place.node_rank, round_nodes_, place.first_rank,
-                            world_size_,     master_addr_, master_port_};
+    directive.assignment = {round_,
+                            restarts_,
+                            rules_.policy.max_restarts,
+                            place.node_rank,
+                            round_nodes_,
+                            place.first_rank,
+                            world_size_,
+                            master_addr_,
+                            master_port_,
+                            coordinator_port_,
+                            worker_store_};
   } else if (state_ == State::kStopping && InRound(place) && !place.stopped) {
     directive.kind = Directive::Kind::kStop;
     directive.round = round_;

@@ -160,6 +160,8 @@ class RoundTable {
     NodePhase phase = NodePhase::kReady;  // In round `seen`.
     Round seen = 0;
     uint16_t store_port = 0;
+    uint16_t coordinator_port = 0;
+    bool worker_store = false;
     int left_exit_code = 0;
     std::string left_reason;
 
@@ -250,6 +252,8 @@ class RoundTable {
   int world_size_ = 0;
   std::string master_addr_;
   uint16_t master_port_ = 0;
+  uint16_t coordinator_port_ = 0;
+  bool worker_store_ = false;
   std::map<std::string, int, std::less<>> held_ranks_;  // By node id.
 
   int restarts_ = 0;

@@ -49,6 +49,7 @@ inline constexpr char kEnvNcclAsync[] = "NCCL_ASYNC_ERROR_HANDLING";
 inline constexpr char kEnvSignalsToHandle[] = "TORCHELASTIC_SIGNALS_TO_HANDLE";
 inline constexpr char kEnvGlooInterface[] = "GLOO_SOCKET_IFNAME";
 inline constexpr char kEnvOmpThreads[] = "OMP_NUM_THREADS";
+inline constexpr char kEnvJaxCoordinator[] = "JAX_COORDINATOR_ADDRESS";
 inline constexpr char kEnvPythonUnbuffered[] = "PYTHONUNBUFFERED";
 
 // What a worker must not inherit when hlaunch was itself started by a launcher. A name that

@@ -20,11 +20,12 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 
 // What the check says of a port of loopback.
-std::string Check(uint16_t port, Duration limit) {
+std::string Check(uint16_t port, Duration limit,
+                  MasterCheck::Expect expect = MasterCheck::Expect::kStore) {
   asio::io_context loop(1);
   std::string unfit = "not told";
   int told = 0;
-  MasterCheck check(loop, "127.0.0.1", port, limit, [&](std::string text) {
+  MasterCheck check(loop, "127.0.0.1", port, expect, limit, [&](std::string text) {
     unfit = std::move(text);
     ++told;
   });
@@ -46,6 +47,13 @@ TEST(MasterCheck, SaysThatNobodyListens) {
                              HasSubstr("Connection refused")));
 }
 
+TEST(MasterCheck, IsContentWithAHostThatAnswersWhereRank0WillServe) {
+  const ListeningSocket reserved = Reserve(0).value();
+  EXPECT_EQ(Check(reserved.port, seconds(20), MasterCheck::Expect::kHost), "");
+  const ListeningSocket served = Listen("127.0.0.1", 0).value();
+  EXPECT_EQ(Check(served.port, seconds(20), MasterCheck::Expect::kHost), "");
+}
+
 TEST(MasterCheck, SaysThatNobodyAnswers) {
   const ListeningSocket mute = Listen("127.0.0.1", 0).value();
   EXPECT_THAT(Check(mute.port, milliseconds(1000)), HasSubstr("connected, and no answer"));
@@ -56,7 +64,7 @@ TEST(MasterCheck, WaitsForAStoreThatStartsLate) {
   const uint16_t port = listening.port;
   asio::io_context loop(1);
   std::string unfit = "not told";
-  MasterCheck check(loop, "127.0.0.1", port, seconds(20),
+  MasterCheck check(loop, "127.0.0.1", port, MasterCheck::Expect::kStore, seconds(20),
                     [&](std::string text) { unfit = std::move(text); });
   loop.run_for(milliseconds(50));
   EXPECT_EQ(unfit, "not told");
@@ -70,7 +78,7 @@ TEST(MasterCheck, SaysNothingOnceItIsGivenUp) {
   asio::io_context loop(1);
   bool told = false;
   {
-    MasterCheck check(loop, "127.0.0.1", mute.port, milliseconds(10),
+    MasterCheck check(loop, "127.0.0.1", mute.port, MasterCheck::Expect::kStore, milliseconds(10),
                       [&](std::string) { told = true; });
     loop.run_for(milliseconds(1));
   }

@@ -227,6 +227,25 @@ TEST(ChosenDefaults, LeaveOutWhatTheUserSet) {
       "");
 }
 
+TEST(WorkerEnv, LeavesTheStoreToRank0WhereThatServesIt) {
+  Assignment round = SecondOfTwoNodes();
+  round.worker_store = true;
+  EXPECT_EQ(Value(WorkerEnv(round, 0, FourWorkers(), Facts()), "TORCHELASTIC_USE_AGENT_STORE"),
+            "False");
+}
+
+TEST(WorkerEnv, NamesTheCoordinatorOfJaxUnlessTheUserDid) {
+  const char* name = "JAX_COORDINATOR_ADDRESS";
+  Assignment round = SecondOfTwoNodes();
+  EXPECT_FALSE(Value(WorkerEnv(round, 0, FourWorkers(), Facts()), name).has_value());
+  round.coordinator_port = 40001;
+  EXPECT_EQ(Value(WorkerEnv(round, 0, FourWorkers(), Facts()), name), "10.0.0.1:40001");
+  round.master_addr = "fd00::1";
+  EXPECT_EQ(Value(WorkerEnv(round, 0, FourWorkers(), Facts()), name), "[fd00::1]:40001");
+  const WorkerSpec own = FourWorkers({"JAX_COORDINATOR_ADDRESS=n0:1"});
+  EXPECT_EQ(Value(WorkerEnv(round, 0, own, Facts()), name), "n0:1");
+}
+
 TEST(IsInherited, KeepsWhatBelongsToTheUser) {
   for (const char* name : {"PATH",
                            "HOME",

@@ -155,6 +155,17 @@ TEST(MakeJobSpec, FillsTheWorkerSpec) {
   EXPECT_THAT(spec->worker.inherited_env, ElementsAre("A=1", "B=2"));
 }
 
+TEST(MakeJobSpec, KeepsTheRendezvousPortFromAStoreOfRank0) {
+  const auto spec = Make({"--nnodes=2", "--master-addr=n0", "--master-store=worker", "x"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_TRUE(spec->worker_store);
+  EXPECT_FALSE(spec->master_port.has_value());
+  EXPECT_THAT(spec->warnings, ElementsAre(HasSubstr("MASTER_PORT is a port of its own")));
+  const auto one = Make({"--master-port=29511", "--master-store=worker", "x"});
+  EXPECT_EQ(one->master_port, 29511);
+  EXPECT_THAT(one->warnings, IsEmpty());
+}
+
 TEST(MakeJobSpec, TakesTheTokenFromTheNearestSource) {
   const std::vector<const char*> plain = {"--nnodes=2", "x"};
   const std::vector<const char*> file = {"--nnodes=2", "--token-file=/t", "x"};

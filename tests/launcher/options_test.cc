@@ -90,6 +90,12 @@ TEST(ParseOptions, ReadsTheStaticForm) {
   EXPECT_EQ(options.master_port, 29511);
 }
 
+TEST(ParseOptions, ReadsWhoServesTheStore) {
+  EXPECT_FALSE(MustParse({"x"}).worker_store);
+  EXPECT_FALSE(MustParse({"--master-store=agent", "x"}).worker_store);
+  EXPECT_TRUE(MustParse({"--master_store", "worker", "x"}).worker_store);
+}
+
 TEST(ParseOptions, ReadsBracketedAddressWithoutPort) {
   const Options options = MustParse({"--rdzv-endpoint", "[::1]", "x"});
   EXPECT_EQ(options.rdzv_endpoint->host, "::1");
@@ -206,6 +212,7 @@ TEST_P(WrongOptions, AreRefusedInOneLine) {
 }
 
 const BadLine kBadLines[] = {
+    {{"--master-store", "both", "x"}, "--master-store 'both': expected agent or worker"},
     {{}, "no script given; usage: hlaunch [options] script.py [args...]"},
     {{"--nnodes", "2"}, "no script given; usage: hlaunch [options] script.py [args...]"},
     {{"--"}, "no script given; usage: hlaunch [options] script.py [args...]"},

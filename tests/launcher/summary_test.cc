@@ -69,6 +69,36 @@ TEST(SummaryLines, NameTheSignal) {
             "  exit code 137");
 }
 
+// What torch 1.13, torch 2.13 (both backends), Python and gRPC say of a taken port.
+TEST(SummaryLines, NameTheFlagIfAWorkerWantedToServeOnMasterPort) {
+  const char* said[] = {
+      "RuntimeError: The server socket has failed to listen on any local network address. The "
+      "server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+      "torch.distributed.DistNetworkError: The server socket has failed to listen on any local "
+      "network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: "
+      "address already in use",
+      "OSError: [Errno 98] Address already in use: 0.0.0.0:29500",
+      "E1121 add_port.cc:83] Failed to add port to server: No address added out of total 1 "
+      "resolved for '[::]:29500'",
+  };
+  for (const char* text : said) {
+    Outcome outcome;
+    outcome.exit_code = 1;
+    outcome.failures = {Failure(0, 1)};
+    outcome.failures[0].log_tail = absl::StrCat("step 1\n", text, "\n");
+    EXPECT_NE(Report(outcome, {.store_port = 29500}).find("add --master-store=worker"),
+              std::string::npos)
+        << text;
+    EXPECT_EQ(Report(outcome).find("--master-store"), std::string::npos);  // Rank 0 had the port.
+    EXPECT_EQ(Report(outcome, {.store_port = 2950}).find("--master-store"), std::string::npos);
+    outcome.failures[0].log_tail.clear();
+    outcome.failures[0].message = text;
+    EXPECT_NE(Report(outcome, {.store_port = 29500}).find("add --master-store=worker"),
+              std::string::npos)
+        << text;
+  }
+}
+
 TEST(SummaryLines, SayTheErrorOnce) {
   Outcome outcome;
   outcome.exit_code = 1;

@@ -99,14 +99,17 @@ TEST(Convert, UpdateComesThrough) {
   in.round = 7;
   in.phase = NodePhase::kFailed;
   in.store_port = 65535;
+  in.coordinator_port = 65534;
+  in.worker_store = true;
   in.failures = {SomeFailure()};
   in.left_reason = "SIGINT";
   in.left_exit_code = 130;
   const auto out = FromProto(OverTheWire(ToProto(in)));
   ASSERT_TRUE(out.ok()) << out.status();
-  EXPECT_EQ(
-      std::tie(in.round, in.phase, in.store_port, in.left_reason, in.left_exit_code),
-      std::tie(out->round, out->phase, out->store_port, out->left_reason, out->left_exit_code));
+  EXPECT_EQ(std::tie(in.round, in.phase, in.store_port, in.coordinator_port, in.worker_store,
+                     in.left_reason, in.left_exit_code),
+            std::tie(out->round, out->phase, out->store_port, out->coordinator_port,
+                     out->worker_store, out->left_reason, out->left_exit_code));
   ASSERT_EQ(out->failures.size(), 1u);
   ExpectEqual(out->failures[0], in.failures[0]);
 }
@@ -117,7 +120,7 @@ TEST(Convert, DirectivesComeThrough) {
   Directive run;
   run.kind = Directive::Kind::kRun;
   run.round = 3;
-  run.assignment = {3, 1, 2, 1, 2, 8, 16, "10.0.0.1", 29500};
+  run.assignment = {3, 1, 2, 1, 2, 8, 16, "10.0.0.1", 29500, 29501, true};
   Directive stop;
   stop.kind = Directive::Kind::kStop;
   stop.round = 2;
@@ -131,10 +134,11 @@ TEST(Convert, DirectivesComeThrough) {
     EXPECT_EQ(std::tie(in.kind, in.round, in.reason), std::tie(out->kind, out->round, out->reason));
     const Assignment& a = in.assignment;
     const Assignment& b = out->assignment;
-    EXPECT_EQ(std::tie(a.round, a.restart_count, a.max_restarts, a.node_rank, a.num_nodes,
-                       a.first_rank, a.world_size, a.master_addr, a.master_port),
-              std::tie(b.round, b.restart_count, b.max_restarts, b.node_rank, b.num_nodes,
-                       b.first_rank, b.world_size, b.master_addr, b.master_port));
+    EXPECT_EQ(
+        std::tie(a.round, a.restart_count, a.max_restarts, a.node_rank, a.num_nodes, a.first_rank,
+                 a.world_size, a.master_addr, a.master_port, a.coordinator_port, a.worker_store),
+        std::tie(b.round, b.restart_count, b.max_restarts, b.node_rank, b.num_nodes, b.first_rank,
+                 b.world_size, b.master_addr, b.master_port, b.coordinator_port, b.worker_store));
     const Outcome& c = in.outcome;
     const Outcome& d = out->outcome;
     EXPECT_EQ(std::tie(c.exit_code, c.reason, c.total_failures, c.restart_count),
@@ -239,6 +243,7 @@ TEST(Convert, RefusesUpdatesThatAreNonsense) {
       {"update.phase", [](v1::NodeUpdate* m) { m->clear_phase(); }},
       {"update.phase", [](v1::NodeUpdate* m) { m->set_phase(static_cast<v1::NodePhase>(77)); }},
       {"update.store_port", [](v1::NodeUpdate* m) { m->set_store_port(65536); }},
+      {"update.coordinator_port", [](v1::NodeUpdate* m) { m->set_coordinator_port(65536); }},
       {"failures",
        [](v1::NodeUpdate* m) {
          for (int i = 0; i < 17; ++i) m->add_failures();

@@ -59,6 +59,8 @@ JobRecord Record(const std::string& job_id, Round round) {
   record.world_size = 6;
   record.master_addr = "10.0.0.1";
   record.master_port = 4000;
+  record.coordinator_port = 4001;
+  record.worker_store = true;
   record.cause = "rank 3 on node1 exited with 7";
   record.failures = {Failure(3, 7)};
   record.total_failures = 1;
@@ -128,6 +130,8 @@ TEST_F(JournalTest, KeepsEveryFieldOfEveryJob) {
   EXPECT_EQ(loaded.records[0].members[1].info.route_address, "10.0.0.100");
   EXPECT_EQ(loaded.records[0].policy.last_call, std::chrono::milliseconds(1500));
   EXPECT_THAT(loaded.records[0].given_up, ElementsAre(51, 52));
+  EXPECT_EQ(loaded.records[0].coordinator_port, 4001);
+  EXPECT_TRUE(loaded.records[0].worker_store);
   EXPECT_THAT(loaded.records[0].held_ranks,
               ElementsAre(Pair("id0", 0), Pair("id1", 1), Pair("id2", 2)));
 }

@@ -101,6 +101,27 @@ TEST(RoundTable, FormsARoundWithRanksAndOneMaster) {
   EXPECT_THAT(job.table.TakeChanged(), IsEmpty());
 }
 
+TEST(RoundTable, TellsAllWhatItsFirstNodeOffers) {
+  Job job(2, 2);
+  for (int i = 0; i < 2; ++i) {
+    NodeUpdate ready = Says(0, Phase::kReady);
+    ready.store_port = static_cast<uint16_t>(4000 + i);
+    ready.coordinator_port = static_cast<uint16_t>(5000 + i);
+    ready.worker_store = i == 0;
+    ASSERT_TRUE(job.table.Join(job.Info(i), ready, false, job.now).ok());
+  }
+  const auto expect = [](const Assignment& told) {
+    EXPECT_EQ(told.master_port, 4000);
+    EXPECT_EQ(told.coordinator_port, 5000);
+    EXPECT_TRUE(told.worker_store);
+  };
+  expect(job.Told(0).assignment);
+  expect(job.Told(1).assignment);
+  const JobRecord restored = Job(job, seconds(1)).table.Record();
+  EXPECT_EQ(restored.coordinator_port, 5000);
+  EXPECT_TRUE(restored.worker_store);
+}
+
 TEST(RoundTable, SucceedsOnlyWhenAllHave) {
   Job job(2, 2);
   job.Run(2);
