@@ -9,6 +9,7 @@
     stubborn             ignore SIGTERM and SIGINT
     fail RANK CODE N     exit with CODE if this is RANK and the restart count is N
     sleep SECONDS        sleep; "done" when that is over
+    await FILE           wait until FILE is there
     finish N             end here with 0 if the restart count is N
 """
 
@@ -66,6 +67,10 @@ def main():
         elif word == "sleep":
             time.sleep(float(next(words)))
             say("done")
+        elif word == "await":
+            file = next(words)
+            while not os.path.exists(file):
+                time.sleep(0.05)
         elif word == "finish":
             if restarts == int(next(words)):
                 say("finished")

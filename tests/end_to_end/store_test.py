@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""The master store's life: what torch asks of it, who may serve it, which ports are kept beside
+it, and what of an old round reaches the next one."""
+
+import os
+import re
+import subprocess
+import unittest
+
+import jobs
+import lab
+import torch_test
+
+CALLS = str(lab.WORKERS / "torch_calls.py")
+OWN_STORE = str(lab.WORKERS / "torch_own_store.py")
+PORTS = str(lab.WORKERS / "port_worker.py")
+SLIM = {"OMP_NUM_THREADS": "1"}
+
+
+class Calls1(torch_test.WithTorch):
+    """FSDP of torch 1.13 does not import on Python 3.11, and that torch knows no meshes."""
+
+    wanted, python = "1.13", staticmethod(torch_test.Torch1.python)
+    lacks = {"extended_store_calls", "queues", "new_stores", "store_barrier", "device_mesh", "fsdp",
+             "fully_shard"}
+
+    def test_two_nodes_with_two_workers_each(self):
+        runs = self.start(CALLS, options=["--nproc-per-node", 2],
+                          env={"PYTHON_EXEC": self.python(), **SLIM})
+        self.assert_done(runs, jobs.OK, 150)
+        self.assertEqual(set(re.findall(r"^\[0\] OK (\w+)$", runs[0].out, re.M)),
+                         {"store_calls", "extended_store_calls", "queues", "new_stores",
+                          "store_barrier", "groups", "ddp", "device_mesh", "fsdp", "fully_shard",
+                          "missing_rank"} - self.lacks, self.told(runs))
+
+
+class Calls2(Calls1):
+    wanted, python, lacks = "2.13", staticmethod(torch_test.Torch2.python), set()
+
+
+class OwnStore1(torch_test.WithTorch):
+    """The table in agent/DESIGN.md: programs that serve at MASTER_PORT themselves."""
+
+    wanted, python, error = "1.13", staticmethod(torch_test.Torch1.python), "RuntimeError"
+    explicit = "RuntimeError"  # TCPStore(is_master=True) with the agent's store.
+    count = 1
+
+    def table(self, *options, code=jobs.OK, arguments=()):
+        run = self.start(OWN_STORE, *arguments, options=options,
+                         env={"PYTHON_EXEC": self.python(), **SLIM})[0]
+        self.assert_done([run], code, 120)
+        return run, [tuple(line.split(" | ")) for line in run.out.splitlines() if " | " in line]
+
+    def test_the_agent_serves(self):
+        run, table = self.table(code=1, arguments=["--uncaught"])
+        self.assertEqual(table, [("TCPStore(is_master=True)", "as set", self.explicit),
+                                 ("TCPStore(is_master=True)", "unset", self.error),
+                                 ("tcp://", "as set", "joins"), ("tcp://", "unset", self.error),
+                                 ("env://", "as set", "joins"), ("env://", "unset", self.error)],
+                         str(run))
+        self.assert_said(run, r"hint: port \d+ is MASTER_PORT.*--master-store=worker")
+
+    def test_rank_0_serves(self):
+        run, table = self.table("--master-store", "worker")
+        # "False", as hlaunch sets it then, and unset are the same to torch.
+        self.assertEqual(table, [(form, setting, "serves")
+                                 for form in ("TCPStore(is_master=True)", "tcp://", "env://")
+                                 for setting in ("as set", "unset")], str(run))
+
+
+class OwnStore2(OwnStore1):
+    wanted, python, error = "2.13", staticmethod(torch_test.Torch2.python), "DistNetworkError"
+    explicit = "joins"  # It says "failed to bind … so ignoring the error".
+
+
+class OwnStoreOnTwoNodes(torch_test.WithTorch):
+    wanted, python = "1.13", staticmethod(torch_test.Torch1.python)
+
+    def test_rank_0_serves_and_the_others_find_it(self):
+        runs = self.start(OWN_STORE, options=["--master-store", "worker"],
+                          env={"PYTHON_EXEC": self.python(), **SLIM})
+        self.assert_done(runs, jobs.OK, 120)
+        self.assertIn("env:// | as set | serves", runs[0].out, self.told(runs))
+
+
+class Ports(jobs.JobTest):
+    static = ["--nnodes", 2, "--master-addr", "node0", "--master-port", 29777]
+
+    def test_neighbours_are_kept_for_those_who_name_them(self):
+        runs = self.start(PORTS, "reserved")
+        self.assert_done(runs, jobs.OK, 30)
+
+    def test_neighbours_of_the_static_forms_port_too(self):
+        runs = [node.start(lab.HLAUNCH, *self.static, "--node-rank", node.index, PORTS, "reserved",
+                           env={"PYTHON_EXEC": jobs.PYTHON}) for node in self.nodes]
+        self.assert_done(runs, jobs.OK, 30)
+
+    def test_rank_0_serves_the_store_itself(self):
+        runs = self.start(PORTS, "serve", options=["--nproc-per-node", 2, "--master-store=worker"])
+        self.assert_done(runs, jobs.OK, 30)
+
+    def test_rank_0_serves_beside_the_static_forms_port(self):
+        runs = [node.start(lab.HLAUNCH, *self.static, "--node-rank", node.index,
+                           "--master-store=worker", PORTS, "serve",
+                           env={"PYTHON_EXEC": jobs.PYTHON}) for node in self.nodes]
+        self.assert_done(runs, jobs.OK, 30)
+        self.assert_said(runs[0], "MASTER_PORT is a port of its own")
+
+    def test_only_node_rank_0_decides_who_serves(self):
+        options = [["--node-rank", 0, "--master-store=worker"], ["--node-rank", 1]]
+        runs = [self.start(PORTS, "serve", nodes=[node], options=words)[0]
+                for node, words in zip(self.nodes, options)]
+        self.assert_done(runs, jobs.OK, 30)
+
+
+class StaleWorker(jobs.JobTest):
+    """On the one port of the static form nothing but the connection tells old from new."""
+
+    def test_old_connections_are_closed_and_descendants_ended(self):
+        fail, go, end = (self.lab.folder / name for name in ("fail", "go", "end"))
+        runs = [node.start(lab.HLAUNCH, *Ports.static, "--node-rank", node.index, "--max-restarts",
+                           1, "--shutdown-timeout", 1, "--no-python", "sh", "-c",
+                           f"case $TORCHELASTIC_RESTART_COUNT in 0) exec {jobs.WORKER} family env"
+                           f" await {fail} fail 0 7 0 ;; *) {PORTS} empty && exec {jobs.WORKER} env"
+                           f" await {end} ;; esac") for node in self.nodes]
+        self.wait_for_workers(runs, 2)
+        stranger = self.nodes[1].start(PORTS, "stale", "node0", 29777, go)
+        stranger.wait_for("HOLDS")
+        fail.touch()
+        self.wait_for_workers(runs, 4)
+        old = [words for node in self.nodes for words in node.processes().values()
+               if "e2e_worker.py family" in words and not words.startswith(str(lab.BIN))]
+        self.assertEqual(old, [], self.told(runs))
+        go.touch()
+        stranger.wait_for("spoke closed, silent closed")
+        stranger.wait_for("new served")  # It names no round: c10d has no word for that.
+        end.touch()
+        self.assert_done([*runs, stranger], jobs.OK, 60)
+
+
+class Jax(jobs.JobTest):
+    """Where a Python with jax is named; the machines that test this need not have it."""
+
+    script = ("import os, jax; jax.distributed.initialize(num_processes=int(os.environ['WORLD_SIZE'"
+              "]), process_id=int(os.environ['RANK'])); assert jax.process_count() == 2;"
+              " print('OK', jax.process_index())")
+
+    def test_its_coordinator_gets_the_port_that_was_kept(self):
+        python = os.environ.get("HLAUNCH_JAX_PYTHON")
+        if not python or subprocess.run([python, "-c", "import jax"], capture_output=True,
+                                        check=False, timeout=120).returncode != 0:
+            raise unittest.SkipTest("HLAUNCH_JAX_PYTHON names no Python that has jax")
+        runs = self.start("--no-python", python, "-c", self.script)
+        self.assert_done(runs, jobs.OK, 120)
+        for rank, run in enumerate(runs):
+            self.assertRegex(run.out, rf"OK {rank}", self.told(runs))
+
+
+if __name__ == "__main__":
+    lab.main()
