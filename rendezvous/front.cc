@@ -139,7 +139,7 @@ struct Front::State {
     const bool ended = place->epoch != epoch;
     undecided.erase(place);
     const FirstByte first = Peek(fd.get());
-    HandOn(std::move(fd), first);
+    if (!ended || first == FirstByte::kGrpc) HandOn(std::move(fd), first);
   }
 
   void HandOn(UniqueFd fd, FirstByte first) {
@@ -147,7 +147,7 @@ struct Front::State {
     if (first == FirstByte::kGrpc) {
       options.grpc(std::move(fd));
     } else if (options.c10d) {
-      if (!ended) options.c10d(std::move(fd));
+      options.c10d(std::move(fd));
     } else {
       Warn(first == FirstByte::kNone ? "closed a connection that said nothing"
                                      : "closed a connection that does not speak gRPC");
