@@ -289,8 +289,7 @@ const OptionRow kRows[] = {
        HLAUNCH_ASSIGN_OR_RETURN(options.store.access, ParseStoreAllow(text));
        return absl::OkStatus();
      }},
-    {"", "", "--store-dialect", "WIRE",
-     "of workers: torch1.13, torch2.1, torch2.2+, or seen from what they send (auto)",
+    {"", "", "--store-dialect", "WIRE", "torch1.13, torch2.1, torch2.2+, or as workers show (auto)",
      [](string_view text, Options& options) {
        HLAUNCH_ASSIGN_OR_RETURN(options.store.older, ParseC10dDialect(text));
        return absl::OkStatus();
