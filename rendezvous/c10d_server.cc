@@ -302,6 +302,9 @@ class C10dServer::Loop {
   // Ids of connections are larger.
   static constexpr uint64_t kListener = 0;
   static constexpr uint64_t kCalled = 1;
+  // Told once for each change, so in the order in which bytes come.
+  static constexpr uint32_t kNothing = EPOLLET;
+  static constexpr uint32_t kReads = EPOLLET | EPOLLIN | EPOLLRDHUP;
 
   void Post(std::function<void()> call) {
     {
@@ -323,18 +326,26 @@ class C10dServer::Loop {
         AcceptSome();
       } else if (event.data.u64 == kCalled) {
         RunCalls();
-      } else if (Connection* connection = FindConnection(event.data.u64)) {
-        if ((event.events & EPOLLOUT) != 0) {
-          Resume(*connection);
-        } else if ((connection->interest & EPOLLIN) != 0) {
-          Read(*connection);
-        } else {
-          CloseAndWake(connection->id);  // Not asked for, so it is gone.
-        }
+      } else {
+        Serve(event.data.u64, event.events);
       }
     }
     TakeTurns();
     EndSilences();
+  }
+
+  void Serve(KeySpace::WaiterId id, uint32_t events) {
+    Connection* connection = FindConnection(id);
+    if (connection != nullptr && (events & EPOLLOUT) != 0) {
+      Resume(*connection);
+      connection = FindConnection(id);
+    }
+    if (connection == nullptr || (events & ~uint32_t{EPOLLOUT}) == 0) return;
+    if ((connection->interest & EPOLLIN) != 0) {
+      Read(*connection, (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+    } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+      CloseAndWake(id);
+    }
   }
 
   // How long there is nothing to do, in milliseconds; -1 for ever.
@@ -418,10 +429,10 @@ class C10dServer::Loop {
     if (!Admit(fd.get())) return;
     const KeySpace::WaiterId id = ++last_id_;
     auto connection = std::make_unique<Connection>(id, std::move(fd), options_.older);
-    if (!Watch(connection->fd.get(), id, EPOLLIN)) {
+    connection->interest = kReads;
+    if (!Watch(connection->fd.get(), id, kReads)) {
       return LogRarely(absl::StrCat("store: cannot serve a connection: ", std::strerror(errno)));
     }
-    connection->interest = EPOLLIN;
     connections_.emplace(id, std::move(connection));
   }
 
@@ -430,24 +441,28 @@ class C10dServer::Loop {
   void SetInterest(Connection& connection) {
     const bool reads =
         !connection.blocked(options_.max_unread_bytes) && connection.unparsed.empty();
-    const uint32_t interest = (reads ? uint32_t{EPOLLIN} : 0) |
+    const uint32_t interest = (reads ? kReads : kNothing) |
                               (connection.out.size() > connection.sent ? uint32_t{EPOLLOUT} : 0);
     if (interest == connection.interest) return;
     connection.interest = interest;
     Watch(connection.fd.get(), connection.id, interest, EPOLL_CTL_MOD);
   }
 
-  void Read(Connection& connection) {
+  // The kernel tells of bytes once, when they come. Fewer than there was room for were the last;
+  // of a client that has `hung_up` the end comes after them.
+  void Read(Connection& connection, bool hung_up) {
     const KeySpace::WaiterId id = connection.id;
     for (int i = 0; i < kReadsPerTurn; ++i) {
       const ssize_t got = ::recv(connection.fd.get(), buffer_.data(), buffer_.size(), 0);
-      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
       if (got <= 0) return CloseAndWake(id);
       AwaitSilence(connection, Instant());
       TakeRequests(connection, absl::string_view(buffer_.data(), static_cast<size_t>(got)));
-      const bool more = static_cast<size_t>(got) == buffer_.size();
-      if (!more || FindConnection(id) == nullptr || (connection.interest & EPOLLIN) == 0) return;
+      if (FindConnection(id) == nullptr || (connection.interest & EPOLLIN) == 0) return;
+      if (!hung_up && static_cast<size_t>(got) < buffer_.size()) return;
     }
+    Watch(connection.fd.get(), id, connection.interest, EPOLL_CTL_MOD);  // It tells again.
   }
 
   // Executes what `bytes` hold, as far as replies can go out. The connection

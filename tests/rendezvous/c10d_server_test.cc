@@ -325,6 +325,33 @@ TEST(C10dServer, AnswersALongBurstInOrderWhileOthersAreServed) {
   sender.join();
 }
 
+TEST(C10dServer, TakesTheLastWordsOfAClientThatHasGone) {
+  const auto server = Serve();
+  {
+    Client gone(*server);
+    for (int i = 0; i < 4; ++i) {
+      gone.Send(Request(C10dOp::kSet, {absl::StrCat(i)}, {std::string(1 << 20, 'x')}));
+    }
+  }
+  Client other(*server);
+  other.Send(Request(C10dOp::kWait, {"0", "1", "2", "3"}));
+  EXPECT_EQ(other.Receive(1), Byte(0));
+}
+
+TEST(C10dServer, AnswersInTheOrderInWhichClientsAsked) {
+  const auto server = Serve();
+  Client first(*server);
+  Client second(*server);
+  ASSERT_TRUE(Answers(first));
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_TRUE(Answers(second));  // Was served last, and has asked last.
+    first.Send(Request(C10dOp::kAdd, {"n"}, {}, 1));
+    second.Send(Request(C10dOp::kAdd, {"n"}, {}, 1));
+    ASSERT_EQ(first.Receive(8), Int64(2 * i + 1));
+    ASSERT_EQ(second.Receive(8), Int64(2 * i + 2));
+  }
+}
+
 TEST(C10dServer, ResetClosesAllAndForgetsAll) {
   const auto server = Serve();
   Client client(*server);
