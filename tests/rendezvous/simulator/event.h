@@ -3,10 +3,12 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <queue>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/base/clock.h"
 #include "rendezvous/round.h"
 
