@@ -127,7 +127,8 @@ class CommandLine(jobs.JobTest):
         self.assert_done([run], 0, 15)
 
     def test_the_terminals_stop_key_stops_it_and_fg_goes_on(self):
-        run = self.hlaunch("--no-python", "sh", "-c", "echo up; sleep 1")
+        # As a shell starts it: the kernel stops no member of an orphaned process group.
+        run = self.hlaunch("--no-python", "sh", "-c", "echo up; sleep 1", process_group=0)
         run.wait_for("up")
         keeper = run.pid
         run.signal(signal.SIGTSTP)

@@ -79,7 +79,8 @@ def command_line(pid, proc="/proc"):
 class Run:
     """One command on a node: its output as it comes, its exit code, the processes under it."""
 
-    def __init__(self, node, argv, env=None, cwd=None, stdin=subprocess.DEVNULL):
+    def __init__(self, node, argv, env=None, cwd=None, stdin=subprocess.DEVNULL,
+                 process_group=None):
         self.node, self.argv = node, [str(word) for word in argv]
         out, self._out = tempfile.mkstemp(dir=node.folder, prefix="out-")
         err, self._err = tempfile.mkstemp(dir=node.folder, prefix="err-")
@@ -88,7 +89,7 @@ class Run:
         clean.update({name: str(value) for name, value in (env or {}).items()})
         self.process = subprocess.Popen(
             [*node.enter(), "env", "-C", str(cwd or node.folder), *self.argv],
-            stdin=stdin, stdout=out, stderr=err, env=clean)
+            stdin=stdin, stdout=out, stderr=err, env=clean, process_group=process_group)
         os.close(out)
         os.close(err)
 
