@@ -802,6 +802,7 @@ void RoundTable::JudgePreflight(Instant t) {
   }
   StopRound(reason);
   for (const size_t index : verdict.excluded) {
+    if (unfit_.size() < kRemembered) unfit_.insert(members[index]->info.node_id);
     Remove(*members[index], NodeEvent(FailureEvent::Kind::kNodeLost, members[index]->info, reason),
            absl::FailedPreconditionError(absl::StrCat("this node was excluded: ", verdict.reason)));
   }
@@ -824,7 +825,9 @@ void RoundTable::ConsiderGrowth(Instant t) {
   std::vector<Candidate> waiting;
   for (const auto& [id, place] : places_) {
     if (InRound(place) || place.left) continue;
-    waiting.push_back({id, place.info.host, {}, {}, !Suspect(place, t), place.since});
+    // Whoever was found unfit may fill a round that begins anyway, and stops none.
+    const bool counts = !Suspect(place, t) && !unfit_.contains(id);
+    waiting.push_back({id, place.info.host, {}, {}, counts, place.since});
   }
   const JobPolicy& policy = rules_.policy;
   const GrowthVerdict verdict = DecideGrowth(

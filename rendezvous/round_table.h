@@ -7,6 +7,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -229,9 +230,10 @@ class RoundTable {
   std::vector<Ghost> ghosts_;
   std::map<Incarnation, std::string> given_up_;  // Why; the last kRemembered ones.
   std::deque<Incarnation> given_up_order_;
-  int here_ = 0;      // Places that have not left; of those
-  int attached_ = 0;  // … with a stream, and
-  int finished_ = 0;  // … that said kFinished.
+  std::set<std::string, std::less<>> unfit_;  // Nodes that a preflight excluded; at most 1,024.
+  int here_ = 0;                              // Places that have not left; of those
+  int attached_ = 0;                          // … with a stream, and
+  int finished_ = 0;                          // … that said kFinished.
 
   std::string cause_;   // Why the last round stopped.
   std::string reason_;  // kForming: who is awaited; kStopping: the cause.

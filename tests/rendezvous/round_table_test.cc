@@ -434,6 +434,27 @@ TEST(RoundTable, ANodeThatDoesNotAnswerThePreflightIsExcluded) {
   EXPECT_EQ(job.Told(0).reason, "round 1 cannot start: node1 did not answer");
 }
 
+TEST(RoundTable, AnUnfitNodeThatComesBackStopsNoRound) {
+  Job job(WithPreflight(2, 3));
+  for (int i : {0, 1, 2}) ASSERT_TRUE(job.Join(i).ok());
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kPrepared)).ok());
+  ASSERT_TRUE(job.Say(2, Unfit(1, "no route")).ok());
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kReady)).ok());
+  job.Pass(seconds(30), {0, 1});
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(2, Phase::kPrepared)).ok());
+  EXPECT_EQ(job.Told(0).assignment.round, 2);
+  NodeInfo again = job.Info(2);
+  again.incarnation = 50;
+  ASSERT_TRUE(job.Join(again).ok());
+  for (int second = 0; second < 40; ++second) {
+    job.Pass(seconds(1), {0, 1});
+    job.table.Heard("id2", 50, job.now);
+  }
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Join(4).ok());  // A fit one does.
+  EXPECT_EQ(job.Told(0).kind, Kind::kStop);
+}
+
 TEST(RoundTable, ANodeLostInPreflightIsNotCharged) {
   Job job(WithPreflight(2, 2));
   ASSERT_TRUE(job.Join(0).ok());
