@@ -206,7 +206,8 @@ void Simulator::Populate() {
   keeps_ = !OneIn(5);
   has_local_ = !keeps_ && OneIn(2);
   explicit_ranks_ = OneIn(3);
-  between_faults_ = milliseconds(500 << Below(7));
+  // In a large job something is always wrong, and the time that can be simulated is short.
+  between_faults_ = milliseconds(500 << Below(7)) * 200 / std::max(simulation_.nodes, 200);
   long_rounds_ = OneIn(5) ? 2 : 200;
   crash_in_ = OneIn(2) ? 0 : 5 << Below(4);
   repairs_ = simulation_.nodes > 100 || !OneIn(5);
