@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxFailures = 16;   // Kept of a round and read of an update.
 constexpr size_t kMaxText = 4096;     // Of any text a node sends.
-constexpr size_t kRemembered = 1024;  // Incarnations that were given up.
+constexpr size_t kRemembered = 1024;  // Incarnations that were given up, or two for each node.
 constexpr size_t kSmallJob = 64;      // Up to here every change is looked at in full, at once.
 constexpr size_t kMaxName = 256;      // Of a node id, a host, an address.
 constexpr Duration kLook = std::chrono::milliseconds(1);  // Times the nodes: between full looks.
@@ -599,7 +599,8 @@ void RoundTable::Remove(Place& place, const FailureEvent& event, absl::Status st
 void RoundTable::GiveUp(Incarnation incarnation, absl::string_view why) {
   if (!given_up_.emplace(incarnation, std::string(why)).second) return;
   given_up_order_.push_back(incarnation);
-  if (given_up_order_.size() <= kRemembered) return;
+  const auto two_for_each = 2 * static_cast<size_t>(rules_.policy.max_nodes);
+  if (given_up_order_.size() <= std::max(kRemembered, two_for_each)) return;
   given_up_.erase(given_up_order_.front());
   given_up_order_.pop_front();
 }
@@ -802,7 +803,7 @@ void RoundTable::JudgePreflight(Instant t) {
   }
   StopRound(reason);
   for (const size_t index : verdict.excluded) {
-    if (unfit_.size() < kRemembered) unfit_.insert(members[index]->info.node_id);
+    if (unfit_.size() < kMaxNodes) unfit_.insert(members[index]->info.node_id);
     Remove(*members[index], NodeEvent(FailureEvent::Kind::kNodeLost, members[index]->info, reason),
            absl::FailedPreconditionError(absl::StrCat("this node was excluded: ", verdict.reason)));
   }

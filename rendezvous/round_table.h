@@ -228,9 +228,9 @@ class RoundTable {
   // Incarnations that lost their place to one on another host, and whose workers may live until
   // they must have stopped them by themselves.
   std::vector<Ghost> ghosts_;
-  std::map<Incarnation, std::string> given_up_;  // Why; the last kRemembered ones.
+  std::map<Incarnation, std::string> given_up_;  // Why; the last of them.
   std::deque<Incarnation> given_up_order_;
-  std::set<std::string, std::less<>> unfit_;  // Nodes that a preflight excluded; at most 1,024.
+  std::set<std::string, std::less<>> unfit_;  // Nodes that a preflight excluded; at most kMaxNodes.
   int here_ = 0;                              // Places that have not left; of those
   int attached_ = 0;                          // … with a stream, and
   int finished_ = 0;                          // … that said kFinished.

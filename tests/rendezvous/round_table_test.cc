@@ -716,6 +716,16 @@ TEST(RoundTable, ANodeThatWasGivenUpIsAborted) {
             StatusCode::kAborted);
 }
 
+TEST(RoundTable, ALargeJobRemembersEveryoneItGaveUp) {
+  constexpr int kNodes = 2000;
+  Job job(1, kNodes);
+  for (int i = 0; i + 1 < kNodes; ++i) ASSERT_TRUE(job.Join(i).ok());
+  for (int i = 0; i + 1 < kNodes; ++i) {
+    ASSERT_TRUE(job.table.NodeDied(absl::StrCat("id", i), i + 1, "power", job.now).ok());
+  }
+  EXPECT_EQ(job.Join(0).code(), StatusCode::kAborted);
+}
+
 TEST(RoundTable, AProvenDeathIsLossAtOnce) {
   Job job(2, 2);
   job.Run(2);
