@@ -8,7 +8,7 @@
 namespace hlaunch {
 
 // `lease` for a job of `nodes`: longer in a large one, so that all its signs of life together
-// stay below 600 a second, but never so long that fewer than four of a node's fall within the
+// stay below 500 a second, but never so long that fewer than three of a node's fall within the
 // loss limit. What a paused agent is forgiven is one lease, so the margin grows with it. The
 // loss limit is the user's and stays.
 Lease LeaseForNodes(const Lease& lease, int nodes);

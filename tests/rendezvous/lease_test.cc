@@ -14,7 +14,7 @@ using std::chrono::seconds;
 constexpr Lease kLease = {seconds(5), seconds(30), seconds(10)};
 
 TEST(LeaseForNodes, LeavesASmallJobItsLease) {
-  for (int nodes : {1, 64, 1250}) {
+  for (int nodes : {1, 64, 1000}) {
     const Lease lease = LeaseForNodes(kLease, nodes);
     EXPECT_EQ(lease.lease, kLease.lease);
     EXPECT_EQ(lease.margin, kLease.margin);
@@ -22,19 +22,19 @@ TEST(LeaseForNodes, LeavesASmallJobItsLease) {
   }
 }
 
-TEST(LeaseForNodes, KeepsALargeJobBelowSixHundredSignsASecond) {
-  EXPECT_EQ(LeaseForNodes(kLease, 2500).lease, seconds(10));
-  EXPECT_EQ(LeaseForNodes(kLease, 3000).lease, seconds(12));
+TEST(LeaseForNodes, KeepsALargeJobBelowFiveHundredSignsASecond) {
+  EXPECT_EQ(LeaseForNodes(kLease, 2000).lease, seconds(10));
+  EXPECT_EQ(LeaseForNodes(kLease, 3000).lease, seconds(15));
 }
 
-TEST(LeaseForNodes, LeavesFourSignsWithinTheLossLimit) {
-  EXPECT_EQ(LeaseForNodes(kLease, 4000).lease, seconds(15));
-  EXPECT_EQ(LeaseForNodes(kLease, 1 << 20).lease, seconds(15));
+TEST(LeaseForNodes, LeavesThreeSignsWithinTheLossLimit) {
+  EXPECT_EQ(LeaseForNodes(kLease, 4000).lease, seconds(20));
+  EXPECT_EQ(LeaseForNodes(kLease, 1 << 20).lease, seconds(20));
   EXPECT_EQ(LeaseForNodes(kLease, 1 << 20).loss_limit, seconds(30));
 }
 
 TEST(LeaseForNodes, TheMarginGrowsByWhatAPausedAgentIsForgiven) {
-  EXPECT_EQ(LeaseForNodes(kLease, 4000).margin, seconds(20));
+  EXPECT_EQ(LeaseForNodes(kLease, 4000).margin, seconds(25));
 }
 
 TEST(LeaseForNodes, NeverShortensALease) {

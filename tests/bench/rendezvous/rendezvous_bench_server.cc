@@ -15,6 +15,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "rendezvous/job_rendezvous.h"
 #include "rendezvous/jobs.h"
@@ -59,7 +60,7 @@ Traffic CountTraffic(int max_fd) {
   return traffic;
 }
 
-int Main(int agents) {
+int Main(int agents, bool preflight) {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
@@ -68,6 +69,7 @@ int Main(int agents) {
   JobRules rules;
   rules.job_id = "bench";
   rules.policy.min_nodes = rules.policy.max_nodes = agents;
+  rules.policy.preflight = preflight;
   JobRendezvous rendezvous(rules, MonotonicClock());
   const std::unique_ptr<Jobs> jobs = MakeOneJob(rules.job_id, rendezvous);
   ListeningSocket socket = Listen("127.0.0.1", 0).value();
@@ -92,9 +94,11 @@ int Main(int agents) {
 
 int main(int argc, char** argv) {
   int agents = 0;
-  if (argc != 2 || !absl::SimpleAtoi(argv[1], &agents) || agents < 1) {
-    std::cerr << "usage: rendezvous_bench_server AGENTS\n";
+  const absl::string_view preflight = argc == 3 ? argv[2] : "";
+  if ((preflight != "quick" && preflight != "off") || !absl::SimpleAtoi(argv[1], &agents) ||
+      agents < 1) {
+    std::cerr << "usage: rendezvous_bench_server AGENTS quick|off\n";
     return 2;
   }
-  return hlaunch::Main(agents);
+  return hlaunch::Main(agents, preflight == "quick");
 }

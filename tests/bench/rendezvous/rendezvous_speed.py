@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import time
@@ -36,8 +37,9 @@ ROWS = {"assigned_s": "until the last has its assignment, s",
 class Server:
     """The rendezvous, in a process of its own."""
 
-    def __init__(self, agents):
-        self.process = subprocess.Popen([str(PROGRAMS / "rendezvous_bench_server"), str(agents)],
+    def __init__(self, agents, preflight="quick"):
+        self.process = subprocess.Popen([str(PROGRAMS / "rendezvous_bench_server"), str(agents),
+                                         preflight],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
 
@@ -77,9 +79,9 @@ class Agents:
         self.process.wait(LIMIT)
 
 
-def join(count, threads):
+def join(count, threads, preflight):
     """One job of `count` agents, from nothing to running."""
-    with Server(count) as server:
+    with Server(count, preflight) as server:
         before = server.cost()
         with Agents(server.port, count, threads) as agents:
             after = server.cost()
@@ -114,10 +116,18 @@ def torch_python():
 
 
 def torch_join(count):
-    done = subprocess.run([str(torch_python()), str(HERE / "torch_rendezvous.py"), str(count)],
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT,
-                          check=True)
-    return json.loads(done.stdout)
+    """None if it takes longer than LIMIT."""
+    with subprocess.Popen([str(torch_python()), str(HERE / "torch_rendezvous.py"), str(count)],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          start_new_session=True) as program:
+        try:
+            out, _ = program.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(program.pid, signal.SIGKILL)  # With its nodes.
+            return None
+    if program.returncode != 0:
+        raise SystemExit(f"torch_rendezvous.py {count} ended with {program.returncode}")
+    return json.loads(out)
 
 
 def print_joins(figures, sizes):
@@ -130,6 +140,9 @@ def print_joins(figures, sizes):
 
 def print_torch(figures, sizes):
     for n in sizes:
+        if None in figures[n]:
+            print(f"torchrun's c10d rendezvous, {n} nodes: not done within {LIMIT} s")
+            continue
         time_s, cpu = (statistics.median(one[name] for one in figures[n])
                        for name in ("assigned_s", "server_cpu_ms"))
         print(f"torchrun's c10d rendezvous, {n} nodes: {time_s:.3g} s until the last has its rank, "
@@ -145,6 +158,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--agents", type=numbers, default="64,256,1024,4096,8192")
     parser.add_argument("--threads", type=int, default=1, help="of the agents' process")
+    parser.add_argument("--preflight", choices=("quick", "off"), default="quick",
+                        help="off: agents are assigned without the exchange that checks a round")
     parser.add_argument("--idle", type=numbers, default="4000")
     parser.add_argument("--idle-seconds", type=float, default=20)
     parser.add_argument("--torch", type=numbers, default="64,256")
@@ -153,13 +168,15 @@ def main():
     if not os.access(torch_python(), os.X_OK):
         args.torch = []
 
-    print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}, {args.rounds} rounds\n")
+    print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}, {args.rounds} rounds, "
+          f"preflight {args.preflight}\n")
     record = {"join": {n: [] for n in args.agents}, "torch": {n: [] for n in args.torch}}
     for _ in range(args.rounds):
         for n in args.agents:
-            record["join"][n].append(join(n, args.threads))
+            record["join"][n].append(join(n, args.threads, args.preflight))
         for n in args.torch:
-            record["torch"][n].append(torch_join(n))
+            if None not in record["torch"][n]:  # What takes too long is tried once.
+                record["torch"][n].append(torch_join(n))
     if args.agents:
         print_joins(record["join"], args.agents)
     print_torch(record["torch"], args.torch)
