@@ -99,12 +99,14 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     }
     if (const absl::Status status = Take(); !status.ok()) return End(status);
     if (last_word_) return End(absl::OkStatus());
+    request_ = v1::AttachRequest();  // Thousands of streams keep nothing between two words.
     StartRead(&request_);
   }
   void OnWriteDone(bool ok) override {
     {
       MutexLock lock(&mu_);
       busy_ = false;
+      response_ = v1::AttachResponse();
       if (!ok && !end_.has_value()) end_ = absl::CancelledError("the stream broke");
     }
     Pump();
