@@ -38,8 +38,8 @@ constexpr int kReadChunkBytes = 1024;  // A typical message is a tenth of it.
 void TameLibraries() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Distributions build Abseil with its search for deadlocks, which doubles the price of
-    // every lock that gRPC takes, and the more so the more connections there are.
+    // Distributions build Abseil with its search for deadlocks, which every lock that gRPC takes
+    // pays for, and the more so the more connections there are.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     ::gpr_set_log_function(
         [](gpr_log_func_args* args) { LogDebug(absl::StrCat("gRPC: ", args->message)); });

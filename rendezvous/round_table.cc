@@ -21,7 +21,8 @@ constexpr size_t kMaxText = 4096;     // Of any text a node sends.
 constexpr size_t kRemembered = 1024;  // Incarnations that were given up, or two for each node.
 constexpr size_t kSmallJob = 64;      // Up to here every change is looked at in full, at once.
 constexpr size_t kMaxName = 256;      // Of a node id, a host, an address.
-constexpr Duration kLook = std::chrono::milliseconds(1);  // Times the nodes: between full looks.
+constexpr Duration kLook = std::chrono::seconds(1);  // Between full looks in a larger job, at least
+constexpr Duration kLookPerNode = std::chrono::milliseconds(1);  // this times its nodes.
 constexpr Duration kNap = std::chrono::seconds(1);    // Between ticks: what makes a pause visible.
 constexpr Duration kSlack = std::chrono::seconds(2);  // A tick later than this was a pause.
 // For a live holder of a place to answer; and how long its answer holds.
@@ -673,7 +674,7 @@ void RoundTable::Form(Instant t) {
   forming_since_ = t;
   join_deadline_ = t + rules_.policy.join_timeout;
   last_call_ends_.reset();
-  considered_ = t - kLook * kMaxNodes;  // The first look is at once.
+  considered_ = t - LookPause();  // The first look is at once.
 }
 
 std::vector<Candidate> RoundTable::Candidates(std::vector<Place*>* places, Instant t) {
@@ -690,6 +691,10 @@ std::vector<Candidate> RoundTable::Candidates(std::vector<Place*>* places, Insta
   return candidates;
 }
 
+Duration RoundTable::LookPause() const {
+  return std::max<Duration>(kLook, kLookPerNode * places_.size());
+}
+
 // Starts a round if it may, else keeps `reason_` fresh. A large job owes itself the full look
 // and takes it later, unless this very message may have completed the round.
 void RoundTable::Consider(Instant t) {
@@ -701,9 +706,8 @@ void RoundTable::Consider(Instant t) {
   const JobPolicy& policy = rules_.policy;
   const bool may_start = attached_ >= policy.max_nodes || attached_ == policy.min_nodes ||
                          attached_ == round_nodes_ || (last_call_ends_ && t >= *last_call_ends_);
-  const Duration pause = std::max<Duration>(std::chrono::seconds(1), kLook * places_.size());
-  if (places_.size() > kSmallJob && !may_start && t < considered_ + pause) {
-    consider_at_ = considered_ + pause;
+  if (places_.size() > kSmallJob && !may_start && t < considered_ + LookPause()) {
+    consider_at_ = considered_ + LookPause();
     return;
   }
   considered_ = t;
@@ -817,8 +821,8 @@ void RoundTable::ConsiderGrowth(Instant t) {
     return;
   }
   const bool due = grow_at_ && t >= *grow_at_;
-  if (places_.size() > kSmallJob && !due && t < considered_ + kLook) {
-    consider_at_ = considered_ + kLook;
+  if (places_.size() > kSmallJob && !due && t < considered_ + LookPause()) {
+    consider_at_ = considered_ + LookPause();
     return;
   }
   considered_ = t;

@@ -26,7 +26,7 @@ namespace hlaunch {
 // whole states (NodeUpdate) and gives whole states (Directive), so a message that is lost,
 // doubled or late changes nothing. No I/O, no lock, no clock: `now` is an argument and never
 // goes back. A message costs O(log n); O(n) only when a round starts, stops or ends and, at
-// most once a second, or 1 ms per node, in a large job, to say who is awaited.
+// most once a second, or 1 ms per node, in a large job, to say who is awaited or joins.
 //
 //             quorum              all are fit              all succeeded, or a failure
 //   kForming ---------> kPreflight ------------> kRunning ----------------------------> kOver
@@ -133,8 +133,6 @@ class RoundTable {
   std::string Explain(Instant now) const;
   // The same with the nodes.
   JobStatus Status(Instant now) const;
-  // No node is here, not even one that left.
-  bool Empty() const { return places_.empty(); }
   // The job is over and every node that is still here has said so.
   bool AllFinished() const { return state_ == State::kOver && finished_ == here_; }
   // No round has begun and no node is here.
@@ -202,6 +200,7 @@ class RoundTable {
 
   void Settle(Instant t);
   void Form(Instant t);
+  Duration LookPause() const;
   void Consider(Instant t);
   std::vector<Candidate> Candidates(std::vector<Place*>* places, Instant t);
   void Start(const std::vector<Place*>& order, Instant t);

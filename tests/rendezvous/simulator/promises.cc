@@ -196,7 +196,7 @@ void Promises::Ticked(const RoundTable& table, Instant now) {
   const std::optional<Instant> next = table.NextDeadline();
   if (next && *next <= now) Violated(absl::StrCat("due again at once: ", table.Explain(now)));
   const bool only_local = agents_[0]->local() && agents_[0]->alive();
-  if (!next && !only_local && !table.Empty() && table.state() != JobState::kOver) {
+  if (!next && !only_local && !table.Deserted() && table.state() != JobState::kOver) {
     Violated(absl::StrCat("waits without a deadline: ", table.Explain(now)));
   }
 }
