@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,16 @@ namespace hlaunch {
 // What every worker of this node runs. A value, made once by the launcher.
 struct WorkerSpec {
   std::string job_id;
-  std::vector<std::string> argv;             // argv[0] is a path or is looked up in PATH.
-  std::vector<std::string> inherited_env;    // hlaunch's own environment, `NAME=value` each.
-  int nproc = 1;                             // Workers on this node.
-  std::string role = "default";              // ROLE_NAME
+  std::vector<std::string> argv;           // argv[0] is a path or is looked up in PATH.
+  std::vector<std::string> inherited_env;  // hlaunch's own environment, `NAME=value` each.
+  int nproc = 1;                           // Workers on this node.
+  std::string role = "default";            // ROLE_NAME
+  // What the agent forwards to workers and ends the job for; empty: see AgentSignals (keeper.h).
+  std::vector<int> signals_to_handle;
+  bool virtual_local_rank = false;           // LOCAL_RANK is 0, and one device is visible.
+  bool keep_env = false;                     // Nothing of what was inherited is scrubbed.
+  std::string local_rank_option;             // "--local_rank": passed with its value; empty: not.
+  std::set<std::string> compat;              // Further sets of variables, such as "openmpi".
   bool stdin_to_rank0 = false;               // Local rank 0 reads hlaunch's stdin, else /dev/null.
   std::optional<uint64_t> descriptor_limit;  // Soft; unset: hlaunch's own.
   Duration stop_grace = std::chrono::seconds(30);  // From SIGTERM to SIGKILL.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/log_spec.h"
 #include "agent/worker_spec.h"
 #include "launcher/endpoint.h"
 #include "launcher/environment.h"
@@ -47,6 +48,7 @@ struct JobSpec {
   std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
   std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
   WorkerSpec worker;
+  LogSpec logs;
   C10dServerOptions store;
   std::vector<std::string> warnings;  // One line each, to be logged once.
   std::vector<std::string> notes;     // The same at debug level.

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/log_spec.h"
 #include "launcher/endpoint.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -49,6 +51,19 @@ struct Options {
   int spares = 0;
   bool preflight = true;
   C10dServerOptions store;
+  std::string local_addr;  // What this node is reached at, without brackets; empty: its route.
+
+  std::string role = "default";
+  std::vector<int> signals_to_handle;  // Empty: torchrun's four.
+  bool virtual_local_rank = false;
+  bool keep_env = false;
+  std::string local_rank_option;  // Of --pass-local-rank[=NAME]; empty: not given.
+  std::set<std::string> compat;
+
+  LogSpec logs;
+  std::string report_file;  // The final report as JSON; empty: none.
+  bool json = false;        // hlaunch's own lines on stderr are JSON, one object each.
+  std::optional<uint16_t> metrics_port;
   LogLevel log_level = LogLevel::kInfo;
 
   std::vector<std::string> command;  // The script and its arguments, untouched; not empty.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hlaunch {
+
+// Which of a worker's two streams; torchrun's numbers.
+enum class Streams : uint8_t { kNone = 0, kOut = 1, kErr = 2, kBoth = 3 };
+
+// A choice for every local rank, as in "3" or "0:1,12:3". A value.
+struct StreamChoice {
+  Streams others = Streams::kNone;  // Of local ranks that are not in `ranks`.
+  std::map<int, Streams> ranks;
+
+  Streams Of(int local_rank) const {
+    const auto found = ranks.find(local_rank);
+    return found == ranks.end() ? others : found->second;
+  }
+};
+
+// Where the output of this node's workers goes. A value, made once by the launcher.
+struct LogSpec {
+  // Below it lies `<job id>_<random>/attempt_<restart count>/<local rank>/{stdout,stderr}.log` and
+  // error.json, as torchrun has it. Empty: none was named, and one below TMPDIR serves if needed;
+  // "/dev/null": no files at all, those of errors included.
+  std::string directory;
+  StreamChoice redirects;     // To the file only.
+  StreamChoice tee;           // To the file and to the console; wins over `redirects`.
+  std::set<int> shown_ranks;  // Local ranks that the console shows; empty: all.
+  // Lines that hold any of these are copied to a side file of all local ranks.
+  std::vector<std::string> stdout_filters;
+  std::vector<std::string> stderr_filters;
+  // Of console lines, with ${role_name}, ${local_rank}, ${rank}; empty: "[${rank}] ", and none for
+  // a job's only worker.
+  std::string prefix_template;
+  size_t rotate_bytes = 0;  // A file that has grown so large is put aside; 0: never.
+  int rotate_keep = 1;      // Files put aside that are kept, of each stream.
+};
+
+}  // namespace hlaunch
