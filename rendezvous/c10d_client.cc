@@ -90,9 +90,9 @@ absl::StatusOr<int64_t> ReceiveInt64(int fd, Instant deadline) {
   return ReadInt64(bytes);
 }
 
-absl::StatusOr<std::string> ReceiveText(int fd, Instant deadline) {
+absl::StatusOr<std::string> ReceiveText(int fd, const StoreLimits& limits, Instant deadline) {
   HLAUNCH_ASSIGN_OR_RETURN(const int64_t size, ReceiveInt64(fd, deadline));
-  if (size < 0 || size > static_cast<int64_t>(kMaxC10dMessageBytes)) {
+  if (size < 0 || size > static_cast<int64_t>(MaxC10dMessageBytes(limits))) {
     return Gone("the answer is not one of a c10d store");
   }
   return Receive(fd, static_cast<size_t>(size), deadline);
@@ -189,20 +189,21 @@ std::vector<std::string> OnWire(const std::vector<std::string>& keys) {
   return on_wire;
 }
 
-absl::Status CheckLimits(const C10dRequest& request) {
+absl::Status CheckLimits(const C10dRequest& request, const StoreLimits& limits) {
   size_t bytes = 0;
-  HLAUNCH_RETURN_IF_ERROR(CheckListLimit(request.keys.size()));
+  HLAUNCH_RETURN_IF_ERROR(limits.CheckList(request.keys.size()));
   for (const std::string& key : request.keys) {
-    HLAUNCH_RETURN_IF_ERROR(CheckKeyLimit(key.size()));
+    HLAUNCH_RETURN_IF_ERROR(limits.CheckKey(key.size()));
     bytes += key.size();
   }
   for (const std::string& value : request.values) {
-    HLAUNCH_RETURN_IF_ERROR(CheckValueLimit(value.size()));
+    HLAUNCH_RETURN_IF_ERROR(limits.CheckValue(value.size()));
     bytes += value.size();
   }
-  if (bytes <= kMaxC10dMessageBytes) return absl::OkStatus();
+  const size_t most = MaxC10dMessageBytes(limits);
+  if (bytes <= most) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("a request of ", bytes, " bytes, at most ", kMaxC10dMessageBytes));
+      absl::StrCat("a request of ", bytes, " bytes, at most ", most));
 }
 
 // To the caller a store that does not answer what is due at once cannot be reached.
@@ -250,7 +251,7 @@ absl::Status C10dClient::Exchange(const C10dRequest& request, ReadReply read) {
 
 absl::Status C10dClient::ExchangeUntil(Instant deadline, const C10dRequest& request,
                                        ReadReply read) {
-  HLAUNCH_RETURN_IF_ERROR(CheckLimits(request));
+  HLAUNCH_RETURN_IF_ERROR(CheckLimits(request, options_.limits));
   HLAUNCH_ASSIGN_OR_RETURN(UniqueFd connection, TakeConnection(deadline));
   HLAUNCH_RETURN_IF_ERROR(
       LateIsUnavailable(Send(connection.get(), SerializeC10dRequest(request), deadline)));
@@ -318,7 +319,7 @@ absl::Status C10dClient::WhyNotAdded(absl::string_view key, int64_t delta, absl:
       Now() + kSecondLook, {C10dOp::kCheck, {OnWire(key)}, {}, 0}, [&](int fd, Instant deadline) {
         HLAUNCH_RETURN_IF_ERROR(Send(fd, SerializeC10dRequest(get), deadline));
         HLAUNCH_ASSIGN_OR_RETURN(exists, ReceiveByte(fd, deadline));
-        HLAUNCH_ASSIGN_OR_RETURN(value, ReceiveText(fd, deadline));
+        HLAUNCH_ASSIGN_OR_RETURN(value, ReceiveText(fd, options_.limits, deadline));
         return absl::OkStatus();
       });
   const std::optional<int64_t> number = ParseCounter(value);
@@ -338,7 +339,7 @@ absl::StatusOr<std::string> C10dClient::CompareAndSet(absl::string_view key,
   HLAUNCH_RETURN_IF_ERROR(Exchange(
       {C10dOp::kCompareSet, {OnWire(key)}, {std::string(expected), std::string(desired)}, 0},
       [&value](int fd, Instant deadline) {
-        HLAUNCH_ASSIGN_OR_RETURN(value, ReceiveText(fd, deadline));
+        HLAUNCH_ASSIGN_OR_RETURN(value, ReceiveText(fd, options_.limits, deadline));
         return absl::OkStatus();
       }));
   return value;
@@ -364,7 +365,7 @@ absl::StatusOr<bool> C10dClient::Check(const std::vector<std::string>& keys) {
 
 absl::Status C10dClient::Wait(const std::vector<std::string>& keys, Instant deadline) {
   const C10dRequest request{C10dOp::kWait, OnWire(keys), {}, 0};
-  HLAUNCH_RETURN_IF_ERROR(CheckLimits(request));
+  HLAUNCH_RETURN_IF_ERROR(CheckLimits(request, options_.limits));
   return Retry(deadline, [&] { return WaitOnce(request, deadline); });
 }
 
@@ -425,7 +426,7 @@ absl::StatusOr<std::vector<std::string>> C10dClient::MultiGet(const std::vector<
     values.clear();
     return Exchange(request, [&](int fd, Instant soon) {
       for (size_t i = 0; i < keys.size(); ++i) {
-        HLAUNCH_ASSIGN_OR_RETURN(std::string value, ReceiveText(fd, soon));
+        HLAUNCH_ASSIGN_OR_RETURN(std::string value, ReceiveText(fd, options_.limits, soon));
         values.push_back(std::move(value));
       }
       return absl::OkStatus();

@@ -25,6 +25,7 @@ namespace hlaunch {
 struct C10dClientOptions {
   // For what does not wait for others: connecting again, sending, an answer that is due at once.
   Duration request_timeout = std::chrono::seconds(30);
+  StoreLimits limits;  // Of its server, if they are not the default.
 };
 
 // A Store at the other end of PyTorch's TCPStore wire (2.2 and later): hlaunch's own server, or

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/key_space.h"
 
 namespace hlaunch {
 namespace {
@@ -18,6 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the wire is the host's memory");
 
 constexpr size_t kTrustedBytes = 128 << 10;
+constexpr size_t kMaxMessageBytes = 64 << 20;
 
 // k key, v value, i 64-bit number, n 32-bit number, K list of keys, P list of keys and values.
 absl::string_view FieldsOf(C10dOp op) {
@@ -67,6 +67,10 @@ absl::StatusOr<C10dDialect> ParseC10dDialect(absl::string_view name) {
   if (name == "torch2.2+") return C10dDialect::kTorch22;
   return absl::InvalidArgumentError(absl::StrCat(
       "'", name, "' is no dialect of the store: give auto, torch1.13, torch2.1 or torch2.2+"));
+}
+
+size_t MaxC10dMessageBytes(const StoreLimits& limits) {
+  return std::max(kMaxMessageBytes, limits.key_bytes + 2 * limits.value_bytes);
 }
 
 absl::StatusOr<std::optional<C10dRequest>> C10dParser::Next(absl::string_view* bytes) {
@@ -247,7 +251,7 @@ absl::Status C10dParser::TakeMagic(absl::string_view* bytes) {
 }
 
 absl::Status C10dParser::TakeCount(uint64_t count) {
-  HLAUNCH_RETURN_IF_ERROR(CheckListLimit(count));
+  HLAUNCH_RETURN_IF_ERROR(limits_.CheckList(count));
   items_left_ = count;
   item_ = fields_.front() == 'P' ? "kv" : "k";
   FieldDone();
@@ -256,11 +260,10 @@ absl::Status C10dParser::TakeCount(uint64_t count) {
 
 absl::Status C10dParser::TakeLength(uint64_t length) {
   const bool key = fields_.front() == 'k';
-  HLAUNCH_RETURN_IF_ERROR(key ? CheckKeyLimit(length) : CheckValueLimit(length));
+  HLAUNCH_RETURN_IF_ERROR(key ? limits_.CheckKey(length) : limits_.CheckValue(length));
   message_bytes_ += length;
-  if (message_bytes_ > kMaxC10dMessageBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a request of more than ", kMaxC10dMessageBytes, " bytes"));
+  if (const size_t most = MaxC10dMessageBytes(limits_); message_bytes_ > most) {
+    return absl::ResourceExhaustedError(absl::StrCat("a request of more than ", most, " bytes"));
   }
   (key ? request_.keys : request_.values).emplace_back();
   text_left_ = length;

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rendezvous/key_space.h"
 
 namespace hlaunch {
 
@@ -64,9 +65,9 @@ struct C10dRequest {
 
 inline constexpr uint32_t kC10dMagic = 0x3C85F7CE;  // What VALIDATE carries.
 
-// What the texts of one request or of one reply may hold together. Ours: without it a list could
-// ask for 131,072 values of 8 MiB.
-inline constexpr size_t kMaxC10dMessageBytes = 64 << 20;
+// What the texts of one request or of one reply may hold together: 64 MiB, or a compare_set of the
+// largest values if that is more. Ours: without it a list could ask for 131,072 values of 8 MiB.
+size_t MaxC10dMessageBytes(const StoreLimits& limits);
 
 // Turns the bytes of one connection into requests, in time linear in the bytes however they are
 // split. Belongs to one thread; does no I/O.
@@ -74,7 +75,8 @@ class C10dParser {
  public:
   // `older` says what a client is that does not begin with VALIDATE: kTorch1 or kTorch21; kTorch22
   // refuses it; kUnknown finds out from what it sends.
-  explicit C10dParser(C10dDialect older = C10dDialect::kUnknown) : older_(older) {}
+  explicit C10dParser(C10dDialect older = C10dDialect::kUnknown, const StoreLimits& limits = {})
+      : older_(older), limits_(limits) {}
 
   // Takes bytes off the front of `bytes` up to the end of one request and returns it. Nothing:
   // all were taken and more are needed.
@@ -83,7 +85,7 @@ class C10dParser {
   //
   // Errors:
   //   InvalidArgument - unknown code, or an older client that is to be refused.
-  //   ResourceExhausted - over a limit of key_space.h, or kMaxC10dMessageBytes.
+  //   ResourceExhausted - over one of the limits, or MaxC10dMessageBytes.
   absl::StatusOr<std::optional<C10dRequest>> Next(absl::string_view* bytes);
 
   // Whether what has arrived is a whole DELETE_KEY of kTorch1 or the beginning of an APPEND of
@@ -113,6 +115,7 @@ class C10dParser {
   void TakeText(absl::string_view* bytes);
 
   C10dDialect older_;
+  StoreLimits limits_;
   C10dDialect dialect_ = C10dDialect::kUnknown;
   bool any_request_ = false;
   Step step_ = Step::kCode;

@@ -64,8 +64,8 @@ std::string PeerName(int fd) {
 
 // One client. Belongs to the loop thread and its table.
 struct Connection {
-  Connection(KeySpace::WaiterId its_id, UniqueFd its_fd, C10dDialect older)
-      : id(its_id), fd(std::move(its_fd)), parser(older) {}
+  Connection(KeySpace::WaiterId its_id, UniqueFd its_fd, const C10dServerOptions& options)
+      : id(its_id), fd(std::move(its_fd)), parser(options.older, options.limits) {}
 
   // Requests are taken only while nothing stands in the way of their replies.
   bool blocked(size_t max_unread) const {
@@ -86,10 +86,10 @@ struct Connection {
   bool scheduled = false;  // Has a turn of its own to come.
 };
 
-absl::Status CheckReply(size_t bytes) {
-  if (bytes <= kMaxC10dMessageBytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("a reply of ", bytes, " bytes, at most ", kMaxC10dMessageBytes));
+absl::Status CheckReply(const KeySpace& keys, size_t bytes) {
+  const size_t most = MaxC10dMessageBytes(keys.limits());
+  if (bytes <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("a reply of ", bytes, " bytes, at most ", most));
 }
 
 absl::Status PutValues(const KeySpace& keys, const std::vector<std::string>& wanted,
@@ -100,7 +100,7 @@ absl::Status PutValues(const KeySpace& keys, const std::vector<std::string>& wan
   };
   size_t bytes = 0;
   for (const std::string& key : wanted) bytes += value_of(key).size();
-  HLAUNCH_RETURN_IF_ERROR(CheckReply(bytes));
+  HLAUNCH_RETURN_IF_ERROR(CheckReply(keys, bytes));
   for (const std::string& key : wanted) PutText(out, value_of(key));
   return absl::OkStatus();
 }
@@ -109,7 +109,7 @@ absl::Status PutKeys(const KeySpace& keys, std::string* out) {
   const std::vector<std::string> all = keys.Keys();
   size_t bytes = 0;
   for (const std::string& key : all) bytes += key.size();
-  HLAUNCH_RETURN_IF_ERROR(CheckReply(bytes));
+  HLAUNCH_RETURN_IF_ERROR(CheckReply(keys, bytes));
   PutInt64(out, static_cast<int64_t>(all.size()));
   for (const std::string& key : all) PutText(out, key);
   return absl::OkStatus();
@@ -247,7 +247,7 @@ class C10dServer::Loop {
         port_(listener.has_value() ? listener->port : 0),
         events_(::epoll_create1(EPOLL_CLOEXEC)),
         called_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        keys_(options.max_bytes) {
+        keys_(options.limits) {
     if (listener.has_value()) listener_ = std::move(listener->fd);
     const int on = 1;  // What it accepts has it too.
     if (listener_.valid()) {
@@ -428,7 +428,7 @@ class C10dServer::Loop {
   void Serve(UniqueFd fd) {
     if (!Admit(fd.get())) return;
     const KeySpace::WaiterId id = ++last_id_;
-    auto connection = std::make_unique<Connection>(id, std::move(fd), options_.older);
+    auto connection = std::make_unique<Connection>(id, std::move(fd), options_);
     connection->interest = kReads;
     if (!Watch(connection->fd.get(), id, kReads)) {
       return LogRarely(absl::StrCat("store: cannot serve a connection: ", std::strerror(errno)));
@@ -511,7 +511,9 @@ class C10dServer::Loop {
                              Execute(keys_, connection.id, std::move(request), &connection.out));
     Recount(connection);
     for (const Change& change : changes) Tell(change);
-    if (unread_ <= kMaxUnreadOfAll) return absl::OkStatus();
+    if (unread_ <= std::max(kMaxUnreadOfAll, 2 * MaxC10dMessageBytes(options_.limits))) {
+      return absl::OkStatus();
+    }
     return absl::ResourceExhaustedError("all clients together leave too many replies unread");
   }
 
@@ -548,7 +550,8 @@ class C10dServer::Loop {
       Connection* watcher = FindConnection(id);
       if (watcher == nullptr) continue;
       // One that does not read must not use up what all may leave unread.
-      if (Send(*watcher) && watcher->out.size() - watcher->sent <= kMaxC10dMessageBytes) {
+      if (Send(*watcher) &&
+          watcher->out.size() - watcher->sent <= MaxC10dMessageBytes(options_.limits)) {
         SetInterest(*watcher);
       } else {
         CloseAndWake(id);
@@ -725,7 +728,7 @@ class C10dServer::Loop {
     turns_.clear();
     silences_.clear();
     unread_ = 0;
-    keys_ = KeySpace(options_.max_bytes);
+    keys_ = KeySpace(options_.limits);
     // Who connected before the reset belongs to the old round, accepted or not.
     errno = 0;
     while (listener_.valid() && (Accept().valid() || errno == ECONNABORTED || errno == EINTR)) {

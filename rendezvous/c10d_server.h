@@ -23,7 +23,7 @@ struct C10dServerOptions {
   C10dDialect older = C10dDialect::kUnknown;
   // Whom to serve besides this host; nothing: all who come.
   std::optional<StoreAccess> access;
-  size_t max_bytes = kMaxStoreBytes;
+  StoreLimits limits = {.by_option = true};
   // A connection with more unread replies than this is not read until its client has read.
   size_t max_unread_bytes = 1 << 20;
   // How long a client of PyTorch 2.0 or earlier waits for its first delete_key, which begins like

@@ -20,10 +20,12 @@ std::string Shown(absl::string_view text) {
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, 100)), "'");
 }
 
-absl::Status CheckLimit(absl::string_view what, size_t is, size_t limit) {
+// `option` raises the limit; empty: nothing does.
+absl::Status CheckLimit(absl::string_view what, size_t is, size_t limit, absl::string_view option) {
   if (is <= limit) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat(what, " is over the store's limit: ", is, ", at most ", limit));
+      absl::StrCat(what, " is over the store's limit: ", is, ", at most ", limit,
+                   option.empty() ? "" : "; raise it with ", option));
 }
 
 size_t EntryBytes(absl::string_view key, absl::string_view value) {
@@ -32,12 +34,18 @@ size_t EntryBytes(absl::string_view key, absl::string_view value) {
 
 }  // namespace
 
-absl::Status CheckKeyLimit(size_t bytes) { return CheckLimit("key length", bytes, kMaxKeyBytes); }
-absl::Status CheckValueLimit(size_t bytes) {
-  return CheckLimit("value length", bytes, kMaxValueBytes);
+absl::Status StoreLimits::CheckKey(size_t bytes) const {
+  return CheckLimit("key length", bytes, key_bytes, by_option ? "--store-max-key" : "");
 }
-absl::Status CheckListLimit(size_t keys) {
-  return CheckLimit("number of keys in a list", keys, kMaxListKeys);
+absl::Status StoreLimits::CheckValue(size_t bytes) const {
+  return CheckLimit("value length", bytes, value_bytes, by_option ? "--store-max-value" : "");
+}
+absl::Status StoreLimits::CheckList(size_t keys) const {
+  return CheckLimit("number of keys in a list", keys, list_keys, "");
+}
+absl::Status StoreLimits::CheckTotal(size_t bytes) const {
+  return CheckLimit("the store with this value", bytes, total_bytes,
+                    by_option ? "--store-max-total" : "");
 }
 
 std::optional<int64_t> ParseCounter(const std::string& value) {
@@ -58,12 +66,12 @@ bool KeySpace::Exists(absl::string_view key) const {
 }
 
 absl::Status KeySpace::Put(absl::string_view key, std::string value) {
-  HLAUNCH_RETURN_IF_ERROR(CheckKeyLimit(key.size()));
-  HLAUNCH_RETURN_IF_ERROR(CheckValueLimit(value.size()));
+  HLAUNCH_RETURN_IF_ERROR(limits_.CheckKey(key.size()));
+  HLAUNCH_RETURN_IF_ERROR(limits_.CheckValue(value.size()));
   const std::string* old = Find(key);
   const size_t bytes =
       bytes_ + EntryBytes(key, value) - (old != nullptr ? EntryBytes(key, *old) : 0);
-  HLAUNCH_RETURN_IF_ERROR(CheckLimit("the store with this value", bytes, max_bytes_));
+  HLAUNCH_RETURN_IF_ERROR(limits_.CheckTotal(bytes));
   bytes_ = bytes;
   values_.insert_or_assign(key, std::move(value));
   return absl::OkStatus();
@@ -105,10 +113,8 @@ absl::Status KeySpace::Append(absl::string_view key, absl::string_view data) {
   auto it = values_.find(key);
   if (it == values_.end()) return Set(key, std::string(data));
   // In place: a value built from many small pieces is not copied for each.
-  HLAUNCH_RETURN_IF_ERROR(
-      CheckLimit("value length", it->second.size() + data.size(), kMaxValueBytes));
-  HLAUNCH_RETURN_IF_ERROR(
-      CheckLimit("the store with this value", bytes_ + data.size(), max_bytes_));
+  HLAUNCH_RETURN_IF_ERROR(limits_.CheckValue(it->second.size() + data.size()));
+  HLAUNCH_RETURN_IF_ERROR(limits_.CheckTotal(bytes_ + data.size()));
   it->second.append(data.data(), data.size());
   bytes_ += data.size();
   return absl::OkStatus();  // The key existed: nobody waits for it.
@@ -134,10 +140,10 @@ std::vector<std::string> KeySpace::Keys() const {
 }
 
 absl::Status KeySpace::QueuePush(absl::string_view queue, std::string data) {
-  HLAUNCH_RETURN_IF_ERROR(CheckKeyLimit(queue.size()));
-  HLAUNCH_RETURN_IF_ERROR(CheckValueLimit(data.size()));
+  HLAUNCH_RETURN_IF_ERROR(limits_.CheckKey(queue.size()));
+  HLAUNCH_RETURN_IF_ERROR(limits_.CheckValue(data.size()));
   const size_t bytes = bytes_ + EntryBytes(queue, data);
-  HLAUNCH_RETURN_IF_ERROR(CheckLimit("the store with this value", bytes, max_bytes_));
+  HLAUNCH_RETURN_IF_ERROR(limits_.CheckTotal(bytes));
   bytes_ = bytes;
   queues_[queue].push_back(std::move(data));
   WakeOneForQueue(queue);

@@ -28,10 +28,20 @@ inline constexpr size_t kMaxListKeys = 131'072;
 inline constexpr size_t kMaxStoreBytes = size_t{1} << 30;
 inline constexpr size_t kEntryBytes = 64;
 
-// Errors: ResourceExhausted - over the limit; the message names both numbers.
-absl::Status CheckKeyLimit(size_t bytes);
-absl::Status CheckValueLimit(size_t bytes);
-absl::Status CheckListLimit(size_t keys);
+// The limits of one store. A value.
+struct StoreLimits {
+  size_t key_bytes = kMaxKeyBytes;
+  size_t value_bytes = kMaxValueBytes;
+  size_t list_keys = kMaxListKeys;
+  size_t total_bytes = kMaxStoreBytes;
+  bool by_option = false;  // hlaunch's --store-max-… raise them: errors say so.
+
+  // Errors: ResourceExhausted - over the limit; the message names both numbers.
+  absl::Status CheckKey(size_t bytes) const;
+  absl::Status CheckValue(size_t bytes) const;
+  absl::Status CheckList(size_t keys) const;
+  absl::Status CheckTotal(size_t bytes) const;
+};
 
 // What PyTorch's store takes `value` for when something is added to it: the number that it begins
 // with, as std::stoll reads it. Nothing if it begins with none, or with one over 64 bits.
@@ -48,7 +58,9 @@ class KeySpace {
  public:
   using WaiterId = uint64_t;  // The caller's name for a client; one wait each at a time.
 
-  explicit KeySpace(size_t max_bytes = kMaxStoreBytes) : max_bytes_(max_bytes) {}
+  explicit KeySpace(const StoreLimits& limits = {}) : limits_(limits) {}
+
+  const StoreLimits& limits() const { return limits_; }
 
   absl::Status Set(absl::string_view key, std::string value);
 
@@ -118,8 +130,8 @@ class KeySpace {
   void WakeAll(Lines* lines, absl::string_view key);
   void WakeOneForQueue(absl::string_view queue);
 
-  size_t max_bytes_;
-  size_t bytes_ = 0;  // Of all keys and queued items, as max_bytes_ counts them.
+  StoreLimits limits_;
+  size_t bytes_ = 0;  // Of all keys and queued items, as limits_.total_bytes counts them.
   absl::flat_hash_map<std::string, std::string> values_;
   absl::flat_hash_map<std::string, std::deque<std::string>> queues_;
   uint64_t next_ticket_ = 0;

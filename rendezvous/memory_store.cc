@@ -62,8 +62,8 @@ absl::StatusOr<bool> MemoryStore::Delete(absl::string_view key) {
 }
 
 absl::StatusOr<bool> MemoryStore::Check(const std::vector<std::string>& keys) {
-  HLAUNCH_RETURN_IF_ERROR(CheckListLimit(keys.size()));
   MutexLock lock(&mu_);
+  HLAUNCH_RETURN_IF_ERROR(keys_.limits().CheckList(keys.size()));
   return keys_.Check(keys);
 }
 
@@ -73,8 +73,10 @@ absl::Status MemoryStore::Wait(const std::vector<std::string>& keys, Instant dea
 }
 
 absl::Status MemoryStore::WaitLocked(const std::vector<std::string>& keys, Instant deadline) {
-  HLAUNCH_RETURN_IF_ERROR(CheckListLimit(keys.size()));
-  for (const std::string& key : keys) HLAUNCH_RETURN_IF_ERROR(CheckKeyLimit(key.size()));
+  HLAUNCH_RETURN_IF_ERROR(keys_.limits().CheckList(keys.size()));
+  for (const std::string& key : keys) {
+    HLAUNCH_RETURN_IF_ERROR(keys_.limits().CheckKey(key.size()));
+  }
   bool in_time = true;
   while (!keys_.Check(keys)) {
     if (!in_time) {
@@ -100,8 +102,8 @@ absl::StatusOr<std::vector<std::string>> MemoryStore::MultiGet(const std::vector
 }
 
 absl::Status MemoryStore::MultiSet(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  HLAUNCH_RETURN_IF_ERROR(CheckListLimit(pairs.size()));
   MutexLock lock(&mu_);
+  HLAUNCH_RETURN_IF_ERROR(keys_.limits().CheckList(pairs.size()));
   changed_.SignalAll();  // They look once the lock is free, also if not all pairs could be set.
   for (const auto& [key, value] : pairs) HLAUNCH_RETURN_IF_ERROR(keys_.Set(key, value));
   return absl::OkStatus();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The first byte says how the rest is split and what older clients are. Whole and split must give
-// the same requests, and what is read must read the same once it is written in today's dialect.
+// The first byte says how the rest is split, what older clients are and how tight the limits are.
+// Whole and split must give the same requests, nothing that is read may be over a limit, and it
+// must read the same once it is written in today's dialect.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,8 +19,9 @@ namespace hlaunch {
 namespace {
 
 // Every request as it was read, then how it ended.
-std::vector<std::string> Parse(absl::string_view bytes, size_t piece, C10dDialect older) {
-  C10dParser parser(older);
+std::vector<std::string> Parse(absl::string_view bytes, size_t piece, C10dDialect older,
+                               const StoreLimits& limits) {
+  C10dParser parser(older, limits);
   std::vector<std::string> seen;
   while (!bytes.empty()) {
     absl::string_view now = bytes.substr(0, piece);
@@ -31,6 +34,11 @@ std::vector<std::string> Parse(absl::string_view bytes, size_t piece, C10dDialec
       }
       if (!request->has_value()) break;
       HLAUNCH_CHECK((*request)->values.empty() || !(*request)->keys.empty());
+      HLAUNCH_CHECK((*request)->keys.size() <= std::max<size_t>(limits.list_keys, 1));
+      for (const auto& key : (*request)->keys) HLAUNCH_CHECK(limits.CheckKey(key.size()).ok());
+      for (const auto& value : (*request)->values) {
+        HLAUNCH_CHECK(limits.CheckValue(value.size()).ok());
+      }
       // Not on the wire of later clients, whose codes SerializeC10dRequest writes.
       seen.push_back((*request)->op == C10dOp::kWatchKey ? (*request)->keys[0]
                                                          : SerializeC10dRequest(**request));
@@ -42,15 +50,20 @@ std::vector<std::string> Parse(absl::string_view bytes, size_t piece, C10dDialec
 }
 
 // Parses requests that were written by SerializeC10dRequest.
-std::vector<std::string> ParseAgain(const std::vector<std::string>& requests) {
+std::vector<std::string> ParseAgain(const std::vector<std::string>& requests,
+                                    const StoreLimits& limits) {
   std::string bytes(1, '\0');
   PutUint32(&bytes, kC10dMagic);
   for (const std::string& request : requests) bytes += request;
-  return Parse(bytes, bytes.size(), C10dDialect::kUnknown);
+  return Parse(bytes, bytes.size(), C10dDialect::kUnknown, limits);
 }
 
 constexpr C10dDialect kOlder[] = {C10dDialect::kUnknown, C10dDialect::kTorch1,
                                   C10dDialect::kTorch21, C10dDialect::kTorch22};
+const StoreLimits kLimits[] = {{},
+                               {.key_bytes = 1, .value_bytes = 2, .list_keys = 3},
+                               {.key_bytes = 64 << 20, .value_bytes = size_t{1} << 40},
+                               {.key_bytes = 0, .value_bytes = 0, .list_keys = 0}};
 
 }  // namespace
 }  // namespace hlaunch
@@ -59,14 +72,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const absl::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const hlaunch::C10dDialect older = hlaunch::kOlder[data[0] / 16 % 4];
-  const std::vector<std::string> whole = hlaunch::Parse(bytes, size, older);
-  HLAUNCH_CHECK(whole == hlaunch::Parse(bytes, data[0] % 16 + 1, older));
+  const hlaunch::StoreLimits& limits = hlaunch::kLimits[data[0] / 64];
+  const std::vector<std::string> whole = hlaunch::Parse(bytes, size, older, limits);
+  HLAUNCH_CHECK(whole == hlaunch::Parse(bytes, data[0] % 16 + 1, older, limits));
   if (bytes.substr(0, 5) == absl::string_view("\0\xce\xf7\x85\x3c", 5)) {
     std::vector<std::string> requests = whole;
     // Not the error that may be the last.
     const bool failed = !requests.empty() && absl::ascii_isupper(requests.back()[0]);
     if (failed) requests.pop_back();
-    HLAUNCH_CHECK(hlaunch::ParseAgain(requests) == requests);
+    HLAUNCH_CHECK(hlaunch::ParseAgain(requests, limits) == requests);
   }
   return 0;
 }

@@ -236,5 +236,23 @@ TEST(C10dParser, RefusesValuesAndMessagesOverTheLimits) {
               ElementsAre(testing::HasSubstr("RESOURCE_EXHAUSTED")));
 }
 
+TEST(C10dParser, TakesWhatItsOwnLimitsAllow) {
+  const auto parse = [](const StoreLimits& limits, const C10dRequest& request) {
+    C10dParser parser(C10dDialect::kUnknown, limits);
+    return ParseIn(parser, Validate() + SerializeC10dRequest(request), 1 << 20);
+  };
+  const auto refused = ElementsAre(testing::HasSubstr("RESOURCE_EXHAUSTED"));
+  const StoreLimits tight{.key_bytes = 2, .value_bytes = 3, .list_keys = 1};
+  EXPECT_THAT(parse(tight, {C10dOp::kSet, {"kk"}, {"vvv"}, 0}), ElementsAre("1 kk|vvv|0"));
+  EXPECT_THAT(parse(tight, {C10dOp::kSet, {"kkk"}, {""}, 0}), refused);
+  EXPECT_THAT(parse(tight, {C10dOp::kSet, {"k"}, {"vvvv"}, 0}), refused);
+  EXPECT_THAT(parse(tight, {C10dOp::kCheck, {"k", "l"}, {}, 0}), refused);
+  // Two values of the largest size fit one request, whatever the size.
+  const StoreLimits wide{.value_bytes = 48 << 20};
+  const std::string value(wide.value_bytes, 'x');
+  EXPECT_THAT(parse(wide, {C10dOp::kCompareSet, {"k"}, {value, value}, 0}),
+              ElementsAre(testing::StartsWith("2 k|")));
+}
+
 }  // namespace
 }  // namespace hlaunch

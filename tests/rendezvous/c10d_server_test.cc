@@ -258,6 +258,20 @@ TEST(C10dServer, ClosesOnlyTheConnectionThatSendsNonsense) {
   EXPECT_TRUE(Answers(good));
 }
 
+TEST(C10dServer, ServesWhatItsOwnLimitsAllow) {
+  C10dServerOptions options;
+  options.limits.key_bytes = 2 * kMaxKeyBytes;
+  options.limits.value_bytes = 2 * kMaxValueBytes;
+  const auto server = Serve(options);
+  Client client(*server);
+  const std::string key(options.limits.key_bytes, 'k');
+  const std::string value(options.limits.value_bytes, 'v');
+  client.Send(Request(C10dOp::kSet, {key}, {value}) + Request(C10dOp::kGet, {key}));
+  EXPECT_TRUE(client.Receive(8 + value.size()) == Text(value));
+  client.Send(Byte(1) + Int64(static_cast<int64_t>(key.size() + 1)));
+  EXPECT_TRUE(client.Ends());
+}
+
 TEST(C10dServer, RefusesAReplyWithoutBounds) {
   const auto server = Serve();
   Client client(*server);

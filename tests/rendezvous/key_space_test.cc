@@ -10,7 +10,9 @@ namespace hlaunch {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(KeySpace, WakesAWaiterWhenItsLastKeyComes) {
   KeySpace keys;
@@ -142,7 +144,9 @@ TEST(KeySpace, BarrierOpensForAllWithTheLastArrivalAndStaysOpen) {
 }
 
 TEST(KeySpace, RefusesWhatIsOverItsLimitsAndKeepsWhatItHas) {
-  KeySpace keys(kEntryBytes + 100);
+  StoreLimits limits;
+  limits.total_bytes = kEntryBytes + 100;
+  KeySpace keys(limits);
   ASSERT_TRUE(keys.Set("k", std::string(90, 'x')).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(keys.Set("l", "")));
   EXPECT_TRUE(absl::IsResourceExhausted(keys.Append("k", std::string(10, 'x'))));
@@ -155,6 +159,20 @@ TEST(KeySpace, RefusesWhatIsOverItsLimitsAndKeepsWhatItHas) {
   EXPECT_EQ(keys.QueuePop(1, "q").length_before, 1);
   EXPECT_TRUE(keys.Set("l", std::string(99, 'x')).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(keys.Set(std::string(kMaxKeyBytes + 1, 'k'), "")));
+}
+
+TEST(StoreLimits, NameTheOptionThatRaisesThem) {
+  const StoreLimits limits{.key_bytes = 1, .value_bytes = 2, .total_bytes = 99, .by_option = true};
+  KeySpace keys(limits);
+  const auto refusal = [&keys](absl::string_view key, absl::string_view value) {
+    return std::string(keys.Set(key, std::string(value)).message());
+  };
+  EXPECT_THAT(refusal("kk", ""), HasSubstr("2, at most 1; raise it with --store-max-key"));
+  EXPECT_THAT(refusal("k", "vvv"), HasSubstr("3, at most 2; raise it with --store-max-value"));
+  ASSERT_TRUE(keys.Set("k", "v").ok());
+  EXPECT_THAT(refusal("l", "v"), HasSubstr("at most 99; raise it with --store-max-total"));
+  EXPECT_THAT(std::string(StoreLimits().CheckKey(kMaxKeyBytes + 1).message()),
+              Not(HasSubstr("--store")));  // Not every store has these options.
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <thread>
 
@@ -172,6 +173,32 @@ INSTANTIATE_TEST_SUITE_P(All, StoreContract,
                          testing::Values(Kind{"MemoryStore", MakeMemoryStore},
                                          Kind{"C10dClient", MakeC10dStore}),
                          [](const auto& tested) { return tested.param.name; });
+
+TEST(C10dClient, SendsWhatItsServersLimitsAllow) {
+  C10dServerOptions served;
+  served.limits.value_bytes = 2 * kMaxValueBytes;
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), served);
+  C10dClientOptions options;
+  options.limits = served.limits;
+  const auto client = *C10dClient::Connect("127.0.0.1", server->port(), In(10s), options);
+  const std::string value(2 * kMaxValueBytes, 'x');
+  ASSERT_TRUE(client->Set("k", value).ok());
+  EXPECT_TRUE(*client->Get("k", In(10s)) == value);
+  EXPECT_TRUE(absl::IsResourceExhausted(client->Set("k", value + "x")));
+}
+
+// Who comes before the server is there tries again until it is.
+TEST(C10dClient, ConnectsOnceTheServerIsThere) {
+  auto kept = *Reserve(0);
+  auto connecting = std::async(std::launch::async, [port = kept.port] {
+    return C10dClient::Connect("127.0.0.1", port, In(10s));
+  });
+  EXPECT_EQ(connecting.wait_for(50ms), std::future_status::timeout);  // Was refused, tries again.
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", kept.port));
+  const auto client = connecting.get();
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE((*client)->Set("k", "v").ok());
+}
 
 TEST(C10dClient, SaysThatNobodyListens) {
   uint16_t port = 0;
