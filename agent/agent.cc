@@ -149,7 +149,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     StopWaiting();
     preparing_ = assignment.round;
     if (assignment.node_rank == 0) {
-      return Prepared(assignment.round, std::string(OpenStore().message()));
+      return Prepared(assignment.round, std::string(OpenStore(assignment).message()));
     }
     SayWaiting(absl::StrCat("waiting for the master store at ",
                             HostPort(assignment.master_addr, assignment.master_port),
@@ -173,12 +173,15 @@ class Agent::Impl final : public RendezvousClient::Listener {
     client_.Send(update_);
   }
 
-  absl::Status OpenStore() {
+  absl::Status OpenStore(const Assignment& assignment) {
     if (options_.store_is_shared || options_.worker_store || store_ != nullptr) {
       return absl::OkStatus();
     }
-    HLAUNCH_ASSIGN_OR_RETURN(store_,
-                             C10dServer::Start(std::move(candidate_.store), options_.store));
+    C10dServerOptions options = options_.store;
+    options.access =
+        AccessOfRound(options.access.value_or(StoreAccess()), assignment.members,
+                      IsOwnAddress(assignment.master_addr) ? assignment.master_addr : "");
+    HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(candidate_.store), options));
     return absl::OkStatus();
   }
 
@@ -200,7 +203,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   absl::Status StartWorkers(const Assignment& assignment) {
-    if (assignment.node_rank == 0) HLAUNCH_RETURN_IF_ERROR(OpenStore());
+    if (assignment.node_rank == 0) HLAUNCH_RETURN_IF_ERROR(OpenStore(assignment));
     NodeFacts facts = options_.facts;
     if (assignment.num_nodes > 1) facts.gloo_interface = InterfaceTowards(assignment.master_addr);
     if (const std::string chosen = ChosenDefaults(assignment, options_.spec, facts);

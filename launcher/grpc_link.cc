@@ -81,11 +81,12 @@ class OwnRendezvous {
       own->store_port_ = listening.port;
       options.c10d = [store = own->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
     }
-    rules.before_round = [own = own.get()](Round) {
+    rules.before_round = [own = own.get(), access = spec.store.access](const Assignment& first) {
       own->formed_ = true;
       if (own->store_ == nullptr) return;
       if (RendezvousServer* const serving = own->serving_) serving->EndC10d();
-      own->store_->Reset();
+      own->store_->Reset(AccessOfRound(access.value_or(StoreAccess()), first.members,
+                                       IsOwnAddress(first.master_addr) ? first.master_addr : ""));
     };
     own->job_.emplace(std::move(rules), MonotonicClock());
     own->jobs_ = MakeOneJob(spec.job_id, *own->job_);

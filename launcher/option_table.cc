@@ -284,7 +284,7 @@ const OptionRow kRows[] = {
     {"", "", "--loss-limit", "S", "a node cut off for so long stops its workers (30)",
      [](string_view text, Options& options) { return SetDuration(text, 1, &options.loss_limit); }},
     {"Master store", "", "--store-allow", "WHO",
-     "who may use the master store, such as 10.0.0.0/16,fd00::/8 (all)",
+     "who may use the master store, as in members,10.0.0.0/16 (all, warns of strangers)",
      [](string_view text, Options& options) {
        HLAUNCH_ASSIGN_OR_RETURN(options.store.access, ParseStoreAllow(text));
        return absl::OkStatus();

@@ -338,7 +338,7 @@ absl::StatusOr<std::string> C10dClient::CompareAndSet(absl::string_view key,
   std::string value;
   HLAUNCH_RETURN_IF_ERROR(Exchange(
       {C10dOp::kCompareSet, {OnWire(key)}, {std::string(expected), std::string(desired)}, 0},
-      [&value](int fd, Instant deadline) {
+      [&](int fd, Instant deadline) {
         HLAUNCH_ASSIGN_OR_RETURN(value, ReceiveText(fd, options_.limits, deadline));
         return absl::OkStatus();
       }));

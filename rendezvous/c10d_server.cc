@@ -62,6 +62,15 @@ std::string PeerName(int fd) {
   return absl::StrCat(host, " port ", port);
 }
 
+// Of an end of the connection, as getpeername or getsockname tells it.
+StoreAddress AddressOf(int fd, int (*tell)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(storage);
+  auto* address = reinterpret_cast<sockaddr*>(&storage);
+  tell(fd, address, &size);
+  return ToStoreAddress(*address);
+}
+
 // One client. Belongs to the loop thread and its table.
 struct Connection {
   Connection(KeySpace::WaiterId its_id, UniqueFd its_fd, const C10dServerOptions& options)
@@ -243,11 +252,12 @@ absl::StatusOr<bool> Execute(KeySpace& keys, KeySpace::WaiterId who, C10dRequest
 class C10dServer::Loop {
  public:
   Loop(std::optional<ListeningSocket> listener, C10dServerOptions options)
-      : options_(options),
+      : options_(std::move(options)),
         port_(listener.has_value() ? listener->port : 0),
         events_(::epoll_create1(EPOLL_CLOEXEC)),
         called_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        keys_(options.limits) {
+        keys_(options_.limits),
+        access_(options_.access) {
     if (listener.has_value()) listener_ = std::move(listener->fd);
     const int on = 1;  // What it accepts has it too.
     if (listener_.valid()) {
@@ -284,12 +294,14 @@ class C10dServer::Loop {
     });
   }
 
-  void Reset() {
+  void Reset(std::optional<StoreAccess> access) {
     Mutex mu;
     CondVar changed;
     bool done = false;
     Post([&] {
       CloseAll();
+      if (access.has_value()) access_ = std::move(access);
+      warned_of_.clear();
       MutexLock lock(&mu);
       done = true;
       changed.Signal();
@@ -411,13 +423,10 @@ class C10dServer::Loop {
 
   // Says once of each source what there is to say.
   bool Admit(int fd) {
-    if (!options_.access.has_value()) return true;
-    sockaddr_storage peer{};
-    socklen_t size = sizeof(peer);
-    auto* address = reinterpret_cast<sockaddr*>(&peer);
-    ::getpeername(fd, address, &size);
-    const StoreAddress source = ToStoreAddress(*address);
-    const AdmissionVerdict verdict = DecideAdmission(*options_.access, source);
+    if (!access_.has_value()) return true;
+    const StoreAddress source = AddressOf(fd, ::getpeername);
+    const AdmissionVerdict verdict =
+        DecideAdmission(*access_, source, AddressOf(fd, ::getsockname));
     if (!verdict.reason.empty() && warned_of_.size() < kMaxWarnedOf &&
         warned_of_.insert(source).second) {
       LogWarning(absl::StrCat("store: ", verdict.reason));
@@ -748,6 +757,7 @@ class C10dServer::Loop {
   KeySpace keys_;
   size_t unread_ = 0;  // Bytes of replies in all connections.
   RareLog refusals_;
+  std::optional<StoreAccess> access_;
   std::set<StoreAddress> warned_of_;
   // Of PyTorch before 2.1: who is told of each change of a key.
   std::map<std::string, std::set<KeySpace::WaiterId>> watchers_;
@@ -763,7 +773,7 @@ class C10dServer::Loop {
 absl::StatusOr<std::unique_ptr<C10dServer>> C10dServer::Start(
     std::optional<ListeningSocket> listener, C10dServerOptions options) {
   try {
-    auto loop = std::make_unique<Loop>(std::move(listener), options);
+    auto loop = std::make_unique<Loop>(std::move(listener), std::move(options));
     loop->Start();
     return std::unique_ptr<C10dServer>(new C10dServer(std::move(loop)));
   } catch (const std::system_error& error) {
@@ -775,6 +785,6 @@ C10dServer::C10dServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 C10dServer::~C10dServer() = default;
 uint16_t C10dServer::port() const { return loop_->port(); }
 void C10dServer::Adopt(UniqueFd connection) { loop_->Adopt(std::move(connection)); }
-void C10dServer::Reset() { loop_->Reset(); }
+void C10dServer::Reset(std::optional<StoreAccess> access) { loop_->Reset(std::move(access)); }
 
 }  // namespace hlaunch

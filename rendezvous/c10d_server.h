@@ -21,7 +21,7 @@ namespace hlaunch {
 struct C10dServerOptions {
   // What clients are that do not begin with VALIDATE; see C10dParser.
   C10dDialect older = C10dDialect::kUnknown;
-  // Whom to serve besides this host; nothing: all who come.
+  // Whom to serve and where; nothing: all who come.
   std::optional<StoreAccess> access;
   StoreLimits limits = {.by_option = true};
   // A connection with more unread replies than this is not read until its client has read.
@@ -57,8 +57,8 @@ class C10dServer {
   void Adopt(UniqueFd connection);
 
   // Closes all connections, those not yet accepted too, and forgets all keys. Whoever connects
-  // after it has returned finds an empty store.
-  void Reset();
+  // after it has returned finds an empty store, which serves as `access` says; nothing: as before.
+  void Reset(std::optional<StoreAccess> access = std::nullopt);
 
  private:
   class Loop;

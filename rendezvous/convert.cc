@@ -154,6 +154,7 @@ v1::Assignment AssignmentToProto(const Assignment& assignment) {
   out.set_master_port(assignment.master_port);
   out.set_coordinator_port(assignment.coordinator_port);
   out.set_worker_store(assignment.worker_store);
+  for (const std::string& member : assignment.members) out.add_members(member);
   return out;
 }
 
@@ -168,6 +169,9 @@ absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
   HLAUNCH_RETURN_IF_ERROR(Literal("run.master_addr", in.master_addr()));
   HLAUNCH_RETURN_IF_ERROR(InRange("run.master_port", in.master_port(), 1, 65535));
   HLAUNCH_RETURN_IF_ERROR(InRange("run.coordinator_port", in.coordinator_port(), 0, 65535));
+  for (const std::string& member : in.members()) {
+    HLAUNCH_RETURN_IF_ERROR(Literal("run.members", member));
+  }
   Assignment out;
   out.round = in.round();
   out.restart_count = in.restart_count();
@@ -180,6 +184,7 @@ absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
   out.master_port = static_cast<uint16_t>(in.master_port());
   out.coordinator_port = static_cast<uint16_t>(in.coordinator_port());
   out.worker_store = in.worker_store();
+  out.members.assign(in.members().begin(), in.members().end());
   return out;
 }
 

@@ -145,9 +145,10 @@ bool JobRendezvous::State::MustOpenLocked() {
 // All wait while one thread opens the round: nobody hears of it before.
 void JobRendezvous::State::OpenRoundLocked() {
   const Round round = table.round();
+  const Assignment first = table.FirstAssignment();
   halted = true;
   mu.Unlock();
-  rules.before_round(round);
+  rules.before_round(first);
   mu.Lock();
   halted = false;
   opened = round;

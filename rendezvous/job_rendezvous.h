@@ -21,9 +21,10 @@ struct JobRules {
   std::string job_id;
   JobPolicy policy;
   std::string set_by;  // Whose policy it is, for people: "node0 (pid 77)"; may be empty.
-  // Called with no lock held, before any node is told to prepare or run `round`, once all nodes
-  // are ready. The one user is the shared listener, which empties its store here. May be empty.
-  std::function<void(Round round)> before_round;
+  // Called with no lock held, before any node is told to prepare or run a round, once all nodes
+  // are ready, with what node rank 0 will be told. The one user is the shared listener, which
+  // empties its store here. May be empty.
+  std::function<void(const Assignment& first)> before_round;
   // Keeps what must survive this process. Called with no lock held and by one thread at a time,
   // before any node is told what follows from it. May be empty.
   std::function<void(const JobRecord& record)> commit;

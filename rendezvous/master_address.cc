@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include <cstring>
+#include <set>
 
 namespace hlaunch {
 namespace {
@@ -36,6 +37,23 @@ std::string MasterAddress(const std::vector<const NodeInfo*>& members) {
     if (!IsLoopback(member->route_address)) return member->route_address;
   }
   return own.empty() ? "127.0.0.1" : own;
+}
+
+std::vector<std::string> MemberAddresses(const std::vector<const NodeInfo*>& members) {
+  bool beside_rendezvous = false;
+  std::set<std::string> addresses;
+  std::set<std::string> routes;
+  for (const NodeInfo* member : members) {
+    beside_rendezvous |= IsLoopback(member->address);
+    addresses.insert({member->address, member->seen_address});
+    routes.insert(member->route_address);
+  }
+  if (beside_rendezvous) addresses.merge(routes);
+  std::vector<std::string> reached;
+  for (const std::string& address : addresses) {
+    if (!IsLoopback(address)) reached.push_back(address);
+  }
+  return reached;
 }
 
 }  // namespace hlaunch

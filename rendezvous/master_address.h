@@ -19,6 +19,12 @@ namespace hlaunch {
 // node 0's as well. Loopback only if all members share that host.
 std::string MasterAddress(const std::vector<const NodeInfo*>& members);
 
+// The addresses from which the workers of a round's `members` may come to the master store, each
+// once: the nodes' own, and where a NAT lies between, what the rendezvous sees of them. For a node
+// that shares a host with the rendezvous, all that the rendezvous has on its routes to the others.
+// Workers take their own route to the store, so with several networks others may come up. Pure.
+std::vector<std::string> MemberAddresses(const std::vector<const NodeInfo*>& members);
+
 // Whether nobody on another host can reach this literal: loopback (127/8, ::1, also as
 // ::ffff:127…), unspecified, empty or no address at all.
 bool IsLoopback(absl::string_view address);

@@ -150,6 +150,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
     if (!peer_.empty()) {
       info.route_address = LocalAddressTowards(peer_).value_or("");
+      info.seen_address = peer_;
       // A node that took the rendezvous' name for its own host (a NAT, a tunnel) is wrong.
       if (IsLoopback(info.address) && !IsLoopback(peer_)) info.address = peer_;
     }

@@ -61,6 +61,7 @@ struct NodeInfo {
   std::string address;
   // Set by the rendezvous, not by the node: its own address on the route to this node.
   std::string route_address;
+  std::string seen_address;  // The same: where this node's stream comes from; empty if unknown.
 };
 
 // Why a worker is no longer running though nobody stopped it.
@@ -125,6 +126,8 @@ struct Assignment {
   uint16_t master_port = 0;
   uint16_t coordinator_port = 0;  // At master_addr, reserved for JAX; 0: there is none.
   bool worker_store = false;      // Rank 0 serves the master store; nobody does before it.
+  // For node rank 0 alone, and so not O(1) for it: where the members' workers may come from.
+  std::vector<std::string> members;
 };
 
 // How the job ended.

@@ -223,7 +223,8 @@ absl::Status RoundTable::CheckInfo(const NodeInfo& info) const {
   if (info.node_id.empty() || info.incarnation == 0) {
     return absl::InvalidArgumentError("a node joins with its node id and incarnation");
   }
-  for (const std::string* name : {&info.node_id, &info.host, &info.address, &info.route_address}) {
+  for (const std::string* name :
+       {&info.node_id, &info.host, &info.address, &info.route_address, &info.seen_address}) {
     if (name->size() > kMaxName) {
       return absl::InvalidArgumentError(
           absl::StrCat("a name of ", name->size(), " bytes in a join; at most ", kMaxName));
@@ -871,6 +872,31 @@ std::vector<RoundTable::Ended> RoundTable::TakeEnded() { return std::exchange(en
 
 std::vector<std::string> RoundTable::TakeAsked() { return std::exchange(asked_, {}); }
 
+Assignment RoundTable::AssignmentOf(int node_rank, Rank first_rank) const {
+  Assignment assignment = {round_,
+                           restarts_,
+                           rules_.policy.max_restarts,
+                           node_rank,
+                           round_nodes_,
+                           first_rank,
+                           world_size_,
+                           master_addr_,
+                           master_port_,
+                           coordinator_port_,
+                           worker_store_,
+                           {}};
+  if (node_rank == 0) {
+    std::vector<const NodeInfo*> members;
+    for (const auto& [id, place] : places_) {
+      if (InRound(place)) members.push_back(&place.info);
+    }
+    assignment.members = MemberAddresses(members);
+  }
+  return assignment;
+}
+
+Assignment RoundTable::FirstAssignment() const { return AssignmentOf(0, 0); }
+
 Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
   Directive directive;
   const auto it = places_.find(node_id);
@@ -892,17 +918,7 @@ Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
   } else if ((state_ == State::kPreflight || state_ == State::kRunning) && InRound(place)) {
     directive.kind = state_ == State::kRunning ? Directive::Kind::kRun : Directive::Kind::kPrepare;
     directive.round = round_;
-    directive.assignment = {round_,
-                            restarts_,
-                            rules_.policy.max_restarts,
-                            place.node_rank,
-                            round_nodes_,
-                            place.first_rank,
-                            world_size_,
-                            master_addr_,
-                            master_port_,
-                            coordinator_port_,
-                            worker_store_};
+    directive.assignment = AssignmentOf(place.node_rank, place.first_rank);
   } else if (state_ == State::kStopping && InRound(place) && !place.stopped) {
     directive.kind = Directive::Kind::kStop;
     directive.round = round_;

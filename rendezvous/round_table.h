@@ -115,6 +115,9 @@ class RoundTable {
   // What `node_id` is to do now; kWait for one that is not here.
   Directive DirectiveFor(absl::string_view node_id) const;
 
+  // The place of node rank 0 in the latest round, as it is told of it. O(n).
+  Assignment FirstAssignment() const;
+
   // The nodes whose directive changed since the last call, or who should hear it again.
   std::vector<std::string> TakeChanged();
   // The conversations that ended since the last call.
@@ -207,6 +210,7 @@ class RoundTable {
   void JudgePreflight(Instant t);
   void ConsiderGrowth(Instant t);
   std::vector<Place*> Members();
+  Assignment AssignmentOf(int node_rank, Rank first_rank) const;
   void Finish(Outcome outcome);
   void LoseSilent(Instant t);
   void Change(Place& place);

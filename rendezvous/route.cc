@@ -76,6 +76,12 @@ absl::StatusOr<std::string> LocalAddressTowards(absl::string_view literal) {
   return ToText(reinterpret_cast<const sockaddr*>(&own.address), own.length);
 }
 
+// The route to an own address begins at that address.
+bool IsOwnAddress(absl::string_view literal) {
+  const auto from = LocalAddressTowards(literal);
+  return from.ok() && *from == literal;
+}
+
 absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
   int error = 0;
   const AddressList list = LookUp(host, 0, &error);

@@ -25,6 +25,9 @@ bool IsAddressLiteral(absl::string_view text);
 //   Unavailable - no route there.
 absl::StatusOr<std::string> LocalAddressTowards(absl::string_view literal);
 
+// Whether `literal` is an address of this host.
+bool IsOwnAddress(absl::string_view literal);
+
 // The addresses of `host` (a name or a literal), best first: those with a route before those
 // without, IPv4 before IPv6, else in the resolver's order. Blocks as long as the resolver does.
 //

@@ -37,7 +37,8 @@ bool IsMapped(const StoreAddress& address) {
          std::all_of(address.begin(), address.begin() + 10, [](uint8_t byte) { return byte == 0; });
 }
 
-std::optional<StoreAddress> ParseAddress(const std::string& text) {
+std::optional<StoreAddress> ParseAddress(const std::string& literal) {
+  const std::string text = literal.substr(0, literal.find('%'));  // Without an IPv6 zone.
   in_addr v4{};
   StoreAddress v6{};
   if (::inet_pton(AF_INET, text.c_str(), &v4) == 1) return Mapped(v4);
@@ -71,7 +72,7 @@ bool IsLoopback(const StoreAddress& address) {
 
 absl::StatusOr<AddressRange> ParseRange(absl::string_view entry) {
   const absl::Status wrong = absl::InvalidArgumentError(absl::StrCat(
-      "'", entry, "' is no address and no range; give such as 10.0.0.7, 10.1.0.0/16 or fd00::/8"));
+      "'", entry, "' is no address and no range; give members, 10.0.0.7, 10.1.0.0/16 or fd00::/8"));
   const std::vector<std::string> parts = absl::StrSplit(entry, '/');
   const std::optional<StoreAddress> first = ParseAddress(parts[0]);
   if (!first.has_value() || parts.size() > 2) return wrong;
@@ -89,39 +90,65 @@ absl::StatusOr<AddressRange> ParseRange(absl::string_view entry) {
 
 absl::StatusOr<StoreAccess> ParseStoreAllow(absl::string_view list) {
   StoreAccess access;
+  access.members = false;
   access.refuse_others = true;
-  for (const absl::string_view entry : absl::StrSplit(list, ',')) {
-    HLAUNCH_ASSIGN_OR_RETURN(const AddressRange range,
-                             ParseRange(absl::StripAsciiWhitespace(entry)));
+  for (const absl::string_view each : absl::StrSplit(list, ',')) {
+    const absl::string_view entry = absl::StripAsciiWhitespace(each);
+    if (entry == "members") {
+      access.members = true;
+      continue;
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(const AddressRange range, ParseRange(entry));
     access.known.push_back(range);
   }
   return access;
 }
 
-StoreAddress ToStoreAddress(const sockaddr& peer) {
+StoreAccess AccessOfRound(StoreAccess wished, const std::vector<std::string>& members,
+                          const std::string& own) {
+  wished.named.clear();
+  if (wished.members) {
+    for (const std::string& member : members) {
+      if (const auto address = ParseAddress(member)) wished.named.push_back(*address);
+    }
+    std::sort(wished.named.begin(), wished.named.end());
+  }
+  wished.at = ParseAddress(own);
+  return wished;
+}
+
+StoreAddress ToStoreAddress(const sockaddr& socket) {
   StoreAddress address{};
-  if (peer.sa_family == AF_INET) {
+  if (socket.sa_family == AF_INET) {
     sockaddr_in v4{};
-    std::memcpy(&v4, &peer, sizeof(v4));
+    std::memcpy(&v4, &socket, sizeof(v4));
     address = Mapped(v4.sin_addr);
-  } else if (peer.sa_family == AF_INET6) {
+  } else if (socket.sa_family == AF_INET6) {
     sockaddr_in6 v6{};
-    std::memcpy(&v6, &peer, sizeof(v6));
+    std::memcpy(&v6, &socket, sizeof(v6));
     std::memcpy(address.data(), &v6.sin6_addr, address.size());
   }
   return address;
 }
 
-AdmissionVerdict DecideAdmission(const StoreAccess& access, const StoreAddress& source) {
-  const bool known = IsLoopback(source) || std::any_of(access.known.begin(), access.known.end(),
-                                                       [&](const AddressRange& range) {
-                                                         return Contains(range, source);
-                                                       });
+AdmissionVerdict DecideAdmission(const StoreAccess& access, const StoreAddress& source,
+                                 const StoreAddress& local) {
+  if (access.at.has_value() && local != *access.at && !IsLoopback(local)) {
+    return {false, absl::StrCat("refused a connection from ", Shown(source), " to ", Shown(local),
+                                ": the store serves MASTER_ADDR, which is ", Shown(*access.at),
+                                ", and loopback")};
+  }
+  const bool known =
+      IsLoopback(source) || (source == local && source != StoreAddress()) ||
+      std::binary_search(access.named.begin(), access.named.end(), source) ||
+      std::any_of(access.known.begin(), access.known.end(),
+                  [&](const AddressRange& range) { return Contains(range, source); });
   if (known) return {};
   if (!access.refuse_others) {
     return {true,
-            absl::StrCat("a connection from ", Shown(source),
-                         ", which no member of the job has named; --store-allow refuses such")};
+            absl::StrCat(
+                "a connection from ", Shown(source),
+                ", which no member of the round has named; --store-allow=members refuses such")};
   }
   return {false, absl::StrCat("refused a connection from ", Shown(source),
                               ": --store-allow does not name it; add it there if it is yours")};

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,27 +25,39 @@ struct AddressRange {
   int bits = 0;
 };
 
-// Who may use the master store, besides this host itself.
+// Who may use the master store, besides this host itself, and where. A value.
 struct StoreAccess {
-  std::vector<AddressRange> known;
-  bool refuse_others = false;  // Else they are accepted, with a warning.
+  bool members = true;              // The members of the round may;
+  std::vector<StoreAddress> named;  // these are their addresses, in order.
+  std::vector<AddressRange> known;  // These may as well.
+  bool refuse_others = false;       // Else others are accepted, with a warning.
+  // The one address besides loopback at which it serves; nothing: at all of its listener's.
+  std::optional<StoreAddress> at;
 };
 
-// What `--store-allow` says: addresses and ranges, as in "10.0.0.7,10.1.0.0/16,fd00::/8".
+// What `--store-allow` says: the word members, addresses and ranges, as in
+// "members,10.0.0.7,10.1.0.0/16,fd00::/8".
 //
 // Errors:
-//   InvalidArgument - an entry is neither; the message names it.
+//   InvalidArgument - an entry is none of these; the message names it.
 absl::StatusOr<StoreAccess> ParseStoreAllow(absl::string_view list);
 
-// The address of a socket's peer. All zero if it has none.
-StoreAddress ToStoreAddress(const sockaddr& peer);
+// `wished`, for a round whose members come from these literals, at `own`: MASTER_ADDR if that is an
+// address of this host, else empty (it leads here by a NAT or a virtual address, and connections
+// show another). Pure.
+StoreAccess AccessOfRound(StoreAccess wished, const std::vector<std::string>& members,
+                          const std::string& own);
+
+// The address in `socket`. All zero if it has none.
+StoreAddress ToStoreAddress(const sockaddr& socket);
 
 struct AdmissionVerdict {
   bool admitted = true;
   std::string reason;  // For the log, once for each source; empty if it is known.
 };
 
-// Decides whether the store serves a connection from `source`. Pure.
-AdmissionVerdict DecideAdmission(const StoreAccess& access, const StoreAddress& source);
+// Decides whether the store serves a connection from `source` to this host's `local`. Pure.
+AdmissionVerdict DecideAdmission(const StoreAccess& access, const StoreAddress& source,
+                                 const StoreAddress& local);
 
 }  // namespace hlaunch

@@ -140,6 +140,72 @@ class StaleWorker(jobs.JobTest):
         self.assert_done([*runs, stranger], jobs.OK, 60)
 
 
+class Access(jobs.JobTest):
+    """Who may use the master store: node0 and node1 have a job, node2 knocks."""
+
+    count = 3
+    warned = r"a connection from {}, which no member of the round has named; --store-allow=members"
+    refused = r"refused a connection from {}: --store-allow does not name it; add it"
+
+    def job(self, *options, form=("--rdzv-endpoint", "node0:29400")):
+        self.end = self.lab.folder / "end"
+        self.end.unlink(missing_ok=True)
+        runs = [node.start(lab.HLAUNCH, "--nnodes", 2, *form, "--node-rank", node.index, *options,
+                           "--no-python", "sh", "-c", f"{PORTS} empty && exec {jobs.WORKER} env"
+                           f" await {self.end}", env={"PYTHON_EXEC": jobs.PYTHON})
+                for node in self.nodes[:2]]
+        facts = self.wait_for_workers(runs, 2)[0]
+        return runs, facts["MASTER_ADDR"], facts["MASTER_PORT"]
+
+    def knock(self, node, address, port, answer):
+        for _ in range(2):
+            run = node.run(PORTS, "knock", address, port)
+            self.assertIn(f"{address} {answer}", run.out, str(run))
+
+    def finish(self, runs):
+        self.end.touch()
+        self.assert_done(runs, jobs.OK, 30)
+
+    def test_a_stranger_is_served_with_one_line_and_members_without(self):
+        runs, address, port = self.job()
+        self.knock(self.nodes[2], address, port, "served")
+        self.knock(self.nodes[1], address, port, "served")
+        self.finish(runs)
+        said = [line for line in jobs.own_lines(runs[0]) if "a connection from" in line]
+        self.assertEqual(len(said), 1, str(runs[0]))
+        self.assert_said(runs[0], self.warned.format(self.nodes[2].ip))
+
+    def test_strangers_are_refused_where_only_members_are_allowed(self):
+        runs, address, port = self.job("--store-allow=members")
+        self.knock(self.nodes[2], address, port, "closed")
+        self.knock(self.nodes[1], address, port, "served")
+        self.knock(self.nodes[0], "127.0.0.1", port, "served")
+        self.finish(runs)
+        self.assert_said(runs[0], self.refused.format(self.nodes[2].ip))
+
+    def test_who_is_named_besides_the_members_is_served(self):
+        runs, address, port = self.job("--store-allow", f"members,{self.nodes[2].ip}/32")
+        self.knock(self.nodes[2], address, port, "served")
+        self.finish(runs)
+        self.assertEqual([line for line in jobs.own_lines(runs[0]) if "connection from" in line],
+                         [], str(runs[0]))
+
+    def test_the_static_forms_one_port_knows_its_members_too(self):
+        form = ("--master-addr", "node0", "--master-port", 29777)
+        runs, address, port = self.job("--store-allow=members", form=form)
+        self.knock(self.nodes[2], address, port, "closed")
+        self.knock(self.nodes[1], address, port, "served")
+        self.finish(runs)
+
+    def test_it_serves_at_master_addr_and_no_other_address(self):
+        runs, address, port = self.job()
+        self.assertEqual(address, self.nodes[0].ip)
+        self.knock(self.nodes[1], self.nodes[0].ip6, port, "closed")
+        self.knock(self.nodes[1], address, port, "served")
+        self.finish(runs)
+        self.assert_said(runs[0], "the store serves MASTER_ADDR, which is " + address)
+
+
 class Jax(jobs.JobTest):
     """Where a Python with jax is named; the machines that test this need not have it."""
 

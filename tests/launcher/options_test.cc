@@ -276,8 +276,8 @@ const BadLine kBadLines[] = {
      "torch2.1 "
      "or torch2.2+"},
     {{"--store-allow", "10.0.0.1,node0", "x"},
-     "--store-allow '10.0.0.1,node0': 'node0' is no address and no range; give such as 10.0.0.7, "
-     "10.1.0.0/16 or fd00::/8"},
+     "--store-allow '10.0.0.1,node0': 'node0' is no address and no range; give members, "
+     "10.0.0.7, 10.1.0.0/16 or fd00::/8"},
     {{"--shutdown-timeout", "-1", "x"},
      "--shutdown-timeout '-1': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--rdzv-conf", "ishost=1", "x"},

@@ -120,7 +120,7 @@ TEST(Convert, DirectivesComeThrough) {
   Directive run;
   run.kind = Directive::Kind::kRun;
   run.round = 3;
-  run.assignment = {3, 1, 2, 1, 2, 8, 16, "10.0.0.1", 29500, 29501, true};
+  run.assignment = {3, 1, 2, 1, 2, 8, 16, "10.0.0.1", 29500, 29501, true, {"10.0.0.1", "fd00::2"}};
   Directive stop;
   stop.kind = Directive::Kind::kStop;
   stop.round = 2;
@@ -134,11 +134,12 @@ TEST(Convert, DirectivesComeThrough) {
     EXPECT_EQ(std::tie(in.kind, in.round, in.reason), std::tie(out->kind, out->round, out->reason));
     const Assignment& a = in.assignment;
     const Assignment& b = out->assignment;
-    EXPECT_EQ(
-        std::tie(a.round, a.restart_count, a.max_restarts, a.node_rank, a.num_nodes, a.first_rank,
-                 a.world_size, a.master_addr, a.master_port, a.coordinator_port, a.worker_store),
-        std::tie(b.round, b.restart_count, b.max_restarts, b.node_rank, b.num_nodes, b.first_rank,
-                 b.world_size, b.master_addr, b.master_port, b.coordinator_port, b.worker_store));
+    EXPECT_EQ(std::tie(a.round, a.restart_count, a.max_restarts, a.node_rank, a.num_nodes,
+                       a.first_rank, a.world_size, a.master_addr, a.master_port, a.coordinator_port,
+                       a.worker_store, a.members),
+              std::tie(b.round, b.restart_count, b.max_restarts, b.node_rank, b.num_nodes,
+                       b.first_rank, b.world_size, b.master_addr, b.master_port, b.coordinator_port,
+                       b.worker_store, b.members));
     const Outcome& c = in.outcome;
     const Outcome& d = out->outcome;
     EXPECT_EQ(std::tie(c.exit_code, c.reason, c.total_failures, c.restart_count),

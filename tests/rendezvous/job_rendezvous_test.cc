@@ -151,7 +151,7 @@ TEST(LocalRendezvousClient, TellsTheRefusalOnce) {
 TEST(JobRendezvous, OpensTheRoundBeforeAnyNodeHearsOfIt) {
   std::atomic<int> opened{0};
   JobRules rules = Rules(2);
-  rules.before_round = [&](Round round) { opened = static_cast<int>(round); };
+  rules.before_round = [&](const Assignment& first) { opened = static_cast<int>(first.round); };
   JobRendezvous rendezvous(rules, MonotonicClock());
   auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
   a->answer =
@@ -252,7 +252,7 @@ TEST(JobRendezvous, ServesManyThreads) {
   constexpr int kNodes = 8;
   JobRules rules = Rules(kNodes, 3);
   std::atomic<int> opened{0};
-  rules.before_round = [&](Round round) { opened = static_cast<int>(round); };
+  rules.before_round = [&](const Assignment& first) { opened = static_cast<int>(first.round); };
   JobRendezvous rendezvous(rules, MonotonicClock());
   std::vector<std::shared_ptr<FakeAgent>> agents;
   std::vector<std::thread> threads;

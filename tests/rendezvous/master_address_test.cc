@@ -43,6 +43,43 @@ TEST(MasterAddress, IsWhereAllMembersReachNodeRankZero) {
   }
 }
 
+TEST(MemberAddresses, AreWhereTheMembersWorkersComeFrom) {
+  struct Member {
+    std::string address, route_address, seen_address;
+  };
+  struct Case {
+    std::string what;
+    std::vector<Member> members;
+    std::vector<std::string> addresses;
+  };
+  const Case cases[] = {
+      {"one node", {{"127.0.0.1", "127.0.0.1", ""}}, {}},
+      {"a rendezvous elsewhere",
+       {{"10.0.0.7", "10.0.0.1", "10.0.0.7"}, {"10.0.0.8", "10.0.0.1", "10.0.0.8"}},
+       {"10.0.0.7", "10.0.0.8"}},
+      {"two nodes on a host",
+       {{"10.0.0.7", "10.0.0.1", ""}, {"10.0.0.7", "10.0.0.1", ""}},
+       {"10.0.0.7"}},
+      {"the second node's rendezvous, on two networks",
+       {{"10.0.0.7", "10.0.0.1", "10.0.0.7"},
+        {"127.0.0.1", "127.0.0.1", "127.0.0.1"},
+        {"10.1.0.8", "10.1.0.1", "10.1.0.8"}},
+       {"10.0.0.1", "10.0.0.7", "10.1.0.1", "10.1.0.8"}},
+      {"behind a NAT", {{"192.168.0.7", "10.0.0.1", "10.0.0.254"}}, {"10.0.0.254", "192.168.0.7"}},
+  };
+  for (const Case& c : cases) {
+    std::vector<NodeInfo> infos(c.members.size());
+    std::vector<const NodeInfo*> members;
+    for (size_t i = 0; i < infos.size(); ++i) {
+      infos[i].address = c.members[i].address;
+      infos[i].route_address = c.members[i].route_address;
+      infos[i].seen_address = c.members[i].seen_address;
+      members.push_back(&infos[i]);
+    }
+    EXPECT_EQ(MemberAddresses(members), c.addresses) << c.what;
+  }
+}
+
 TEST(IsLoopback, MeansNobodyElseCanReachIt) {
   for (const char* address : {"", "127.0.0.1", "127.0.1.1", "127.255.0.3", "0.0.0.0", "::", "::1",
                               "::ffff:127.0.1.1", "localhost", "nonsense"}) {

@@ -18,6 +18,7 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 using testing::UnorderedElementsAre;
 using Kind = Directive::Kind;
 using Phase = NodePhase;
@@ -120,6 +121,15 @@ TEST(RoundTable, TellsAllWhatItsFirstNodeOffers) {
   const JobRecord restored = Job(job, seconds(1)).table.Record();
   EXPECT_EQ(restored.coordinator_port, 5000);
   EXPECT_TRUE(restored.worker_store);
+}
+
+TEST(RoundTable, TellsNodeRankZeroAloneWhoTheMembersAre) {
+  Job job(3, 3);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(job.Join(i).ok());
+  EXPECT_THAT(job.Told(0).assignment.members, ElementsAre("10.0.0.1", "10.0.0.2", "10.0.0.3"));
+  EXPECT_THAT(job.table.FirstAssignment().members, SizeIs(3));
+  EXPECT_THAT(job.Told(1).assignment.members, IsEmpty());  // Its reply is O(1).
+  EXPECT_THAT(job.Told(2).assignment.members, IsEmpty());
 }
 
 TEST(RoundTable, SucceedsOnlyWhenAllHave) {

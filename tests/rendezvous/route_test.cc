@@ -31,6 +31,13 @@ TEST(LocalAddressTowards, RefusesNames) {
   EXPECT_EQ(LocalAddressTowards("localhost").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(IsOwnAddress, KnowsThisHostsFromOthers) {
+  EXPECT_TRUE(IsOwnAddress("127.0.0.1"));
+  EXPECT_FALSE(IsOwnAddress("192.0.2.1"));  // For documents: nobody's.
+  EXPECT_FALSE(IsOwnAddress("node0"));
+  EXPECT_FALSE(IsOwnAddress(""));
+}
+
 TEST(ResolveHost, PutsIpv4First) {
   const auto found = ResolveHost("localhost");
   ASSERT_TRUE(found.ok()) << found.status();

@@ -9,6 +9,7 @@
     stale HOST PORT FILE
                       a process of an old round: connects, speaks on one connection, is silent on
                       another; once FILE is there, says what became of them and of a new one
+    knock HOST PORT   a stranger: whether the store there serves it
     empty             the store at MASTER_ADDR:MASTER_PORT holds nothing of a stale process
 """
 
@@ -119,6 +120,12 @@ def stale(host, port, file):
     print(f"new {attempt(new, b'/stale/new')}", flush=True)
 
 
+def knock(host, port):
+    connection = connect((host, int(port)))
+    connection.sendall(VALIDATE)
+    print(f"{host} {attempt(connection, b'/knocked')}", flush=True)
+
+
 def empty():
     connection = connect(place())
     connection.sendall(VALIDATE)
@@ -128,7 +135,8 @@ def empty():
 
 def main():
     action, *arguments = sys.argv[1:]
-    {"reserved": reserved, "serve": serve, "stale": stale, "empty": empty}[action](*arguments)
+    {"reserved": reserved, "serve": serve, "stale": stale, "knock": knock,
+     "empty": empty}[action](*arguments)
     print(f"OK {action}", flush=True)
 
 
