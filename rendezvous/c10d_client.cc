@@ -13,21 +13,18 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <random>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/key_space.h"
 #include "rendezvous/memory_store.h"
+#include "rendezvous/pauses.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr Duration kConnectAttempt = std::chrono::seconds(3);  // Then the host's next address.
 constexpr Duration kSecondLook = std::chrono::seconds(1);      // At why a call failed.
-constexpr Duration kFirstPause = std::chrono::milliseconds(10);
-constexpr Duration kLongestPause = std::chrono::seconds(1);
 
 Instant Now() { return MonotonicClock().Now(); }
 
@@ -147,24 +144,6 @@ absl::StatusOr<UniqueFd> ConnectOnce(const std::string& host, uint16_t port, Ins
   }
   return connected;
 }
-
-// Sleeps before another attempt, longer each time and never the same: thousands of clients may
-// be trying at once. Returns false if there is no time for another.
-class Pauses {
- public:
-  bool PauseUntil(Instant deadline) {
-    const Duration pause(std::uniform_int_distribution<Duration::rep>(longest_.count() / 2,
-                                                                      longest_.count())(random_));
-    longest_ = std::min(longest_ * 2, kLongestPause);
-    if (Now() + pause >= deadline) return false;
-    std::this_thread::sleep_for(pause);
-    return true;
-  }
-
- private:
-  std::minstd_rand random_{std::random_device{}()};
-  Duration longest_ = kFirstPause;
-};
 
 absl::StatusOr<UniqueFd> ConnectUntil(const std::string& host, uint16_t port, Instant deadline) {
   Pauses pauses;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "proto/base/mutex.h"
 #include "rendezvous/lease.h"
 #include "rendezvous/round_table.h"
@@ -32,6 +33,10 @@ struct Outbox {
   bool detached = false;
   bool busy = false;  // A thread is inside the session.
 };
+
+constexpr size_t kMaxSharedWaits = 2 * kMaxNodes;
+
+absl::Status JobIsOver() { return absl::FailedPreconditionError("the job is over"); }
 
 JobRules WithLease(JobRules rules) {
   rules.policy.lease =
@@ -67,6 +72,10 @@ struct JobRendezvous::State {
   CondVar timer_wakes;
   CondVar all_finished;
   std::thread timer ABSL_GUARDED_BY(mu);
+  // With the calls that wait in it.
+  const std::shared_ptr<MemoryStore> keys = std::make_shared<MemoryStore>(
+      MemoryStore::Options{kSharedLimits, kMaxSharedWaits, kSharedLimits.total_bytes});
+  bool keys_ended ABSL_GUARDED_BY(mu) = false;
 
   void End(const std::shared_ptr<Outbox>& outbox, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -200,6 +209,11 @@ void JobRendezvous::State::FlushLocked() {
       CommitLocked();
     } else if (MustOpenLocked()) {
       OpenRoundLocked();
+    } else if (table.state() == JobState::kOver && !keys_ended) {
+      keys_ended = true;
+      mu.Unlock();
+      keys->End(JobIsOver());
+      mu.Lock();
     } else if (!ready.empty()) {
       const std::shared_ptr<Outbox> outbox = std::move(ready.front());
       ready.pop_front();
@@ -228,6 +242,7 @@ JobRendezvous::~JobRendezvous() {
     state_->timer_wakes.Signal();
   }
   if (timer.joinable()) timer.join();
+  state_->keys->End(absl::UnavailableError("the rendezvous is shutting down"));
 }
 
 absl::Status JobRendezvous::Attach(const NodeInfo& info, const NodeUpdate& update, bool local,
@@ -322,6 +337,22 @@ JobState JobRendezvous::state() const {
 bool JobRendezvous::Holds(absl::string_view node_id, Incarnation incarnation) const {
   MutexLock lock(&state_->mu);
   return state_->table.Holds(node_id, incarnation);
+}
+
+absl::StatusOr<std::shared_ptr<MemoryStore>> JobRendezvous::SharedKeys(absl::string_view node_id,
+                                                                       Incarnation incarnation,
+                                                                       Round round) const {
+  MutexLock lock(&state_->mu);
+  const RoundTable& table = state_->table;
+  if (table.state() == JobState::kOver) return JobIsOver();
+  if (!table.Holds(node_id, incarnation)) {
+    return absl::AbortedError("this incarnation of the node holds no place in the job");
+  }
+  if (round != 0 && round != table.round()) {
+    return absl::AbortedError(
+        absl::StrCat("a call of round ", round, ", and the job is in round ", table.round()));
+  }
+  return state_->keys;
 }
 
 const JobPolicy& JobRendezvous::policy() const { return state_->rules.policy; }

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "rendezvous/job_record.h"
+#include "rendezvous/memory_store.h"
 #include "rendezvous/round.h"
 
 namespace hlaunch {
@@ -29,6 +31,10 @@ struct JobRules {
   // before any node is told what follows from it. May be empty.
   std::function<void(const JobRecord& record)> commit;
 };
+
+// What the agents of a job share is small; see store.proto.
+inline constexpr StoreLimits kSharedLimits = {
+    .value_bytes = 64 << 10, .list_keys = 4096, .total_bytes = 64 << 20};
 
 // The rendezvous of one job: the round table behind a mutex, with a thread for its deadlines
 // (started with the first deadline; a job whose only node is local has none). Without I/O; the
@@ -103,6 +109,18 @@ class JobRendezvous {
   bool Holds(absl::string_view node_id, Incarnation incarnation) const;
 
   const JobPolicy& policy() const;
+
+  // The keys that the job's agents share, for one of them. They outlive rounds, and are gone once
+  // the job is over: then every call of the store, and every wait in it, fails with
+  // FailedPrecondition. Shared: a call that waits holds them.
+  //
+  // Errors:
+  //   Aborted - `incarnation` does not hold this place (any more), or `round` is not the job's;
+  //       0 is of any.
+  //   FailedPrecondition - the job is over.
+  absl::StatusOr<std::shared_ptr<MemoryStore>> SharedKeys(absl::string_view node_id,
+                                                          Incarnation incarnation,
+                                                          Round round) const;
 
  private:
   struct State;

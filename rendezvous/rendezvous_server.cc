@@ -13,6 +13,7 @@
 #include "rendezvous/front.h"
 #include "rendezvous/grpc_transport.h"
 #include "rendezvous/rendezvous_service.h"
+#include "rendezvous/store_service.h"
 
 namespace hlaunch {
 namespace {
@@ -25,9 +26,14 @@ using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionT
 // Members in the order of construction: the front goes first, because gRPC keeps, unserved and
 // open, a connection that is handed to it after its shutdown.
 struct RendezvousServer::State {
-  State(Jobs& jobs, const std::string& token, Duration patience) : service(jobs, token, patience) {}
+  State(Jobs& jobs, const std::string& token, Duration patience)
+      : service(jobs, token, patience),
+        store(jobs, [this](const grpc::CallbackServerContext& context) {
+          return service.Admit(context);
+        }) {}
 
   RendezvousService service;
+  StoreService store;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
   Mutex mu;
@@ -41,6 +47,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   grpc::ServerBuilder builder;
   PrepareServer(&builder);
   builder.RegisterService(&state->service);
+  builder.RegisterService(&state->store);
   state->acceptor = builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD,
                                                                          MakeServerCredentials());
   state->server = builder.BuildAndStart();

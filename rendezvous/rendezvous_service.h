@@ -37,6 +37,11 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   // How many streams are open.
   size_t open_streams() const;
 
+  // The call's token is right; a wrong one is worth a rare line.
+  //
+  // Errors: as CheckCallToken.
+  absl::Status Admit(const grpc::CallbackServerContext& context);
+
   grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* Attach(
       grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* ReportNodeDeath(grpc::CallbackServerContext* context,
@@ -54,8 +59,6 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
 
   void Enlist(const std::shared_ptr<AttachStream>& stream);
   void Strike(const std::shared_ptr<AttachStream>& stream);
-  // The call's token is right; a wrong one is worth a rare line.
-  absl::Status Admit(const grpc::CallbackServerContext& context);
   // The first node from another host that joins a job without a token is worth a warning.
   void WarnIfOpen(const NodeInfo& info);
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +20,7 @@ namespace hlaunch {
 // The key space of one round, with the semantics of PyTorch's c10d store: a later Set
 // overwrites, counters are decimal text.
 //
-// Thread-safe. Implementations must pass tests/rendezvous/store_contract_test.cc.
+// Thread-safe. Implementations must pass tests/rendezvous/store_contract.h.
 //
 // Every method that talks to another process also returns
 //   Unavailable - the store could not be reached; it is unknown whether a write took place.
@@ -76,6 +78,49 @@ class Store {
 
   // Number of keys.
   virtual absl::StatusOr<int64_t> NumKeys() = 0;
+};
+
+// What a watch tells of a key.
+struct KeyChange {
+  std::string key;
+  std::optional<std::string> value;  // Nothing: there is no such key any more.
+};
+
+// A look at some keys of a store, held open. Belongs to one thread; destruction ends it. The store
+// must outlive it.
+class StoreWatch {
+ public:
+  virtual ~StoreWatch() = default;
+
+  // The first call returns the keys that are there, perhaps none, at once. Each further one blocks
+  // until something has changed since the last, and returns each key that has, as it is now, in
+  // the order of their changes: of two changes in between only the latter is told.
+  //
+  // Errors:
+  //   DeadlineExceeded - nothing has changed.
+  //   ResourceExhausted - too much has changed since the last call: watch anew.
+  //   Unavailable - the store could not be reached: watch anew.
+  virtual absl::StatusOr<std::vector<KeyChange>> Next(Instant deadline) = 0;
+};
+
+// What only some stores can do. Thread-safe, with the errors of Store.
+class WatchableStore {
+ public:
+  virtual ~WatchableStore() = default;
+
+  // The keys that begin with `prefix`, sorted.
+  virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
+
+  // Blocks until `world_size` have called it for `key`, which counts them, in decimal text. A
+  // barrier that has opened stays open; a call whose time is up has arrived all the same.
+  //
+  // Errors:
+  //   DeadlineExceeded - not all have come in time.
+  //   FailedPrecondition - as Store::Add.
+  virtual absl::Status Barrier(absl::string_view key, int64_t world_size, Instant deadline) = 0;
+
+  // Watches the keys that begin with `prefix`.
+  virtual absl::StatusOr<std::unique_ptr<StoreWatch>> Watch(absl::string_view prefix) = 0;
 };
 
 }  // namespace hlaunch

@@ -1,178 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What every Store promises, run over each of them.
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/rendezvous/store_contract.h"
 
 #include <functional>
 #include <future>
-#include <memory>
-#include <thread>
 
 #include "rendezvous/c10d_client.h"
 #include "rendezvous/c10d_server.h"
-#include "rendezvous/key_space.h"
 #include "rendezvous/memory_store.h"
 
 namespace hlaunch {
+namespace store_contract {
 namespace {
 
-using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-
-Instant In(Duration time) { return MonotonicClock().Now() + time; }
-
-// A store and whatever must live as long as it does.
-struct TestedStore {
-  std::unique_ptr<C10dServer> server;
-  std::unique_ptr<Store> store;
-};
-
-TestedStore MakeMemoryStore() { return {nullptr, std::make_unique<MemoryStore>()}; }
+TestedStore MakeMemoryStore() {
+  const auto store = std::make_shared<MemoryStore>();
+  return {nullptr, store, store, {}};
+}
 
 TestedStore MakeC10dStore() {
-  auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
-  auto client = *C10dClient::Connect("127.0.0.1", server->port(), In(10s));
-  return {std::move(server), std::move(client)};
-}
-
-struct Kind {
-  const char* name;
-  TestedStore (*make)();
-};
-
-class StoreContract : public testing::TestWithParam<Kind> {
- protected:
-  TestedStore tested_ = GetParam().make();
-  Store& store_ = *tested_.store;
-};
-
-TEST_P(StoreContract, GetReturnsWhatWasSetLast) {
-  ASSERT_TRUE(store_.Set("k", "1").ok());
-  ASSERT_TRUE(store_.Set("k", std::string("\0\xff", 2)).ok());
-  EXPECT_EQ(*store_.Get("k", In(10s)), std::string("\0\xff", 2));
-}
-
-TEST_P(StoreContract, GetWaitsForTheKey) {
-  std::thread setter([this] { EXPECT_TRUE(store_.Set("k", "v").ok()); });
-  EXPECT_EQ(*store_.Get("k", In(10s)), "v");
-  setter.join();
-}
-
-TEST_P(StoreContract, GetWhoseTimeIsUpSaysWhichKey) {
-  const auto missing = store_.Get("lost", In(10ms));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(missing.status())) << missing.status();
-  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("'lost'"));
-  ASSERT_TRUE(store_.Set("here", "v").ok());
-  EXPECT_EQ(*store_.Get("here", In(0s)), "v");  // A key that is there needs no time.
-}
-
-TEST_P(StoreContract, AddCountsInDecimalText) {
-  EXPECT_EQ(*store_.Add("n", 0), 0);
-  EXPECT_EQ(*store_.Add("n", 5), 5);
-  EXPECT_EQ(*store_.Add("n", -7), -2);
-  EXPECT_EQ(*store_.Get("n", In(10s)), "-2");
-  ASSERT_TRUE(store_.Set("n", "40").ok());
-  EXPECT_EQ(*store_.Add("n", 2), 42);
-}
-
-TEST_P(StoreContract, AddToTextIsRefusedAndChangesNothing) {
-  ASSERT_TRUE(store_.Set("text", "x").ok());
-  const absl::Status refused = store_.Add("text", 1).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_EQ(*store_.Get("text", In(10s)), "x");
-}
-
-TEST_P(StoreContract, AddOfManyThreadsLosesNothing) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([this] {
-      for (int j = 0; j < 50; ++j) EXPECT_TRUE(store_.Add("n", 1).ok());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(*store_.Add("n", 0), 200);
-}
-
-TEST_P(StoreContract, CompareAndSetSetsOnlyWhatItExpects) {
-  EXPECT_EQ(*store_.CompareAndSet("k", "other", "a"), "other");
-  EXPECT_FALSE(*store_.Check({"k"}));
-  EXPECT_EQ(*store_.CompareAndSet("k", "", "a"), "a");
-  EXPECT_EQ(*store_.CompareAndSet("k", "b", "c"), "a");
-  EXPECT_EQ(*store_.CompareAndSet("k", "a", "b"), "b");
-}
-
-TEST_P(StoreContract, AppendBeginsEmpty) {
-  ASSERT_TRUE(store_.Append("k", "ab").ok());
-  ASSERT_TRUE(store_.Append("k", "cd").ok());
-  EXPECT_EQ(*store_.Get("k", In(10s)), "abcd");
-}
-
-TEST_P(StoreContract, DeleteSaysWhetherTheKeyExisted) {
-  ASSERT_TRUE(store_.Set("k", "v").ok());
-  EXPECT_TRUE(*store_.Delete("k"));
-  EXPECT_FALSE(*store_.Delete("k"));
-  EXPECT_FALSE(*store_.Check({"k"}));
-}
-
-TEST_P(StoreContract, CheckWantsAllKeys) {
-  ASSERT_TRUE(store_.MultiSet({{"a", "1"}, {"b", ""}}).ok());
-  EXPECT_TRUE(*store_.Check({"a", "b"}));
-  EXPECT_FALSE(*store_.Check({"a", "c"}));
-  EXPECT_TRUE(*store_.Check({}));
-}
-
-TEST_P(StoreContract, WaitReturnsOnceAllKeysExist) {
-  std::thread setter([this] {
-    for (const char* key : {"a", "b", "c"}) EXPECT_TRUE(store_.Set(key, "").ok());
-  });
-  EXPECT_TRUE(store_.Wait({"c", "a", "b", "a"}, In(10s)).ok());
-  setter.join();
-  EXPECT_TRUE(store_.Wait({"a"}, In(0s)).ok());
-}
-
-TEST_P(StoreContract, WaitWhoseTimeIsUpNamesThreeMissingKeys) {
-  ASSERT_TRUE(store_.Set("here", "").ok());
-  const absl::Status late = store_.Wait({"m1", "here", "m2", "m3", "m4"}, In(10ms));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
-  EXPECT_THAT(std::string(late.message()), AllOf(HasSubstr("'m1', 'm2', 'm3'"), HasSubstr("more"),
-                                                 Not(HasSubstr("here")), Not(HasSubstr("m4"))));
-  // The store is as usable as before.
-  ASSERT_TRUE(store_.Set("m1", "v").ok());
-  EXPECT_EQ(*store_.Get("m1", In(10s)), "v");
-}
-
-TEST_P(StoreContract, MultiGetKeepsTheOrder) {
-  ASSERT_TRUE(store_.MultiSet({{"a", "1"}, {"b", "2"}}).ok());
-  EXPECT_THAT(*store_.MultiGet({"b", "a", "b"}, In(10s)), ElementsAre("2", "1", "2"));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(store_.MultiGet({"a", "lost"}, In(10ms)).status()));
-}
-
-TEST_P(StoreContract, NumKeysCountsKeys) {
-  EXPECT_EQ(*store_.NumKeys(), 0);
-  ASSERT_TRUE(store_.MultiSet({{"a", "1"}, {"b", "2"}, {"a", "3"}}).ok());
-  EXPECT_EQ(*store_.NumKeys(), 2);
-}
-
-TEST_P(StoreContract, LargeValuesFitAndLargerOnesAreRefused) {
-  const std::string largest(kMaxValueBytes, 'x');
-  ASSERT_TRUE(store_.Set("k", largest).ok());
-  EXPECT_TRUE(*store_.Get("k", In(10s)) == largest);
-  EXPECT_TRUE(absl::IsResourceExhausted(store_.Set("k", largest + "x")));
-  EXPECT_TRUE(absl::IsResourceExhausted(store_.Set(std::string(kMaxKeyBytes + 1, 'k'), "")));
-  EXPECT_TRUE(absl::IsResourceExhausted(
-      store_.Wait(std::vector<std::string>(kMaxListKeys + 1, "k"), In(10s))));
+  const std::shared_ptr<C10dServer> server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  return {server, *C10dClient::Connect("127.0.0.1", server->port(), In(10s)), nullptr, {}};
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreContract,
-                         testing::Values(Kind{"MemoryStore", MakeMemoryStore},
-                                         Kind{"C10dClient", MakeC10dStore}),
+                         testing::Values(StoreKind{"MemoryStore", MakeMemoryStore},
+                                         StoreKind{"C10dClient", MakeC10dStore}),
                          [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, WatchableStoreContract,
+                         testing::Values(StoreKind{"MemoryStore", MakeMemoryStore}),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(MemoryStore, RefusesWaitsBeyondItsLimits) {
+  MemoryStore::Options options;
+  options.max_waits = 2;
+  options.max_waiting_bytes = 3 * (kEntryBytes + 1);
+  MemoryStore store(options);
+  int told = 0;
+  const auto count = [&told](const absl::StatusOr<MemoryStore::Values>& values) {
+    told += absl::IsResourceExhausted(values.status()) ? 1 : 100;
+  };
+  store.WhenAll({"a", "b", "c", "d"}, false, count);  // Too much by itself.
+  EXPECT_EQ(told, 1);
+  const auto first = store.WhenAll({"a", "b"}, false, count);
+  store.WhenAll({"c", "d"}, false, count);
+  EXPECT_EQ(told, 2);
+  const auto second = store.WhenBarrier("c", 2, count);
+  store.WhenAll({"d"}, false, count);
+  EXPECT_EQ(told, 3);
+  EXPECT_TRUE(absl::IsResourceExhausted(store.Watch("w").status()));
+  EXPECT_TRUE(store.GiveUp(first));  // Room again.
+  EXPECT_FALSE(store.GiveUp(first));
+  const auto third = store.WhenAll({"d"}, false, count);
+  EXPECT_TRUE(store.GiveUp(second));
+  EXPECT_TRUE(store.GiveUp(third));
+  EXPECT_EQ(told, 3);
+}
+
+TEST(MemoryStore, TellsTheValuesOfTheMomentInWhichAllCame) {
+  MemoryStore store;
+  std::vector<std::string> seen;
+  store.WhenAll({"a", "b"}, true, [&](absl::StatusOr<MemoryStore::Values> values) {
+    seen = *std::move(values);
+    EXPECT_TRUE(*store.Delete("a"));  // It may call back.
+  });
+  ASSERT_TRUE(store.MultiSet({{"a", "1"}, {"b", "2"}}).ok());
+  EXPECT_THAT(seen, ElementsAre("1", "2"));
+  EXPECT_FALSE(*store.Check({"a"}));
+}
+
+TEST(MemoryStore, EndsAllThatWaits) {
+  MemoryStore store;
+  ASSERT_TRUE(store.Set("k", "v").ok());
+  const auto watch = *store.Watch("");
+  EXPECT_EQ(watch->Next(In(10s))->size(), 1u);
+  auto waits = std::async(std::launch::async, [&store] { return store.Wait({"lost"}, In(10s)); });
+  store.End(absl::FailedPreconditionError("over"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(waits.get()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(watch->Next(In(10s)).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.Set("k", "v")));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.Get("k", In(10s)).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.Barrier("b", 1, In(10s))));
+}
 
 TEST(C10dClient, SendsWhatItsServersLimitsAllow) {
   C10dServerOptions served;
@@ -211,16 +121,17 @@ TEST(C10dClient, SaysThatNobodyListens) {
 TEST(C10dClient, SeesTheEmptyStoreAfterAReset) {
   TestedStore tested = MakeC10dStore();
   ASSERT_TRUE(tested.store->Set("k", "v").ok());
-  tested.server->Reset();
+  std::static_pointer_cast<C10dServer>(tested.host)->Reset();
   EXPECT_EQ(*tested.store->NumKeys(), 0);
 }
 
 TEST(C10dClient, GivesUpWhenItsServerIsGone) {
   TestedStore tested = MakeC10dStore();
-  tested.server.reset();
+  tested.host.reset();
   const absl::Status status = tested.store->Wait({"k"}, In(30ms));
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
 }
 
 }  // namespace
+}  // namespace store_contract
 }  // namespace hlaunch

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+// What every Store and every WatchableStore promises. A test file that includes this names the
+// stores it has with INSTANTIATE_TEST_SUITE_P.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rendezvous/key_space.h"
+#include "rendezvous/store.h"
+
+namespace hlaunch {
+
+inline Instant In(Duration time) { return MonotonicClock().Now() + time; }
+
+// A store and whatever must live as long as it does.
+struct TestedStore {
+  std::shared_ptr<void> host;
+  std::shared_ptr<Store> store;
+  std::shared_ptr<WatchableStore> watchable;  // The same; null if it is none.
+  StoreLimits limits;
+};
+
+struct StoreKind {
+  const char* name;
+  TestedStore (*make)();
+};
+
+namespace store_contract {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class StoreContract : public testing::TestWithParam<StoreKind> {
+ protected:
+  TestedStore tested_ = GetParam().make();
+  Store& store_ = *tested_.store;
+};
+
+TEST_P(StoreContract, GetReturnsWhatWasSetLast) {
+  ASSERT_TRUE(store_.Set("k", "1").ok());
+  ASSERT_TRUE(store_.Set("k", std::string("\0\xff", 2)).ok());
+  EXPECT_EQ(*store_.Get("k", In(10s)), std::string("\0\xff", 2));
+}
+
+TEST_P(StoreContract, GetWaitsForTheKey) {
+  std::thread setter([this] { EXPECT_TRUE(store_.Set("k", "v").ok()); });
+  EXPECT_EQ(*store_.Get("k", In(10s)), "v");
+  setter.join();
+}
+
+TEST_P(StoreContract, GetWhoseTimeIsUpSaysWhichKey) {
+  const auto missing = store_.Get("lost", In(10ms));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(missing.status())) << missing.status();
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("'lost'"));
+  ASSERT_TRUE(store_.Set("here", "v").ok());
+  EXPECT_EQ(*store_.Get("here", In(0s)), "v");  // A key that is there needs no time.
+}
+
+TEST_P(StoreContract, AddCountsInDecimalText) {
+  EXPECT_EQ(*store_.Add("n", 0), 0);
+  EXPECT_EQ(*store_.Add("n", 5), 5);
+  EXPECT_EQ(*store_.Add("n", -7), -2);
+  EXPECT_EQ(*store_.Get("n", In(10s)), "-2");
+  ASSERT_TRUE(store_.Set("n", "40").ok());
+  EXPECT_EQ(*store_.Add("n", 2), 42);
+}
+
+TEST_P(StoreContract, AddToTextIsRefusedAndChangesNothing) {
+  ASSERT_TRUE(store_.Set("text", "x").ok());
+  const absl::Status refused = store_.Add("text", 1).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(*store_.Get("text", In(10s)), "x");
+}
+
+TEST_P(StoreContract, AddOfManyThreadsLosesNothing) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this] {
+      for (int j = 0; j < 50; ++j) EXPECT_TRUE(store_.Add("n", 1).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(*store_.Add("n", 0), 200);
+}
+
+TEST_P(StoreContract, CompareAndSetSetsOnlyWhatItExpects) {
+  EXPECT_EQ(*store_.CompareAndSet("k", "other", "a"), "other");
+  EXPECT_FALSE(*store_.Check({"k"}));
+  EXPECT_EQ(*store_.CompareAndSet("k", "", "a"), "a");
+  EXPECT_EQ(*store_.CompareAndSet("k", "b", "c"), "a");
+  EXPECT_EQ(*store_.CompareAndSet("k", "a", "b"), "b");
+}
+
+TEST_P(StoreContract, AppendBeginsEmpty) {
+  ASSERT_TRUE(store_.Append("k", "ab").ok());
+  ASSERT_TRUE(store_.Append("k", "cd").ok());
+  EXPECT_EQ(*store_.Get("k", In(10s)), "abcd");
+}
+
+TEST_P(StoreContract, DeleteSaysWhetherTheKeyExisted) {
+  ASSERT_TRUE(store_.Set("k", "v").ok());
+  EXPECT_TRUE(*store_.Delete("k"));
+  EXPECT_FALSE(*store_.Delete("k"));
+  EXPECT_FALSE(*store_.Check({"k"}));
+}
+
+TEST_P(StoreContract, CheckWantsAllKeys) {
+  ASSERT_TRUE(store_.MultiSet({{"a", "1"}, {"b", ""}}).ok());
+  EXPECT_TRUE(*store_.Check({"a", "b"}));
+  EXPECT_FALSE(*store_.Check({"a", "c"}));
+  EXPECT_TRUE(*store_.Check({}));
+}
+
+TEST_P(StoreContract, WaitReturnsOnceAllKeysExist) {
+  std::thread setter([this] {
+    for (const char* key : {"a", "b", "c"}) EXPECT_TRUE(store_.Set(key, "").ok());
+  });
+  EXPECT_TRUE(store_.Wait({"c", "a", "b", "a"}, In(10s)).ok());
+  setter.join();
+  EXPECT_TRUE(store_.Wait({"a"}, In(0s)).ok());
+}
+
+TEST_P(StoreContract, WaitWhoseTimeIsUpNamesThreeMissingKeys) {
+  ASSERT_TRUE(store_.Set("here", "").ok());
+  const absl::Status late = store_.Wait({"m1", "here", "m2", "m3", "m4"}, In(10ms));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_THAT(std::string(late.message()), AllOf(HasSubstr("'m1', 'm2', 'm3'"), HasSubstr("more"),
+                                                 Not(HasSubstr("here")), Not(HasSubstr("m4"))));
+  // The store is as usable as before.
+  ASSERT_TRUE(store_.Set("m1", "v").ok());
+  EXPECT_EQ(*store_.Get("m1", In(10s)), "v");
+}
+
+TEST_P(StoreContract, MultiGetKeepsTheOrder) {
+  ASSERT_TRUE(store_.MultiSet({{"a", "1"}, {"b", "2"}}).ok());
+  EXPECT_THAT(*store_.MultiGet({"b", "a", "b"}, In(10s)), ElementsAre("2", "1", "2"));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(store_.MultiGet({"a", "lost"}, In(10ms)).status()));
+}
+
+TEST_P(StoreContract, NumKeysCountsKeys) {
+  EXPECT_EQ(*store_.NumKeys(), 0);
+  ASSERT_TRUE(store_.MultiSet({{"a", "1"}, {"b", "2"}, {"a", "3"}}).ok());
+  EXPECT_EQ(*store_.NumKeys(), 2);
+}
+
+TEST_P(StoreContract, LargeValuesFitAndLargerOnesAreRefused) {
+  const std::string largest(tested_.limits.value_bytes, 'x');
+  ASSERT_TRUE(store_.Set("k", largest).ok());
+  EXPECT_TRUE(*store_.Get("k", In(10s)) == largest);
+  EXPECT_TRUE(absl::IsResourceExhausted(store_.Set("k", largest + "x")));
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(store_.Set(std::string(tested_.limits.key_bytes + 1, 'k'), "")));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      store_.Wait(std::vector<std::string>(tested_.limits.list_keys + 1, "k"), In(10s))));
+}
+
+class WatchableStoreContract : public testing::TestWithParam<StoreKind> {
+ protected:
+  // "key=value" of each, or "key gone".
+  static std::vector<std::string> Told(StoreWatch& watch, Duration patience = 10s) {
+    const auto changes = watch.Next(In(patience));
+    if (!changes.ok()) return {std::string(changes.status().message())};
+    std::vector<std::string> told;
+    for (const KeyChange& change : *changes) {
+      told.push_back(change.key + (change.value.has_value() ? "=" + *change.value : " gone"));
+    }
+    return told;
+  }
+
+  TestedStore tested_ = GetParam().make();
+  Store& store_ = *tested_.store;
+  WatchableStore& watchable_ = *tested_.watchable;
+};
+
+TEST_P(WatchableStoreContract, ListsTheKeysThatBeginSoInOrder) {
+  ASSERT_TRUE(store_.MultiSet({{"b/2", ""}, {"a", ""}, {"b/1", ""}, {"c", ""}}).ok());
+  EXPECT_THAT(*watchable_.List("b/"), ElementsAre("b/1", "b/2"));
+  EXPECT_THAT(*watchable_.List("d"), IsEmpty());
+  EXPECT_THAT(*watchable_.List(""), ElementsAre("a", "b/1", "b/2", "c"));
+}
+
+TEST_P(WatchableStoreContract, BarrierOpensOnceAllHaveCome) {
+  auto first =
+      std::async(std::launch::async, [this] { return watchable_.Barrier("b", 2, In(10s)); });
+  ASSERT_TRUE(store_.Wait({"b"}, In(10s)).ok());  // It has arrived.
+  EXPECT_TRUE(watchable_.Barrier("b", 2, In(10s)).ok());
+  EXPECT_TRUE(first.get().ok());
+  EXPECT_EQ(*store_.Get("b", In(10s)), "2");
+  EXPECT_TRUE(watchable_.Barrier("b", 2, In(10s)).ok());  // It stays open.
+}
+
+TEST_P(WatchableStoreContract, BarrierWhoseTimeIsUpSaysWhich) {
+  const absl::Status late = watchable_.Barrier("lonely", 2, In(30ms));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_THAT(std::string(late.message()), HasSubstr("'lonely'"));
+  ASSERT_TRUE(store_.Set("text", "x").ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(watchable_.Barrier("text", 2, In(10s))));
+}
+
+TEST_P(WatchableStoreContract, WatchTellsWhatIsThereAndThenWhatChanges) {
+  ASSERT_TRUE(store_.MultiSet({{"w/a", "1"}, {"other", "1"}}).ok());
+  const auto watch = *watchable_.Watch("w/");
+  EXPECT_THAT(Told(*watch), ElementsAre("w/a=1"));
+  ASSERT_TRUE(store_.Set("other", "2").ok());
+  ASSERT_TRUE(store_.Set("w/b", "2").ok());
+  EXPECT_THAT(Told(*watch), ElementsAre("w/b=2"));
+  ASSERT_TRUE(*store_.Delete("w/a"));
+  EXPECT_THAT(Told(*watch), ElementsAre("w/a gone"));
+  EXPECT_EQ(*store_.Add("w/n", 3), 3);
+  EXPECT_THAT(Told(*watch), ElementsAre("w/n=3"));
+  EXPECT_EQ(*store_.CompareAndSet("w/b", "other", "3"), "2");  // Changes nothing.
+  ASSERT_TRUE(store_.Append("w/b", "!").ok());
+  EXPECT_THAT(Told(*watch), ElementsAre("w/b=2!"));
+}
+
+TEST_P(WatchableStoreContract, WatchOfNothingSaysSoAtOnceAndThenWaits) {
+  const auto watch = *watchable_.Watch("w/");
+  EXPECT_THAT(Told(*watch), IsEmpty());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(watch->Next(In(30ms)).status()));
+  auto told = std::async(std::launch::async, [&watch] { return Told(*watch); });
+  ASSERT_TRUE(store_.Set("w/late", "x").ok());
+  EXPECT_THAT(told.get(), ElementsAre("w/late=x"));
+}
+
+// Whatever was left out in between, the last word on each key is its value.
+TEST_P(WatchableStoreContract, WatchEndsWithTheLatestValueOfEachKey) {
+  const auto watch = *watchable_.Watch("w/");
+  for (int i = 0; i <= 200; ++i) {
+    ASSERT_TRUE(store_.Set("w/" + std::to_string(i % 2), std::to_string(i)).ok());
+  }
+  std::optional<std::string> even;
+  std::optional<std::string> odd;
+  while (even != "200" || odd != "199") {
+    const auto changes = watch->Next(In(10s));
+    ASSERT_TRUE(changes.ok()) << changes.status();
+    for (const KeyChange& change : *changes) (change.key == "w/0" ? even : odd) = change.value;
+  }
+}
+
+}  // namespace store_contract
+}  // namespace hlaunch
