@@ -28,6 +28,7 @@ using std::chrono::seconds;
 constexpr size_t kMaxTokenBytes = 1024;  // As rendezvous/grpc_transport.cc.
 constexpr char kTokenVariable[] = "HLAUNCH_TOKEN";
 constexpr char kTokenFileVariable[] = "HLAUNCH_TOKEN_FILE";
+constexpr char kPrefixVariable[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";  // As for torchrun.
 constexpr char kCommonJobId[] = "none";  // torchrun's: all nodes must come to the same one.
 
 int UsableCpus() {
@@ -127,6 +128,26 @@ std::string MakeJobId(const Options& options, JobMode mode, const HostProbes& pr
   return others_read_it_here ? probes.new_job_id() : kCommonJobId;
 }
 
+// Requires: spec.worker.nproc is decided.
+void SetLogs(const Options& options, const Environment& environment, JobSpec& spec) {
+  spec.logs = options.logs;
+  if (spec.logs.prefix_template.empty()) {
+    spec.logs.prefix_template = environment.Get(kPrefixVariable);
+  }
+  const auto warn_of = [&spec](const char* option, int rank) {
+    if (rank < spec.worker.nproc) return;
+    spec.warnings.push_back(
+        absl::StrCat(option, " names local rank ", rank, ", and this node has ", spec.worker.nproc,
+                     spec.worker.nproc == 1
+                         ? " worker: local rank 0"
+                         : absl::StrCat(" workers: local ranks 0 to ", spec.worker.nproc - 1)));
+  };
+  const LogSpec& logs = spec.logs;
+  if (!logs.redirects.ranks.empty()) warn_of("--redirects", logs.redirects.ranks.rbegin()->first);
+  if (!logs.tee.ranks.empty()) warn_of("--tee", logs.tee.ranks.rbegin()->first);
+  if (!logs.shown_ranks.empty()) warn_of("--local-ranks-filter", *logs.shown_ranks.rbegin());
+}
+
 }  // namespace
 
 absl::StatusOr<Token> FindToken(const std::string& option, const Environment& environment,
@@ -194,6 +215,13 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
   spec.worker.stdin_to_rank0 = options.use_stdin || lone_worker;
   spec.worker.stop_grace = options.shutdown_timeout;
+  spec.worker.role = options.role;
+  spec.worker.signals_to_handle = options.signals_to_handle;
+  spec.worker.virtual_local_rank = options.virtual_local_rank;
+  spec.worker.keep_env = options.keep_env;
+  spec.worker.local_rank_option = options.local_rank_option;
+  spec.worker.compat = options.compat;
+  SetLogs(options, environment, spec);
   spec.store = options.store;
   return spec;
 }

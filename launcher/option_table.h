@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -15,17 +17,35 @@ struct OptionRow {
   const char* group;       // Heading in --help; empty: the same as above.
   const char* short_name;  // "-m", or empty.
   const char* name;        // With dashes; the spelling with underscores follows from it.
-  const char* value;       // What --help calls the value; empty: a flag.
+  const char* value;       // What --help calls the value; empty: a flag; "[=X]": may be left out.
   const char* help;
 
-  // Puts the value into `options`; for a flag that was given, `value` means nothing.
+  // Puts the value into `options`; for a flag that was given, `value` means nothing, and where
+  // one was left out it is "true".
   //
   // Errors:
   //   InvalidArgument - what is accepted instead; repeats neither name nor value.
   absl::Status (*set)(absl::string_view value, Options& options);
+
+  bool takes_value() const { return value[0] != '\0' && value[0] != '['; }
+  bool is_flag() const { return value[0] == '\0'; }
 };
 
 // All options in the order of --help.
-absl::Span<const OptionRow> OptionTable();
+const std::vector<OptionRow>& OptionTable();
+
+// The parts of it, one file each.
+absl::Span<const OptionRow> RendezvousOptions();
+absl::Span<const OptionRow> WorkerOptions();
+absl::Span<const OptionRow> OutputOptions();
+
+// For a row of a flag: sets `*flag`.
+inline absl::Status SetFlag(bool* flag) {
+  *flag = true;
+  return absl::OkStatus();
+}
+
+// For a flag that ParseOptions looks at itself.
+inline absl::Status SetNothing(absl::string_view, Options&) { return absl::OkStatus(); }
 
 }  // namespace hlaunch

@@ -9,8 +9,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "launcher/help_text.h"
 #include "launcher/option_table.h"
 #include "launcher/printable.h"
 #include "launcher/spelling.h"
@@ -24,54 +24,12 @@ using absl::string_view;
 
 // What torchrun has and hlaunch does not: a clear word instead of "unknown".
 constexpr const char* kNotYet[] = {
-    "--monitor-interval",
-    "--start-method",
-    "--role",
-    "--log-dir",
-    "--redirects",
-    "--tee",
-    "--local-ranks-filter",
-    "--duplicate-stdout-filters",
-    "--local-addr",
-    "--duplicate-stderr-filters",
-    "--event-log-handler",
-    "--logs-specs",
-    "--numa-binding",
-    "--signals-to-handle",
-    "--run-path",
-    "--virtual-local-rank",
-    "--print-completion",
-    "-r",
-    "-t",
+    "--monitor-interval", "--start-method", "--event-log-handler", "--logs-specs",
+    "--numa-binding",     "--run-path",     "--print-completion",
 };
 
 std::string Underscored(string_view name) {
   return absl::StrCat("--", absl::StrReplaceAll(name.substr(2), {{"-", "_"}}));
-}
-
-std::string HelpText() {
-  std::string text =
-      "usage: hlaunch [options] script.py [args...]\n"
-      "       hlaunch status [JOB] --rdzv-endpoint HOST[:PORT]\n\n"
-      "Starts a distributed job, one command per node, and keeps it alive.\n";
-  for (const OptionRow& row : OptionTable()) {
-    if (row.group[0] != '\0') absl::StrAppend(&text, "\n", row.group, ":\n");
-    const std::string names = absl::StrCat(row.short_name[0] != '\0' ? row.short_name : "  ",
-                                           row.short_name[0] != '\0' ? ", " : "  ", row.name,
-                                           row.value[0] != '\0' ? " " : "", row.value);
-    absl::StrAppendFormat(&text, "  %-32s %s\n", names, row.help);
-  }
-  absl::StrAppend(
-      &text,
-      "\nLong options may be written with underscores; times take s, m or h (30, 1.5s, 5m).\n"
-      "\nExamples:\n"
-      "  hlaunch --nproc-per-node 8 train.py --lr 0.1     one host, 8 workers\n"
-      "  hlaunch --nnodes 2 --nproc-per-node 8 train.py   prints the command for the other host\n"
-      "  hlaunch --nnodes 2 --rdzv-endpoint node0 --rdzv-id 17 train.py          on both hosts\n"
-      "  hlaunch --nnodes 2 --node-rank 1 --master-addr node0 train.py           as with torchrun\n"
-      "\nExit code: that of the first worker that failed, or 128 + its signal; 2 wrong usage,\n"
-      "126 and 127 program not runnable or not found, 200 to 208 hlaunch's own (see README.md).\n");
-  return text;
 }
 
 absl::Status UnknownOption(const std::string& word) {
@@ -108,8 +66,8 @@ absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words) {
     std::string names = row.name;
     if (Underscored(row.name) != row.name) absl::StrAppend(&names, ",", Underscored(row.name));
     if (row.short_name[0] != '\0') absl::StrAppend(&names, ",", row.short_name);
-    CLI::Option* option = row.value[0] == '\0' ? app.add_flag(names) : app.add_option(names);
-    if (row.value[0] != '\0') option->expected(1)->type_size(1);
+    CLI::Option* option = row.takes_value() ? app.add_option(names) : app.add_flag(names);
+    if (row.takes_value()) option->expected(1)->type_size(1);
     options.push_back(option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast));
   }
   RawOptions raw;
@@ -223,7 +181,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   }
   options.command = raw.rest;
   for (const auto& [row, value] : raw.given) {
-    if (row->value[0] == '\0' && value != "true") {
+    if (row->is_flag() && value != "true") {
       return InvalidArgumentError(
           absl::StrCat(row->name, " takes no value; leave out ", PrintableLine(value)));
     }

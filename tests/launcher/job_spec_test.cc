@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -153,6 +154,40 @@ TEST(MakeJobSpec, FillsTheWorkerSpec) {
   EXPECT_EQ(spec->worker.stop_grace, seconds(5));
   EXPECT_THAT(spec->worker.argv, ElementsAre("t.py", "--lr", "1"));
   EXPECT_THAT(spec->worker.inherited_env, ElementsAre("A=1", "B=2"));
+}
+
+TEST(MakeJobSpec, HandsOnWhatConcernsWorkersAndTheirOutput) {
+  const auto spec = Make({"--role=r", "--signals-to-handle=SIGUSR1", "--virtual-local-rank",
+                          "--keep-env", "--pass-local-rank", "--compat=slurm", "--tee=3", "t.py"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->worker.role, "r");
+  EXPECT_THAT(spec->worker.signals_to_handle, ElementsAre(SIGUSR1));
+  EXPECT_TRUE(spec->worker.virtual_local_rank);
+  EXPECT_TRUE(spec->worker.keep_env);
+  EXPECT_EQ(spec->worker.local_rank_option, "--local-rank");
+  EXPECT_THAT(spec->worker.compat, ElementsAre("slurm"));
+  EXPECT_EQ(spec->logs.tee.Of(0), Streams::kBoth);
+}
+
+TEST(MakeJobSpec, TakesThePrefixFromTorchrunsVariable) {
+  const std::vector<std::string> env = {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[env]"};
+  EXPECT_EQ(Make({"x"}, env)->logs.prefix_template, "[env]");
+  EXPECT_EQ(Make({"--log-prefix=[cli]", "x"}, env)->logs.prefix_template, "[cli]");
+  EXPECT_EQ(Make({"x"})->logs.prefix_template, "");
+}
+
+TEST(MakeJobSpec, WarnsOfLocalRanksThatThisNodeLacks) {
+  EXPECT_THAT(Make({"--redirects=0:1,12:3", "--tee=1:1", "--local-ranks-filter=0,2",
+                    "--nproc-per-node=2", "x"})
+                  ->warnings,
+              ElementsAre("--redirects names local rank 12, and this node has 2 workers: local "
+                          "ranks 0 to 1",
+                          "--local-ranks-filter names local rank 2, and this node has 2 workers: "
+                          "local ranks 0 to 1"));
+  EXPECT_THAT(Make({"--tee=1:1", "x"})->warnings,
+              ElementsAre("--tee names local rank 1, and this node has 1 worker: local rank 0"));
+  EXPECT_THAT(Make({"--tee=3", "--redirects=0:1", "--local-ranks-filter=0", "x"})->warnings,
+              IsEmpty());
 }
 
 TEST(MakeJobSpec, KeepsTheRendezvousPortFromAStoreOfRank0) {

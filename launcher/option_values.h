@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "agent/log_spec.h"
+#include "proto/base/clock.h"
+
+namespace hlaunch {
+
+// Readers of what options and configuration files hold. All are pure. Their only error is
+// InvalidArgument, with a message that says what is accepted and does not repeat `text`.
+
+// Whether `text` is a decimal number from `min` to `max`, which then is in `out`.
+bool ParseInt(absl::string_view text, int min, int max, int* out);
+
+// 30, 1.5, 30s, 5m or 2h, from `min_seconds` on.
+absl::StatusOr<Duration> ParseDuration(absl::string_view text, double min_seconds);
+
+// torchrun's choice of streams: "3" for all local ranks, or "0:1,12:3" with none for the others.
+absl::StatusOr<StreamChoice> ParseStreamChoice(absl::string_view text);
+
+// "0,2"; empty is none.
+absl::StatusOr<std::set<int>> ParseLocalRanks(absl::string_view text);
+
+// Words between commas; two commas are one that belongs to a word. Empty words are left out,
+// which torchrun takes for a filter that every line matches.
+std::vector<std::string> ParseFilters(absl::string_view text);
+
+// How a log file is cut.
+struct Rotation {
+  size_t bytes = 0;
+  int keep = 1;
+};
+
+// SIZE[:KEEP]: 500K, 100M:5, 1G; K, M and G are 1024, its square and its cube.
+absl::StatusOr<Rotation> ParseRotation(absl::string_view text);
+
+// "SIGTERM,SIGINT", each once and in this order; SIG may be left out.
+absl::StatusOr<std::vector<int>> ParseSignals(absl::string_view text);
+
+// Words between commas, each one of `known`.
+absl::StatusOr<std::set<std::string>> ParseSet(absl::string_view text,
+                                               const std::vector<std::string>& known);
+
+}  // namespace hlaunch

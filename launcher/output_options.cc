@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include <cstdint>
+#include <string>
+
+#include "launcher/option_table.h"
+#include "launcher/option_values.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+absl::Status SetLogDir(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the folder is missing");
+  options.logs.directory = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetRedirects(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.logs.redirects, ParseStreamChoice(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetTee(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.logs.tee, ParseStreamChoice(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetShownRanks(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.logs.shown_ranks, ParseLocalRanks(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetPrefix(string_view text, Options& options) {
+  if (text.empty()) {
+    return InvalidArgumentError("expected text such as '[${role_name}${local_rank}]: '");
+  }
+  options.logs.prefix_template = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetRotation(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(const Rotation rotation, ParseRotation(text));
+  options.logs.rotate_bytes = rotation.bytes;
+  options.logs.rotate_keep = rotation.keep;
+  return absl::OkStatus();
+}
+
+absl::Status SetReport(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the file is missing");
+  options.report_file = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetMetricsPort(string_view text, Options& options) {
+  int port = 0;
+  if (!ParseInt(text, 0, 65535, &port)) {
+    return InvalidArgumentError("expected a port from 0 to 65535; 0 takes a free one");
+  }
+  options.metrics_port = static_cast<uint16_t>(port);
+  return absl::OkStatus();
+}
+
+const OptionRow kRows[] = {
+    {"Output", "", "--log-dir", "DIR", "workers' log and error files lie below it", SetLogDir},
+    {"", "-r", "--redirects", "WHICH", "to files: 1 stdout, 2 stderr, 3 both, or RANK:WHICH,...",
+     SetRedirects},
+    {"", "-t", "--tee", "WHICH", "the same, to files and here", SetTee},
+    {"", "", "--local-ranks-filter", "N,...", "show only these local ranks here", SetShownRanks},
+    {"", "", "--duplicate-stdout-filters", "TEXT,...",
+     "copy lines of stdout with such a text to one file (,, is a comma)",
+     [](string_view text, Options& options) {
+       options.logs.stdout_filters = ParseFilters(text);
+       return absl::OkStatus();
+     }},
+    {"", "", "--duplicate-stderr-filters", "TEXT,...", "the same for stderr",
+     [](string_view text, Options& options) {
+       options.logs.stderr_filters = ParseFilters(text);
+       return absl::OkStatus();
+     }},
+    {"", "", "--log-prefix", "TEMPLATE", "before lines here: ${role_name} ${local_rank} ${rank}",
+     SetPrefix},
+    {"", "", "--log-rotate", "SIZE[:KEEP]", "put a log file of this size aside, keep KEEP (1)",
+     SetRotation},
+    {"", "", "--report", "FILE", "write how the job ended, as JSON", SetReport},
+    {"", "", "--json", "", "hlaunch's own lines are JSON, one object each",
+     [](string_view, Options& options) { return SetFlag(&options.json); }},
+    {"", "", "--metrics-port", "PORT", "serve this node's metrics over HTTP", SetMetricsPort},
+    {"", "-v", "--verbose", "", "say more",
+     [](string_view, Options& options) {
+       options.log_level = LogLevel::kDebug;
+       return absl::OkStatus();
+     }},
+    {"", "-q", "--quiet", "", "say only warnings and errors",
+     [](string_view, Options& options) {
+       options.log_level = LogLevel::kWarning;
+       return absl::OkStatus();
+     }},
+    {"", "", "--version", "", "print the version", SetNothing},
+    {"", "-h", "--help", "", "print this text", SetNothing},
+};
+
+}  // namespace
+
+absl::Span<const OptionRow> OutputOptions() { return kRows; }
+
+}  // namespace hlaunch

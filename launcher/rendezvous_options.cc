@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "launcher/endpoint.h"
+#include "launcher/option_table.h"
+#include "launcher/option_values.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+constexpr int kMaxRestarts = 1'000'000;
+constexpr size_t kMaxJobId = 256;
+
+absl::Status SetNnodes(string_view text, Options& options) {
+  const size_t colon = text.find(':');
+  const string_view max_text = colon == text.npos ? text : text.substr(colon + 1);
+  int min = 0, max = 0;
+  if (!ParseInt(text.substr(0, colon), 1, kMaxNodes, &min) ||
+      !ParseInt(max_text, 1, kMaxNodes, &max)) {
+    return InvalidArgumentError(
+        absl::StrCat("expected N or MIN:MAX from 1 to ", kMaxNodes, ", such as 2 or 1:4"));
+  }
+  if (min > max) {
+    return InvalidArgumentError(
+        absl::StrCat("MIN is greater than MAX; did you mean ", max, ":", min, "?"));
+  }
+  options.min_nodes = min;
+  options.max_nodes = max;
+  return absl::OkStatus();
+}
+
+absl::Status SetNproc(string_view text, Options& options) {
+  if (text == "auto" || text == "cpu") {
+    options.nproc = std::nullopt;
+    return absl::OkStatus();
+  }
+  if (text == "gpu" || text == "hpu" || text == "xpu") {
+    return InvalidArgumentError(
+        "counting devices is not supported yet; give the number of workers, such as 8");
+  }
+  int nproc = 0;
+  if (!ParseInt(text, 1, kMaxNproc, &nproc)) {
+    return InvalidArgumentError(
+        absl::StrCat("expected a number from 1 to ", kMaxNproc, ", auto or cpu"));
+  }
+  options.nproc = nproc;
+  return absl::OkStatus();
+}
+
+absl::Status SetEndpoint(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.rdzv_endpoint, ParseEndpoint(text, kDefaultRdzvPort));
+  return absl::OkStatus();
+}
+
+absl::Status SetBackend(string_view text, Options& options) {
+  if (text != "static" && text != "c10d") {
+    return InvalidArgumentError("expected static or c10d; other backends are not needed here");
+  }
+  options.rdzv_backend = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetJobId(string_view text, Options& options) {
+  const bool printable = std::all_of(text.begin(), text.end(), absl::ascii_isgraph);
+  if (text.empty() || text.size() > kMaxJobId || !printable) {
+    return InvalidArgumentError(
+        absl::StrCat("expected 1 to ", kMaxJobId, " printable characters without spaces"));
+  }
+  options.rdzv_id = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetMasterAddr(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.master_addr, ParseHost(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetLocalAddr(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.local_addr, ParseHost(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetMasterPort(string_view text, Options& options) {
+  int port = 0;
+  if (!ParseInt(text, 0, 65535, &port)) {
+    return InvalidArgumentError("expected a port from 0 to 65535");
+  }
+  options.master_port = static_cast<uint16_t>(port);
+  return absl::OkStatus();
+}
+
+absl::Status SetMasterStore(string_view text, Options& options) {
+  if (text != "agent" && text != "worker") return InvalidArgumentError("expected agent or worker");
+  options.worker_store = text == "worker";
+  return absl::OkStatus();
+}
+
+absl::Status SetNodeRank(string_view text, Options& options) {
+  int rank = 0;
+  if (!ParseInt(text, 0, kMaxNodes - 1, &rank)) {
+    return InvalidArgumentError("expected a number from 0 to the number of nodes less 1");
+  }
+  options.node_rank = rank;
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxRestarts(string_view text, Options& options) {
+  if (!ParseInt(text, 0, kMaxRestarts, &options.max_restarts)) {
+    return InvalidArgumentError(absl::StrCat("expected a number from 0 to ", kMaxRestarts));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetTokenFile(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the file is missing");
+  options.token_file = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetDuration(string_view text, double min_seconds, Duration* out) {
+  HLAUNCH_ASSIGN_OR_RETURN(*out, ParseDuration(text, min_seconds));
+  return absl::OkStatus();
+}
+
+absl::Status SetIsHost(string_view text, Options& options) {
+  const std::string word = absl::AsciiStrToLower(text);
+  const auto any_of = [&word](std::initializer_list<const char*> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const bool yes = any_of({"1", "true", "t", "yes", "y"});
+  if (!yes && !any_of({"0", "false", "f", "no", "n"})) {
+    return InvalidArgumentError("expected 1, true, 0 or false");
+  }
+  options.is_host = yes;
+  return absl::OkStatus();
+}
+
+struct ConfRow {
+  const char* key;
+  absl::Status (*set)(string_view value, Options& options);  // Null: hlaunch needs no such thing.
+};
+
+const ConfRow kConf[] = {
+    {"is_host", SetIsHost},
+    {"join_timeout", [](string_view text,
+                        Options& options) { return SetDuration(text, 1, &options.join_timeout); }},
+    {"last_call_timeout",
+     [](string_view text, Options& options) { return SetDuration(text, 0, &options.last_call); }},
+    {"timeout", nullptr},
+    {"read_timeout", nullptr},
+    {"close_timeout", nullptr},
+    {"heartbeat_timeout", nullptr},
+    {"keep_alive_interval", nullptr},
+    {"keep_alive_max_attempt", nullptr},
+    {"store_type", nullptr},
+    {"use_libuv", nullptr},
+};
+
+absl::Status SetConfEntry(string_view entry, Options& options) {
+  const size_t equals = entry.find('=');
+  if (equals == entry.npos) return InvalidArgumentError("expected KEY=VALUE, KEY=VALUE, ...");
+  const string_view key = absl::StripAsciiWhitespace(entry.substr(0, equals));
+  const string_view value = absl::StripAsciiWhitespace(entry.substr(equals + 1));
+  std::string known;
+  for (const ConfRow& row : kConf) {
+    if (key != row.key) {
+      absl::StrAppend(&known, known.empty() ? "" : ", ", row.key);
+      continue;
+    }
+    if (row.set == nullptr) {
+      options.unneeded_conf.emplace_back(key);
+      return absl::OkStatus();
+    }
+    const absl::Status status = row.set(value, options);
+    if (status.ok()) return status;
+    return InvalidArgumentError(absl::StrCat(row.key, ": ", status.message()));
+  }
+  return InvalidArgumentError(absl::StrCat("unknown key; known are ", known));
+}
+
+absl::Status SetRdzvConf(string_view text, Options& options) {
+  for (const string_view entry : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    HLAUNCH_RETURN_IF_ERROR(SetConfEntry(entry, options));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetSpares(string_view text, Options& options) {
+  if (ParseInt(text, 0, kMaxNodes, &options.spares)) return absl::OkStatus();
+  return InvalidArgumentError(absl::StrCat("expected a number from 0 to ", kMaxNodes));
+}
+
+absl::Status SetPreflight(string_view text, Options& options) {
+  if (text != "off" && text != "quick") return InvalidArgumentError("expected off or quick");
+  options.preflight = text == "quick";
+  return absl::OkStatus();
+}
+
+const OptionRow kRows[] = {
+    {"Nodes and workers", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes},
+    {"", "", "--nproc-per-node", "N|auto|cpu",
+     "workers on this node (1); auto and cpu: one per usable CPU", SetNproc},
+    {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
+     SetMaxRestarts},
+    {"", "", "--spares", "N", "nodes beyond --nnodes that stand by (0)", SetSpares},
+    {"", "", "--preflight", "off|quick", "check that all reach the store, before workers start",
+     SetPreflight},
+    {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT]",
+     "the same on every node (port 29400); its owner hosts", SetEndpoint},
+    {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId},
+    {"", "", "--rdzv-backend", "NAME", "static or c10d, as for torchrun", SetBackend},
+    // Before the options that say the same by themselves, which win.
+    {"", "", "--rdzv-conf", "K=V,...", "is_host=1, join_timeout=S, last_call_timeout=S",
+     SetRdzvConf},
+    {"", "", "--node-rank", "N", "this node's rank; else the rendezvous decides", SetNodeRank},
+    {"", "", "--master-addr", "HOST", "static form: node rank 0 hosts the rendezvous there",
+     SetMasterAddr},
+    {"", "", "--master-port", "PORT", "static form: its port, and MASTER_PORT of workers (29500)",
+     SetMasterPort},
+    {"", "", "--master-store", "agent|worker",
+     "who serves at MASTER_PORT: hlaunch (agent), or rank 0 itself", SetMasterStore},
+    {"", "", "--local-addr", "HOST", "what this node is reached at (the way to the others decides)",
+     SetLocalAddr},
+    {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1", SetNothing},
+    {"", "", "--token-file", "FILE",
+     "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", SetTokenFile},
+    {"Times", "", "--join-timeout", "S", "wait this long for the nodes to come (600)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 1, &options.join_timeout);
+     }},
+    {"", "", "--last-call", "S", "from MIN nodes there to the start without MAX (30)",
+     [](string_view text, Options& options) { return SetDuration(text, 0, &options.last_call); }},
+    {"", "", "--shutdown-timeout", "S", "from SIGTERM to SIGKILL for workers (30)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 0, &options.shutdown_timeout);
+     }},
+    {"", "", "--loss-limit", "S", "a node cut off for so long stops its workers (30)",
+     [](string_view text, Options& options) { return SetDuration(text, 1, &options.loss_limit); }},
+    {"Master store", "", "--store-allow", "WHO",
+     "who may use the master store, as in members,10.0.0.0/16 (all)",
+     [](string_view text, Options& options) {
+       HLAUNCH_ASSIGN_OR_RETURN(options.store.access, ParseStoreAllow(text));
+       return absl::OkStatus();
+     }},
+    {"", "", "--store-dialect", "WIRE", "torch1.13, torch2.1, torch2.2+, or as workers show (auto)",
+     [](string_view text, Options& options) {
+       HLAUNCH_ASSIGN_OR_RETURN(options.store.older, ParseC10dDialect(text));
+       return absl::OkStatus();
+     }},
+};
+
+}  // namespace
+
+absl::Span<const OptionRow> RendezvousOptions() { return kRows; }
+
+}  // namespace hlaunch

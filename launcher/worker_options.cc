@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/option_table.h"
+#include "launcher/option_values.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+constexpr size_t kMaxRole = 256;
+
+absl::Status SetRole(string_view text, Options& options) {
+  const bool printable = std::all_of(text.begin(), text.end(), absl::ascii_isprint);
+  if (text.empty() || text.size() > kMaxRole || !printable) {
+    return InvalidArgumentError(absl::StrCat("expected 1 to ", kMaxRole, " printable characters"));
+  }
+  options.role = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetSignals(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.signals_to_handle, ParseSignals(text));
+  return absl::OkStatus();
+}
+
+// Old scripts of torch.distributed.launch and those of DeepSpeed want --local_rank.
+absl::Status SetLocalRankOption(string_view text, Options& options) {
+  if (text == "true") text = "--local-rank";  // None was named: torch's own spelling.
+  const string_view bare = text.substr(std::min(text.find_first_not_of('-'), text.size()));
+  const bool plain = std::all_of(bare.begin(), bare.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
+  });
+  if (bare.empty() || !plain) {
+    return InvalidArgumentError("expected an option of the script, such as --local_rank");
+  }
+  options.local_rank_option = absl::StrCat(bare.size() == text.size() ? "--" : "", text);
+  return absl::OkStatus();
+}
+
+absl::Status SetCompat(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.compat, ParseSet(text, {"openmpi", "slurm"}));
+  return absl::OkStatus();
+}
+
+const OptionRow kRows[] = {
+    {"The program", "-m", "--module", "", "the script is a Python module's name",
+     [](string_view, Options& options) { return SetFlag(&options.module); }},
+    {"", "", "--no-python", "", "run the program itself, without Python",
+     [](string_view, Options& options) { return SetFlag(&options.no_python); }},
+    {"", "", "--stdin", "", "local rank 0 reads standard input (a lone worker always does)",
+     [](string_view, Options& options) { return SetFlag(&options.use_stdin); }},
+    {"", "", "--role", "NAME", "name of the workers' role (default)", SetRole},
+    {"", "", "--signals-to-handle", "NAMES", "passed on to workers (SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
+     SetSignals},
+    {"", "", "--pass-local-rank", "[=NAME]",
+     "give the script --local-rank=N, or NAME=N, as its first argument", SetLocalRankOption},
+    {"", "", "--virtual-local-rank", "", "each worker sees one device and LOCAL_RANK 0",
+     [](string_view, Options& options) { return SetFlag(&options.virtual_local_rank); }},
+    {"", "", "--compat", "SET,...", "set variables of openmpi, slurm as well", SetCompat},
+    {"", "", "--keep-env", "", "workers inherit also what other launchers set",
+     [](string_view, Options& options) { return SetFlag(&options.keep_env); }},
+};
+
+}  // namespace
+
+absl::Span<const OptionRow> WorkerOptions() { return kRows; }
+
+}  // namespace hlaunch
