@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -62,6 +63,15 @@ double QuotaOf(const std::string& directory, bool v2) {
     return 0;
   }
   return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+// Where the hierarchy of `controllers`, as in /proc/self/cgroup, is mounted; v2's has none. Version
+// one's is named after them, usually with a link `cpu` to it.
+std::string MountOf(const std::string& root, const std::string& controllers) {
+  const std::string cgroup = root + "/sys/fs/cgroup";
+  if (controllers.empty()) return cgroup;
+  const std::string link = cgroup + "/cpu";
+  return ::access(link.c_str(), F_OK) == 0 ? link : absl::StrCat(cgroup, "/", controllers);
 }
 
 // The least quota of `group` and all above it below `mount`. A container may see the host's
@@ -146,16 +156,18 @@ int CpuQuota(const std::string& root) {
     if (!v2 && std::find(controllers.begin(), controllers.end(), "cpu") == controllers.end()) {
       continue;
     }
-    const std::string mount = absl::StrCat(root, "/sys/fs/cgroup", v2 ? "" : "/cpu");
+    const std::string mount = MountOf(root, fields[1]);
     const double quota = LeastQuota(mount, fields[2] == "/" ? "" : fields[2], v2);
     if (quota > 0 && (least == 0 || quota < least)) least = quota;
   }
   return least == 0 ? 0 : std::max(1, static_cast<int>(least));
 }
 
-int UsableCores() {
-  const int cores = std::max(1, PhysicalCores(AllowedCpus()));
-  const int quota = CpuQuota();
+int UsableCores() { return UsableCores(AllowedCpus()); }
+
+int UsableCores(const std::vector<int>& cpus, const std::string& root) {
+  const int cores = std::max(1, PhysicalCores(cpus, root));
+  const int quota = CpuQuota(root);
   return quota == 0 ? cores : std::min(cores, quota);
 }
 

@@ -17,6 +17,9 @@ namespace hlaunch {
 // the CPU quota of its control group. At least 1.
 int UsableCores();
 
+// The same of a process that may run on `cpus`.
+int UsableCores(const std::vector<int>& cpus, const std::string& root = "");
+
 // The physical cores that `cpus` belong to; a CPU of unknown topology counts as one.
 int PhysicalCores(const std::vector<int>& cpus, const std::string& root = "");
 

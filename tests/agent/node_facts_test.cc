@@ -64,6 +64,54 @@ TEST_F(NodeFactsTest, ReadsTheQuotaOfVersionOne) {
   EXPECT_EQ(CpuQuota(root_), 4);
 }
 
+TEST_F(NodeFactsTest, ReadsTheQuotaWhereTheHierarchyIsNamedAfterItsControllers) {
+  Put("/proc/self/cgroup", "3:cpuset,cpu,cpuacct:/job");
+  Put("/sys/fs/cgroup/cpuset,cpu,cpuacct/job/cpu.cfs_quota_us", "200000");
+  Put("/sys/fs/cgroup/cpuset,cpu,cpuacct/job/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(CpuQuota(root_), 2);
+}
+
+// 8 cores of two threads each.
+class UsableCoresTest : public NodeFactsTest {
+ protected:
+  UsableCoresTest() {
+    for (int cpu = 0; cpu < 16; ++cpu) {
+      cpus_.push_back(cpu);
+      PutSiblings(cpu, absl::StrCat(cpu % 8, ",", cpu % 8 + 8));
+    }
+  }
+  std::vector<int> cpus_;
+};
+
+TEST_F(UsableCoresTest, AreAllOfAHostOfItsOwn) {
+  Put("/proc/self/cgroup", "0::/user.slice");
+  Put("/sys/fs/cgroup/user.slice/cpu.max", "max 100000");
+  EXPECT_EQ(UsableCores(cpus_, root_), 8);
+  EXPECT_EQ(UsableCores({}, root_), 1) << "whatever cannot be read";
+}
+
+TEST_F(UsableCoresTest, AreThoseOfTheAffinityMask) {
+  EXPECT_EQ(UsableCores({0, 1, 2, 3}, root_), 4);
+  EXPECT_EQ(UsableCores({0, 8, 1, 9}, root_), 2);
+}
+
+// As `docker run --cpus 2`: the group's own path is the host's in version one, "/" in version two.
+TEST_F(UsableCoresTest, AreAsFewAsAContainersQuota) {
+  Put("/proc/self/cgroup", "0::/");
+  Put("/sys/fs/cgroup/cpu.max", "200000 100000");
+  EXPECT_EQ(UsableCores(cpus_, root_), 2);
+  EXPECT_EQ(UsableCores({0}, root_), 1) << "the narrower of both";
+  Put("/sys/fs/cgroup/cpu.max", "50000 100000");
+  EXPECT_EQ(UsableCores(cpus_, root_), 1) << "half a CPU";
+}
+
+TEST_F(UsableCoresTest, AreAsFewAsAContainersQuotaOfVersionOne) {
+  Put("/proc/self/cgroup", "11:cpuset:/docker/4711\n2:cpu,cpuacct:/docker/4711\n0::/docker/4711");
+  Put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000");
+  Put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(UsableCores(cpus_, root_), 2);
+}
+
 TEST(UsableCores, IsAtLeastOne) { EXPECT_GE(UsableCores(), 1); }
 
 TEST(InterfaceTowards, FindsTheLoopback) {
