@@ -205,6 +205,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   absl::Status StartWorkers(const Assignment& assignment) {
     if (assignment.node_rank == 0) HLAUNCH_RETURN_IF_ERROR(OpenStore(assignment));
     NodeFacts facts = options_.facts;
+    facts.host = options_.info.host;
     if (assignment.num_nodes > 1) facts.gloo_interface = InterfaceTowards(assignment.master_addr);
     if (const std::string chosen = ChosenDefaults(assignment, options_.spec, facts);
         !chosen.empty()) {

@@ -5,11 +5,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/compat_env.h"
 #include "proto/contract/env_contract.h"
 #include "rendezvous/route.h"
 
@@ -20,6 +25,63 @@ using Variables = std::vector<std::pair<absl::string_view, std::string>>;
 
 absl::string_view NameOf(absl::string_view entry) { return entry.substr(0, entry.find('=')); }
 
+// The devices that hlaunch was given, by CUDA's words; unset: all of the host's.
+std::optional<std::vector<std::string>> VisibleDevices(const WorkerSpec& spec) {
+  for (absl::string_view entry : spec.inherited_env) {
+    if (NameOf(entry) != kEnvCudaVisibleDevices || !absl::StrContains(entry, '=')) continue;
+    std::vector<std::string> devices =
+        absl::StrSplit(entry.substr(entry.find('=') + 1), ',', absl::SkipWhitespace());
+    for (std::string& device : devices) absl::StripAsciiWhitespace(&device);
+    return devices;
+  }
+  return std::nullopt;
+}
+
+// The one device of this worker, by its place among those that hlaunch was given; empty if it was
+// given none.
+std::string OwnDevice(const WorkerSpec& spec, int local_rank) {
+  const auto devices = VisibleDevices(spec);
+  if (!devices) return absl::StrCat(local_rank);
+  const auto index = static_cast<size_t>(local_rank);
+  return index < devices->size() ? (*devices)[index] : "";
+}
+
+// The length of the name that `text` starts with.
+size_t NameLength(absl::string_view text) {
+  const auto end = std::find_if_not(text.begin(), text.end(),
+                                    [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+  return static_cast<size_t>(end - text.begin());
+}
+
+// Takes `$local_rank` or `${local_rank}` off the start of `text`, if it starts so.
+bool ConsumeLocalRank(absl::string_view* text) {
+  absl::string_view rest = *text;
+  if (!absl::ConsumePrefix(&rest, "$")) return false;
+  const bool braced = absl::ConsumePrefix(&rest, "{");
+  if (rest.substr(0, NameLength(rest)) != "local_rank") return false;
+  rest.remove_prefix(NameLength(rest));
+  if (braced && !absl::ConsumePrefix(&rest, "}")) return false;
+  *text = rest;
+  return true;
+}
+
+// By the rules of Python's string.Template, which torchrun uses, except that `$$` is not halved:
+// `sh -c 'kill $$'` means it.
+std::string SubstituteLocalRank(absl::string_view word, int local_rank) {
+  std::string out;
+  while (!word.empty()) {
+    if (absl::ConsumePrefix(&word, "$$")) {
+      out.append("$$");
+    } else if (ConsumeLocalRank(&word)) {
+      absl::StrAppend(&out, local_rank);
+    } else {
+      out.push_back(word.front());
+      word.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
 // What is said of the worker's place; replaces what it inherits.
 Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
                 const NodeFacts& facts) {
@@ -28,10 +90,10 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
   const std::string local_size = absl::StrCat(spec.nproc);
   const std::string node_rank = absl::StrCat(round.node_rank);
   const std::string nodes = absl::StrCat(round.num_nodes);
-  return {
+  Variables place = {
       {kEnvRank, rank},
       {kEnvWorldSize, world_size},
-      {kEnvLocalRank, absl::StrCat(local_rank)},
+      {kEnvLocalRank, absl::StrCat(spec.virtual_local_rank ? 0 : local_rank)},
       {kEnvLocalWorldSize, local_size},
       {kEnvGroupRank, node_rank},
       {kEnvNodeRank, node_rank},
@@ -56,6 +118,14 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
       {kEnvRound, absl::StrCat(round.round)},
       {kEnvLogDir, facts.log_dir},
   };
+  if (spec.virtual_local_rank) {
+    const std::string device = OwnDevice(spec, local_rank);
+    if (!device.empty()) place.emplace_back(kEnvCudaVisibleDevices, device);
+  }
+  for (auto& variable : CompatEnv(round, local_rank, spec, facts.host)) {
+    place.push_back(std::move(variable));
+  }
+  return place;
 }
 
 // What is set only where the user has not.
@@ -74,7 +144,7 @@ Variables Defaults(const Assignment& round, const WorkerSpec& spec, const NodeFa
 
 bool Has(const Variables& variables, absl::string_view name) {
   return std::any_of(variables.begin(), variables.end(),
-                     [name](const auto& v) { return v.first == name && !v.second.empty(); });
+                     [name](const auto& v) { return v.first == name; });
 }
 
 }  // namespace
@@ -94,7 +164,8 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
   for (const std::string& entry : spec.inherited_env) {
     const absl::string_view name = NameOf(entry);
     if (name.empty() || name.size() == entry.size()) continue;  // No `NAME=value`.
-    if (!IsInherited(name) || Has(place, name)) continue;
+    const bool kept = spec.keep_env && !absl::StartsWith(name, kOwnPrefix);
+    if (!(kept || IsInherited(name)) || Has(place, name)) continue;
     env.push_back(entry);
     defaults.erase(std::remove_if(defaults.begin(), defaults.end(),
                                   [name](const auto& v) { return v.first == name; }),
@@ -106,6 +177,23 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
     }
   }
   return env;
+}
+
+std::vector<std::string> WorkerArgv(const WorkerSpec& spec, int local_rank) {
+  std::vector<std::string> argv = spec.argv;
+  for (size_t i = 1; i < argv.size(); ++i) argv[i] = SubstituteLocalRank(argv[i], local_rank);
+  return argv;
+}
+
+absl::Status CheckWorkerSpec(const WorkerSpec& spec, int max_nodes) {
+  const auto devices = spec.virtual_local_rank ? VisibleDevices(spec) : std::nullopt;
+  if (devices && std::max<size_t>(devices->size(), 1) < static_cast<size_t>(spec.nproc)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--virtual-local-rank: ", spec.nproc, " workers, but ", kEnvCudaVisibleDevices,
+                     "=", absl::StrJoin(*devices, ","), " has ", devices->size(),
+                     "; start as many workers, or name more devices"));
+  }
+  return CheckCompat(spec, max_nodes);
 }
 
 std::string ChosenDefaults(const Assignment& assignment, const WorkerSpec& spec,

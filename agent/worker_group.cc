@@ -196,7 +196,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
                              relay.Open(local_rank, prefix ? absl::StrCat("[", rank, "] ") : ""));
     facts.error_file = ErrorFile(error_directory, assignment, local_rank);
     Command command;
-    command.argv = spec.argv;
+    command.argv = WorkerArgv(spec, local_rank);
     command.env = WorkerEnv(assignment, local_rank, spec, facts);
     command.stdin_fd = spec.stdin_to_rank0 && local_rank == 0 ? STDIN_FILENO : -1;
     command.stdout_fd = output.out.get();

@@ -13,7 +13,7 @@ inline constexpr char kEnvToken[] = "HLAUNCH_TOKEN";
 inline constexpr char kEnvTokenFile[] = "HLAUNCH_TOKEN_FILE";
 inline constexpr char kEnvKeeperFd[] = "HLAUNCH_KEEPER_FD";
 
-// hlaunch's own words to a worker. Endpoint and log directory are not set yet.
+// hlaunch's own words to a worker.
 inline constexpr char kEnvJobId[] = "HLAUNCH_JOB_ID";
 inline constexpr char kEnvEndpoint[] = "HLAUNCH_ENDPOINT";
 inline constexpr char kEnvRound[] = "HLAUNCH_ROUND";
@@ -52,19 +52,43 @@ inline constexpr char kEnvOmpThreads[] = "OMP_NUM_THREADS";
 inline constexpr char kEnvJaxCoordinator[] = "JAX_COORDINATOR_ADDRESS";
 inline constexpr char kEnvPythonUnbuffered[] = "PYTHONUNBUFFERED";
 
+// Read by the CUDA and HIP runtimes; set only where workers see one device each.
+inline constexpr char kEnvCudaVisibleDevices[] = "CUDA_VISIBLE_DEVICES";
+
+// Of other launchers: what --compat openmpi and --compat slurm say in their names.
+inline constexpr char kEnvOmpiRank[] = "OMPI_COMM_WORLD_RANK";
+inline constexpr char kEnvOmpiSize[] = "OMPI_COMM_WORLD_SIZE";
+inline constexpr char kEnvOmpiLocalRank[] = "OMPI_COMM_WORLD_LOCAL_RANK";
+inline constexpr char kEnvOmpiLocalSize[] = "OMPI_COMM_WORLD_LOCAL_SIZE";
+inline constexpr char kEnvOmpiNodeRank[] = "OMPI_COMM_WORLD_NODE_RANK";
+inline constexpr char kEnvOmpiUniverseSize[] = "OMPI_UNIVERSE_SIZE";
+inline constexpr char kEnvSlurmProcId[] = "SLURM_PROCID";
+inline constexpr char kEnvSlurmLocalId[] = "SLURM_LOCALID";
+inline constexpr char kEnvSlurmNodeId[] = "SLURM_NODEID";
+inline constexpr char kEnvSlurmNtasks[] = "SLURM_NTASKS";
+inline constexpr char kEnvSlurmNprocs[] = "SLURM_NPROCS";
+inline constexpr char kEnvSlurmTasksPerNode[] = "SLURM_NTASKS_PER_NODE";
+inline constexpr char kEnvSlurmStepNumTasks[] = "SLURM_STEP_NUM_TASKS";
+inline constexpr char kEnvSlurmStepNumNodes[] = "SLURM_STEP_NUM_NODES";
+inline constexpr char kEnvSlurmStepNodeList[] = "SLURM_STEP_NODELIST";
+inline constexpr char kEnvSlurmJobNodeList[] = "SLURM_JOB_NODELIST";  // Slurm's own word, kept.
+
+// hlaunch's own: never inherited, whatever the user wants to keep, for a token may be among them.
+inline constexpr char kOwnPrefix[] = "HLAUNCH_";
+
 // What a worker must not inherit when hlaunch was itself started by a launcher. A name that
 // hlaunch sets needs no row here: the worker sees hlaunch's value. TF_CONFIG stays: operators set
 // it on purpose.
 inline constexpr const char* kScrubbedNames[] = {
-    "OMPI_UNIVERSE_SIZE",
+    kEnvOmpiUniverseSize,
     "MPI_LOCALRANKID",
     "MPI_LOCALNRANKS",
-    "SLURM_PROCID",
-    "SLURM_LOCALID",
-    "SLURM_NODEID",
-    "SLURM_NTASKS",
-    "SLURM_NTASKS_PER_NODE",
-    "SLURM_NPROCS",
+    kEnvSlurmProcId,
+    kEnvSlurmLocalId,
+    kEnvSlurmNodeId,
+    kEnvSlurmNtasks,
+    kEnvSlurmTasksPerNode,
+    kEnvSlurmNprocs,
     "SLURM_TASK_PID",
     kEnvRank,
     kEnvWorldSize,
@@ -94,7 +118,7 @@ inline constexpr const char* kScrubbedNames[] = {
 
 // Only prefixes that belong to one runtime alone, never a short word that users own too.
 inline constexpr const char* kScrubbedPrefixes[] = {
-    "HLAUNCH_",        "PET_",           "PMI_",           "PMIX_",          "PRTE_",
+    kOwnPrefix,        "PET_",           "PMI_",           "PMIX_",          "PRTE_",
     "OMPI_MCA_orte_",  "OMPI_MCA_ess_",  "OMPI_MCA_pmix_", "OMPI_MCA_prte_", "OMPI_COMM_WORLD_",
     "MV2_COMM_WORLD_", "JSM_NAMESPACE_", "SLURM_STEP_",
 };

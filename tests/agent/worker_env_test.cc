@@ -108,9 +108,8 @@ TEST(WorkerEnv, ReplacesWhatAnOuterLauncherSet) {
 }
 
 TEST(WorkerEnv, LetsTheUsersDefaultsWin) {
-  for (const char* name :
-       {"OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "PYTHONUNBUFFERED", "NCCL_ASYNC_ERROR_HANDLING",
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCHELASTIC_SIGNALS_TO_HANDLE"}) {
+  for (const char* name : {"OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "PYTHONUNBUFFERED",
+                           "NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING"}) {
     for (const char* value : {"mine", ""}) {
       const WorkerSpec spec = FourWorkers({absl::StrCat(name, "=", value)});
       EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts()), name), value) << name;
@@ -202,6 +201,134 @@ TEST(IsInherited, DropsWhatBelongsToALauncher) {
                            "HLAUNCH_TOKEN_FILE",
                            "HLAUNCH_KEEPER_FD"}) {
     EXPECT_FALSE(IsInherited(name)) << name;
+  }
+}
+
+TEST(WorkerEnv, KeepsTheEnvironmentIfAskedButForItsOwnNames) {
+  WorkerSpec spec = FourWorkers({"PMI_RANK=7", "OMPI_COMM_WORLD_SIZE=9", "SLURM_PROCID=3",
+                                 "PET_NNODES=2", "RANK=99", "TORCHELASTIC_ERROR_FILE=/outer",
+                                 "HLAUNCH_TOKEN=secret", "HLAUNCH_ROUND=99"});
+  spec.keep_env = true;
+  const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts());
+  EXPECT_THAT(
+      std::vector<std::string>(env.begin(), env.begin() + 4),
+      ElementsAre("PMI_RANK=7", "OMPI_COMM_WORLD_SIZE=9", "SLURM_PROCID=3", "PET_NNODES=2"));
+  EXPECT_EQ(Value(env, "RANK"), "8");
+  EXPECT_EQ(Value(env, "TORCHELASTIC_ERROR_FILE"), "/tmp/e/2.json");
+  EXPECT_EQ(Value(env, "HLAUNCH_TOKEN"), std::nullopt) << "a secret";
+  EXPECT_EQ(Value(env, "HLAUNCH_ROUND"), "4");
+  // What hlaunch has no value for is not an outer launcher's either.
+  EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, {}), "TORCHELASTIC_ERROR_FILE"),
+            std::nullopt);
+}
+
+TEST(WorkerEnv, SpeaksForOtherLaunchersIfAsked) {
+  const std::vector<std::string> outer = {"OMPI_COMM_WORLD_RANK=99", "SLURM_PROCID=99",
+                                          "SLURM_JOB_NODELIST=a,b", "SLURM_JOB_ID=4711"};
+  for (const bool keep_env : {false, true}) {
+    WorkerSpec spec = FourWorkers(outer);
+    spec.compat = {"openmpi", "slurm"};
+    spec.keep_env = keep_env;
+    const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 2, spec, Facts());
+    EXPECT_EQ(Value(env, "OMPI_COMM_WORLD_RANK"), "10");
+    EXPECT_EQ(Value(env, "SLURM_PROCID"), "10");
+    EXPECT_EQ(Value(env, "SLURM_STEP_NODELIST"), "a,b");
+    EXPECT_EQ(Value(env, "SLURM_JOB_ID"), "4711");
+  }
+}
+
+TEST(WorkerEnv, ShowsOneDeviceToEachWorkerIfAsked) {
+  struct Row {
+    std::vector<std::string> inherited;
+    std::optional<std::string> device;  // Of local rank 1.
+  };
+  const Row rows[] = {
+      {{}, "1"},
+      {{"CUDA_VISIBLE_DEVICES=4,5,6,7"}, "5"},
+      {{"CUDA_VISIBLE_DEVICES=4, 5 ,6,7"}, "5"},
+      {{"CUDA_VISIBLE_DEVICES=GPU-a,MIG-b,c,d"}, "MIG-b"},
+      {{"CUDA_VISIBLE_DEVICES="}, ""},
+  };
+  for (const Row& row : rows) {
+    WorkerSpec spec = FourWorkers(row.inherited);
+    EXPECT_EQ(
+        Value(WorkerEnv(SecondOfTwoNodes(), 1, spec, Facts()), "CUDA_VISIBLE_DEVICES"),
+        row.inherited.empty()
+            ? std::nullopt
+            : std::optional(row.inherited[0].substr(std::string("CUDA_VISIBLE_DEVICES=").size())))
+        << "unless asked, what was inherited";
+    spec.virtual_local_rank = true;
+    const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 1, spec, Facts());
+    EXPECT_EQ(Value(env, "CUDA_VISIBLE_DEVICES"), row.device);
+    EXPECT_EQ(Value(env, "LOCAL_RANK"), "0");
+    EXPECT_EQ(Value(env, "RANK"), "9");
+    EXPECT_EQ(Value(env, "LOCAL_WORLD_SIZE"), "4");
+  }
+}
+
+TEST(CheckWorkerSpec, WantsADeviceForEachWorkerThatSeesOne) {
+  struct Row {
+    std::vector<std::string> inherited;
+    bool virtual_local_rank;
+    const char* says;
+  };
+  const Row rows[] = {
+      {{}, true, ""},
+      {{"CUDA_VISIBLE_DEVICES=4,5,6,7"}, true, ""},
+      {{"CUDA_VISIBLE_DEVICES=4,5"}, false, ""},
+      {{"CUDA_VISIBLE_DEVICES=4,5"},
+       true,
+       "--virtual-local-rank: 4 workers, but CUDA_VISIBLE_DEVICES=4,5 has 2; start as many "
+       "workers, or name more devices"},
+      {{"CUDA_VISIBLE_DEVICES=4,,5,,"},
+       true,
+       "--virtual-local-rank: 4 workers, but CUDA_VISIBLE_DEVICES=4,5 has 2; start as many "
+       "workers, or name more devices"},
+      {{"CUDA_VISIBLE_DEVICES="},
+       true,
+       "--virtual-local-rank: 4 workers, but CUDA_VISIBLE_DEVICES= has 0; start as many workers, "
+       "or name more devices"},
+  };
+  for (const Row& row : rows) {
+    WorkerSpec spec = FourWorkers(row.inherited);
+    spec.virtual_local_rank = row.virtual_local_rank;
+    EXPECT_EQ(CheckWorkerSpec(spec, 1).message(), row.says);
+  }
+  WorkerSpec lone = FourWorkers({"CUDA_VISIBLE_DEVICES="});
+  lone.nproc = 1;
+  lone.virtual_local_rank = true;
+  EXPECT_TRUE(CheckWorkerSpec(lone, 1).ok()) << "a host without devices";
+  lone.compat = {"mpich"};
+  EXPECT_FALSE(CheckWorkerSpec(lone, 1).ok());
+}
+
+// But for the last rows, what Python's string.Template(word).safe_substitute(local_rank="3") says.
+TEST(WorkerArgv, SubstitutesTheLocalRankAsTorchrunDoes) {
+  struct Row {
+    const char* word;
+    const char* becomes;
+  };
+  const Row rows[] = {
+      {"--dir=/data/${local_rank}/x", "--dir=/data/3/x"},
+      {"$local_rank", "3"},
+      {"$local_rank-$local_rank.", "3-3."},
+      {"${local_rank}${local_rank}", "33"},
+      {"$local_ranks", "$local_ranks"},
+      {"$LOCAL_RANK", "$LOCAL_RANK"},
+      {"${local_rank", "${local_rank"},
+      {"${local_rank }", "${local_rank }"},
+      {"${x$local_rank}", "${x3}"},
+      {"$rank ${HOME} $1 $", "$rank ${HOME} $1 $"},
+      {"", ""},
+      {"kill $$", "kill $$"},
+      {"$$local_rank", "$$local_rank"},
+      {"$$$local_rank", "$$3"},
+  };
+  for (const Row& row : rows) {
+    WorkerSpec spec;
+    spec.argv = {"$local_rank", row.word};
+    EXPECT_THAT(WorkerArgv(spec, 3), ElementsAre("$local_rank", row.becomes))
+        << "the program's own name stays as it is";
   }
 }
 
