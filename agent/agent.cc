@@ -351,7 +351,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   // --- Signals and the keeper ----------------------------------------------------------------
 
   absl::Status TakeSignals() {
-    HLAUNCH_ASSIGN_OR_RETURN(UniqueFd fd, AgentSignals());
+    HLAUNCH_ASSIGN_OR_RETURN(UniqueFd fd, AgentSignals(options_.spec.signals_to_handle));
     signals_.assign(fd.Release());
     AwaitSignals();
     return absl::OkStatus();
@@ -371,17 +371,13 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   void OnSignal(int signal, pid_t sender) {
-    switch (signal) {
-      case SIGCHLD:
-        if (group_) group_->ReapOrphans();
-        return;
-      case SIGINT:
-      case SIGTERM:
-      case SIGHUP:
-      case SIGQUIT:
-        return Interrupt(signal, sender);
-      default:
-        if (group_) group_->Forward(signal);
+    const SignalNumbers ending = EndingSignals(options_.spec.signals_to_handle);
+    if (signal == SIGCHLD) {
+      if (group_) group_->ReapOrphans();
+    } else if (std::find(ending.begin(), ending.end(), signal) != ending.end()) {
+      Interrupt(signal, sender);
+    } else if (group_) {
+      group_->Forward(signal);
     }
   }
 

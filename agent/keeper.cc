@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "absl/strings/numbers.h"
@@ -42,8 +43,14 @@ constexpr seconds kObituaryTime(5);
 
 // What people and schedulers say to hlaunch. The stop signals of a terminal are not here: they
 // stop the keeper alone, so that the shell has its prompt back and `fg` works; the job goes on.
-constexpr int kForwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
-                              SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+constexpr int kEnding[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+constexpr int kPassedOn[] = {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+
+SignalNumbers TakenSignals(const SignalNumbers& named) {
+  SignalNumbers taken = EndingSignals(named);
+  if (named.empty()) taken.insert(taken.end(), std::begin(kPassedOn), std::end(kPassedOn));
+  return taken;
+}
 
 struct Obituary {
   std::vector<std::string> argv;
@@ -75,12 +82,12 @@ void FillStandardDescriptors() {
 
 // What BlockAgentSignals has blocked, whatever the mask held before; so it is the same after an
 // exec.
-UniqueFd OpenSignalFd() {
+UniqueFd OpenSignalFd(const SignalNumbers& named) {
   sigset_t blocked, ours;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   ::sigemptyset(&ours);
   ::sigaddset(&ours, SIGCHLD);
-  for (const int signal : kForwarded) {
+  for (const int signal : TakenSignals(named)) {
     if (::sigismember(&blocked, signal) == 1) ::sigaddset(&ours, signal);
   }
   return UniqueFd(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -189,11 +196,11 @@ int Conclude(Keeper* keeper) {
   return kExitAgentLost;
 }
 
-int BeKeeper(Keeper keeper) {
+int BeKeeper(Keeper keeper, const SignalNumbers& named) {
   // A terminal in tostop mode must not stop the keeper for its last words.
   ::signal(SIGTTOU, SIG_IGN);
   ::prctl(PR_SET_NAME, "hlaunch-keeper", 0, 0, 0);
-  keeper.signals = OpenSignalFd();
+  keeper.signals = OpenSignalFd(named);
   HLAUNCH_CHECK(keeper.signals.valid());
   // What else hlaunch was given is the agent's: a pipe's reader must not wait for the keeper.
   const int low = std::min(keeper.signals.get(), keeper.link.get());
@@ -208,18 +215,27 @@ int BeKeeper(Keeper keeper) {
 
 }  // namespace
 
-void BlockAgentSignals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int signal : kForwarded) {
+SignalNumbers EndingSignals(const SignalNumbers& named) {
+  return named.empty() ? SignalNumbers(std::begin(kEnding), std::end(kEnding)) : named;
+}
+
+void BlockAgentSignals(const SignalNumbers& named) {
+  sigset_t taken, others;
+  ::sigemptyset(&taken);
+  ::sigemptyset(&others);
+  for (const int signal : TakenSignals({})) ::sigaddset(&others, signal);
+  for (const int signal : TakenSignals(named)) {
     struct sigaction now;
     const bool ignored = ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
-    if (!ignored) ::sigaddset(&set, signal);
+    if (ignored) continue;
+    ::sigaddset(&taken, signal);
+    ::sigdelset(&others, signal);
   }
   // Ignored, it would reap our children behind our back.
   ::signal(SIGCHLD, SIG_DFL);
-  ::sigaddset(&set, SIGCHLD);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::sigaddset(&taken, SIGCHLD);
+  ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
+  if (!named.empty()) ::pthread_sigmask(SIG_UNBLOCK, &others, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
@@ -261,9 +277,9 @@ absl::Status KeeperLink::RegisterObituary(const std::vector<std::string>& argv,
   return absl::OkStatus();
 }
 
-int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent) {
+int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers& named) {
   FillStandardDescriptors();
-  BlockAgentSignals();
+  BlockAgentSignals(named);
   BecomeSubreaper();
   Keeper keeper;
   const auto before = HasChildren() ? Descendants(::getpid()) : std::vector<ProcessEntry>();
@@ -284,7 +300,7 @@ int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent) {
   }
   if (keeper.agent > 0) {
     agent_end.Close();
-    return BeKeeper(std::move(keeper));
+    return BeKeeper(std::move(keeper), named);
   }
   keeper.link.Close();
   // A terminal signals the keeper's process group; in a session of its own the agent hears of
@@ -294,17 +310,16 @@ int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent) {
   return agent(KeeperLink(std::move(agent_end)));
 }
 
-bool TerminationPending() {
+bool TerminationPending(const SignalNumbers& named) {
   sigset_t pending;
   ::sigpending(&pending);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    if (::sigismember(&pending, signal) == 1) return true;
-  }
-  return false;
+  const SignalNumbers ending = EndingSignals(named);
+  return std::any_of(ending.begin(), ending.end(),
+                     [&](int signal) { return ::sigismember(&pending, signal) == 1; });
 }
 
-absl::StatusOr<UniqueFd> AgentSignals() {
-  UniqueFd fd = OpenSignalFd();
+absl::StatusOr<UniqueFd> AgentSignals(const SignalNumbers& named) {
+  UniqueFd fd = OpenSignalFd(named);
   if (!fd.valid()) {
     return absl::ResourceExhaustedError(absl::StrCat("signalfd: ", std::strerror(errno)));
   }

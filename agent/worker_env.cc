@@ -15,6 +15,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/compat_env.h"
+#include "agent/keeper.h"
+#include "agent/process.h"
 #include "proto/contract/env_contract.h"
 #include "rendezvous/route.h"
 
@@ -24,6 +26,12 @@ namespace {
 using Variables = std::vector<std::pair<absl::string_view, std::string>>;
 
 absl::string_view NameOf(absl::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+// "SIGTERM,SIGINT"
+std::string Names(const SignalNumbers& signals) {
+  return absl::StrJoin(
+      signals, ",", [](std::string* out, int signal) { absl::StrAppend(out, SignalName(signal)); });
+}
 
 // The devices that hlaunch was given, by CUDA's words; unset: all of the host's.
 std::optional<std::vector<std::string>> VisibleDevices(const WorkerSpec& spec) {
@@ -108,6 +116,7 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
       {kEnvMaxRestarts, absl::StrCat(round.max_restarts)},
       {kEnvUseAgentStore, round.worker_store ? "False" : "True"},  // Torch's exact words.
       {kEnvErrorFile, facts.error_file},
+      {kEnvSignalsToHandle, Names(EndingSignals(spec.signals_to_handle))},
       {kEnvLocalSize, local_size},
       {kEnvCrossRank, node_rank},
       {kEnvCrossSize, nodes},
@@ -133,7 +142,6 @@ Variables Defaults(const Assignment& round, const WorkerSpec& spec, const NodeFa
   return {
       {kEnvTorchNcclAsync, "1"},
       {kEnvNcclAsync, "1"},
-      {kEnvSignalsToHandle, "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
       {kEnvGlooInterface, round.num_nodes > 1 ? facts.gloo_interface : ""},
       {kEnvOmpThreads, absl::StrCat(std::max(1, facts.usable_cores / std::max(1, spec.nproc)))},
       {kEnvPythonUnbuffered, "1"},

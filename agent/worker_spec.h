@@ -20,7 +20,7 @@ struct WorkerSpec {
   std::vector<std::string> inherited_env;  // hlaunch's own environment, `NAME=value` each.
   int nproc = 1;                           // Workers on this node.
   std::string role = "default";            // ROLE_NAME
-  // What the agent forwards to workers and ends the job for; empty: see AgentSignals (keeper.h).
+  // What the agent forwards to workers and ends the job for; empty: see EndingSignals (keeper.h).
   std::vector<int> signals_to_handle;
   bool virtual_local_rank = false;           // LOCAL_RANK is 0, and one device is visible.
   bool keep_env = false;                     // Nothing of what was inherited is scrubbed.

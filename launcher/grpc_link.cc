@@ -327,11 +327,11 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec,
 
 // The resolver's first answer, as long as nobody presses Ctrl-C and it takes no longer than
 // `patience`.
-Resolved FirstAnswer(Lookup& lookup, Duration patience) {
+Resolved FirstAnswer(Lookup& lookup, const SignalNumbers& named, Duration patience) {
   const Instant until = MonotonicClock().Now() + patience;
   std::optional<Resolved> found;
-  while (!(found = lookup.Await(MonotonicClock().Now() + kLookStep)) && !TerminationPending() &&
-         MonotonicClock().Now() < until) {
+  while (!(found = lookup.Await(MonotonicClock().Now() + kLookStep)) &&
+         !TerminationPending(named) && MonotonicClock().Now() < until) {
   }
   return found.value_or(absl::UnavailableError("the name is not known yet"));
 }
@@ -345,7 +345,8 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
   const auto lookup = Lookup::Start(spec.endpoint.host);
   // Where the store shares the port the decision cannot be taken later; a rank decides by itself.
   const bool now_or_never = spec.mode == JobMode::kStatic && !spec.node_rank.has_value();
-  const Resolved found = FirstAnswer(*lookup, now_or_never ? kLongLook : kShortLook);
+  const Resolved found =
+      FirstAnswer(*lookup, spec.worker.signals_to_handle, now_or_never ? kLongLook : kShortLook);
   const HostingVerdict verdict = DecideHosting(spec, found, local, HostName());
   LogDebug(verdict.reason);
   if (verdict.role != HostingRole::kHosts) {

@@ -66,6 +66,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
     std::fputs(options->text_to_print->c_str(), stdout);
     return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
   }
+  BlockAgentSignals(options->signals_to_handle);
   SetLogLevel(options->log_level);
   const absl::StatusOr<JobSpec> spec =
       MakeJobSpec(*options, Environment::OfThisProcess(), RealHostProbes());
@@ -81,7 +82,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
   if (absl::StatusOr<KeeperLink> keeper = KeeperLink::FromEnv(); keeper.ok()) {
     return run(std::move(keeper).value());
   }
-  return RunUnderKeeper(run);
+  return RunUnderKeeper(run, options->signals_to_handle);
 }
 
 }  // namespace hlaunch

@@ -129,14 +129,14 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
 }
 
 // Keeps the rendezvous until every node has heard how the job ended; says for whom.
-void Linger(NodeLink& link, Duration limit) {
+void Linger(NodeLink& link, const SignalNumbers& named, Duration limit) {
   const Instant begin = MonotonicClock().Now();
   bool said = false;
   while (true) {
     const Instant now = MonotonicClock().Now();
     const auto awaited = link.AwaitOthers(now + kLingerStep);
     if (awaited.empty()) return;
-    if (now - begin > limit || TerminationPending()) {
+    if (now - begin > limit || TerminationPending(named)) {
       LogWarning(absl::StrCat("leaving though ", absl::StrJoin(awaited, ", "),
                               " did not confirm the end of the job"));
       return;
@@ -249,7 +249,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
 
   if ((*link)->hosts()) {
     if (!result.outcome) (*link)->End(HostLeft(info, result));
-    Linger(**link, kLinger + spec.worker.stop_grace);
+    Linger(**link, spec.worker.signals_to_handle, kLinger + spec.worker.stop_grace);
   }
   link->reset();  // Before the agent, which it calls.
   PrintSummary(spec, result, options.log_level == LogLevel::kDebug);

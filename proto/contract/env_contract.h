@@ -37,6 +37,7 @@ inline constexpr char kEnvRestartCount[] = "TORCHELASTIC_RESTART_COUNT";
 inline constexpr char kEnvMaxRestarts[] = "TORCHELASTIC_MAX_RESTARTS";
 inline constexpr char kEnvUseAgentStore[] = "TORCHELASTIC_USE_AGENT_STORE";
 inline constexpr char kEnvErrorFile[] = "TORCHELASTIC_ERROR_FILE";
+inline constexpr char kEnvSignalsToHandle[] = "TORCHELASTIC_SIGNALS_TO_HANDLE";
 inline constexpr char kEnvLocalSize[] = "LOCAL_SIZE";
 inline constexpr char kEnvCrossRank[] = "CROSS_RANK";
 inline constexpr char kEnvCrossSize[] = "CROSS_SIZE";
@@ -46,7 +47,6 @@ inline constexpr char kEnvJaxProcessId[] = "JAX_PROCESS_ID";
 // Defaults: the user's own value wins.
 inline constexpr char kEnvTorchNcclAsync[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 inline constexpr char kEnvNcclAsync[] = "NCCL_ASYNC_ERROR_HANDLING";
-inline constexpr char kEnvSignalsToHandle[] = "TORCHELASTIC_SIGNALS_TO_HANDLE";
 inline constexpr char kEnvGlooInterface[] = "GLOO_SOCKET_IFNAME";
 inline constexpr char kEnvOmpThreads[] = "OMP_NUM_THREADS";
 inline constexpr char kEnvJaxCoordinator[] = "JAX_COORDINATOR_ADDRESS";

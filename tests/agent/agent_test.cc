@@ -65,6 +65,7 @@ class AgentTest : public testing::Test {
     options.spec.inherited_env = {"PATH=/usr/bin:/bin", absl::StrCat("OUT=", out_)};
     options.spec.nproc = nproc;
     options.spec.stop_grace = grace_;
+    options.spec.signals_to_handle = signals_to_handle_;
     options.store_address = "127.0.0.1";
     Agent agent(loop, options, client, **relay);
     return agent.Run();
@@ -82,6 +83,7 @@ class AgentTest : public testing::Test {
   const UniqueFd null_{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
   std::string program_;
   Duration grace_ = std::chrono::seconds(20);
+  std::vector<int> signals_to_handle_;
   NodeInfo info_;
 };
 
@@ -109,6 +111,21 @@ TEST_F(AgentTest, StopsTheOthersAndNamesTheFirstWhenOneFails) {
 
 TEST_F(AgentTest, ExitsWith128AndTheSignalThatKilledAWorker) {
   EXPECT_EQ(RunScript("kill -SEGV $$", 1).exit_code, 128 + SIGSEGV);
+}
+
+TEST_F(AgentTest, PassesOnASignalThatAsksForNoEnd) {
+  const AgentResult result =
+      RunScript("trap 'exit 5' USR1; kill -USR1 $PPID; while :; do sleep 0.02; done", 1);
+  EXPECT_EQ(result.exit_code, 5) << "its own end, not the agent's";
+}
+
+TEST_F(AgentTest, EndsTheJobOnAnySignalThatTheUserNamedAndForwardsTheSame) {
+  signals_to_handle_ = {SIGTERM, SIGUSR1};
+  const AgentResult result = RunScript(
+      "trap 'echo told >> $OUT; exit 5' USR1; kill -USR1 $PPID; while :; do sleep 0.02; done", 1);
+  EXPECT_EQ(result.exit_code, 128 + SIGUSR1);
+  EXPECT_EQ(Output(), "told\n");
+  EXPECT_TRUE(HasNoChild());
 }
 
 TEST_F(AgentTest, RestartsWithANewStorePortAndCount) {

@@ -19,6 +19,7 @@
 namespace hlaunch {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -67,6 +68,24 @@ TEST(Keeper, ForwardsSignals) {
   }
   kept.process().Signal(SIGTERM);
   EXPECT_EQ(kept.Wait().exit_code, 3);
+}
+
+TEST(Keeper, TakesThoseSignalsAloneThatTheUserNamed) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"exec"}}) {
+    Command command = Kept(words);
+    command.env = OurEnvironment();
+    command.env.push_back(absl::StrCat("KEPT_SIGNALS=", SIGUSR1, ",", SIGTERM));
+    Child kept(command);
+    const pid_t agent = kept.PidAfter("agent ");
+    kept.process().Signal(SIGUSR1);
+    ASSERT_TRUE(kept.ReadUntil("SIGUSR1\n"));
+    kept.process().Signal(SIGWINCH);  // Ignored by default.
+    kept.process().Signal(SIGHUP);    // Deadly by default; the agent hears of the death alone.
+    EXPECT_EQ(kept.Wait().signal, SIGHUP);
+    EXPECT_TRUE(kept.ReadUntil("the keeper is dead"));
+    EXPECT_TRUE(Gone(agent));
+    EXPECT_THAT(kept.ReadAll(), Not(AnyOf(HasSubstr("SIGHUP"), HasSubstr("SIGWINCH"))));
+  }
 }
 
 TEST(Keeper, EndsAllThatAKilledAgentLeaves) {

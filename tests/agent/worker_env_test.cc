@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <optional>
 
@@ -115,6 +116,17 @@ TEST(WorkerEnv, LetsTheUsersDefaultsWin) {
       EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts()), name), value) << name;
     }
   }
+}
+
+TEST(WorkerEnv, NamesTheSignalsThatTheAgentTakes) {
+  WorkerSpec spec = FourWorkers({"TORCHELASTIC_SIGNALS_TO_HANDLE=SIGWINCH"});
+  EXPECT_EQ(
+      Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts()), "TORCHELASTIC_SIGNALS_TO_HANDLE"),
+      "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+  spec.signals_to_handle = {SIGUSR1, SIGTERM};
+  EXPECT_EQ(
+      Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts()), "TORCHELASTIC_SIGNALS_TO_HANDLE"),
+      "SIGUSR1,SIGTERM");
 }
 
 TEST(WorkerEnv, NamesAnInterfaceForSeveralNodesOnly) {

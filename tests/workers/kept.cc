@@ -18,6 +18,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "agent/descendants.h"
 #include "agent/keeper.h"
 #include "agent/process.h"
@@ -38,8 +39,19 @@ std::vector<std::string> Environment() {
   return env;
 }
 
+// The signals that KEPT_SIGNALS names by their numbers, "15,10"; empty: the default.
+SignalNumbers Named() {
+  SignalNumbers named;
+  const char* words = std::getenv("KEPT_SIGNALS");
+  for (absl::string_view word : absl::StrSplit(words != nullptr ? words : "", ',')) {
+    int signal = 0;
+    if (absl::SimpleAtoi(word, &signal)) named.push_back(signal);
+  }
+  return named;
+}
+
 int ServeSignals(const KeeperLink& link) {
-  const UniqueFd signals = AgentSignals().value();
+  const UniqueFd signals = AgentSignals(Named()).value();
   Say(absl::StrCat("agent ", ::getpid()));
   while (true) {
     pollfd polls[] = {{link.fd(), POLLIN, 0}, {signals.get(), POLLIN, 0}};
@@ -99,5 +111,6 @@ int main(int, char** argv) {
   absl::StatusOr<KeeperLink> link = KeeperLink::FromEnv();
   if (link.ok()) return hlaunch::Agent(*std::move(link), argv + 1, argv[0]);
   return hlaunch::RunUnderKeeper(
-      [argv](KeeperLink made) { return hlaunch::Agent(std::move(made), argv + 1, argv[0]); });
+      [argv](KeeperLink made) { return hlaunch::Agent(std::move(made), argv + 1, argv[0]); },
+      hlaunch::Named());
 }
