@@ -28,6 +28,7 @@
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/first_cause.h"
 #include "rendezvous/route.h"
 
 namespace hlaunch {
@@ -231,7 +232,11 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   void AddFailure(WorkerFailure failure) {
     failure.host = options_.info.host;
-    if (update_.failures.size() < kMaxFailures) update_.failures.push_back(std::move(failure));
+    // The last place is for one that failed by itself, however many failed for it before.
+    const size_t room = kMaxFailures - update_.failures.size();
+    if (room > 1 || (room == 1 && KindOf(failure) == FailureKind::kOriginal)) {
+      update_.failures.push_back(std::move(failure));
+    }
   }
 
   void StopRound(const Directive& directive) {

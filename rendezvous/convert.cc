@@ -190,6 +190,26 @@ absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
 
 }  // namespace
 
+v1::PastRound ToProto(const PastRound& past) {
+  v1::PastRound out;
+  out.set_round(past.round);
+  out.set_reason(ToUtf8(past.reason, kMaxTextBytes));
+  if (past.failure) *out.mutable_failure() = ToProto(*past.failure);
+  return out;
+}
+
+absl::StatusOr<PastRound> FromProto(const v1::PastRound& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("past.round", in.round(), 1, kMaxRound));
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("past.reason", in.reason(), kMaxTextBytes));
+  PastRound out;
+  out.round = in.round();
+  out.reason = in.reason();
+  if (in.has_failure()) {
+    HLAUNCH_ASSIGN_OR_RETURN(out.failure, FromProto(in.failure()));
+  }
+  return out;
+}
+
 v1::Outcome ToProto(const Outcome& outcome) {
   v1::Outcome out;
   out.set_exit_code(outcome.exit_code);
@@ -198,6 +218,15 @@ v1::Outcome ToProto(const Outcome& outcome) {
   out.set_total_failures(outcome.total_failures);
   out.set_restart_count(outcome.restart_count);
   out.set_report(outcome.report);
+  out.set_worker_failed(outcome.worker_failed);
+  out.set_cause_reason(ToUtf8(outcome.cause_reason, kMaxTextBytes));
+  for (const WorkerPlace& place : outcome.awaited) {
+    v1::WorkerPlace& one = *out.add_awaited();
+    one.set_rank(place.rank);
+    one.set_local_rank(place.local_rank);
+    one.set_host(ToUtf8(place.host, kMaxNameBytes));
+  }
+  for (const PastRound& past : outcome.history) *out.add_history() = ToProto(past);
   return out;
 }
 
@@ -213,6 +242,21 @@ absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
   out.total_failures = in.total_failures();
   out.restart_count = in.restart_count();
   out.report = in.report();
+  out.worker_failed = in.worker_failed() && !out.failures.empty();
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("finish.cause_reason", in.cause_reason(), kMaxTextBytes));
+  out.cause_reason = in.cause_reason();
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of awaited", in.awaited_size(), 0, kMaxFailures));
+  for (const v1::WorkerPlace& place : in.awaited()) {
+    HLAUNCH_RETURN_IF_ERROR(InRange("awaited.rank", place.rank(), 0, kMaxInt));
+    HLAUNCH_RETURN_IF_ERROR(InRange("awaited.local_rank", place.local_rank(), 0, kMaxInt));
+    HLAUNCH_RETURN_IF_ERROR(OneLine("awaited.host", place.host(), kMaxNameBytes));
+    out.awaited.push_back({place.rank(), place.local_rank(), place.host()});
+  }
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of past rounds", in.history_size(), 0, kMaxFailures));
+  for (const v1::PastRound& one : in.history()) {
+    HLAUNCH_ASSIGN_OR_RETURN(PastRound past, FromProto(one));
+    out.history.push_back(std::move(past));
+  }
   return out;
 }
 

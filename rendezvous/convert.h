@@ -32,6 +32,7 @@ v1::Directive ToProto(const Directive& directive);
 v1::Policy ToProto(const JobPolicy& policy);
 v1::JobStatus ToProto(const JobStatus& status);
 v1::WorkerFailure ToProto(const WorkerFailure& failure);
+v1::PastRound ToProto(const PastRound& past);
 v1::Outcome ToProto(const Outcome& outcome);
 
 // Errors:
@@ -42,6 +43,7 @@ absl::StatusOr<Directive> FromProto(const v1::Directive& directive);
 absl::StatusOr<JobPolicy> FromProto(const v1::Policy& policy);
 absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& status);
 absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& failure);
+absl::StatusOr<PastRound> FromProto(const v1::PastRound& past);
 absl::StatusOr<Outcome> FromProto(const v1::Outcome& outcome);
 
 // `text` with U+FFFD in place of what is not UTF-8, cut at a character to `max_bytes`.

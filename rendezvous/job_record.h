@@ -56,6 +56,7 @@ struct JobRecord {
   std::string cause;
   std::vector<WorkerFailure> failures;
   int total_failures = 0;
+  std::vector<PastRound> history;
   Outcome outcome;  // kOver.
 };
 

@@ -77,6 +77,7 @@ v1::JobRecord RecordToProto(const JobRecord& record) {
   out.set_cause(ToUtf8(record.cause, kMaxTextBytes));
   for (const WorkerFailure& failure : record.failures) *out.add_failures() = ToProto(failure);
   out.set_total_failures(record.total_failures);
+  for (const PastRound& past : record.history) *out.add_history() = ToProto(past);
   *out.mutable_outcome() = ToProto(record.outcome);
   return out;
 }
@@ -132,6 +133,10 @@ absl::StatusOr<JobRecord> RecordFromProto(const v1::JobRecord& in) {
     record.failures.push_back(std::move(failure));
   }
   record.total_failures = in.total_failures();
+  for (const v1::PastRound& one : in.history()) {
+    HLAUNCH_ASSIGN_OR_RETURN(PastRound past, FromProto(one));
+    record.history.push_back(std::move(past));
+  }
   HLAUNCH_ASSIGN_OR_RETURN(record.outcome, FromProto(in.outcome()));
   return record;
 }

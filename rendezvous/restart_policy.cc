@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/first_cause.h"
 
 namespace hlaunch {
 namespace {
@@ -27,12 +29,20 @@ int ExitCodeOf(const FailureEvent& event) {
   return kExitInternal;
 }
 
+std::string DescribeAwaited(const std::vector<WorkerPlace>& awaited) {
+  std::vector<std::string> names;
+  for (const WorkerPlace& place : awaited) {
+    names.push_back(absl::StrCat("rank ", place.rank, " on ", place.host));
+  }
+  return names.empty() ? "" : absl::StrCat("; ", absl::StrJoin(names, " and "), " did not fail");
+}
+
 }  // namespace
 
 std::string DescribeEvent(const FailureEvent& event) {
   switch (event.kind) {
     case FailureEvent::Kind::kWorkerFailed:
-      return DescribeFailure(event.worker);
+      return absl::StrCat(DescribeFailure(event.worker), DescribeAwaited(event.awaited));
     case FailureEvent::Kind::kNodeLost:
       return absl::StrCat("node ", event.host, " was lost: ", event.detail);
     case FailureEvent::Kind::kNodeLeft:
@@ -44,10 +54,15 @@ std::string DescribeEvent(const FailureEvent& event) {
 std::string DescribeFailure(const WorkerFailure& failure) {
   std::string text =
       absl::StrCat("worker rank ", failure.rank, " on ", failure.host, " (pid ", failure.pid, ") ");
-  if (failure.signal == 0) return absl::StrCat(text, "exited with ", failure.exit_code);
-  const char* name = sigabbrev_np(failure.signal);
-  absl::StrAppend(&text, "was killed by signal ", failure.signal);
-  return name == nullptr ? text : absl::StrCat(text, " (SIG", name, ")");
+  if (failure.signal == 0) {
+    absl::StrAppend(&text, "exited with ", failure.exit_code);
+  } else {
+    const char* name = sigabbrev_np(failure.signal);
+    absl::StrAppend(&text, "was killed by signal ", failure.signal);
+    if (name != nullptr) absl::StrAppend(&text, " (SIG", name, ")");
+  }
+  const std::string exception = ExceptionOf(failure);
+  return exception.empty() ? text : absl::StrCat(text, ": ", exception);
 }
 
 JobVerdict AfterFailure(const RestartBudget& budget, const FailureEvent& event) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "rendezvous/round.h"
 
@@ -25,7 +26,8 @@ struct FailureEvent {
   };
   Kind kind = Kind::kWorkerFailed;
   WorkerFailure worker;
-  std::string host;  // Of the node that was lost or left.
+  std::vector<WorkerPlace> awaited;  // See Outcome.
+  std::string host;                  // Of the node that was lost or left.
   std::string detail;
   int left_exit_code = 0;
 };
@@ -41,7 +43,8 @@ std::string DescribeEvent(const FailureEvent& event);
 
 JobVerdict AfterFailure(const RestartBudget& budget, const FailureEvent& event);
 
-// "worker rank 3 on node1 (pid 77) was killed by signal 9 (SIGKILL)".
+// "worker rank 3 on node1 (pid 77) was killed by signal 9 (SIGKILL)", with its exception if it
+// named one.
 std::string DescribeFailure(const WorkerFailure& failure);
 
 }  // namespace hlaunch

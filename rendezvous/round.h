@@ -79,6 +79,20 @@ struct WorkerFailure {
 };
 inline constexpr size_t kMaxTailBytes = 4096;
 
+// One worker's place in a round.
+struct WorkerPlace {
+  Rank rank = 0;
+  int local_rank = 0;
+  std::string host;
+};
+
+// A round that ended with a restart.
+struct PastRound {
+  Round round = 0;
+  std::string reason;                    // One line.
+  std::optional<WorkerFailure> failure;  // The first cause, without its log; else it was no worker.
+};
+
 // Where a node stands in `NodeUpdate::round`.
 //
 //       told kPrepare          told kRun           all exited 0
@@ -133,7 +147,14 @@ struct Assignment {
 // How the job ended.
 struct Outcome {
   int exit_code = 0;
-  std::string reason;                   // One line; empty on success.
+  std::string reason;          // One line; empty on success.
+  bool worker_failed = false;  // `failures[0]` is why it ended; else `reason` says it all.
+  std::string cause_reason =
+      {};  // Why that one is held for the first cause; empty: it is the only.
+  // Where the first cause only waited for others, or missed one: those of the round that did not
+  // fail, if they are few.
+  std::vector<WorkerPlace> awaited = {};
+  std::vector<PastRound> history = {};  // Restarts in their order, at most the last 16.
   std::vector<WorkerFailure> failures;  // First cause first; at most 16.
   int total_failures = 0;
   int restart_count = 0;  // Restarts that were used.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/first_cause.h"
 #include "rendezvous/master_address.h"
 #include "rendezvous/preflight.h"
 
@@ -17,6 +18,8 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxFailures = 16;   // Kept of a round and read of an update.
+constexpr size_t kMaxHistory = 16;    // Restarts that the report tells of.
+constexpr size_t kMaxAwaited = 3;     // Workers that are named because they did not fail.
 constexpr size_t kMaxText = 4096;     // Of any text a node sends.
 constexpr size_t kRemembered = 1024;  // Incarnations that were given up, or two for each node.
 constexpr size_t kSmallJob = 64;      // Up to here every change is looked at in full, at once.
@@ -94,6 +97,7 @@ RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant n
       restarts_(record.restarts),
       failures_(record.failures),
       total_failures_(record.total_failures),
+      history_(record.history),
       outcome_(record.outcome),
       last_now_(now) {
   for (const Incarnation incarnation : record.given_up) {
@@ -115,6 +119,8 @@ RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant n
       if (0 <= local && local < place.info.nproc) ++place.failures_seen;
     }
   }
+  for (const WorkerFailure& failure : failures_) failed_ranks_.insert(failure.rank);
+  if (state_ == State::kRunning && !failures_.empty()) judge_at_ = now;
   for (Ghost& ghost : ghosts_) ghost.heard = now;
   if (state_ == State::kForming) Form(now);
   if (state_ == State::kPreflight) preflight_ends_ = now + rules_.policy.lease.loss_limit;
@@ -147,6 +153,7 @@ JobRecord RoundTable::Record() const {
   record.cause = cause_;
   record.failures = failures_;
   record.total_failures = total_failures_;
+  record.history = history_;
   record.outcome = outcome_;
   return record;
 }
@@ -171,6 +178,7 @@ std::optional<Instant> RoundTable::NextDeadline() const {
   }
   if (state_ == State::kPreflight && preflight_ends_) at(*preflight_ends_);
   if (state_ == State::kRunning) {
+    if (judge_at_) at(*judge_at_);
     if (grow_at_) at(*grow_at_);
     if (consider_at_) at(*consider_at_);
   }
@@ -364,7 +372,7 @@ absl::Status RoundTable::Join(const NodeInfo& info, const NodeUpdate& update, bo
     Count(*place, +1);
     Touch(*place, t);
   }
-  HLAUNCH_CHECK(Apply(*place, update).ok());
+  HLAUNCH_CHECK(Apply(*place, update, t).ok());
   Change(*place);
   Settle(t);
   return absl::OkStatus();
@@ -400,7 +408,7 @@ absl::Status RoundTable::Update(absl::string_view node_id, Incarnation incarnati
                                                     : "this incarnation holds no place in the job");
   }
   Touch(*place, t);
-  absl::Status status = Apply(*place, update);
+  absl::Status status = Apply(*place, update, t);
   Settle(t);
   return status;
 }
@@ -475,9 +483,10 @@ absl::Status RoundTable::Contradiction(const Place& place, const NodeUpdate& upd
   return absl::OkStatus();
 }
 
-absl::Status RoundTable::Apply(Place& place, const NodeUpdate& update) {
+absl::Status RoundTable::Apply(Place& place, const NodeUpdate& update, Instant t) {
   HLAUNCH_RETURN_IF_ERROR(Contradiction(place, update));
-  AbsorbFailures(place, update);  // A later state may have overtaken the one that told them first.
+  // A later state may have overtaken the one that told them first.
+  AbsorbFailures(place, update, t);
   const auto is = std::pair(update.round, Order(update.phase));
   const auto was = std::pair(place.seen, Order(place.phase));
   const bool last_word = place.left || place.finished;  // Only kFinished follows.
@@ -487,25 +496,27 @@ absl::Status RoundTable::Apply(Place& place, const NodeUpdate& update) {
   return absl::OkStatus();
 }
 
-void RoundTable::AbsorbFailures(Place& place, const NodeUpdate& update) {
+void RoundTable::AbsorbFailures(Place& place, const NodeUpdate& update, Instant t) {
   if (!InRound(place) || update.round != round_) return;
   for (size_t i = place.failures_seen; i < std::min(update.failures.size(), kMaxFailures); ++i) {
     ++place.failures_seen;
     ++total_failures_;
-    if (failures_.size() >= kMaxFailures) continue;
+    failed_ranks_.insert(update.failures[i].rank);
     WorkerFailure failure = update.failures[i];
+    if (failures_.size() >= kMaxFailures) {
+      if (state_ != State::kRunning || KindOf(failure) != FailureKind::kOriginal) continue;
+      failures_.pop_back();  // The cause may be the last to be heard of.
+      judged_ = 0;
+    }
     if (failure.message.size() > kMaxText) failure.message.resize(kMaxText);
     if (failure.log_tail.size() > kMaxTailBytes) failure.log_tail.resize(kMaxTailBytes);
-    failures_.push_back(failure);
-    if (state_ == State::kRunning) {
-      FailureEvent event;
-      event.worker = std::move(failure);
-      Decide(event);
-    } else if (state_ == State::kOver && outcome_.exit_code != 0) {
+    failures_.push_back(std::move(failure));
+    if (state_ == State::kOver && outcome_.exit_code != 0) {
       outcome_.failures = failures_;
       ChangeAll();  // At most kMaxFailures times.
     }
   }
+  if (state_ == State::kRunning) JudgeFailures(t);
   if (state_ == State::kOver && outcome_.exit_code != 0) {
     outcome_.total_failures = total_failures_;
   }
@@ -607,16 +618,61 @@ void RoundTable::GiveUp(Incarnation incarnation, absl::string_view why) {
   given_up_order_.pop_front();
 }
 
-void RoundTable::Decide(const FailureEvent& event) {
+// Decides what follows from the failures so far, once it is clear which was the first.
+void RoundTable::JudgeFailures(Instant t) {
+  if (failures_.empty()) return;
+  const bool all_failed = static_cast<int>(failed_ranks_.size()) >= world_size_;
+  const bool due = all_failed || (judge_at_ && t >= *judge_at_);
+  if (failures_.size() == judged_ && !due) return;
+  judged_ = failures_.size();
+  const Cause cause = FirstCause(failures_);
+  if (!judge_at_) judge_at_ = t + CauseWindow(cause.kind);
+  if (cause.kind != FailureKind::kOriginal && !due && t < *judge_at_) return;
+  std::rotate(failures_.begin(), failures_.begin() + static_cast<ptrdiff_t>(cause.index),
+              failures_.begin() + static_cast<ptrdiff_t>(cause.index) + 1);
+  FailureEvent event;
+  event.worker = failures_.front();
+  if (cause.kind != FailureKind::kOriginal) event.awaited = NotFailed();
+  Decide(event, cause.reason);
+}
+
+// The workers of the round that did not fail, if they are few and all others told.
+std::vector<WorkerPlace> RoundTable::NotFailed() const {
+  std::vector<WorkerPlace> found;
+  for (const auto& [id, place] : places_) {
+    if (!InRound(place) || place.failures_seen >= kMaxFailures) continue;
+    for (int local_rank = 0; local_rank < place.info.nproc; ++local_rank) {
+      const Rank rank = place.first_rank + local_rank;
+      if (failed_ranks_.contains(rank)) continue;
+      if (found.size() == kMaxAwaited) return {};
+      found.push_back({rank, local_rank, place.info.host});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const WorkerPlace& a, const WorkerPlace& b) { return a.rank < b.rank; });
+  return found;
+}
+
+void RoundTable::Decide(const FailureEvent& event, const std::string& cause_reason) {
   const JobVerdict verdict = AfterFailure({rules_.policy.max_restarts, restarts_}, event);
+  const bool worker = event.kind == FailureEvent::Kind::kWorkerFailed;
   if (verdict.restart) {
     ++restarts_;
+    if (history_.size() == kMaxHistory) history_.erase(history_.begin());
+    history_.push_back({round_, DescribeEvent(event), {}});
+    if (worker) {
+      history_.back().failure = event.worker;
+      history_.back().failure->log_tail.clear();
+    }
     StopRound(verdict.reason);
     return;
   }
   Outcome outcome;
   outcome.exit_code = verdict.exit_code;
   outcome.reason = verdict.reason;
+  outcome.worker_failed = worker;
+  outcome.cause_reason = cause_reason;
+  outcome.awaited = event.awaited;
   Finish(std::move(outcome));
 }
 
@@ -624,6 +680,7 @@ void RoundTable::StopRound(std::string cause) {
   state_ = State::kStopping;
   reason_ = cause_ = std::move(cause);
   grow_at_.reset();
+  judge_at_.reset();
   ++durable_version_;
   ChangeAll();
 }
@@ -638,6 +695,8 @@ void RoundTable::Finish(Outcome outcome) {
     outcome_.total_failures = total_failures_;
   }
   outcome_.restart_count = restarts_;
+  outcome_.history = history_;
+  judge_at_.reset();
   ghosts_.clear();
   ChooseReporter();
   ChangeAll();
@@ -665,7 +724,8 @@ void RoundTable::End(const Outcome& outcome, Instant now) {
 void RoundTable::Settle(Instant t) {
   if (state_ == State::kPreflight) JudgePreflight(t);
   if (state_ == State::kRunning && succeeded_ == round_nodes_) Finish({});
-  if (state_ == State::kRunning) ConsiderGrowth(t);
+  if (judge_at_) JudgeFailures(t);
+  if (state_ == State::kRunning && !judge_at_) ConsiderGrowth(t);
   if (state_ == State::kStopping && stopped_ == round_nodes_) Form(t);
   if (state_ == State::kForming) Consider(t);
 }
@@ -745,6 +805,9 @@ void RoundTable::Start(const std::vector<Place*>& order, Instant t) {
   round_nodes_ = static_cast<int>(order.size());
   prepared_ = succeeded_ = stopped_ = world_size_ = total_failures_ = 0;
   failures_.clear();
+  failed_ranks_.clear();
+  judged_ = 0;
+  judge_at_.reset();
   held_ranks_.clear();
   join_deadline_.reset();
   last_call_ends_.reset();
@@ -906,9 +969,12 @@ Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
     directive.kind = Directive::Kind::kFinish;
     directive.outcome = outcome_;
     directive.outcome.report = place.info.node_id == reporter_;
-    if (!directive.outcome.report && !directive.outcome.failures.empty()) {
-      directive.outcome.failures.resize(1);
-      directive.outcome.failures[0].log_tail.clear();
+    if (!directive.outcome.report) {
+      directive.outcome.history.clear();
+      if (!directive.outcome.failures.empty()) {
+        directive.outcome.failures.resize(1);
+        directive.outcome.failures[0].log_tail.clear();
+      }
     }
   } else if (place.left) {
     directive.kind = Directive::Kind::kFinish;

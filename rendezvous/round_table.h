@@ -38,6 +38,9 @@ namespace hlaunch {
 //     +---------------- kStopping <-----------------+
 //       all have stopped
 //
+// A failure that looks like the consequence of another one, see FirstCause, is judged after its
+// CauseWindow or with the one that explains it, whichever comes first.
+//
 // A round is proposed with kPreflight: it has its number, members and ranks, and no workers. Only
 // failures are charged to the restarts.
 //
@@ -189,13 +192,15 @@ class RoundTable {
   void Count(const Place& place, int sign);
 
   absl::Status Contradiction(const Place& place, const NodeUpdate& update) const;
-  absl::Status Apply(Place& place, const NodeUpdate& update);
-  void AbsorbFailures(Place& place, const NodeUpdate& update);
+  absl::Status Apply(Place& place, const NodeUpdate& update, Instant t);
+  void AbsorbFailures(Place& place, const NodeUpdate& update, Instant t);
   void Enter(Place& place, const NodeUpdate& update);
   void Depart(Place& place, const FailureEvent& event);
   void Remove(Place& place, const FailureEvent& event, absl::Status status);
   void GiveUp(Incarnation incarnation, absl::string_view why);
-  void Decide(const FailureEvent& event);
+  void JudgeFailures(Instant t);
+  std::vector<WorkerPlace> NotFailed() const;
+  void Decide(const FailureEvent& event, const std::string& cause_reason = "");
   void StopRound(std::string cause);
   void MarkStopped(Place& place);
   bool InRound(const Place& place) const { return round_ > 0 && place.told == round_; }
@@ -262,8 +267,12 @@ class RoundTable {
   std::map<std::string, int, std::less<>> held_ranks_;  // By node id.
 
   int restarts_ = 0;
-  std::vector<WorkerFailure> failures_;  // Of the last round, the first cause first.
+  std::vector<WorkerFailure> failures_;  // Of the last round; once judged, the first cause first.
   int total_failures_ = 0;
+  size_t judged_ = 0;                // How many of them were looked at together.
+  std::set<Rank> failed_ranks_;      // All of them.
+  std::optional<Instant> judge_at_;  // kRunning: when what has failed is judged, at the latest.
+  std::vector<PastRound> history_;   // Rounds that ended with a restart; the last of them.
   Outcome outcome_;
   std::string reporter_;  // kOver: the node that prints the whole report.
 

@@ -127,7 +127,15 @@ TEST(Convert, DirectivesComeThrough) {
   stop.reason = "rank 3 failed";
   Directive finish;
   finish.kind = Directive::Kind::kFinish;
-  finish.outcome = {3, "rank 9 failed", {SomeFailure()}, 20, 1};
+  finish.outcome.exit_code = 3;
+  finish.outcome.reason = "rank 9 failed";
+  finish.outcome.worker_failed = true;
+  finish.outcome.cause_reason = "rank 9 failed by itself";
+  finish.outcome.awaited = {{5, 1, "node2"}};
+  finish.outcome.history = {{1, "rank 2 failed", SomeFailure()}, {2, "node1 was lost", {}}};
+  finish.outcome.failures = {SomeFailure()};
+  finish.outcome.total_failures = 20;
+  finish.outcome.restart_count = 1;
   for (const Directive& in : {wait, run, stop, finish}) {
     const auto out = FromProto(OverTheWire(ToProto(in)));
     ASSERT_TRUE(out.ok()) << out.status();
@@ -142,8 +150,22 @@ TEST(Convert, DirectivesComeThrough) {
                        b.worker_store, b.members));
     const Outcome& c = in.outcome;
     const Outcome& d = out->outcome;
-    EXPECT_EQ(std::tie(c.exit_code, c.reason, c.total_failures, c.restart_count),
-              std::tie(d.exit_code, d.reason, d.total_failures, d.restart_count));
+    EXPECT_EQ(std::tie(c.exit_code, c.reason, c.worker_failed, c.cause_reason, c.total_failures,
+                       c.restart_count),
+              std::tie(d.exit_code, d.reason, d.worker_failed, d.cause_reason, d.total_failures,
+                       d.restart_count));
+    ASSERT_EQ(c.awaited.size(), d.awaited.size());
+    for (size_t i = 0; i < c.awaited.size(); ++i) {
+      EXPECT_EQ(std::tie(c.awaited[i].rank, c.awaited[i].local_rank, c.awaited[i].host),
+                std::tie(d.awaited[i].rank, d.awaited[i].local_rank, d.awaited[i].host));
+    }
+    ASSERT_EQ(c.history.size(), d.history.size());
+    for (size_t i = 0; i < c.history.size(); ++i) {
+      EXPECT_EQ(std::tie(c.history[i].round, c.history[i].reason),
+                std::tie(d.history[i].round, d.history[i].reason));
+      ASSERT_EQ(c.history[i].failure.has_value(), d.history[i].failure.has_value());
+      if (c.history[i].failure) ExpectEqual(*c.history[i].failure, *d.history[i].failure);
+    }
     ASSERT_EQ(c.failures.size(), d.failures.size());
     if (!c.failures.empty()) ExpectEqual(c.failures[0], d.failures[0]);
   }

@@ -64,6 +64,7 @@ JobRecord Record(const std::string& job_id, Round round) {
   record.cause = "rank 3 on node1 exited with 7";
   record.failures = {Failure(3, 7)};
   record.total_failures = 1;
+  record.history = {{1, "rank 1 on node0 exited with 3", Failure(1, 3)}, {2, "node1 left", {}}};
   record.outcome.exit_code = 7;
   record.outcome.reason = "no restart is left";
   record.outcome.failures = {Failure(3, 7)};

@@ -36,6 +36,9 @@ TEST(AfterFailure, RestartsWhileTheBudgetLastsAndElseSaysHowTheJobExits) {
     int exit_code;
     std::string reason;
   };
+  FailureEvent waited = Worker(1, 0);
+  waited.worker.message = "RuntimeError: Timed out waiting 5000ms";
+  waited.awaited = {{1, 1, "node0"}, {6, 0, "node3"}};
   const std::string rank3 = "worker rank 3 on node1 (pid 1003) ";
   const Case cases[] = {
       {{0, 0}, Worker(7, 0), false, 7, rank3 + "exited with 7"},
@@ -45,6 +48,13 @@ TEST(AfterFailure, RestartsWhileTheBudgetLastsAndElseSaysHowTheJobExits) {
       {{3, 2}, Worker(7, 0), true, 7, rank3 + "exited with 7; restart 3 of 3"},
       {{3, 3}, Worker(7, 0), false, 7, rank3 + "exited with 7; 3 restarts were used"},
       {{1, 1}, Worker(7, 0), false, 7, rank3 + "exited with 7; 1 restart was used"},
+      {{0, 0},
+       waited,
+       false,
+       1,
+       rank3 +
+           "exited with 1: RuntimeError: Timed out waiting 5000ms; rank 1 on node0 and rank 6 on "
+           "node3 did not fail"},
       {{0, 0}, Worker(0, 0), false, 1, rank3 + "exited with 0"},
       {{0, 0}, Worker(256, 0), false, 1, rank3 + "exited with 256"},
       {{0, 0},

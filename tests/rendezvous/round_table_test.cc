@@ -164,6 +164,111 @@ TEST(RoundTable, FirstFailureIsTheCauseAndLaterOnesAreAppended) {
   EXPECT_EQ(outcome.total_failures, 17);
 }
 
+WorkerFailure Saying(WorkerFailure failure, const std::string& exception) {
+  failure.message = exception;
+  return failure;
+}
+
+TEST(RoundTable, AConsequenceWaitsForItsCause) {
+  Job job(2, 2);
+  job.Run(2);
+  const std::string gone = "RuntimeError: Connection closed by peer [10.0.0.2]:4711";
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), gone))).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  job.Pass(milliseconds(500));
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Say(1, Failed(1, Failure(2, 85))).ok());
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(outcome.exit_code, 85);
+  EXPECT_TRUE(outcome.worker_failed);
+  ASSERT_EQ(outcome.failures.size(), 2u);
+  EXPECT_EQ(outcome.failures[0].rank, 2);
+  EXPECT_EQ(outcome.failures[1].rank, 1);
+  EXPECT_EQ(outcome.cause_reason,
+            "rank 2 on node1 failed by itself; 1 failure heard before: rank 1 on node0 lost a "
+            "connection");
+  EXPECT_TRUE(outcome.awaited.empty());
+}
+
+TEST(RoundTable, AConsequenceIsTheCauseIfNothingElseComes) {
+  Job job(2, 2);
+  job.Run(2);
+  for (const Rank rank : {2, 3}) {
+    NodeUpdate update = Failed(1, Saying(Failure(2, 1), "RuntimeError: Broken pipe"));
+    if (rank == 3) update.failures.push_back(Saying(Failure(3, 1), "RuntimeError: Broken pipe"));
+    ASSERT_TRUE(job.Say(1, update).ok());
+  }
+  job.Pass(milliseconds(900));
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  job.Pass(milliseconds(200));
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(outcome.failures[0].rank, 2);
+  ASSERT_EQ(outcome.awaited.size(), 2u);
+  EXPECT_EQ(outcome.awaited[0].rank, 0);
+  EXPECT_EQ(outcome.awaited[1].rank, 1);
+  EXPECT_EQ(outcome.awaited[1].local_rank, 1);
+  EXPECT_EQ(outcome.awaited[1].host, "node0");
+}
+
+TEST(RoundTable, ACauseIsFoundBehindAnyNumberOfConsequences) {
+  Job job(12, 12);
+  job.Run(12);
+  for (int i = 0; i < 11; ++i) {
+    NodeUpdate update =
+        Failed(1, Saying(Failure(2 * i, 1), "RuntimeError: Connection closed by peer"));
+    update.failures.push_back(Saying(Failure(2 * i + 1, 1), "RuntimeError: Socket Timeout"));
+    ASSERT_TRUE(job.Say(i, update).ok());
+  }
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Say(11, Failed(1, Failure(23, 3))).ok());
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(outcome.failures[0].rank, 23);
+  EXPECT_EQ(outcome.failures.size(), 16u);
+  EXPECT_EQ(outcome.total_failures, 23);
+}
+
+TEST(RoundTable, ALostNodeExplainsAConsequence) {
+  Job job(2, 2);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(0, 1), "RuntimeError: Broken pipe"))).ok());
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "its agent was killed", job.now).ok());
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(outcome.exit_code, kExitNodeLost);
+  EXPECT_FALSE(outcome.worker_failed);
+  EXPECT_EQ(outcome.failures.size(), 1u);
+}
+
+TEST(RoundTable, ARestoredTableJudgesWhatHadFailed) {
+  Job before(2, 2);
+  before.Run(2);
+  ASSERT_TRUE(before.Say(0, Failed(1, Saying(Failure(0, 1), "RuntimeError: Broken pipe"))).ok());
+  Job job(before, milliseconds(10));
+  job.Pass(milliseconds(10));
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(job.Told(0).outcome.exit_code, 1);
+}
+
+TEST(RoundTable, TellsWhyItHadRestarted) {
+  Job job(2, 2, /*max_restarts=*/1);
+  job.Run(2);
+  WorkerFailure failure = Saying(Failure(2, 7), "ValueError: bad batch");
+  failure.log_tail = "much";
+  ASSERT_TRUE(job.Say(1, Failed(1, failure)).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kReady)).ok());
+  ASSERT_TRUE(job.Say(0, Failed(2, Failure(0, 9))).ok());
+  const Outcome outcome = job.Told(0).outcome;
+  ASSERT_EQ(outcome.history.size(), 1u);
+  EXPECT_EQ(outcome.history[0].round, 1);
+  EXPECT_EQ(outcome.history[0].reason,
+            "worker rank 2 on node1 (pid 1002) exited with 7: ValueError: bad batch");
+  ASSERT_TRUE(outcome.history[0].failure.has_value());
+  EXPECT_EQ(outcome.history[0].failure->rank, 2);
+  EXPECT_EQ(outcome.history[0].failure->log_tail, "");
+}
+
 TEST(RoundTable, RestartsAfterAllHaveStopped) {
   Job job(2, 2, /*max_restarts=*/1);
   job.Run(2);

@@ -117,7 +117,8 @@ void Promises::Take(const SimulatedAgent& agent, const NodeUpdate& update, Insta
   if (update.phase == NodePhase::kSucceeded) seen.succeeded = update.round;
   if (update.phase == NodePhase::kReady) seen.port = update.store_port;
   const bool member = IsMember(agent) && !seen.left && !seen.ended;
-  if (member && update.round == kept_round_ && !update.failures.empty()) fault_ = true;
+  if (member && update.round == kept_round_ && !update.failures.empty())
+    failed_round_ = kept_round_;
   if (update.phase == NodePhase::kLeft) {
     if (member) fault_ = true;
     seen.left = true;
@@ -269,7 +270,8 @@ void Promises::Charged(const JobRecord& record) {
   const bool ran = kept_state_ == JobState::kRunning;
   const bool stops = record.round > kept_round_ || record.state == JobState::kStopping ||
                      record.state == JobState::kForming;
-  const int expected = kept_restarts_ + (ran && stops && fault_ ? 1 : 0);
+  const bool fault = fault_ || failed_round_ == kept_round_;
+  const int expected = kept_restarts_ + (ran && stops && fault ? 1 : 0);
   if (record.restarts != expected) {
     Violated(absl::StrCat(record.restarts, " restarts are charged and not ", expected, ": ",
                           record.cause));
@@ -403,7 +405,8 @@ void Promises::Over(const JobRecord& record, Instant now) {
   if (outcome.exit_code == kExitJoinTimeout) {
     if (now - forming_since_ < policy_.join_timeout && pauses_ == 0) Violated("gave up too early");
   } else if (outcome.exit_code != kExitPreflight && !agents_[0]->local()) {
-    if (!ran || !fault_) Violated(absl::StrCat("the job ended for no failure: ", outcome.reason));
+    const bool fault = fault_ || failed_round_ == record.round;
+    if (!ran || !fault) Violated(absl::StrCat("the job ended for no failure: ", outcome.reason));
     if (record.restarts < policy_.max_restarts) {
       Violated(absl::StrCat("the job ended with restarts left: ", outcome.reason));
     }
@@ -429,6 +432,7 @@ void Promises::Restored(const JobRecord& record, const RoundTable& table, Instan
     Of(*agents_[incarnation - 1]).ended = true;
   }
   CallOver();
+  failed_round_ = record.failures.empty() ? 0 : record.round;
   state_ = table.state();
   forming_since_ = now;
   if (table.round() != kept_round_) Violated("a restored rendezvous knows another round");

@@ -116,9 +116,10 @@ class Promises {
   std::map<int, int> held_;  // By slot: rank in the round before.
 
   // The call that is being made.
-  int joining_ = -1;    // Agent.
-  int reported_ = -1;   // Agent.
-  bool fault_ = false;  // It is one that is charged.
+  int joining_ = -1;        // Agent.
+  int reported_ = -1;       // Agent.
+  Round failed_round_ = 0;  // A worker of it failed, which may be judged a little later.
+  bool fault_ = false;      // It is one that is charged.
   JobState state_ = JobState::kForming;
   Instant forming_since_;
   int pauses_ = 0;
