@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -17,6 +18,9 @@ namespace {
 
 // What is kept so that kMaxTailBytes remain after control bytes and rewritten lines are gone.
 constexpr size_t kKeptBytes = 4 * kMaxTailBytes;
+// A bar that is longer is shown once it is whole.
+constexpr size_t kMaxBarBytes = 4096;
+constexpr absl::string_view kEraseLine = "\x1b[K";  // From the cursor on.
 
 // The length of the UTF-8 character that `text` begins with, 0 if it begins with none.
 size_t CharacterLength(absl::string_view text) {
@@ -73,6 +77,10 @@ absl::string_view LastState(absl::string_view line) {
 }  // namespace
 
 void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::string* out) {
+  if (terminal_ != nullptr) {
+    if (terminal_->holds_bar) absl::StrAppend(out, kEraseLine);
+    terminal_->holds_bar = end == "\r";
+  }
   absl::StrAppend(out, prefix_, pending_, rest, end);
   pending_.clear();
 }
@@ -80,35 +88,73 @@ void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::str
 std::string LineCutter::Feed(absl::string_view bytes) {
   if (prefix_.empty()) return std::string(bytes);
   std::string out;
-  if (after_cr_ && absl::ConsumePrefix(&bytes, "\n")) out += '\n';
+  out.reserve(bytes.size() + bytes.size() / 4 + pending_.size() + prefix_.size());
+  if (after_cr_ && absl::ConsumePrefix(&bytes, "\n")) {
+    out += '\n';
+    in_bar_ = false;
+    if (terminal_ != nullptr) terminal_->holds_bar = false;
+  }
   if (!bytes.empty() || !out.empty()) after_cr_ = false;
-  while (!bytes.empty()) {
-    const size_t end = bytes.find_first_of("\r\n");
+  AddLines(bytes, &out);
+  if (terminal_ != nullptr && in_bar_ && !pending_.empty() && pending_.size() <= kMaxBarBytes) {
+    const std::string bar = pending_;
+    AddUnit("", "\r", &out);
+    pending_ = bar;  // More of it may come.
+  }
+  return out;
+}
+
+void LineCutter::AddLines(absl::string_view bytes, std::string* out) {
+  // Where the next of each is, so that no byte is looked at twice.
+  size_t lf = bytes.find('\n');
+  size_t cr = bytes.find('\r');
+  for (size_t begin = 0; begin < bytes.size();) {
+    if (lf < begin) lf = bytes.find('\n', begin);
+    if (cr < begin) cr = bytes.find('\r', begin);
+    const size_t end = std::min(lf, cr);
     const size_t room = kMaxLineBytes - pending_.size();
-    if (std::min(end, bytes.size()) > room) {
-      AddUnit(bytes.substr(0, room), "\n", &out);
-      bytes.remove_prefix(room);
+    if (std::min(end, bytes.size()) - begin > room) {
+      AddUnit(bytes.substr(begin, room), "\n", out);
+      begin += room;
       continue;
     }
     if (end == absl::string_view::npos) {
-      absl::StrAppend(&pending_, bytes);
-      break;
+      absl::StrAppend(&pending_, bytes.substr(begin));
+      return;
     }
-    const bool crlf = bytes.substr(end, 2) == "\r\n";
+    const absl::string_view line = bytes.substr(begin, end - begin);
+    const bool crlf = cr == end && lf == end + 1;
     const absl::string_view terminator = bytes.substr(end, crlf ? 2 : 1);
+    begin = end + terminator.size();
+    in_bar_ = terminator == "\r";
     // A progress bar begins with '\r': nothing to show yet.
-    if (terminator != "\r" || end > 0 || !pending_.empty()) {
-      AddUnit(bytes.substr(0, end), terminator, &out);
-      after_cr_ = terminator == "\r" && end + 1 == bytes.size();
+    if (!in_bar_ || !line.empty() || !pending_.empty()) {
+      AddUnit(line, terminator, out);
+      after_cr_ = in_bar_ && begin == bytes.size();
     }
-    bytes.remove_prefix(end + terminator.size());
   }
-  return out;
 }
 
 std::string LineCutter::Finish() {
   std::string out;
   if (!pending_.empty()) AddUnit("", "\n", &out);
+  return out;
+}
+
+std::string LineFilter::Feed(absl::string_view bytes) {
+  std::string out;
+  while (!bytes.empty()) {
+    const size_t lf = bytes.find('\n');
+    const size_t size = std::min(lf == absl::string_view::npos ? lf : lf + 1, bytes.size());
+    absl::StrAppend(&pending_, bytes.substr(0, size));
+    bytes.remove_prefix(size);
+    if (lf == absl::string_view::npos && pending_.size() < kMaxLineBytes) break;
+    const bool wanted = std::any_of(words_.begin(), words_.end(), [this](const std::string& word) {
+      return absl::StrContains(pending_, word);
+    });
+    if (wanted) absl::StrAppend(&out, prefix_, pending_, lf == absl::string_view::npos ? "\n" : "");
+    pending_.clear();
+  }
   return out;
 }
 

@@ -3,22 +3,34 @@
 
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
 namespace hlaunch {
 
-inline constexpr size_t kMaxLineBytes = 64 * 1024;
+inline constexpr size_t kMaxLineBytes = 1024 * 1024;
 inline constexpr size_t kMaxTailLines = 20;
+
+// The line of a terminal where the cursor is, for all streams that the terminal shows. A value.
+struct TerminalLine {
+  bool holds_bar = false;  // It shows what the next unit is to replace.
+};
 
 // Cuts the bytes of one stream into units that may stand between those of other streams: lines,
 // and what a progress bar rewrites with '\r'. Each gets the prefix. Without a prefix there are
 // no other streams, and every byte passes at once and unchanged. A value.
+//
+// On a terminal bars of several streams take turns on one line: a unit that follows a bar erases
+// it, and a bar that begins with '\r' is shown as soon as it came, not when the next one does.
 class LineCutter {
  public:
-  explicit LineCutter(std::string prefix) : prefix_(std::move(prefix)) {}
+  // `terminal` is shared by all cutters of one terminal; null where none reads the output.
+  explicit LineCutter(std::string prefix, std::shared_ptr<TerminalLine> terminal = nullptr)
+      : prefix_(std::move(prefix)), terminal_(std::move(terminal)) {}
 
   // Takes the next bytes; returns what is complete. A line beyond kMaxLineBytes comes in pieces,
   // each a line.
@@ -28,10 +40,29 @@ class LineCutter {
 
  private:
   void AddUnit(absl::string_view rest, absl::string_view end, std::string* out);
+  void AddLines(absl::string_view bytes, std::string* out);
 
   std::string prefix_;
+  std::shared_ptr<TerminalLine> terminal_;
   std::string pending_;
   bool after_cr_ = false;  // The bytes so far end in a '\r' that is out already.
+  bool in_bar_ = false;    // What is pending follows a '\r'.
+};
+
+// Picks the lines of one stream that hold any of some words, each with the prefix. A value.
+class LineFilter {
+ public:
+  LineFilter(std::string prefix, std::vector<std::string> words)
+      : prefix_(std::move(prefix)), words_(std::move(words)) {}
+
+  std::string Feed(absl::string_view bytes);
+  // At the end of the stream: the last line, if nothing ended it.
+  std::string Finish() { return pending_.empty() ? "" : Feed("\n"); }
+
+ private:
+  std::string prefix_;
+  std::vector<std::string> words_;
+  std::string pending_;
 };
 
 // The last lines of one stream. A value.

@@ -3,6 +3,7 @@
 
 #include "agent/output_lines.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,6 +72,68 @@ TEST(LineCutter, CutsEndlessLinesInPieces) {
   LineCutter cutter("[3] ");
   for (const char c : line) bytewise += cutter.Feed(absl::string_view(&c, 1));
   EXPECT_EQ(bytewise + cutter.Finish(), absl::StrCat(piece, piece, "[3] xxxxx\n"));
+}
+
+// The lines that a terminal shows of `text`, which holds no escapes but "erase the line".
+std::vector<std::string> Shown(const std::string& text) {
+  std::vector<std::string> lines(1);
+  size_t column = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    std::string& line = lines.back();
+    if (text[i] == '\n') {
+      lines.emplace_back();
+      column = 0;
+    } else if (text[i] == '\r') {
+      column = 0;
+    } else if (text.compare(i, 3, "\x1b[K") == 0) {
+      line.resize(column);
+      i += 2;
+    } else {
+      if (line.size() <= column) line.resize(column + 1, ' ');
+      line[column++] = text[i];
+    }
+  }
+  return lines;
+}
+
+using ::testing::ElementsAre;
+
+TEST(LineCutterOnATerminal, LetsBarsTakeTurnsOnOneLine) {
+  const auto line = std::make_shared<TerminalLine>();
+  LineCutter zero("[0] ", line);
+  LineCutter one("[1] ", line);
+  std::string out = zero.Feed("\r  0%|          |");
+  EXPECT_THAT(Shown(out), ElementsAre("[0]   0%|          |")) << "before the next state comes";
+  out += one.Feed("\r 10%|#|");
+  EXPECT_THAT(Shown(out), ElementsAre("[1]  10%|#|")) << "nothing of the longer bar is left";
+  out += one.Feed("\r 20%|##");
+  out += one.Feed("|");
+  EXPECT_THAT(Shown(out), ElementsAre("[1]  20%|##|"));
+  out += zero.Feed("\r100%|##########|\n");
+  EXPECT_THAT(Shown(out), ElementsAre("[0] 100%|##########|", ""));
+  out += one.Feed("\r100%|##|");
+  out += zero.Feed("done\n");
+  EXPECT_THAT(Shown(out), ElementsAre("[0] 100%|##########|", "[0] done", ""));
+  out += one.Finish();
+  EXPECT_THAT(Shown(out), ElementsAre("[0] 100%|##########|", "[0] done", "[1] 100%|##|", ""));
+}
+
+TEST(LineCutterOnATerminal, KeepsWhatEndsInCr) {
+  const auto line = std::make_shared<TerminalLine>();
+  LineCutter zero("[0] ", line);
+  std::string out = zero.Feed("10%\r");
+  out += zero.Feed("20%\r");
+  out += zero.Feed("\nnext\n");
+  EXPECT_THAT(Shown(out), ElementsAre("[0] 20%", "[0] next", ""));
+}
+
+TEST(LineFilter, PicksLinesThatHoldAWord) {
+  LineFilter filter("[3] ", {"loss", "acc"});
+  EXPECT_EQ(filter.Feed("step 1\nlo"), "");
+  EXPECT_EQ(filter.Feed("ss 2\nnothing\naccuracy 3\n"), "[3] loss 2\n[3] accuracy 3\n");
+  EXPECT_EQ(filter.Feed("no end of loss"), "");
+  EXPECT_EQ(filter.Finish(), "[3] no end of loss\n");
+  EXPECT_EQ(filter.Finish(), "");
 }
 
 TEST(OutputTail, KeepsTheLastLines) {
