@@ -224,7 +224,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     };
     events.on_stopped = [this] { OnStopped(); };
     auto group = WorkerGroup::Start(loop_, assignment, options_.spec, std::move(facts),
-                                    options_.error_directory, relay_, std::move(events));
+                                    options_.logs, relay_, std::move(events));
     if (!group.ok()) return group.status();
     group_ = std::move(group).value();
     return absl::OkStatus();

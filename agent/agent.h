@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "agent/log_directory.h"
 #include "agent/output_relay.h"
 #include "agent/worker_env.h"
 #include "agent/worker_spec.h"
@@ -26,9 +27,9 @@ namespace hlaunch {
 struct AgentOptions {
   NodeInfo info;
   WorkerSpec spec;
-  NodeFacts facts;              // The agent adds what depends on round and worker.
-  std::string error_directory;  // For the workers' error files; empty: they get none.
-  std::string store_address;    // Where a candidate store listens; empty: on all addresses.
+  NodeFacts facts;            // The agent adds what depends on round and worker.
+  JobLogs logs;               // Where the workers' output goes.
+  std::string store_address;  // Where a candidate store listens; empty: on all addresses.
   C10dServerOptions store;
   uint16_t store_port = 0;       // A port the user named, else 0: a new one each round.
   bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "agent/output_lines.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
 
@@ -16,15 +18,34 @@ class io_context;
 
 namespace hlaunch {
 
+class LogFile;
+
 // The write ends of one worker's stdout and stderr: hand them to Spawn, then drop them.
 struct WorkerOutput {
   UniqueFd out;
   UniqueFd err;
 };
 
-// Carries the workers' stdout and stderr to ours: whole lines with the worker's prefix, never
-// mixed, and the end of each stderr kept for the report. Never blocks the loop: while ours
-// blocks, the workers' pipes are not read, and a closed one only loses what it is sent.
+// Where one stream goes. A value.
+struct StreamRoute {
+  bool console = true;                // Our stdout or stderr.
+  std::shared_ptr<LogFile> file;      // Takes every byte unchanged; null: none does.
+  std::shared_ptr<LogFile> filtered;  // Takes what `filter` picks; null: nothing does.
+  std::optional<LineFilter> filter;   // Set if `filtered` is.
+};
+
+// Where the output of one worker goes. A value.
+struct WorkerRoutes {
+  std::string prefix;  // Of its lines on the console; empty: every byte passes unchanged, at once.
+  int rank = 0;        // Decides the prefix' colour on a terminal.
+  StreamRoute out;
+  StreamRoute err;
+};
+
+// Carries the workers' stdout and stderr to ours and to files: whole lines with the worker's
+// prefix, never mixed, and the end of each stderr kept for the report. Never blocks the loop:
+// while what a stream goes to blocks, its pipe is not read; what is closed or full only loses
+// what it is sent.
 //
 // Belongs to the loop's thread; `loop` outlives it. Workers are named by local rank.
 class OutputRelay {
@@ -35,11 +56,10 @@ class OutputRelay {
   // Drops what ours has not taken: Flush first.
   ~OutputRelay();
 
-  // New pipes for `worker`, in place of those it had; its tail starts empty. An empty `prefix`
-  // passes every byte on unchanged and at once.
+  // New pipes for `worker`, in place of those it had; its tail starts empty.
   //
-  // Errors: ResourceExhausted - out of descriptors.
-  absl::StatusOr<WorkerOutput> Open(int worker, const std::string& prefix);
+  // Errors: ResourceExhausted - out of descriptors or threads.
+  absl::StatusOr<WorkerOutput> Open(int worker, WorkerRoutes routes);
 
   // The last lines of the worker's stderr, as OutputTail::Text says.
   std::string Tail(int worker) const;
@@ -52,7 +72,7 @@ class OutputRelay {
   // stays.
   void Close(int worker);
 
-  // Blocks until our stdout and stderr have taken all, or `deadline`: false then.
+  // Blocks until files, our stdout and stderr have taken all, or `deadline`: false then.
   bool Flush(Instant deadline);
 
  private:

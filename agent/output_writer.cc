@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "agent/log_file.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"
@@ -29,8 +30,10 @@ namespace {
 constexpr size_t kBatch = 64 * 1024;
 constexpr std::chrono::milliseconds kJoinTime(100);
 
+// Goes to `file`, else to `fd`.
 struct Chunk {
   int fd = -1;
+  std::shared_ptr<LogFile> file;
   std::string bytes;
 };
 
@@ -48,6 +51,20 @@ struct OutputWriter::State {
   bool was_full ABSL_GUARDED_BY(mu) = false;
   bool stopping ABSL_GUARDED_BY(mu) = false;
   bool exited ABSL_GUARDED_BY(mu) = false;
+
+  void Push(Chunk chunk) {
+    if (chunk.bytes.empty()) return;
+    MutexLock lock(&mu);
+    if (waiting == 0) changed.SignalAll();
+    waiting += chunk.bytes.size();
+    if (waiting >= kHighWater) was_full = true;
+    if (!queue.empty() && queue.back().fd == chunk.fd && queue.back().file == chunk.file &&
+        queue.back().bytes.size() + chunk.bytes.size() <= kBatch) {
+      queue.back().bytes += chunk.bytes;
+    } else {
+      queue.push_back(std::move(chunk));
+    }
+  }
 
   bool Stopping() const {
     MutexLock lock(&mu);
@@ -94,23 +111,28 @@ struct OutputWriter::State {
     return 0;
   }
 
+  static void Complain(int fd, int error, std::set<int>* complained, std::set<int>* closed) {
+    if (error == 0) return;
+    // A full disk may have room again, a closed pipe has no reader ever again.
+    if (error != ENOSPC && error != EDQUOT) closed->insert(fd);
+    if (!complained->insert(fd).second) return;
+    LogWarning(absl::StrCat("output of workers is lost: ",
+                            fd == STDERR_FILENO ? "stderr: " : "stdout: ", std::strerror(error)));
+  }
+
   void Run() {
     std::set<int> complained;
     std::set<int> closed;
     Chunk chunk;
     while (Take(&chunk)) {
-      const int error = closed.count(chunk.fd) > 0 ? 0 : Write(chunk);
-      if (error != 0) {
-        // A full disk may have room again, a closed pipe has no reader ever again.
-        if (error != ENOSPC && error != EDQUOT) closed.insert(chunk.fd);
-        if (complained.insert(chunk.fd).second) {
-          LogWarning(absl::StrCat(
-              "output of workers is lost: ", chunk.fd == STDERR_FILENO ? "stderr: " : "stdout: ",
-              std::strerror(error)));
-        }
+      if (chunk.file != nullptr) {
+        chunk.file->Write(chunk.bytes);
+      } else if (closed.count(chunk.fd) == 0) {
+        Complain(chunk.fd, Write(chunk), &complained, &closed);
       }
       Done(chunk.bytes.size());
     }
+    chunk = {};
     MutexLock lock(&mu);
     exited = true;
     changed.SignalAll();
@@ -160,19 +182,11 @@ OutputWriter::~OutputWriter() {
 }
 
 void OutputWriter::Push(int fd, std::string bytes) {
-  if (bytes.empty()) return;
-  MutexLock lock(&state_->mu);
-  state_->waiting += bytes.size();
-  if (state_->waiting >= kHighWater) state_->was_full = true;
-  std::deque<Chunk>& queue = state_->queue;
-  if (!queue.empty() && queue.back().fd == fd && queue.back().bytes.size() < kBatch) {
-    queue.back().bytes += bytes;
-  } else {
-    queue.push_back({fd, std::move(bytes)});
-  }
-  state_->changed.SignalAll();
+  state_->Push({fd, nullptr, std::move(bytes)});
 }
-
+void OutputWriter::Push(std::shared_ptr<LogFile> file, std::string bytes) {
+  state_->Push({-1, std::move(file), std::move(bytes)});
+}
 bool OutputWriter::full() const {
   MutexLock lock(&state_->mu);
   return state_->was_full;

@@ -11,10 +11,14 @@
 
 namespace hlaunch {
 
-// Writes to descriptors that may block for ever (a paused pager, a hung network file system)
-// on a thread of its own, in the order of Push. What a closed descriptor refuses is dropped.
+class LogFile;
+
+// Writes to descriptors and files that may block for ever (a paused pager, a hung network file
+// system) on a thread of its own, in the order of Push. What a closed descriptor refuses is
+// dropped.
 //
-// Thread-safe. The descriptors stay the caller's and must outlive the process.
+// Thread-safe. The descriptors stay the caller's and must outlive the process; a file that was
+// pushed to belongs to the thread.
 class OutputWriter {
  public:
   // full() from this many bytes that wait; room_fd() when they have fallen to a quarter.
@@ -27,6 +31,7 @@ class OutputWriter {
   ~OutputWriter();
 
   void Push(int fd, std::string bytes);
+  void Push(std::shared_ptr<LogFile> file, std::string bytes);
   // Whether the caller should stop pushing, until room_fd() (an eventfd) is readable.
   bool full() const;
   int room_fd() const;

@@ -38,12 +38,6 @@ struct Worker {
   bool alive = true;
 };
 
-// Where torch's @record of this worker writes; empty if there is no place for it.
-std::string ErrorFile(const std::string& directory, const Assignment& assignment, int local_rank) {
-  if (directory.empty()) return "";
-  return absl::StrCat(directory, "/error_", assignment.round, "_", local_rank, ".json");
-}
-
 bool ReadableBy(int fd, Instant deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
   pollfd poll_fd = {fd, POLLIN, 0};
@@ -184,17 +178,17 @@ struct WorkerGroup::State {
 
 absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec, NodeFacts facts,
-    const std::string& error_directory, OutputRelay& relay, Events events) {
+    const JobLogs& logs, OutputRelay& relay, Events events) {
   auto state = std::make_unique<State>(loop, assignment, relay, std::move(events));
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(state)));
   State& s = *group->state_;
   s.workers.reserve(spec.nproc);  // Watch keeps references.
+  RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
   for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
-    const Rank rank = assignment.first_rank + local_rank;
-    const bool prefix = assignment.world_size > 1;
     HLAUNCH_ASSIGN_OR_RETURN(const WorkerOutput output,
-                             relay.Open(local_rank, prefix ? absl::StrCat("[", rank, "] ") : ""));
-    facts.error_file = ErrorFile(error_directory, assignment, local_rank);
+                             relay.Open(local_rank, round_logs.Routes(local_rank)));
+    facts.error_file = round_logs.ErrorFile(local_rank);
+    facts.log_dir = round_logs.WorkerDirectory(local_rank);
     Command command;
     command.argv = WorkerArgv(spec, local_rank);
     command.env = WorkerEnv(assignment, local_rank, spec, facts);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/log_directory.h"
 #include "agent/output_relay.h"
 #include "agent/process.h"
 #include "agent/worker_env.h"
@@ -42,8 +43,8 @@ class WorkerGroup {
     std::function<void()> on_stopped;               // Nothing of the group is left.
   };
 
-  // Starts all workers of `assignment`, or none. Their error files lie below `error_directory`,
-  // if there is one. `loop` and `relay` outlive the group.
+  // Starts all workers of `assignment`, or none; their output goes where `logs` says. `loop` and
+  // `relay` outlive the group.
   //
   // Errors:
   //   NotFound, PermissionDenied, InvalidArgument - the program cannot be run; the message
@@ -52,8 +53,8 @@ class WorkerGroup {
   static absl::StatusOr<std::unique_ptr<WorkerGroup>> Start(asio::io_context& loop,
                                                             const Assignment& assignment,
                                                             const WorkerSpec& spec, NodeFacts facts,
-                                                            const std::string& error_directory,
-                                                            OutputRelay& relay, Events events);
+                                                            const JobLogs& logs, OutputRelay& relay,
+                                                            Events events);
 
   // Kills and reaps what is left.
   ~WorkerGroup();

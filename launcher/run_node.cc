@@ -10,12 +10,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/agent.h"
+#include "agent/log_directory.h"
 #include "agent/node_facts.h"
 #include "agent/output_relay.h"
 #include "asio/io_context.hpp"
@@ -61,29 +61,6 @@ class Slot {
 
   int number_ = 0;
   UniqueFd fd_;
-};
-
-// The directory of the workers' error files; gone with this object.
-class ErrorDirectory {
- public:
-  ErrorDirectory() {
-    std::error_code error;
-    std::string path = (std::filesystem::temp_directory_path(error) / "hlaunch-XXXXXX").string();
-    if (!error && ::mkdtemp(path.data()) != nullptr) {
-      path_ = path;
-    } else {
-      LogWarning(absl::StrCat("no directory for error files at ", path,
-                              ": reports will lack Python's exception; set TMPDIR"));
-    }
-  }
-  ~ErrorDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }  // Empty if there is none.
-
- private:
-  std::string path_;
 };
 
 NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slot) {
@@ -212,6 +189,11 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   for (const std::string& warning : spec.warnings) LogWarning(warning);
   for (const std::string& note : spec.notes) LogDebug(note);
 
+  const auto logs = LogDirectory::Make(spec.logs, spec.job_id);
+  if (!logs.ok()) {
+    LogError(logs.status().message());
+    return kExitUsage;
+  }
   const std::optional<uint64_t> descriptors_before = RaiseDescriptorLimit();
   absl::StatusOr<std::unique_ptr<NodeLink>> link =
       NeedsGrpc(spec) ? connect(spec, options) : MakeLocalLink(spec);
@@ -226,7 +208,6 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
     if (!known.ok()) LogDebug(known.message());
   }
 
-  const ErrorDirectory errors;
   asio::io_context loop(1);
   const absl::StatusOr<std::unique_ptr<OutputRelay>> relay = OutputRelay::Make(loop);
   if (!relay.ok()) {
@@ -236,7 +217,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   AgentOptions agent_options = MakeAgentOptions(spec, **link, info);
   agent_options.facts.usable_cores = UsableCores();
   if (!spec.endpoint.host.empty()) agent_options.facts.endpoint = FormatEndpoint(spec.endpoint);
-  agent_options.error_directory = errors.path();
+  agent_options.logs = (*logs)->logs();
   agent_options.keeper_fd = keeper.fd();
   agent_options.spec.descriptor_limit = descriptors_before;
   asio::steady_timer belief(loop);
@@ -252,6 +233,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
     Linger(**link, spec.worker.signals_to_handle, kLinger + spec.worker.stop_grace);
   }
   link->reset();  // Before the agent, which it calls.
+  if (const std::string lost = (*logs)->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
   PrintSummary(spec, result, options.log_level == LogLevel::kDebug);
   return result.exit_code;
 }

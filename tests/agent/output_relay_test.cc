@@ -35,8 +35,14 @@ class OutputRelayTest : public ::testing::Test {
 
   static Instant Deadline() { return MonotonicClock().Now() + kPatience; }
 
+  static WorkerRoutes Prefixed(std::string prefix) {
+    WorkerRoutes routes;
+    routes.prefix = std::move(prefix);
+    return routes;
+  }
+
   WorkerOutput Open(int worker, const std::string& prefix) {
-    WorkerOutput output = relay_->Open(worker, prefix).value();
+    WorkerOutput output = relay_->Open(worker, Prefixed(prefix)).value();
     ::fcntl(output.out.get(), F_SETFL, O_NONBLOCK);
     ::fcntl(output.err.get(), F_SETFL, O_NONBLOCK);
     return output;
@@ -198,7 +204,7 @@ TEST_F(OutputRelayTest, KeepsOrderUnderLoad) {
   constexpr int kLines = 2000;
   std::vector<Process> workers;
   for (int i = 0; i < kWorkers; ++i) {
-    WorkerOutput output = relay_->Open(i, absl::StrCat("[", i, "] ")).value();
+    WorkerOutput output = relay_->Open(i, Prefixed(absl::StrCat("[", i, "] "))).value();
     workers.push_back(Process::Spawn({.argv = {"/usr/bin/seq", absl::StrCat(kLines)},
                                       .stdout_fd = output.out.get(),
                                       .stderr_fd = output.err.get()})
