@@ -24,7 +24,6 @@ struct WorkerSpec {
   std::vector<int> signals_to_handle;
   bool virtual_local_rank = false;           // LOCAL_RANK is 0, and one device is visible.
   bool keep_env = false;                     // Nothing of what was inherited is scrubbed.
-  std::string local_rank_option;             // "--local_rank": passed with its value; empty: not.
   std::set<std::string> compat;              // Further sets of variables, such as "openmpi".
   bool stdin_to_rank0 = false;               // Local rank 0 reads hlaunch's stdin, else /dev/null.
   std::optional<uint64_t> descriptor_limit;  // Soft; unset: hlaunch's own.

@@ -15,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/worker_env.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
@@ -207,7 +208,11 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
     spec.token_file = token.file;
     spec.warnings.insert(spec.warnings.end(), token.warnings.begin(), token.warnings.end());
   }
-  const ScriptRequest script{options.command, options.module, options.no_python};
+  ScriptRequest script{options.command, options.module, options.no_python};
+  if (!options.local_rank_option.empty()) {  // Each worker puts in its own.
+    script.command.insert(script.command.begin() + 1,
+                          absl::StrCat(options.local_rank_option, "=${local_rank}"));
+  }
   HLAUNCH_ASSIGN_OR_RETURN(spec.worker.argv, probes.make_worker_argv(script, environment));
   spec.worker.job_id = spec.job_id;
   spec.worker.inherited_env = environment.Without(kTokenVariable);
@@ -219,8 +224,8 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   spec.worker.signals_to_handle = options.signals_to_handle;
   spec.worker.virtual_local_rank = options.virtual_local_rank;
   spec.worker.keep_env = options.keep_env;
-  spec.worker.local_rank_option = options.local_rank_option;
   spec.worker.compat = options.compat;
+  HLAUNCH_RETURN_IF_ERROR(CheckWorkerSpec(spec.worker, options.max_nodes));
   SetLogs(options, environment, spec);
   spec.store = options.store;
   return spec;

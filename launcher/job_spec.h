@@ -98,7 +98,7 @@ absl::StatusOr<Token> FindToken(const std::string& file, const Environment& envi
 // Decides what follows from the options; all contact with the host is in `probes`.
 //
 // Errors:
-//   InvalidArgument - the token cannot be had, or is none.
+//   InvalidArgument - the token cannot be had, or is none; see CheckWorkerSpec.
 //   NotFound, PermissionDenied, FailedPrecondition - the program cannot be run, see
 //     MakeWorkerArgv.
 absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& environment,

@@ -164,9 +164,30 @@ TEST(MakeJobSpec, HandsOnWhatConcernsWorkersAndTheirOutput) {
   EXPECT_THAT(spec->worker.signals_to_handle, ElementsAre(SIGUSR1));
   EXPECT_TRUE(spec->worker.virtual_local_rank);
   EXPECT_TRUE(spec->worker.keep_env);
-  EXPECT_EQ(spec->worker.local_rank_option, "--local-rank");
+  EXPECT_THAT(spec->worker.argv, ElementsAre("t.py", "--local-rank=${local_rank}"));
   EXPECT_THAT(spec->worker.compat, ElementsAre("slurm"));
   EXPECT_EQ(spec->logs.tee.Of(0), Streams::kBoth);
+}
+
+TEST(MakeJobSpec, PassesTheLocalRankBeforeTheScriptsOwnArguments) {
+  for (const char* words : {"-m", "--no-python", "--keep-env"}) {
+    const auto spec = Make({words, "--pass-local-rank=--local_rank", "t", "--lr", "1"});
+    EXPECT_THAT(spec->worker.argv, ElementsAre("t", "--local_rank=${local_rank}", "--lr", "1"));
+  }
+}
+
+TEST(MakeJobSpec, RefusesWhatNotEveryWorkerCanHave) {
+  const auto refused = [](std::vector<const char*> words, std::vector<std::string> env = {}) {
+    const auto spec = Make(std::move(words), std::move(env));
+    return spec.ok() || !absl::IsInvalidArgument(spec.status())
+               ? ""
+               : std::string(spec.status().message());
+  };
+  EXPECT_THAT(
+      refused({"--virtual-local-rank", "--nproc-per-node=3", "x"}, {"CUDA_VISIBLE_DEVICES=0,1"}),
+      HasSubstr("3 workers, but CUDA_VISIBLE_DEVICES=0,1 has 2"));
+  EXPECT_THAT(refused({"--nnodes=2", "--compat=slurm", "x"}), HasSubstr("SLURM_JOB_NODELIST"));
+  EXPECT_EQ(refused({"--nnodes=2", "--compat=slurm", "x"}, {"SLURM_JOB_NODELIST=a,b"}), "");
 }
 
 TEST(MakeJobSpec, TakesThePrefixFromTorchrunsVariable) {
