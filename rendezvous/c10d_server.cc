@@ -33,6 +33,7 @@
 #include "proto/base/status_macros.h"
 #include "rendezvous/c10d_protocol.h"
 #include "rendezvous/rare_log.h"
+#include "rendezvous/store_streams.h"
 
 namespace hlaunch {
 namespace {
@@ -44,6 +45,7 @@ constexpr int kEventsPerTurn = 256;
 // max_unread_bytes and the largest reply of all.
 constexpr size_t kMaxUnreadOfAll = 512 << 20;
 constexpr size_t kKeptBytes = 4 << 10;  // Of room for replies, by a connection that has none.
+constexpr size_t kMaxCarried = 16384;   // Connections that one proxy may bring.
 constexpr size_t kMaxWarnedOf = 1000;   // Sources; of more there is nothing to learn.
 constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
@@ -76,6 +78,14 @@ struct Connection {
   Connection(KeySpace::WaiterId its_id, UniqueFd its_fd, const C10dServerOptions& options)
       : id(its_id), fd(std::move(its_fd)), parser(options.older, options.limits) {}
 
+  // One of the streams that `its_carrier` brings.
+  Connection(KeySpace::WaiterId its_id, Connection& its_carrier, uint32_t its_stream,
+             const C10dServerOptions& options)
+      : Connection(its_id, UniqueFd(), options) {
+    carrier = its_carrier.id;
+    stream = its_stream;
+  }
+
   // Requests are taken only while nothing stands in the way of their replies.
   bool blocked(size_t max_unread) const {
     return held.has_value() || out.size() - sent > max_unread;
@@ -93,6 +103,17 @@ struct Connection {
   Instant silent_until;    // While silence is awaited: its entry in the loop's list.
   bool waiting = false;    // Armed in the key space.
   bool scheduled = false;  // Has a turn of its own to come.
+  bool opened = false;     // Its first bytes have come.
+
+  KeySpace::WaiterId carrier = 0;  // On whose socket its bytes come; 0: it has its own.
+  uint32_t stream = 0;             // Its number there.
+  // Of a node's proxy: it carries others.
+  struct Carried {
+    FrameReader frames{/*greeted=*/true};
+    // 0: ended here; what still comes of it is nobody's.
+    absl::flat_hash_map<uint32_t, KeySpace::WaiterId> streams;
+  };
+  std::unique_ptr<Carried> carried;
 };
 
 absl::Status CheckReply(const KeySpace& keys, size_t bytes) {
@@ -344,6 +365,7 @@ class C10dServer::Loop {
     }
     TakeTurns();
     EndSilences();
+    SendToCarriers();
   }
 
   void Serve(KeySpace::WaiterId id, uint32_t events) {
@@ -448,6 +470,7 @@ class C10dServer::Loop {
   // Asks the kernel for what the connection can use: bytes unless it is
   // blocked, room if it must.
   void SetInterest(Connection& connection) {
+    if (connection.carrier != 0) return;
     const bool reads =
         !connection.blocked(options_.max_unread_bytes) && connection.unparsed.empty();
     const uint32_t interest = (reads ? kReads : kNothing) |
@@ -466,12 +489,92 @@ class C10dServer::Loop {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
       if (got <= 0) return CloseAndWake(id);
-      AwaitSilence(connection, Instant());
-      TakeRequests(connection, absl::string_view(buffer_.data(), static_cast<size_t>(got)));
+      const absl::string_view bytes(buffer_.data(), static_cast<size_t>(got));
+      if (!std::exchange(connection.opened, true) && bytes[0] == kStreamsGreeting[0]) {
+        connection.carried = std::make_unique<Connection::Carried>();
+      }
+      if (connection.carried != nullptr) {
+        TakeFrames(connection, bytes);
+      } else {
+        AwaitSilence(connection, Instant());
+        TakeRequests(connection, bytes);
+      }
       if (FindConnection(id) == nullptr || (connection.interest & EPOLLIN) == 0) return;
       if (!hung_up && static_cast<size_t>(got) < buffer_.size()) return;
     }
     Watch(connection.fd.get(), id, connection.interest, EPOLL_CTL_MOD);  // It tells again.
+  }
+
+  // The connection may be closed after.
+  void TakeFrames(Connection& carrier, absl::string_view bytes) {
+    const absl::Status taken = carrier.carried->frames.Take(
+        bytes,
+        [&](uint32_t stream, absl::string_view piece) { TakePiece(carrier, stream, piece); });
+    if (!taken.ok()) Refuse(carrier, taken);
+  }
+
+  // What a carrier brings. It stays open, whatever becomes of the stream.
+  void TakePiece(Connection& carrier, uint32_t stream, absl::string_view piece) {
+    auto& streams = carrier.carried->streams;
+    auto it = streams.find(stream);
+    if (piece.empty()) {  // Its client is gone.
+      if (it == streams.end()) return;
+      const KeySpace::WaiterId id = it->second;
+      if (id != 0) EndStream(carrier, stream);
+      streams.erase(it);
+      return CloseAndWake(id);
+    }
+    if (it == streams.end()) {
+      const bool room = streams.size() < kMaxCarried;
+      const KeySpace::WaiterId id = room ? ++last_id_ : 0;
+      it = streams.emplace(stream, id).first;
+      if (!room) return EndStream(carrier, stream);
+      connections_.emplace(id, std::make_unique<Connection>(id, carrier, stream, options_));
+    }
+    if (it->second == 0) return;
+    Connection& connection = *FindConnection(it->second);
+    AwaitSilence(connection, Instant());
+    const bool behind =
+        connection.blocked(options_.max_unread_bytes) || !connection.unparsed.empty();
+    if (!behind) return TakeRequests(connection, piece);
+    // On a socket of its own it would not be read.
+    connection.unparsed.append(piece.data(), piece.size());
+    if (connection.unparsed.size() > MaxC10dMessageBytes(options_.limits)) {
+      Refuse(connection, absl::ResourceExhaustedError("it sends much behind a wait"));
+    }
+  }
+
+  // What streams have to say goes out once a turn, in one piece for each carrier. Closing one may
+  // make another ready: until none is left.
+  void SendToCarriers() {
+    while (!to_send_.empty()) {
+      for (const KeySpace::WaiterId id : std::exchange(to_send_, {})) {
+        Connection* carrier = FindConnection(id);
+        if (carrier == nullptr) continue;
+        if (Send(*carrier)) {
+          SetInterest(*carrier);
+        } else {
+          CloseAndWake(id);
+        }
+      }
+    }
+  }
+
+  void EndStream(Connection& carrier, uint32_t stream) {
+    PutFrame(&carrier.out, stream, "");
+    Recount(carrier);
+    to_send_.insert(carrier.id);
+  }
+
+  bool SendByCarrier(Connection& connection) {
+    if (connection.out.empty()) return true;
+    Connection& carrier = *FindConnection(connection.carrier);
+    PutFrame(&carrier.out, connection.stream, connection.out);
+    connection.out = std::string();
+    Recount(connection);
+    Recount(carrier);
+    to_send_.insert(carrier.id);
+    return true;
   }
 
   // Executes what `bytes` hold, as far as replies can go out. The connection
@@ -642,6 +745,7 @@ class C10dServer::Loop {
 
   // False: the client is gone.
   bool Send(Connection& connection) {
+    if (connection.carrier != 0) return SendByCarrier(connection);
     std::string& out = connection.out;
     while (connection.sent < out.size()) {
       const ssize_t put = ::send(connection.fd.get(), out.data() + connection.sent,
@@ -694,8 +798,11 @@ class C10dServer::Loop {
   }
 
   void Refuse(Connection& connection, const absl::Status& why) {
-    const std::string line = absl::StrCat("store: closed the connection from ",
-                                          PeerName(connection.fd.get()), ": ", why.message());
+    const Connection* const carrier = FindConnection(connection.carrier);
+    const std::string line =
+        absl::StrCat("store: closed the connection from ",
+                     PeerName((carrier != nullptr ? *carrier : connection).fd.get()),
+                     carrier != nullptr ? ", a proxy's for a worker: " : ": ", why.message());
     CloseAndWake(connection.id);
     LogRarely(line);
   }
@@ -714,6 +821,18 @@ class C10dServer::Loop {
   void Close(KeySpace::WaiterId id) {
     const auto it = connections_.find(id);
     if (it == connections_.end()) return;
+    if (it->second->carried != nullptr) {
+      for (const auto& [stream, carried] : std::exchange(it->second->carried->streams, {})) {
+        Close(carried);
+      }
+    } else if (Connection* carrier = FindConnection(it->second->carrier)) {
+      // Unless the carrier, or its client, has ended it.
+      const auto stream = carrier->carried->streams.find(it->second->stream);
+      if (stream != carrier->carried->streams.end()) {
+        stream->second = 0;
+        EndStream(*carrier, it->second->stream);
+      }
+    }
     unread_ -= it->second->counted;
     AwaitSilence(*it->second, Instant());
     keys_.CancelWait(id);
@@ -733,6 +852,7 @@ class C10dServer::Loop {
   void CloseAll() {
     watchers_.clear();
     told_.clear();
+    to_send_.clear();
     connections_.clear();
     turns_.clear();
     silences_.clear();
@@ -761,7 +881,8 @@ class C10dServer::Loop {
   std::set<StoreAddress> warned_of_;
   // Of PyTorch before 2.1: who is told of each change of a key.
   std::map<std::string, std::set<KeySpace::WaiterId>> watchers_;
-  std::set<KeySpace::WaiterId> told_;  // Something was put into their replies.
+  std::set<KeySpace::WaiterId> told_;     // Something was put into their replies.
+  std::set<KeySpace::WaiterId> to_send_;  // Carriers: the same.
   KeySpace::WaiterId last_id_ = kCalled;
   absl::flat_hash_map<KeySpace::WaiterId, std::unique_ptr<Connection>> connections_;
   std::vector<KeySpace::WaiterId> turns_;

@@ -9,6 +9,7 @@
 #include "rendezvous/c10d_client.h"
 #include "rendezvous/c10d_server.h"
 #include "rendezvous/memory_store.h"
+#include "rendezvous/store_proxy.h"
 
 namespace hlaunch {
 namespace store_contract {
@@ -24,8 +25,20 @@ TestedStore MakeC10dStore() {
   return {server, *C10dClient::Connect("127.0.0.1", server->port(), In(10s)), nullptr, {}};
 }
 
+TestedStore MakeProxiedStore() {
+  struct Both {
+    std::unique_ptr<C10dServer> server;
+    std::unique_ptr<StoreProxy> proxy;
+  };
+  auto both = std::make_shared<Both>();
+  both->server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  both->proxy = *StoreProxy::Start(*Listen("127.0.0.1", 0), {"127.0.0.1", both->server->port()});
+  return {both, *C10dClient::Connect("127.0.0.1", both->proxy->port(), In(10s)), nullptr, {}};
+}
+
 INSTANTIATE_TEST_SUITE_P(All, StoreContract,
                          testing::Values(StoreKind{"MemoryStore", MakeMemoryStore},
+                                         StoreKind{"C10dClientByProxy", MakeProxiedStore},
                                          StoreKind{"C10dClient", MakeC10dStore}),
                          [](const auto& tested) { return tested.param.name; });
 INSTANTIATE_TEST_SUITE_P(All, WatchableStoreContract,
