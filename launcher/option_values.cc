@@ -41,7 +41,7 @@ bool ParseStreams(string_view text, Streams* out) {
 }
 
 // A number and its unit; -1 if it is none.
-int64_t ParseBytes(string_view text) {
+int64_t ParseBytes(string_view text, int64_t most) {
   int64_t unit = 1;
   if (absl::ConsumeSuffix(&text, "K")) {
     unit = int64_t{1} << 10;
@@ -52,7 +52,7 @@ int64_t ParseBytes(string_view text) {
   }
   int64_t count = 0;
   const bool digits = std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
-  if (!digits || !absl::SimpleAtoi(text, &count) || count > kMaxRotateBytes / unit) return -1;
+  if (!digits || !absl::SimpleAtoi(text, &count) || count > most / unit) return -1;
   return count * unit;
 }
 
@@ -165,7 +165,7 @@ std::vector<std::string> ParseFilters(string_view text) {
 absl::StatusOr<Rotation> ParseRotation(string_view text) {
   Rotation rotation;
   const size_t colon = text.find(':');
-  const int64_t bytes = ParseBytes(text.substr(0, colon));
+  const int64_t bytes = ParseBytes(text.substr(0, colon), kMaxRotateBytes);
   const bool keep_fits =
       colon == text.npos || ParseInt(text.substr(colon + 1), 0, kMaxKeptFiles, &rotation.keep);
   if (bytes < kMinRotateBytes || !keep_fits) {
@@ -174,6 +174,13 @@ absl::StatusOr<Rotation> ParseRotation(string_view text) {
   }
   rotation.bytes = static_cast<size_t>(bytes);
   return rotation;
+}
+
+absl::StatusOr<size_t> ParseSize(string_view text, int64_t min, int64_t max) {
+  const int64_t bytes = text.empty() ? -1 : ParseBytes(text, max);
+  if (bytes >= min) return static_cast<size_t>(bytes);
+  return InvalidArgumentError(
+      absl::StrCat("expected bytes from ", min, " to ", max, ", such as 65536, 64K, 16M or 1G"));
 }
 
 absl::StatusOr<std::vector<int>> ParseSignals(string_view text) {

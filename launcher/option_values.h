@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,6 +43,9 @@ struct Rotation {
 
 // SIZE[:KEEP]: 500K, 100M:5, 1G; K, M and G are 1024, its square and its cube.
 absl::StatusOr<Rotation> ParseRotation(absl::string_view text);
+
+// 65536, 64K, 16M or 1G, from `min` to `max` bytes.
+absl::StatusOr<size_t> ParseSize(absl::string_view text, int64_t min, int64_t max);
 
 // "SIGTERM,SIGINT", each once and in this order; SIG may be left out.
 absl::StatusOr<std::vector<int>> ParseSignals(absl::string_view text);

@@ -124,6 +124,12 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
                                              options.max_nodes, " ranks go from 0 to ",
                                              options.max_nodes - 1));
   }
+  if (options.store.limits.value_bytes > options.store.limits.total_bytes) {
+    return InvalidArgumentError(absl::StrCat("--store-max-value ", options.store.limits.value_bytes,
+                                             " is more than the whole store takes, ",
+                                             options.store.limits.total_bytes,
+                                             ": raise --store-max-total as well"));
+  }
   if (options.max_nodes == 1) return absl::OkStatus();
   if (standalone) {
     return InvalidArgumentError(absl::StrCat("--standalone is for one node and --nnodes says ",

@@ -209,6 +209,11 @@ absl::Status SetPreflight(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetSize(string_view text, int64_t max, size_t* out) {
+  HLAUNCH_ASSIGN_OR_RETURN(*out, ParseSize(text, 1, max));
+  return absl::OkStatus();
+}
+
 const OptionRow kRows[] = {
     {"Nodes and workers", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes},
     {"", "", "--nproc-per-node", "N|auto|cpu",
@@ -259,6 +264,18 @@ const OptionRow kRows[] = {
      [](string_view text, Options& options) {
        HLAUNCH_ASSIGN_OR_RETURN(options.store.older, ParseC10dDialect(text));
        return absl::OkStatus();
+     }},
+    {"", "", "--store-max-key", "SIZE", "longest key that the master store takes (8K)",
+     [](string_view text, Options& options) {
+       return SetSize(text, 64 << 20, &options.store.limits.key_bytes);
+     }},
+    {"", "", "--store-max-value", "SIZE", "largest value that it takes (8M)",
+     [](string_view text, Options& options) {
+       return SetSize(text, 1 << 30, &options.store.limits.value_bytes);
+     }},
+    {"", "", "--store-max-total", "SIZE", "what all its keys and values may take (1G)",
+     [](string_view text, Options& options) {
+       return SetSize(text, int64_t{1} << 40, &options.store.limits.total_bytes);
      }},
 };
 

@@ -206,6 +206,22 @@ class Access(jobs.JobTest):
         self.assert_said(runs[0], "the store serves MASTER_ADDR, which is " + address)
 
 
+class Limits(jobs.JobTest):
+    count = 1
+
+    def large(self, size, *options):
+        run = self.start("--no-python", PORTS, "large", size, options=options)[0]
+        self.assert_done([run], jobs.OK, 30)
+        return run
+
+    def test_a_value_over_the_limit_is_refused_with_the_option_that_raises_it(self):
+        run = self.large(9 << 20)
+        self.assertIn(f"{9 << 20} closed", run.out, str(run))
+        self.assert_said(run, "9437184, at most 8388608; raise it with --store-max-value")
+        run = self.large(9 << 20, "--store-max-value", "16M")
+        self.assertIn(f"{9 << 20} served", run.out, str(run))
+
+
 class Jax(jobs.JobTest):
     """Where a Python with jax is named; the machines that test this need not have it."""
 

@@ -59,7 +59,8 @@ TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
   for (const auto& spelling : spellings) {
     Words words(std::begin(spelling), std::end(spelling));
     words.insert(words.end(), {"--nnodes", "2:4", "--stdin", "-v", "--store-dialect=torch1.13",
-                               "--store-allow=10.0.0.0/8", "x"});
+                               "--store-allow=10.0.0.0/8", "--store-max-key=64K",
+                               "--store_max_value=1G", "--store-max-total", "3000000000", "x"});
     const Options options = MustParse(words);
     EXPECT_EQ(options.min_nodes, 2);
     EXPECT_EQ(options.max_nodes, 4);
@@ -78,6 +79,9 @@ TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
     EXPECT_EQ(options.store.older, C10dDialect::kTorch1);
     ASSERT_TRUE(options.store.access.has_value());
     EXPECT_TRUE(options.store.access->refuse_others);
+    EXPECT_EQ(options.store.limits.key_bytes, 64u << 10);
+    EXPECT_EQ(options.store.limits.value_bytes, 1u << 30);
+    EXPECT_EQ(options.store.limits.total_bytes, 3'000'000'000u);
     EXPECT_TRUE(options.no_python);
     EXPECT_TRUE(options.use_stdin);
     EXPECT_EQ(options.log_level, LogLevel::kDebug);
@@ -348,6 +352,13 @@ const BadLine kBadLines[] = {
     {{"--store-allow", "10.0.0.1,node0", "x"},
      "--store-allow '10.0.0.1,node0': 'node0' is no address and no range; give members, "
      "10.0.0.7, 10.1.0.0/16 or fd00::/8"},
+    {{"--store-max-key", "1G", "x"},
+     "--store-max-key '1G': expected bytes from 1 to 67108864, such as 65536, 64K, 16M or 1G"},
+    {{"--store-max-value", "", "x"},
+     "--store-max-value '': expected bytes from 1 to 1073741824, such as 65536, 64K, 16M or 1G"},
+    {{"--store-max-value", "64M", "--store-max-total=1M", "x"},
+     "--store-max-value 67108864 is more than the whole store takes, 1048576: raise "
+     "--store-max-total as well"},
     {{"--shutdown-timeout", "-1", "x"},
      "--shutdown-timeout '-1': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--rdzv-conf", "ishost=1", "x"},

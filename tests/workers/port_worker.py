@@ -10,6 +10,7 @@
                       a process of an old round: connects, speaks on one connection, is silent on
                       another; once FILE is there, says what became of them and of a new one
     knock HOST PORT   a stranger: whether the store there serves it
+    large BYTES       whether the store at MASTER_ADDR:MASTER_PORT takes a value of so many
     empty             the store at MASTER_ADDR:MASTER_PORT holds nothing of a stale process
 """
 
@@ -28,8 +29,8 @@ def text(word):
     return struct.pack("<Q", len(word)) + word
 
 
-def set_key(key):
-    return b"\1" + text(key) + text(b"old")
+def set_key(key, value=b"old"):
+    return b"\1" + text(key) + text(value)
 
 
 def has_key(connection, key):
@@ -94,11 +95,11 @@ def connect(address):
     return socket.create_connection(address, 20)
 
 
-def attempt(connection, key):
+def attempt(connection, key, value=b"old"):
     """What became of a connection, by what a request on it brings."""
     connection.settimeout(20)
     try:
-        connection.sendall(set_key(key))
+        connection.sendall(set_key(key, value))
         return "served" if has_key(connection, key) else "lost"
     except OSError:
         return "closed"
@@ -126,6 +127,12 @@ def knock(host, port):
     print(f"{host} {attempt(connection, b'/knocked')}", flush=True)
 
 
+def large(size):
+    connection = connect(place())
+    connection.sendall(VALIDATE)
+    print(f"{size} {attempt(connection, b'/large', bytes(int(size)))}", flush=True)
+
+
 def empty():
     connection = connect(place())
     connection.sendall(VALIDATE)
@@ -135,7 +142,7 @@ def empty():
 
 def main():
     action, *arguments = sys.argv[1:]
-    {"reserved": reserved, "serve": serve, "stale": stale, "knock": knock,
+    {"reserved": reserved, "serve": serve, "stale": stale, "knock": knock, "large": large,
      "empty": empty}[action](*arguments)
     print(f"OK {action}", flush=True)
 
