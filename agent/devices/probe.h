@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "agent/devices/device.h"
+#include "agent/devices/device_files.h"
+#include "agent/devices/pci_function.h"
+
+// One function for each vendor: the devices of its kinds on the machine that `files` shows, in
+// the order in which its runtime numbers them. They ask no library and open no device; what they
+// cannot read stays unknown, and what another vendor's driver has bound is not theirs.
+
+namespace hlaunch {
+
+// The groups that this process's control group of version 1 lets it open; version 2 decides in a
+// program of the kernel that cannot be read.
+class DeviceGroup {
+ public:
+  explicit DeviceGroup(const DeviceFiles& files);
+  // `number` is "195:0", as in sysfs' file dev. True if nothing is known against it.
+  bool Allows(absl::string_view number) const;
+
+ private:
+  bool limited_ = false;
+  std::vector<std::string> allowed_;  // "195:0", "195:*"
+};
+
+inline constexpr int kHabana = 0x1da3;
+inline constexpr int kNvidia = 0x10de;
+inline constexpr int kHuawei = 0x19e5;  // Also of network cards and management graphics.
+inline constexpr int kGoogle = 0x1ae0;  // Also of network cards and disks of its machines.
+
+// What all of them look at, read once: a server has hundreds of PCI functions.
+class Probe {
+ public:
+  explicit Probe(const DeviceFiles& machine)
+      : files(machine),
+        group_(machine),
+        pci_(ListPci(machine, {kHabana, kNvidia, kHuawei, kGoogle})) {}
+
+  const DeviceFiles& files;
+
+  // The functions of one of the vendors above, in the order of their addresses.
+  std::vector<PciFunction> PciOf(int vendor) const;
+
+  // Sets node_path, and whether a process here can use the device: id becomes 0 or -1, and
+  // `fault` says why not. `number` is its major and minor number, if known.
+  void SetNode(const std::string& path, const std::string& number, Device& device) const;
+
+ private:
+  DeviceGroup group_;
+  std::vector<PciFunction> pci_;
+};
+
+std::vector<Device> FindGaudi(const Probe& probe);
+std::vector<Device> FindNvidia(const Probe& probe);
+std::vector<Device> FindAmd(const Probe& probe);
+std::vector<Device> FindIntelGpus(const Probe& probe);
+std::vector<Device> FindAscend(const Probe& probe);
+std::vector<Device> FindNeuron(const Probe& probe);
+std::vector<Device> FindTpus(const Probe& probe);
+
+// Gives those with an id of 0 or more the ids 0, 1, … in their order.
+void NumberInOrder(std::vector<Device>& devices);
+
+// A device that the kernel shows and no driver of its vendor has bound.
+Device WithoutDriver(DeviceKind kind, const std::string& model, const std::string& bound_driver,
+                     absl::string_view right_driver);
+
+}  // namespace hlaunch
