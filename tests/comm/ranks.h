@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/transport.h"
+
+namespace hlaunch {
+
+// What a rank of a test holds.
+struct TestRank {
+  Transport& transport;
+  std::function<void()> die;  // As if killed; where ranks are threads it returns.
+};
+
+// Runs `body` as each rank of a group and returns what they returned, by rank; "" for one that
+// died.
+using RankBody = std::function<std::string(TestRank&)>;
+
+struct TransportKind {
+  const char* name;
+  std::vector<std::string> (*run)(int size, const RankBody& body);
+};
+
+std::vector<std::string> RunAsThreads(int size, const RankBody& body);
+
+inline const TransportKind kTransportKinds[] = {{"Loopback", RunAsThreads}};
+
+}  // namespace hlaunch
