@@ -9,6 +9,7 @@
 
 #include "nlohmann/json.hpp"
 #include "proto/base/unique_fd.h"
+#include "rendezvous/first_cause.h"
 
 namespace hlaunch {
 namespace {
@@ -22,19 +23,28 @@ std::string Shorten(std::string text) {
   return text;
 }
 
+// The member of that name; nullptr if there is none.
+const nlohmann::json* Member(const nlohmann::json* object, const char* name) {
+  if (object == nullptr || !object->is_object()) return nullptr;
+  const auto found = object->find(name);
+  return found == object->end() ? nullptr : &*found;
+}
+
 }  // namespace
 
-std::string ErrorFileMessage(absl::string_view json) {
+ErrorFile ParseErrorFile(absl::string_view json) {
   const auto parsed = nlohmann::json::parse(json.begin(), json.end(), nullptr,
                                             /*allow_exceptions=*/false);
-  if (!parsed.is_object()) return "";
-  auto message = parsed.find("message");
-  if (message == parsed.end()) return "";
-  if (message->is_string()) return Shorten(message->get<std::string>());
-  if (!message->is_object()) return "";
-  auto inner = message->find("message");
-  if (inner == message->end() || !inner->is_string()) return "";
-  return Shorten(inner->get<std::string>());
+  const nlohmann::json* message = Member(&parsed, "message");
+  if (message == nullptr) return {};
+  if (message->is_string()) return {Shorten(message->get<std::string>()), ""};
+  const nlohmann::json* inner = Member(message, "message");
+  if (inner == nullptr || !inner->is_string()) return {};
+  const nlohmann::json* callstack = Member(Member(message, "extraInfo"), "py_callstack");
+  return {Shorten(inner->get<std::string>()),
+          callstack != nullptr && callstack->is_string()
+              ? LastLines(callstack->get<std::string>(), kMaxTracebackBytes)
+              : ""};
 }
 
 std::string ReadErrorFile(const std::string& path, size_t limit) {

@@ -9,11 +9,16 @@
 
 namespace hlaunch {
 
-// What a worker wrote to TORCHELASTIC_ERROR_FILE before it died: the exception in one line,
-// "<Type>: <text>", or empty if `json` holds none. Accepts both forms that readers of torch
-// accept: {"message": {"message": …}} as torch's @record writes it, and {"message": "…"}.
-// Pure; `json` may be anything.
-std::string ErrorFileMessage(absl::string_view json);
+// What a worker wrote to TORCHELASTIC_ERROR_FILE before it died. A value.
+struct ErrorFile {
+  std::string message;    // The exception in one line, "<Type>: <text>"; empty: there is none.
+  std::string traceback;  // Its end, at most kMaxTracebackBytes; empty: there is none.
+};
+
+// Accepts both forms that readers of torch accept: {"message": {"message": …, "extraInfo":
+// {"py_callstack": …}}} as torch's @record writes it, and {"message": "…"}. Pure; `json` may be
+// anything.
+ErrorFile ParseErrorFile(absl::string_view json);
 
 // The content of `path`, at most `limit` bytes of it; empty if there is no such file. Never
 // blocks: what is not a regular file counts as absent.

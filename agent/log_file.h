@@ -49,6 +49,8 @@ class LogFile {
 
   void Write(absl::string_view bytes);
 
+  const std::string& path() const { return path_; }
+
  private:
   int Open();
   bool SayWhatIsMissing();

@@ -165,14 +165,24 @@ void OutputTail::Add(absl::string_view bytes) {
   if (bytes_.size() > 2 * kKeptBytes) bytes_.erase(0, bytes_.size() - kKeptBytes);
 }
 
-std::string OutputTail::Text() const {
+std::string OutputTail::LongText() const {
   absl::string_view bytes = bytes_;
   absl::ConsumeSuffix(&bytes, "\n");
-  std::vector<absl::string_view> lines = absl::StrSplit(bytes, '\n');
-  if (lines.size() > kMaxTailLines) lines.erase(lines.begin(), lines.end() - kMaxTailLines);
   std::vector<std::string> printable;
-  for (const absl::string_view line : lines) printable.push_back(Printable(LastState(line)));
-  std::string text = absl::StrJoin(printable, "\n");
+  for (const absl::string_view line : absl::StrSplit(bytes, '\n')) {
+    printable.push_back(Printable(LastState(line)));
+  }
+  return absl::StrJoin(printable, "\n");
+}
+
+std::string OutputTail::Text() const {
+  std::string text = LongText();
+  size_t begin = text.size();
+  for (size_t lines = 0; lines < kMaxTailLines && begin > 0; ++lines) {
+    begin = text.rfind('\n', begin - 1);
+    if (begin == std::string::npos) break;
+  }
+  if (begin != std::string::npos && begin < text.size()) text.erase(0, begin + 1);
   if (text.size() <= kMaxTailBytes) return text;
   // From a line's beginning if there is one near, else from a character's.
   size_t start = text.size() - kMaxTailBytes;

@@ -72,6 +72,8 @@ class OutputTail {
   // At most kMaxTailLines lines and kMaxTailBytes bytes of printable UTF-8, '?' for the rest.
   // Of a progress bar the last state.
   std::string Text() const;
+  // All lines that are kept, of 16 KiB or more, in the same form.
+  std::string LongText() const;
 
  private:
   std::string bytes_;

@@ -130,6 +130,11 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     return found == workers_.end() ? "" : found->second.tail->Text();
   }
 
+  std::string LongTail(int worker) const {
+    const auto found = workers_.find(worker);
+    return found == workers_.end() ? "" : found->second.tail->LongText();
+  }
+
   void Drain(int worker) {
     const auto found = workers_.find(worker);
     if (found == workers_.end()) return;
@@ -269,6 +274,7 @@ absl::StatusOr<WorkerOutput> OutputRelay::Open(int worker, WorkerRoutes routes) 
   return impl_->Open(worker, std::move(routes));
 }
 std::string OutputRelay::Tail(int worker) const { return impl_->Tail(worker); }
+std::string OutputRelay::LongTail(int worker) const { return impl_->LongTail(worker); }
 void OutputRelay::Drain(int worker) { impl_->Drain(worker); }
 void OutputRelay::Close(int worker) { impl_->Close(worker); }
 bool OutputRelay::Flush(Instant deadline) { return impl_->Flush(deadline); }

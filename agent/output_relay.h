@@ -64,6 +64,9 @@ class OutputRelay {
   // The last lines of the worker's stderr, as OutputTail::Text says.
   std::string Tail(int worker) const;
 
+  // More of it, as OutputTail::LongText says: for what stands further up.
+  std::string LongTail(int worker) const;
+
   // Reads what the worker has written until now, without waiting for what still holds its pipes
   // open. Call once it has exited, before Tail.
   void Drain(int worker);

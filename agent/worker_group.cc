@@ -14,12 +14,14 @@
 #include "absl/strings/str_cat.h"
 #include "agent/descendants.h"
 #include "agent/error_file.h"
+#include "agent/memory_kills.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/post.hpp"
 #include "asio/steady_timer.hpp"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/first_cause.h"
 
 namespace hlaunch {
 namespace {
@@ -32,6 +34,7 @@ struct Worker {
   Process process;
   int local_rank;
   std::string error_file;
+  std::string log_file;  // Of its stderr; empty: none is kept.
   // A copy of the pidfd. epoll hands out what is ready in the order it became so, which makes
   // the order of failures the order of deaths, whatever the loop was busy with meanwhile.
   std::unique_ptr<asio::posix::stream_descriptor> exit;
@@ -58,6 +61,7 @@ struct WorkerGroup::State {
   const Assignment assignment;
   OutputRelay& relay;
   const Events events;
+  const MemoryKills kills_before = ReadMemoryKills();
   asio::io_context& loop;
   asio::steady_timer kill_timer;
   Instant kill_at = Instant::max();
@@ -110,8 +114,19 @@ struct WorkerGroup::State {
     failure.exit_code = exit.exit_code;
     failure.signal = exit.signal;
     failure.wall_ms = WallMillis();
-    failure.message = ErrorFileMessage(ReadErrorFile(worker.error_file, kMaxErrorFileBytes));
+    const ErrorFile error = ParseErrorFile(ReadErrorFile(worker.error_file, kMaxErrorFileBytes));
+    failure.message = error.message;
+    failure.log_file = worker.log_file;
     failure.log_tail = relay.Tail(worker.local_rank);
+    failure.traceback = error.traceback;
+    if (exit.signal == 0 && error.traceback.empty()) {
+      failure.traceback = TracebackIn(relay.LongTail(worker.local_rank));
+    }
+    if (exit.signal == SIGKILL) {
+      const KillVerdict verdict = ExplainKill(kills_before, ReadMemoryKills());
+      failure.out_of_memory = verdict.out_of_memory;
+      failure.evidence = verdict.evidence;
+    }
     return failure;
   }
 
@@ -185,8 +200,9 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   s.workers.reserve(spec.nproc);  // Watch keeps references.
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
   for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
-    HLAUNCH_ASSIGN_OR_RETURN(const WorkerOutput output,
-                             relay.Open(local_rank, round_logs.Routes(local_rank)));
+    WorkerRoutes routes = round_logs.Routes(local_rank);
+    const std::string log_file = routes.err.file ? routes.err.file->path() : "";
+    HLAUNCH_ASSIGN_OR_RETURN(const WorkerOutput output, relay.Open(local_rank, std::move(routes)));
     facts.error_file = round_logs.ErrorFile(local_rank);
     facts.log_dir = round_logs.WorkerDirectory(local_rank);
     Command command;
@@ -197,7 +213,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     command.stderr_fd = output.err.get();
     command.descriptor_limit = spec.descriptor_limit;
     HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(command));
-    s.workers.push_back({std::move(process), local_rank, facts.error_file, nullptr});
+    s.workers.push_back({std::move(process), local_rank, facts.error_file, log_file, nullptr});
     ++s.num_alive;
     HLAUNCH_RETURN_IF_ERROR(s.Watch(s.workers.back()));
   }

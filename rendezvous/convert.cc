@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/time_util.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/first_cause.h"
 #include "rendezvous/route.h"
 
 namespace hlaunch {
@@ -91,6 +92,10 @@ v1::WorkerFailure ToProto(const WorkerFailure& failure) {
   out.set_message(ToUtf8(failure.message, kMaxTextBytes));
   const size_t cut = failure.log_tail.size() - std::min(failure.log_tail.size(), kMaxTailBytes);
   out.set_log_tail(failure.log_tail.substr(cut));
+  out.set_traceback(LastLines(failure.traceback, kMaxTracebackBytes));
+  out.set_out_of_memory(failure.out_of_memory);
+  out.set_evidence(ToUtf8(failure.evidence, kMaxTextBytes));
+  out.set_log_file(ToUtf8(failure.log_file, kMaxTextBytes));
   return out;
 }
 
@@ -105,6 +110,9 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("failure.seen", in.seen().seconds(), 0, kYear9999 / 1000));
   HLAUNCH_RETURN_IF_ERROR(NotLonger("failure.message", in.message(), kMaxTextBytes));
   HLAUNCH_RETURN_IF_ERROR(NotLonger("failure.log_tail", in.log_tail(), kMaxTailBytes));
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("failure.traceback", in.traceback(), kMaxTracebackBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("failure.evidence", in.evidence(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("failure.log_file", in.log_file(), kMaxTextBytes));
   WorkerFailure out;
   out.rank = in.rank();
   out.local_rank = in.local_rank();
@@ -116,6 +124,10 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
   out.wall_ms = TimeUtil::TimestampToMilliseconds(in.seen());
   out.message = in.message();
   out.log_tail = in.log_tail();
+  out.traceback = in.traceback();
+  out.out_of_memory = in.out_of_memory();
+  out.evidence = in.evidence();
+  out.log_file = in.log_file();
   return out;
 }
 

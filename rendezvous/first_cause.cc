@@ -183,18 +183,27 @@ absl::string_view Did(FailureKind kind) {
 
 }  // namespace
 
+std::string LastLines(absl::string_view text, size_t max_bytes) {
+  text = absl::StripTrailingAsciiWhitespace(text);
+  if (text.size() <= max_bytes) return std::string(text);
+  const size_t newline = text.find('\n', text.size() - max_bytes - 1);
+  return newline == text.npos ? "" : std::string(text.substr(newline + 1));
+}
+
 std::string TracebackIn(absl::string_view text) {
   const Lines lines = SplitLines(text);
   const std::optional<Block> block = LastBlock(lines);
   if (!block) return "";
-  return absl::StrJoin(lines.begin() + static_cast<ptrdiff_t>(block->begin),
-                       lines.begin() + static_cast<ptrdiff_t>(block->exception) + 1, "\n");
+  return LastLines(
+      absl::StrJoin(lines.begin() + static_cast<ptrdiff_t>(block->begin),
+                    lines.begin() + static_cast<ptrdiff_t>(block->exception) + 1, "\n"),
+      kMaxTracebackBytes);
 }
 
 std::string ExceptionOf(const WorkerFailure& failure) {
   if (!failure.message.empty()) return OneCleanLine(failure.message);
   if (failure.signal != 0 && failure.signal != SIGABRT) return "";  // What is there was survived.
-  const Lines lines = SplitLines(failure.log_tail);
+  const Lines lines = SplitLines(failure.traceback.empty() ? failure.log_tail : failure.traceback);
   const std::string uncaught = UncaughtInCpp(lines);
   if (!uncaught.empty()) return OneCleanLine(uncaught);
   const std::optional<Block> block = LastBlock(lines);

@@ -45,9 +45,12 @@ Duration CauseWindow(FailureKind kind);
 // stderr, else what C++ says of an exception that nobody caught. Empty if there are none.
 std::string ExceptionOf(const WorkerFailure& failure);
 
+// The last whole lines of `text`, at most `max_bytes` of them.
+std::string LastLines(absl::string_view text, size_t max_bytes);
+
 // Of a Python program's stderr the last traceback that ended anything, from its first line that
-// is there to the exception's, without the "[rank3]: " that torch puts before each line. Empty if
-// there is none.
+// is there to the exception's, without the "[rank3]: " that torch puts before each line; at most
+// kMaxTracebackBytes of its end. Empty if there is none.
 std::string TracebackIn(absl::string_view text);
 
 }  // namespace hlaunch

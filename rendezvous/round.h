@@ -71,12 +71,18 @@ struct WorkerFailure {
   int node_rank = 0;
   std::string host;
   int pid = 0;
-  int exit_code = 0;     // Exit code if signal is 0.
-  int signal = 0;        // The signal that ended it, else 0.
-  int64_t wall_ms = 0;   // When it was seen, for people.
-  std::string message;   // From the error file of torch's @record, else empty.
-  std::string log_tail;  // The last lines of its stderr, at most kMaxTailBytes.
+  int exit_code = 0;      // Exit code if signal is 0.
+  int signal = 0;         // The signal that ended it, else 0.
+  int64_t wall_ms = 0;    // When it was seen, for people.
+  std::string message;    // From the error file of torch's @record, else empty.
+  std::string traceback;  // The same, or the last in its stderr; at most kMaxTracebackBytes.
+  std::string log_tail;   // The last lines of its stderr, at most kMaxTailBytes.
+  bool out_of_memory =
+      false;  // The kernel killed it for lack of memory; `evidence` says why we think so.
+  std::string evidence;  // What its host knows of the death, in one line; mostly empty.
+  std::string log_file;  // Where its stderr is kept on its host; empty: nowhere.
 };
+inline constexpr size_t kMaxTracebackBytes = 4096;
 inline constexpr size_t kMaxTailBytes = 4096;
 
 // One worker's place in a round.

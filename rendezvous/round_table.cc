@@ -64,6 +64,13 @@ int Order(NodePhase phase) {
   return 0;
 }
 
+// What is told of it where the report is not printed.
+void Shorten(WorkerFailure& failure) {
+  if (failure.message.empty()) failure.message = ExceptionOf(failure);
+  failure.log_tail.clear();
+  failure.traceback.clear();
+}
+
 FailureEvent NodeEvent(FailureEvent::Kind kind, const NodeInfo& info, absl::string_view detail,
                        int exit_code = 0) {
   FailureEvent event;
@@ -508,7 +515,10 @@ void RoundTable::AbsorbFailures(Place& place, const NodeUpdate& update, Instant 
       failures_.pop_back();  // The cause may be the last to be heard of.
       judged_ = 0;
     }
-    if (failure.message.size() > kMaxText) failure.message.resize(kMaxText);
+    for (std::string* text :
+         {&failure.message, &failure.traceback, &failure.evidence, &failure.log_file}) {
+      if (text->size() > kMaxText) text->resize(kMaxText);
+    }
     if (failure.log_tail.size() > kMaxTailBytes) failure.log_tail.resize(kMaxTailBytes);
     failures_.push_back(std::move(failure));
     if (state_ == State::kOver && outcome_.exit_code != 0) {
@@ -662,7 +672,7 @@ void RoundTable::Decide(const FailureEvent& event, const std::string& cause_reas
     history_.push_back({round_, DescribeEvent(event), {}});
     if (worker) {
       history_.back().failure = event.worker;
-      history_.back().failure->log_tail.clear();
+      Shorten(*history_.back().failure);
     }
     StopRound(verdict.reason);
     return;
@@ -973,7 +983,7 @@ Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
       directive.outcome.history.clear();
       if (!directive.outcome.failures.empty()) {
         directive.outcome.failures.resize(1);
-        directive.outcome.failures[0].log_tail.clear();
+        Shorten(directive.outcome.failures[0]);
       }
     }
   } else if (place.left) {

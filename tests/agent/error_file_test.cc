@@ -9,24 +9,44 @@
 
 #include <fstream>
 
+#include "rendezvous/round.h"
+
 namespace hlaunch {
 namespace {
 
-TEST(ErrorFileMessage, ReadsBothFormsThatTorchAccepts) {
-  EXPECT_EQ(ErrorFileMessage(R"({"message": {"message": "ValueError: bad", "extraInfo": {}}})"),
-            "ValueError: bad");
-  EXPECT_EQ(ErrorFileMessage(R"({"message": "it broke", "timestamp": 1})"), "it broke");
+TEST(ParseErrorFile, ReadsBothFormsThatTorchAccepts) {
+  EXPECT_EQ(
+      ParseErrorFile(R"({"message": {"message": "ValueError: bad", "extraInfo": {}}})").message,
+      "ValueError: bad");
+  EXPECT_EQ(ParseErrorFile(R"({"message": "it broke", "timestamp": 1})").message, "it broke");
 }
 
-TEST(ErrorFileMessage, IsOneShortLine) {
-  EXPECT_EQ(ErrorFileMessage(R"({"message": "first\nsecond"})"), "first");
-  EXPECT_LT(ErrorFileMessage("{\"message\": \"" + std::string(100000, 'x') + "\"}").size(), 1000u);
+TEST(ParseErrorFile, IsOneShortLine) {
+  EXPECT_EQ(ParseErrorFile(R"({"message": "first\nsecond"})").message, "first");
+  EXPECT_LT(ParseErrorFile("{\"message\": \"" + std::string(100000, 'x') + "\"}").message.size(),
+            1000u);
 }
 
-TEST(ErrorFileMessage, IsEmptyForAnythingElse) {
+TEST(ParseErrorFile, HasTheEndOfTheTraceback) {
+  EXPECT_EQ(ParseErrorFile(R"({"message": {"message": "ValueError: bad", "extraInfo":
+      {"py_callstack": "Traceback:\n  File \"t.py\"\nValueError: bad\n", "timestamp": "1"}}})")
+                .traceback,
+            "Traceback:\n  File \"t.py\"\nValueError: bad");
+  std::string lines;
+  for (int i = 0; i < 5000; ++i) lines += "  frame " + std::to_string(i) + "\\n";
+  const std::string end =
+      ParseErrorFile(R"({"message": {"message": "E", "extraInfo": {"py_callstack": ")" + lines +
+                     R"("}}})")
+          .traceback;
+  EXPECT_LE(end.size(), kMaxTracebackBytes);
+  EXPECT_EQ(end.substr(0, 8), "  frame ");
+  EXPECT_EQ(end.substr(end.size() - 4), "4999");
+}
+
+TEST(ParseErrorFile, IsEmptyForAnythingElse) {
   for (const char* json : {"", "{", "[]", "7", "null", "{}", R"({"message": 7})",
                            R"({"message": {"message": 7}})", R"({"message": {}})", "\xff\xfe"}) {
-    EXPECT_EQ(ErrorFileMessage(json), "") << json;
+    EXPECT_EQ(ParseErrorFile(json).message, "") << json;
   }
 }
 

@@ -58,14 +58,19 @@ WorkerFailure SomeFailure() {
   failure.wall_ms = 1700000000123;
   failure.message = "RuntimeError: naïve";
   failure.log_tail = std::string("a\0\xFF b\n", 6);
+  failure.traceback = "Traceback\n  File \xFF";
+  failure.out_of_memory = true;
+  failure.evidence = "the kernel killed it";
+  failure.log_file = "/tmp/stderr.log";
   return failure;
 }
 
 void ExpectEqual(const WorkerFailure& a, const WorkerFailure& b) {
-  EXPECT_EQ(std::tie(a.rank, a.local_rank, a.node_rank, a.host, a.pid, a.exit_code, a.signal,
-                     a.wall_ms, a.message, a.log_tail),
-            std::tie(b.rank, b.local_rank, b.node_rank, b.host, b.pid, b.exit_code, b.signal,
-                     b.wall_ms, b.message, b.log_tail));
+  EXPECT_EQ(
+      std::tie(a.rank, a.local_rank, a.node_rank, a.host, a.pid, a.exit_code, a.signal, a.wall_ms,
+               a.message, a.log_tail, a.traceback, a.out_of_memory, a.evidence, a.log_file),
+      std::tie(b.rank, b.local_rank, b.node_rank, b.host, b.pid, b.exit_code, b.signal, b.wall_ms,
+               b.message, b.log_tail, b.traceback, b.out_of_memory, b.evidence, b.log_file));
 }
 
 // What arrives of `message` after its way through the wire format.

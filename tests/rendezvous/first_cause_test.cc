@@ -164,6 +164,19 @@ TEST(ExceptionOf, FindsItInStderr) {
   EXPECT_EQ(exception.size(), 300u);
 }
 
+TEST(ExceptionOf, PrefersTheTracebackToWhatCameAfterIt) {
+  WorkerFailure failure = Saying(0, "frame #1: c10::Error\nframe #2: main\n");
+  failure.traceback = "Traceback (most recent call last):\n  File \"t\"\nKeyError: 1";
+  EXPECT_EQ(ExceptionOf(failure), "KeyError: 1");
+}
+
+TEST(LastLines, AreWhole) {
+  EXPECT_EQ(LastLines("ab\ncd\n", 100), "ab\ncd");
+  EXPECT_EQ(LastLines("ab\ncd\nef", 5), "cd\nef");
+  EXPECT_EQ(LastLines("ab\ncd\nef", 4), "ef");
+  EXPECT_EQ(LastLines("abcdef", 3), "");
+}
+
 TEST(TracebackIn, IsTheLastOneWhole) {
   EXPECT_EQ(TracebackIn("step\n[rank0]: Traceback (most recent call last):\n[rank0]:   File \"t\"\n"
                         "[rank0]: KeyError: 1\n[W] bye\n"),

@@ -254,7 +254,7 @@ TEST(RoundTable, TellsWhyItHadRestarted) {
   Job job(2, 2, /*max_restarts=*/1);
   job.Run(2);
   WorkerFailure failure = Saying(Failure(2, 7), "ValueError: bad batch");
-  failure.log_tail = "much";
+  failure.log_tail = failure.traceback = "much";
   ASSERT_TRUE(job.Say(1, Failed(1, failure)).ok());
   ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
   ASSERT_TRUE(job.Say(1, Says(1, Phase::kReady)).ok());
@@ -267,6 +267,7 @@ TEST(RoundTable, TellsWhyItHadRestarted) {
   ASSERT_TRUE(outcome.history[0].failure.has_value());
   EXPECT_EQ(outcome.history[0].failure->rank, 2);
   EXPECT_EQ(outcome.history[0].failure->log_tail, "");
+  EXPECT_EQ(outcome.history[0].failure->traceback, "");
 }
 
 TEST(RoundTable, RestartsAfterAllHaveStopped) {
