@@ -6,20 +6,21 @@
 #include <string.h>  // sigabbrev_np
 
 #include <algorithm>
-#include <csignal>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "launcher/advice.h"
 #include "launcher/printable.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/first_cause.h"
 
 namespace hlaunch {
 namespace {
 
-constexpr size_t kTailLines = 20;
+constexpr size_t kEvidenceLines = 6;
+constexpr size_t kTracebackLines = 1000;  // Read of it, not shown.
+constexpr size_t kRestartsShown = 3;
 constexpr size_t kNamedConsequences = 3;
 constexpr int kLastSignalExit = kExitSignalBase + 64;
 
@@ -35,17 +36,8 @@ std::string HowItEnded(const WorkerFailure& failure) {
                       ")");
 }
 
-int ExitCodeOf(const WorkerFailure& failure) {
-  return failure.signal != 0 ? kExitSignalBase + failure.signal : failure.exit_code;
-}
-
 // Whether there ever was a process.
 bool WasStarted(const WorkerFailure& failure) { return failure.pid != 0; }
-
-// Whether the first failure is why the job ended; else it ended for a node or a person.
-bool EndedForWorker(const Outcome& outcome) {
-  return !outcome.failures.empty() && outcome.exit_code == ExitCodeOf(outcome.failures.front());
-}
 
 bool IsInterrupt(int exit_code) {
   return exit_code > kExitSignalBase && exit_code <= kLastSignalExit;
@@ -77,75 +69,69 @@ std::string ReasonFor(int exit_code) {
   }
 }
 
-// Whether `text` says that port is in use, in the words of torch, the C library or gRPC.
-bool SaysPortInUse(absl::string_view text, uint16_t port) {
-  const std::string colon = absl::StrCat(":", port), words = absl::StrCat("port: ", port);
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    const bool in_use = absl::StrContains(line, "ddress already in use") ||
-                        absl::StrContains(line, "EADDRINUSE") ||
-                        absl::StrContains(line, "Failed to add port to server");
-    if (!in_use) continue;
-    for (const std::string& name : {colon, words}) {
-      const size_t at = line.find(name);
-      const size_t end = at + name.size();
-      if (at != line.npos && (end == line.size() || !absl::ascii_isdigit(line[end]))) return true;
-    }
+// "rank 1 (node0), rank 5 (node2)".
+std::string Names(const std::vector<WorkerPlace>& places) {
+  std::vector<std::string> names;
+  for (const WorkerPlace& place : places) {
+    names.push_back(absl::StrCat("rank ", place.rank, " (", PrintableLine(place.host), ")"));
   }
-  return false;
-}
-
-// What to do about it; empty if there is nothing to say.
-std::string HintFor(const Outcome& outcome, uint16_t store_port) {
-  if (EndedForWorker(outcome)) {
-    const WorkerFailure& first = outcome.failures.front();
-    if (store_port != 0 &&
-        (SaysPortInUse(first.message, store_port) || SaysPortInUse(first.log_tail, store_port))) {
-      return absl::StrCat("port ", store_port,
-                          " is MASTER_PORT, where hlaunch serves the store; this program wants to "
-                          "serve there itself: add --master-store=worker");
-    }
-    if (first.signal != SIGKILL) return "";
-    return absl::StrCat("SIGKILL is often the kernel short of memory; see dmesg on ",
-                        PrintableLine(first.host));
-  }
-  switch (outcome.exit_code) {
-    case kExitBadEndpoint:
-      return "check the host and port that were named, and that its node is started";
-    case kExitPortInUse:
-      return "end the program that holds the port, or name another one on all nodes";
-    case kExitRefused:
-      return "all nodes need the same --rdzv-id, --nnodes and token";
-    case kExitJoinTimeout:
-      return "start the missing nodes, or give them longer with --join-timeout";
-    case kExitRendezvousLost:
-      return "look at that host first, then at the network to it; --loss-limit sets the patience";
-    case kExitNodeLost:
-      return "look at that host first, then at the network; --max-restarts lets the job try again";
-    case kExitInternal:
-      return "this is a bug in hlaunch; please report it with the lines above";
-    default:
-      return "";
-  }
+  return absl::StrJoin(names, ", ");
 }
 
 std::string Header(const Outcome& outcome) {
-  if (EndedForWorker(outcome)) {
-    return absl::StrCat("job failed: ", FailureLine(outcome.failures.front()));
+  if (outcome.worker_failed) {
+    const WorkerFailure& first = outcome.failures.front();
+    std::string exception = WasStarted(first) ? PrintableLine(ExceptionOf(first)) : "";
+    if (exception.empty()) exception = PrintableLine(first.evidence);
+    const bool waited = KindOf(first) == FailureKind::kTimedOut && !outcome.awaited.empty();
+    return absl::StrCat(
+        "job failed: ", waited ? absl::StrCat(Names(outcome.awaited), " did not come: ") : "",
+        FailureLine(first), exception.empty() ? "" : ": ", exception);
   }
   const std::string reason = PrintableLine(outcome.reason);
   return absl::StrCat(IsInterrupt(outcome.exit_code) ? "job stopped: " : "job failed: ",
                       reason.empty() ? ReasonFor(outcome.exit_code) : reason);
 }
 
-// The error file's message, unless stderr says it anyway, and the end of stderr.
-void AppendEvidence(const WorkerFailure& failure, std::vector<std::string>& lines) {
-  const std::string message = PrintableLine(failure.message);
-  if (!message.empty() && !absl::StrContains(failure.log_tail, message)) {
-    lines.push_back(absl::StrCat("  error: ", message));
+// Whether a frame is of the person's own code rather than of Python or a package.
+bool IsOwn(const std::string& frame) {
+  return !absl::StrContains(frame, "/site-packages/") &&
+         !absl::StrContains(frame, "/dist-packages/") &&
+         !absl::StrContains(frame, "/lib/python3") && !absl::StrContains(frame, "\"<frozen ");
+}
+
+// The traceback's frames that say most: the last of the person's own and the last two.
+std::vector<std::string> Frames(absl::string_view traceback) {
+  std::vector<std::vector<std::string>> frames;
+  for (const std::string& line : PrintableLines(traceback, kTracebackLines)) {
+    const size_t mark = line.find_first_not_of(" ~^");
+    if (mark == line.npos) continue;  // Points at a part of the line above.
+    if (absl::StartsWith(line, "  File ")) {
+      frames.push_back({line});
+    } else if (!frames.empty() && frames.back().size() == 1 && line[0] == ' ') {
+      frames.back().push_back(line);
+    }
   }
-  const std::vector<std::string> tail = PrintableLines(failure.log_tail, kTailLines);
-  if (!tail.empty()) lines.push_back("  the end of its stderr:");
-  for (const std::string& line : tail) lines.push_back(absl::StrCat("    | ", line));
+  size_t own = frames.size();
+  while (own > 0 && !IsOwn(frames[own - 1][0])) --own;
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (i + 1 != own && i + 2 < frames.size()) continue;
+    lines.insert(lines.end(), frames[i].begin(), frames[i].end());
+  }
+  return lines;
+}
+
+// Where the exception came from, or else the end of stderr.
+void AppendEvidence(const WorkerFailure& failure, std::vector<std::string>& lines) {
+  const std::vector<std::string> shown = failure.traceback.empty()
+                                             ? PrintableLines(failure.log_tail, kEvidenceLines)
+                                             : Frames(failure.traceback);
+  for (const std::string& line : shown) lines.push_back(absl::StrCat("    | ", line));
+  if (!failure.log_file.empty()) {
+    lines.push_back(absl::StrCat("  log: ", PrintableLine(failure.log_file), " on ",
+                                 PrintableLine(failure.host)));
+  }
 }
 
 // One line for all failures from `first` on; none if there are none.
@@ -161,8 +147,19 @@ void AppendConsequences(const Outcome& outcome, size_t first, std::vector<std::s
                                  HowItEnded(failure)));
   }
   if (total > named_end) named.push_back(absl::StrCat("and ", total - named_end, " more"));
-  lines.push_back(absl::StrCat(first == 0 ? "  workers that failed: " : "  failed after it: ",
+  lines.push_back(absl::StrCat(first == 0 ? "  workers that failed: " : "  consequences: ",
                                absl::StrJoin(named, ", ")));
+}
+
+// A line for each of the last restarts.
+void AppendHistory(const Outcome& outcome, std::vector<std::string>& lines) {
+  const size_t total = outcome.history.size();
+  const size_t begin = total - std::min(total, kRestartsShown);
+  if (begin > 0) lines.push_back(absl::StrCat("  before: ", begin, " more restarts"));
+  for (size_t i = begin; i < total; ++i) {
+    lines.push_back(absl::StrCat("  restart after round ", outcome.history[i].round, ": ",
+                                 PrintableLine(outcome.history[i].reason)));
+  }
 }
 
 }  // namespace
@@ -191,13 +188,18 @@ std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle
   std::vector<std::string> lines;
   lines.push_back(style.colour ? absl::StrCat("\x1b[1;31m", Header(outcome), "\x1b[0m")
                                : Header(outcome));
-  const bool for_worker = EndedForWorker(outcome);
+  const bool for_worker = outcome.worker_failed;
   if (for_worker && !WasStarted(outcome.failures.front())) return lines;  // That says it all.
   if (for_worker) AppendEvidence(outcome.failures.front(), lines);
   AppendConsequences(outcome, for_worker ? 1 : 0, lines);
+  if (for_worker && KindOf(outcome.failures.front()) == FailureKind::kPeerGone &&
+      !outcome.awaited.empty()) {
+    lines.push_back(absl::StrCat("  did not fail: ", Names(outcome.awaited)));
+  }
+  AppendHistory(outcome, lines);
   if (style.max_restarts > 0) lines.push_back(absl::StrCat("  ", restarts));
-  if (const std::string hint = HintFor(outcome, style.store_port); !hint.empty()) {
-    lines.push_back(absl::StrCat("  hint: ", hint));
+  if (const std::string advice = AdviceFor(outcome, style.store_port); !advice.empty()) {
+    lines.push_back(absl::StrCat("  advice: ", advice));
   }
   lines.push_back(absl::StrCat("  exit code ", outcome.exit_code));
   return lines;

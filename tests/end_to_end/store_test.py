@@ -60,7 +60,7 @@ class OwnStore1(torch_test.WithTorch):
                                  ("tcp://", "as set", "joins"), ("tcp://", "unset", self.error),
                                  ("env://", "as set", "joins"), ("env://", "unset", self.error)],
                          str(run))
-        self.assert_said(run, r"hint: port \d+ is MASTER_PORT.*--master-store=worker")
+        self.assert_said(run, r"advice: port \d+ is MASTER_PORT.*--master-store=worker")
 
     def test_rank_0_serves(self):
         run, table = self.table("--master-store", "worker")

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Whatever fails, the report names the rank, the host and the cause, and what to do about it.
+
+Each plant is a real failure; the workers beside it fail in its wake, some of them before it.
+"""
+
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import signal
+import sys
+
+import jobs
+import lab
+
+PROGRAM = str(lab.WORKERS / "planted_failures.py")
+TORCH_PROGRAM = str(lab.WORKERS / "planted_torch.py")
+TORCH1 = "/usr/bin/python3"
+TORCH2 = os.environ.get("HLAUNCH_TORCH2_PYTHON",
+                        os.path.expanduser("~/.cache/hlaunch/torch-2.13.0/bin/python"))
+MOST_LINES = 12
+TOGETHER = 3  # Jobs at a time.
+SIGNAL = 128
+
+
+@dataclasses.dataclass
+class Plant:
+    name: str  # In the program.
+    code: int  # That the job exits with.
+    cause: str  # A pattern in the first line of the report.
+    advice: str = ""  # A pattern in the advice; empty: there is none.
+    rank: int = 1
+    options: tuple = ()
+    also: tuple = ()  # Patterns elsewhere in the report.
+    planted: int = None  # The rank that the program is told: -1 is every rank.
+    within: float = 20
+    record: bool = False
+
+
+# With four workers on one node; rank 1 of them fails.
+PLANTS = [
+    Plant("value_error", 1, r"exited with code 1: ValueError: bad batch"),
+    Plant("chained", 1, r"RuntimeError: no loss in the output"),
+    Plant("assertion", 1, r"AssertionError: loss is not finite", rank=0),
+    Plant("exit_85", 85, r"exited with code 85"),
+    Plant("exit_silently", 1, r"exited with code 1$", rank=3),
+    Plant("exit_with_a_word", 1, r"exited with code 1$", also=(r"names no data set",)),
+    Plant("exit_without_cleanup", 3, r"exited with code 3$"),
+    Plant("peers_first", 1, r"ValueError: bad batch, found late", rank=2),
+    Plant("in_a_thread", 1, r"ValueError: bad sample in the loader's thread"),
+    Plant("in_a_subprocess", 1, r"CalledProcessError: .* returned non-zero exit status 1"),
+    Plant("segmentation_fault", SIGNAL + signal.SIGSEGV, r"SIGSEGV", "FAULTHANDLER"),
+    Plant("abort", SIGNAL + signal.SIGABRT, r"SIGABRT", "ended itself",
+          also=(r"free\(\): invalid pointer",)),
+    Plant("bus_error", SIGNAL + signal.SIGBUS, r"SIGBUS", "/dev/shm"),
+    Plant("illegal_instruction", SIGNAL + signal.SIGILL, r"SIGILL", "CPU of node0"),
+    Plant("killed", SIGNAL + signal.SIGKILL, r"SIGKILL\): sent from outside", "who ends processes"),
+    Plant("terminated", SIGNAL + signal.SIGTERM, r"SIGTERM", "did not send it"),
+    Plant("port_in_use", 1, r"Address already in use", "ss -ltnp"),
+    Plant("master_port_in_use", 1, r"Address already in use", "--master-store=worker", rank=0),
+    Plant("unknown_host", 1, r"gaierror: .*(not known|resolution)", "/etc/hosts"),
+    Plant("unreachable", 1, r"OSError: .*unreachable", "routes"),
+    Plant("refused", 1, r"ConnectionRefusedError", "nobody serves"),
+    Plant("import_error", 1, r"ModuleNotFoundError: .*transformers_of", "install it there"),
+    Plant("import_error", 1, r"ModuleNotFoundError: .*transformers_of", "install it there",
+          planted=-1, rank=None),
+    Plant("too_many_files", 1, r"Too many open files", "ulimit -n"),
+    Plant("disk_full", 1, r"No space left on device", "df -h"),
+    Plant("permission", 1, r"PermissionError", "owner and mode"),
+    Plant("out_of_address_space", 1, r"MemoryError", "memory"),
+    Plant("syntax_error", 1, r"SyntaxError", "mend it"),
+    Plant("missing_file", 1, r"FileNotFoundError: .*data\.bin", "every node"),
+    Plant("recursion", 1, r"RecursionError", "without end"),
+    Plant("value_error", 1, r"ValueError: bad batch", options=("--max-restarts", "2"),
+          also=(r"restart after round 1: worker rank 1 on node0 .*ValueError: bad batch",
+                r"restart after round 2: ", r"2 of 2 restarts used")),
+]
+
+# With two workers on each of two nodes; rank 3 is on node1.
+PLANTS_ON_TWO_NODES = [
+    Plant("value_error", 1, r"ValueError: bad batch", rank=3),
+    Plant("peers_first", 1, r"ValueError: bad batch, found late", rank=2),
+    Plant("peers_first", 1, r"ValueError: bad batch, found late", rank=1),
+    Plant("exit_85", 85, r"exited with code 85", rank=3),
+    Plant("segmentation_fault", SIGNAL + signal.SIGSEGV, r"SIGSEGV", "FAULTHANDLER", rank=3),
+    Plant("missing_file", 1, r"FileNotFoundError: .*data\.bin", "missing on node1", rank=3),
+]
+
+TORCH_PLANTS = [
+    Plant("raises", 1, r"ValueError: bad batch", rank=2),
+    Plant("sleeps", 1, r"rank 1 \(node0\) did not come: .*Timed out waiting 3000ms",
+          r"rank 1 on node0 stands", rank=None),
+    Plant("raises", 1, r"ValueError: bad batch", rank=2, record=True),
+    Plant("exits_85", 85, r"exited with code 85", rank=2),
+    Plant("wrong_shape", 1, r"RuntimeError: mat1 and mat2 shapes cannot be multiplied", rank=0),
+    Plant("leaves_early", 1, r"losed by peer|reset by peer|refused|likely closed", ".", rank=None,
+          also=(r"did not fail: rank 1 \(node0\)",)),
+    Plant("loader_killed", 1, r"RuntimeError: DataLoader worker .*(killed|exited)", "loader"),
+]
+
+
+def report_of(run):
+    """The lines of the final report, without what hlaunch puts before them."""
+    lines = [re.sub(r"^hlaunch(\[[^]]*\])?: (error: )?", "", line) for line in jobs.own_lines(run)]
+    first = [i for i, line in enumerate(lines) if line.startswith("job failed: ")]
+    return lines[first[0]:] if first else []
+
+
+def complaints(plant, host, code, report):
+    """What is wrong with the report of a plant; empty: it names all."""
+    head, text = (report or [""])[0], "\n".join(report)
+    who = rf"rank {plant.rank} \({host}, " if plant.rank is not None else r"rank \d"
+    advice = [line for line in report if line.strip().startswith("advice: ")]
+    wrong = []
+    if code != plant.code:
+        wrong.append(f"exit code {code}, not {plant.code}")
+    if not re.match(rf"job failed: .*{who}", head):
+        wrong.append(f"the first line does not name /{who}/")
+    if not re.search(plant.cause, head):
+        wrong.append(f"the first line does not name the cause /{plant.cause}/")
+    if bool(advice) != bool(plant.advice) or not re.search(plant.advice, "".join(advice)):
+        wrong.append(f"the advice is not /{plant.advice}/")
+    wrong += [f"nothing says /{also}/" for also in plant.also if not re.search(also, text)]
+    if len(report) > MOST_LINES:
+        wrong.append(f"{len(report)} lines")
+    return wrong
+
+
+class Planted(jobs.JobTest):
+    """Runs plants, several at a time, and tells of all that were misreported."""
+
+    program, python = PROGRAM, jobs.PYTHON
+    nproc = 4
+
+    def plant(self, number, plant):
+        planted = plant.planted if plant.planted is not None else \
+            1 if plant.rank is None else plant.rank
+        host = f"node{(plant.rank or 0) // self.nproc}"
+        folder = self.lab.folder / f"plant{number}"
+        folder.mkdir()
+        if len(self.nodes) > 1:
+            (self.nodes[0].folder / "data.bin").write_bytes(b"data")
+        env = {"PYTHON_EXEC": self.python, "PLANT_FOLDER": folder,
+               "PLANT_ADDRESS": self.nodes[planted // self.nproc if planted > 0 else 0].ip}
+        options = ["--nproc-per-node", self.nproc, "--rdzv-id", f"plant{number}", *plant.options]
+        if len(self.nodes) > 1:
+            self.endpoint = f"node0:{29400 + number}"
+        runs = self.start(self.program, plant.name, planted, *(["--record"] if plant.record else []),
+                          options=options, env=env)
+        codes = [run.wait(plant.within) for run in runs]
+        wrong = complaints(plant, host, codes[0], report_of(runs[0]))
+        if len(set(codes)) > 1:
+            wrong.append(f"exit codes {codes}")
+        return [f"{plant.name} of rank {plant.rank}: {'; '.join(wrong)}\n"
+                + "\n".join(report_of(runs[0])) + f"\n{self.told(runs)}"] if wrong else []
+
+    def assert_reported(self, plants, together=TOGETHER):
+        with concurrent.futures.ThreadPoolExecutor(together) as pool:
+            found = sum(pool.map(self.plant, range(len(plants)), plants), [])
+        print(f"{len(plants) - len(found)} of {len(plants)} reports name rank, host and cause",
+              file=sys.stderr)
+        self.assert_nothing_left()
+        if found:
+            self.fail("\n\n".join(found))
+
+
+class PlantedOnOneNode(Planted):
+    count = 1
+
+    def test_every_report_names_rank_host_and_cause(self):
+        self.assert_reported(PLANTS)
+
+
+class MemoryGroup:
+    """A memory cgroup of 64 MiB, of whichever version can be had here, for hlaunch to be in."""
+
+    LIMIT = 64 << 20
+
+    def __init__(self):
+        v1, v2 = pathlib.Path("/sys/fs/cgroup/memory"), pathlib.Path("/sys/fs/cgroup")
+        self.folder, limit = None, None
+        if (v1 / "memory.limit_in_bytes").exists():
+            self.folder, limit = v1, "memory.limit_in_bytes"
+        elif "memory" in (v2 / "cgroup.subtree_control").read_text(encoding="ascii").split():
+            self.folder, limit = v2, "memory.max"
+        if not self.folder:
+            raise OSError("no cgroup has memory.max")
+        self.folder /= f"hlaunch-test-{os.getpid()}"
+        self.folder.mkdir()
+        try:
+            (self.folder / limit).write_text(str(self.LIMIT), encoding="ascii")
+        except OSError:
+            self.folder.rmdir()
+            raise
+
+    def close(self):
+        lab.poll(lambda: not (self.folder / "cgroup.procs").read_text(encoding="ascii"), 5)
+        self.folder.rmdir()
+
+
+class PlantedOutOfMemory(Planted):
+    """hlaunch in a cgroup whose limit one of its workers exceeds."""
+
+    count, nproc = 1, 2
+
+    def setUp(self):
+        try:
+            self.group = MemoryGroup()
+        except OSError as error:
+            self.skipTest(f"no memory cgroup can be made here: {error}")
+        self.addCleanup(self.group.close)
+        super().setUp()
+
+    def start(self, *command, **options):
+        enter = f"echo $$ > {self.group.folder}/cgroup.procs && exec \"$@\""
+        node = self.nodes[0]
+        words = [lab.HLAUNCH, *options["options"], *command]
+        return [node.start("sh", "-c", enter, "sh", *words, env=options["env"])]
+
+    def test_the_report_says_that_it_was_the_kernel(self):
+        self.assert_reported([Plant("out_of_memory", SIGNAL + signal.SIGKILL,
+                                    r"SIGKILL\): the kernel killed it for lack of memory \(the "
+                                    r"cgroup's limit is 0\.1 GiB\)", "a higher limit"),
+                              Plant("killed", SIGNAL + signal.SIGKILL,
+                                    r"SIGKILL\): sent from outside, neither by hlaunch nor by the "
+                                    r"kernel", "who ends processes")], together=1)
+
+
+class PlantedOnTwoNodes(Planted):
+    nproc = 2
+
+    def test_every_report_names_rank_host_and_cause(self):
+        # One at a time: the endpoint's ports are told apart, the nodes are not.
+        self.assert_reported(PLANTS_ON_TWO_NODES, together=1)
+
+
+class PlantedInTorch1(Planted):
+    count, nproc, program, python, version = 1, 3, TORCH_PROGRAM, TORCH1, "1.13"
+    plants = TORCH_PLANTS[:2] + TORCH_PLANTS[5:]
+
+    def setUp(self):
+        if not os.access(self.python, os.X_OK) or \
+                os.system(f"{self.python} -c 'import torch' 2>/dev/null") != 0:
+            self.skipTest(f"no torch {self.version} at {self.python}; tests/run brings it")
+        super().setUp()
+
+    def test_every_report_names_rank_host_and_cause(self):
+        plants = [dataclasses.replace(plant, within=60) for plant in self.plants]
+        self.assert_reported(plants, together=2)
+
+
+class PlantedInTorch2(PlantedInTorch1):
+    python, version = TORCH2, "2.13"
+    plants = TORCH_PLANTS[:5]
+
+
+if __name__ == "__main__":
+    lab.main()
