@@ -22,6 +22,7 @@
 #include "asio/steady_timer.hpp"
 #include "launcher/descriptors.h"
 #include "launcher/hosting.h"
+#include "launcher/json_report.h"
 #include "launcher/summary.h"
 #include "proto/base/log.h"
 #include "proto/base/unique_fd.h"
@@ -158,6 +159,19 @@ Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
   return outcome;
 }
 
+// On the node that prints the report, and on one that never heard how the job ended.
+void KeepReport(const std::string& file, const JobSpec& spec, const NodeInfo& info,
+                const AgentResult& result) {
+  if (file.empty() || (result.outcome && !result.outcome->report)) return;
+  Outcome outcome;
+  outcome.exit_code = result.exit_code;
+  outcome.reason = std::string(result.end.message());
+  const std::string json = JsonReport(
+      {spec.job_id, info.host, spec.policy.max_restarts, result.store_port, WallMillis()},
+      result.outcome.value_or(outcome));
+  if (const absl::Status kept = WriteReport(file, json); !kept.ok()) LogError(kept.message());
+}
+
 void PrintSummary(const JobSpec& spec, const AgentResult& result, bool verbose) {
   if (!result.outcome) {
     if (absl::IsCancelled(result.end)) {
@@ -234,6 +248,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   }
   link->reset();  // Before the agent, which it calls.
   if (const std::string lost = (*logs)->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
+  KeepReport(options.report_file, spec, info, result);
   PrintSummary(spec, result, options.log_level == LogLevel::kDebug);
   return result.exit_code;
 }
