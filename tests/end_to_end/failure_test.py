@@ -4,6 +4,8 @@
 """A worker fails: everyone hears of it at once, the job restarts or ends, nothing stays behind."""
 
 import dataclasses
+import os
+import pathlib
 import signal
 
 import jobs
@@ -81,6 +83,8 @@ class WorkerFails(jobs.JobTest):
     def test_all_ends_well_with_every_worker_told_its_place(self):
         runs = self.start(jobs.WORKER, "family", "env", options=OPTIONS)
         self.assert_done(runs, jobs.OK, 30)
+        for run in runs:  # What the families are.
+            self.assert_said(run, r"the workers exited and left \d+ processes behind: .*\[\d+\]")
         workers = [facts for run in runs for facts in jobs.environments(run)]
         places = sorted((facts["RANK"], facts["GROUP_RANK"], facts["LOCAL_RANK"],
                          facts["WORLD_SIZE"], facts["LOCAL_WORLD_SIZE"]) for facts in workers)
@@ -109,6 +113,45 @@ class WorkerFailsOnOneNode(jobs.JobTest):
         self.assert_done(runs, jobs.OK, 20)
         self.assertEqual([facts["TORCHELASTIC_RESTART_COUNT"]
                           for facts in jobs.environments(runs[0])], list("0011"))
+
+
+class WorkerIsStuck(jobs.JobTest):
+    """A frozen cgroup holds its processes as a hung file system does: no signal ends them."""
+
+    count = 1
+
+    def setUp(self):
+        freezer = pathlib.Path("/sys/fs/cgroup/freezer")
+        self.group = freezer / f"hlaunch-test-{os.getpid()}"
+        try:
+            self.group.mkdir()
+        except OSError as error:
+            self.skipTest(f"no freezer cgroup can be made here: {error}")
+        self.addCleanup(self.group.rmdir)
+        super().setUp()
+        self.addCleanup(self.thaw)  # Before the lab ends what was frozen, which is after it.
+
+    def thaw(self):
+        self.write("freezer.state", "THAWED")
+        lab.poll(lambda: not (self.group / "cgroup.procs").read_text(encoding="ascii"), 10)
+
+    def write(self, file, text):
+        (self.group / file).write_text(str(text), encoding="ascii")
+
+    def test_it_is_named_and_not_waited_for(self):
+        runs = self.start(jobs.WORKER, "env", "await", "frozen", "fail", "1", "7", "0", "sleep", "600",
+                          options=OPTIONS)
+        stuck = next(facts for facts in self.wait_for_workers(runs, 2) if facts["RANK"] == "0")
+        inside = next(pid for pid in lab.descendants(runs[0].pid)
+                      if lab.namespace_pid(pid) == int(stuck["pid"]))
+        self.write("cgroup.procs", inside)
+        self.write("freezer.state", "FROZEN")
+        (self.nodes[0].folder / "frozen").touch()
+        self.assertEqual(runs[0].wait(30), 7, str(runs[0]))
+        self.assert_said(runs[0], rf"cannot end worker {stuck['pid']}: it is stuck in the kernel",
+                         r"job failed: rank 1 \(node0, .*exited with code 7")
+        self.thaw()
+        self.assert_nothing_left()
 
 
 if __name__ == "__main__":

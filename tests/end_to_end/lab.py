@@ -68,6 +68,15 @@ def descendants(pid):
     return found
 
 
+def namespace_pid(pid):
+    """The process' pid in its own pid namespace; 0 when it is gone."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        return int(re.search(r"^NSpid:.*?(\d+)$", status, re.MULTILINE)[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
 def command_line(pid, proc="/proc"):
     try:
         words = pathlib.Path(proc, str(pid), "cmdline").read_bytes().split(b"\0")
