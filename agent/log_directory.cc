@@ -175,9 +175,8 @@ StreamRoute RoundLogs::Route(int local_rank, Streams stream, const std::string& 
   const bool redirect = Has(spec.redirects.Of(local_rank), stream);
   route.console = shown && (tee || !redirect);
   if (tee || redirect) {
-    const Rotation rotation = {spec.rotate_bytes, spec.rotate_keep};
     route.file = std::make_shared<LogFile>(
-        absl::StrCat(Path(local_rank), out ? "/stdout.log" : "/stderr.log"), rotation,
+        absl::StrCat(Path(local_rank), out ? "/stdout.log" : "/stderr.log"), spec.rotation,
         logs_.losses);
   }
   route.filtered = out ? filtered_out_ : filtered_err_;

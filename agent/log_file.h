@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "agent/log_spec.h"
 #include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"
 
@@ -28,12 +29,6 @@ class LogLosses {
   std::string first_path_ ABSL_GUARDED_BY(mu_);
   int first_error_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
-};
-
-// When a file is put aside as `<path>.1`, and that one as `<path>.2`. A value.
-struct Rotation {
-  size_t bytes = 0;  // A file that would grow larger; 0: never.
-  int keep = 1;      // Files put aside that are kept.
 };
 
 // A file that workers' output is written to. What it cannot take (a full disk, a file system that

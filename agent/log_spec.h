@@ -26,6 +26,12 @@ struct StreamChoice {
   }
 };
 
+// When a file is put aside as `<path>.1`, and that one as `<path>.2`. A value.
+struct Rotation {
+  size_t bytes = 0;  // A file that would grow larger; 0: never.
+  int keep = 1;      // Files put aside that are kept.
+};
+
 // Where the output of this node's workers goes. A value, made once by the launcher.
 struct LogSpec {
   // Below it lies `<job id>_<random>/attempt_<restart count>/<local rank>/{stdout,stderr}.log` and
@@ -41,8 +47,7 @@ struct LogSpec {
   // Of console lines, with ${role_name}, ${local_rank}, ${rank}; empty: "[${rank}] ", and none for
   // a job's only worker.
   std::string prefix_template;
-  size_t rotate_bytes = 0;  // A file that has grown so large is put aside; 0: never.
-  int rotate_keep = 1;      // Files put aside that are kept, of each stream.
+  Rotation rotation;  // Of each stream's file.
 };
 
 }  // namespace hlaunch

@@ -35,12 +35,6 @@ absl::StatusOr<std::set<int>> ParseLocalRanks(absl::string_view text);
 // which torchrun takes for a filter that every line matches.
 std::vector<std::string> ParseFilters(absl::string_view text);
 
-// How a log file is cut.
-struct Rotation {
-  size_t bytes = 0;
-  int keep = 1;
-};
-
 // SIZE[:KEEP]: 500K, 100M:5, 1G; K, M and G are 1024, its square and its cube.
 absl::StatusOr<Rotation> ParseRotation(absl::string_view text);
 

@@ -44,9 +44,7 @@ absl::Status SetPrefix(string_view text, Options& options) {
 }
 
 absl::Status SetRotation(string_view text, Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(const Rotation rotation, ParseRotation(text));
-  options.logs.rotate_bytes = rotation.bytes;
-  options.logs.rotate_keep = rotation.keep;
+  HLAUNCH_ASSIGN_OR_RETURN(options.logs.rotation, ParseRotation(text));
   return absl::OkStatus();
 }
 

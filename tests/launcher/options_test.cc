@@ -177,8 +177,8 @@ TEST(ParseOptions, ReadsWhereOutputGoes) {
   EXPECT_THAT(options.logs.stdout_filters, ElementsAre("a,b", "c"));
   EXPECT_THAT(options.logs.stderr_filters, ElementsAre("Error"));
   EXPECT_EQ(options.logs.prefix_template, "[${rank}]");
-  EXPECT_EQ(options.logs.rotate_bytes, 1u << 20);
-  EXPECT_EQ(options.logs.rotate_keep, 3);
+  EXPECT_EQ(options.logs.rotation.bytes, 1u << 20);
+  EXPECT_EQ(options.logs.rotation.keep, 3);
   EXPECT_EQ(options.report_file, "r.json");
   EXPECT_TRUE(options.json);
   EXPECT_EQ(options.metrics_port, 9100);
