@@ -78,10 +78,12 @@ absl::string_view LastState(absl::string_view line) {
 
 void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::string* out) {
   if (terminal_ != nullptr) {
-    if (terminal_->holds_bar) absl::StrAppend(out, kEraseLine);
+    if (terminal_->holds_bar) out->append(kEraseLine.data(), kEraseLine.size());
     terminal_->holds_bar = end == "\r";
   }
-  absl::StrAppend(out, prefix_, pending_, rest, end);
+  // Not StrAppend, which fills with zeros first: here every byte of the output passes.
+  out->append(prefix_).append(pending_);
+  out->append(rest.data(), rest.size()).append(end.data(), end.size());
   pending_.clear();
 }
 
