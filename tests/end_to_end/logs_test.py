@@ -155,6 +155,16 @@ class Logs(jobs.JobTest):
                     self.assertEqual([line[4:] for line in run.out.splitlines()
                                       if line.startswith(f"[{rank}] ")], wanted)
 
+    def test_the_report_has_the_end_of_a_stderr_that_goes_to_a_file_alone(self):
+        for options in (["-r", "3"], ["--local-ranks-filter", "1"]):
+            with self.subTest(" ".join(options)):
+                run = self.python("--nproc-per-node", "2", *options, "--log-dir", "logs", code=(
+                    "if rank == '0': print('planted words', file=sys.stderr); sys.exit(3)\n"
+                    "time.sleep(600)"))
+                self.assert_done([run], 3, 20)
+                self.assert_said(run, "planted words")
+                self.assertNotIn("[0] planted", run.err)
+
     def test_any_bytes_pass(self):
         said = bytes(range(256)) * 4 + b"\n" + b"z" * 100000 + b"\n" + b"\xff\xfe\0end"
         run = self.python("--nproc-per-node", "2", "-t", "1", "--log-dir", "logs",
