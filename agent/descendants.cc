@@ -79,16 +79,6 @@ UniqueFd OpenPidfd(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-bool SendSignal(const ProcessEntry& entry, int signal) {
-  // A child of ours keeps its pid until we reap it, and we are the thread that does.
-  if (entry.parent == ::getpid()) return ::kill(entry.pid, signal) == 0;
-  // The pid of others may have been reused since it was read: hold it, then look again.
-  const UniqueFd pidfd = OpenPidfd(entry.pid);
-  const std::optional<ProcessEntry> again = ReadEntry(entry.pid);
-  if (!pidfd.valid() || !again.has_value() || again->start_time != entry.start_time) return false;
-  return ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
-}
-
 bool Reap(pid_t pid) {
   siginfo_t info = {};
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) == 0 &&
@@ -139,6 +129,20 @@ std::string ProcessEntry::ToString() const {
                       where.empty() || where == "0" ? "" : absl::StrCat(" in ", where));
 }
 
+std::optional<ProcessEntry> ReadProcess(pid_t pid) {
+  return ProcIsOurs() ? ReadEntry(pid) : std::nullopt;
+}
+
+bool SignalProcess(const ProcessEntry& entry, int signal) {
+  // A child of ours keeps its pid until we reap it, and we are the thread that does.
+  if (entry.parent == ::getpid()) return ::kill(entry.pid, signal) == 0;
+  // The pid of others may have been reused since it was read: hold it, then look again.
+  const UniqueFd pidfd = OpenPidfd(entry.pid);
+  const std::optional<ProcessEntry> again = ReadEntry(entry.pid);
+  if (!pidfd.valid() || !again.has_value() || again->start_time != entry.start_time) return false;
+  return ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
+}
+
 std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared) {
   const std::multimap<pid_t, ProcessEntry> all = AllByParent();
   std::vector<ProcessEntry> found;
@@ -161,7 +165,7 @@ void BecomeSubreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 int SignalDescendants(pid_t root, int signal, absl::Span<const pid_t> spared) {
   int sent = 0;
   for (const ProcessEntry& entry : Descendants(root, spared)) {
-    if (entry.state != 'Z' && SendSignal(entry, signal)) ++sent;
+    if (entry.state != 'Z' && SignalProcess(entry, signal)) ++sent;
   }
   return sent;
 }
@@ -190,7 +194,7 @@ KillReport KillAndReapDescendants(const Clock& clock, Instant deadline,
     if (!HasChildren()) return report;
     std::vector<ProcessEntry> left = Descendants(::getpid(), spared);
     // Children first: who loses its parent is ours in the next turn, so this ends.
-    for (const ProcessEntry& entry : left) SendSignal(entry, SIGKILL);
+    for (const ProcessEntry& entry : left) SignalProcess(entry, SIGKILL);
     const auto reaped = std::remove_if(left.begin(), left.end(), [](const ProcessEntry& entry) {
       return entry.parent == ::getpid() && Reap(entry.pid);
     });

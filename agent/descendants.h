@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,19 @@ struct ProcessEntry {
 // what they started. Empty if /proc is missing or shows another pid namespace.
 std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared = {});
 
+// Process `pid` as it is now; unset where there is none or /proc does not show it.
+std::optional<ProcessEntry> ReadProcess(pid_t pid);
+
 // Whether this process has a child, running or not. A subreaper without one has no descendants;
 // unlike Descendants, this does not look at every process of the machine.
 bool HasChildren();
 
 // Orphans of this process's descendants reparent to it from now on. Survives exec, not fork.
 void BecomeSubreaper();
+
+// Sends `signal` to the process that `entry` was read of, never to one that has its pid now.
+// False: it is gone, or not ours to signal.
+bool SignalProcess(const ProcessEntry& entry, int signal);
 
 // Sends `signal` to every descendant of `root` but not to `root`. Returns how many were sent.
 // Never reaches a stranger, even where pids are reused meanwhile.

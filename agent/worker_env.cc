@@ -131,6 +131,7 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
     const std::string device = OwnDevice(spec, local_rank);
     if (!device.empty()) place.emplace_back(kEnvCudaVisibleDevices, device);
   }
+  if (!facts.timer_file.empty()) place.emplace_back(kEnvTimerFile, facts.timer_file);
   for (auto& variable : CompatEnv(round, local_rank, spec, facts.host)) {
     place.push_back(std::move(variable));
   }

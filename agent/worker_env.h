@@ -16,12 +16,13 @@ namespace hlaunch {
 // What a worker's environment takes from this node. A value; an empty string means that the
 // name is not set.
 struct NodeFacts {
-  int usable_cores = 1;        // Physical ones, see UsableCores.
-  std::string gloo_interface;  // GLOO_SOCKET_IFNAME if there are several nodes.
-  std::string error_file;      // Of this worker: where torch's @record writes its exception.
-  std::string endpoint;        // HLAUNCH_ENDPOINT
-  std::string log_dir;         // HLAUNCH_LOG_DIR
-  std::string host = {};       // This node's name, for --compat slurm.
+  int usable_cores = 1;         // Physical ones, see UsableCores.
+  std::string gloo_interface;   // GLOO_SOCKET_IFNAME if there are several nodes.
+  std::string error_file;       // Of this worker: where torch's @record writes its exception.
+  std::string endpoint;         // HLAUNCH_ENDPOINT
+  std::string log_dir;          // HLAUNCH_LOG_DIR
+  std::string timer_file = {};  // Of the watchdog's pipe, where there is one.
+  std::string host = {};        // This node's name, for --compat slurm.
 };
 
 // Decides what the worker with `local_rank` sees: the inherited environment without what an

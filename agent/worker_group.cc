@@ -15,6 +15,7 @@
 #include "agent/descendants.h"
 #include "agent/error_file.h"
 #include "agent/memory_kills.h"
+#include "agent/watchdog.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/post.hpp"
@@ -39,6 +40,7 @@ struct Worker {
   // the order of failures the order of deaths, whatever the loop was busy with meanwhile.
   std::unique_ptr<asio::posix::stream_descriptor> exit;
   bool alive = true;
+  std::string watchdog_reason;  // Why the watchdog ended it, if it did.
 };
 
 bool ReadableBy(int fd, Instant deadline) {
@@ -65,6 +67,7 @@ struct WorkerGroup::State {
   asio::io_context& loop;
   asio::steady_timer kill_timer;
   Instant kill_at = Instant::max();
+  std::unique_ptr<Watchdog> watchdog;  // If the user wants one.
   std::vector<Worker> workers;
   size_t num_alive = 0;
   bool failed = false;
@@ -122,12 +125,27 @@ struct WorkerGroup::State {
     if (exit.signal == 0 && error.traceback.empty()) {
       failure.traceback = TracebackIn(relay.LongTail(worker.local_rank));
     }
-    if (exit.signal == SIGKILL) {
+    failure.evidence = worker.watchdog_reason;
+    if (exit.signal == SIGKILL && failure.evidence.empty()) {
       const KillVerdict verdict = ExplainKill(kills_before, ReadMemoryKills());
       failure.out_of_memory = verdict.out_of_memory;
       failure.evidence = verdict.evidence;
     }
     return failure;
+  }
+
+  // Has the watchdog serve this round's workers; a no-op unless the user wants one.
+  absl::Status StartWatchdog(const WorkerSpec& spec, NodeFacts* facts) {
+    if (!Watchdog::IsWanted(spec)) return absl::OkStatus();
+    HLAUNCH_ASSIGN_OR_RETURN(watchdog,
+                             Watchdog::Open(loop, spec, [this](pid_t child, std::string reason) {
+                               for (Worker& worker : workers) {
+                                 if (worker.alive && worker.process.pid() == child)
+                                   worker.watchdog_reason = reason;
+                               }
+                             }));
+    facts->timer_file = watchdog->path();
+    return absl::OkStatus();
   }
 
   absl::Status Watch(Worker& worker) {
@@ -186,6 +204,7 @@ struct WorkerGroup::State {
   void Stopped() {
     if (std::exchange(stopped, true)) return;
     kill_timer.cancel();
+    watchdog.reset();
     for (const Worker& worker : workers) relay.Close(worker.local_rank);
     asio::post(loop, events.on_stopped);  // It may destroy us.
   }
@@ -199,6 +218,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   State& s = *group->state_;
   s.workers.reserve(spec.nproc);  // Watch keeps references.
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
+  HLAUNCH_RETURN_IF_ERROR(s.StartWatchdog(spec, &facts));
   for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
     WorkerRoutes routes = round_logs.Routes(local_rank);
     const std::string log_file = routes.err.file ? routes.err.file->path() : "";
@@ -213,7 +233,8 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     command.stderr_fd = output.err.get();
     command.descriptor_limit = spec.descriptor_limit;
     HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(command));
-    s.workers.push_back({std::move(process), local_rank, facts.error_file, log_file, nullptr});
+    s.workers.push_back(
+        {std::move(process), local_rank, facts.error_file, log_file, nullptr, true, ""});
     ++s.num_alive;
     HLAUNCH_RETURN_IF_ERROR(s.Watch(s.workers.back()));
   }

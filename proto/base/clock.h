@@ -23,7 +23,7 @@ class Clock {
 // The host's monotonic clock: the one place that reads it.
 Clock& MonotonicClock();
 
-// Wall time in milliseconds since 1970, for reports only.
+// Wall time in milliseconds since 1970: for reports, and for what outsiders reckon in it.
 int64_t WallMillis();
 
 }  // namespace hlaunch

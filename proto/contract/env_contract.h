@@ -76,6 +76,10 @@ inline constexpr char kEnvSlurmJobNodeList[] = "SLURM_JOB_NODELIST";  // Slurm's
 // hlaunch's own: never inherited, whatever the user wants to keep, for a token may be among them.
 inline constexpr char kOwnPrefix[] = "HLAUNCH_";
 
+// torch's worker watchdog: "1" asks the agent for it, and where its pipe is.
+inline constexpr char kEnvEnableTimer[] = "TORCHELASTIC_ENABLE_FILE_TIMER";
+inline constexpr char kEnvTimerFile[] = "TORCHELASTIC_TIMER_FILE";
+
 // What a worker must not inherit when hlaunch was itself started by a launcher. A name that
 // hlaunch sets needs no row here: the worker sees hlaunch's value. TF_CONFIG stays: operators set
 // it on purpose.
