@@ -41,12 +41,12 @@ class JobTest(lab.LabTest):
 
     endpoint = "node0:29400"
 
-    def start(self, *command, nodes=None, options=(), env=None):
+    def start(self, *command, nodes=None, options=(), env=None, cwd=None):
         """`hlaunch` with the same words on every node; returns the runs in node order."""
         nodes = self.nodes if nodes is None else nodes
         meet = ["--nnodes", len(self.nodes), "--rdzv-endpoint", self.endpoint]
         return [node.start(lab.HLAUNCH, *(meet if len(self.nodes) > 1 else []), *options, *command,
-                           env={"PYTHON_EXEC": PYTHON, **(env or {})}) for node in nodes]
+                           cwd=cwd, env={"PYTHON_EXEC": PYTHON, **(env or {})}) for node in nodes]
 
     def wait_for_workers(self, runs, count, timeout=20):
         """Waits until `count` workers in all have said their environment; returns them."""

@@ -4,10 +4,7 @@
 """The master store's life: what torch asks of it, who may serve it, which ports are kept beside
 it, and what of an old round reaches the next one."""
 
-import os
 import re
-import subprocess
-import unittest
 
 import jobs
 import lab
@@ -220,24 +217,6 @@ class Limits(jobs.JobTest):
         self.assert_said(run, "9437184, at most 8388608; raise it with --store-max-value")
         run = self.large(9 << 20, "--store-max-value", "16M")
         self.assertIn(f"{9 << 20} served", run.out, str(run))
-
-
-class Jax(jobs.JobTest):
-    """Where a Python with jax is named; the machines that test this need not have it."""
-
-    script = ("import os, jax; jax.distributed.initialize(num_processes=int(os.environ['WORLD_SIZE'"
-              "]), process_id=int(os.environ['RANK'])); assert jax.process_count() == 2;"
-              " print('OK', jax.process_index())")
-
-    def test_its_coordinator_gets_the_port_that_was_kept(self):
-        python = os.environ.get("HLAUNCH_JAX_PYTHON")
-        if not python or subprocess.run([python, "-c", "import jax"], capture_output=True,
-                                        check=False, timeout=120).returncode != 0:
-            raise unittest.SkipTest("HLAUNCH_JAX_PYTHON names no Python that has jax")
-        runs = self.start("--no-python", python, "-c", self.script)
-        self.assert_done(runs, jobs.OK, 120)
-        for rank, run in enumerate(runs):
-            self.assertRegex(run.out, rf"OK {rank}", self.told(runs))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Programs that frameworks ship, and programs as their documentation shows them, run unchanged."""
+
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+import jobs
+import lab
+
+PROGRAMS = lab.WORKERS / "stock"
+
+
+class WithStock(jobs.JobTest):
+    """Runs programs on two nodes with two workers each, under the Python that has the packages."""
+
+    package = ""
+    nproc = 2
+
+    @classmethod
+    def setUpClass(cls):
+        if not cls.package:
+            raise unittest.SkipTest("a base class")
+        cls.python = os.environ.get("HLAUNCH_STOCK_PYTHON")
+        if not cls.python:
+            raise unittest.SkipTest("HLAUNCH_STOCK_PYTHON names no Python; tests/run brings one "
+                                    "where a Python index can be reached")
+        found = subprocess.run(
+            [cls.python, "-c", "import importlib.util, sys; spec = importlib.util.find_spec("
+             "sys.argv[1]); print(spec.submodule_search_locations[0] if spec else '')",
+             cls.package], text=True, capture_output=True, check=False, timeout=60).stdout.strip()
+        if not found:
+            raise unittest.SkipTest(f"{cls.python} has no {cls.package}")
+        cls.shipped = pathlib.Path(found)
+
+    def run_on_all(self, *command, options=(), env=None, codes=jobs.OK):
+        """The nodes share one working directory, as they would on a cluster."""
+        self.shared = self.lab.folder / "shared"
+        self.shared.mkdir(exist_ok=True)
+        runs = self.start(*command, options=["--nproc-per-node", self.nproc, *options],
+                          env={"PYTHON_EXEC": self.python, "HF_HUB_OFFLINE": "1",
+                               "HOME": self.shared, **(env or {})}, cwd=self.shared)
+        self.assert_done(runs, codes, 150)
+        return runs
+
+    def assert_each_rank_said(self, runs, pattern):
+        """Each rank says `pattern` once; {rank} and {world} stand for its place."""
+        world = self.nproc * len(runs)
+        out = "\n".join(run.out + run.err for run in runs)
+        for rank in range(world):
+            said = re.findall(pattern.format(rank=rank, world=world), out)
+            self.assertEqual(1, len(said), f"rank {rank}: /{pattern}/\n{self.told(runs)}")
+
+
+class Accelerate(WithStock):
+    """The program with which accelerate tests `accelerate launch`, out of its own package."""
+
+    package, nproc = "accelerate", 1  # Its checks of tensors are written for two processes.
+
+    def test_its_test_of_a_whole_training(self):
+        # What `accelerate launch --cpu` says to its workers; without it each would be alone.
+        runs = self.run_on_all(self.shipped / "test_utils/scripts/test_script.py",
+                               env={"ACCELERATE_USE_CPU": "true"})
+        self.assert_each_rank_said(
+            runs, r"\[{rank}\] Distributed environment: .*MULTI_CPU  Backend: gloo\n"
+                  r"(?:.*\n)*?\[{rank}\] Num processes: {world}\n"
+                  r"(?:.*\n)*?\[{rank}\] Process index: {rank}\n")
+        for run in runs:
+            self.assertIn("**Breakpoint trigger test**", run.out, self.told(runs))
+
+
+class Lightning(WithStock):
+    package = "lightning"
+
+    def test_its_command_line(self):
+        self.nproc = 1
+        runs = self.run_on_all(PROGRAMS / "lightning_cli.py", "fit", "--trainer.accelerator=cpu",
+                               "--trainer.strategy=ddp", "--trainer.num_nodes=2",
+                               "--trainer.devices=1", "--trainer.max_epochs=1",
+                               "--trainer.enable_progress_bar=false", "--trainer.logger=false")
+        self.assert_each_rank_said(runs, r"GLOBAL_RANK: {rank}, MEMBER: \d/{world}")
+
+    def test_its_trainer(self):
+        runs = self.run_on_all(PROGRAMS / "lightning_trainer.py")
+        self.assert_each_rank_said(
+            runs, r"OK: rank {rank} of {world}, node [01], TorchElasticEnvironment\n")
+
+
+class Transformers(WithStock):
+    package, nproc = "transformers", 1
+
+    def test_its_trainer(self):
+        runs = self.run_on_all(PROGRAMS / "transformers_trainer.py", "saved", 4)
+        self.assert_each_rank_said(runs, r"OK: rank {rank} of {world}, local rank 0, step 4,")
+        runs = self.run_on_all(PROGRAMS / "transformers_trainer.py", "saved", 6, "resume")
+        self.assert_each_rank_said(runs, r"OK: rank {rank} of {world}, local rank 0, step 6,")
+
+
+class Torch(WithStock):
+    package = "torch"
+
+    def test_recipes_of_its_tutorials(self):
+        runs = self.run_on_all(PROGRAMS / "torch_recipes.py", "saved")
+        self.assert_each_rank_said(runs, r"OK: rank {rank} of {world} on 2 hosts\n")
+
+    def test_what_record_wrote_is_reported(self):
+        runs = self.run_on_all(PROGRAMS / "torch_recipes.py", "--fail", "no more data", codes=1)
+        self.assert_said(runs[0], r"rank 3 ", r"ValueError: no more data")
+
+
+class Jax(WithStock):
+    package = "jax"
+
+    def test_all_processes_are_gathered(self):
+        runs = self.run_on_all(PROGRAMS / "jax_psum.py", env={"JAX_PLATFORMS": "cpu"})
+        self.assert_each_rank_said(runs, r"OK: rank {rank} of {world}, {world} devices\n")
+
+
+if __name__ == "__main__":
+    lab.main()
