@@ -30,6 +30,7 @@
 #include "proto/contract/exit_code.h"
 #include "rendezvous/first_cause.h"
 #include "rendezvous/route.h"
+#include "rendezvous/store_proxy.h"
 
 namespace hlaunch {
 namespace {
@@ -186,6 +187,19 @@ class Agent::Impl final : public RendezvousClient::Listener {
     return absl::OkStatus();
   }
 
+  // Node rank 0's workers have the store beside them.
+  absl::Status OpenProxy(const Assignment& assignment) {
+    if (!options_.store_proxy || assignment.node_rank == 0 || assignment.worker_store) {
+      return absl::OkStatus();
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listener, Listen("127.0.0.1", 0));
+    StoreProxyOptions options{assignment.master_addr, assignment.master_port};
+    options.max_unread_bytes =
+        std::max(options.max_unread_bytes, 2 * MaxC10dMessageBytes(options_.store.limits));
+    HLAUNCH_ASSIGN_OR_RETURN(proxy_, StoreProxy::Start(std::move(listener), options));
+    return absl::OkStatus();
+  }
+
   void StartRound(const Assignment& assignment) {
     const bool prepared =
         assignment.round == update_.round && update_.phase == NodePhase::kPrepared;
@@ -207,6 +221,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (assignment.node_rank == 0) HLAUNCH_RETURN_IF_ERROR(OpenStore(assignment));
     NodeFacts facts = options_.facts;
     facts.host = options_.info.host;
+    HLAUNCH_RETURN_IF_ERROR(OpenProxy(assignment));
+    facts.store_proxy_port = proxy_ != nullptr ? proxy_->port() : 0;
     if (assignment.num_nodes > 1) facts.gloo_interface = InterfaceTowards(assignment.master_addr);
     if (const std::string chosen = ChosenDefaults(assignment, options_.spec, facts);
         !chosen.empty()) {
@@ -299,6 +315,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   void BeReady() {
+    proxy_.reset();
     store_.reset();  // The old listener and its connections are closed before the new is bound.
     if (const absl::Status bound = BindCandidate(); !bound.ok()) {
       Depart(std::string(bound.message()), kExitNoResources);
@@ -497,6 +514,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   Round preparing_ = 0;    // The last round this node was told to prepare.
   std::optional<MasterCheck> check_;
   std::unique_ptr<C10dServer> store_;   // While this node is node rank 0.
+  std::unique_ptr<StoreProxy> proxy_;   // While it is not, where workers are to have one.
   std::unique_ptr<WorkerGroup> group_;  // While workers live.
   std::function<void()> then_;          // What follows once they do not.
   bool leaving_ = false;                // This node goes whatever the rendezvous wants.

@@ -34,6 +34,7 @@ struct AgentOptions {
   uint16_t store_port = 0;       // A port the user named, else 0: a new one each round.
   bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.
   bool worker_store = false;     // Rank 0 serves the store on the port that is kept for it.
+  bool store_proxy = false;  // Workers of other nodes than node rank 0 reach it through this agent.
   Duration lost_grace = std::chrono::seconds(2);  // From TERM to KILL: cut off, or no keeper.
   int keeper_fd = -1;  // Readable once the keeper is dead; -1: there is no keeper.
 };

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,14 @@ namespace hlaunch {
 // What a worker's environment takes from this node. A value; an empty string means that the
 // name is not set.
 struct NodeFacts {
-  int usable_cores = 1;         // Physical ones, see UsableCores.
-  std::string gloo_interface;   // GLOO_SOCKET_IFNAME if there are several nodes.
-  std::string error_file;       // Of this worker: where torch's @record writes its exception.
-  std::string endpoint;         // HLAUNCH_ENDPOINT
-  std::string log_dir;          // HLAUNCH_LOG_DIR
-  std::string timer_file = {};  // Of the watchdog's pipe, where there is one.
-  std::string host = {};        // This node's name, for --compat slurm.
+  int usable_cores = 1;           // Physical ones, see UsableCores.
+  std::string gloo_interface;     // GLOO_SOCKET_IFNAME if there are several nodes.
+  std::string error_file;         // Of this worker: where torch's @record writes its exception.
+  std::string endpoint;           // HLAUNCH_ENDPOINT
+  std::string log_dir;            // HLAUNCH_LOG_DIR
+  std::string timer_file = {};    // Of the watchdog's pipe, where there is one.
+  std::string host = {};          // This node's name, for --compat slurm.
+  uint16_t store_proxy_port = 0;  // Where workers find the master store on loopback; 0: not there.
 };
 
 // Decides what the worker with `local_rank` sees: the inherited environment without what an

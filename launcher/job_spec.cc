@@ -200,6 +200,7 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
         absl::StrCat("--rdzv-conf: not needed here: ", absl::StrJoin(options.unneeded_conf, ", ")));
   }
   spec.worker_store = options.worker_store;
+  spec.store_proxy = options.store_proxy;
   SetPlace(options, spec);
   spec.job_id = MakeJobId(options, spec.mode, probes);
   if (NeedsGrpc(spec)) {

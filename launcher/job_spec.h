@@ -50,6 +50,7 @@ struct JobSpec {
   WorkerSpec worker;
   LogSpec logs;
   C10dServerOptions store;
+  bool store_proxy = false;           // Workers reach the master store through their own agent.
   std::vector<std::string> warnings;  // One line each, to be logged once.
   std::vector<std::string> notes;     // The same at debug level.
 };

@@ -124,6 +124,11 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
                                              options.max_nodes, " ranks go from 0 to ",
                                              options.max_nodes - 1));
   }
+  if (options.store_proxy && options.worker_store) {
+    return InvalidArgumentError(
+        "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one "
+        "of them out");
+  }
   if (options.store.limits.value_bytes > options.store.limits.total_bytes) {
     return InvalidArgumentError(absl::StrCat("--store-max-value ", options.store.limits.value_bytes,
                                              " is more than the whole store takes, ",

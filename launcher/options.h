@@ -51,6 +51,7 @@ struct Options {
   int spares = 0;
   bool preflight = true;
   C10dServerOptions store;
+  bool store_proxy = false;
   std::string local_addr;  // What this node is reached at, without brackets; empty: its route.
 
   std::string role = "default";

@@ -265,6 +265,9 @@ const OptionRow kRows[] = {
        HLAUNCH_ASSIGN_OR_RETURN(options.store.older, ParseC10dDialect(text));
        return absl::OkStatus();
      }},
+    {"", "", "--store-proxy", "",
+     "workers reach it through their own agent, at 127.0.0.1: one connection for a node",
+     [](string_view, Options& options) { return SetFlag(&options.store_proxy); }},
     {"", "", "--store-max-key", "SIZE", "longest key that the master store takes (8K)",
      [](string_view text, Options& options) {
        return SetSize(text, 64 << 20, &options.store.limits.key_bytes);

@@ -96,6 +96,7 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
   options.spec = spec.worker;
   options.store = spec.store;
   options.worker_store = spec.worker_store;
+  options.store_proxy = spec.store_proxy;
   if (spec.mode == JobMode::kSingleNode) {
     options.store_address = "127.0.0.1";
     options.store_port = spec.master_port.value_or(0);

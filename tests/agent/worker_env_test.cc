@@ -96,6 +96,16 @@ TEST(WorkerEnv, SaysTheWorkersPlace) {
   EXPECT_EQ(env, WorkerEnv(SecondOfTwoNodes(), 2, FourWorkers(), Facts())) << "same order";
 }
 
+TEST(WorkerEnv, LeadsToTheStoresProxyAndLeavesJaxsCoordinatorWhereItIs) {
+  NodeFacts facts = Facts();
+  const auto without = WorkerEnv(SecondOfTwoNodes(), 0, FourWorkers(), facts);
+  facts.store_proxy_port = 4711;
+  const auto with = WorkerEnv(SecondOfTwoNodes(), 0, FourWorkers(), facts);
+  EXPECT_EQ(Value(with, "MASTER_ADDR"), "127.0.0.1");
+  EXPECT_EQ(Value(with, "MASTER_PORT"), "4711");
+  EXPECT_EQ(Value(with, "JAX_COORDINATOR_ADDRESS"), Value(without, "JAX_COORDINATOR_ADDRESS"));
+}
+
 TEST(WorkerEnv, ReplacesWhatAnOuterLauncherSet) {
   const WorkerSpec spec = FourWorkers({"RANK=99", "LOCAL_SIZE=99", "HOME=/root", "MASTER_PORT=1",
                                        "JAX_PROCESS_ID=99", "HLAUNCH_ROUND=99"});

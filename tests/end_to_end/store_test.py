@@ -37,6 +37,38 @@ class Calls2(Calls1):
     wanted, python, lacks = "2.13", staticmethod(torch_test.Torch2.python), set()
 
 
+class Proxy1(torch_test.WithTorch):
+    """--store-proxy: the other nodes' workers find the store at their own agent."""
+
+    wanted, python = "1.13", staticmethod(torch_test.Torch1.python)
+
+    def test_real_clients_work_through_it(self):
+        runs = self.start(CALLS, options=["--nproc-per-node", 2, "--store-proxy"],
+                          env={"PYTHON_EXEC": self.python(), **SLIM})
+        self.assert_done(runs, jobs.OK, 150)
+        self.assertIn("OK store_calls", runs[0].out, self.told(runs))
+
+    def test_a_node_has_one_connection_however_many_workers_ask(self):
+        end = self.lab.folder / "end"
+        runs = self.start("--no-python", "sh", "-c",
+                          f"{PORTS} empty && exec {jobs.WORKER} env await {end}",
+                          options=["--nproc-per-node", 3, "--store-proxy", "--preflight", "off"])
+        facts = self.wait_for_workers(runs, 6)
+        places = {(fact["GROUP_RANK"], fact["MASTER_ADDR"]) for fact in facts}
+        self.assertEqual(places, {("0", self.nodes[0].ip), ("1", "127.0.0.1")}, self.told(runs))
+        port = int(next(fact["MASTER_PORT"] for fact in facts if fact["GROUP_RANK"] == "0"))
+        tables = self.nodes[0].run("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6").out
+        peer = "".join(f"{int(part):02X}" for part in reversed(self.nodes[1].ip.split(".")))
+        from_node1 = re.findall(rf":{port:04X} [0-9A-F]*{peer}:[0-9A-F]+ 01 ", tables)
+        self.assertEqual(len(from_node1), 1, tables)
+        end.touch()
+        self.assert_done(runs, jobs.OK, 30)
+
+
+class Proxy2(Proxy1):
+    wanted, python = "2.13", staticmethod(torch_test.Torch2.python)
+
+
 class OwnStore1(torch_test.WithTorch):
     """The table in agent/DESIGN.md: programs that serve at MASTER_PORT themselves."""
 

@@ -352,6 +352,9 @@ const BadLine kBadLines[] = {
     {{"--store-allow", "10.0.0.1,node0", "x"},
      "--store-allow '10.0.0.1,node0': 'node0' is no address and no range; give members, "
      "10.0.0.7, 10.1.0.0/16 or fd00::/8"},
+    {{"--store-proxy", "--master-store=worker", "x"},
+     "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one of "
+     "them out"},
     {{"--store-max-key", "1G", "x"},
      "--store-max-key '1G': expected bytes from 1 to 67108864, such as 65536, 64K, 16M or 1G"},
     {{"--store-max-value", "", "x"},
