@@ -141,6 +141,10 @@ absl::StatusOr<JobRecord> RecordFromProto(const v1::JobRecord& in) {
   return record;
 }
 
+std::string HeaderLine(int format, uint32_t checksum, size_t length) {
+  return absl::StrFormat("%s %d %08x %d\n", kMagic, format, checksum, length);
+}
+
 struct Header {
   int format = 0;
   uint32_t checksum = 0;
@@ -159,6 +163,10 @@ absl::StatusOr<Header> ParseHeader(absl::string_view content) {
       !absl::SimpleAtoi(words[3], &header.length)) {
     return absl::DataLossError("it does not begin like a record of hlaunch");
   }
+  if (content.substr(0, header.size) !=
+      HeaderLine(header.format, header.checksum, header.length)) {  // "0A" for "0a" is damage, too.
+    return absl::DataLossError("its header is not as hlaunch writes it");
+  }
   return header;
 }
 
@@ -167,9 +175,7 @@ absl::StatusOr<Header> ParseHeader(absl::string_view content) {
 std::string EncodeRecord(const JobRecord& record) {
   std::string payload;
   RecordToProto(record).SerializeToString(&payload);
-  return absl::StrCat(absl::StrFormat("%s %d %08x %d\n", kMagic, kFormat,
-                                      Checksum(kFormat, payload), payload.size()),
-                      payload);
+  return absl::StrCat(HeaderLine(kFormat, Checksum(kFormat, payload), payload.size()), payload);
 }
 
 absl::StatusOr<JobRecord> DecodeRecord(absl::string_view content) {
