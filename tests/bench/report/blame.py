@@ -27,7 +27,7 @@ import lab  # noqa: E402
 import planted_failures_test as planted  # noqa: E402
 
 WORKERS = 4
-LIMIT = 120
+LIMIT = 60  # Seconds for one run; one that takes longer hangs.
 # What the first cause is, of torchrun's and hlaunch's reports.
 BLAMED = {"hlaunch": r"job failed: .*?rank (\d+) \(",
           "torchrun": r"Root Cause[^\n]*\n(?:[^\n]*\n)*?\s*rank\s*: (\d+) "}
@@ -45,9 +45,12 @@ def run(launcher, plant, program, python, folder):
     target = plant.planted if plant.planted is not None else 1 if plant.rank is None else plant.rank
     words = [program, plant.name, str(target), *(["--record"] if plant.record else [])]
     began = time.monotonic()
-    done = subprocess.run(command(launcher, words, python), capture_output=True, text=True,
-                          timeout=LIMIT, check=False, cwd=folder, errors="replace",
-                          env={**os.environ, "PYTHON_EXEC": python, "PLANT_FOLDER": folder})
+    try:
+        done = subprocess.run(command(launcher, words, python), capture_output=True, text=True,
+                              timeout=LIMIT, check=False, cwd=folder, errors="replace",
+                              env={**os.environ, "PYTHON_EXEC": python, "PLANT_FOLDER": folder})
+    except subprocess.TimeoutExpired:
+        return None, None, LIMIT
     found = re.search(BLAMED[launcher], done.stderr)
     return int(found[1]) if found else None, done.returncode, time.monotonic() - began
 
@@ -61,8 +64,9 @@ def main():
     plants = planted.TORCH_PLANTS if options.torch else planted.PLANTS
     program = planted.TORCH_PROGRAM if options.torch else planted.PROGRAM
     python = planted.TORCH2 if options.torch else planted.TORCH1
+    # "unreachable" needs a host without a route; where every rank fails nobody is to blame.
     plants = [plant for plant in plants
-              if not plant.options and (plant.rank is not None or plant.planted is None)]
+              if not plant.options and plant.planted is None and plant.name != "unreachable"]
     results = []
     for plant in plants:
         expected = 1 if plant.rank is None else plant.rank
