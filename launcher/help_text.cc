@@ -44,14 +44,19 @@ std::string Wrapped(const std::string& names, absl::string_view help) {
   return text;
 }
 
-constexpr char kUsage[] =
-    "usage: hlaunch [options] script.py [args...]\n"
-    "       hlaunch status [JOB] --rdzv-endpoint HOST[:PORT]\n\n"
-    "Starts a distributed job, one command per node, and keeps it alive.\n";
+std::string Usage(const std::string& program) {
+  const bool as_torchrun = program == "torchrun";
+  return absl::StrCat(
+      "usage: ", program, " [options] script.py [args...]\n",
+      as_torchrun ? "" : "       hlaunch status [JOB] --rdzv-endpoint HOST[:PORT]\n",
+      "\nStarts a distributed job, one command per node, and keeps it alive.\n",
+      as_torchrun ? "This torchrun is hlaunch: it takes torchrun's options, and more.\n" : "");
+}
 
 constexpr char kExamples[] =
     "\nLong options may be written with underscores; times take s, m or h (30, 1.5s,\n"
     "5m); of a repeated option the last counts; all from the script on is its own.\n"
+    "What is typed beats --config, which beats torchrun's PET_* variables.\n"
     "\nExamples:\n"
     "  one host, 8 workers:        hlaunch --nproc-per-node 8 train.py --lr 0.1\n"
     "  prints what to run there:   hlaunch --nnodes 2 --nproc-per-node 8 train.py\n"
@@ -64,8 +69,8 @@ constexpr char kExamples[] =
 
 }  // namespace
 
-std::string HelpText() {
-  std::string text = kUsage;
+std::string HelpText(const std::string& program) {
+  std::string text = Usage(program);
   for (const OptionRow& row : OptionTable()) {
     if (row.group[0] != '\0') absl::StrAppend(&text, "\n", row.group, ":\n");
     absl::StrAppend(&text, Wrapped(Names(row), row.help));

@@ -7,7 +7,8 @@
 
 namespace hlaunch {
 
-// What --help prints: every row of the option table in its group, wrapped to 80 columns. Pure.
-std::string HelpText();
+// What --help prints: every row of the option table in its group, wrapped to 80 columns.
+// `program` is what it was called as. Pure.
+std::string HelpText(const std::string& program);
 
 }  // namespace hlaunch

@@ -199,6 +199,10 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
     spec.notes.push_back(
         absl::StrCat("--rdzv-conf: not needed here: ", absl::StrJoin(options.unneeded_conf, ", ")));
   }
+  if (!options.unneeded.empty()) {
+    spec.notes.push_back(absl::StrCat("not needed here: ", absl::StrJoin(options.unneeded, ", ")));
+  }
+  spec.notes.insert(spec.notes.end(), options.sources.begin(), options.sources.end());
   spec.worker_store = options.worker_store;
   spec.store_proxy = options.store_proxy;
   SetPlace(options, spec);
@@ -209,7 +213,7 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
     spec.token_file = token.file;
     spec.warnings.insert(spec.warnings.end(), token.warnings.begin(), token.warnings.end());
   }
-  ScriptRequest script{options.command, options.module, options.no_python};
+  ScriptRequest script{options.command, options.module, options.no_python, options.run_path};
   if (!options.local_rank_option.empty()) {  // Each worker puts in its own.
     script.command.insert(script.command.begin() + 1,
                           absl::StrCat(options.local_rank_option, "=${local_rank}"));

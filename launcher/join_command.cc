@@ -4,12 +4,15 @@
 #include "launcher/join_command.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "launcher/option_table.h"
 
 namespace hlaunch {
 namespace {
@@ -17,6 +20,12 @@ namespace {
 bool IsPlain(char c) {
   return absl::ascii_isalnum(c) ||
          absl::string_view("_@%+=:,./-").find(c) != absl::string_view::npos;
+}
+
+// Not for other nodes. What the configuration gives is among the words by itself.
+bool ConcernsThisNode(const OptionRow& row) {
+  const absl::string_view name = row.name;
+  return name == "--stdin" || name == "--local-addr" || name == "--config";
 }
 
 }  // namespace
@@ -28,8 +37,15 @@ std::string ShellQuote(absl::string_view word) {
 
 JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const Endpoint& endpoint) {
   std::vector<std::string> words;
+  bool skips_value = false;
   for (const std::string& word : options.option_words) {
-    if (word != "--stdin") words.push_back(ShellQuote(word));
+    const OptionRow* row = skips_value || words.empty() ? nullptr : FindOption(word);
+    const bool is_value = std::exchange(skips_value, false);
+    if (row != nullptr && ConcernsThisNode(*row)) {
+      skips_value = row->takes_value() && !absl::StrContains(word, "=");
+    } else if (!is_value) {
+      words.push_back(ShellQuote(word));
+    }
   }
   const auto add = [&words](const char* name, const std::string& value) {
     words.insert(words.end(), {name, ShellQuote(value)});

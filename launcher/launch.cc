@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/keeper.h"
+#include "launcher/dry_run.h"
 #include "launcher/environment.h"
 #include "launcher/job_spec.h"
 #include "launcher/options.h"
@@ -57,7 +58,8 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
   // From the first line on nothing that the agent handles can end this process; it is delivered
   // once there is somebody to take it.
   BlockAgentSignals();
-  const absl::StatusOr<Options> options = ParseOptions(argc, argv);
+  const Environment environment = Environment::OfThisProcess();
+  const absl::StatusOr<Options> options = ParseOptions(argc, argv, environment);
   if (!options.ok()) {
     LogError(options.status().message());
     return ExitCodeBeforeStart(options.status());
@@ -68,12 +70,12 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
   }
   BlockAgentSignals(options->signals_to_handle);
   SetLogLevel(options->log_level);
-  const absl::StatusOr<JobSpec> spec =
-      MakeJobSpec(*options, Environment::OfThisProcess(), RealHostProbes());
+  const absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
   if (!spec.ok()) {
     LogError(spec.status().message());
     return ExitCodeBeforeStart(spec.status());
   }
+  if (options->dry_run || options->print_env) return PrintInsteadOfJob(*options, *spec);
   const auto run = [&](KeeperLink keeper) {
     if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, std::move(keeper));
     return RunNode(*options, *spec, std::move(keeper), connect);

@@ -3,6 +3,11 @@
 
 #include "launcher/option_table.h"
 
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_replace.h"
+
 namespace hlaunch {
 
 const std::vector<OptionRow>& OptionTable() {
@@ -14,6 +19,15 @@ const std::vector<OptionRow>& OptionTable() {
     return rows;
   }();
   return *table;
+}
+
+const OptionRow* FindOption(absl::string_view word) {
+  const std::string name = absl::StrReplaceAll(word.substr(0, word.find('=')), {{"_", "-"}});
+  const auto& table = OptionTable();
+  const auto found = std::find_if(table.begin(), table.end(), [&name](const OptionRow& row) {
+    return name == row.name || (name.size() == 2 && name == row.short_name);
+  });
+  return found == table.end() ? nullptr : &*found;
 }
 
 }  // namespace hlaunch

@@ -25,14 +25,27 @@ struct OptionRow {
   //
   // Errors:
   //   InvalidArgument - what is accepted instead; repeats neither name nor value.
+  //
+  // Null: it is for the command line only, and ParseOptions looks at it itself.
   absl::Status (*set)(absl::string_view value, Options& options);
+
+  bool has_pet = false;         // As for torchrun, PET_<NAME> is its default.
+  bool doubled_commas = false;  // Its value is a list, and `,,` is a comma of a word.
 
   bool takes_value() const { return value[0] != '\0' && value[0] != '['; }
   bool is_flag() const { return value[0] == '\0'; }
+  bool in_config() const { return set != nullptr; }
 };
+
+inline constexpr bool kPet = true;
+inline constexpr bool kNoPet = false;
 
 // All options in the order of --help.
 const std::vector<OptionRow>& OptionTable();
+
+// The option whose long or short name `word` is, in either spelling and with or without `=value`;
+// null if there is none.
+const OptionRow* FindOption(absl::string_view word);
 
 // The parts of it, one file each.
 absl::Span<const OptionRow> RendezvousOptions();
@@ -45,7 +58,7 @@ inline absl::Status SetFlag(bool* flag) {
   return absl::OkStatus();
 }
 
-// For a flag that ParseOptions looks at itself.
+// For a flag that ParseOptions looks at afterwards.
 inline absl::Status SetNothing(absl::string_view, Options&) { return absl::OkStatus(); }
 
 }  // namespace hlaunch

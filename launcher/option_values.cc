@@ -93,7 +93,7 @@ bool ParseInt(string_view text, int min, int max, int* out) {
   return digits && absl::SimpleAtoi(text, out) && *out >= min && *out <= max;
 }
 
-absl::StatusOr<Duration> ParseDuration(string_view text, double min_seconds) {
+absl::StatusOr<Duration> ParseTimeout(string_view text, double min_seconds) {
   string_view number = text;
   double unit = 1;
   if (absl::ConsumeSuffix(&number, "m")) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agent/log_file.h"
 #include "agent/log_spec.h"
 #include "proto/base/clock.h"
 
@@ -23,7 +24,7 @@ namespace hlaunch {
 bool ParseInt(absl::string_view text, int min, int max, int* out);
 
 // 30, 1.5, 30s, 5m or 2h, from `min_seconds` on.
-absl::StatusOr<Duration> ParseDuration(absl::string_view text, double min_seconds);
+absl::StatusOr<Duration> ParseTimeout(absl::string_view text, double min_seconds);
 
 // torchrun's choice of streams: "3" for all local ranks, or "0:1,12:3" with none for the others.
 absl::StatusOr<StreamChoice> ParseStreamChoice(absl::string_view text);

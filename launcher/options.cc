@@ -9,8 +9,11 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "launcher/completion.h"
 #include "launcher/help_text.h"
+#include "launcher/option_sources.h"
 #include "launcher/option_table.h"
 #include "launcher/printable.h"
 #include "launcher/spelling.h"
@@ -22,42 +25,71 @@ namespace {
 using absl::InvalidArgumentError;
 using absl::string_view;
 
-// What torchrun has and hlaunch does not: a clear word instead of "unknown".
-constexpr const char* kNotYet[] = {
-    "--monitor-interval", "--start-method", "--event-log-handler", "--logs-specs",
-    "--numa-binding",     "--run-path",     "--print-completion",
+// What other launchers have: a way to say it here.
+struct ForeignWord {
+  const char* word;
+  const char* instead;
+};
+constexpr ForeignWord kForeign[] = {
+    {"-n", "did you mean --nproc-per-node?"},
+    {"-np", "did you mean --nproc-per-node?"},
+    {"--np", "did you mean --nproc-per-node?"},
+    {"-c", "did you mean --nproc-per-node?"},
+    {"-H", "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
+    {"--host", "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
+    {"--hostfile",
+     "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
+    {"--tag-output", "every line has its rank without it; --log-prefix changes how"},
+    {"--num-processes", "did you mean --nproc-per-node?"},
+    {"--num-machines", "did you mean --nnodes?"},
+    {"--num-nodes", "did you mean --nnodes?"},
+    {"--num-gpus", "did you mean --nproc-per-node?"},
+    {"--machine-rank", "did you mean --node-rank?"},
+    {"--main-process-ip", "did you mean --master-addr?"},
+    {"--main-process-port", "did you mean --master-port?"},
+    {"--local-rank", "did you mean --pass-local-rank=--local_rank?"},
+    {"--use-env", "torch.distributed.launch's; leave it out, it is always so here"},
 };
 
 std::string Underscored(string_view name) {
   return absl::StrCat("--", absl::StrReplaceAll(name.substr(2), {{"-", "_"}}));
 }
 
-absl::Status UnknownOption(const std::string& word) {
+absl::Status UnknownOption(const std::string& word, const std::string& program) {
   const std::string typed = PrintableLine(word.substr(0, word.find('=')));
   const std::string name = absl::StrReplaceAll(typed, {{"_", "-"}});
-  for (const char* known : kNotYet) {
-    if (name == known) {
-      return InvalidArgumentError(absl::StrCat(
-          typed, " is an option of torchrun that hlaunch does not have yet; leave it out"));
-    }
+  for (const ForeignWord& foreign : kForeign) {
+    if (name != foreign.word) continue;
+    return InvalidArgumentError(absl::StrCat("unknown option ", typed, "; ", foreign.instead));
+  }
+  if (FindOption(word) != nullptr) {
+    return InvalidArgumentError(absl::StrCat(typed, " stands behind --, where the script begins"));
   }
   std::vector<std::string> known;
   for (const OptionRow& row : OptionTable()) known.push_back(row.name);
-  const bool mpirun = name == "-n" || name == "-np" || name == "--np" || name == "-c";
-  const std::string near = mpirun ? "--nproc-per-node" : NearestSpelling(name, known);
-  return InvalidArgumentError(absl::StrCat(
-      "unknown option ", typed,
-      near.empty() ? "; see hlaunch --help" : absl::StrCat("; did you mean ", near, "?")));
+  const std::string near = NearestSpelling(name, known);
+  return InvalidArgumentError(absl::StrCat("unknown option ", typed, "; ",
+                                           near.empty()
+                                               ? absl::StrCat("see ", program, " --help")
+                                               : absl::StrCat("did you mean ", near, "?")));
 }
 
 struct RawOptions {
-  std::vector<std::pair<const OptionRow*, std::string>> given;  // In the order of the table.
+  std::vector<FoundValue> given;  // In the order of the table.
   std::vector<std::string> rest;  // From the first word that no option took.
+
+  const FoundValue* Find(string_view name) const {
+    const auto found = std::find_if(given.begin(), given.end(), [name](const FoundValue& value) {
+      return value.row->name == name;
+    });
+    return found == given.end() ? nullptr : &*found;
+  }
 };
 
 // All that CLI11 does for us. It throws, and it drops an empty value (`--rdzv-id=` takes the
 // next word), hence the check of the words it took.
-absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words) {
+absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words,
+                                    const std::string& program) {
   CLI::App app;
   app.set_help_flag();
   app.prefix_command();
@@ -76,18 +108,20 @@ absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words) {
     raw.rest = app.remaining();
     for (size_t i = 0; i < options.size(); ++i) {
       if (options[i]->count() == 0) continue;
-      raw.given.emplace_back(&OptionTable()[i], options[i]->results().back());
+      const OptionRow& row = OptionTable()[i];
+      raw.given.push_back(
+          {&row, options[i]->results().back(), OptionSource::kCommandLine, row.name});
     }
   } catch (const CLI::ArgumentMismatch&) {
     return InvalidArgumentError(
-        absl::StrCat(PrintableLine(words.back()), " needs a value; see hlaunch --help"));
+        absl::StrCat(PrintableLine(words.back()), " needs a value; see ", program, " --help"));
   } catch (const CLI::Error& error) {
-    return InvalidArgumentError(absl::StrCat("wrong option: ", error.what()));
+    return InvalidArgumentError(absl::StrCat("wrong option: ", PrintableLine(error.what())));
   }
   for (size_t i = 0; i + raw.rest.size() < words.size(); ++i) {
     if (absl::StartsWith(words[i], "--") && absl::EndsWith(words[i], "=")) {
       return InvalidArgumentError(
-          absl::StrCat(PrintableLine(words[i]), " has no value; see hlaunch --help"));
+          absl::StrCat(PrintableLine(words[i]), " has no value; see ", program, " --help"));
     }
   }
   return raw;
@@ -162,49 +196,133 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
   return absl::OkStatus();
 }
 
-bool Given(const RawOptions& raw, string_view name) {
-  return std::any_of(raw.given.begin(), raw.given.end(),
-                     [name](const auto& given) { return name == given.first->name; });
+size_t TableIndex(const FoundValue& found) {
+  return static_cast<size_t>(found.row - OptionTable().data());
+}
+
+// Of two options that exclude each other only the one from the stronger source stays.
+void DropWeaker(RawOptions& raw, string_view one, string_view other) {
+  const FoundValue* a = raw.Find(one);
+  const FoundValue* b = raw.Find(other);
+  if (a == nullptr || b == nullptr || a->source == b->source) return;
+  raw.given.erase(raw.given.begin() + ((a->source < b->source ? a : b) - raw.given.data()));
+}
+
+// Adds what weaker sources give. Requires: `weaker` is no stronger than what `raw` has.
+void Merge(std::vector<FoundValue> weaker, RawOptions& raw) {
+  for (FoundValue& value : weaker) {
+    if (raw.Find(value.row->name) == nullptr) raw.given.push_back(std::move(value));
+  }
+}
+
+// The file of --config, if there is one, then the variables; all in the order of the table.
+absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
+  if (const FoundValue* config = raw.Find("--config")) {
+    HLAUNCH_ASSIGN_OR_RETURN(std::vector<FoundValue> found, ReadConfig(config->value));
+    Merge(std::move(found), raw);
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(std::vector<FoundValue> found, FindInEnvironment(environment));
+  Merge(std::move(found), raw);
+  raw.given.erase(std::remove_if(raw.given.begin(), raw.given.end(),
+                                 [](const FoundValue& value) {
+                                   return value.source != OptionSource::kCommandLine &&
+                                          !value.row->takes_value() && value.value == "false";
+                                 }),
+                  raw.given.end());
+  DropWeaker(raw, "--standalone", "--nnodes");
+  DropWeaker(raw, "--standalone", "--node-rank");
+  DropWeaker(raw, "--module", "--no-python");
+  DropWeaker(raw, "--verbose", "--quiet");
+  std::stable_sort(
+      raw.given.begin(), raw.given.end(),
+      [](const FoundValue& a, const FoundValue& b) { return TableIndex(a) < TableIndex(b); });
+  return absl::OkStatus();
+}
+
+// Puts the values into `options`, says where they are from, and completes the words for others.
+absl::Status Apply(const RawOptions& raw, Options& options) {
+  for (const FoundValue& found : raw.given) {
+    const auto wrong = [&found](string_view why) {
+      return InvalidArgumentError(
+          absl::StrCat(found.origin, " '", PrintableLine(found.value), "': ", why));
+    };
+    if (found.row->is_flag() && found.value != "true") {
+      return InvalidArgumentError(
+          absl::StrCat(found.origin, " takes no value; leave out ", PrintableLine(found.value)));
+    }
+    if (found.row->set == nullptr) continue;
+    const absl::Status status = found.row->set(found.value, options);
+    if (!status.ok()) return wrong(status.message());
+    if (found.source == OptionSource::kCommandLine) continue;
+    const bool bare = !found.row->takes_value() && found.value == "true";
+    const std::string typed =
+        bare ? found.row->name : absl::StrCat(found.row->name, "=", found.value);
+    options.sources.push_back(absl::StrCat(found.origin, " gives ", PrintableLine(typed)));
+    options.option_words.push_back(typed);
+  }
+  return absl::OkStatus();
+}
+
+// Names the variables and keys behind the options of which `status` speaks.
+absl::Status NameSources(const absl::Status& status, const RawOptions& raw) {
+  std::string message(status.message());
+  std::vector<std::string> sources;
+  for (const FoundValue& found : raw.given) {
+    if (found.source == OptionSource::kCommandLine) continue;
+    if (!absl::StrContains(absl::StrCat(message, " "), absl::StrCat(found.row->name, " ")))
+      continue;
+    sources.push_back(absl::StrCat(found.row->name, " is from ", found.origin));
+  }
+  if (sources.empty()) return status;
+  return InvalidArgumentError(absl::StrCat(message, " (", absl::StrJoin(sources, ", "), ")"));
+}
+
+// What is to be printed instead of a job; unset: nothing.
+absl::StatusOr<std::optional<std::string>> TextToPrint(const RawOptions& raw,
+                                                       const std::string& program) {
+  if (raw.Find("--help") != nullptr) return HelpText(program);
+  if (raw.Find("--version") != nullptr) return absl::StrCat("hlaunch ", HLAUNCH_VERSION, "\n");
+  const FoundValue* shell = raw.Find("--print-completion");
+  if (shell == nullptr) return std::nullopt;
+  if (shell->value == "bash") return BashCompletion(program);
+  if (shell->value == "zsh") return ZshCompletion(program);
+  return InvalidArgumentError(
+      absl::StrCat("--print-completion '", PrintableLine(shell->value), "': expected bash or zsh"));
 }
 
 }  // namespace
 
-absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
+                                     const Environment& environment) {
   HLAUNCH_CHECK(argc > 0);
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  HLAUNCH_ASSIGN_OR_RETURN(RawOptions raw, Tokenize(words));
   Options options;
-  if (Given(raw, "--help")) {
-    options.text_to_print = HelpText();
-    return options;
-  }
-  if (Given(raw, "--version")) {
-    options.text_to_print = absl::StrCat("hlaunch ", HLAUNCH_VERSION, "\n");
-    return options;
-  }
+  options.program = ProgramName(argv[0]);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  HLAUNCH_ASSIGN_OR_RETURN(RawOptions raw, Tokenize(words, options.program));
+  HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, TextToPrint(raw, options.program));
+  if (options.text_to_print) return options;
   options.option_words.assign(argv, argv + argc - static_cast<int>(raw.rest.size()));
   if (!raw.rest.empty() && raw.rest.front() == "--") raw.rest.erase(raw.rest.begin());
   if (!raw.rest.empty() && absl::StartsWith(raw.rest.front(), "-")) {
-    return UnknownOption(raw.rest.front());
+    return UnknownOption(raw.rest.front(), options.program);
   }
   if (raw.rest.empty() || raw.rest.front().empty()) {
-    return InvalidArgumentError("no script given; usage: hlaunch [options] script.py [args...]");
+    return InvalidArgumentError(absl::StrCat("no script given; usage: ", options.program,
+                                             " [options] script.py [args...]"));
   }
   options.command = raw.rest;
-  for (const auto& [row, value] : raw.given) {
-    if (row->is_flag() && value != "true") {
-      return InvalidArgumentError(
-          absl::StrCat(row->name, " takes no value; leave out ", PrintableLine(value)));
-    }
-    const absl::Status status = row->set(value, options);
-    if (!status.ok()) {
-      return InvalidArgumentError(
-          absl::StrCat(row->name, " '", PrintableLine(value), "': ", status.message()));
-    }
-  }
-  HLAUNCH_RETURN_IF_ERROR(CheckTogether(options, Given(raw, "--standalone"),
-                                        Given(raw, "--verbose") && Given(raw, "--quiet")));
+  HLAUNCH_RETURN_IF_ERROR(AddOtherSources(environment, raw));
+  HLAUNCH_RETURN_IF_ERROR(Apply(raw, options));
+  if (options.run_path) options.module = options.no_python = false;  // As torchrun has it.
+  const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;
+  const absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
+  if (!fit.ok()) return NameSources(fit, raw);
   return options;
+}
+
+std::string ProgramName(string_view argv0) {
+  const string_view name = argv0.substr(argv0.rfind('/') + 1);
+  return name == "torchrun" ? "torchrun" : "hlaunch";
 }
 
 }  // namespace hlaunch

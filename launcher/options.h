@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "agent/log_spec.h"
 #include "launcher/endpoint.h"
+#include "launcher/environment.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "rendezvous/c10d_server.h"
@@ -21,7 +22,10 @@ namespace hlaunch {
 // The command line as read: every value checked by itself and against the others, nothing
 // decided. A value.
 struct Options {
-  // --help, --version: print this on stdout and exit with 0. Nothing else is set.
+  std::string program = "hlaunch";  // Or "torchrun", where it was called so.
+
+  // --help, --version, --print-completion: print this on stdout and exit with 0. Nothing else is
+  // set.
   std::optional<std::string> text_to_print;
 
   int min_nodes = 1;
@@ -39,8 +43,13 @@ struct Options {
   std::optional<bool> is_host;             // Of --rdzv-conf. Unset: addresses and ranks decide.
   std::vector<std::string> unneeded_conf;  // Keys of --rdzv-conf that mean nothing to hlaunch.
 
+  std::vector<std::string> unneeded;  // Options of torchrun that mean nothing to hlaunch.
+  // Which values came from variables and which from the configuration; one line each.
+  std::vector<std::string> sources;
+
   bool module = false;
   bool no_python = false;
+  bool run_path = false;  // Then neither of the two.
   int max_restarts = 0;
   bool use_stdin = false;
   std::string token_file;
@@ -67,20 +76,29 @@ struct Options {
   std::optional<uint16_t> metrics_port;
   LogLevel log_level = LogLevel::kInfo;
 
+  bool dry_run = false;          // Say what would be run, and run nothing.
+  std::optional<int> print_env;  // Print what this local rank would see, and run nothing.
+
   std::vector<std::string> command;  // The script and its arguments, untouched; not empty.
 
-  // The words before the script as typed, the program's name first: for the command that
-  // another host is to run.
+  // The words before the script as typed, the program's name first, and then what other sources
+  // gave: for the command that another host is to run.
   std::vector<std::string> option_words;
 };
 
-// Reads the command line. Everything from the script on belongs to the script. Long options may
-// be written with dashes or underscores; of a repeated option the last value counts.
+// Reads the command line, the file of --config and torchrun's PET_* variables; the first one wins.
+// Everything from the script on belongs to the script. Long options may be written with dashes or
+// underscores; of a repeated option the last value counts. A program of the name torchrun is
+// called so in what it says.
 //
 // Requires: argv[0], the program's name.
 //
 // Errors:
-//   InvalidArgument - one line that names the option, the value and the way out.
-absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv);
+//   InvalidArgument - one line that names the option, variable or key, the value and the way out.
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
+                                     const Environment& environment = Environment());
+
+// What the program is called in messages: "torchrun" under that name, else "hlaunch". Pure.
+std::string ProgramName(absl::string_view argv0);
 
 }  // namespace hlaunch

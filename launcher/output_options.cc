@@ -7,6 +7,7 @@
 #include "launcher/option_table.h"
 #include "launcher/option_values.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/round.h"
 
 namespace hlaunch {
 namespace {
@@ -63,23 +64,36 @@ absl::Status SetMetricsPort(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetPrintEnv(string_view text, Options& options) {
+  int rank = 0;
+  if (text != "true" && !ParseInt(text, 0, kMaxNproc - 1, &rank)) {
+    return InvalidArgumentError("expected a local rank, such as 0");
+  }
+  options.print_env = rank;
+  return absl::OkStatus();
+}
+
 const OptionRow kRows[] = {
-    {"Output", "", "--log-dir", "DIR", "workers' log and error files lie below it", SetLogDir},
+    {"Output", "", "--log-dir", "DIR", "workers' log and error files lie below it", SetLogDir,
+     kPet},
     {"", "-r", "--redirects", "WHICH", "to files: 1 stdout, 2 stderr, 3 both, or RANK:WHICH,...",
-     SetRedirects},
-    {"", "-t", "--tee", "WHICH", "the same, to files and here", SetTee},
-    {"", "", "--local-ranks-filter", "N,...", "show only these local ranks here", SetShownRanks},
+     SetRedirects, kPet},
+    {"", "-t", "--tee", "WHICH", "the same, to files and here", SetTee, kPet},
+    {"", "", "--local-ranks-filter", "N,...", "show only these local ranks here", SetShownRanks,
+     kPet},
     {"", "", "--duplicate-stdout-filters", "TEXT,...",
      "copy lines of stdout with such a text to one file (,, is a comma)",
      [](string_view text, Options& options) {
        options.logs.stdout_filters = ParseFilters(text);
        return absl::OkStatus();
-     }},
+     },
+     kPet, true},
     {"", "", "--duplicate-stderr-filters", "TEXT,...", "the same for stderr",
      [](string_view text, Options& options) {
        options.logs.stderr_filters = ParseFilters(text);
        return absl::OkStatus();
-     }},
+     },
+     kPet, true},
     {"", "", "--log-prefix", "TEMPLATE", "before lines here: ${role_name} ${local_rank} ${rank}",
      SetPrefix},
     {"", "", "--log-rotate", "SIZE[:KEEP]", "put a log file of this size aside, keep KEEP (1)",
@@ -98,8 +112,14 @@ const OptionRow kRows[] = {
        options.log_level = LogLevel::kWarning;
        return absl::OkStatus();
      }},
-    {"", "", "--version", "", "print the version", SetNothing},
-    {"", "-h", "--help", "", "print this text", SetNothing},
+    {"Instead of a job", "", "--dry-run", "", "say what would be run, and run nothing",
+     [](string_view, Options& options) { return SetFlag(&options.dry_run); }},
+    {"", "", "--print-env", "[=RANK]", "print what the worker with this local rank (0) would see",
+     SetPrintEnv},
+    {"", "", "--print-completion", "bash|zsh", "print the shell's completion of this command",
+     nullptr},
+    {"", "", "--version", "", "print the version", nullptr},
+    {"", "-h", "--help", "", "print this text", nullptr},
 };
 
 }  // namespace

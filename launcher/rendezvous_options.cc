@@ -67,7 +67,10 @@ absl::Status SetEndpoint(string_view text, Options& options) {
 
 absl::Status SetBackend(string_view text, Options& options) {
   if (text != "static" && text != "c10d") {
-    return InvalidArgumentError("expected static or c10d; other backends are not needed here");
+    const bool etcd = text == "etcd" || text == "etcd-v2";
+    return InvalidArgumentError(
+        etcd ? "hlaunch needs no etcd to meet; use c10d, with the same endpoint's host, or static"
+             : "expected static or c10d; other backends are not needed here");
   }
   options.rdzv_backend = std::string(text);
   return absl::OkStatus();
@@ -131,7 +134,7 @@ absl::Status SetTokenFile(string_view text, Options& options) {
 }
 
 absl::Status SetDuration(string_view text, double min_seconds, Duration* out) {
-  HLAUNCH_ASSIGN_OR_RETURN(*out, ParseDuration(text, min_seconds));
+  HLAUNCH_ASSIGN_OR_RETURN(*out, ParseTimeout(text, min_seconds));
   return absl::OkStatus();
 }
 
@@ -215,31 +218,36 @@ absl::Status SetSize(string_view text, int64_t max, size_t* out) {
 }
 
 const OptionRow kRows[] = {
-    {"Nodes and workers", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes},
+    {"Nodes and workers", "", "--config", "FILE",
+     "JSON with these options: {\"nnodes\": 2}; what is typed beats it, and it beats PET_*",
+     nullptr},
+    {"", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes, kPet},
     {"", "", "--nproc-per-node", "N|auto|cpu",
-     "workers on this node (1); auto and cpu: one per usable CPU", SetNproc},
+     "workers on this node (1); auto and cpu: one per usable CPU", SetNproc, kPet},
     {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
-     SetMaxRestarts},
+     SetMaxRestarts, kPet},
     {"", "", "--spares", "N", "nodes beyond --nnodes that stand by (0)", SetSpares},
     {"", "", "--preflight", "off|quick", "check that all reach the store, before workers start",
      SetPreflight},
     {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT]",
-     "the same on every node (port 29400); its owner hosts", SetEndpoint},
-    {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId},
-    {"", "", "--rdzv-backend", "NAME", "static or c10d, as for torchrun", SetBackend},
+     "the same on every node (port 29400); its owner hosts", SetEndpoint, kPet},
+    {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId, kPet},
+    {"", "", "--rdzv-backend", "NAME", "static or c10d, as for torchrun", SetBackend, kPet},
     // Before the options that say the same by themselves, which win.
     {"", "", "--rdzv-conf", "K=V,...", "is_host=1, join_timeout=S, last_call_timeout=S",
-     SetRdzvConf},
-    {"", "", "--node-rank", "N", "this node's rank; else the rendezvous decides", SetNodeRank},
+     SetRdzvConf, kPet},
+    {"", "", "--node-rank", "N", "this node's rank; else the rendezvous decides", SetNodeRank,
+     kPet},
     {"", "", "--master-addr", "HOST", "static form: node rank 0 hosts the rendezvous there",
-     SetMasterAddr},
+     SetMasterAddr, kPet},
     {"", "", "--master-port", "PORT", "static form: its port, and MASTER_PORT of workers (29500)",
-     SetMasterPort},
+     SetMasterPort, kPet},
     {"", "", "--master-store", "agent|worker",
      "who serves at MASTER_PORT: hlaunch (agent), or rank 0 itself", SetMasterStore},
     {"", "", "--local-addr", "HOST", "what this node is reached at (the way to the others decides)",
-     SetLocalAddr},
-    {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1", SetNothing},
+     SetLocalAddr, kPet},
+    {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1", SetNothing,
+     kPet},
     {"", "", "--token-file", "FILE",
      "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", SetTokenFile},
     {"Times", "", "--join-timeout", "S", "wait this long for the nodes to come (600)",
@@ -251,7 +259,8 @@ const OptionRow kRows[] = {
     {"", "", "--shutdown-timeout", "S", "from SIGTERM to SIGKILL for workers (30)",
      [](string_view text, Options& options) {
        return SetDuration(text, 0, &options.shutdown_timeout);
-     }},
+     },
+     kPet},
     {"", "", "--loss-limit", "S", "a node cut off for so long stops its workers (30)",
      [](string_view text, Options& options) { return SetDuration(text, 1, &options.loss_limit); }},
     {"Master store", "", "--store-allow", "WHO",

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "launcher/command_words.h"
+#include "launcher/options.h"
 #include "launcher/printable.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
@@ -122,7 +123,8 @@ std::string Dump(const nlohmann::ordered_json& json) {
 }  // namespace
 
 bool IsStatusCommand(int argc, const char* const* argv) {
-  return argc > 1 && absl::string_view(argv[1]) == "status";
+  // A user of torchrun's name means a script.
+  return argc > 1 && absl::string_view(argv[1]) == "status" && ProgramName(argv[0]) == "hlaunch";
 }
 
 absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* argv) {

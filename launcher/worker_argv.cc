@@ -115,11 +115,11 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const Environme
 }
 
 // What stands before the script's arguments.
-absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script,
+absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script, bool run_path,
                                                        const Environment& environment) {
   const std::string path = HasSlash(script) ? script : absl::StrCat("./", script);
   const FileKind kind = KindOf(script);
-  if (kind != FileKind::kFile && !HasSlash(script) && !absl::EndsWith(script, ".py")) {
+  if (kind != FileKind::kFile && !HasSlash(script) && !absl::EndsWith(script, ".py") && !run_path) {
     if (const auto found = FindInPath(script, environment)) {
       return std::vector<std::string>{*found};
     }
@@ -136,7 +136,7 @@ absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script
   if (::access(script.c_str(), R_OK) != 0 && !IsExecutable(script)) {
     return absl::PermissionDeniedError(absl::StrCat(script, " cannot be read by this user"));
   }
-  const bool by_name = kind == FileKind::kDirectory || absl::EndsWith(script, ".py");
+  const bool by_name = kind == FileKind::kDirectory || absl::EndsWith(script, ".py") || run_path;
   const FileStart start = by_name ? FileStart{false, true} : ReadStart(script);
   if (start.runs_itself && IsExecutable(script)) return std::vector<std::string>{path};
   if (!start.is_python) return NotRunnable(script);
@@ -151,14 +151,14 @@ absl::StatusOr<std::vector<std::string>> MakeWorkerArgv(const ScriptRequest& req
   HLAUNCH_CHECK(!request.command.empty());
   const std::string& script = request.command.front();
   std::vector<std::string> argv;
-  if (request.module) {
+  if (request.module && !request.run_path) {
     HLAUNCH_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
     argv = {python, "-u", "-m", script};
-  } else if (request.no_python) {
+  } else if (request.no_python && !request.run_path) {
     HLAUNCH_ASSIGN_OR_RETURN(std::string program, FindProgram(script, environment));
     argv = {program};
   } else {
-    HLAUNCH_ASSIGN_OR_RETURN(argv, StartOfScript(script, environment));
+    HLAUNCH_ASSIGN_OR_RETURN(argv, StartOfScript(script, request.run_path, environment));
   }
   argv.insert(argv.end(), request.command.begin() + 1, request.command.end());
   return argv;

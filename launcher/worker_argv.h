@@ -16,10 +16,12 @@ struct ScriptRequest {
   std::vector<std::string> command;  // Script, module or program, then its arguments; not empty.
   bool module = false;
   bool no_python = false;
+  bool run_path = false;  // Beats the other two.
 };
 
 // The argv of every worker, looked up and checked on this host before anything starts:
 //   a module        python -u -m NAME args
+//   --run-path      python -u FILE args, whatever the file is
 //   --no-python     the program as typed, looked up in PATH as a shell does
 //   a script        python -u FILE args, where it is *.py or nothing that runs by itself
 //   a program       FILE args, where it is executable and an ELF file or begins with #!; a name

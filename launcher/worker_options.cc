@@ -52,23 +52,74 @@ absl::Status SetCompat(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+// What torchrun needs and hlaunch does not: accepted where it changes nothing, so that command
+// lines of torchrun run.
+absl::Status SetMonitorInterval(string_view text, Options& options) {
+  HLAUNCH_RETURN_IF_ERROR(ParseTimeout(text, 0).status());
+  options.unneeded.emplace_back("--monitor-interval");
+  return absl::OkStatus();
+}
+
+absl::Status SetStartMethod(string_view text, Options& options) {
+  if (text != "spawn" && text != "fork" && text != "forkserver") {
+    return InvalidArgumentError("expected spawn, fork or forkserver");
+  }
+  options.unneeded.emplace_back("--start-method");
+  return absl::OkStatus();
+}
+
+absl::Status SetEventHandler(string_view text, Options& options) {
+  if (text != "null") {
+    return InvalidArgumentError(
+        "handlers are Python code of torch's, and hlaunch runs none; leave it out, or use --report "
+        "FILE or --json");
+  }
+  options.unneeded.emplace_back("--event-log-handler");
+  return absl::OkStatus();
+}
+
+absl::Status RefuseLogsSpecs(string_view, Options&) {
+  return InvalidArgumentError(
+      "it names Python code of torch's, and hlaunch runs none; leave it out, and see --log-dir, "
+      "--tee and --log-rotate");
+}
+
+absl::Status RefuseNumaBinding(string_view text, Options&) {
+  if (text != "node" && text != "socket" && text != "exclusive" && text != "core-complex") {
+    return InvalidArgumentError("expected node, socket, exclusive or core-complex");
+  }
+  return InvalidArgumentError(
+      "hlaunch does not bind workers to CPUs yet; leave it out, or start hlaunch under numactl");
+}
+
 const OptionRow kRows[] = {
     {"The program", "-m", "--module", "", "the script is a Python module's name",
-     [](string_view, Options& options) { return SetFlag(&options.module); }},
+     [](string_view, Options& options) { return SetFlag(&options.module); }, kPet},
     {"", "", "--no-python", "", "run the program itself, without Python",
-     [](string_view, Options& options) { return SetFlag(&options.no_python); }},
+     [](string_view, Options& options) { return SetFlag(&options.no_python); }, kPet},
+    {"", "", "--run-path", "", "run the script with Python, even if it would run by itself",
+     [](string_view, Options& options) { return SetFlag(&options.run_path); }, kPet},
     {"", "", "--stdin", "", "local rank 0 reads standard input (a lone worker always does)",
      [](string_view, Options& options) { return SetFlag(&options.use_stdin); }},
-    {"", "", "--role", "NAME", "name of the workers' role (default)", SetRole},
+    {"", "", "--role", "NAME", "name of the workers' role (default)", SetRole, kPet},
     {"", "", "--signals-to-handle", "NAMES", "passed on to workers (SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
-     SetSignals},
+     SetSignals, kPet},
     {"", "", "--pass-local-rank", "[=NAME]",
-     "give the script --local-rank=N, or NAME=N, as its first argument", SetLocalRankOption},
+     "give the script its local rank as well, as the option NAME=N", SetLocalRankOption},
     {"", "", "--virtual-local-rank", "", "each worker sees one device and LOCAL_RANK 0",
-     [](string_view, Options& options) { return SetFlag(&options.virtual_local_rank); }},
+     [](string_view, Options& options) { return SetFlag(&options.virtual_local_rank); }, kPet},
     {"", "", "--compat", "SET,...", "set variables of openmpi, slurm as well", SetCompat},
     {"", "", "--keep-env", "", "workers inherit also what other launchers set",
      [](string_view, Options& options) { return SetFlag(&options.keep_env); }},
+    {"For torchrun's command lines", "", "--monitor-interval", "S",
+     "not needed: a worker's end is known at once", SetMonitorInterval, kPet},
+    {"", "", "--start-method", "spawn|fork|forkserver", "not needed: workers are programs",
+     SetStartMethod, kPet},
+    {"", "", "--event-log-handler", "null", "not needed: see --report and --json", SetEventHandler,
+     kPet},
+    {"", "", "--logs-specs", "NAME", "refused: a plugin in Python", RefuseLogsSpecs},
+    {"", "", "--numa-binding", "node|socket|exclusive|core-complex", "refused: not there yet",
+     RefuseNumaBinding},
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Command lines, one word per line: whatever is typed gives options that hold together or one
-// line of text, never a crash.
+// Command lines, one word per line, where PET_NAME=VALUE is a variable and no word; the same text
+// as a configuration and as values: whatever comes gives options that hold together or one line of
+// text, never a crash.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,8 @@
 #include "absl/strings/str_split.h"
 #include "launcher/job_spec.h"
 #include "launcher/join_command.h"
+#include "launcher/option_sources.h"
+#include "launcher/option_values.h"
 #include "launcher/options.h"
 #include "proto/base/status_macros.h"
 
@@ -24,6 +27,11 @@ HostProbes NoHost() {
             return TokenFile{"token", false};
           },
           [](const ScriptRequest& request, const Environment&) { return request.command; }};
+}
+
+void CheckRefusal(const absl::Status& status) {
+  HLAUNCH_CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  HLAUNCH_CHECK(!status.message().empty() && !absl::StrContains(status.message(), "\n"));
 }
 
 void CheckOptions(const Options& options) {
@@ -43,17 +51,36 @@ void CheckOptions(const Options& options) {
 void ParseLines(absl::string_view text) {
   const std::vector<std::string> words = absl::StrSplit(text, '\n');
   std::vector<const char*> argv = {"hlaunch"};
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  const absl::StatusOr<Options> options = ParseOptions(static_cast<int>(argv.size()), argv.data());
+  std::vector<std::string> variables;
+  for (const std::string& word : words) {
+    if (absl::StrContains(word, "--config")) return;  // It would read files of this host.
+    if (absl::StartsWith(word, "PET_")) {
+      variables.push_back(word);
+    } else {
+      argv.push_back(word.c_str());
+    }
+  }
+  const absl::StatusOr<Options> options =
+      ParseOptions(static_cast<int>(argv.size()), argv.data(), Environment(variables));
   if (options.ok()) return CheckOptions(*options);
-  HLAUNCH_CHECK(options.status().code() == absl::StatusCode::kInvalidArgument);
-  HLAUNCH_CHECK(!options.status().message().empty());
+  CheckRefusal(options.status());
+}
+
+void ReadValues(absl::string_view text) {
+  if (const auto found = ParseConfig(text, "file"); !found.ok()) CheckRefusal(found.status());
+  if (const auto choice = ParseStreamChoice(text); !choice.ok()) CheckRefusal(choice.status());
+  if (const auto signals = ParseSignals(text); !signals.ok()) CheckRefusal(signals.status());
+  const auto rotation = ParseRotation(text);
+  HLAUNCH_CHECK(!rotation.ok() || rotation->bytes > 0);
+  for (const std::string& filter : ParseFilters(text)) HLAUNCH_CHECK(!filter.empty());
 }
 
 }  // namespace
 }  // namespace hlaunch
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  hlaunch::ParseLines(absl::string_view(reinterpret_cast<const char*>(data), size));
+  const absl::string_view text(reinterpret_cast<const char*>(data), size);
+  hlaunch::ParseLines(text);
+  hlaunch::ReadValues(text);
   return 0;
 }

@@ -31,6 +31,13 @@ TEST(MakeJoinCommand, RepeatsWhatWasTypedAndAddsThePlace) {
   EXPECT_EQ(join.hint, "");
 }
 
+TEST(MakeJoinCommand, LeavesOutWhatConcernsThisNode) {
+  EXPECT_EQ(Make({"--local_addr", "10.0.0.1", "--nnodes=2", "--stdin", "--local-addr=n1", "--role",
+                  "a", "x"})
+                .command,
+            "hlaunch --nnodes=2 --role a --rdzv-endpoint 10.77.0.10:29401 --rdzv-id 3f2a x");
+}
+
 TEST(MakeJoinCommand, QuotesIpv6) {
   EXPECT_EQ(Make({"--nnodes=2", "x"}, "", "", "fd00::1").command,
             "hlaunch --nnodes=2 --rdzv-endpoint '[fd00::1]:29401' --rdzv-id 3f2a x");

@@ -232,6 +232,32 @@ TEST(ParseOptions, GivesHelpAsAResult) {
   }
 }
 
+TEST(ParseOptions, TakesWhatTorchrunNeedsAndHlaunchDoesNot) {
+  const Options options = MustParse({"--monitor-interval=5", "--start_method=fork",
+                                     "--event-log-handler=null", "--rdzv-backend=c10d", "x"});
+  EXPECT_THAT(options.unneeded,
+              ElementsAre("--monitor-interval", "--start-method", "--event-log-handler"));
+}
+
+TEST(ParseOptions, RunsAPathWhateverElseIsSaid) {
+  const Options options = MustParse({"--run-path", "--no-python", "/a/train"});
+  EXPECT_TRUE(options.run_path);
+  EXPECT_FALSE(options.no_python);
+}
+
+TEST(ParseOptions, SpeaksUnderTheNameItWasCalledBy) {
+  const char* const help[] = {"/usr/bin/torchrun", "--help"};
+  const char* const nothing[] = {"torchrun"};
+  const char* const unknown[] = {"torchrun", "--bogus", "x"};
+  EXPECT_THAT(*ParseOptions(2, help)->text_to_print,
+              HasSubstr("usage: torchrun [options] script.py [args...]\n\n"));
+  EXPECT_EQ(ParseOptions(1, nothing).status().message(),
+            "no script given; usage: torchrun [options] script.py [args...]");
+  EXPECT_EQ(ParseOptions(3, unknown).status().message(),
+            "unknown option --bogus; see torchrun --help");
+  EXPECT_EQ(ProgramName("/opt/hlaunch-agent"), "hlaunch");
+}
+
 TEST(ParseOptions, HelpFitsATerminal) {
   const std::string text = *MustParse({"--help"}).text_to_print;
   for (size_t start = 0; start < text.size();) {
@@ -272,8 +298,31 @@ const BadLine kBadLines[] = {
     {{"-x", "x"}, "unknown option -x; see hlaunch --help"},
     {{"-vx", "x"}, "unknown option -x; see hlaunch --help"},
     {{"--", "-x"}, "unknown option -x; see hlaunch --help"},
-    {{"--monitor_interval", "1", "x"},
-     "--monitor_interval is an option of torchrun that hlaunch does not have yet; leave it out"},
+    {{"--", "--nnodes=2", "x"}, "--nnodes stands behind --, where the script begins"},
+    {{"--pass-local-rank", "--local_rank", "x"},
+     "unknown option --local_rank; did you mean --pass-local-rank=--local_rank?"},
+    {{"--monitor_interval", "soon", "x"},
+     "--monitor-interval 'soon': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--start-method", "thread", "x"},
+     "--start-method 'thread': expected spawn, fork or forkserver"},
+    {{"--event-log-handler=mine", "x"},
+     "--event-log-handler 'mine': handlers are Python code of torch's, and hlaunch runs none; "
+     "leave "
+     "it out, or use --report FILE or --json"},
+    {{"--logs-specs=mine", "x"},
+     "--logs-specs 'mine': it names Python code of torch's, and hlaunch runs none; leave it out, "
+     "and see --log-dir, --tee and --log-rotate"},
+    {{"--numa-binding=node", "x"},
+     "--numa-binding 'node': hlaunch does not bind workers to CPUs yet; leave it out, or start "
+     "hlaunch under numactl"},
+    {{"--numa-binding=core", "x"},
+     "--numa-binding 'core': expected node, socket, exclusive or core-complex"},
+    {{"--print-completion=fish", "x"}, "--print-completion 'fish': expected bash or zsh"},
+    {{"--print-env=x", "x"}, "--print-env 'x': expected a local rank, such as 0"},
+    {{"--num_machines=2", "x"}, "unknown option --num_machines; did you mean --nnodes?"},
+    {{"-H", "n0,n1", "x"},
+     "unknown option -H; hlaunch starts no other hosts yet: run the same command on each, with "
+     "--nnodes"},
     {{"--role", "", "x"}, "--role '': expected 1 to 256 printable characters"},
     {{"--signals-to-handle", "SIGTERM,SIGKILL", "x"},
      "--signals-to-handle 'SIGTERM,SIGKILL': SIGKILL cannot be passed on: no process can handle "
@@ -335,7 +384,11 @@ const BadLine kBadLines[] = {
     {{"--rdzv-endpoint", "http://n0", "x"},
      "--rdzv-endpoint 'http://n0': expected HOST:PORT, not a URL"},
     {{"--rdzv-backend", "etcd", "x"},
-     "--rdzv-backend 'etcd': expected static or c10d; other backends are not needed here"},
+     "--rdzv-backend 'etcd': hlaunch needs no etcd to meet; use c10d, with the same endpoint's "
+     "host, "
+     "or static"},
+    {{"--rdzv-backend", "zookeeper", "x"},
+     "--rdzv-backend 'zookeeper': expected static or c10d; other backends are not needed here"},
     {{"--rdzv-id", "a b", "x"},
      "--rdzv-id 'a b': expected 1 to 256 printable characters without spaces"},
     {{"--master-port", "70000", "x"}, "--master-port '70000': expected a port from 0 to 65535"},

@@ -40,6 +40,11 @@ JobStatus Llama() {
   return job;
 }
 
+TEST(IsStatusCommand, IsNoneUnderTorchrunsName) {
+  const char* const words[] = {"/usr/bin/torchrun", "status"};
+  EXPECT_FALSE(IsStatusCommand(2, words));
+}
+
 TEST(ParseStatusOptions, ReadsJobAndEndpointInAnyOrder) {
   const auto options = Parse({"--json", "llama", "--rdzv_endpoint", "node0"});
   ASSERT_TRUE(options.ok()) << options.status();

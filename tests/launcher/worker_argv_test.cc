@@ -52,6 +52,15 @@ class MakeWorkerArgvTest : public testing::Test {
   std::filesystem::path root_;
 };
 
+TEST_F(MakeWorkerArgvTest, RunsAPathWithPythonWhateverItIs) {
+  Write("work/train", "#!/bin/sh\n", 0755);
+  ScriptRequest request{{At("work/train"), "-x"}};
+  request.no_python = request.run_path = true;
+  EXPECT_THAT(*Make(request), ElementsAre(At("bin/python3"), "-u", At("work/train"), "-x"));
+  request.command = {"tool"};  // Nothing is looked up in PATH.
+  EXPECT_EQ(Make(request).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(MakeWorkerArgvTest, RunsAScriptUnbuffered) {
   Write("work/train.py", "print()\n", 0644);
   EXPECT_THAT(*Make({{"train.py", "--lr", ""}}),

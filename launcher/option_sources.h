@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "launcher/environment.h"
+#include "launcher/option_table.h"
+
+// Where values of options come from beside the command line.
+
+namespace hlaunch {
+
+// The stronger source wins; the order of these numbers is that of strength.
+enum class OptionSource { kEnvironment, kConfigFile, kCommandLine };
+
+// One option's value and where it was found. A value.
+struct FoundValue {
+  const OptionRow* row = nullptr;
+  std::string value;  // Of a flag "true", or "false" where a source says that it is off.
+  OptionSource source = OptionSource::kCommandLine;
+  std::string origin;  // For people: "--nnodes", "PET_NNODES", "job.json: nnodes".
+};
+
+// torchrun's PET_<OPTION> for the options that have it there, and its
+// TORCH_ELASTIC_SHUTDOWN_TIMEOUT. What is empty is not set.
+//
+// Errors:
+//   InvalidArgument - a flag's variable is no number; the message names it.
+absl::StatusOr<std::vector<FoundValue>> FindInEnvironment(const Environment& environment);
+
+// A configuration: one JSON object, where // and /* */ begin comments, whose keys are long options
+// without dashes and whose values are text, numbers, true, false or lists of text and numbers.
+// `file` is for messages. Pure.
+//
+// Errors:
+//   InvalidArgument - one line with the file, and the line or key.
+absl::StatusOr<std::vector<FoundValue>> ParseConfig(absl::string_view text, absl::string_view file);
+
+// ParseConfig of what `path` holds, which is at most a mebibyte.
+//
+// Errors:
+//   InvalidArgument - as ParseConfig, or it cannot be read.
+absl::StatusOr<std::vector<FoundValue>> ReadConfig(const std::string& path);
+
+}  // namespace hlaunch
