@@ -9,7 +9,7 @@ build_packages=(build-essential cmake ninja-build pkg-config protobuf-compiler
   nlohmann-json3-dev libasio-dev libspdlog-dev libhwloc-dev zlib1g-dev)
 test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux
   iproute2 iptables clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich openmpi-bin
-  podman runc catatonit strace ccache)
+  podman runc catatonit strace ccache zsh groff-base)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 fail() { say "$*"; exit 1; }

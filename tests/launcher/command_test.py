@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""`hlaunch` as it was built, beside the programs it speaks to: shells, man and torchrun.
+
+Usage: command_test.py BUILD_FOLDER SOURCE_FOLDER [CLASS...]
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD, ROOT = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+HLAUNCH, TORCHRUN = BUILD / "bin/hlaunch", BUILD / "bin/torchrun"
+SHARE = BUILD / "share"
+CACHED = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+REAL_TORCHRUN = CACHED / "hlaunch/torch-2.13.0/bin/torchrun"
+
+# Of torchrun 2.13, for where it is not installed.
+TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf
+    --standalone --max-restarts --monitor-interval --start-method --event-log-handler --role --module
+    --no-python --run-path --log-dir --redirects --tee --local-ranks-filter
+    --duplicate-stdout-filters --duplicate-stderr-filters --node-rank --master-addr --master-port
+    --local-addr --logs-specs --numa-binding --signals-to-handle --shutdown-timeout
+    --virtual-local-rank --help""".split()
+
+
+def run(*words, env=None, **options):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PET_")}
+    return subprocess.run([str(word) for word in words], encoding="utf-8", capture_output=True,
+                          stdin=subprocess.DEVNULL, check=False, timeout=60,
+                          env={**clean, **(env or {})}, **options)
+
+
+def options_of(help_text):
+    help_text = help_text.split("\nExamples:")[0]  # There stand options of scripts, too.
+    return {name.replace("_", "-") for name in re.findall(r"(?<![\w-])--[a-z][\w-]+", help_text)}
+
+
+class Bash(unittest.TestCase):
+    """The real shell completes as a person at a terminal would have it."""
+
+    def complete(self, *words, program="hlaunch"):
+        """What bash offers for the last word; `=` is a word of its own, as the shell cuts."""
+        script = (f"source {SHARE}/bash/{program}\n"
+                  f"complete -p {program} > /dev/null || exit 9\n"
+                  f'COMP_WORDS=({program} "$@"); COMP_CWORD=$#\n'
+                  f'_{program} && printf "%s\\n" "${{COMPREPLY[@]}}"\n')
+        done = run("bash", "--norc", "-euc", script, "bash", *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+        return done.stdout.split()
+
+    def test_options(self):
+        self.assertEqual(self.complete("--nproc"), ["--nproc-per-node"])
+        self.assertEqual(self.complete("--rdzv_e"), ["--rdzv_endpoint"])
+        self.assertEqual(set(self.complete("--")), options_of(run(HLAUNCH, "--help").stdout))
+
+    def test_values(self):
+        self.assertEqual(self.complete("--preflight", ""), ["off", "quick"])
+        self.assertEqual(self.complete("--preflight", "=", "q"), ["quick"])
+        self.assertEqual(self.complete("--preflight", "="), ["off", "quick"])
+        self.assertEqual(self.complete("--master_store", "w"), ["worker"])
+        self.assertEqual(self.complete("--nnodes", ""), [])
+
+    def test_options_after_values(self):
+        self.assertEqual(self.complete("--nnodes", "2", "-v", "--rdzv-id", "=", "7", "--standal"),
+                         ["--standalone"])
+        self.assertEqual(self.complete("--pass-local-rank", "=", "x", "--standal"), ["--standalone"])
+
+    def test_nothing_of_the_scripts(self):
+        self.assertEqual(self.complete("train.py", "--nn"), [])
+        self.assertEqual(self.complete("--nnodes", "2", "train.py", "--nn"), [])
+
+    def test_files_and_folders(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "log-file").touch()
+            (pathlib.Path(folder) / "log-dir").mkdir()
+            at = f"{folder}/log-"
+            self.assertEqual(self.complete("--log-dir", at), [f"{at}dir"])
+            self.assertEqual(sorted(self.complete("--token-file", at)), [f"{at}dir", f"{at}file"])
+
+    def test_torchrun(self):
+        self.assertEqual(self.complete("--nproc", program="torchrun"), ["--nproc-per-node"])
+
+
+@unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
+class Zsh(unittest.TestCase):
+    """zsh loads the script as its own, and completes through it."""
+
+    # A line is typed into a terminal, TAB is pressed, and the line printed instead of run.
+    SCRIPT = r"""
+        zmodload zsh/zpty
+        zpty z zsh -f -i
+        zpty -w z "PS1=; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D"
+        zpty -w z "print REA''DY"
+        zpty -r -m z all '*READY*' || exit 8
+        zpty -w -n z "$2"$'\t'
+        zpty -w -n z $'\C-a'"print -r -- GOT' '"$'\C-e\n'
+        zpty -r -m z all '*GOT *'$'\n' || exit 9
+        print -r -- "$all"
+    """
+
+    def complete(self, line):
+        done = run("zsh", "-fc", self.SCRIPT, "zsh", SHARE / "zsh", line)
+        self.assertEqual(done.returncode, 0, done)
+        return done.stdout
+
+    def test_syntax(self):
+        for script in (SHARE / "zsh").iterdir():
+            done = run("zsh", "-n", script)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), script)
+
+    def test_options(self):
+        self.assertIn("\nGOT hlaunch --nproc-per-node\n", self.complete("hlaunch --nproc-p"))
+
+    def test_values(self):
+        self.assertIn("\nGOT hlaunch --preflight quick\n", self.complete("hlaunch --preflight q"))
+        self.assertIn("\nGOT hlaunch --preflight=quick\n", self.complete("hlaunch --preflight=q"))
+
+
+@unittest.skipUnless(shutil.which("groff"), "there is no groff")
+class Man(unittest.TestCase):
+    def test_pages_have_no_fault(self):
+        pages = sorted((SHARE / "man").glob("*.1"))
+        self.assertGreaterEqual(len(pages), 2)
+        for page in pages:
+            done = run("groff", "-man", "-Tutf8", "-ww", "-z", page)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), page)
+
+    def test_every_option_is_in_the_page(self):
+        text = (SHARE / "man/hlaunch.1").read_text(encoding="utf-8").replace("\\-", "-")
+        self.assertLessEqual(options_of(run(HLAUNCH, "--help").stdout), options_of(text))
+        for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS"):
+            self.assertIn(f"\n.SH {section}\n", text)
+
+
+class Dry(unittest.TestCase):
+    """--dry-run and --print-env start nothing and tell the truth."""
+
+    WORKER = ["--no-python", "sh", "-c", "echo started; env"]
+
+    def test_dry_run_starts_nothing(self):
+        done = run(HLAUNCH, "--nproc-per-node=2", "--dry-run", *self.WORKER)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"local rank 0 +\S*/sh -c 'echo started; env'\n")
+        self.assertNotIn("\nstarted", done.stdout)
+
+    def test_dry_run_of_several_nodes(self):
+        words = ["--nnodes=2", "--rdzv-endpoint=127.0.0.1:29400", "--dry-run"]
+        done = run(HLAUNCH, *words, "--json", *self.WORKER)
+        self.assertEqual(done.returncode, 0, done)
+        job = json.loads(done.stdout)
+        self.assertEqual((job["mode"], job["meeting_place"]), ("endpoint", "127.0.0.1:29400"))
+        self.assertEqual(job["command"][1:], self.WORKER[2:])
+
+    def test_a_script_that_is_not_there_is_told(self):
+        done = run(HLAUNCH, "--dry-run", "nothing.py")
+        self.assertEqual((done.returncode, done.stdout), (127, ""))
+
+    def test_print_env_is_what_the_worker_sees(self):
+        words = ["--nproc-per-node=2", "--master-port=0", "--quiet"]
+        said = run(HLAUNCH, *words, "--print-env=1", "--json", *self.WORKER)
+        self.assertEqual(said.returncode, 0, said)
+        foreseen = json.loads(said.stdout)
+        seen_by = "import json, os; print(json.dumps(dict(os.environ)))"
+        done = run(HLAUNCH, *words, "--no-python", sys.executable, "-c", seen_by)
+        self.assertEqual(done.returncode, 0, done)
+        seen = json.loads(next(line for line in done.stdout.splitlines()
+                               if line.startswith("[1]")).removeprefix("[1] "))
+        seen.pop("LC_CTYPE", None)  # Python's own.
+        self.assertEqual(sorted(seen), sorted(foreseen))
+        for name, value in foreseen.items():
+            if value != "?":
+                self.assertEqual(seen[name], value, name)
+
+    def test_print_env_is_read_by_a_shell(self):
+        done = run(HLAUNCH, "--print-env", *self.WORKER, env={"STRANGE": "a 'b' $(c)\nd"})
+        again = run("sh", "-euc", f'{done.stdout}\nprintf %s "$STRANGE/$RANK"')
+        self.assertEqual((again.returncode, again.stdout), (0, "a 'b' $(c)\nd/0"), again)
+
+    def test_a_local_rank_that_is_not_there(self):
+        done = run(HLAUNCH, "--print-env=2", *self.WORKER)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"^hlaunch: --print-env '2': this node has 1 worker")
+
+
+class Torchrun(unittest.TestCase):
+    """Under the name of torchrun, and beside the real one."""
+
+    def real_options(self):
+        if not REAL_TORCHRUN.exists():
+            return set(TORCHRUN_OPTIONS)
+        return options_of(run(REAL_TORCHRUN, "--help").stdout) - {"--redirect", "--nproc"}
+
+    def test_the_list_is_torchruns(self):
+        if not REAL_TORCHRUN.exists():
+            self.skipTest(f"there is no {REAL_TORCHRUN}")
+        self.assertEqual(self.real_options(), set(TORCHRUN_OPTIONS))
+
+    def test_every_option_of_torchrun_is_known_and_told(self):
+        known = options_of(run(HLAUNCH, "--help").stdout)
+        told = options_of((ROOT / "launcher/TORCHRUN.md").read_text(encoding="utf-8"))
+        self.assertEqual(self.real_options() - known, set())
+        self.assertEqual(self.real_options() - told, set())
+
+    def test_every_option_of_hlaunch_is_in_the_readme(self):
+        told = options_of((ROOT / "README.md").read_text(encoding="utf-8"))
+        self.assertEqual(options_of(run(HLAUNCH, "--help").stdout) - told, set())
+
+    def test_speaks_as_torchrun(self):
+        self.assertTrue(run(TORCHRUN, "--help").stdout.startswith("usage: torchrun [options]"))
+        done = run(TORCHRUN)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("usage: torchrun", done.stderr)
+
+    def test_runs_a_script_of_the_name_status(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "status"
+            script.write_text("#!/bin/sh\necho rank $RANK\n", encoding="utf-8")
+            script.chmod(0o755)
+            done = run(TORCHRUN, "status", cwd=folder)
+            self.assertEqual((done.returncode, done.stdout), (0, "rank 0\n"), done)
+
+    def test_runs_what_variables_say(self):
+        done = run(TORCHRUN, "--no-python", "sh", "-c", "echo $ROLE_NAME $PET_ROLE",
+                   env={"PET_NPROC_PER_NODE": "2", "PET_ROLE": "trainer", "PET_STANDALONE": "1"})
+        self.assertEqual(sorted(done.stdout.splitlines()), ["[0] trainer", "[1] trainer"], done)
+
+    def test_run_path_runs_what_a_path_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "train"
+            script.write_text("#!/bin/sh\nprint(__name__, __file__)\n", encoding="utf-8")
+            script.chmod(0o755)
+            done = run(HLAUNCH, "--run-path", script, env={"PYTHON_EXEC": sys.executable})
+            self.assertEqual((done.returncode, done.stdout), (0, f"__main__ {script}\n"), done)
+
+    def test_passes_the_local_rank_as_the_old_launcher_did(self):
+        words = ["--nproc-per-node=2", "--pass-local-rank=--local_rank", "--no-python"]
+        done = run(HLAUNCH, *words, "echo", "--lr=1")
+        self.assertEqual(sorted(done.stdout.splitlines()),
+                         ["[0] --local_rank=0 --lr=1", "[1] --local_rank=1 --lr=1"], done)
+
+    def test_runs_a_configuration(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = pathlib.Path(folder) / "job.json"
+            config.write_text('{"nproc_per_node": 2, "no_python": true} // as usual',
+                              encoding="utf-8")
+            done = run(HLAUNCH, "--config", config, "sh", "-c", "echo $RANK")
+            self.assertEqual(sorted(done.stdout.splitlines()), ["[0] 0", "[1] 1"], done)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
