@@ -48,7 +48,9 @@ std::string Usage(const std::string& program) {
   const bool as_torchrun = program == "torchrun";
   return absl::StrCat(
       "usage: ", program, " [options] script.py [args...]\n",
-      as_torchrun ? "" : "       hlaunch status [JOB] --rdzv-endpoint HOST[:PORT]\n",
+      as_torchrun ? ""
+                  : "       hlaunch status [JOB] --rdzv-endpoint HOST[:PORT]\n"
+                    "       hlaunch devices [--json]\n",
       "\nStarts a distributed job, one command per node, and keeps it alive.\n",
       as_torchrun ? "This torchrun is hlaunch: it takes torchrun's options, and more.\n" : "");
 }

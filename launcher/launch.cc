@@ -14,11 +14,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/keeper.h"
+#include "launcher/devices_text.h"
 #include "launcher/dry_run.h"
 #include "launcher/environment.h"
 #include "launcher/job_spec.h"
 #include "launcher/options.h"
 #include "launcher/run_node.h"
+#include "launcher/show_devices.h"
 #include "launcher/status_text.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
@@ -55,6 +57,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
     LogError(absl::StrCat("hlaunch status ", ExecAgentProgram(argv)));
     return kExitNotFound;
   }
+  if (IsDevicesCommand(argc, argv)) return ShowDevices(argc, argv);
   // From the first line on nothing that the agent handles can end this process; it is delivered
   // once there is somebody to take it.
   BlockAgentSignals();

@@ -3,14 +3,12 @@
 
 #include "launcher/status_text.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "launcher/command_words.h"
 #include "launcher/options.h"
 #include "launcher/printable.h"
+#include "launcher/text_table.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
 
@@ -71,25 +69,6 @@ std::string RestartsText(const JobStatus& job) {
   return absl::StrCat(job.restarts, " of ", job.max_restarts);
 }
 
-// Text of hosts is made safe for a terminal.
-std::string Table(std::vector<std::vector<std::string>> rows) {
-  std::vector<size_t> widths(rows[0].size());
-  for (std::vector<std::string>& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      row[i] = PrintableLine(row[i]);
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const std::vector<std::string>& row : rows) {
-    for (size_t i = 0; i + 1 < row.size(); ++i) {
-      absl::StrAppendFormat(&text, "%-*s  ", static_cast<int>(widths[i]), row[i]);
-    }
-    absl::StrAppend(&text, row.back(), "\n");
-  }
-  return text;
-}
-
 nlohmann::ordered_json ToJson(const NodeStatus& node) {
   nlohmann::ordered_json json = {{"host", node.host}, {"address", node.address}, {"pid", node.pid}};
   json["node_rank"] = nullptr;
@@ -112,12 +91,6 @@ nlohmann::ordered_json ToJson(const JobStatus& job, bool with_nodes) {
   json["nodes"] = nlohmann::ordered_json::array();
   for (const NodeStatus& node : job.nodes) json["nodes"].push_back(ToJson(node));
   return json;
-}
-
-// What is not UTF-8 is replaced, so nothing throws.
-std::string Dump(const nlohmann::ordered_json& json) {
-  return absl::StrCat(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace),
-                      "\n");
 }
 
 }  // namespace
@@ -171,7 +144,7 @@ std::string JobText(const JobStatus& job) {
     rows.push_back({node.node_rank < 0 ? "-" : absl::StrCat(node.node_rank), node.host,
                     node.address, absl::StrCat(node.pid), absl::StrCat(node.nproc), node.state});
   }
-  absl::StrAppend(&text, "\n", Table(rows));
+  absl::StrAppend(&text, "\n", TextTable(rows));
   const int more = job.total_nodes - static_cast<int>(job.nodes.size());
   if (more > 0) absl::StrAppend(&text, "and ", more, " more\n");
   return text;
@@ -186,16 +159,16 @@ std::string JobListText(const std::vector<JobStatus>& jobs, int total) {
                     RestartsText(job), job.explanation});
   }
   const int more = total - static_cast<int>(jobs.size());
-  return absl::StrCat(Table(rows), more > 0 ? absl::StrCat("and ", more, " more\n") : "");
+  return absl::StrCat(TextTable(rows), more > 0 ? absl::StrCat("and ", more, " more\n") : "");
 }
 
-std::string JobJson(const JobStatus& job) { return Dump(ToJson(job, /*with_nodes=*/true)); }
+std::string JobJson(const JobStatus& job) { return JsonText(ToJson(job, /*with_nodes=*/true)); }
 
 std::string JobListJson(const std::vector<JobStatus>& jobs, int total) {
   nlohmann::ordered_json json = {{"total_jobs", total}};
   json["jobs"] = nlohmann::ordered_json::array();
   for (const JobStatus& job : jobs) json["jobs"].push_back(ToJson(job, /*with_nodes=*/false));
-  return Dump(json);
+  return JsonText(json);
 }
 
 }  // namespace hlaunch

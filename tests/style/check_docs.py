@@ -21,7 +21,7 @@ import subprocess
 import source_tree
 
 # What readers have, beside shell words.
-OURS = ("hlaunch", "hlaunch status", "hlaunch-rendezvous")
+OURS = ("hlaunch", "hlaunch status", "hlaunch devices", "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
          "pip", "python3", "torchrun", "mpirun", "kill", "ip", "ls"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")

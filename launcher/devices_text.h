@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/devices/device.h"
+#include "agent/devices/find_devices.h"
+
+// `hlaunch devices`: its command line, and what it prints. Pure.
+
+namespace hlaunch {
+
+// Whether the words of `hlaunch` ask for this node's devices instead of starting a job.
+bool IsDevicesCommand(int argc, const char* const* argv);
+
+struct DevicesOptions {
+  std::optional<std::string> text_to_print;  // --help: nothing else is set.
+  std::string sysroot;                       // Empty: this machine.
+  bool json = false;
+};
+
+// Requires: IsDevicesCommand.
+//
+// Errors:
+//   InvalidArgument - one line that names the option, the value and the way out.
+absl::StatusOr<DevicesOptions> ParseDevicesOptions(int argc, const char* const* argv);
+
+// For people: a table, and a line on the processors.
+std::string DevicesText(const std::vector<Device>& devices, const Processors& processors);
+
+// The same for programs, and more of it: one object.
+std::string DevicesJson(const std::vector<Device>& devices, const Processors& processors);
+
+}  // namespace hlaunch
