@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/devices/visible_devices.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "agent/devices/device_files.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using Slots = std::vector<DeviceSlot>;
+
+constexpr int kMaxId = 4096;
+
+std::optional<std::string> Get(const EnvMap& env, const std::string& name) {
+  const auto it = env.find(name);
+  return it == env.end() ? std::nullopt : std::optional<std::string>(it->second);
+}
+
+std::vector<std::string> Tokens(const std::string& list) {
+  std::vector<std::string> tokens;
+  for (absl::string_view token : absl::StrSplit(list, ',', absl::SkipWhitespace())) {
+    tokens.emplace_back(absl::StripAsciiWhitespace(token));
+  }
+  return tokens;
+}
+
+bool HasParts(DeviceKind kind, const EnvMap& env) {
+  if (kind == DeviceKind::kNeuron) return true;
+  // FLAT and COMBINED, and what drivers do by default: each tile is a device.
+  return kind == DeviceKind::kXpu &&
+         Get(env, "ZE_FLAT_DEVICE_HIERARCHY").value_or("FLAT") != "COMPOSITE";
+}
+
+Slots AllSlots(DeviceKind kind, const std::vector<Device>& devices, const EnvMap& env) {
+  Slots slots;
+  int next = 0;
+  for (const Device& device : devices) {
+    if (device.kind != kind) continue;
+    // A process sees one instance of a split GPU and no GPU beside it: only by name.
+    if (device.id < 0 || !device.mig.empty()) continue;
+    const int parts = HasParts(kind, env) ? device.parts : 1;
+    const int first = kind == DeviceKind::kXpu ? next : device.id * parts;
+    next += parts;
+    for (int part = 0; part < parts; ++part) {
+      slots.push_back({&device, first + part, absl::StrCat(first + part)});
+    }
+  }
+  return slots;
+}
+
+const DeviceSlot* ById(const Slots& slots, const std::string& token) {
+  const int id = NumberAfter(token, "");
+  const auto it = std::find_if(slots.begin(), slots.end(),
+                               [id](const DeviceSlot& slot) { return id >= 0 && slot.id == id; });
+  return it == slots.end() ? nullptr : &*it;
+}
+
+const DeviceSlot* ByUuid(const Slots& slots, const std::string& token) {
+  const auto it = std::find_if(slots.begin(), slots.end(), [&token](const DeviceSlot& slot) {
+    return slot.device != nullptr && !slot.device->uuid.empty() &&
+           absl::StartsWith(slot.device->uuid, token);
+  });
+  return it == slots.end() ? nullptr : &*it;
+}
+
+// The slots that `list` names, until it names what is none: the runtimes stop there.
+Slots Named(const Slots& all, const std::string& list) {
+  Slots named;
+  for (const std::string& token : Tokens(list)) {
+    const DeviceSlot* slot = ById(all, token);
+    if (slot == nullptr && absl::StartsWith(token, "GPU-")) slot = ByUuid(all, token);
+    const bool by_name = absl::StartsWith(token, "GPU-") || absl::StartsWith(token, "MIG-");
+    if (slot == nullptr && !by_name) break;
+    named.push_back(slot != nullptr ? *slot : DeviceSlot{});
+    named.back().token = token;
+  }
+  return named;
+}
+
+// What a container was started with: `variable` lists kernel numbers, or NVIDIA's UUIDs. Where the
+// device nodes have been limited to as many already, its numbers mean another machine's.
+void KeepToContainer(const EnvMap& env, const std::string& variable, VisibleDevices& visible) {
+  const std::vector<std::string> tokens = Tokens(Get(env, variable).value_or(""));
+  if (tokens.empty() || tokens[0] == "all" || tokens[0] == "none" || tokens[0] == "void" ||
+      visible.slots.size() <= tokens.size()) {
+    return;
+  }
+  Slots kept;
+  for (const DeviceSlot& slot : visible.slots) {
+    const bool named = std::any_of(tokens.begin(), tokens.end(), [&slot](const std::string& token) {
+      return token == absl::StrCat(slot.device->index) ||
+             (!slot.device->uuid.empty() && token == slot.device->uuid);
+    });
+    if (named) kept.push_back(slot);
+  }
+  if (kept.empty()) return;
+  visible.slots = std::move(kept);
+  visible.by = variable;
+}
+
+absl::Status KeepToModules(const EnvMap& env, VisibleDevices& visible) {
+  const std::optional<std::string> list = Get(env, visible.variable);
+  if (!list || Tokens(*list).empty() || *list == "all") return absl::OkStatus();
+  Slots kept;
+  std::set<std::string> seen;
+  for (const std::string& token : Tokens(*list)) {
+    const DeviceSlot* slot = ById(visible.slots, token);
+    if (slot == nullptr || !seen.insert(token).second) {
+      std::vector<int> ids;
+      for (const DeviceSlot& known : visible.slots) ids.push_back(known.id);
+      return absl::InvalidArgumentError(absl::StrCat(
+          visible.variable, "=", *list, " names ", token, slot == nullptr ? "" : " twice",
+          "; the modules of this node are ", ids.empty() ? "none" : FormatIds(ids)));
+    }
+    kept.push_back(*slot);
+  }
+  visible.slots = std::move(kept);
+  visible.by = visible.variable;
+  return absl::OkStatus();
+}
+
+void KeepTo(const EnvMap& env, const std::string& variable, VisibleDevices& visible) {
+  const std::optional<std::string> list = Get(env, variable);
+  if (!list) return;
+  visible.slots = Named(visible.slots, *list);
+  visible.by = variable;
+}
+
+bool SameModels(const Slots& slots) {
+  return std::all_of(slots.begin(), slots.end(), [&slots](const DeviceSlot& slot) {
+    return slot.device->model == slots[0].device->model;
+  });
+}
+
+void KeepToCuda(const EnvMap& env, VisibleDevices& visible) {
+  KeepToContainer(env, "NVIDIA_VISIBLE_DEVICES", visible);
+  const bool named = env.contains(visible.variable);
+  const std::string order =
+      Get(env, "CUDA_DEVICE_ORDER").value_or(named ? "FASTEST_FIRST" : "PCI_BUS_ID");
+  visible.unordered = order != "PCI_BUS_ID" && !SameModels(visible.slots);
+  KeepTo(env, visible.variable, visible);
+  if (!visible.unordered) return;
+  for (DeviceSlot& slot : visible.slots) {
+    if (NumberAfter(slot.token, "") >= 0) slot.device = nullptr;
+  }
+}
+
+// ROCR filters what HIP (or, for it, CUDA) then counts anew: both become one list of HIP's, of
+// the numbers that hold when ROCR's is gone.
+void KeepToRocm(const EnvMap& env, VisibleDevices& visible) {
+  const std::string rocr = "ROCR_VISIBLE_DEVICES";
+  const std::string hip = visible.variable;
+  const std::string upper = env.contains(hip)                      ? hip
+                            : env.contains("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES"
+                                                                   : "";
+  const bool both = env.contains(rocr) && !upper.empty();
+  KeepTo(env, rocr, visible);
+  if (env.contains(rocr) && !both) visible.variable = rocr;
+  for (const std::string& name : {rocr, hip, std::string("CUDA_VISIBLE_DEVICES")}) {
+    if (name != visible.variable) visible.others.push_back(name);
+  }
+  if (upper.empty()) return;
+  const Slots left = visible.slots;
+  for (size_t i = 0; both && i < visible.slots.size(); ++i) {
+    visible.slots[i].id = static_cast<int>(i);
+  }
+  KeepTo(env, upper, visible);
+  for (DeviceSlot& slot : visible.slots) {
+    if (both && slot.id >= 0) slot = left[static_cast<size_t>(slot.id)];
+    if (slot.id >= 0) slot.token = absl::StrCat(slot.id);
+  }
+  if (both) visible.by = absl::StrCat(rocr, " and ", upper);
+}
+
+void KeepToXpu(const EnvMap& env, VisibleDevices& visible) {
+  if (env.contains("ONEAPI_DEVICE_SELECTOR")) {
+    visible.foreign = "ONEAPI_DEVICE_SELECTOR";
+    return;
+  }
+  const std::string list = Get(env, visible.variable).value_or("");
+  if (absl::StrContains(list, '.')) visible.foreign = visible.variable;  // Tiles by card.
+  if (!list.empty() && visible.foreign.empty()) KeepTo(env, visible.variable, visible);
+}
+
+void KeepToCores(const EnvMap& env, VisibleDevices& visible) {
+  const std::optional<std::string> list = Get(env, visible.variable);
+  if (!list) return;
+  const std::optional<std::vector<int>> ids = ParseIds(*list);
+  if (!ids) {
+    visible.foreign = visible.variable;
+    return;
+  }
+  visible.slots = Named(visible.slots, absl::StrJoin(*ids, ","));
+  visible.by = visible.variable;
+}
+
+}  // namespace
+
+EnvMap ToEnvMap(const std::vector<std::string>& entries) {
+  EnvMap env;
+  for (const std::string& entry : entries) {
+    const size_t equals = entry.find('=');
+    if (equals != std::string::npos) env.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return env;
+}
+
+absl::StatusOr<VisibleDevices> FindVisible(DeviceKind kind, const std::vector<Device>& devices,
+                                           const EnvMap& env) {
+  VisibleDevices visible;
+  visible.slots = AllSlots(kind, devices, env);
+  switch (kind) {
+    case DeviceKind::kHpu:
+      visible.variable = "HABANA_VISIBLE_MODULES";
+      KeepToContainer(env, "HABANA_VISIBLE_DEVICES", visible);
+      HLAUNCH_RETURN_IF_ERROR(KeepToModules(env, visible));
+      break;
+    case DeviceKind::kCuda:
+      visible.variable = "CUDA_VISIBLE_DEVICES";
+      KeepToCuda(env, visible);
+      break;
+    case DeviceKind::kRocm:
+      visible.variable = "HIP_VISIBLE_DEVICES";
+      KeepToRocm(env, visible);
+      break;
+    case DeviceKind::kXpu:
+      visible.variable = "ZE_AFFINITY_MASK";
+      KeepToXpu(env, visible);
+      break;
+    case DeviceKind::kAscend:
+      visible.variable = "ASCEND_RT_VISIBLE_DEVICES";
+      KeepTo(env, visible.variable, visible);
+      break;
+    case DeviceKind::kNeuron:
+      visible.variable = "NEURON_RT_VISIBLE_CORES";
+      KeepToCores(env, visible);
+      break;
+    case DeviceKind::kTpu:
+      visible.variable = "TPU_VISIBLE_CHIPS";
+      KeepTo(env, visible.variable, visible);
+      break;
+  }
+  return visible;
+}
+
+std::string FormatIds(const std::vector<int>& ids) {
+  std::string text;
+  for (size_t first = 0; first < ids.size();) {
+    size_t last = first;
+    while (last + 1 < ids.size() && ids[last + 1] == ids[last] + 1) ++last;
+    absl::StrAppend(&text, text.empty() ? "" : ",", ids[first]);
+    if (last > first) absl::StrAppend(&text, "-", ids[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+std::optional<std::vector<int>> ParseIds(absl::string_view text) {
+  std::vector<int> ids;
+  for (absl::string_view field : absl::StrSplit(text, ',')) {
+    const std::vector<absl::string_view> ends = absl::StrSplit(field, '-');
+    const int first = NumberAfter(ends[0], "");
+    const int last = NumberAfter(ends.back(), "");
+    if (ends.size() > 2 || first < 0 || last < first || last >= kMaxId) return std::nullopt;
+    for (int id = first; id <= last; ++id) ids.push_back(id);
+    if (ids.size() > kMaxId) return std::nullopt;
+  }
+  return ids;
+}
+
+}  // namespace hlaunch
