@@ -54,6 +54,24 @@ std::string OwnDevice(const WorkerSpec& spec, int local_rank) {
   return index < devices->size() ? (*devices)[index] : "";
 }
 
+// What is said of this worker's device.
+const std::vector<EnvChange>& DeviceChanges(const WorkerSpec& spec, int local_rank) {
+  static const std::vector<EnvChange> kNone;
+  const auto index = static_cast<size_t>(local_rank);
+  return index < spec.device_env.size() ? spec.device_env[index] : kNone;
+}
+
+// Where a worker starts the others of its node itself, each gets its number from there: the names
+// by which frameworks know that somebody else has done it are not set.
+bool IsOfOneRank(absl::string_view name) {
+  for (const char* one :
+       {kEnvRank, kEnvWorldSize, kEnvLocalRank, kEnvLocalWorldSize, kEnvRoleRank, kEnvRoleWorldSize,
+        kEnvRunId, kEnvLocalSize, kEnvJaxNumProcesses, kEnvJaxProcessId}) {
+    if (name == one) return true;
+  }
+  return false;
+}
+
 // The length of the name that `text` starts with.
 size_t NameLength(absl::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(),
@@ -128,13 +146,20 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
       {kEnvRound, absl::StrCat(round.round)},
       {kEnvLogDir, facts.log_dir},
   };
-  if (spec.virtual_local_rank) {
+  const std::vector<EnvChange>& devices = DeviceChanges(spec, local_rank);
+  for (const EnvChange& change : devices) {
+    if (!change.is_default) place.emplace_back(change.name, change.value.value_or(""));
+  }
+  if (spec.virtual_local_rank && devices.empty()) {
     const std::string device = OwnDevice(spec, local_rank);
     if (!device.empty()) place.emplace_back(kEnvCudaVisibleDevices, device);
   }
   if (!facts.timer_file.empty()) place.emplace_back(kEnvTimerFile, facts.timer_file);
   for (auto& variable : CompatEnv(round, local_rank, spec, facts.host)) {
     place.push_back(std::move(variable));
+  }
+  for (auto& [name, value] : place) {
+    if (spec.starts_others && IsOfOneRank(name)) value.clear();
   }
   return place;
 }
@@ -145,7 +170,9 @@ Variables Defaults(const Assignment& round, const WorkerSpec& spec, const NodeFa
       {kEnvTorchNcclAsync, "1"},
       {kEnvNcclAsync, "1"},
       {kEnvGlooInterface, round.num_nodes > 1 ? facts.gloo_interface : ""},
-      {kEnvOmpThreads, absl::StrCat(std::max(1, facts.usable_cores / std::max(1, spec.nproc)))},
+      {kEnvOmpThreads, spec.starts_others ? ""
+                                          : absl::StrCat(std::max(
+                                                1, facts.usable_cores / std::max(1, spec.nproc)))},
       {kEnvPythonUnbuffered, "1"},
       {kEnvJaxCoordinator,
        round.coordinator_port == 0 ? "" : HostPort(round.master_addr, round.coordinator_port)},
@@ -170,6 +197,9 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
                                    const WorkerSpec& spec, const NodeFacts& facts) {
   const Variables place = Place(assignment, local_rank, spec, facts);
   Variables defaults = Defaults(assignment, spec, facts);
+  for (const EnvChange& change : DeviceChanges(spec, local_rank)) {
+    if (change.is_default) defaults.emplace_back(change.name, change.value.value_or(""));
+  }
   std::vector<std::string> env;
   for (const std::string& entry : spec.inherited_env) {
     const absl::string_view name = NameOf(entry);

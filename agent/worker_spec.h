@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/devices/env_change.h"
 #include "proto/base/clock.h"
 
 namespace hlaunch {
@@ -22,11 +23,15 @@ struct WorkerSpec {
   std::string role = "default";            // ROLE_NAME
   // What the agent forwards to workers and ends the job for; empty: see EndingSignals (keeper.h).
   std::vector<int> signals_to_handle;
-  bool virtual_local_rank = false;           // LOCAL_RANK is 0, and one device is visible.
-  bool keep_env = false;                     // Nothing of what was inherited is scrubbed.
-  std::set<std::string> compat;              // Further sets of variables, such as "openmpi".
-  bool stdin_to_rank0 = false;               // Local rank 0 reads hlaunch's stdin, else /dev/null.
+  bool virtual_local_rank = false;  // LOCAL_RANK is 0, and one device is visible.
+  bool starts_others = false;    // The lone worker starts others itself: it has no rank of its own.
+  bool keep_env = false;         // Nothing of what was inherited is scrubbed.
+  std::set<std::string> compat;  // Further sets of variables, such as "openmpi".
+  bool stdin_to_rank0 = false;   // Local rank 0 reads hlaunch's stdin, else /dev/null.
   std::optional<uint64_t> descriptor_limit;  // Soft; unset: hlaunch's own.
+  // By local rank: what each worker's environment says of its devices, see AssignDevices. Empty:
+  // none were assigned.
+  std::vector<std::vector<EnvChange>> device_env;
   Duration stop_grace = std::chrono::seconds(30);  // From SIGTERM to SIGKILL.
 };
 

@@ -15,7 +15,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/devices/find_devices.h"
 #include "agent/worker_env.h"
+#include "launcher/node_devices.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
@@ -171,7 +173,10 @@ absl::StatusOr<Token> FindToken(const std::string& option, const Environment& en
   return token;
 }
 
-HostProbes RealHostProbes() { return {UsableCpus, NewJobId, ReadTokenFile, MakeWorkerArgv}; }
+HostProbes RealHostProbes() {
+  return {UsableCpus, NewJobId, ReadTokenFile, MakeWorkerArgv,
+          [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); }};
+}
 
 JobMode DecideMode(const Options& options) {
   if (options.max_nodes == 1) return JobMode::kSingleNode;
@@ -221,7 +226,7 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   HLAUNCH_ASSIGN_OR_RETURN(spec.worker.argv, probes.make_worker_argv(script, environment));
   spec.worker.job_id = spec.job_id;
   spec.worker.inherited_env = environment.Without(kTokenVariable);
-  spec.worker.nproc = options.nproc.has_value() ? *options.nproc : probes.usable_cpus();
+  HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
   spec.worker.stdin_to_rank0 = options.use_stdin || lone_worker;
   spec.worker.stop_grace = options.shutdown_timeout;
@@ -247,6 +252,8 @@ int ExitCodeBeforeStart(const absl::Status& status) {
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kFailedPrecondition:
       return kExitNotExecutable;
+    case absl::StatusCode::kResourceExhausted:
+      return kExitNoResources;
     default:
       return kExitInternal;
   }

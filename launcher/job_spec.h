@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/devices/device.h"
 #include "agent/log_spec.h"
 #include "agent/worker_spec.h"
 #include "launcher/endpoint.h"
@@ -70,6 +71,9 @@ struct HostProbes {
   // Errors: as MakeWorkerArgv.
   std::function<absl::StatusOr<std::vector<std::string>>(const ScriptRequest&, const Environment&)>
       make_worker_argv;
+  // Of the machine that `sysroot` describes; empty: this one.
+  std::function<std::vector<Device>(const std::string& sysroot)> find_devices =
+      [](const std::string&) { return std::vector<Device>(); };
 };
 
 // Of this host: sched_getaffinity, getrandom, the file system.
@@ -99,7 +103,8 @@ absl::StatusOr<Token> FindToken(const std::string& file, const Environment& envi
 // Decides what follows from the options; all contact with the host is in `probes`.
 //
 // Errors:
-//   InvalidArgument - the token cannot be had, or is none; see CheckWorkerSpec.
+//   InvalidArgument - the token cannot be had, or is none; see CheckWorkerSpec, AssignDevices.
+//   ResourceExhausted - see AssignDevices.
 //   NotFound, PermissionDenied, FailedPrecondition - the program cannot be run, see
 //     MakeWorkerArgv.
 absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& environment,

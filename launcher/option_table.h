@@ -50,6 +50,7 @@ const OptionRow* FindOption(absl::string_view word);
 // The parts of it, one file each.
 absl::Span<const OptionRow> RendezvousOptions();
 absl::Span<const OptionRow> WorkerOptions();
+absl::Span<const OptionRow> DeviceOptions();
 absl::Span<const OptionRow> OutputOptions();
 
 // For a row of a flag: sets `*flag`.

@@ -153,6 +153,10 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
     return InvalidArgumentError(
         "--module runs Python and --no-python runs none: leave one of them out");
   }
+  if (options.per_node && options.nproc != 1) {
+    return InvalidArgumentError(
+        "--per-node starts one worker, which starts the others itself: leave --nproc-per-node out");
+  }
   if (options.node_rank.has_value() && *options.node_rank >= options.max_nodes) {
     return InvalidArgumentError(absl::StrCat("--node-rank ", *options.node_rank, ": with --nnodes ",
                                              options.max_nodes, " ranks go from 0 to ",

@@ -30,7 +30,8 @@ struct Options {
 
   int min_nodes = 1;
   int max_nodes = 1;
-  std::optional<int> nproc = 1;  // Unset: one worker per usable CPU.
+  std::optional<int> nproc = 1;  // Unset: as many as `nproc_word` stands for.
+  std::string nproc_word;        // "auto", "cpu", or devices: "gpu", "hpu", "xpu", …
 
   std::optional<Endpoint> rdzv_endpoint;  // Port 0 only where max_nodes is 1.
   std::string rdzv_id;                    // Empty: not given.
@@ -69,6 +70,13 @@ struct Options {
   bool keep_env = false;
   std::string local_rank_option;  // Of --pass-local-rank[=NAME]; empty: not given.
   std::set<std::string> compat;
+
+  std::optional<std::vector<int>> devices;  // Of this node, by id; unset: all that are visible.
+  bool no_devices = false;                  // --devices none
+  bool isolate_devices = false;
+  bool oversubscribe = false;
+  bool per_node = false;  // One worker, which starts the others of its node itself.
+  std::string sysroot;    // The machine to look for devices on, as a directory; empty: this one.
 
   LogSpec logs;
   std::string report_file;  // The final report as JSON; empty: none.

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "agent/devices/assign_devices.h"
 #include "launcher/endpoint.h"
 #include "launcher/option_table.h"
 #include "launcher/option_values.h"
@@ -43,18 +44,16 @@ absl::Status SetNnodes(string_view text, Options& options) {
 }
 
 absl::Status SetNproc(string_view text, Options& options) {
-  if (text == "auto" || text == "cpu") {
+  options.nproc_word.clear();
+  if (text == "auto" || text == "cpu" || !KindsOfWord(text).empty()) {
     options.nproc = std::nullopt;
+    options.nproc_word = std::string(text);
     return absl::OkStatus();
-  }
-  if (text == "gpu" || text == "hpu" || text == "xpu") {
-    return InvalidArgumentError(
-        "counting devices is not supported yet; give the number of workers, such as 8");
   }
   int nproc = 0;
   if (!ParseInt(text, 1, kMaxNproc, &nproc)) {
     return InvalidArgumentError(
-        absl::StrCat("expected a number from 1 to ", kMaxNproc, ", auto or cpu"));
+        absl::StrCat("expected a number from 1 to ", kMaxNproc, ", or auto, cpu, gpu, hpu or xpu"));
   }
   options.nproc = nproc;
   return absl::OkStatus();
@@ -222,8 +221,10 @@ const OptionRow kRows[] = {
      "JSON with these options: {\"nnodes\": 2}; what is typed beats it, and it beats PET_*",
      nullptr},
     {"", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes, kPet},
-    {"", "", "--nproc-per-node", "N|auto|cpu",
-     "workers on this node (1); auto and cpu: one per usable CPU", SetNproc, kPet},
+    {"", "", "--nproc-per-node", "N|WORD",
+     "workers on this node (1); gpu, hpu, xpu: one for each; cpu: for each usable CPU; auto: for "
+     "each device, or CPU",
+     SetNproc, kPet},
     {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
      SetMaxRestarts, kPet},
     {"", "", "--spares", "N", "nodes beyond --nnodes that stand by (0)", SetSpares},

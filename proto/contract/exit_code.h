@@ -25,7 +25,7 @@ inline constexpr int kExitJoinTimeout = 204;     // nodes did not come in time
 inline constexpr int kExitRendezvousLost = 205;  // the rendezvous' host was not heard of any more
 inline constexpr int kExitNodeLost = 206;        // a node of the job died or was cut off
 inline constexpr int kExitAgentLost = 207;       // this node's agent or keeper was killed
-inline constexpr int kExitNoResources = 208;     // fork, descriptors, memory
+inline constexpr int kExitNoResources = 208;     // fork, descriptors, memory, devices
 inline constexpr int kExitPreflight = 209;       // too few nodes are fit to run together
 
 }  // namespace hlaunch

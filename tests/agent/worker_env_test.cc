@@ -288,6 +288,45 @@ TEST(WorkerEnv, ShowsOneDeviceToEachWorkerIfAsked) {
   }
 }
 
+TEST(WorkerEnv, SaysWhichDeviceIsTheWorkers) {
+  WorkerSpec spec = FourWorkers({"HABANA_VISIBLE_MODULES=9", "ROCR_VISIBLE_DEVICES=1",
+                                 "CCL_PROCESS_LAUNCHER=pmix", "HLS_MODULE_ID=9"});
+  spec.virtual_local_rank = true;
+  spec.device_env = {{},
+                     {{"HLS_MODULE_ID", "3"},
+                      {"HABANA_VISIBLE_MODULES", "0,3"},
+                      {"ROCR_VISIBLE_DEVICES", std::nullopt},
+                      {"CCL_PROCESS_LAUNCHER", "torchrun", /*is_default=*/true},
+                      {"CUDA_DEVICE_ORDER", "PCI_BUS_ID", /*is_default=*/true}}};
+  const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 1, spec, Facts());
+  EXPECT_EQ(Value(env, "HLS_MODULE_ID"), "3");
+  EXPECT_EQ(Value(env, "HABANA_VISIBLE_MODULES"), "0,3");
+  EXPECT_EQ(Value(env, "ROCR_VISIBLE_DEVICES"), std::nullopt);
+  EXPECT_EQ(Value(env, "CCL_PROCESS_LAUNCHER"), "pmix");
+  EXPECT_EQ(Value(env, "CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+  EXPECT_EQ(Value(env, "CUDA_VISIBLE_DEVICES"), std::nullopt);
+  // None was assigned to the other, which is left to torchrun's way.
+  const std::vector<std::string> other = WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts());
+  EXPECT_EQ(Value(other, "HLS_MODULE_ID"), std::nullopt);
+  EXPECT_EQ(Value(other, "CUDA_VISIBLE_DEVICES"), "0");
+}
+
+// Lightning's own environment, which its TorchElastic one must not come before: it starts the
+// processes of a node itself only without LOCAL_RANK.
+TEST(WorkerEnv, LeavesTheRanksToAScriptThatStartsTheOthers) {
+  WorkerSpec spec = FourWorkers({"RANK=7", "LOCAL_RANK=7", "TORCHELASTIC_RUN_ID=x"});
+  spec.nproc = 1;
+  spec.starts_others = true;
+  const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts());
+  for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+                           "TORCHELASTIC_RUN_ID", "OMP_NUM_THREADS"}) {
+    EXPECT_EQ(Value(env, name), std::nullopt) << name;
+  }
+  EXPECT_EQ(Value(env, "NODE_RANK"), "1");
+  EXPECT_NE(Value(env, "MASTER_ADDR"), std::nullopt);
+  EXPECT_NE(Value(env, "MASTER_PORT"), std::nullopt);
+}
+
 TEST(CheckWorkerSpec, WantsADeviceForEachWorkerThatSeesOne) {
   struct Row {
     std::vector<std::string> inherited;

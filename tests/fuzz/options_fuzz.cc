@@ -41,7 +41,11 @@ void CheckOptions(const Options& options) {
   HLAUNCH_CHECK(options.node_rank.value_or(0) < options.max_nodes);
   HLAUNCH_CHECK(options.loss_limit >= std::chrono::seconds(1));
   const absl::StatusOr<JobSpec> spec = MakeJobSpec(options, Environment(), NoHost());
-  HLAUNCH_CHECK(spec.ok() && !spec->job_id.empty() && spec->worker.nproc > 0);
+  if (!spec.ok()) {  // This host has no devices.
+    HLAUNCH_CHECK(!options.nproc_word.empty() || options.devices.has_value());
+    return;
+  }
+  HLAUNCH_CHECK(!spec->job_id.empty() && spec->worker.nproc > 0);
   HLAUNCH_CHECK(spec->mode == JobMode::kSingleNode || spec->endpoint.port != 0);
   if (spec->mode != JobMode::kListenAndPrint) return;
   const JoinCommand join = MakeJoinCommand(options, *spec, {"10.0.0.1", 29400});

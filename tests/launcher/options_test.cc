@@ -226,7 +226,7 @@ TEST(ParseOptions, GivesHelpAsAResult) {
     const Options options = MustParse(words);
     ASSERT_TRUE(options.text_to_print.has_value());
     EXPECT_THAT(*options.text_to_print, HasSubstr("usage: hlaunch [options] script.py"));
-    EXPECT_THAT(*options.text_to_print, HasSubstr("--nproc-per-node N|auto|cpu"));
+    EXPECT_THAT(*options.text_to_print, HasSubstr("--nproc-per-node N|WORD"));
     EXPECT_THAT(*options.text_to_print, HasSubstr("Examples:"));
     EXPECT_THAT(*options.text_to_print, HasSubstr("Exit code:"));
   }
@@ -368,13 +368,11 @@ const BadLine kBadLines[] = {
      "--nnodes '99999999999': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
     {{"--nnodes", "4:2", "x"}, "--nnodes '4:2': MIN is greater than MAX; did you mean 2:4?"},
     {{"--nproc-per-node", "0", "x"},
-     "--nproc-per-node '0': expected a number from 1 to 4096, auto or cpu"},
-    {{"--nproc_per_node=gpu", "x"},
-     "--nproc-per-node 'gpu': counting devices is not supported yet; give the number of workers, "
-     "such as 8"},
-    {{"--nproc-per-node=hpu", "x"},
-     "--nproc-per-node 'hpu': counting devices is not supported yet; give the number of workers, "
-     "such as 8"},
+     "--nproc-per-node '0': expected a number from 1 to 4096, or auto, cpu, gpu, hpu or xpu"},
+    {{"--nproc-per-node=2", "--per-node", "x"},
+     "--per-node starts one worker, which starts the others itself: leave --nproc-per-node out"},
+    {{"--devices=3-1", "x"},
+     "--devices '3-1': expected numbers of `hlaunch devices` such as 0,2-3, or all, or none"},
     {{"--rdzv-endpoint", "::1", "x"},
      "--rdzv-endpoint '::1': an IPv6 address needs brackets here; write [ADDRESS] or "
      "[ADDRESS]:PORT"},

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include "absl/status/status.h"
+#include "launcher/job_spec.h"
+#include "launcher/options.h"
+
+namespace hlaunch {
+
+// Decides how many workers run on this node and which device each gets: sets `nproc` and
+// `device_env` of spec.worker, and adds what there is to say. All contact with the host is in
+// `probes`.
+//
+// Requires: spec.worker.inherited_env and spec.mode are set.
+//
+// Errors: as AssignDevices; the message names the option that asked.
+absl::Status AssignNodeDevices(const Options& options, const HostProbes& probes, JobSpec& spec);
+
+}  // namespace hlaunch
