@@ -131,6 +131,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   void Obey(const Directive& directive) {
     if (leaving_) return;
+    if (!std::exchange(joined_, true)) Tell(NodeJoined{});
     switch (directive.kind) {
       case Directive::Kind::kWait:
         return SayWaiting(directive.reason);
@@ -210,6 +211,11 @@ class Agent::Impl final : public RendezvousClient::Listener {
     update_.round = assignment.round;
     update_.phase = NodePhase::kRunning;
     result_.store_port = assignment.worker_store ? 0 : assignment.master_port;
+    if (assignment.restart_count > restart_count_) {
+      Tell(JobRestarted{assignment.round, assignment.restart_count});
+    }
+    restart_count_ = assignment.restart_count;
+    Tell(RoundStarted{assignment, options_.spec.nproc});
     if (const absl::Status status = StartWorkers(assignment); !status.ok()) {
       update_.phase = NodePhase::kFailed;
       AddFailure(StartFailure(status, assignment));
@@ -239,6 +245,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
       client_.Send(update_);
     };
     events.on_stopped = [this] { OnStopped(); };
+    events.on_event = options_.on_event;
     auto group = WorkerGroup::Start(loop_, assignment, options_.spec, std::move(facts),
                                     options_.logs, relay_, std::move(events));
     if (!group.ok()) return group.status();
@@ -264,6 +271,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
       update_.failures.clear();  // They are of a round before.
     }
     StopWaiting();
+    TellStop(directive.reason);
     StopWorkers(SIGTERM, options_.spec.stop_grace, [this] { BeReady(); });
     if (!directive.reason.empty()) LogInfo(directive.reason);
   }
@@ -274,6 +282,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     result_.exit_code = outcome.exit_code;
     if (again) return;
     StopWaiting();
+    TellStop(outcome.reason);
     if (group_ && update_.phase == NodePhase::kSucceeded && !group_->Leftovers().empty()) {
       pause_.expires_after(kLeftoverPause);  // Much of it is about to end.
       pause_.async_wait([this](const asio::error_code& error) {
@@ -363,6 +372,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     result_.exit_code = ExitCodeFor(status);
     result_.end = status;
     const bool stopping = group_ != nullptr;
+    TellStop(std::string(status.message()));
     StopWorkers(SIGTERM, options_.lost_grace, [this] {
       relay_.Flush(MonotonicClock().Now() + kFlushTime);
       loop_.stop();
@@ -420,6 +430,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     leaving_ = true;
     StopWaiting();
     const bool stopping = group_ != nullptr;
+    TellStop(name);
     StopWorkers(signal, options_.spec.stop_grace,
                 [this, name, signal] { Depart(name, kExitSignalBase + signal); });
     if (stopping) {
@@ -435,10 +446,21 @@ class Agent::Impl final : public RendezvousClient::Listener {
     keeper_.async_wait(asio::posix::descriptor_base::wait_read, [this](const asio::error_code& e) {
       if (e || leaving_) return;
       leaving_ = true;
+      TellStop("its keeper was killed");
       StopWorkers(SIGTERM, options_.lost_grace,
                   [this] { Depart("its keeper was killed", kExitAgentLost); });
       LogError("the keeper of this agent was killed; stopping the workers");
     });
+  }
+
+  // --- Who looks on --------------------------------------------------------------------------
+
+  void Tell(const NodeEvent& event) const {
+    if (options_.on_event) options_.on_event(event);
+  }
+
+  void TellStop(const std::string& reason) const {
+    if (group_) Tell(RoundStopped{update_.round, reason});
   }
 
   // --- Words ---------------------------------------------------------------------------------
@@ -451,10 +473,14 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (leaving_ || result_.outcome) return;
     if (connected) {
       StopWaiting();
-      if (lost_contact_) LogInfo(detail);
+      if (lost_contact_) {
+        LogInfo(detail);
+        Tell(ContactChanged{true, detail});
+      }
       lost_contact_ = false;
     } else if (update_.round > 0) {
       lost_contact_ = true;
+      Tell(ContactChanged{false, detail});
       LogWarning(detail);
     } else {
       SayWaiting(absl::StrCat("waiting for ", detail));
@@ -520,6 +546,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
   bool leaving_ = false;                // This node goes whatever the rendezvous wants.
   int first_signal_ = 0;                // That asked this node to leave.
   int ctrl_c_ = 0;
+  bool joined_ = false;
+  int restart_count_ = 0;  // Of the latest round.
   bool lost_contact_ = false;
   std::string waiting_for_;
   Instant waiting_since_;

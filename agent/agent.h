@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "agent/log_directory.h"
+#include "agent/node_event.h"
 #include "agent/output_relay.h"
 #include "agent/worker_env.h"
 #include "agent/worker_spec.h"
@@ -36,7 +37,8 @@ struct AgentOptions {
   bool worker_store = false;     // Rank 0 serves the store on the port that is kept for it.
   bool store_proxy = false;  // Workers of other nodes than node rank 0 reach it through this agent.
   Duration lost_grace = std::chrono::seconds(2);  // From TERM to KILL: cut off, or no keeper.
-  int keeper_fd = -1;  // Readable once the keeper is dead; -1: there is no keeper.
+  NodeEventFn on_event;  // Told what happens here, all but the end; may be empty.
+  int keeper_fd = -1;    // Readable once the keeper is dead; -1: there is no keeper.
 };
 
 // How this node's part ended.

@@ -125,6 +125,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     return WorkerOutput{std::move(out.write_end), std::move(err.write_end)};
   }
 
+  uint64_t bytes_read() const { return bytes_read_; }
+
   std::string Tail(int worker) const {
     const auto found = workers_.find(worker);
     return found == workers_.end() ? "" : found->second.tail->Text();
@@ -231,6 +233,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     const ssize_t n = ::read(stream.fd.native_handle(), buffer_.data(), buffer_.size());
     if (n > 0) {
       const absl::string_view bytes(buffer_.data(), static_cast<size_t>(n));
+      bytes_read_ += bytes.size();
       if (stream.tail != nullptr) stream.tail->Add(bytes);
       StreamRoute& route = stream.route;
       if (route.console) console_->writer->Push(stream.console_fd, stream.cutter.Feed(bytes));
@@ -258,6 +261,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   std::unique_ptr<Sink> files_;  // Made when the first stream goes to a file.
   std::vector<char> buffer_;
   std::map<int, Worker> workers_;
+  uint64_t bytes_read_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<OutputRelay>> OutputRelay::Make(asio::io_context& loop, int out_fd,
@@ -273,6 +277,7 @@ OutputRelay::~OutputRelay() = default;
 absl::StatusOr<WorkerOutput> OutputRelay::Open(int worker, WorkerRoutes routes) {
   return impl_->Open(worker, std::move(routes));
 }
+uint64_t OutputRelay::bytes_read() const { return impl_->bytes_read(); }
 std::string OutputRelay::Tail(int worker) const { return impl_->Tail(worker); }
 std::string OutputRelay::LongTail(int worker) const { return impl_->LongTail(worker); }
 void OutputRelay::Drain(int worker) { impl_->Drain(worker); }

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +75,9 @@ class OutputRelay {
   // Drains, ends the last lines and closes the pipes; who still writes gets SIGPIPE. The tail
   // stays.
   void Close(int worker);
+
+  // Bytes of all workers that were read so far.
+  uint64_t bytes_read() const;
 
   // Blocks until files, our stdout and stderr have taken all, or `deadline`: false then.
   bool Flush(Instant deadline);

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -36,6 +37,14 @@ struct Chunk {
   std::shared_ptr<LogFile> file;
   std::string bytes;
 };
+
+std::string NameOf(int fd) {
+  if (fd == STDOUT_FILENO) return "stdout";
+  if (fd == STDERR_FILENO) return "stderr";
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(absl::StrCat("/proc/self/fd/", fd), error);
+  return error ? absl::StrCat("descriptor ", fd) : path.string();
+}
 
 }  // namespace
 
@@ -116,8 +125,7 @@ struct OutputWriter::State {
     // A full disk may have room again, a closed pipe has no reader ever again.
     if (error != ENOSPC && error != EDQUOT) closed->insert(fd);
     if (!complained->insert(fd).second) return;
-    LogWarning(absl::StrCat("output of workers is lost: ",
-                            fd == STDERR_FILENO ? "stderr: " : "stdout: ", std::strerror(error)));
+    LogWarning(absl::StrCat("output is lost: ", NameOf(fd), ": ", std::strerror(error)));
   }
 
   void Run() {

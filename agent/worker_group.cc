@@ -89,6 +89,7 @@ struct WorkerGroup::State {
     worker.alive = false;
     worker.exit.reset();
     --num_alive;
+    TellEnd(worker, pid, exit);
     hlaunch::ReapOrphans(AlivePids());
     relay.Drain(worker.local_rank);
     if (stopping) {
@@ -101,6 +102,20 @@ struct WorkerGroup::State {
     }
   }
 
+  Rank RankOf(const Worker& worker) const { return assignment.first_rank + worker.local_rank; }
+
+  void TellStart(const Worker& worker) const {
+    if (!events.on_event) return;
+    events.on_event(
+        WorkerStarted{assignment.round, RankOf(worker), worker.local_rank, worker.process.pid()});
+  }
+
+  void TellEnd(const Worker& worker, pid_t pid, const ExitStatus& exit) const {
+    if (!events.on_event) return;
+    events.on_event(WorkerEnded{assignment.round, RankOf(worker), worker.local_rank, pid,
+                                exit.exit_code, exit.signal, stopping});
+  }
+
   // Once no worker lives: stopped if nothing else does. What they left has the rest of the grace:
   // the trainer may be an orphan of a wrapper script that ended first.
   void CheckStopped() {
@@ -110,7 +125,7 @@ struct WorkerGroup::State {
 
   WorkerFailure Failure(const Worker& worker, pid_t pid, const ExitStatus& exit) const {
     WorkerFailure failure;
-    failure.rank = assignment.first_rank + worker.local_rank;
+    failure.rank = RankOf(worker);
     failure.local_rank = worker.local_rank;
     failure.node_rank = assignment.node_rank;
     failure.pid = pid;
@@ -183,7 +198,8 @@ struct WorkerGroup::State {
     }
     for (Worker& worker : workers) {
       if (worker.alive && ReadableBy(worker.process.pidfd(), deadline)) {
-        worker.process.Reap();
+        const pid_t pid = worker.process.pid();
+        TellEnd(worker, pid, worker.process.Reap());
         worker.alive = false;
         worker.exit.reset();
         relay.Drain(worker.local_rank);
@@ -236,6 +252,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     s.workers.push_back(
         {std::move(process), local_rank, facts.error_file, log_file, nullptr, true, ""});
     ++s.num_alive;
+    s.TellStart(s.workers.back());
     HLAUNCH_RETURN_IF_ERROR(s.Watch(s.workers.back()));
   }
   return group;

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/log_directory.h"
+#include "agent/node_event.h"
 #include "agent/output_relay.h"
 #include "agent/process.h"
 #include "agent/worker_env.h"
@@ -41,6 +42,9 @@ class WorkerGroup {
     std::function<void(WorkerFailure)> on_failure;  // A worker ended that nobody had stopped.
     std::function<void()> on_success;               // All workers exited with 0.
     std::function<void()> on_stopped;               // Nothing of the group is left.
+    // Each worker's start and end; may be empty. Unlike the others also called from within Start,
+    // Stop and the destructor.
+    NodeEventFn on_event;
   };
 
   // Starts all workers of `assignment`, or none; their output goes where `logs` says. `loop` and

@@ -73,6 +73,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
   }
   BlockAgentSignals(options->signals_to_handle);
   SetLogLevel(options->log_level);
+  if (options->json) SetLogJson();
   const absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
   if (!spec.ok()) {
     LogError(spec.status().message());

@@ -79,9 +79,10 @@ struct Options {
   std::string sysroot;    // The machine to look for devices on, as a directory; empty: this one.
 
   LogSpec logs;
-  std::string report_file;  // The final report as JSON; empty: none.
-  bool json = false;        // hlaunch's own lines on stderr are JSON, one object each.
-  std::optional<uint16_t> metrics_port;
+  std::string report_file;               // The final report as JSON; empty: none.
+  bool json = false;                     // hlaunch's own lines on stderr are JSON, one object each.
+  std::optional<uint16_t> metrics_port;  // Unset: none are served.
+  std::string metrics_address = "127.0.0.1";  // A literal without brackets.
   LogLevel log_level = LogLevel::kInfo;
 
   bool dry_run = false;          // Say what would be run, and run nothing.

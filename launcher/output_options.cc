@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/strip.h"
 #include "launcher/option_table.h"
 #include "launcher/option_values.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/round.h"
+#include "rendezvous/route.h"
 
 namespace hlaunch {
 namespace {
@@ -56,11 +58,17 @@ absl::Status SetReport(string_view text, Options& options) {
 }
 
 absl::Status SetMetricsPort(string_view text, Options& options) {
+  const size_t colon = text.rfind(':');
+  string_view address = colon == string_view::npos ? "127.0.0.1" : text.substr(0, colon);
+  if (absl::ConsumePrefix(&address, "[")) absl::ConsumeSuffix(&address, "]");
   int port = 0;
-  if (!ParseInt(text, 0, 65535, &port)) {
-    return InvalidArgumentError("expected a port from 0 to 65535; 0 takes a free one");
+  if (!ParseInt(text.substr(colon + 1), 0, 65535, &port) || !IsAddressLiteral(address)) {
+    return InvalidArgumentError(
+        "expected a port from 0 to 65535; 0 takes a free one; for scrapers on other hosts write "
+        "ADDRESS:PORT, as in 0.0.0.0:9400");
   }
   options.metrics_port = static_cast<uint16_t>(port);
+  options.metrics_address = std::string(address);
   return absl::OkStatus();
 }
 
@@ -101,7 +109,8 @@ const OptionRow kRows[] = {
     {"", "", "--report", "FILE", "write how the job ended, as JSON", SetReport},
     {"", "", "--json", "", "hlaunch's own lines are JSON, one object each",
      [](string_view, Options& options) { return SetFlag(&options.json); }},
-    {"", "", "--metrics-port", "PORT", "serve this node's metrics over HTTP", SetMetricsPort},
+    {"", "", "--metrics-port", "[ADDR:]PORT",
+     "serve metrics over HTTP, on loopback unless ADDR is given", SetMetricsPort},
     {"", "-v", "--verbose", "", "say more",
      [](string_view, Options& options) {
        options.log_level = LogLevel::kDebug;

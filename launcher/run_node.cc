@@ -23,6 +23,7 @@
 #include "launcher/descriptors.h"
 #include "launcher/hosting.h"
 #include "launcher/json_report.h"
+#include "launcher/observation.h"
 #include "launcher/summary.h"
 #include "proto/base/log.h"
 #include "proto/base/unique_fd.h"
@@ -173,6 +174,10 @@ void KeepReport(const std::string& file, const JobSpec& spec, const NodeInfo& in
   if (const absl::Status kept = WriteReport(file, json); !kept.ok()) LogError(kept.message());
 }
 
+std::string EndReason(const AgentResult& result) {
+  return result.outcome ? result.outcome->reason : std::string(result.end.message());
+}
+
 void PrintSummary(const JobSpec& spec, const AgentResult& result, bool verbose) {
   if (!result.outcome) {
     if (absl::IsCancelled(result.end)) {
@@ -235,6 +240,10 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   agent_options.logs = (*logs)->logs();
   agent_options.keeper_fd = keeper.fd();
   agent_options.spec.descriptor_limit = descriptors_before;
+  Observation observation(loop, **relay, options,
+                          spec.logs.directory.empty() ? "" : (*logs)->logs().directory, spec.job_id,
+                          host);
+  agent_options.on_event = [&](const NodeEvent& event) { observation.Tell(event); };
   asio::steady_timer belief(loop);
   ArmBelief(**link, std::min<Duration>(kBeliefTime, spec.policy.join_timeout / 2), belief);
   Agent agent(loop, std::move(agent_options), (*link)->client(), **relay);
@@ -243,6 +252,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
     result = PortTaken(spec);
   }
 
+  observation.Tell(NodeFinished{result.exit_code, EndReason(result)});
   if ((*link)->hosts()) {
     if (!result.outcome) (*link)->End(HostLeft(info, result));
     Linger(**link, spec.worker.signals_to_handle, kLinger + spec.worker.stop_grace);

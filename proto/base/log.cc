@@ -10,6 +10,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/clock.h"
+#include "proto/base/wall_time.h"
 #include "spdlog/sinks/ansicolor_sink.h"
 #include "spdlog/spdlog.h"
 
@@ -53,16 +56,68 @@ spdlog::level::level_enum Level(LogLevel level) {
   return spdlog::level::info;
 }
 
+struct Form {
+  bool json = false;
+  std::string name;
+};
+
+Form& LogForm() {
+  static Form form;
+  return form;
+}
+
+void SetPattern() {
+  const Form& form = LogForm();
+  if (form.json) {
+    Logger()->set_pattern("%v");
+  } else if (form.name.empty()) {
+    Logger()->set_pattern("%^hlaunch:%$ %v");
+  } else {
+    Logger()->set_pattern(absl::StrCat("%^hlaunch[", form.name, "]:%$ %v"));
+  }
+}
+
+const char* LevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "info";
+}
+
+std::string JsonLine(LogLevel level, absl::string_view line) {
+  nlohmann::ordered_json object;
+  object["time"] = WallTime(WallMillis());
+  object["level"] = LevelName(level);
+  if (!LogForm().name.empty()) object["host"] = LogForm().name;
+  object["message"] = std::string(line);
+  // What is no UTF-8 is replaced, not refused.
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 }  // namespace
 
 void SetLogLevel(LogLevel level) { Logger()->set_level(Level(level)); }
 
 void SetLogName(absl::string_view name) {
-  Logger()->set_pattern(name.empty() ? "%^hlaunch:%$ %v"
-                                     : absl::StrCat("%^hlaunch[", name, "]:%$ %v"));
+  LogForm().name = std::string(name);
+  SetPattern();
+}
+
+void SetLogJson() {
+  LogForm().json = true;
+  SetPattern();
 }
 
 void Log(LogLevel level, absl::string_view line) {
+  const std::string json = LogForm().json ? JsonLine(level, line) : "";
+  if (LogForm().json) line = json;
   Logger()->log(Level(level), spdlog::string_view_t(line.data(), line.size()));
 }
 

@@ -18,6 +18,10 @@ void SetLogLevel(LogLevel level);
 // Names this node in every line once it has one ("hlaunch[node1]: …"). Empty: "hlaunch: …".
 void SetLogName(absl::string_view name);
 
+// Every line is a JSON object from now on: {"time": …, "level": "warning", "host": "node1",
+// "message": …}; without "host" where this node has no name. Call before other threads start.
+void SetLogJson();
+
 void Log(LogLevel level, absl::string_view line);
 inline void LogDebug(absl::string_view line) { Log(LogLevel::kDebug, line); }
 inline void LogInfo(absl::string_view line) { Log(LogLevel::kInfo, line); }

@@ -165,6 +165,13 @@ TEST(ParseOptions, LeavesTheNameOfTheLocalRankOptionOut) {
   EXPECT_EQ(MustParse({"--pass-local-rank=-r", "x"}).local_rank_option, "-r");
 }
 
+TEST(ParseOptions, ServesMetricsOnLoopbackUnlessAnAddressIsGiven) {
+  EXPECT_EQ(MustParse({"--metrics-port=0", "x"}).metrics_address, "127.0.0.1");
+  const Options options = MustParse({"--metrics-port", "[fd77::10]:9400", "x"});
+  EXPECT_EQ(options.metrics_address, "fd77::10");
+  EXPECT_EQ(options.metrics_port, 9400);
+}
+
 TEST(ParseOptions, ReadsWhereOutputGoes) {
   const Options options = MustParse(
       {"--log_dir=/logs", "-r", "3", "-t0:1,12:2", "--local_ranks_filter=0,2",
@@ -348,7 +355,13 @@ const BadLine kBadLines[] = {
      "from 0 to 1000"},
     {{"--report", "", "x"}, "--report '': the name of the file is missing"},
     {{"--metrics-port", "70000", "x"},
-     "--metrics-port '70000': expected a port from 0 to 65535; 0 takes a free one"},
+     "--metrics-port '70000': expected a port from 0 to 65535; 0 takes a free one; for scrapers on "
+     "other "
+     "hosts write ADDRESS:PORT, as in 0.0.0.0:9400"},
+    {{"--metrics-port", "node0:9400", "x"},
+     "--metrics-port 'node0:9400': expected a port from 0 to 65535; 0 takes a free one; for "
+     "scrapers on other "
+     "hosts write ADDRESS:PORT, as in 0.0.0.0:9400"},
     {{"--json=1", "x"}, "--json takes no value; leave out 1"},
     {{"--nnodes"}, "--nnodes needs a value; see hlaunch --help"},
     {{"--rdzv-id=", "x.py", "y"}, "--rdzv-id= has no value; see hlaunch --help"},

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/event_log.h"
+#include "agent/metrics_server.h"
+#include "agent/node_event.h"
+#include "agent/node_metrics.h"
+#include "agent/output_relay.h"
+#include "launcher/options.h"
+
+namespace hlaunch {
+
+// Those who look on what happens to this node: the event log, where --log-dir names a place for
+// it, and the metrics, where --metrics-port is given. What cannot be had costs a warning, not the
+// job.
+//
+// Belongs to the loop's thread. `loop` and `relay` outlive it; it outlives the agent, which
+// tells it.
+class Observation {
+ public:
+  // `directory`: for the event log; empty: none is kept.
+  Observation(asio::io_context& loop, const OutputRelay& relay, const Options& options,
+              const std::string& directory, const std::string& job_id, const std::string& host);
+
+  void Tell(const NodeEvent& event);
+
+ private:
+  void StartLog(const std::string& path, EventSource source);
+  void StartServer(asio::io_context& loop, const OutputRelay& relay, const Options& options);
+
+  NodeMetrics metrics_;
+  std::unique_ptr<EventLog> log_;          // Null: none is kept.
+  std::unique_ptr<MetricsServer> server_;  // Null: nobody asks.
+};
+
+}  // namespace hlaunch
