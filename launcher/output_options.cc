@@ -109,7 +109,7 @@ const OptionRow kRows[] = {
     {"", "", "--report", "FILE", "write how the job ended, as JSON", SetReport},
     {"", "", "--json", "", "hlaunch's own lines are JSON, one object each",
      [](string_view, Options& options) { return SetFlag(&options.json); }},
-    {"", "", "--metrics-port", "[ADDR:]PORT",
+    {"", "", "--metrics-port", "PORT|ADDR:PORT",
      "serve metrics over HTTP, on loopback unless ADDR is given", SetMetricsPort},
     {"", "-v", "--verbose", "", "say more",
      [](string_view, Options& options) {

@@ -22,8 +22,9 @@ WORKER = r"""
 import os, pathlib, sys, time
 rank, attempt = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]
 for word in ("apple", "banana"):
-    print(f"out {rank} {attempt} {word}", flush=True)
-    print(f"err {rank} {attempt} {word}", file=sys.stderr, flush=True)
+    # In one piece each: torchrun's workers share the console, and print writes the newline apart.
+    os.write(1, f"out {rank} {attempt} {word}\n".encode())
+    os.write(2, f"err {rank} {attempt} {word}\n".encode())
 here = pathlib.Path(os.environ["MEET"])
 (here / f"{attempt}_{rank}").touch()
 while len(list(here.glob(f"{attempt}_*"))) < int(os.environ["WORLD_SIZE"]):
@@ -84,7 +85,7 @@ DIFFERENCES = {
 
 def normal(path):
     """A path without what is random in it."""
-    return re.sub(r"/(torchelastic_[^/]*/)?[^/]*_[A-Za-z0-9_]{6,8}/(?=attempt_|$)", "/JOB/", path)
+    return re.sub(r"/(torchelastic_[^/]*/)?[^/]*_[A-Za-z0-9_]{6,8}/(?=attempt_|events|$)", "/JOB/", path)
 
 
 def lines(text):
@@ -135,6 +136,11 @@ class Layout(unittest.TestCase):
                 with self.subTest(case.name):
                     theirs = jobs[case.name, "torchrun"].result()
                     ours = jobs[case.name, "hlaunch"].result()
+                    # Besides, where a directory was named, the log of events.
+                    named = [case.log_dir + "/JOB/events.jsonl"] if "LOGS" in case.log_dir else []
+                    events = [path for path in ours if path.endswith("events.jsonl")]
+                    self.assertEqual(events, named)
+                    ours = {path: text for path, text in ours.items() if path not in events}
                     different = {path: (theirs.get(path), ours.get(path))
                                  for path in theirs.keys() | ours.keys()
                                  if theirs.get(path) != ours.get(path)}
