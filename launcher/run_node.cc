@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/agent.h"
+#include "agent/console.h"
 #include "agent/log_directory.h"
 #include "agent/node_facts.h"
 #include "agent/output_relay.h"
@@ -178,7 +179,7 @@ std::string EndReason(const AgentResult& result) {
   return result.outcome ? result.outcome->reason : std::string(result.end.message());
 }
 
-void PrintSummary(const JobSpec& spec, const AgentResult& result, bool verbose) {
+void PrintSummary(const JobSpec& spec, const AgentResult& result, const Options& options) {
   if (!result.outcome) {
     if (absl::IsCancelled(result.end)) {
       LogWarning(absl::StrCat("this node left the job: ", result.end.message()));
@@ -193,8 +194,8 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, bool verbose) 
     return;
   }
   SummaryStyle style;
-  style.verbose = verbose;
-  style.colour = ::isatty(STDERR_FILENO) == 1;
+  style.verbose = options.log_level == LogLevel::kDebug;
+  style.colour = !options.json && ConsoleStyleOf(STDERR_FILENO).colour;
   style.max_restarts = spec.policy.max_restarts;
   style.store_port = result.store_port;
   for (const std::string& line : SummaryLines(*result.outcome, style)) LogError(line);
@@ -260,7 +261,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   link->reset();  // Before the agent, which it calls.
   if (const std::string lost = (*logs)->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
   KeepReport(options.report_file, spec, info, result);
-  PrintSummary(spec, result, options.log_level == LogLevel::kDebug);
+  PrintSummary(spec, result, options);
   return result.exit_code;
 }
 

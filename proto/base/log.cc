@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,10 @@ constexpr int kPatienceMillis = 100;
 
 class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
  public:
+  StderrSink() {
+    const char* no_color = std::getenv("NO_COLOR");  // https://no-color.org
+    if (no_color != nullptr && *no_color != '\0') set_color_mode(spdlog::color_mode::never);
+  }
   void log(const spdlog::details::log_msg& message) override {
     pollfd stderr_room = {STDERR_FILENO, POLLOUT, 0};
     if (::poll(&stderr_room, 1, kPatienceMillis) == 0) return;

@@ -145,7 +145,7 @@ class CommandLine(jobs.JobTest):
             "--no-python", "sh", "-c", "while :; do echo 0123456789abcdef; done")
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            self.assertTrue(lab.poll(lambda: waiting_bytes(reader) > 60000, 10), str(run))
+            self.assertTrue(lab.poll(lambda: waiting_bytes(reader) > 32768, 10), str(run))
             run.signal(signal.SIGTERM)
             self.assert_done([run], 128 + signal.SIGTERM, 15)
         finally:

@@ -222,6 +222,17 @@ class Logs(jobs.JobTest):
                     self.assertEqual(sorted(shown(plain)),
                                      ["", "[0] 30%|###|", "[1] 30%|######|"], repr(text))
 
+    def test_the_report_is_coloured_for_a_person_alone(self):
+        for words, no_color, colours in (("", "", True), ("", "1", False), ("--json ", "", False)):
+            with self.subTest(words + no_color):
+                run = self.nodes[0].start(
+                    "script", "-qec", f"{lab.HLAUNCH} {words}--no-python sh -c 'exit 7'",
+                    "/dev/null", env={"TERM": "xterm", "NO_COLOR": no_color})
+                self.assert_done([run], 7, 20)
+                text = pathlib.Path(run._out).read_bytes().decode()
+                self.assertIn("job failed", text)
+                self.assertEqual("\x1b[" in text or "u001b" in text, colours, repr(text))
+
 
 def shown(text):
     """The lines that a terminal shows; it knows '\\r' and "erase to the end of the line"."""
