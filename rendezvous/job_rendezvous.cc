@@ -343,14 +343,13 @@ absl::StatusOr<std::shared_ptr<MemoryStore>> JobRendezvous::SharedKeys(absl::str
                                                                        Incarnation incarnation,
                                                                        Round round) const {
   MutexLock lock(&state_->mu);
-  const RoundTable& table = state_->table;
-  if (table.state() == JobState::kOver) return JobIsOver();
-  if (!table.Holds(node_id, incarnation)) {
+  if (state_->table.state() == JobState::kOver) return JobIsOver();
+  if (!state_->table.Holds(node_id, incarnation)) {
     return absl::AbortedError("this incarnation of the node holds no place in the job");
   }
-  if (round != 0 && round != table.round()) {
-    return absl::AbortedError(
-        absl::StrCat("a call of round ", round, ", and the job is in round ", table.round()));
+  if (round != 0 && round != state_->table.round()) {
+    return absl::AbortedError(absl::StrCat("a call of round ", round, ", and the job is in round ",
+                                           state_->table.round()));
   }
   return state_->keys;
 }
