@@ -90,7 +90,7 @@ void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::str
 std::string LineCutter::Feed(absl::string_view bytes) {
   if (prefix_.empty()) return std::string(bytes);
   std::string out;
-  out.reserve(bytes.size() + bytes.size() / 4 + pending_.size() + prefix_.size());
+  out.reserve(bytes.size() + bytes.size() / 4 + prefix_.size());
   if (after_cr_ && absl::ConsumePrefix(&bytes, "\n")) {
     out += '\n';
     in_bar_ = false;
