@@ -19,7 +19,7 @@ namespace hlaunch {
 // until `done`, until a Wait returned an error, or until the transport is gone.
 struct Message {
   Rank peer = 0;        // Who it goes to or comes from; never this rank itself.
-  Call call;            // Must be the same at both ends.
+  Call call{};          // Must be the same at both ends.
   uint64_t number = 0;  // A collective's sequence number, or the tag of kSend.
   bool done = false;    // Set by the transport.
 };

@@ -3,10 +3,21 @@
 
 #include "tests/comm/ranks.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "comm/loopback_transport.h"
+#include "comm/process_transport.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/unique_fd.h"
+#include "rendezvous/c10d_client.h"
+#include "rendezvous/c10d_server.h"
 
 namespace hlaunch {
 
@@ -22,6 +33,77 @@ std::vector<std::string> RunAsThreads(int size, const RankBody& body) {
   }
   for (std::thread& thread : threads) thread.join();
   return results;
+}
+
+namespace {
+
+struct Pipe {
+  UniqueFd read_end, write_end;
+};
+Pipe MakePipe() {
+  int fds[2];
+  HLAUNCH_CHECK(::pipe(fds) == 0);
+  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+std::string RunRank(Rank rank, int size, uint16_t port, bool shared_memory, const RankBody& body) {
+  const Instant deadline = MonotonicClock().Now() + std::chrono::seconds(10);
+  auto store = C10dClient::Connect("127.0.0.1", port, deadline);
+  if (!store.ok()) return store.status().ToString();
+  auto transport = ProcessTransport::Create(
+      **store, rank, size, {.address = "127.0.0.1", .shared_memory = shared_memory});
+  if (!transport.ok()) return transport.status().ToString();
+  TestRank self{**transport, [] { ::raise(SIGKILL); }};
+  return body(self);
+}
+
+std::vector<std::string> Fork(int size, bool shared_memory, const RankBody& body) {
+  Pipe go = MakePipe();
+  std::vector<Pipe> results(size);
+  std::vector<pid_t> pids;
+  for (Rank rank = 0; rank < size; ++rank) {
+    results[rank] = MakePipe();
+    pids.push_back(::fork());
+    if (pids.back() != 0) {
+      results[rank].write_end.Close();
+      continue;
+    }
+    ::alarm(45);
+    uint16_t port = 0;
+    HLAUNCH_CHECK(::read(go.read_end.get(), &port, sizeof port) == sizeof port);
+    const std::string result = RunRank(rank, size, port, shared_memory, body);
+    const bool told = ::write(results[rank].write_end.get(), result.data(), result.size()) >= 0;
+    std::_Exit(told ? 0 : 1);
+  }
+  // Threads begin only now, so that no child was forked while one held a lock.
+  auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  for (int i = 0; i < size; ++i) {
+    const uint16_t port = server->port();
+    HLAUNCH_CHECK(::write(go.write_end.get(), &port, sizeof port) == sizeof port);
+  }
+  std::vector<std::string> texts(size);
+  for (Rank rank = 0; rank < size; ++rank) {
+    char buffer[4096];
+    ssize_t got;
+    while ((got = ::read(results[rank].read_end.get(), buffer, sizeof buffer)) > 0) {
+      texts[rank].append(buffer, got);
+    }
+    int status;
+    ::waitpid(pids[rank], &status, 0);
+    const bool died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (!died && status != 0) texts[rank] = absl::StrCat("ended with status ", status);
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::vector<std::string> RunAsProcesses(int size, const RankBody& body) {
+  return Fork(size, true, body);
+}
+
+std::vector<std::string> RunWithTcp(int size, const RankBody& body) {
+  return Fork(size, false, body);
 }
 
 }  // namespace hlaunch

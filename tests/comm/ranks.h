@@ -27,7 +27,12 @@ struct TransportKind {
 };
 
 std::vector<std::string> RunAsThreads(int size, const RankBody& body);
+// Real processes, which find each other through a C10dServer; no other thread may run. The second
+// has TCP between them though they are on one host.
+std::vector<std::string> RunAsProcesses(int size, const RankBody& body);
+std::vector<std::string> RunWithTcp(int size, const RankBody& body);
 
-inline const TransportKind kTransportKinds[] = {{"Loopback", RunAsThreads}};
+inline const TransportKind kTransportKinds[] = {
+    {"Loopback", RunAsThreads}, {"Shm", RunAsProcesses}, {"Tcp", RunWithTcp}};
 
 }  // namespace hlaunch

@@ -186,6 +186,37 @@ TEST_P(TransportContract, EveryoneTalksToEveryone) {
   EXPECT_THAT(results, Each("OK"));
 }
 
+// Rank 0 waits for 1, which waits until 2 has sent, which waits until 0 has taken what it asked for
+// and does not wait for.
+TEST_P(TransportContract, WhatWasStartedGoesOnWhileAnotherIsWaitedFor) {
+  const auto results = Run(3, [](TestRank& self) -> std::string {
+    Transport& transport = self.transport;
+    const auto large = Pattern(1000000, 5);
+    std::vector<std::byte> from_two(large.size());
+    std::byte byte{};
+    Incoming meanwhile = From(2, from_two);
+    Outgoing to_zero = To(0, large), word = To(1, {&byte, 1});
+    std::string result;
+    switch (transport.rank()) {
+      case 0:
+        transport.Start(&meanwhile);
+        result = AwaitByte(transport, 1, 30s, 0, kBytes);
+        return result == "OK" ? transport.Wait(meanwhile, Soon()).ToString() : result;
+      case 1:
+        result = AwaitByte(transport, 2, 30s, 0, kBytes);
+        word.peer = 0;
+        break;
+      default:
+        transport.Start(&to_zero);
+        result = transport.Wait(to_zero, Soon()).ToString();
+    }
+    if (result != "OK") return result;
+    transport.Start(&word);
+    return transport.Wait(word, Soon()).ToString();
+  });
+  EXPECT_THAT(results, Each("OK"));
+}
+
 TEST_P(TransportContract, BothCallsAreShownWhenTheyDiffer) {
   const auto results = Run(2, [](TestRank& self) -> std::string {
     Transport& transport = self.transport;

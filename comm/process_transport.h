@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "comm/link.h"
+#include "comm/meeting.h"
+#include "comm/transport.h"
+#include "comm/wait_plan.h"
+#include "proto/base/mutex.h"
+#include "proto/base/unique_fd.h"
+#include "rendezvous/store.h"
+
+namespace hlaunch {
+
+struct ProcessTransportOptions {
+  std::string name = "default";  // Of the group: its keys in the store.
+  std::string address;           // A literal of this host that the others reach; see comm_address.
+  bool shared_memory = true;     // Else TCP inside a host, too.
+  int local_ranks = 1;           // Ranks of this host as far as known; more are found out.
+};
+
+// Ranks that are processes: shared memory to those on the same host, TCP to the others. Ways to
+// other ranks are made when the first message goes there or is waited for, one for each direction;
+// the store is asked where a rank is. Has no thread of its own.
+//
+// A failure is written to the store, too, so that who finds a rank gone can say why it went.
+class ProcessTransport : public Transport {
+ public:
+  // Does not wait for the other ranks. `store` outlives the transport; no group of the same name
+  // may have used it.
+  //
+  // Errors:
+  //   InvalidArgument - `address` is not a literal of this host.
+  //   Unavailable, ResourceExhausted - as Store::Set; or no descriptors.
+  static absl::StatusOr<std::unique_ptr<ProcessTransport>> Create(
+      Store& store, Rank rank, int size, const ProcessTransportOptions& options);
+
+  // Says goodbye: what others then wait for from this rank is an error to them.
+  ~ProcessTransport() override;
+
+  Rank rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(peers_.size()); }
+  void Start(Outgoing* message) override;
+  void Start(Incoming* message) override;
+  absl::Status Wait(const Message& message, Instant deadline) override;
+  const Failure* failure() const override { return failure_.status.ok() ? nullptr : &failure_; }
+  void Abort(const std::string& why) override;
+
+ private:
+  // A message that came before it was asked for.
+  struct Early {
+    FrameHead head;
+    std::vector<std::byte> bytes;
+  };
+  struct Peer {
+    Rank rank;
+    std::string host;  // Empty until known.
+    std::unique_ptr<OutLink> out;
+    std::unique_ptr<InLink> in;
+    std::deque<Outgoing*> sending;    // Not handed over yet.
+    std::deque<Incoming*> receiving;  // Not done.
+    std::deque<Early> early;
+    bool busy = false;   // In busy_.
+    bool hoped = false;  // In hoping_.
+    // It said goodbye: on the way to us, so nothing comes after it; or on the way to it.
+    bool left_in = false, left_out = false;
+    bool out_gone = false;  // The way to it broke or could not be made; the way to us says why.
+    bool sends = true;      // With left_out: what it sent us may still be on its way.
+    // Where the message in front goes: neither while it belongs to nothing.
+    Incoming* taking = nullptr;
+    bool taking_early = false;
+  };
+
+  ProcessTransport(Store& store, Rank rank, int size, const ProcessTransportOptions& options,
+                   Door door, UniqueFd epoll, UniqueFd aborted);
+
+  Peer& At(Rank rank);
+  std::string Name(const Peer& peer) const;
+  std::string Key(absl::string_view what) const;
+  void Watch(int fd, uint32_t events, uint64_t tag);
+
+  bool TakeEarly(Peer& peer, Incoming* message);
+  bool Matches(Peer& peer, const Incoming& message, const FrameHead& head);
+  bool Receive(Peer& peer);
+  bool Send(Peer& peer);
+  bool SendAll();
+  bool Progress(Peer& peer);
+  absl::Status Connect(Peer& peer, const Message& missed, Instant deadline);
+  absl::StatusOr<MeetingPoint> Find(Peer& peer, const Message& missed, Instant deadline);
+  absl::Status Sleep(Peer& peer, const Message& message, Instant deadline);
+  bool ArmAll();
+  void HandleEvents(int millis);
+  void LetIn();
+  bool HasLeft(const Peer& peer, const Message& message) const;
+  bool Heard(Peer& peer, const std::vector<News>& heard, bool* left);
+  void HearOut(Peer& peer);
+  void HearIn(Peer& peer);
+  absl::Status Found(Failure failure);
+  void Fail(Failure failure);
+
+  Store& store_;
+  const Rank rank_;
+  const ProcessTransportOptions options_;
+  Door door_;
+  const UniqueFd epoll_;
+  const UniqueFd abort_event_;
+  const int cores_;
+  WaitPlan plan_;
+  int local_peers_ = 0;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<Peer*> hoping_;        // Who has messages to be received.
+  std::vector<Peer*> busy_;          // Who has messages to be sent that are not done.
+  const Message* missed_ = nullptr;  // What Wait waits for.
+  Failure failure_;
+
+  std::atomic<bool> aborted_{false};
+  Mutex mu_;
+  std::string abort_reason_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace hlaunch
