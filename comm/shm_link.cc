@@ -93,6 +93,8 @@ std::vector<News> ReadNews(int socket) {
     const ssize_t size = ::recv(socket, &packet, sizeof packet, MSG_DONTWAIT);
     if (size == sizeof packet) {
       heard.push_back(Unpack(packet));
+    } else if (size < 0 && errno == ECONNRESET) {
+      // It closed without reading our last word; what it said before that comes after this error.
     } else if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
       heard.push_back({News::kGone});
       return heard;

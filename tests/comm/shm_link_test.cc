@@ -119,6 +119,16 @@ TEST_P(ShmLink, EndOfTheSocketIsADeath) {
   EXPECT_EQ(heard[0].kind, News::kGone);
 }
 
+TEST_P(ShmLink, GoodbyeIsHeardThoughTheLastWordToItWasNotRead) {
+  in_->Tell({News::kLeft});
+  out_->Tell({News::kLeft});
+  out_.reset();
+  const std::vector<News> heard = in_->Hear();
+  ASSERT_EQ(heard.size(), 2u);
+  EXPECT_EQ(heard[0].kind, News::kLeft);
+  EXPECT_EQ(heard[1].kind, News::kGone);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ShmLink, testing::Bool(), [](const auto& reads) {
   return reads.param ? "ReceiverMayReadSender" : "ReceiverMayNot";
 });
