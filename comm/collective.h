@@ -24,7 +24,7 @@ struct Collective {
   std::span<const std::byte> from;  // What this rank gives.
   std::span<std::byte> into;        // What it gets.
   // Elements for each rank and from each, where ranks differ; else empty.
-  std::vector<size_t> give, get;
+  std::vector<size_t> give = {}, get = {};
 };
 
 // The verbs. n is the world size, `from` and `into` are counted in elements of `type`; they are the

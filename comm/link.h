@@ -53,9 +53,9 @@ class OutLink {
   virtual int fd() const = 0;
 
   // Hands over the rest of `message`; false if there is no room now: then go on with the same one.
-  // It is `done` at once, or in a later Poll.
+  // It is `done` at once, or in a later Poll, which says whether any has become so.
   virtual bool Push(Outgoing* message) = 0;
-  virtual void Poll() = 0;
+  virtual bool Poll() = 0;
   // Whether all that was handed over is done.
   virtual bool Settled() const = 0;
 

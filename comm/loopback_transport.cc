@@ -27,7 +27,7 @@ std::string Name(Rank rank) { return absl::StrCat("rank ", rank); }
 }  // namespace
 
 struct LoopbackTransport::World {
-  explicit World(int size_in) : size(size_in), parcels(size * size), left(size) {}
+  explicit World(int size_in) : size(size_in), parcels(size * size), left(size), poked(size) {}
 
   std::deque<Parcel>& Between(Rank from, Rank to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return parcels[from * size + to];
@@ -42,6 +42,7 @@ struct LoopbackTransport::World {
   CondVar changed;
   std::vector<std::deque<Parcel>> parcels ABSL_GUARDED_BY(mu);
   std::vector<bool> left ABSL_GUARDED_BY(mu);
+  std::vector<char> poked ABSL_GUARDED_BY(mu);
   std::optional<Failure> failure ABSL_GUARDED_BY(mu);
 };
 
@@ -69,13 +70,58 @@ void LoopbackTransport::Start(Outgoing* message) {
   MutexLock lock(&world_->mu);
   world_->Between(rank_, message->peer)
       .push_back({message->call, message->number, {message->bytes.begin(), message->bytes.end()}});
-  message->done = true;
+  MarkDone(message);
   world_->changed.SignalAll();
 }
 
 void LoopbackTransport::Start(Incoming* message) { receiving_.push_back(message); }
 
-absl::Status LoopbackTransport::Wait(const Message& message, Instant deadline) {
+void LoopbackTransport::Enter(const Call& call, uint64_t number) {
+  entered_.call = call;
+  entered_.number = number;
+}
+
+// Takes what `from` has sent, as far as it was asked for; whether anything was.
+bool LoopbackTransport::TakeAll(Rank from) {
+  bool moved = false;
+  std::deque<Parcel>& parcels = world_->Between(from, rank_);
+  // The oldest receive that the parcel belongs to; it need not be the one that is waited for.
+  for (auto it = receiving_.begin(); it != receiving_.end();) {
+    Incoming& wanted = **it;
+    const auto parcel = std::find_if(parcels.begin(), parcels.end(), [&](const Parcel& p) {
+      return SameLane(wanted, p.call, p.number);
+    });
+    if ((wanted.peer != from && wanted.peer != kAnyRank) || parcel == parcels.end()) {
+      ++it;
+      continue;
+    }
+    wanted.peer = from;
+    if (wanted.call != parcel->call || wanted.bytes.size() != parcel->bytes.size()) {
+      world_->Fail({Mismatch(rank_, wanted, wanted.bytes.size(), Name(from), parcel->call,
+                             parcel->bytes.size()),
+                    from});
+      return false;
+    }
+    std::copy(parcel->bytes.begin(), parcel->bytes.end(), wanted.bytes.begin());
+    MarkDone(&wanted);
+    parcels.erase(parcel);
+    it = receiving_.erase(it);
+    moved = true;
+  }
+  return moved;
+}
+
+void LoopbackTransport::FindMismatch() {
+  for (Rank from = 0; from < size(); ++from) {
+    for (const Parcel& parcel : world_->Between(from, rank_)) {
+      if (!SameLane(entered_, parcel.call, parcel.number) || parcel.call == entered_.call) continue;
+      world_->Fail({Mismatch(rank_, entered_, 0, Name(from), parcel.call, 0), from});
+      return;
+    }
+  }
+}
+
+absl::Status LoopbackTransport::Progress(const Message& message, Instant until) {
   MutexLock lock(&world_->mu);
   while (true) {
     if (vanished_) return WentAway(Name(rank_), &message);
@@ -83,35 +129,37 @@ absl::Status LoopbackTransport::Wait(const Message& message, Instant deadline) {
     if (!failure_.status.ok()) return failure_.status;
     if (message.done) return absl::OkStatus();
 
-    std::deque<Parcel>& parcels = world_->Between(message.peer, rank_);
-    // The oldest receive that the parcel belongs to; it need not be the one that is waited for.
-    for (auto it = receiving_.begin(); it != receiving_.end();) {
-      Incoming& wanted = **it;
-      const auto parcel = std::find_if(parcels.begin(), parcels.end(), [&](const Parcel& p) {
-        return SameLane(wanted, p.call, p.number);
-      });
-      if (wanted.peer != message.peer || parcel == parcels.end()) {
-        ++it;
-        continue;
-      }
-      if (wanted.call != parcel->call || wanted.bytes.size() != parcel->bytes.size()) {
-        world_->Fail({Mismatch(rank_, wanted, wanted.bytes.size(), Name(wanted.peer), parcel->call,
-                               parcel->bytes.size()),
-                      wanted.peer});
-        break;
-      }
-      std::copy(parcel->bytes.begin(), parcel->bytes.end(), wanted.bytes.begin());
-      wanted.done = true;
-      parcels.erase(parcel);
-      it = receiving_.erase(it);
-    }
+    bool moved = false;
+    for (Rank from = 0; from < size(); ++from) moved |= TakeAll(from);
+    if (entered_.call.verb != Verb::kSend) FindMismatch();
     if (message.done || world_->failure.has_value()) continue;
-    if (world_->left[message.peer]) {
+    if (std::exchange(world_->poked[rank_], 0) != 0 || (moved && company())) {
+      return absl::OkStatus();
+    }
+    if (message.peer != kAnyRank && world_->left[message.peer]) {
       world_->Fail({Left(Name(message.peer), message), message.peer});
-    } else if (!world_->changed.WaitUntil(&world_->mu, deadline)) {
-      world_->Fail({TimedOut(rank_, Name(message.peer), message), message.peer});
+    } else if (!world_->changed.WaitUntil(&world_->mu, until)) {
+      return absl::OkStatus();
     }
   }
+}
+
+absl::Status LoopbackTransport::End(Failure why) {
+  MutexLock lock(&world_->mu);
+  world_->Fail(std::move(why));
+  failure_ = *world_->failure;
+  return failure_.status;
+}
+
+absl::Status LoopbackTransport::GiveUp(const Message& message) {
+  const std::string whom = message.peer == kAnyRank ? "any rank" : Name(message.peer);
+  return End({TimedOut(rank_, whom, message), message.peer});
+}
+
+void LoopbackTransport::Poke() {
+  MutexLock lock(&world_->mu);
+  world_->poked[rank_] = 1;
+  world_->changed.SignalAll();
 }
 
 const Failure* LoopbackTransport::failure() const {

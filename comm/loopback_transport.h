@@ -23,9 +23,15 @@ class LoopbackTransport : public Transport {
   int size() const override;
   void Start(Outgoing* message) override;
   void Start(Incoming* message) override;
-  absl::Status Wait(const Message& message, Instant deadline) override;
+  void Enter(const Call& call, uint64_t number) override;
+  absl::Status Progress(const Message& message, Instant until) override;
+  absl::Status End(Failure why) override;
+  absl::Status GiveUp(const Message& message) override;
+  void Poke() override;
   const Failure* failure() const override;
   void Abort(const std::string& why) override;
+
+  std::string host() const override { return "loopback"; }
 
   // Goes as a process does that is killed.
   void Vanish();
@@ -37,7 +43,11 @@ class LoopbackTransport : public Transport {
   // Shared by all ranks of the group.
   const std::shared_ptr<World> world_;
   const Rank rank_;
+  bool TakeAll(Rank from);
+  void FindMismatch();
+
   std::vector<Incoming*> receiving_;
+  Message entered_;
   Failure failure_;
   bool vanished_ = false;
 };

@@ -23,7 +23,7 @@ namespace {
 // What an event is about: the upper half says what, the lower half which rank.
 enum EventTag : uint64_t {
   kDoor = 1ull << 32,
-  kAborted = 2ull << 32,
+  kPoked = 2ull << 32,
   kOut = 3ull << 32,
   kIn = 4ull << 32
 };
@@ -41,36 +41,40 @@ void Pause() {
 
 // The longest a rank stays deaf while the store or a peer's host does not answer.
 constexpr auto kDeaf = std::chrono::milliseconds(50);
+// How long nothing happens until this rank looks whether others call something else.
+constexpr auto kLook = std::chrono::milliseconds(500);
 
 }  // namespace
 
 ProcessTransport::ProcessTransport(Store& store, Rank rank, int size,
                                    const ProcessTransportOptions& options, Door door,
-                                   UniqueFd epoll, UniqueFd aborted)
+                                   UniqueFd epoll, UniqueFd poke_event)
     : store_(store),
       rank_(rank),
       options_(options),
+      // Whoever has the same can reach the same abstract sockets: unix(7), network_namespaces(7).
+      host_(options.shared_memory ? HostNodeId(0) : ""),
       door_(std::move(door)),
       epoll_(std::move(epoll)),
-      abort_event_(std::move(aborted)),
+      poke_event_(std::move(poke_event)),
       cores_(UsableCores()),
       plan_(PlanWait(options.local_ranks, cores_)),
       peers_(size) {
   for (const int fd : door_.fds()) Watch(fd, EPOLLIN, kDoor);
-  Watch(abort_event_.get(), EPOLLIN, kAborted);
+  Watch(poke_event_.get(), EPOLLIN, kPoked);
 }
 
 absl::StatusOr<std::unique_ptr<ProcessTransport>> ProcessTransport::Create(
     Store& store, Rank rank, int size, const ProcessTransportOptions& options) {
   HLAUNCH_ASSIGN_OR_RETURN(Door door, Door::Open(options.address));
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  UniqueFd aborted(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll.valid() || !aborted.valid()) {
+  UniqueFd poke_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll.valid() || !poke_event.valid()) {
     return absl::ResourceExhaustedError(absl::StrCat("epoll: ", std::strerror(errno)));
   }
   const std::string here = ToText(door.point());
   std::unique_ptr<ProcessTransport> transport(new ProcessTransport(
-      store, rank, size, options, std::move(door), std::move(epoll), std::move(aborted)));
+      store, rank, size, options, std::move(door), std::move(epoll), std::move(poke_event)));
   HLAUNCH_RETURN_IF_ERROR(store.Set(transport->Key(absl::StrCat(rank)), here));
   return transport;
 }
@@ -131,6 +135,13 @@ void ProcessTransport::Start(Outgoing* message) {
 
 void ProcessTransport::Start(Incoming* message) {
   if (failure() != nullptr) return;
+  if (message->peer == kAnyRank) {
+    for (const auto& peer : peers_) {
+      if (peer != nullptr && TakeEarly(*peer, message)) return;
+    }
+    any_.push_back(message);
+    return;
+  }
   Peer& peer = At(message->peer);
   if (TakeEarly(peer, message)) return;
   peer.receiving.push_back(message);
@@ -153,11 +164,59 @@ bool ProcessTransport::TakeEarly(Peer& peer, Incoming* message) {
     return SameLane(*message, early.head.call, early.head.number);
   });
   if (it == end) return false;
+  message->peer = peer.rank;
   if (!Matches(peer, *message, it->head)) return true;
   std::copy(it->bytes.begin(), it->bytes.end(), message->bytes.begin());
   peer.early.erase(it);
-  message->done = true;
+  --early_count_;
+  MarkDone(message);
   return true;
+}
+
+// Takes the oldest message out of those started that what begins with `head` is for.
+Incoming* ProcessTransport::Asked(Peer& peer, const FrameHead& head) {
+  for (std::vector<Incoming*>* const started : {&peer.receiving, &any_}) {
+    const auto it = std::find_if(started->begin(), started->end(), [&](const Incoming* message) {
+      return SameLane(*message, head.call, head.number);
+    });
+    if (it == started->end()) continue;
+    Incoming* const message = *it;
+    started->erase(it);
+    message->peer = peer.rank;
+    return message;
+  }
+  return nullptr;
+}
+
+// Whether `peer` is in another collective of the same number as this rank: then all is over.
+bool ProcessTransport::IsMismatch(Peer& peer, const FrameHead& head) {
+  if (entered_.call.verb == Verb::kSend || !SameLane(entered_, head.call, head.number) ||
+      head.call == entered_.call) {
+    return false;
+  }
+  Found({Mismatch(rank_, entered_, 0, Name(peer), head.call, 0), peer.rank}).IgnoreError();
+  return true;
+}
+
+void ProcessTransport::FindMismatch() {
+  for (const auto& peer : peers_) {
+    if (peer == nullptr || peer->in == nullptr || peer->taking != nullptr) continue;
+    if (peer->taking_early) continue;
+    const FrameHead* const head = peer->in->Front();
+    if (head != nullptr && IsMismatch(*peer, *head)) return;
+  }
+}
+
+void ProcessTransport::Enter(const Call& call, uint64_t number) {
+  entered_.call = call;
+  entered_.number = number;
+  if (early_count_ == 0) return;
+  for (const auto& peer : peers_) {
+    if (peer == nullptr) continue;
+    for (const Early& early : peer->early) {
+      if (IsMismatch(*peer, early.head)) return;
+    }
+  }
 }
 
 // Takes what has come from `peer`, as far as somebody asked for it or for what lies behind it.
@@ -167,39 +226,30 @@ bool ProcessTransport::Receive(Peer& peer) {
     const FrameHead* const head = peer.in->Front();
     if (head == nullptr) return moved;
     if (peer.taking == nullptr && !peer.taking_early) {
-      if (peer.receiving.empty()) return moved;
-      const auto it = std::find_if(
-          peer.receiving.begin(), peer.receiving.end(),
-          [&](const Incoming* message) { return SameLane(*message, head->call, head->number); });
-      if (it != peer.receiving.end()) {
-        if (!Matches(peer, **it, *head)) return true;
-        peer.taking = *it;
-        peer.receiving.erase(it);
+      if (peer.receiving.empty() && any_.empty()) return moved;
+      Incoming* const message = Asked(peer, *head);
+      if (message != nullptr) {
+        if (!Matches(peer, *message, *head)) return true;
+        peer.taking = message;
       } else {
+        if (IsMismatch(peer, *head)) return true;
         peer.early.push_back({*head, std::vector<std::byte>(head->size)});
+        ++early_count_;
         peer.taking_early = true;
       }
     }
     const auto into =
         peer.taking_early ? std::span<std::byte>(peer.early.back().bytes) : peer.taking->bytes;
     if (!peer.in->Take(into)) return moved;
-    moved = true;
+    moved = moved_ = true;
     if (peer.taking != nullptr) {
-      peer.taking->done = true;
+      MarkDone(peer.taking);
       peer.taking = nullptr;
       continue;
     }
     peer.taking_early = false;
     // It may have been asked for while it arrived.
-    const FrameHead arrived = peer.early.back().head;
-    const auto it = std::find_if(
-        peer.receiving.begin(), peer.receiving.end(),
-        [&](const Incoming* message) { return SameLane(*message, arrived.call, arrived.number); });
-    if (it != peer.receiving.end()) {
-      Incoming* const message = *it;
-      peer.receiving.erase(it);
-      TakeEarly(peer, message);
-    }
+    if (Incoming* const message = Asked(peer, peer.early.back().head)) TakeEarly(peer, message);
   }
   return moved;
 }
@@ -210,7 +260,8 @@ bool ProcessTransport::Send(Peer& peer) {
     peer.sending.pop_front();
     moved = true;
   }
-  peer.out->Poll();
+  moved |= peer.out->Poll();
+  moved_ |= moved;
   return moved;
 }
 
@@ -225,21 +276,29 @@ bool ProcessTransport::SendAll() {
   return moved;
 }
 
-bool ProcessTransport::Progress(Peer& peer) {
-  const bool sent = !busy_.empty() && SendAll();
-  return Receive(peer) || sent;
+// Whether anything moved that `message` may depend on.
+bool ProcessTransport::Move(const Message& message) {
+  bool moved = !busy_.empty() && SendAll();
+  if (message.peer != kAnyRank) return Receive(*peers_[message.peer]) || moved;
+  for (const auto& peer : peers_) moved |= peer != nullptr && Receive(*peer);
+  return moved;
 }
 
-absl::Status ProcessTransport::Wait(const Message& message, Instant deadline) {
-  if (aborted_.load(std::memory_order_relaxed)) HandleEvents(0);
+absl::Status ProcessTransport::Progress(const Message& message, Instant until) {
   if (failure() != nullptr) return failure_.status;
   if (message.done) return absl::OkStatus();
-  Peer& peer = At(message.peer);
   missed_ = &message;
+  moved_ = false;
   for (int i = 0; !message.done; ++i) {
+    if (poked_.load(std::memory_order_relaxed)) {
+      poked_.store(false, std::memory_order_relaxed);
+      HandleEvents(0);
+      if (failure() == nullptr) break;
+    }
     if (failure() != nullptr) return failure_.status;
-    const bool moved = Progress(peer);
-    if (message.done) break;
+    const bool moved = Move(message);
+    // Also what moved before it slept, and while.
+    if (moved_ && company()) break;
     if (moved) {
       i = 0;
     } else if (i < plan_.spins) {
@@ -247,19 +306,30 @@ absl::Status ProcessTransport::Wait(const Message& message, Instant deadline) {
     } else if (i < plan_.spins + plan_.yields) {
       ::sched_yield();
     } else {
-      HLAUNCH_RETURN_IF_ERROR(Sleep(peer, message, deadline));
+      if (MonotonicClock().Now() >= until) break;
+      HLAUNCH_RETURN_IF_ERROR(Sleep(message, until));
     }
   }
   missed_ = nullptr;
   return absl::OkStatus();
 }
 
+absl::Status ProcessTransport::GiveUp(const Message& message) {
+  if (message.peer == kAnyRank) return Found({TimedOut(rank_, "any rank", message), -1});
+  const Peer& peer = At(message.peer);
+  if (!peer.host.empty()) return Found({TimedOut(rank_, Name(peer), message), peer.rank});
+  return Found(
+      {absl::DeadlineExceededError(absl::StrCat(Name(peer), " has not come to group '",
+                                                options_.name, "', missed in ", Text(message))),
+       peer.rank});
+}
+
 // ---- Ways to others.
 
-absl::StatusOr<MeetingPoint> ProcessTransport::Find(Peer& peer, const Message& missed,
-                                                    Instant deadline) {
-  while (failure() == nullptr) {
-    auto text = store_.Get(Key(absl::StrCat(peer.rank)), std::min(deadline, Now() + kDeaf));
+// Nothing if the peer has not come yet.
+absl::StatusOr<std::optional<MeetingPoint>> ProcessTransport::Find(Peer& peer, Instant until) {
+  while (failure() == nullptr && !poked_.load(std::memory_order_relaxed)) {
+    auto text = store_.Get(Key(absl::StrCat(peer.rank)), std::min(until, Now() + kDeaf));
     if (text.ok()) {
       HLAUNCH_ASSIGN_OR_RETURN(MeetingPoint point, ParseMeetingPoint(*text));
       peer.host = point.host;
@@ -267,20 +337,19 @@ absl::StatusOr<MeetingPoint> ProcessTransport::Find(Peer& peer, const Message& m
     }
     if (!absl::IsDeadlineExceeded(text.status())) return text.status();
     HandleEvents(0);
-    if (Now() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          Name(peer), " has not come to group '", options_.name, "', missed in ", Text(missed)));
-    }
+    if (Now() >= until) break;
   }
-  return failure_.status;
+  return std::nullopt;
 }
 
-absl::Status ProcessTransport::Connect(Peer& peer, const Message& missed, Instant deadline) {
-  auto point = Find(peer, missed, deadline);
+absl::Status ProcessTransport::Connect(Peer& peer, const Message& missed, Instant until) {
+  auto point = Find(peer, until);
   if (failure() != nullptr) return failure_.status;
   if (!point.ok()) return Found({point.status(), peer.rank});
-  auto link = Dial(*point, rank_, door_.point().host, options_.shared_memory, deadline);
+  if (!point->has_value()) return absl::OkStatus();
+  auto link = Dial(**point, rank_, door_.point().host, options_.shared_memory, until);
   if (!link.ok()) {
+    if (absl::IsDeadlineExceeded(link.status())) return absl::OkStatus();
     if (absl::IsUnavailable(link.status())) {
       // It may have come to us and left since; then the way to us has the rest of the story.
       peer.out_gone = true;
@@ -319,6 +388,11 @@ void ProcessTransport::LetIn() {
 
 // False if something can be done without sleeping.
 bool ProcessTransport::ArmAll() {
+  if (!any_.empty()) {
+    for (const auto& other : peers_) {
+      if (other != nullptr && other->in != nullptr && !other->in->Arm()) return false;
+    }
+  }
   for (Peer* other : hoping_) {
     if (other->in != nullptr && !other->in->Arm()) return false;
   }
@@ -328,18 +402,20 @@ bool ProcessTransport::ArmAll() {
   return true;
 }
 
-absl::Status ProcessTransport::Sleep(Peer& peer, const Message& message, Instant deadline) {
+absl::Status ProcessTransport::Sleep(const Message& message, Instant until) {
   // A way to those who wait for us and to the one we wait for: on it news comes.
   for (Peer* other : busy_) {
     if (other->out_gone) return Found({WentAway(Name(*other), &message), other->rank});
-    if (other->out == nullptr) return Connect(*other, message, deadline);
+    if (other->out == nullptr) return Connect(*other, message, until);
   }
-  if (peer.out == nullptr && !peer.out_gone) return Connect(peer, message, deadline);
-  if (HasLeft(peer, message)) return Found({Left(Name(peer), message), peer.rank});
+  if (message.peer != kAnyRank) {
+    Peer& peer = At(message.peer);
+    if (peer.out == nullptr && !peer.out_gone) return Connect(peer, message, until);
+    if (HasLeft(peer, message)) return Found({Left(Name(peer), message), peer.rank});
+  } else if (AllHaveLeft()) {
+    return Found({Left("everybody", message), -1});
+  }
 
-  const Instant now = Now();
-  if (now >= deadline) return Found({TimedOut(rank_, Name(peer), message), peer.rank});
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
   // What others send may be what they wait for to be taken.
   bool moved = false;
   for (size_t i = 0; i < hoping_.size(); ++i) moved |= Receive(*hoping_[i]);  // Empty if it fails.
@@ -349,35 +425,27 @@ absl::Status ProcessTransport::Sleep(Peer& peer, const Message& message, Instant
   });
   if (moved || failure() != nullptr) return failure_.status;
   if (ArmAll()) {
-    HandleEvents(static_cast<int>(std::clamp<int64_t>(left.count() + 1, 1, 60'000)));
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Now());
+    const auto millis = std::clamp<int64_t>(left.count() + 1, 1, kLook.count());
+    if (HandleEvents(static_cast<int>(millis)) == 0) FindMismatch();
   } else {
     HandleEvents(0);
     for (size_t i = 0; i < hoping_.size(); ++i) {  // Empty if one failed.
       if (hoping_[i]->in != nullptr) HearIn(*hoping_[i]);
     }
   }
-  return absl::OkStatus();
+  return failure_.status;
 }
 
-void ProcessTransport::HandleEvents(int millis) {
+int ProcessTransport::HandleEvents(int millis) {
   epoll_event events[64];
   const int count = ::epoll_wait(epoll_.get(), events, 64, millis);
   for (int i = 0; i < count; ++i) {
     const uint64_t tag = events[i].data.u64;
     if ((tag & kWhat) == kDoor) {
       LetIn();
-    } else if ((tag & kWhat) == kAborted) {
-      uint64_t ignored;
-      if (::read(abort_event_.get(), &ignored, sizeof ignored) < 0) continue;
-      std::string why;
-      {
-        MutexLock lock(&mu_);
-        why = abort_reason_;
-      }
-      Found({absl::CancelledError(
-                 absl::StrCat("rank ", rank_, " on ", door_.point().host, ": ", why)),
-             rank_})
-          .IgnoreError();
+    } else if ((tag & kWhat) == kPoked) {
+      HearPoke();
     } else {
       Peer& peer = At(static_cast<Rank>(tag & ~kWhat));
       if ((tag & kWhat) == kOut) {
@@ -388,6 +456,30 @@ void ProcessTransport::HandleEvents(int millis) {
       }
     }
   }
+  return count;
+}
+
+void ProcessTransport::HearPoke() {
+  uint64_t ignored;
+  if (::read(poke_event_.get(), &ignored, sizeof ignored) < 0) return;
+  std::optional<std::string> why;
+  {
+    MutexLock lock(&mu_);
+    why = abort_reason_;
+  }
+  if (!why.has_value()) return;
+  Found({absl::CancelledError(absl::StrCat("rank ", rank_, " on ", door_.point().host, ": ", *why)),
+         rank_})
+      .IgnoreError();
+}
+
+bool ProcessTransport::AllHaveLeft() const {
+  for (Rank rank = 0; rank < size(); ++rank) {
+    if (rank == rank_) continue;
+    const auto& peer = peers_[rank];
+    if (peer == nullptr || !(peer->left_in || (peer->left_out && !peer->sends))) return false;
+  }
+  return true;
 }
 
 // Whether `message` will never be done because its peer left in peace.
@@ -463,16 +555,21 @@ void ProcessTransport::Fail(Failure failure) {
   busy_.clear();
   for (Peer* peer : hoping_) peer->hoped = false;
   hoping_.clear();
+  any_.clear();
 }
 
 void ProcessTransport::Abort(const std::string& why) {
   {
     MutexLock lock(&mu_);
-    abort_reason_ = why;
+    if (!abort_reason_.has_value()) abort_reason_ = why;
   }
-  aborted_.store(true, std::memory_order_relaxed);
+  Poke();
+}
+
+void ProcessTransport::Poke() {
+  poked_.store(true, std::memory_order_relaxed);
   const uint64_t one = 1;
-  if (::write(abort_event_.get(), &one, sizeof one) < 0) return;  // Full: it is set already.
+  if (::write(poke_event_.get(), &one, sizeof one) < 0) return;  // Full: it is set already.
 }
 
 }  // namespace hlaunch

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -23,7 +25,7 @@ namespace hlaunch {
 
 struct ProcessTransportOptions {
   std::string name = "default";  // Of the group: its keys in the store.
-  std::string address;           // A literal of this host that the others reach; see comm_address.
+  std::string address;           // A literal of this host that the others reach.
   bool shared_memory = true;     // Else TCP inside a host, too.
   int local_ranks = 1;           // Ranks of this host as far as known; more are found out.
 };
@@ -51,7 +53,12 @@ class ProcessTransport : public Transport {
   int size() const override { return static_cast<int>(peers_.size()); }
   void Start(Outgoing* message) override;
   void Start(Incoming* message) override;
-  absl::Status Wait(const Message& message, Instant deadline) override;
+  void Enter(const Call& call, uint64_t number) override;
+  absl::Status Progress(const Message& message, Instant until) override;
+  absl::Status End(Failure why) override { return Found(std::move(why)); }
+  absl::Status GiveUp(const Message& message) override;
+  void Poke() override;
+  std::string host() const override { return host_; }
   const Failure* failure() const override { return failure_.status.ok() ? nullptr : &failure_; }
   void Abort(const std::string& why) override;
 
@@ -66,8 +73,8 @@ class ProcessTransport : public Transport {
     std::string host;  // Empty until known.
     std::unique_ptr<OutLink> out;
     std::unique_ptr<InLink> in;
-    std::deque<Outgoing*> sending;    // Not handed over yet.
-    std::deque<Incoming*> receiving;  // Not done.
+    std::deque<Outgoing*> sending;     // Not handed over yet.
+    std::vector<Incoming*> receiving;  // Not done.
     std::deque<Early> early;
     bool busy = false;   // In busy_.
     bool hoped = false;  // In hoping_.
@@ -81,7 +88,7 @@ class ProcessTransport : public Transport {
   };
 
   ProcessTransport(Store& store, Rank rank, int size, const ProcessTransportOptions& options,
-                   Door door, UniqueFd epoll, UniqueFd aborted);
+                   Door door, UniqueFd epoll, UniqueFd poke_event);
 
   Peer& At(Rank rank);
   std::string Name(const Peer& peer) const;
@@ -89,18 +96,23 @@ class ProcessTransport : public Transport {
   void Watch(int fd, uint32_t events, uint64_t tag);
 
   bool TakeEarly(Peer& peer, Incoming* message);
+  Incoming* Asked(Peer& peer, const FrameHead& head);
+  bool IsMismatch(Peer& peer, const FrameHead& head);
   bool Matches(Peer& peer, const Incoming& message, const FrameHead& head);
   bool Receive(Peer& peer);
   bool Send(Peer& peer);
   bool SendAll();
-  bool Progress(Peer& peer);
-  absl::Status Connect(Peer& peer, const Message& missed, Instant deadline);
-  absl::StatusOr<MeetingPoint> Find(Peer& peer, const Message& missed, Instant deadline);
-  absl::Status Sleep(Peer& peer, const Message& message, Instant deadline);
+  bool Move(const Message& message);
+  absl::Status Connect(Peer& peer, const Message& missed, Instant until);
+  absl::StatusOr<std::optional<MeetingPoint>> Find(Peer& peer, Instant until);
+  absl::Status Sleep(const Message& message, Instant until);
   bool ArmAll();
-  void HandleEvents(int millis);
+  int HandleEvents(int millis);
+  void FindMismatch();
+  void HearPoke();
   void LetIn();
   bool HasLeft(const Peer& peer, const Message& message) const;
+  bool AllHaveLeft() const;
   bool Heard(Peer& peer, const std::vector<News>& heard, bool* left);
   void HearOut(Peer& peer);
   void HearIn(Peer& peer);
@@ -110,21 +122,26 @@ class ProcessTransport : public Transport {
   Store& store_;
   const Rank rank_;
   const ProcessTransportOptions options_;
+  const std::string host_;
   Door door_;
   const UniqueFd epoll_;
-  const UniqueFd abort_event_;
+  const UniqueFd poke_event_;
   const int cores_;
   WaitPlan plan_;
   int local_peers_ = 0;
   std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<Incoming*> any_;       // What anybody may send.
   std::vector<Peer*> hoping_;        // Who has messages to be received.
   std::vector<Peer*> busy_;          // Who has messages to be sent that are not done.
+  bool moved_ = false;               // Anything, since Progress began.
   const Message* missed_ = nullptr;  // What Wait waits for.
+  size_t early_count_ = 0;           // Of all peers.
+  Message entered_;                  // The collective this rank is in; kSend before the first.
   Failure failure_;
 
-  std::atomic<bool> aborted_{false};
+  std::atomic<bool> poked_{false};
   Mutex mu_;
-  std::string abort_reason_ ABSL_GUARDED_BY(mu_);
+  std::optional<std::string> abort_reason_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace hlaunch

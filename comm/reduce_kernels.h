@@ -27,18 +27,24 @@ absl::Status CheckReduction(ReduceOp op, DataType type);
 
 // into[i] = sources[0][i] op sources[1][i] op …, in that order. float16 and bfloat16 are rounded
 // once, at the end; integers wrap; MIN and MAX pass a NaN on. kAvg and kPremulSum add only: see
-// Multiply and Divide.
+// Multiply. Of floats the result is divided by `divisor` before it is rounded.
 //
 // Requires: CheckReduction holds; `into` is one of the sources or overlaps none; sources is not
 // empty. Nothing need be aligned.
 void Reduce(DataType type, ReduceOp op, std::byte* into, std::span<const std::byte* const> sources,
-            size_t count);
+            size_t count, double divisor = 1);
 
 // into[i] = from[i] * factor, or / divisor; both may be the same place.
 //
 // Requires: `type` is a float.
 void Multiply(DataType type, std::byte* into, const std::byte* from, size_t count, double factor);
 void Divide(DataType type, std::byte* into, const std::byte* from, size_t count, double divisor);
+
+// From `type` to float32 and back, rounded once; no place is both.
+//
+// Requires: `type` is float16 or bfloat16.
+void Widen(DataType type, std::byte* into, const std::byte* from, size_t count);
+void Narrow(DataType type, std::byte* into, const std::byte* from, size_t count);
 
 // The vectors that are used here: "avx512", "avx2" or "baseline"; and those that could be. Choosing
 // another is for tests and measurements; not thread-safe.

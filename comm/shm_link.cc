@@ -117,13 +117,15 @@ class ShmOutLink : public OutLink {
     return handed_over;
   }
 
-  void Poll() override {
-    if (to_pull_.empty()) return;
+  bool Poll() override {
+    if (to_pull_.empty()) return false;
+    const uint64_t before = pulled_;
     for (seen_pulled_ = region_->pulled.load(std::memory_order_acquire);
          pulled_ < seen_pulled_ && !to_pull_.empty(); ++pulled_) {
-      to_pull_.front()->done = true;
+      MarkDone(to_pull_.front());
       to_pull_.pop_front();
     }
+    return pulled_ != before;
   }
 
   bool Settled() const override { return to_pull_.empty(); }
@@ -175,7 +177,7 @@ class ShmOutLink : public OutLink {
       Slot& slot = NextSlot(*message);
       if (size > 0) std::memcpy(slot.bytes, message->bytes.data(), size);
       Publish(&slot, kInSlot);
-      message->done = true;
+      MarkDone(message);
       return true;
     }
     if (offset_ == 0 && size >= kPullMin &&
@@ -199,7 +201,7 @@ class ShmOutLink : public OutLink {
       Publish(&NextSlot(*message), kInBulk);
     }
     offset_ = 0;
-    message->done = true;
+    MarkDone(message);
     return true;
   }
 

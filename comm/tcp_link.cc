@@ -73,11 +73,11 @@ class TcpOutLink : public OutLink {
       offset_ += sent;
     }
     offset_ = 0;
-    message->done = true;
+    MarkDone(message);
     return true;
   }
 
-  void Poll() override {}
+  bool Poll() override { return false; }
   bool Settled() const override { return true; }
   bool Arm() override { return true; }  // Push stopped at EAGAIN, so the edge is still to come.
 

@@ -4,8 +4,18 @@
 #include "comm/transport.h"
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 
 namespace hlaunch {
+
+absl::Status Transport::Wait(const Message& message, Instant deadline) {
+  while (true) {
+    HLAUNCH_RETURN_IF_ERROR(Progress(message, deadline));
+    if (message.done) return absl::OkStatus();
+    // Only who may have slept can be late, so the clock costs nothing where time matters.
+    if (MonotonicClock().Now() >= deadline) return GiveUp(message);
+  }
+}
 
 std::string Text(const Message& message) {
   if (message.call.verb == Verb::kSend) return absl::StrCat("send with tag ", message.number);

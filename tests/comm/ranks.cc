@@ -26,8 +26,12 @@ std::vector<std::string> RunAsThreads(int size, const RankBody& body) {
   std::vector<std::string> results(size);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank, transport = std::move(group[rank])] {
-      TestRank self{*transport, [&] { transport->Vanish(); }};
+    threads.emplace_back([&, rank, transport = std::move(group[rank])]() mutable {
+      LoopbackTransport& mine = *transport;
+      TestRank self{mine, [&] { mine.Vanish(); },
+                    [&](GroupOptions options) {
+                      return ProcessGroup::Over(std::move(transport), std::move(options));
+                    }};
       results[rank] = body(self);
     });
   }
@@ -53,7 +57,13 @@ std::string RunRank(Rank rank, int size, uint16_t port, bool shared_memory, cons
   auto transport = ProcessTransport::Create(
       **store, rank, size, {.address = "127.0.0.1", .shared_memory = shared_memory});
   if (!transport.ok()) return transport.status().ToString();
-  TestRank self{**transport, [] { ::raise(SIGKILL); }};
+  const std::shared_ptr<Store> shared = *std::move(store);
+  TestRank self{**transport, [] { ::raise(SIGKILL); },
+                [&](GroupOptions group_options) {
+                  group_options.name = "group";
+                  group_options.shared_memory = shared_memory;
+                  return *ProcessGroup::Create(shared, rank, size, std::move(group_options));
+                }};
   return body(self);
 }
 
@@ -68,7 +78,7 @@ std::vector<std::string> Fork(int size, bool shared_memory, const RankBody& body
       results[rank].write_end.Close();
       continue;
     }
-    ::alarm(45);
+    ::alarm(100);
     uint16_t port = 0;
     HLAUNCH_CHECK(::read(go.read_end.get(), &port, sizeof port) == sizeof port);
     const std::string result = RunRank(rank, size, port, shared_memory, body);

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "comm/process_group.h"
 #include "comm/transport.h"
 
 namespace hlaunch {
@@ -15,6 +17,8 @@ namespace hlaunch {
 struct TestRank {
   Transport& transport;
   std::function<void()> die;  // As if killed; where ranks are threads it returns.
+  // Makes the group instead; once, and then the transport is not to be used.
+  std::function<std::unique_ptr<ProcessGroup>(GroupOptions)> join;
 };
 
 // Runs `body` as each rank of a group and returns what they returned, by rank; "" for one that

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include "comm/collectives/wire.h"
+
+namespace hlaunch {
+
+// into = from of rank 0, of rank 1, …, all of one size. See all_gather.cc.
+absl::Status GatherBruck(Wire& wire, std::span<const std::byte> from, std::byte* into);
+
+}  // namespace hlaunch

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "comm/collectives/parts.h"
+
+#include <algorithm>
+
+#include "comm/reduce_kernels.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+// What comes in at a time stays in the second cache.
+constexpr size_t kInFlight = 512 << 10;
+constexpr size_t kLeastBlock = 16 << 10, kMostBlock = 256 << 10;
+
+size_t BlockElements(int size, size_t element) {
+  const size_t block = kInFlight / std::max(1, size - 1);
+  return std::clamp(block, kLeastBlock, kMostBlock) / element;
+}
+
+size_t Blocks(size_t count, size_t block) { return (count + block - 1) / block; }
+
+}  // namespace
+
+std::vector<size_t> EqualParts(size_t count, int size) {
+  // Parts begin on cache lines where there is enough for all.
+  const size_t step = count >= static_cast<size_t>(size) * 64 ? 64 : 1;
+  const size_t each = (count + size - 1) / size;
+  const size_t part = (each + step - 1) / step * step;
+  std::vector<size_t> offsets;
+  for (int rank = 0; rank <= size; ++rank) offsets.push_back(std::min(count, rank * part));
+  return offsets;
+}
+
+std::vector<size_t> Offsets(const std::vector<size_t>& counts) {
+  std::vector<size_t> offsets{0};
+  for (const size_t count : counts) offsets.push_back(offsets.back() + count);
+  return offsets;
+}
+
+absl::Status ReduceParts(Wire& wire, DataType type, ReduceOp op, double divisor,
+                         const std::byte* from, std::span<const size_t> offsets, std::byte* into) {
+  const size_t element = ElementSize(type);
+  const int size = wire.size();
+  const Rank self = wire.rank();
+  const size_t block = BlockElements(size, element);
+  const auto count_of = [&](Rank rank) { return offsets[rank + 1] - offsets[rank]; };
+
+  std::vector<Outgoing> sent;
+  for (int step = 1; step < size; ++step) {
+    const Rank to = wire.Next(step);
+    for (size_t begin = 0; begin < count_of(to); begin += block) {
+      const size_t count = std::min(block, count_of(to) - begin);
+      sent.push_back(wire.Out(to, {from + (offsets[to] + begin) * element, count * element}));
+    }
+  }
+  for (Outgoing& message : sent) wire.Start(&message);
+
+  // Two blocks are under way: one comes while the other is reduced.
+  const size_t mine = count_of(self), blocks = Blocks(mine, block);
+  const size_t room = block * element, others = size - 1;
+  const std::span<std::byte> scratch =
+      wire.scratch().Get(std::min<size_t>(blocks, 2) * others * room);
+  std::vector<Incoming> received(2 * others);
+  const auto receive = [&](size_t i) {
+    const size_t bytes = std::min(block, mine - i * block) * element;
+    for (size_t step = 1; step <= others; ++step) {
+      Incoming& message = received[(i % 2) * others + step - 1];
+      const Rank rank = wire.Before(static_cast<int>(step));
+      message = wire.In(rank, scratch.subspan(((i % 2) * others + step - 1) * room, bytes));
+      wire.Start(&message);
+    }
+  };
+  std::vector<const std::byte*> sources(size);
+  if (blocks > 0) receive(0);
+  for (size_t i = 0; i < blocks; ++i) {
+    if (i + 1 < blocks) receive(i + 1);
+    sources[self] = from + (offsets[self] + i * block) * element;
+    for (size_t step = 1; step <= others; ++step) {
+      const Incoming& message = received[(i % 2) * others + step - 1];
+      HLAUNCH_RETURN_IF_ERROR(wire.Wait(message));
+      sources[wire.Before(static_cast<int>(step))] = message.bytes.data();
+    }
+    Reduce(type, op, into + i * block * element, sources, std::min(block, mine - i * block),
+           divisor);
+  }
+  return wire.WaitAll(sent);
+}
+
+absl::Status ShareParts(Wire& wire, std::byte* data, std::span<const size_t> offsets) {
+  const auto part = [&](Rank rank) {
+    return std::span<std::byte>(data + offsets[rank], offsets[rank + 1] - offsets[rank]);
+  };
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (int step = 1; step < wire.size(); ++step) {
+    const Rank to = wire.Next(step), from = wire.Before(step);
+    if (!part(wire.rank()).empty()) sent.push_back(wire.Out(to, part(wire.rank())));
+    if (!part(from).empty()) received.push_back(wire.In(from, part(from)));
+  }
+  for (Outgoing& message : sent) wire.Start(&message);
+  for (Incoming& message : received) wire.Start(&message);
+  HLAUNCH_RETURN_IF_ERROR(wire.WaitAll(received));
+  return wire.WaitAll(sent);
+}
+
+absl::Status ShareAround(Wire& wire, std::byte* data, std::span<const size_t> offsets) {
+  const auto part = [&](Rank rank) {
+    return std::span<std::byte>(data + offsets[rank], offsets[rank + 1] - offsets[rank]);
+  };
+  for (int step = 0; step + 1 < wire.size(); ++step) {
+    Outgoing out = wire.Out(wire.Next(1), part(wire.Before(step)));
+    Incoming in = wire.In(wire.Before(1), part(wire.Before(step + 1)));
+    wire.Start(&out);
+    wire.Start(&in);
+    HLAUNCH_RETURN_IF_ERROR(wire.Wait(in));
+    HLAUNCH_RETURN_IF_ERROR(wire.Wait(out));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// How the root gets the reduction of everybody's data, where s is its size:
+//
+//   flat    everyone to the root, which reduces n inputs: 1 step, (n - 1) s bytes into the root.
+//   direct  everyone reduces one part (parts.h), and the parts go to the root: 2 steps, s (n-1)/n
+//           bytes out and in for each, and as many into the root.
+//
+// Both add in the order of ranks and give the same bits.
+
+#include "comm/collectives/parts.h"
+#include "comm/collectives/wire.h"
+#include "comm/reduce_kernels.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+absl::Status Flat(Wire& wire, const Collective& call, const std::byte* from, double divisor) {
+  const size_t bytes = call.from.size();
+  if (wire.rank() != call.root) {
+    Outgoing out = wire.Out(call.root, {from, bytes});
+    wire.Start(&out);
+    return wire.Wait(out);
+  }
+  const std::unique_ptr<std::byte[]> all =
+      std::make_unique_for_overwrite<std::byte[]>(bytes * (wire.size() - 1));
+  std::vector<Incoming> received;
+  std::vector<const std::byte*> sources(wire.size());
+  sources[wire.rank()] = from;
+  for (int step = 1; step < wire.size(); ++step) {
+    const Rank rank = wire.Next(step);
+    received.push_back(wire.In(rank, {all.get() + (step - 1) * bytes, bytes}));
+    sources[rank] = received.back().bytes.data();
+  }
+  for (Incoming& message : received) wire.Start(&message);
+  HLAUNCH_RETURN_IF_ERROR(wire.WaitAll(received));
+  Reduce(call.type, call.op, call.into.data(), sources, bytes / ElementSize(call.type), divisor);
+  return absl::OkStatus();
+}
+
+absl::Status Direct(Wire& wire, const Collective& call, const std::byte* from, double divisor) {
+  const size_t element = ElementSize(call.type);
+  const std::vector<size_t> offsets = EqualParts(call.from.size() / element, wire.size());
+  const auto bytes_of = [&](Rank rank) { return (offsets[rank + 1] - offsets[rank]) * element; };
+  const bool is_root = wire.rank() == call.root;
+  std::unique_ptr<std::byte[]> part;
+  if (!is_root) part = std::make_unique_for_overwrite<std::byte[]>(bytes_of(wire.rank()));
+  std::byte* const mine = is_root ? call.into.data() + offsets[wire.rank()] * element : part.get();
+  HLAUNCH_RETURN_IF_ERROR(ReduceParts(wire, call.type, call.op, divisor, from, offsets, mine));
+  if (!is_root) {
+    Outgoing out = wire.Out(call.root, {mine, bytes_of(wire.rank())});
+    wire.Start(&out);
+    return wire.Wait(out);
+  }
+  std::vector<Incoming> received;
+  for (int step = 1; step < wire.size(); ++step) {
+    const Rank rank = wire.Next(step);
+    received.push_back(wire.In(rank, {call.into.data() + offsets[rank] * element, bytes_of(rank)}));
+  }
+  for (Incoming& message : received) wire.Start(&message);
+  return wire.WaitAll(received);
+}
+
+}  // namespace
+
+absl::Status RunReduce(Wire& wire, const Task& task) {
+  const Collective& call = task.call;
+  const size_t count = call.from.size() / ElementSize(call.type);
+  if (count == 0) return absl::OkStatus();
+  const double divisor = call.op == ReduceOp::kAvg ? wire.size() : 1;
+  std::unique_ptr<std::byte[]> multiplied;
+  const std::byte* from = call.from.data();
+  if (call.op == ReduceOp::kPremulSum) {
+    multiplied = std::make_unique_for_overwrite<std::byte[]>(call.from.size());
+    Multiply(call.type, multiplied.get(), from, count, call.factor);
+    from = multiplied.get();
+  }
+  return task.algorithm == Algorithm::kDirect ? Direct(wire, call, from, divisor)
+                                              : Flat(wire, call, from, divisor);
+}
+
+}  // namespace hlaunch

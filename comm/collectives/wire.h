@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "comm/algorithm.h"
+#include "comm/collective.h"
+#include "comm/hosts.h"
+#include "comm/shared_transport.h"
+#include "comm/transport.h"
+
+namespace hlaunch {
+
+// Memory for what is on its way; kept from one call to the next.
+class Scratch {
+ public:
+  // Not initialised, and aligned for any type. Valid until the next call.
+  std::span<std::byte> Get(size_t size);
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  size_t size_ = 0;
+};
+
+// What an algorithm runs on: for one call, the way to the ranks that take part, numbered from 0.
+// Messages between two ranks arrive in the order of their Starts.
+class Wire {
+ public:
+  Wire(SharedTransport::Turn& turn, const Call& call, uint64_t number, Instant deadline,
+       Scratch& scratch)
+      : turn_(turn),
+        call_(call),
+        number_(number),
+        deadline_(deadline),
+        scratch_(scratch),
+        rank_(turn->rank()),
+        size_(turn->size()) {}
+
+  // The same call among some of all ranks, of which this is one. `ranks` outlives the new wire,
+  // which makes no others.
+  Wire Among(const std::vector<Rank>& ranks) const;
+
+  Rank rank() const { return rank_; }
+  int size() const { return size_; }
+  Rank Next(int steps) const { return (rank_ + steps) % size_; }
+  Rank Before(int steps) const { return (rank_ - steps % size_ + size_) % size_; }
+  Scratch& scratch() { return scratch_; }
+
+  Outgoing Out(Rank to, std::span<const std::byte> bytes) const {
+    return {{Real(to), call_, number_}, bytes};
+  }
+  Incoming In(Rank from, std::span<std::byte> bytes) const {
+    return {{Real(from), call_, number_}, bytes};
+  }
+  template <typename Direction>
+  void Start(Direction* message) {
+    turn_->Start(message);
+  }
+  absl::Status Wait(const Message& message) {
+    return message.done ? absl::OkStatus() : turn_.Wait(message, deadline_);
+  }
+  template <typename Messages>
+  absl::Status WaitAll(const Messages& messages) {
+    for (const Message& message : messages) {
+      if (absl::Status status = Wait(message); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Rank Real(Rank rank) const { return ranks_ == nullptr ? rank : (*ranks_)[rank]; }
+
+  SharedTransport::Turn& turn_;
+  const Call call_;
+  const uint64_t number_;
+  const Instant deadline_;
+  Scratch& scratch_;
+  const std::vector<Rank>* ranks_ = nullptr;  // Null: all, under their own numbers.
+  Rank rank_;
+  int size_;
+};
+
+// What a verb is given.
+struct Task {
+  const Collective& call;
+  Algorithm algorithm;
+  const Hosts& hosts;  // Filled in where the algorithm is kTwoLevel.
+};
+
+// The verbs. `call` has been checked.
+absl::Status RunBarrier(Wire& wire);
+absl::Status RunBroadcast(Wire& wire, const Task& task);
+absl::Status RunAllReduce(Wire& wire, const Task& task);
+absl::Status RunReduce(Wire& wire, const Task& task);
+absl::Status RunAllGather(Wire& wire, const Task& task);
+absl::Status RunGather(Wire& wire, const Task& task);
+absl::Status RunScatter(Wire& wire, const Task& task);
+absl::Status RunReduceScatter(Wire& wire, const Task& task);
+absl::Status RunAllToAll(Wire& wire, const Task& task);
+
+}  // namespace hlaunch
