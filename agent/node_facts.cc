@@ -32,21 +32,6 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-std::vector<int> AllowedCpus() {
-  // The kernel refuses a set smaller than its own; nobody has more than this.
-  constexpr int kMaxCpus = 1 << 16;
-  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(kMaxCpus),
-                                                             [](cpu_set_t* s) { CPU_FREE(s); });
-  const size_t size = CPU_ALLOC_SIZE(kMaxCpus);
-  CPU_ZERO_S(size, set.get());
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, size, set.get()) != 0) return cpus;
-  for (int cpu = 0; cpu < kMaxCpus; ++cpu) {
-    if (CPU_ISSET_S(static_cast<size_t>(cpu), size, set.get())) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
 // The quota that one group's directory sets, in CPUs; 0 if none.
 double QuotaOf(const std::string& directory, bool v2) {
   double quota = 0;
@@ -132,6 +117,21 @@ std::string SourceAddress(absl::string_view literal) {
 }
 
 }  // namespace
+
+std::vector<int> AllowedCpus() {
+  // The kernel refuses a set smaller than its own; nobody has more than this.
+  constexpr int kMaxCpus = 1 << 16;
+  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(kMaxCpus),
+                                                             [](cpu_set_t* s) { CPU_FREE(s); });
+  const size_t size = CPU_ALLOC_SIZE(kMaxCpus);
+  CPU_ZERO_S(size, set.get());
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, size, set.get()) != 0) return cpus;
+  for (int cpu = 0; cpu < kMaxCpus; ++cpu) {
+    if (CPU_ISSET_S(static_cast<size_t>(cpu), size, set.get())) cpus.push_back(cpu);
+  }
+  return cpus;
+}
 
 int PhysicalCores(const std::vector<int>& cpus, const std::string& root) {
   std::set<std::string> cores;

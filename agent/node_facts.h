@@ -13,6 +13,10 @@
 
 namespace hlaunch {
 
+// The CPUs that this process may run on, by its affinity mask and its control group. Empty:
+// unknown.
+std::vector<int> AllowedCpus();
+
 // How many physical cores this process may use: those of its affinity mask, but no more than
 // the CPU quota of its control group. At least 1.
 int UsableCores();

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -23,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/devices/visible_devices.h"
 #include "proto/base/status_macros.h"
 
 // clone() by the name that ThreadSanitizer does not intercept: it takes every clone for a fork,
@@ -36,6 +38,10 @@ namespace {
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 constexpr size_t kChildStack = 64 * 1024;
 
+// A set of numbers as the kernel reads them.
+using Mask = std::vector<unsigned long>;
+constexpr size_t kBitsPerWord = 8 * sizeof(unsigned long);
+
 // All that the child needs, made before it exists; and what it says of its failure.
 struct ChildPlan {
   const char* path;
@@ -44,9 +50,15 @@ struct ChildPlan {
   const char* directory;  // Null: stay.
   int fds[3];
   pid_t parent;
-  const rlimit* descriptors;        // Null: as ours.
+  const rlimit* descriptors;  // Null: as ours.
+  const unsigned long* cpus;  // A mask of `cpu_words`; none: as ours.
+  size_t cpu_words;
+  const unsigned long* memory;  // Of NUMA nodes, likewise.
+  size_t memory_words;
   const char* failed_at = nullptr;  // Null: the program was executed.
   int error = 0;
+  int cpus_error = 0;  // 0: as asked.
+  int memory_error = 0;
 };
 
 int Fail(ChildPlan* plan, const char* where) {
@@ -59,6 +71,19 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void CloseFrom(un
   if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
   // Old container runtimes refuse the call. What hlaunch opens is close-on-exec anyway.
   for (unsigned fd = first; fd < 65536; ++fd) ::syscall(SYS_close, fd);
+}
+
+// Only system calls, as RunChild. A failure is told and changes nothing else.
+__attribute__((no_sanitize("address", "thread", "undefined"))) void Bind(ChildPlan* plan) {
+  if (plan->cpu_words > 0 && ::syscall(SYS_sched_setaffinity, 0,
+                                       plan->cpu_words * sizeof(unsigned long), plan->cpus) < 0) {
+    plan->cpus_error = errno;
+  }
+  // The kernel takes one bit less than it is told.
+  if (plan->memory_words > 0 && ::syscall(SYS_set_mempolicy, MPOL_PREFERRED, plan->memory,
+                                          plan->memory_words * kBitsPerWord + 1) < 0) {
+    plan->memory_error = errno;
+  }
 }
 
 // Runs in the child between clone and exec, on its own stack but in the parent's memory, while
@@ -86,6 +111,7 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) int RunChild(void
   if (plan->descriptors != nullptr) {
     ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan->descriptors, nullptr);
   }
+  Bind(plan);
 
   // The kernel's struct sigaction is all zero for SIG_DFL, on every architecture.
   const unsigned long defaults[8] = {};
@@ -138,6 +164,42 @@ absl::StatusOr<std::string> FindProgram(const Command& command) {
         absl::StrCat("cannot run ", refused, ": it is not executable; chmod +x it"));
   }
   return absl::NotFoundError(absl::StrCat("no program named ", name, " in PATH (", path, ")"));
+}
+
+Mask MakeMask(const std::vector<int>& numbers) {
+  Mask mask;
+  for (const int number : numbers) {
+    const auto bit = static_cast<size_t>(number);
+    if (mask.size() <= bit / kBitsPerWord) mask.resize(bit / kBitsPerWord + 1);
+    mask[bit / kBitsPerWord] |= 1UL << bit % kBitsPerWord;
+  }
+  return mask;
+}
+
+// Where the child is to take its memory. Whoever started us under `numactl` has decided it.
+Mask MemoryMask(const Command& command) {
+  int policy = MPOL_DEFAULT;
+  if (command.memory_node < 0) return {};
+  if (::syscall(SYS_get_mempolicy, &policy, nullptr, 0, nullptr, 0) == 0 &&
+      policy != MPOL_DEFAULT) {
+    return {};
+  }
+  return MakeMask({command.memory_node});
+}
+
+// What could not be bound; empty: all is as asked.
+std::string BindingWarning(const ChildPlan& plan, const Command& command) {
+  std::string text;
+  if (plan.cpus_error != 0) {
+    text = absl::StrCat("cannot bind to CPUs ", FormatIds(command.cpus), ": ",
+                        std::strerror(plan.cpus_error));
+  }
+  if (plan.memory_error != 0) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "cannot prefer the memory of NUMA node ",
+                    command.memory_node, ": ", std::strerror(plan.memory_error),
+                    plan.memory_error == EPERM ? " (in a container: --cap-add=sys_nice)" : "");
+  }
+  return text;
 }
 
 // The first bytes of `path`: enough for the kernel to tell what it is.
@@ -266,6 +328,8 @@ absl::StatusOr<Process> Process::Spawn(const Command& command) {
   if (command.descriptor_limit && ::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
     descriptors.rlim_cur = std::min<rlim_t>(*command.descriptor_limit, descriptors.rlim_max);
   }
+  const Mask cpus = MakeMask(command.cpus);
+  const Mask memory = MemoryMask(command);
   ChildPlan plan{
       path.c_str(),
       argv.data(),
@@ -273,7 +337,11 @@ absl::StatusOr<Process> Process::Spawn(const Command& command) {
       command.working_directory.empty() ? nullptr : command.working_directory.c_str(),
       {null.valid() ? null.get() : command.stdin_fd, command.stdout_fd, command.stderr_fd},
       ::getpid(),
-      command.descriptor_limit ? &descriptors : nullptr};
+      command.descriptor_limit ? &descriptors : nullptr,
+      cpus.data(),
+      cpus.size(),
+      memory.data(),
+      memory.size()};
   int pidfd = -1;
   const pid_t pid = Clone(&plan, &pidfd);
   if (pid < 0) {
@@ -285,7 +353,7 @@ absl::StatusOr<Process> Process::Spawn(const Command& command) {
     ::waitpid(pid, nullptr, 0);
     return ChildError(plan, command);
   }
-  return Process(pid, std::move(owned));
+  return Process(pid, std::move(owned), BindingWarning(plan, command));
 }
 
 Process& Process::operator=(Process&& other) noexcept {
@@ -293,6 +361,7 @@ Process& Process::operator=(Process&& other) noexcept {
     Abandon();
     pid_ = std::exchange(other.pid_, 0);
     pidfd_ = std::move(other.pidfd_);
+    warning_ = std::move(other.warning_);
   }
   return *this;
 }

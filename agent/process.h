@@ -27,6 +27,10 @@ struct Command {
   int stderr_fd = 2;
   // The soft limit on its descriptors, no higher than our hard one. Unset: ours.
   std::optional<uint64_t> descriptor_limit = {};
+  std::vector<int> cpus = {};  // Where it may run; empty: where we may.
+  // The NUMA node it takes memory from as long as there is some; -1, or where somebody has given
+  // us a policy: as we do.
+  int memory_node = -1;
 };
 
 // How a process ended. A value.
@@ -69,12 +73,17 @@ class Process {
   static absl::StatusOr<Process> Spawn(const Command& command);
 
   Process(Process&& other) noexcept
-      : pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)) {}
+      : pid_(std::exchange(other.pid_, 0)),
+        pidfd_(std::move(other.pidfd_)),
+        warning_(std::move(other.warning_)) {}
   Process& operator=(Process&& other) noexcept;
   ~Process() { Abandon(); }
 
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // Readable once the child has exited.
+  // What of Command's CPUs and memory node could not be had; the program runs without. Empty: all
+  // is as asked.
+  const std::string& warning() const { return warning_; }
 
   // Signal the child's process group, or the child alone. No effect once all have exited.
   // Requires: not reaped.
@@ -85,11 +94,13 @@ class Process {
   ExitStatus Reap();
 
  private:
-  Process(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  Process(pid_t pid, UniqueFd pidfd, std::string warning)
+      : pid_(pid), pidfd_(std::move(pidfd)), warning_(std::move(warning)) {}
   void Abandon();
 
   pid_t pid_ = 0;  // 0: reaped, or moved from.
   UniqueFd pidfd_;
+  std::string warning_;
 };
 
 }  // namespace hlaunch

@@ -164,15 +164,25 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
   return place;
 }
 
+// The threads that a worker can run at once: one for each core of its own, or of an even share;
+// of that too, where a quota leaves the node fewer cores than the workers are bound to.
+int NumThreads(const WorkerSpec& spec, const NodeFacts& facts, int local_rank) {
+  const int even = std::max(1, facts.usable_cores / std::max(1, spec.nproc));
+  int bound = 0;
+  for (const WorkerBinding& binding : spec.bindings) bound += binding.cores;
+  if (static_cast<size_t>(local_rank) >= spec.bindings.size()) return even;
+  const int own = std::max(1, spec.bindings[static_cast<size_t>(local_rank)].cores);
+  return bound <= facts.usable_cores ? own : std::min(own, even);
+}
+
 // What is set only where the user has not.
-Variables Defaults(const Assignment& round, const WorkerSpec& spec, const NodeFacts& facts) {
+Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& spec,
+                   const NodeFacts& facts) {
   return {
       {kEnvTorchNcclAsync, "1"},
       {kEnvNcclAsync, "1"},
       {kEnvGlooInterface, round.num_nodes > 1 ? facts.gloo_interface : ""},
-      {kEnvOmpThreads, spec.starts_others ? ""
-                                          : absl::StrCat(std::max(
-                                                1, facts.usable_cores / std::max(1, spec.nproc)))},
+      {kEnvOmpThreads, spec.starts_others ? "" : absl::StrCat(NumThreads(spec, facts, local_rank))},
       {kEnvPythonUnbuffered, "1"},
       {kEnvJaxCoordinator,
        round.coordinator_port == 0 ? "" : HostPort(round.master_addr, round.coordinator_port)},
@@ -196,7 +206,7 @@ bool IsInherited(absl::string_view name) {
 std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
                                    const WorkerSpec& spec, const NodeFacts& facts) {
   const Variables place = Place(assignment, local_rank, spec, facts);
-  Variables defaults = Defaults(assignment, spec, facts);
+  Variables defaults = Defaults(assignment, local_rank, spec, facts);
   for (const EnvChange& change : DeviceChanges(spec, local_rank)) {
     if (change.is_default) defaults.emplace_back(change.name, change.value.value_or(""));
   }
@@ -240,7 +250,7 @@ std::string ChosenDefaults(const Assignment& assignment, const WorkerSpec& spec,
                            const NodeFacts& facts) {
   if (assignment.node_rank != 0 || assignment.round != 1 || assignment.world_size == 1) return "";
   std::vector<std::string> chosen;
-  for (const auto& [name, value] : Defaults(assignment, spec, facts)) {
+  for (const auto& [name, value] : Defaults(assignment, 0, spec, facts)) {
     if (name != kEnvOmpThreads && name != kEnvGlooInterface) continue;  // The rest changes nothing.
     const std::string prefix = absl::StrCat(name, "=");
     const bool given = std::any_of(

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -234,6 +235,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   State& s = *group->state_;
   s.workers.reserve(spec.nproc);  // Watch keeps references.
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
+  std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
   HLAUNCH_RETURN_IF_ERROR(s.StartWatchdog(spec, &facts));
   for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
     WorkerRoutes routes = round_logs.Routes(local_rank);
@@ -248,7 +250,14 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     command.stdout_fd = output.out.get();
     command.stderr_fd = output.err.get();
     command.descriptor_limit = spec.descriptor_limit;
+    if (static_cast<size_t>(local_rank) < spec.bindings.size()) {
+      command.cpus = spec.bindings[local_rank].cpus;
+      command.memory_node = spec.bindings[local_rank].memory_node;
+    }
     HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(command));
+    if (!process.warning().empty() && warnings.insert(process.warning()).second) {
+      LogWarning(absl::StrCat("local rank ", local_rank, ": ", process.warning()));
+    }
     s.workers.push_back(
         {std::move(process), local_rank, facts.error_file, log_file, nullptr, true, ""});
     ++s.num_alive;

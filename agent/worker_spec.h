@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/binding/worker_binding.h"
 #include "agent/devices/env_change.h"
 #include "proto/base/clock.h"
 
@@ -32,6 +33,7 @@ struct WorkerSpec {
   // By local rank: what each worker's environment says of its devices, see AssignDevices. Empty:
   // none were assigned.
   std::vector<std::vector<EnvChange>> device_env;
+  std::vector<WorkerBinding> bindings;  // By local rank, see PlanBinding. Empty: nobody is bound.
   Duration stop_grace = std::chrono::seconds(30);  // From SIGTERM to SIGKILL.
 };
 

@@ -325,6 +325,11 @@ absl::StatusOr<DevicePlan> AssignDevices(const DeviceRequest& request,
   Slots of_worker = Choose(*kind, request, slots, count, all_cards);
   HLAUNCH_RETURN_IF_ERROR(Check(*kind, request, slots, of_worker, all_cards, plan));
   plan.why = Sentence(*kind, request, visible, of_worker);
+  for (const DeviceSlot& slot : slots) {
+    const bool used = std::any_of(of_worker.begin(), of_worker.end(),
+                                  [&slot](const DeviceSlot& s) { return s.token == slot.token; });
+    if (!used) plan.unused.push_back(slot.device);
+  }
   const DeviceChoice choice = MakeChoice(*kind, request, visible, slots, std::move(of_worker));
   HLAUNCH_ASSIGN_OR_RETURN(plan.workers, DeviceEnv(*kind, request, visible, choice));
   return plan;

@@ -40,6 +40,8 @@ struct WorkerDevice {
 // A value; points into the devices that it was made from.
 struct DevicePlan {
   std::vector<WorkerDevice> workers;  // By local rank, as many as were asked for.
+  // Those that the environment leaves visible as well; null: an unknown one.
+  std::vector<const Device*> unused;
   std::string why;                    // One line: who gets what, or why nobody gets anything.
   std::vector<std::string> warnings;  // One line each.
 };

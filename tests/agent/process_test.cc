@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "agent/node_facts.h"
 #include "tests/agent/child.h"
 
 namespace hlaunch {
@@ -20,6 +22,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Command Shell(const std::string& script) { return {.argv = {"/bin/sh", "-c", script}}; }
 
@@ -52,6 +55,48 @@ TEST(Spawn, ReportsTheSignal) {
     EXPECT_EQ(status.ShellCode(), 128 + signal);
     EXPECT_EQ(status.ToString(), absl::StrCat("killed by ", SignalName(signal)));
   }
+}
+
+TEST(Spawn, RunsOnTheCpusItIsGiven) {
+  const std::vector<int> allowed = AllowedCpus();
+  ASSERT_FALSE(allowed.empty());
+  for (const int cpu : {allowed.front(), allowed.back()}) {
+    Command command = Shell("grep Cpus_allowed_list /proc/self/status");
+    command.cpus = {cpu};
+    Child child(command);
+    EXPECT_EQ(child.ReadAll(), absl::StrCat("Cpus_allowed_list:\t", cpu, "\n"));
+    EXPECT_EQ(child.process().warning(), "");
+    child.Wait();
+  }
+  EXPECT_EQ(AllowedCpus(), allowed) << "the child shares our memory, not our affinity";
+}
+
+TEST(Spawn, TakesMemoryFromTheNodeItIsGivenUnlessWeHaveAPolicy) {
+  if (::access("/proc/self/numa_maps", R_OK) != 0) GTEST_SKIP() << "the kernel knows no NUMA";
+  Command command = Shell("grep -c prefer:0 /proc/self/numa_maps");
+  command.memory_node = 0;
+  Child child(command);
+  EXPECT_THAT(child.ReadAll(), Not(testing::StartsWith("0")));
+  EXPECT_EQ(child.process().warning(), "");
+  child.Wait();
+  const unsigned long node_0 = 1;
+  ASSERT_EQ(::syscall(SYS_set_mempolicy, MPOL_INTERLEAVE, &node_0, 65), 0);
+  Child interleaved(command);
+  EXPECT_THAT(interleaved.ReadAll(), testing::StartsWith("0"));
+  interleaved.Wait();
+  EXPECT_EQ(::syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0), 0);
+}
+
+TEST(Spawn, StartsTheProgramAlsoWhereItCannotBeBound) {
+  Command command = Shell("echo started");
+  command.cpus = {5000};
+  command.memory_node = 500;
+  Child child(command);
+  EXPECT_EQ(child.ReadAll(), "started\n");
+  EXPECT_THAT(child.process().warning(),
+              HasSubstr("cannot bind to CPUs 5000: Invalid argument; cannot prefer the memory of "
+                        "NUMA node 500: "));
+  EXPECT_EQ(child.Wait().exit_code, 0);
 }
 
 TEST(Spawn, NamesAMissingProgram) {

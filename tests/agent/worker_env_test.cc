@@ -51,6 +51,23 @@ std::optional<std::string> Value(const std::vector<std::string>& env, const std:
   return value;
 }
 
+TEST(WorkerEnv, GivesAThreadToEachCoreOfTheWorkersShare) {
+  WorkerSpec spec = FourWorkers();
+  NodeFacts facts = Facts();  // 10 cores
+  const auto threads = [&](int local_rank) {
+    return Value(WorkerEnv(SecondOfTwoNodes(), local_rank, spec, facts), "OMP_NUM_THREADS");
+  };
+  EXPECT_EQ(threads(0), "2");
+  spec.bindings = {
+      {{0, 1, 2}, -1, 3, ""}, {{3, 4, 5}, -1, 3, ""}, {{6, 7}, -1, 2, ""}, {{8, 9}, -1, 2, ""}};
+  EXPECT_EQ(threads(0), "3");
+  EXPECT_EQ(threads(3), "2");
+  facts.usable_cores = 4;  // A quota leaves less than they are bound to.
+  EXPECT_EQ(threads(0), "1");
+  spec.inherited_env = {"OMP_NUM_THREADS=7"};
+  EXPECT_EQ(threads(0), "7");
+}
+
 TEST(WorkerEnv, SaysTheWorkersPlace) {
   struct Row {
     const char* name;
