@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/devices/visible_devices.h"
 #include "agent/node_facts.h"
 #include "agent/worker_env.h"
 #include "launcher/hosting.h"
@@ -123,6 +124,18 @@ bool IdIsInvented(const Options& options, const JobSpec& spec) {
   return options.rdzv_id.empty() && spec.endpoint.host.empty();
 }
 
+ordered_json BindingJson(const JobSpec& spec) {
+  ordered_json binding = {{"reason", spec.binding}, {"picture", spec.binding_lines}};
+  binding["workers"] = ordered_json::array();
+  for (const WorkerBinding& worker : spec.worker.bindings) {
+    ordered_json one = {
+        {"cpus", FormatIds(worker.cpus)}, {"cores", worker.cores}, {"reason", worker.why}};
+    one["memory_node"] = worker.memory_node < 0 ? ordered_json() : ordered_json(worker.memory_node);
+    binding["workers"].push_back(std::move(one));
+  }
+  return binding;
+}
+
 ordered_json JobJson(const Options& options, const JobSpec& spec, const std::string& hosting) {
   ordered_json job;
   job["job_id"] = IdIsInvented(options, spec) ? kUnknown : spec.job_id;
@@ -136,6 +149,7 @@ ordered_json JobJson(const Options& options, const JobSpec& spec, const std::str
   job["command"] = WorkerArgv(spec.worker, 0);
   job["log_dir"] = spec.logs.directory;
   job["output"] = OutputLines(spec.logs);
+  if (!spec.binding.empty()) job["binding"] = BindingJson(spec);
   job["warnings"] = spec.warnings;
   return job;
 }
@@ -194,6 +208,14 @@ std::string DescribeJob(const Options& options, const JobSpec& spec, const std::
   const char* title = "output       ";
   for (const std::string& line : OutputLines(spec.logs)) {
     absl::StrAppend(&text, std::exchange(title, "             "), line, "\n");
+  }
+  if (options.report_bindings) {
+    title = "binding      ";
+    for (const std::string& line : spec.binding_lines) {
+      absl::StrAppend(&text, std::exchange(title, "             "), line, "\n");
+    }
+  } else if (!spec.binding.empty()) {
+    absl::StrAppend(&text, "binding      ", spec.binding, "\n");
   }
   for (const std::string& warning : spec.warnings)
     absl::StrAppend(&text, "warning      ", warning, "\n");

@@ -4,7 +4,6 @@
 #include "launcher/job_spec.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/devices/find_devices.h"
+#include "agent/node_facts.h"
 #include "agent/worker_env.h"
 #include "launcher/node_devices.h"
 #include "proto/base/status_macros.h"
@@ -34,19 +34,7 @@ constexpr char kTokenFileVariable[] = "HLAUNCH_TOKEN_FILE";
 constexpr char kPrefixVariable[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";  // As for torchrun.
 constexpr char kCommonJobId[] = "none";  // torchrun's: all nodes must come to the same one.
 
-int UsableCpus() {
-  // A fixed cpu_set_t ends at 1024 CPUs; the kernel refuses a set that is too small.
-  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
-    cpu_set_t* set = CPU_ALLOC(cpus);
-    const size_t size = CPU_ALLOC_SIZE(cpus);
-    const bool known = ::sched_getaffinity(0, size, set) == 0;
-    const int count = known ? CPU_COUNT_S(size, set) : 0;
-    CPU_FREE(set);
-    if (known) return std::max(count, 1);
-    if (errno != EINVAL) break;
-  }
-  return 1;
-}
+int UsableCpus() { return std::max(1, static_cast<int>(AllowedCpus().size())); }
 
 absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/binding/plan_binding.h"
 #include "agent/devices/device.h"
 #include "agent/log_spec.h"
 #include "agent/worker_spec.h"
@@ -49,6 +50,10 @@ struct JobSpec {
   std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
   std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
   WorkerSpec worker;
+  // What workers compute on, by local rank, and then what else they may see, see BindRequest.
+  std::vector<DevicePlace> places;
+  std::string binding;                     // Why workers are bound so, if it is worth a word.
+  std::vector<std::string> binding_lines;  // The same as a picture.
   LogSpec logs;
   C10dServerOptions store;
   bool store_proxy = false;           // Workers reach the master store through their own agent.

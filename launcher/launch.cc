@@ -18,6 +18,7 @@
 #include "launcher/dry_run.h"
 #include "launcher/environment.h"
 #include "launcher/job_spec.h"
+#include "launcher/node_binding.h"
 #include "launcher/options.h"
 #include "launcher/run_node.h"
 #include "launcher/show_devices.h"
@@ -74,14 +75,18 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
   BlockAgentSignals(options->signals_to_handle);
   SetLogLevel(options->log_level);
   if (options->json) SetLogJson();
-  const absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
+  absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
   if (!spec.ok()) {
     LogError(spec.status().message());
     return ExitCodeBeforeStart(spec.status());
   }
-  if (options->dry_run || options->print_env) return PrintInsteadOfJob(*options, *spec);
+  if (options->dry_run || options->print_env) {
+    BindWorkers(*options, *spec);
+    return PrintInsteadOfJob(*options, *spec);
+  }
   const auto run = [&](KeeperLink keeper) {
     if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, std::move(keeper));
+    BindWorkers(*options, *spec);
     return RunNode(*options, *spec, std::move(keeper), connect);
   };
   // `hlaunch` has made the keeper before it became the agent program.

@@ -39,6 +39,11 @@ absl::StatusOr<int> CountWorkers(const Options& options, const DeviceRequest& re
   return absl::InvalidArgumentError("no device is left for workers; see hlaunch devices");
 }
 
+DevicePlace PlaceOf(const Device* device) {
+  if (device == nullptr) return {};
+  return {absl::StrCat(KindName(device->kind), " ", device->id), device->numa_node};
+}
+
 absl::Status Assign(const Options& options, const HostProbes& probes, JobSpec& spec) {
   const std::vector<Device> devices = probes.find_devices(options.sysroot);
   const EnvMap env = ToEnvMap(spec.worker.inherited_env);
@@ -55,6 +60,8 @@ absl::Status Assign(const Options& options, const HostProbes& probes, JobSpec& s
   spec.worker.starts_others = options.per_node;
   HLAUNCH_ASSIGN_OR_RETURN(const DevicePlan plan, AssignDevices(request, devices, env));
   for (const WorkerDevice& worker : plan.workers) spec.worker.device_env.push_back(worker.env);
+  for (const WorkerDevice& worker : plan.workers) spec.places.push_back(PlaceOf(worker.device));
+  for (const Device* device : plan.unused) spec.places.push_back(PlaceOf(device));
   spec.warnings.insert(spec.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   if (!devices.empty()) spec.notes.push_back(plan.why);
   return absl::OkStatus();

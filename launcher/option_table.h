@@ -51,6 +51,7 @@ const OptionRow* FindOption(absl::string_view word);
 absl::Span<const OptionRow> RendezvousOptions();
 absl::Span<const OptionRow> WorkerOptions();
 absl::Span<const OptionRow> DeviceOptions();
+absl::Span<const OptionRow> BindingOptions();
 absl::Span<const OptionRow> OutputOptions();
 
 // For a row of a flag: sets `*flag`.

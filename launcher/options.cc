@@ -157,6 +157,15 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
     return InvalidArgumentError(
         "--per-node starts one worker, which starts the others itself: leave --nproc-per-node out");
   }
+  if (options.bind && options.numa_binding) {
+    return InvalidArgumentError("--bind and --numa-binding: leave one of them out");
+  }
+  if (options.per_node &&
+      (options.numa_binding || options.bind.value_or(BindMode::kNone) != BindMode::kNone)) {
+    return InvalidArgumentError(
+        "--per-node: the worker starts its node's others, and all would be bound as one; leave "
+        "--bind and --numa-binding out");
+  }
   if (options.node_rank.has_value() && *options.node_rank >= options.max_nodes) {
     return InvalidArgumentError(absl::StrCat("--node-rank ", *options.node_rank, ": with --nnodes ",
                                              options.max_nodes, " ranks go from 0 to ",
@@ -237,6 +246,7 @@ absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   DropWeaker(raw, "--standalone", "--node-rank");
   DropWeaker(raw, "--module", "--no-python");
   DropWeaker(raw, "--verbose", "--quiet");
+  DropWeaker(raw, "--bind", "--numa-binding");
   std::stable_sort(
       raw.given.begin(), raw.given.end(),
       [](const FoundValue& a, const FoundValue& b) { return TableIndex(a) < TableIndex(b); });

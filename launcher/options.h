@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/binding/plan_binding.h"
 #include "agent/log_spec.h"
 #include "launcher/endpoint.h"
 #include "launcher/environment.h"
@@ -77,6 +78,11 @@ struct Options {
   bool oversubscribe = false;
   bool per_node = false;  // One worker, which starts the others of its node itself.
   std::string sysroot;    // The machine to look for devices on, as a directory; empty: this one.
+
+  // Of --bind and --numa-binding, at most one; unset: not given.
+  std::optional<BindMode> bind;
+  std::optional<BindMode> numa_binding;
+  bool report_bindings = false;
 
   LogSpec logs;
   std::string report_file;               // The final report as JSON; empty: none.

@@ -209,6 +209,11 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   if (spec.policy.max_nodes > 1) SetLogName(host);
   for (const std::string& warning : spec.warnings) LogWarning(warning);
   for (const std::string& note : spec.notes) LogDebug(note);
+  if (options.report_bindings) {
+    for (const std::string& line : spec.binding_lines) LogInfo(line);
+  } else if (!spec.worker.bindings.empty() && !options.bind && !options.numa_binding) {
+    LogInfo(absl::StrCat(spec.binding, "; --report-bindings shows it, --bind none leaves it"));
+  }
 
   const auto logs = LogDirectory::Make(spec.logs, spec.job_id);
   if (!logs.ok()) {

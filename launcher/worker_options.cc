@@ -84,14 +84,6 @@ absl::Status RefuseLogsSpecs(string_view, Options&) {
       "--tee and --log-rotate");
 }
 
-absl::Status RefuseNumaBinding(string_view text, Options&) {
-  if (text != "node" && text != "socket" && text != "exclusive" && text != "core-complex") {
-    return InvalidArgumentError("expected node, socket, exclusive or core-complex");
-  }
-  return InvalidArgumentError(
-      "hlaunch does not bind workers to CPUs yet; leave it out, or start hlaunch under numactl");
-}
-
 const OptionRow kRows[] = {
     {"The program", "-m", "--module", "", "the script is a Python module's name",
      [](string_view, Options& options) { return SetFlag(&options.module); }, kPet},
@@ -118,8 +110,6 @@ const OptionRow kRows[] = {
     {"", "", "--event-log-handler", "null", "not needed: see --report and --json", SetEventHandler,
      kPet},
     {"", "", "--logs-specs", "NAME", "refused: a plugin in Python", RefuseLogsSpecs},
-    {"", "", "--numa-binding", "node|socket|exclusive|core-complex", "refused: not there yet",
-     RefuseNumaBinding},
 };
 
 }  // namespace

@@ -319,9 +319,12 @@ const BadLine kBadLines[] = {
     {{"--logs-specs=mine", "x"},
      "--logs-specs 'mine': it names Python code of torch's, and hlaunch runs none; leave it out, "
      "and see --log-dir, --tee and --log-rotate"},
-    {{"--numa-binding=node", "x"},
-     "--numa-binding 'node': hlaunch does not bind workers to CPUs yet; leave it out, or start "
-     "hlaunch under numactl"},
+    {{"--bind=cores", "x"}, "--bind 'cores': expected auto, none, numa, socket, core or l3"},
+    {{"--bind=core", "--numa-binding=node", "x"},
+     "--bind and --numa-binding: leave one of them out"},
+    {{"--per-node", "--bind=core", "x"},
+     "--per-node: the worker starts its node's others, and all would be bound as one; leave --bind "
+     "and --numa-binding out"},
     {{"--numa-binding=core", "x"},
      "--numa-binding 'core': expected node, socket, exclusive or core-complex"},
     {{"--print-completion=fish", "x"}, "--print-completion 'fish': expected bash or zsh"},
