@@ -42,6 +42,7 @@ constexpr ForeignWord kForeign[] = {
     {"--tag-output", "every line has its rank without it; --log-prefix changes how"},
     {"--num-processes", "did you mean --nproc-per-node?"},
     {"--num-machines", "did you mean --nnodes?"},
+    {"--bind-to", "did you mean --bind?"},
     {"--num-nodes", "did you mean --nnodes?"},
     {"--num-gpus", "did you mean --nproc-per-node?"},
     {"--machine-rank", "did you mean --node-rank?"},

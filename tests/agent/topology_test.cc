@@ -69,6 +69,13 @@ TEST(LoadTopology, RefusesWhatMakesNoSenseAndLeavesTheVariablesAsTheyWere) {
   EXPECT_EQ(::getenv("HWLOC_PLUGINS_PATH"), nullptr);
 }
 
+TEST(LoadTopology, TakesNoRootForThisMachineWhateverItHolds) {
+  const std::string empty = testing::TempDir();
+  const auto topology = LoadTopology({empty, "", ""});
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_FALSE(topology->is_this_machine);
+}
+
 TEST(DescribeBinding, DrawsSocketsNodesAndCores) {
   const Server server = {"", 2, 2, 1, 4, 1, {0, 3}};
   const Topology topology = server.Load();

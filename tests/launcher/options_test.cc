@@ -329,6 +329,7 @@ const BadLine kBadLines[] = {
      "--numa-binding 'core': expected node, socket, exclusive or core-complex"},
     {{"--print-completion=fish", "x"}, "--print-completion 'fish': expected bash or zsh"},
     {{"--print-env=x", "x"}, "--print-env 'x': expected a local rank, such as 0"},
+    {{"--bind-to", "core", "x"}, "unknown option --bind-to; did you mean --bind?"},
     {{"--num_machines=2", "x"}, "unknown option --num_machines; did you mean --nnodes?"},
     {{"-H", "n0,n1", "x"},
      "unknown option -H; hlaunch starts no other hosts yet: run the same command on each, with "
