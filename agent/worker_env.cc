@@ -175,6 +175,14 @@ int NumThreads(const WorkerSpec& spec, const NodeFacts& facts, int local_rank) {
   return bound <= facts.usable_cores ? own : std::min(own, even);
 }
 
+// Where the Neuron runtimes of a job meet, on node rank 0's host: beside MASTER_PORT, whose
+// neighbours are kept free, and not JAX's port, for JAX on Neuron needs both.
+std::string NeuronRoot(const Assignment& round, const WorkerSpec& spec) {
+  constexpr uint16_t kLastPort = 65535;
+  if (!spec.on_neuron || round.master_port == kLastPort) return "";
+  return HostPort(round.master_addr, static_cast<uint16_t>(round.master_port + 1));
+}
+
 // What is set only where the user has not.
 Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& spec,
                    const NodeFacts& facts) {
@@ -184,6 +192,7 @@ Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& sp
       {kEnvGlooInterface, round.num_nodes > 1 ? facts.gloo_interface : ""},
       {kEnvOmpThreads, spec.starts_others ? "" : absl::StrCat(NumThreads(spec, facts, local_rank))},
       {kEnvPythonUnbuffered, "1"},
+      {kEnvNeuronRootComm, NeuronRoot(round, spec)},
       {kEnvJaxCoordinator,
        round.coordinator_port == 0 ? "" : HostPort(round.master_addr, round.coordinator_port)},
   };

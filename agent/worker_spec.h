@@ -33,6 +33,8 @@ struct WorkerSpec {
   // By local rank: what each worker's environment says of its devices, see AssignDevices. Empty:
   // none were assigned.
   std::vector<std::vector<EnvChange>> device_env;
+  bool on_neuron =
+      false;  // They compute on AWS Neuron, whose runtimes meet at a port of their own.
   std::vector<WorkerBinding> bindings;  // By local rank, see PlanBinding. Empty: nobody is bound.
   Duration stop_grace = std::chrono::seconds(30);  // From SIGTERM to SIGKILL.
 };

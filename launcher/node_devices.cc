@@ -60,6 +60,8 @@ absl::Status Assign(const Options& options, const HostProbes& probes, JobSpec& s
   spec.worker.starts_others = options.per_node;
   HLAUNCH_ASSIGN_OR_RETURN(const DevicePlan plan, AssignDevices(request, devices, env));
   for (const WorkerDevice& worker : plan.workers) spec.worker.device_env.push_back(worker.env);
+  spec.worker.on_neuron =
+      plan.workers[0].device != nullptr && plan.workers[0].device->kind == DeviceKind::kNeuron;
   for (const WorkerDevice& worker : plan.workers) spec.places.push_back(PlaceOf(worker.device));
   for (const Device* device : plan.unused) spec.places.push_back(PlaceOf(device));
   spec.warnings.insert(spec.warnings.end(), plan.warnings.begin(), plan.warnings.end());

@@ -128,8 +128,7 @@ absl::StatusOr<Topology> LoadTopology(const TopologySource& source) {
   }
   Topology result;
   // Where a root describes no CPUs, hwloc makes some up, which are not this machine's either.
-  result.is_this_machine =
-      source.root.empty() && hwloc.topology_is_thissystem(topology.get()) != 0;
+  result.is_this_machine = source.root.empty() && hwloc.topology_is_thissystem(topology.get()) != 0;
   const int depth = hwloc.get_type_depth(topology.get(), HWLOC_OBJ_PU);
   for (unsigned i = 0;; ++i) {
     const hwloc_obj_t pu = hwloc.get_obj_by_depth(topology.get(), depth, i);

@@ -50,6 +50,7 @@ inline constexpr char kEnvNcclAsync[] = "NCCL_ASYNC_ERROR_HANDLING";
 inline constexpr char kEnvGlooInterface[] = "GLOO_SOCKET_IFNAME";
 inline constexpr char kEnvOmpThreads[] = "OMP_NUM_THREADS";
 inline constexpr char kEnvJaxCoordinator[] = "JAX_COORDINATOR_ADDRESS";
+inline constexpr char kEnvNeuronRootComm[] = "NEURON_RT_ROOT_COMM_ID";
 inline constexpr char kEnvPythonUnbuffered[] = "PYTHONUNBUFFERED";
 
 // Read by the CUDA and HIP runtimes; set only where workers see one device each.

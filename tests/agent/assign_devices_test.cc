@@ -280,6 +280,57 @@ TEST(Cuda, IsolatesOnlyWhereAsked) {
                           "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=GPU-3"));
 }
 
+// Which GPU three readers would compute on, by the list of a worker: accelerate takes LOCAL_RANK
+// modulo the GPUs it sees, DeepSpeed's set_device and JAX's local_device_ids take LOCAL_RANK
+// itself.
+std::string GpuOf(const std::string& reader, const EnvMap& env, int local_rank) {
+  const auto list = env.find("CUDA_VISIBLE_DEVICES");
+  const std::vector<std::string> seen =
+      absl::StrSplit(list == env.end() ? "0,1,2,3,4,5,6,7" : list->second, ',');
+  const auto index = static_cast<size_t>(local_rank);
+  if (reader == "accelerate") return seen[index % seen.size()];
+  return index < seen.size() ? seen[index] : "none";
+}
+
+TEST(Cuda, SatisfiesTheRulesOfAccelerateDeepSpeedAndJax) {
+  struct Row {
+    const char* ids;
+    const char* inherited;
+    bool isolate;
+    bool virtual_rank;
+    std::vector<std::string> gpus;  // Of local ranks 0, 1, 2.
+  };
+  const Row rows[] = {
+      {"", "", false, false, {"0", "1", "2"}},
+      {"5,1,6", "", false, false, {"5", "1", "6"}},
+      {"", "7,3,2,0", false, false, {"7", "3", "2"}},
+      {"3,7,2", "7,3,2,0", false, false, {"3", "7", "2"}},
+      {"5,1,6", "", true, false, {"5", "1", "6"}},
+      {"5,1,6", "", false, true, {"5", "1", "6"}},
+  };
+  for (const Row& row : rows) {
+    DeviceRequest request = Asked(3, "gpu", row.ids);
+    request.isolate = row.isolate;
+    request.virtual_local_rank = row.virtual_rank;
+    Env inherited;
+    if (row.inherited[0] != '\0') {
+      inherited = {absl::StrCat("CUDA_VISIBLE_DEVICES=", row.inherited),
+                   "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
+    }
+    const auto plan = AssignDevices(request, kEightGpus, ToEnvMap(inherited));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    for (size_t i = 0; i < 3; ++i) {
+      const EnvMap env = WorkerSees(*plan, i, inherited);
+      const int local_rank = row.virtual_rank ? 0 : static_cast<int>(i);
+      EXPECT_EQ(absl::StrCat(plan->workers[i].device->id), row.gpus[i]);
+      EXPECT_EQ(GpuOf("accelerate", env, local_rank), row.gpus[i]) << row.ids << row.inherited;
+      if (row.isolate) continue;  // One GPU and LOCAL_RANK 1: only accelerate bears that.
+      EXPECT_EQ(GpuOf("deepspeed", env, local_rank), row.gpus[i]) << row.ids << row.inherited;
+      EXPECT_EQ(GpuOf("jax", env, local_rank), row.gpus[i]) << row.ids << row.inherited;
+    }
+  }
+}
+
 TEST(Cuda, LeavesAnInheritedListAsItIs) {
   EXPECT_THAT(Seen(Request(1), kEightGpus, {"CUDA_VISIBLE_DEVICES=GPU-6a, 1"})[0],
               HasSubstr("CUDA_VISIBLE_DEVICES=GPU-6a, 1"));

@@ -68,6 +68,23 @@ TEST(WorkerEnv, GivesAThreadToEachCoreOfTheWorkersShare) {
   EXPECT_EQ(threads(0), "7");
 }
 
+TEST(WorkerEnv, TellsNeuronWhereItsRuntimesMeet) {
+  const auto root = [](WorkerSpec spec, Assignment round) {
+    return Value(WorkerEnv(round, 1, spec, Facts()), "NEURON_RT_ROOT_COMM_ID");
+  };
+  WorkerSpec spec = FourWorkers();
+  EXPECT_EQ(root(spec, SecondOfTwoNodes()), std::nullopt);
+  spec.on_neuron = true;
+  EXPECT_EQ(root(spec, SecondOfTwoNodes()), "10.0.0.1:29502");
+  Assignment round = SecondOfTwoNodes();
+  round.master_addr = "fd00::1";
+  EXPECT_EQ(root(spec, round), "[fd00::1]:29502");
+  round.master_port = 65535;
+  EXPECT_EQ(root(spec, round), std::nullopt);
+  spec.inherited_env = {"NEURON_RT_ROOT_COMM_ID=n0:41000"};
+  EXPECT_EQ(root(spec, SecondOfTwoNodes()), "n0:41000");
+}
+
 TEST(WorkerEnv, SaysTheWorkersPlace) {
   struct Row {
     const char* name;

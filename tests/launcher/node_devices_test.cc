@@ -76,6 +76,22 @@ TEST(AssignNodeDevices, PutsTheDevicesIntoTheWorkersEnvironment) {
   EXPECT_THAT(Make(machine, {"--nproc-per-node=cpu"})->worker.device_env[0], IsEmpty());
 }
 
+TEST(AssignNodeDevices, RemembersWhereDevicesSitAndWhatNobodyUses) {
+  Machine machine;
+  DescribeH100Server(machine);
+  const auto spec = Make(machine, {"--nproc-per-node=2", "--devices=5,1,6"});
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_THAT(spec->places, SizeIs(3));
+  EXPECT_EQ(spec->places[0].name, "cuda 5");
+  EXPECT_EQ(spec->places[0].numa_node, 1);
+  EXPECT_EQ(spec->places[1].numa_node, 0);
+  EXPECT_EQ(spec->places[2].name, "cuda 6");
+  EXPECT_FALSE(spec->worker.on_neuron);
+  Machine trainium;
+  trainium.AddNeuron(0, 2);
+  EXPECT_TRUE(Make(trainium, {"--nproc-per-node=2"})->worker.on_neuron);
+}
+
 TEST(AssignNodeDevices, SaysWithItsOwnCodeThatADeviceIsHeld) {
   Machine machine;
   DescribeGaudi2Server(machine);
