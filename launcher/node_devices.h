@@ -10,8 +10,8 @@
 namespace hlaunch {
 
 // Decides how many workers run on this node and which device each gets: sets `nproc`,
-// `device_env` and `on_neuron` of spec.worker and spec.places, and adds what there is to say. All contact with the
-// host is in `probes`.
+// `device_env` and `on_neuron` of spec.worker and spec.places, and adds what there is to say. All
+// contact with the host is in `probes`.
 //
 // Requires: spec.worker.inherited_env and spec.mode are set.
 //
