@@ -30,6 +30,7 @@ using absl::string_view;
 using nlohmann::json;
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
+constexpr char kCommandKey[] = "command";
 constexpr char kShutdownVariable[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 
 // "--nproc-per-node" -> "PET_NPROC_PER_NODE".
@@ -46,7 +47,7 @@ absl::Status Wrong(string_view file, string_view key, string_view why) {
 }
 
 absl::Status UnknownKey(string_view file, const std::string& key) {
-  std::vector<std::string> known;
+  std::vector<std::string> known = {kCommandKey};
   for (const OptionRow& row : OptionTable()) {
     if (row.in_config()) known.push_back(ConfigKey(row));
   }
@@ -83,6 +84,20 @@ absl::StatusOr<std::string> ValueText(const OptionRow& row, const json& value, s
   return absl::StrJoin(words, ",");
 }
 
+absl::StatusOr<std::vector<std::string>> CommandWords(const json& value, string_view file) {
+  std::vector<std::string> words;
+  if (value.is_array()) {
+    for (const json& element : value) {
+      if (const auto word = Typed(element)) words.push_back(*word);
+    }
+  }
+  if (words.empty() || words.size() != value.size() || words[0].empty()) {
+    return Wrong(file, kCommandKey,
+                 "expected a list, the script first: [\"train.py\", \"--lr\", \"0.1\"]");
+  }
+  return words;
+}
+
 // "line 3: ..." of nlohmann's "[json.exception...] parse error at line 3, column 5: ...".
 std::string SyntaxError(const std::string& what) {
   const size_t line = what.find("line ");
@@ -115,7 +130,7 @@ absl::StatusOr<std::vector<FoundValue>> FindInEnvironment(const Environment& env
   return found;
 }
 
-absl::StatusOr<std::vector<FoundValue>> ParseConfig(string_view text, string_view file) {
+absl::StatusOr<Config> ParseConfig(string_view text, string_view file) {
   std::set<std::string> keys;  // With dashes.
   std::string twice;
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -133,18 +148,22 @@ absl::StatusOr<std::vector<FoundValue>> ParseConfig(string_view text, string_vie
   if (!config.is_object())
     return Wrong(file, "", "expected one JSON object, such as {\"nnodes\": 2}");
   if (!twice.empty()) return Wrong(file, twice, "is there twice; leave one of them out");
-  std::vector<FoundValue> found;
+  Config found;
   for (const auto& [key, value] : config.items()) {
+    if (key == kCommandKey) {
+      HLAUNCH_ASSIGN_OR_RETURN(found.command, CommandWords(value, file));
+      continue;
+    }
     const OptionRow* row = FindOption(absl::StrCat("--", key));
     if (row == nullptr || !row->in_config()) return UnknownKey(file, key);
     HLAUNCH_ASSIGN_OR_RETURN(std::string typed, ValueText(*row, value, file, key));
-    found.push_back(
+    found.values.push_back(
         {row, std::move(typed), OptionSource::kConfigFile, absl::StrCat(file, ": ", key)});
   }
   return found;
 }
 
-absl::StatusOr<std::vector<FoundValue>> ReadConfig(const std::string& path) {
+absl::StatusOr<Config> ReadConfig(const std::string& path) {
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
   std::string text(kMaxConfigBytes + 1, '\0');

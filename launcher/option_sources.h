@@ -26,6 +26,12 @@ struct FoundValue {
   std::string origin;  // For people: "--nnodes", "PET_NNODES", "job.json: nnodes".
 };
 
+// What a configuration says. A value.
+struct Config {
+  std::vector<FoundValue> values;
+  std::vector<std::string> command;  // The script and its arguments; empty: it names none.
+};
+
 // torchrun's PET_<OPTION> for the options that have it there, and its
 // TORCH_ELASTIC_SHUTDOWN_TIMEOUT. What is empty is not set.
 //
@@ -35,16 +41,16 @@ absl::StatusOr<std::vector<FoundValue>> FindInEnvironment(const Environment& env
 
 // A configuration: one JSON object, where // and /* */ begin comments, whose keys are long options
 // without dashes and whose values are text, numbers, true, false or lists of text and numbers.
-// `file` is for messages. Pure.
+// One more key, `command`, lists the script and its arguments. `file` is for messages. Pure.
 //
 // Errors:
 //   InvalidArgument - one line with the file, and the line or key.
-absl::StatusOr<std::vector<FoundValue>> ParseConfig(absl::string_view text, absl::string_view file);
+absl::StatusOr<Config> ParseConfig(absl::string_view text, absl::string_view file);
 
 // ParseConfig of what `path` holds, which is at most a mebibyte.
 //
 // Errors:
 //   InvalidArgument - as ParseConfig, or it cannot be read.
-absl::StatusOr<std::vector<FoundValue>> ReadConfig(const std::string& path);
+absl::StatusOr<Config> ReadConfig(const std::string& path);
 
 }  // namespace hlaunch

@@ -229,11 +229,13 @@ void Merge(std::vector<FoundValue> weaker, RawOptions& raw) {
   }
 }
 
-// The file of --config, if there is one, then the variables; all in the order of the table.
+// The file of --config, if there is one, then the variables; all in the order of the table. The
+// file's command counts where none is typed.
 absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   if (const FoundValue* config = raw.Find("--config")) {
-    HLAUNCH_ASSIGN_OR_RETURN(std::vector<FoundValue> found, ReadConfig(config->value));
-    Merge(std::move(found), raw);
+    HLAUNCH_ASSIGN_OR_RETURN(Config found, ReadConfig(config->value));
+    if (raw.rest.empty()) raw.rest = std::move(found.command);
+    Merge(std::move(found.values), raw);
   }
   HLAUNCH_ASSIGN_OR_RETURN(std::vector<FoundValue> found, FindInEnvironment(environment));
   Merge(std::move(found), raw);
@@ -321,12 +323,12 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   if (!raw.rest.empty() && absl::StartsWith(raw.rest.front(), "-")) {
     return UnknownOption(raw.rest.front(), options.program);
   }
+  HLAUNCH_RETURN_IF_ERROR(AddOtherSources(environment, raw));
   if (raw.rest.empty() || raw.rest.front().empty()) {
     return InvalidArgumentError(absl::StrCat("no script given; usage: ", options.program,
                                              " [options] script.py [args...]"));
   }
   options.command = raw.rest;
-  HLAUNCH_RETURN_IF_ERROR(AddOtherSources(environment, raw));
   HLAUNCH_RETURN_IF_ERROR(Apply(raw, options));
   if (options.run_path) options.module = options.no_python = false;  // As torchrun has it.
   const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;

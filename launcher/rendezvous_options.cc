@@ -218,7 +218,9 @@ absl::Status SetSize(string_view text, int64_t max, size_t* out) {
 
 const OptionRow kRows[] = {
     {"Nodes and workers", "", "--config", "FILE",
-     "JSON with these options: {\"nnodes\": 2}; what is typed beats it, and it beats PET_*",
+     "JSON with these options, maybe the script as well: {\"nnodes\": 2, \"command\": "
+     "[\"train.py\"]}; "
+     "what is typed beats it, and it beats PET_*",
      nullptr},
     {"", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes, kPet},
     {"", "", "--nproc-per-node", "N|WORD",

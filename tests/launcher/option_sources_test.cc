@@ -30,6 +30,11 @@ std::vector<std::string> Texts(const absl::StatusOr<std::vector<FoundValue>>& fo
   return texts;
 }
 
+std::vector<std::string> Texts(const absl::StatusOr<Config>& config) {
+  if (config.ok()) return Texts(config->values);
+  return Texts(absl::StatusOr<std::vector<FoundValue>>(config.status()));
+}
+
 absl::StatusOr<Options> Parse(std::vector<const char*> words, std::vector<std::string> env = {}) {
   words.insert(words.begin(), "hlaunch");
   return ParseOptions(static_cast<int>(words.size()), words.data(), Environment(std::move(env)));
@@ -110,6 +115,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{R"({"nnodes": null})", "f: nnodes: expected text, a number or a list of them"},
         BadConfig{R"({"nnodes": {"min": 2}})", "f: nnodes: expected text, a number"},
         BadConfig{R"({"tee": [[3]]})", "f: tee: expected text or numbers in the list"},
+        BadConfig{R"({"command": "train.py"})", "f: command: expected a list, the script first"},
+        BadConfig{R"({"command": []})", "f: command: expected a list"},
+        BadConfig{R"({"command": [""]})", "f: command: expected a list"},
+        BadConfig{R"({"command": ["a", ["b"]]})", "f: command: expected a list"},
+        BadConfig{R"({"comand": ["a"]})", "f: comand: unknown key; did you mean command?"},
         BadConfig{R"({"stdin": "yes"})", "f: stdin: expected true or false"},
         BadConfig{"{\"role\": \"\xff\"}", "f: line 1"}));
 
@@ -150,6 +160,20 @@ TEST(ParseOptions, PrefersWhatIsTypedThenTheConfigThenVariables) {
   EXPECT_THAT(options->option_words, ElementsAre("hlaunch", "--nproc-per-node=2", "--config", path,
                                                  "--max-restarts=4", "--role=env", "--keep-env"));
   ::unlink(path.c_str());
+}
+
+TEST(ParseOptions, TakesTheCommandOfAConfigWhereNoneIsTyped) {
+  const std::string path = FileWith(R"({"nnodes": 2, "command": ["train.py", "--lr", 0.5, "-x"]})");
+  const auto options = Parse({"--config", path.c_str()});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->command, ElementsAre("train.py", "--lr", "0.5", "-x"));
+  EXPECT_EQ(options->max_nodes, 2);
+  EXPECT_THAT(Parse({"--config", path.c_str(), "other.py", "a"})->command,
+              ElementsAre("other.py", "a"));
+  ::unlink(path.c_str());
+  const std::string without = FileWith(R"({"nnodes": 2})");
+  EXPECT_THAT(Error({"--config", without.c_str()}, {}), HasSubstr("no script given"));
+  ::unlink(without.c_str());
 }
 
 TEST(ParseOptions, TakesFalseOfAConfigForNotGiven) {
