@@ -80,6 +80,7 @@ absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& 
                                                                  absl::string_view job_id) {
   JobLogs logs;
   logs.spec = spec;
+  logs.job_id = std::string(job_id);
   std::string to_remove;
   const auto made = [&] {
     return std::unique_ptr<LogDirectory>(new LogDirectory(logs, to_remove));
@@ -116,6 +117,7 @@ LogDirectory::~LogDirectory() {
 RoundLogs::RoundLogs(const JobLogs& logs, const Assignment& assignment, std::string role, int nproc)
     : logs_(logs),
       first_rank_(assignment.first_rank),
+      round_(assignment.round),
       only_worker_(assignment.world_size == 1),
       role_(std::move(role)) {
   if (logs_.directory.empty()) return;
@@ -158,6 +160,8 @@ WorkerRoutes RoundLogs::Routes(int local_rank) {
   const std::string prefix = LinePrefix(pattern, role_, local_rank, rank);
   WorkerRoutes routes;
   routes.rank = rank;
+  routes.job_id = logs_.job_id;
+  routes.round = round_;
   if (!only_worker_ || !spec.prefix_template.empty()) routes.prefix = prefix;
   routes.out = Route(local_rank, Streams::kOut, prefix);
   routes.err = Route(local_rank, Streams::kErr, prefix);

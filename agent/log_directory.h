@@ -17,6 +17,7 @@ namespace hlaunch {
 // The job's log directory on this node, and what goes there. A value; copies share `losses`.
 struct JobLogs {
   LogSpec spec;
+  std::string job_id;
   std::string directory;  // `<log dir>/<job id>_<random>`; empty: no files.
   bool kept = false;      // The user shall find it; else it serves for error files alone.
   std::shared_ptr<LogLosses> losses = std::make_shared<LogLosses>();
@@ -64,6 +65,7 @@ class RoundLogs {
 
   const JobLogs logs_;
   const Rank first_rank_;
+  const Round round_;
   const bool only_worker_;
   const std::string role_;
   std::string directory_;  // Of the attempt; empty: none.

@@ -160,6 +160,31 @@ std::string LineFilter::Feed(absl::string_view bytes) {
   return out;
 }
 
+std::string JournalCutter::Entry(absl::string_view line) const {
+  JournalFields fields = {{"MESSAGE", absl::StrCat(prefix_, LastState(line))}};
+  fields.insert(fields.end(), fields_.begin(), fields_.end());
+  return JournalEntry(fields);
+}
+
+std::vector<std::string> JournalCutter::Feed(absl::string_view bytes) {
+  std::vector<std::string> entries;
+  while (!bytes.empty()) {
+    const size_t lf = bytes.find('\n');
+    const size_t size = std::min({lf, bytes.size(), kMaxLine - pending_.size()});
+    absl::StrAppend(&pending_, bytes.substr(0, size));
+    bytes.remove_prefix(size);
+    if (!absl::ConsumePrefix(&bytes, "\n") && pending_.size() < kMaxLine) break;
+    for (std::string& entry : Finish()) entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+std::vector<std::string> JournalCutter::Finish() {
+  const std::string line = std::exchange(pending_, "");
+  if (line.empty()) return {};
+  return {Entry(line)};
+}
+
 void OutputTail::Add(absl::string_view bytes) {
   if (bytes.size() > kKeptBytes) bytes.remove_prefix(bytes.size() - kKeptBytes);
   absl::StrAppend(&bytes_, bytes);

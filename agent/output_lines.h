@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "proto/base/system_journal.h"
 
 namespace hlaunch {
 
@@ -62,6 +63,28 @@ class LineFilter {
  private:
   std::string prefix_;
   std::vector<std::string> words_;
+  std::string pending_;
+};
+
+// Cuts the bytes of one stream into entries of systemd's journal: a line each, with the prefix and
+// some fields; of a progress bar the last state. A value.
+class JournalCutter {
+ public:
+  // A longer line comes in pieces, as from journald itself.
+  static constexpr size_t kMaxLine = 48 * 1024;
+
+  JournalCutter(std::string prefix, JournalFields fields)
+      : prefix_(std::move(prefix)), fields_(std::move(fields)) {}
+
+  std::vector<std::string> Feed(absl::string_view bytes);
+  // At the end of the stream: the last line, if nothing ended it.
+  std::vector<std::string> Finish();
+
+ private:
+  std::string Entry(absl::string_view line) const;
+
+  std::string prefix_;
+  JournalFields fields_;
   std::string pending_;
 };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -21,6 +22,8 @@
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "proto/base/status_macros.h"
+#include "proto/base/system_journal.h"
+#include "proto/contract/env_contract.h"
 
 namespace hlaunch {
 namespace {
@@ -99,8 +102,10 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& loop, int out_fd, int err_fd, std::unique_ptr<Sink> console)
       : loop_(loop), console_(std::move(console)), buffer_(kReadSize) {
-    out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr};
-    err_ = {err_fd, ConsoleStyleOf(err_fd), nullptr};
+    const char* journal_stream = std::getenv(kEnvJournalStream);
+    out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr, IsJournal(out_fd, journal_stream), "stdout"};
+    err_ = {err_fd, ConsoleStyleOf(err_fd), nullptr, IsJournal(err_fd, journal_stream), "stderr"};
+    if (out_.is_journal || err_.is_journal) journal_ = OpenJournal();
     // Two terminals are the same one, or nobody minds.
     const auto line = std::make_shared<TerminalLine>();
     if (out_.style.terminal) out_.line = line;
@@ -115,8 +120,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     HLAUNCH_ASSIGN_OR_RETURN(Pipe err, MakePipe());
     Worker fresh;
     fresh.tail = std::make_shared<OutputTail>();
-    fresh.streams = {MakeStream(out_, routes, std::move(routes.out), nullptr),
-                     MakeStream(err_, routes, std::move(routes.err), fresh.tail)};
+    fresh.streams = {MakeStream(out_, worker, routes, std::move(routes.out), nullptr),
+                     MakeStream(err_, worker, routes, std::move(routes.err), fresh.tail)};
     HLAUNCH_RETURN_IF_ERROR(Assign(std::move(out.read_end), &fresh.streams[0]->fd));
     HLAUNCH_RETURN_IF_ERROR(Assign(std::move(err.read_end), &fresh.streams[1]->fd));
     Close(worker);
@@ -174,11 +179,14 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     int fd = -1;
     ConsoleStyle style;
     std::shared_ptr<TerminalLine> line;  // Shared with cutters; null if it is no terminal.
+    bool is_journal = false;
+    const char* name = "";
   };
   struct Stream {
     Stream(asio::io_context& loop, LineCutter the_cutter) : fd(loop), cutter(the_cutter) {}
     asio::posix::stream_descriptor fd;
     LineCutter cutter;
+    std::optional<JournalCutter> journal;  // Set: in place of `cutter` and `console_fd`.
     int console_fd = -1;
     StreamRoute route;
     std::shared_ptr<OutputTail> tail;  // Also the worker's; null for stdout.
@@ -193,12 +201,22 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     return route.file != nullptr || route.filtered != nullptr;
   }
 
-  std::shared_ptr<Stream> MakeStream(const Console& console, const WorkerRoutes& routes,
+  std::shared_ptr<Stream> MakeStream(const Console& console, int worker, const WorkerRoutes& routes,
                                      StreamRoute route, std::shared_ptr<OutputTail> tail) {
     const bool colour = console.style.colour && !routes.prefix.empty();
     LineCutter cutter(colour ? Coloured(routes.prefix, routes.rank) : routes.prefix, console.line);
     auto stream = std::make_shared<Stream>(loop_, std::move(cutter));
     stream->console_fd = console.fd;
+    if (console.is_journal && journal_.valid()) {
+      stream->journal.emplace(routes.prefix,
+                              JournalFields{{"PRIORITY", "6"},
+                                            {"SYSLOG_IDENTIFIER", program_invocation_short_name},
+                                            {"HLAUNCH_JOB_ID", routes.job_id},
+                                            {"HLAUNCH_ROUND", absl::StrCat(routes.round)},
+                                            {"HLAUNCH_RANK", absl::StrCat(routes.rank)},
+                                            {"HLAUNCH_LOCAL_RANK", absl::StrCat(worker)},
+                                            {"HLAUNCH_STREAM", console.name}});
+    }
     stream->route = std::move(route);
     stream->tail = std::move(tail);
     return stream;
@@ -228,6 +246,12 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
                           });
   }
 
+  void PushEntries(std::vector<std::string> entries) {
+    for (std::string& entry : entries) {
+      console_->writer->PushWhole(journal_.get(), std::move(entry));
+    }
+  }
+
   // Returns how many bytes came; 0 if none is there now or the stream has ended.
   size_t ReadOnce(Stream& stream) {
     const ssize_t n = ::read(stream.fd.native_handle(), buffer_.data(), buffer_.size());
@@ -236,7 +260,11 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
       bytes_read_ += bytes.size();
       if (stream.tail != nullptr) stream.tail->Add(bytes);
       StreamRoute& route = stream.route;
-      if (route.console) console_->writer->Push(stream.console_fd, stream.cutter.Feed(bytes));
+      if (route.console && stream.journal) {
+        PushEntries(stream.journal->Feed(bytes));
+      } else if (route.console) {
+        console_->writer->Push(stream.console_fd, stream.cutter.Feed(bytes));
+      }
       if (route.file != nullptr) files_->writer->Push(route.file, std::string(bytes));
       if (route.filter) files_->writer->Push(route.filtered, route.filter->Feed(bytes));
       return bytes.size();
@@ -248,7 +276,11 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   void End(Stream& stream) {
     if (!stream.fd.is_open()) return;
     StreamRoute& route = stream.route;
-    if (route.console) console_->writer->Push(stream.console_fd, stream.cutter.Finish());
+    if (route.console && stream.journal) {
+      PushEntries(stream.journal->Finish());
+    } else if (route.console) {
+      console_->writer->Push(stream.console_fd, stream.cutter.Finish());
+    }
     if (route.filter) files_->writer->Push(route.filtered, route.filter->Finish());
     asio::error_code ignored;
     stream.fd.close(ignored);
@@ -257,6 +289,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   asio::io_context& loop_;
   Console out_;
   Console err_;
+  UniqueFd journal_;  // Invalid unless one of the two is it.
   const std::unique_ptr<Sink> console_;
   std::unique_ptr<Sink> files_;  // Made when the first stream goes to a file.
   std::vector<char> buffer_;

@@ -39,6 +39,8 @@ struct StreamRoute {
 struct WorkerRoutes {
   std::string prefix;  // Of its lines on the console; empty: every byte passes unchanged, at once.
   int rank = 0;        // Decides the prefix' colour on a terminal.
+  std::string job_id;  // Beside round and ranks in systemd's journal.
+  uint64_t round = 0;
   StreamRoute out;
   StreamRoute err;
 };
@@ -46,7 +48,8 @@ struct WorkerRoutes {
 // Carries the workers' stdout and stderr to ours and to files: whole lines with the worker's
 // prefix, never mixed, and the end of each stderr kept for the report. Never blocks the loop:
 // while what a stream goes to blocks, its pipe is not read; what is closed or full only loses
-// what it is sent.
+// what it is sent. Where ours is systemd's journal, every line is an entry of it, with the fields
+// HLAUNCH_JOB_ID, HLAUNCH_ROUND, HLAUNCH_RANK, HLAUNCH_LOCAL_RANK and HLAUNCH_STREAM.
 //
 // Belongs to the loop's thread; `loop` outlives it. Workers are named by local rank.
 class OutputRelay {

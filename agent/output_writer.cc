@@ -36,6 +36,7 @@ struct Chunk {
   int fd = -1;
   std::shared_ptr<LogFile> file;
   std::string bytes;
+  bool whole = false;  // Never joined with its neighbours.
 };
 
 std::string NameOf(int fd) {
@@ -67,7 +68,8 @@ struct OutputWriter::State {
     if (waiting == 0) changed.SignalAll();
     waiting += chunk.bytes.size();
     if (waiting >= kHighWater) was_full = true;
-    if (!queue.empty() && queue.back().fd == chunk.fd && queue.back().file == chunk.file &&
+    if (!chunk.whole && !queue.empty() && queue.back().fd == chunk.fd &&
+        queue.back().file == chunk.file &&
         queue.back().bytes.size() + chunk.bytes.size() <= kBatch) {
       queue.back().bytes += chunk.bytes;
     } else {
@@ -190,10 +192,13 @@ OutputWriter::~OutputWriter() {
 }
 
 void OutputWriter::Push(int fd, std::string bytes) {
-  state_->Push({fd, nullptr, std::move(bytes)});
+  state_->Push({fd, nullptr, std::move(bytes), false});
 }
 void OutputWriter::Push(std::shared_ptr<LogFile> file, std::string bytes) {
-  state_->Push({-1, std::move(file), std::move(bytes)});
+  state_->Push({-1, std::move(file), std::move(bytes), false});
+}
+void OutputWriter::PushWhole(int fd, std::string bytes) {
+  state_->Push({fd, nullptr, std::move(bytes), true});
 }
 bool OutputWriter::full() const {
   MutexLock lock(&state_->mu);

@@ -32,6 +32,8 @@ class OutputWriter {
 
   void Push(int fd, std::string bytes);
   void Push(std::shared_ptr<LogFile> file, std::string bytes);
+  // In one write of its own, as a socket for datagrams needs it.
+  void PushWhole(int fd, std::string bytes);
   // Whether the caller should stop pushing, until room_fd() (an eventfd) is readable.
   bool full() const;
   int room_fd() const;

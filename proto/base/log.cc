@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/clock.h"
+#include "proto/base/system_journal.h"
 #include "proto/base/wall_time.h"
 #include "spdlog/sinks/ansicolor_sink.h"
 #include "spdlog/spdlog.h"
@@ -24,6 +26,44 @@ namespace {
 // ssh): a lost line, never a lost job.
 constexpr int kPatienceMillis = 100;
 
+struct Form {
+  bool json = false;
+  std::string name;
+  std::string job_id;
+};
+
+Form& LogForm() {
+  static Form form;
+  return form;
+}
+
+// syslog's numbers.
+const char* Priority(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::debug:
+      return "7";
+    case spdlog::level::warn:
+      return "4";
+    case spdlog::level::err:
+      return "3";
+    default:
+      return "6";
+  }
+}
+
+// Opened for every line: a keeper closes what it does not know.
+bool SayInJournal(const spdlog::details::log_msg& message) {
+  JournalFields fields = {{"MESSAGE", std::string(message.payload.data(), message.payload.size())},
+                          {"PRIORITY", Priority(message.level)},
+                          {"SYSLOG_IDENTIFIER", program_invocation_short_name}};
+  if (!LogForm().job_id.empty()) fields.emplace_back("HLAUNCH_JOB_ID", LogForm().job_id);
+  const std::string entry = JournalEntry(fields);
+  const UniqueFd journal = OpenJournal();
+  pollfd room = {journal.get(), POLLOUT, 0};
+  return journal.valid() && ::poll(&room, 1, kPatienceMillis) == 1 &&
+         ::write(journal.get(), entry.data(), entry.size()) > 0;
+}
+
 class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
  public:
   StderrSink() {
@@ -31,10 +71,14 @@ class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
     if (no_color != nullptr && *no_color != '\0') set_color_mode(spdlog::color_mode::never);
   }
   void log(const spdlog::details::log_msg& message) override {
+    if (is_journal_ && SayInJournal(message)) return;
     pollfd stderr_room = {STDERR_FILENO, POLLOUT, 0};
     if (::poll(&stderr_room, 1, kPatienceMillis) == 0) return;
     spdlog::sinks::ansicolor_stderr_sink_mt::log(message);
   }
+
+ private:
+  const bool is_journal_ = IsJournal(STDERR_FILENO, std::getenv("JOURNAL_STREAM"));
 };
 
 std::shared_ptr<spdlog::logger>& Logger() {
@@ -59,16 +103,6 @@ spdlog::level::level_enum Level(LogLevel level) {
       return spdlog::level::err;
   }
   return spdlog::level::info;
-}
-
-struct Form {
-  bool json = false;
-  std::string name;
-};
-
-Form& LogForm() {
-  static Form form;
-  return form;
 }
 
 void SetPattern() {
@@ -114,6 +148,8 @@ void SetLogName(absl::string_view name) {
   LogForm().name = std::string(name);
   SetPattern();
 }
+
+void SetLogJob(absl::string_view job_id) { LogForm().job_id = std::string(job_id); }
 
 void SetLogJson() {
   LogForm().json = true;

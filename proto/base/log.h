@@ -9,7 +9,8 @@ namespace hlaunch {
 
 // hlaunch's own words to the person: one whole line on stderr each, `hlaunch: …`, never mixed
 // with a worker's line. Waits for a reader of stderr for 0.1 s at most, then the line is lost.
-// Thread-safe.
+// Where stderr is systemd's journal, an entry with its level and with SetLogJob's name, without
+// `hlaunch: `. Thread-safe.
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // Lines below `level` are dropped; kInfo unless set. Call before other threads start.
@@ -17,6 +18,9 @@ void SetLogLevel(LogLevel level);
 
 // Names this node in every line once it has one ("hlaunch[node1]: …"). Empty: "hlaunch: …".
 void SetLogName(absl::string_view name);
+
+// The job of all lines from now on, HLAUNCH_JOB_ID in the journal. Call before other threads start.
+void SetLogJob(absl::string_view job_id);
 
 // Every line is a JSON object from now on: {"time": …, "level": "warning", "host": "node1",
 // "message": …}; without "host" where this node has no name. Call before other threads start.

@@ -81,6 +81,13 @@ inline constexpr char kOwnPrefix[] = "HLAUNCH_";
 inline constexpr char kEnvEnableTimer[] = "TORCHELASTIC_ENABLE_FILE_TIMER";
 inline constexpr char kEnvTimerFile[] = "TORCHELASTIC_TIMER_FILE";
 
+// How a service manager is told that a service is ready and lives, and where its output goes: all
+// of it hlaunch's own, no worker's.
+inline constexpr char kEnvNotifySocket[] = "NOTIFY_SOCKET";
+inline constexpr char kEnvWatchdogMicros[] = "WATCHDOG_USEC";
+inline constexpr char kEnvWatchdogPid[] = "WATCHDOG_PID";
+inline constexpr char kEnvJournalStream[] = "JOURNAL_STREAM";
+
 // What a worker must not inherit when hlaunch was itself started by a launcher. A name that
 // hlaunch sets needs no row here: the worker sees hlaunch's value. TF_CONFIG stays: operators set
 // it on purpose.
@@ -119,6 +126,10 @@ inline constexpr const char* kScrubbedNames[] = {
     "HOROVOD_LOCAL_SIZE",
     "HOROVOD_CROSS_RANK",
     "HOROVOD_CROSS_SIZE",
+    kEnvNotifySocket,
+    kEnvWatchdogMicros,
+    kEnvWatchdogPid,
+    kEnvJournalStream,
 };
 
 // Only prefixes that belong to one runtime alone, never a short word that users own too.

@@ -28,6 +28,34 @@ std::string TailOf(const std::vector<std::string>& parts) {
   return tail.Text();
 }
 
+std::vector<std::string> Entries(const std::vector<std::string>& parts) {
+  JournalCutter cutter("[3] ", {{"HLAUNCH_RANK", "3"}});
+  std::vector<std::string> entries;
+  for (const std::string& part : parts) {
+    for (std::string& entry : cutter.Feed(part)) entries.push_back(std::move(entry));
+  }
+  for (std::string& entry : cutter.Finish()) entries.push_back(std::move(entry));
+  return entries;
+}
+
+TEST(JournalCutter, MakesAnEntryOfEveryLineThatSaysSomething) {
+  EXPECT_THAT(Entries({"a", "b\n\nc\nd"}), testing::ElementsAre("MESSAGE=[3] ab\nHLAUNCH_RANK=3\n",
+                                                                "MESSAGE=[3] c\nHLAUNCH_RANK=3\n",
+                                                                "MESSAGE=[3] d\nHLAUNCH_RANK=3\n"));
+  EXPECT_THAT(Entries({"\n", ""}), testing::IsEmpty());
+}
+
+TEST(JournalCutter, TakesTheLastStateOfAProgressBar) {
+  EXPECT_THAT(Entries({"10%\r20%\r", "30%\n"}),
+              testing::ElementsAre("MESSAGE=[3] 30%\nHLAUNCH_RANK=3\n"));
+}
+
+TEST(JournalCutter, CutsALineThatNoDatagramCarries) {
+  const auto entries = Entries({std::string(JournalCutter::kMaxLine + 1, 'x') + "\n"});
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[1], "MESSAGE=[3] x\nHLAUNCH_RANK=3\n");
+}
+
 TEST(LineCutter, PrefixesEveryLine) {
   EXPECT_EQ(Cut({"a\nb\n", "c\n"}), "[3] a\n[3] b\n[3] c\n");
   EXPECT_EQ(Cut({"\n\n"}), "[3] \n[3] \n");
