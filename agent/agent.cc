@@ -506,11 +506,11 @@ class Agent::Impl final : public RendezvousClient::Listener {
       if (error || waiting_for_.empty()) return;
       const Duration waited = MonotonicClock().Now() - waiting_since_;
       absl::string_view reason = waiting_for_;
-      if (absl::ConsumePrefix(&reason, "waiting for ")) {
-        LogInfo(absl::StrCat("waiting ", Seconds(waited), " s for ", reason));
-      } else {
-        LogInfo(absl::StrCat(reason, " (", Seconds(waited), " s)"));
-      }
+      const std::string words = absl::ConsumePrefix(&reason, "waiting for ")
+                                    ? absl::StrCat("waiting ", Seconds(waited), " s for ", reason)
+                                    : absl::StrCat(reason, " (", Seconds(waited), " s)");
+      LogInfo(words);
+      Tell(NodeWaiting{words});
       next_word_ = waited + std::min<Duration>(std::max<Duration>(waited, kFirstPause), kLongPause);
       ArmWaiting();
     });

@@ -24,6 +24,10 @@ struct Fields {
   nlohmann::ordered_json& line;
 
   void operator()(const NodeJoined&) const { line["event"] = "joined"; }
+  void operator()(const NodeWaiting& e) const {
+    line["event"] = "waiting";
+    line["reason"] = e.reason;
+  }
   void operator()(const JobRestarted& e) const {
     line["event"] = "restarted";
     line["round"] = e.round;

@@ -38,8 +38,8 @@ absl::Status ListenError(const asio::error_code& error, const std::string& addre
 
 class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& loop, std::function<std::string()> text)
-      : loop_(loop), acceptor_(loop), pause_(loop), text_(std::move(text)) {}
+  Impl(asio::io_context& loop, Answers answers)
+      : loop_(loop), acceptor_(loop), pause_(loop), answers_(std::move(answers)) {}
 
   asio::error_code Listen(const asio::ip::address& address, uint16_t port) {
     const tcp::endpoint endpoint(address, port);
@@ -123,13 +123,19 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
 
   std::string Answer(const HttpRequest& request) const {
     if (request.status == 200 && request.path == "/metrics") {
-      return HttpResponse(200, kMetricsType, text_(), request.head);
+      return HttpResponse(200, kMetricsType, answers_.metrics(), request.head);
     }
     if (request.status == 200 && request.path == "/healthz") {
       return HttpResponse(200, "text/plain", "ok\n", request.head);
     }
+    if (request.status == 200 && request.path == "/readyz") {
+      const std::string why = answers_.not_ready();
+      return HttpResponse(why.empty() ? 200 : 503, "text/plain",
+                          absl::StrCat(why.empty() ? "ok" : why, "\n"), request.head);
+    }
     const int status = request.status == 200 ? 404 : request.status;
-    return HttpResponse(status, "text/plain", "/metrics and /healthz are here\n", request.head);
+    return HttpResponse(status, "text/plain", "/metrics, /healthz and /readyz are here\n",
+                        request.head);
   }
 
   void Write(const ConnectionPtr& connection) {
@@ -151,22 +157,23 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
   asio::io_context& loop_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
-  const std::function<std::string()> text_;
+  const Answers answers_;
   std::set<Connection*> open_;
   uint16_t port_ = 0;
   bool closed_ = false;
 };
 
-absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
-    asio::io_context& loop, const std::string& address, uint16_t port,
-    std::function<std::string()> text) {
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(asio::io_context& loop,
+                                                                    const std::string& address,
+                                                                    uint16_t port,
+                                                                    Answers answers) {
   asio::error_code error;
   const asio::ip::address parsed = asio::ip::make_address(address, error);
   if (error) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot serve metrics at ", address, ": it is no address"));
   }
-  auto impl = std::make_shared<Impl>(loop, std::move(text));
+  auto impl = std::make_shared<Impl>(loop, std::move(answers));
   if (error = impl->Listen(parsed, port); error) return ListenError(error, address, port);
   impl->Accept();
   return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(impl)));

@@ -16,14 +16,20 @@ class io_context;
 
 namespace hlaunch {
 
-// Serves GET /metrics (Prometheus' text format) and GET /healthz ("ok" as long as the loop turns)
-// over HTTP/1.1, one request per connection. At most 16 connections at a time, each for 5 s.
+// Serves GET /metrics (Prometheus' text format), GET /healthz ("ok" as long as the loop turns) and
+// GET /readyz (the same, or 503 and why not) over HTTP/1.1, one request per connection. At most 16
+// connections at a time, each for 5 s.
 //
 // Belongs to the loop's thread; `loop` outlives it.
 class MetricsServer {
  public:
-  // Listens on `address`, a literal, and `port`, or a free one for 0. `text` is called for every
-  // scrape.
+  // Each is called for every request of its kind.
+  struct Answers {
+    std::function<std::string()> metrics;
+    std::function<std::string()> not_ready;  // Why not, in a line; empty: it is.
+  };
+
+  // Listens on `address`, a literal, and `port`, or a free one for 0.
   //
   // Errors:
   //   InvalidArgument - `address` is no address.
@@ -31,8 +37,7 @@ class MetricsServer {
   //   FailedPrecondition - this host cannot listen there.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(asio::io_context& loop,
                                                               const std::string& address,
-                                                              uint16_t port,
-                                                              std::function<std::string()> text);
+                                                              uint16_t port, Answers answers);
   ~MetricsServer();
 
   uint16_t port() const;

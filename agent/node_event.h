@@ -17,6 +17,10 @@ namespace hlaunch {
 
 struct NodeJoined {};  // The rendezvous has taken this node in.
 
+struct NodeWaiting {   // Before a round runs; told as rarely as a person is.
+  std::string reason;  // For whom or what, and how long so far.
+};
+
 struct JobRestarted {  // The next round is one of those that --max-restarts allows.
   Round round = 0;     // The round that begins.
   int restart_count = 0;
@@ -59,8 +63,8 @@ struct NodeFinished {  // The node's last.
   std::string reason;  // Empty on success.
 };
 
-using NodeEvent = std::variant<NodeJoined, JobRestarted, RoundStarted, WorkerStarted, WorkerEnded,
-                               RoundStopped, ContactChanged, NodeFinished>;
+using NodeEvent = std::variant<NodeJoined, NodeWaiting, JobRestarted, RoundStarted, WorkerStarted,
+                               WorkerEnded, RoundStopped, ContactChanged, NodeFinished>;
 
 // Called from the agent's loop; must not block and must not call back.
 using NodeEventFn = std::function<void(const NodeEvent&)>;

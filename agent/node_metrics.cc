@@ -42,6 +42,8 @@ void NodeMetrics::Count(const NodeEvent& event, Instant now) {
 
 void NodeMetrics::Take(const NodeJoined&, Instant) { connected_ = true; }
 
+void NodeMetrics::Take(const NodeWaiting&, Instant) { state_ = "forming"; }
+
 void NodeMetrics::Take(const JobRestarted& e, Instant) { restarts_ = e.restart_count; }
 
 void NodeMetrics::Take(const RoundStarted& e, Instant) {

@@ -28,6 +28,7 @@ class NodeMetrics {
 
  private:
   void Take(const NodeJoined& e, Instant now);
+  void Take(const NodeWaiting& e, Instant now);
   void Take(const JobRestarted& e, Instant now);
   void Take(const RoundStarted& e, Instant now);
   void Take(const WorkerStarted& e, Instant now);

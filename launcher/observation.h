@@ -12,12 +12,16 @@
 #include "agent/node_metrics.h"
 #include "agent/output_relay.h"
 #include "launcher/options.h"
+#include "launcher/service_manager.h"
 
 namespace hlaunch {
 
+// Where a node stands after `event`, in a line; empty: where it stood. Pure.
+std::string StatusAfter(const NodeEvent& event);
+
 // Those who look on what happens to this node: the event log, where --log-dir names a place for
-// it, and the metrics, where --metrics-port is given. What cannot be had costs a warning, not the
-// job.
+// it, the metrics, where --metrics-port is given, and a service manager that asks. What cannot be
+// had costs a warning, not the job.
 //
 // Belongs to the loop's thread. `loop` and `relay` outlive it; it outlives the agent, which
 // tells it.
@@ -30,9 +34,13 @@ class Observation {
   void Tell(const NodeEvent& event);
 
  private:
+  std::string NotReady() const;
   void StartLog(const std::string& path, EventSource source);
   void StartServer(asio::io_context& loop, const OutputRelay& relay, const Options& options);
 
+  const Duration longest_stop_;
+  ServiceManager manager_;
+  std::string status_;  // Where the node stands, in words.
   NodeMetrics metrics_;
   std::unique_ptr<EventLog> log_;          // Null: none is kept.
   std::unique_ptr<MetricsServer> server_;  // Null: nobody asks.

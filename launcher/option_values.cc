@@ -21,6 +21,7 @@
 #include "launcher/printable.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/round.h"
+#include "rendezvous/route.h"
 
 namespace hlaunch {
 namespace {
@@ -217,6 +218,19 @@ absl::StatusOr<std::set<std::string>> ParseSet(string_view text,
         absl::StrCat("expected one or more of ", absl::StrJoin(known, ", ")));
   }
   return words;
+}
+
+absl::StatusOr<Endpoint> ParseMetricsPlace(absl::string_view text) {
+  const size_t colon = text.rfind(':');
+  absl::string_view address = colon == text.npos ? "127.0.0.1" : text.substr(0, colon);
+  if (absl::ConsumePrefix(&address, "[")) absl::ConsumeSuffix(&address, "]");
+  int port = 0;
+  if (!ParseInt(text.substr(colon + 1), 0, 65535, &port) || !IsAddressLiteral(address)) {
+    return absl::InvalidArgumentError(
+        "expected a port from 0 to 65535; 0 takes a free one; for scrapers on other hosts write "
+        "ADDRESS:PORT, as in 0.0.0.0:9400");
+  }
+  return Endpoint{std::string(address), static_cast<uint16_t>(port)};
 }
 
 }  // namespace hlaunch

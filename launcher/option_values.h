@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/log_file.h"
 #include "agent/log_spec.h"
+#include "launcher/endpoint.h"
 #include "proto/base/clock.h"
 
 namespace hlaunch {
@@ -48,5 +49,8 @@ absl::StatusOr<std::vector<int>> ParseSignals(absl::string_view text);
 // Words between commas, each one of `known`.
 absl::StatusOr<std::set<std::string>> ParseSet(absl::string_view text,
                                                const std::vector<std::string>& known);
+
+// PORT, on loopback, or ADDRESS:PORT with a literal; port 0 takes a free one.
+absl::StatusOr<Endpoint> ParseMetricsPlace(absl::string_view text);
 
 }  // namespace hlaunch

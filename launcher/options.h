@@ -85,10 +85,10 @@ struct Options {
   bool report_bindings = false;
 
   LogSpec logs;
-  std::string report_file;               // The final report as JSON; empty: none.
-  bool json = false;                     // hlaunch's own lines on stderr are JSON, one object each.
-  std::optional<uint16_t> metrics_port;  // Unset: none are served.
-  std::string metrics_address = "127.0.0.1";  // A literal without brackets.
+  std::string report_file;          // The final report as JSON; empty: none.
+  std::string termination_log;      // Empty: Kubernetes' own, where it is.
+  bool json = false;                // hlaunch's own lines on stderr are JSON, one object each.
+  std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
   LogLevel log_level = LogLevel::kInfo;
 
   bool dry_run = false;          // Say what would be run, and run nothing.

@@ -57,18 +57,14 @@ absl::Status SetReport(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetTerminationLog(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the file is missing");
+  options.termination_log = std::string(text);
+  return absl::OkStatus();
+}
+
 absl::Status SetMetricsPort(string_view text, Options& options) {
-  const size_t colon = text.rfind(':');
-  string_view address = colon == string_view::npos ? "127.0.0.1" : text.substr(0, colon);
-  if (absl::ConsumePrefix(&address, "[")) absl::ConsumeSuffix(&address, "]");
-  int port = 0;
-  if (!ParseInt(text.substr(colon + 1), 0, 65535, &port) || !IsAddressLiteral(address)) {
-    return InvalidArgumentError(
-        "expected a port from 0 to 65535; 0 takes a free one; for scrapers on other hosts write "
-        "ADDRESS:PORT, as in 0.0.0.0:9400");
-  }
-  options.metrics_port = static_cast<uint16_t>(port);
-  options.metrics_address = std::string(address);
+  HLAUNCH_ASSIGN_OR_RETURN(options.metrics, ParseMetricsPlace(text));
   return absl::OkStatus();
 }
 
@@ -107,6 +103,9 @@ const OptionRow kRows[] = {
     {"", "", "--log-rotate", "SIZE[:KEEP]", "put a log file of this size aside, keep KEEP (1)",
      SetRotation},
     {"", "", "--report", "FILE", "write how the job ended, as JSON", SetReport},
+    {"", "", "--termination-log", "FILE",
+     "file that takes the first cause of a failure (/dev/termination-log, where it is)",
+     SetTerminationLog},
     {"", "", "--json", "", "hlaunch's own lines are JSON, one object each",
      [](string_view, Options& options) { return SetFlag(&options.json); }},
     {"", "", "--metrics-port", "PORT|ADDR:PORT",

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -26,6 +27,7 @@
 #include "launcher/json_report.h"
 #include "launcher/observation.h"
 #include "launcher/summary.h"
+#include "launcher/termination_message.h"
 #include "proto/base/log.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
@@ -175,6 +177,20 @@ void KeepReport(const std::string& file, const JobSpec& spec, const NodeInfo& in
   if (const absl::Status kept = WriteReport(file, json); !kept.ok()) LogError(kept.message());
 }
 
+// On every node that fails, since each has a container of its own.
+void KeepTermination(const std::string& file, const JobSpec& spec, const AgentResult& result) {
+  if (result.exit_code == 0) return;
+  SummaryStyle style;
+  style.max_restarts = spec.policy.max_restarts;
+  style.store_port = result.store_port;
+  const std::vector<std::string> lines = result.outcome
+                                             ? SummaryLines(*result.outcome, style)
+                                             : std::vector{std::string(result.end.message())};
+  const std::string failed =
+      KeepTerminationMessage(file.empty() ? kTerminationLog : file, TerminationMessage(lines));
+  if (!failed.empty()) LogWarning(failed);
+}
+
 std::string EndReason(const AgentResult& result) {
   return result.outcome ? result.outcome->reason : std::string(result.end.message());
 }
@@ -207,6 +223,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
             const ConnectFn& connect) {
   const std::string host = HostName();
   if (spec.policy.max_nodes > 1) SetLogName(host);
+  SetLogJob(spec.job_id);
   for (const std::string& warning : spec.warnings) LogWarning(warning);
   for (const std::string& note : spec.notes) LogDebug(note);
   if (options.report_bindings) {
@@ -266,6 +283,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   link->reset();  // Before the agent, which it calls.
   if (const std::string lost = (*logs)->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
   KeepReport(options.report_file, spec, info, result);
+  KeepTermination(options.termination_log, spec, result);
   PrintSummary(spec, result, options);
   return result.exit_code;
 }

@@ -4,18 +4,25 @@
 #include "launcher/serve_jobs.h"
 
 #include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <ctime>
+#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "agent/metrics_server.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "asio/steady_timer.hpp"
 #include "launcher/descriptors.h"
 #include "launcher/environment.h"
 #include "launcher/job_spec.h"
+#include "launcher/service_manager.h"
 #include "launcher/service_options.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -30,6 +37,8 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kShutdownGrace = std::chrono::seconds(1);
+constexpr Duration kStopLimit =
+    std::chrono::seconds(15);  // What a stop may take, a slow disk included.
 
 sigset_t StopSignals() {
   sigset_t set;
@@ -111,15 +120,93 @@ std::string StoppingLine(int going_on, bool kept) {
                       " on: the agents wait for this service until their --loss-limit");
 }
 
-// Tidies once a second until a signal comes; the next one ends this process at once.
-void AwaitStop(JobRegistry& registry) {
-  const sigset_t stop = StopSignals();
-  const timespec second = {1, 0};
-  while (::sigtimedwait(&stop, nullptr, &second) < 0) {
-    if (errno == EAGAIN) registry.Tidy();
-  }
-  ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+std::string Jobs(int going_on) {
+  return absl::StrCat(going_on, going_on == 1 ? " job" : " jobs",
+                      going_on == 1 ? " goes on" : " go on");
 }
+
+std::string MetricsText(int jobs, size_t streams) {
+  return absl::StrCat(
+      "# HELP hlaunch_rendezvous_up 1 while this service lives.\n"
+      "# TYPE hlaunch_rendezvous_up gauge\nhlaunch_rendezvous_up 1\n"
+      "# HELP hlaunch_rendezvous_jobs Jobs that are going on.\n"
+      "# TYPE hlaunch_rendezvous_jobs gauge\nhlaunch_rendezvous_jobs ",
+      jobs,
+      "\n# HELP hlaunch_rendezvous_agents Agents that are connected.\n"
+      "# TYPE hlaunch_rendezvous_agents gauge\nhlaunch_rendezvous_agents ",
+      streams, "\n");
+}
+
+// The service's main thread until a signal comes: tidies once a second, and answers those who ask
+// whether it lives.
+class Caretaker {
+ public:
+  Caretaker(JobRegistry& registry, const RendezvousServer& server)
+      : registry_(registry),
+        server_(server),
+        signals_(loop_),
+        second_(loop_),
+        manager_(loop_, FindNotifyPlace(Environment::OfThisProcess(), ::getpid(), ::getpid())) {}
+
+  // What cannot be had costs a warning, not the service.
+  void ServeMetrics(const Endpoint& place) {
+    const auto metrics = [this] {
+      return MetricsText(registry_.going_on(), server_.open_streams());
+    };
+    auto started = MetricsServer::Start(loop_, place.host, place.port,
+                                        {metrics, [] { return std::string(); }});
+    if (!started.ok()) {
+      return LogWarning(absl::StrCat(started.status().message(), "; the service goes on without"));
+    }
+    metrics_ = std::move(started).value();
+    LogInfo(
+        absl::StrCat("metrics are at http://", HostPort(place.host, metrics_->port()), "/metrics"));
+  }
+
+  // The next signal ends this process at once.
+  //
+  // Errors: ResourceExhausted.
+  absl::Status AwaitStop() {
+    const sigset_t stop = StopSignals();
+    UniqueFd fd(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd.valid()) {
+      return absl::ResourceExhaustedError(absl::StrCat("signalfd: ", std::strerror(errno)));
+    }
+    signals_.assign(fd.Release());
+    signals_.async_wait(asio::posix::descriptor_base::wait_read, [this](const asio::error_code&) {
+      manager_.Stopping("stopping", kStopLimit);
+      loop_.stop();
+    });
+    manager_.Ready(Jobs(registry_.going_on()));
+    Tidy();
+    loop_.run();
+    signalfd_siginfo taken;
+    [[maybe_unused]] const ssize_t n = ::read(signals_.native_handle(), &taken, sizeof taken);
+    ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+    return absl::OkStatus();
+  }
+
+ private:
+  void Tidy() {
+    registry_.Tidy();
+    if (const int jobs = registry_.going_on(); jobs != std::exchange(jobs_said_, jobs)) {
+      manager_.Status(Jobs(jobs));
+    }
+    second_.expires_after(std::chrono::seconds(1));
+    second_.async_wait([this](const asio::error_code& error) {
+      if (!error) Tidy();
+    });
+  }
+
+  asio::io_context loop_;
+  JobRegistry& registry_;
+  const RendezvousServer& server_;
+  asio::posix::stream_descriptor signals_;
+  asio::steady_timer second_;
+  ServiceManager manager_;
+  std::unique_ptr<MetricsServer> metrics_;  // Null: nobody asks.
+  int jobs_said_ = 0;
+};
 
 }  // namespace
 
@@ -161,7 +248,14 @@ int ServeJobs(int argc, char** argv,
     return kExitInternal;
   }
   LogInfo(ready);
-  AwaitStop(registry);
+  {
+    Caretaker caretaker(registry, **server);
+    if (options->metrics) caretaker.ServeMetrics(*options->metrics);
+    if (const absl::Status stopped = caretaker.AwaitStop(); !stopped.ok()) {
+      LogError(stopped.message());
+      return kExitNoResources;
+    }
+  }
   LogInfo(StoppingLine(registry.going_on(), beginning->journal != nullptr));
   (*server)->Shutdown(kShutdownGrace);
   return kExitOk;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "launcher/command_words.h"
+#include "launcher/option_values.h"
 #include "launcher/printable.h"
 #include "proto/base/status_macros.h"
 
@@ -28,6 +29,8 @@ constexpr WordRow kTable[] = {
     {"", "--state", "file://DIR", "keeps jobs there: they survive its restart, and this host's"},
     {"", "--token-file", "FILE", "secret that nodes must know (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)"},
     {"", "--max-jobs", "N", "most jobs at once (1000)"},
+    {"", "--metrics-port", "PORT|ADDR:PORT",
+     "serve /metrics, /healthz and /readyz, on loopback unless ADDR is given"},
     {"-v", "--verbose", "", "say more"},
     {"-q", "--quiet", "", "say only warnings and errors"},
     {"", "--version", "", "print the version"},
@@ -109,6 +112,12 @@ absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* 
     const absl::StatusOr<std::string> state = ParseState(read.Get("--state", ""));
     if (!state.ok()) return Wrong("--state", read.Get("--state", ""), state.status());
     options.state_directory = *state;
+  }
+  if (read.Has("--metrics-port")) {
+    const std::string text = read.Get("--metrics-port", "");
+    const absl::StatusOr<Endpoint> metrics = ParseMetricsPlace(text);
+    if (!metrics.ok()) return Wrong("--metrics-port", text, metrics.status());
+    options.metrics = *metrics;
   }
   options.token_file = read.Get("--token-file", "");
   const std::string max_jobs = read.Get("--max-jobs", absl::StrCat(options.max_jobs));

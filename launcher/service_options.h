@@ -19,6 +19,7 @@ struct ServiceOptions {
   std::string state_directory;               // Empty: nothing is kept.
   std::string token_file;
   int max_jobs = 1000;
+  std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
   LogLevel log_level = LogLevel::kInfo;
 };
 

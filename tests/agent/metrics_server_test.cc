@@ -25,7 +25,8 @@ using asio::ip::tcp;
 class MetricsServerTest : public testing::Test {
  protected:
   MetricsServerTest() {
-    auto started = MetricsServer::Start(loop_, "127.0.0.1", 0, [] { return "a 1\n"; });
+    auto started = MetricsServer::Start(loop_, "127.0.0.1", 0,
+                                        {[] { return "a 1\n"; }, [this] { return not_ready_; }});
     EXPECT_TRUE(started.ok()) << started.status();
     server_ = std::move(started).value();
     thread_ = std::thread([this] { loop_.run(); });
@@ -49,6 +50,7 @@ class MetricsServerTest : public testing::Test {
     return response;
   }
 
+  std::string not_ready_;  // Set before a request, read by the loop's thread after it.
   asio::io_context loop_;
   asio::io_context clients_;
   std::unique_ptr<MetricsServer> server_;
@@ -64,6 +66,16 @@ TEST_F(MetricsServerTest, ServesMetricsAndHealth) {
             HttpResponse(200, "text/plain", "ok\n", false));
   tcp::socket third = Connect();
   EXPECT_EQ(Exchange(third, "GET / HTTP/1.1\r\n\r\n").substr(0, 12), "HTTP/1.1 404");
+}
+
+TEST_F(MetricsServerTest, SaysWhyItIsNotReady) {
+  tcp::socket first = Connect();
+  EXPECT_EQ(Exchange(first, "GET /readyz HTTP/1.1\r\n\r\n"),
+            HttpResponse(200, "text/plain", "ok\n", false));
+  not_ready_ = "waiting 2 s for 1 of 2 nodes";
+  tcp::socket second = Connect();
+  EXPECT_EQ(Exchange(second, "GET /readyz HTTP/1.1\r\n\r\n"),
+            HttpResponse(503, "text/plain", "waiting 2 s for 1 of 2 nodes\n", false));
 }
 
 TEST_F(MetricsServerTest, RefusesARequestThatNeverEnds) {
@@ -86,7 +98,8 @@ TEST_F(MetricsServerTest, SilentClientsAreClosed) {
 
 TEST(MetricsServer, SaysWhoseFaultItIs) {
   asio::io_context loop;
-  const auto text = [] { return std::string(); };
+  const auto nothing = [] { return std::string(); };
+  const MetricsServer::Answers text = {nothing, nothing};
   EXPECT_EQ(MetricsServer::Start(loop, "here", 0, text).status().code(),
             absl::StatusCode::kInvalidArgument);
   const auto first = MetricsServer::Start(loop, "127.0.0.1", 0, text);

@@ -166,17 +166,18 @@ TEST(ParseOptions, LeavesTheNameOfTheLocalRankOptionOut) {
 }
 
 TEST(ParseOptions, ServesMetricsOnLoopbackUnlessAnAddressIsGiven) {
-  EXPECT_EQ(MustParse({"--metrics-port=0", "x"}).metrics_address, "127.0.0.1");
+  EXPECT_EQ(MustParse({"--metrics-port=0", "x"}).metrics->host, "127.0.0.1");
   const Options options = MustParse({"--metrics-port", "[fd77::10]:9400", "x"});
-  EXPECT_EQ(options.metrics_address, "fd77::10");
-  EXPECT_EQ(options.metrics_port, 9400);
+  EXPECT_EQ(options.metrics->host, "fd77::10");
+  EXPECT_EQ(options.metrics->port, 9400);
 }
 
 TEST(ParseOptions, ReadsWhereOutputGoes) {
-  const Options options = MustParse(
-      {"--log_dir=/logs", "-r", "3", "-t0:1,12:2", "--local_ranks_filter=0,2",
-       "--duplicate_stdout_filters=a,,b,c", "--duplicate-stderr-filters", "Error", "--log-prefix",
-       "[${rank}]", "--log-rotate=1M:3", "--report=r.json", "--json", "--metrics-port=9100", "x"});
+  const Options options =
+      MustParse({"--log_dir=/logs", "-r", "3", "-t0:1,12:2", "--local_ranks_filter=0,2",
+                 "--duplicate_stdout_filters=a,,b,c", "--duplicate-stderr-filters", "Error",
+                 "--log-prefix", "[${rank}]", "--log-rotate=1M:3", "--report=r.json",
+                 "--termination-log=end", "--json", "--metrics-port=9100", "x"});
   EXPECT_EQ(options.logs.directory, "/logs");
   EXPECT_EQ(options.logs.redirects.Of(5), Streams::kBoth);
   EXPECT_EQ(options.logs.tee.Of(12), Streams::kErr);
@@ -188,7 +189,8 @@ TEST(ParseOptions, ReadsWhereOutputGoes) {
   EXPECT_EQ(options.logs.rotation.keep, 3);
   EXPECT_EQ(options.report_file, "r.json");
   EXPECT_TRUE(options.json);
-  EXPECT_EQ(options.metrics_port, 9100);
+  EXPECT_EQ(options.metrics->port, 9100);
+  EXPECT_EQ(options.termination_log, "end");
 }
 
 TEST(ParseOptions, TakesTheLastOfARepeatedOption) {

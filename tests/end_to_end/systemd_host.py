@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""A host with systemd as its pid 1, in a container of systemd-nspawn.
+
+Its files are this machine's own, under an overlay that is gone with it, and hlaunch and its units
+as `cmake --install` lays them out. It starts no service that this machine has installed, and has no
+network but loopback. All of it hangs on the test by a parent-death signal.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import lab
+
+UNITS = lab.ROOT / "deploy/systemd"
+BOOT = r"""
+set -e
+folder=$1
+mount -t tmpfs tmpfs "$folder/space"
+cd "$folder/space"
+mkdir upper work root
+mount -t overlay overlay -o lowerdir=/,upperdir=$PWD/upper,workdir=$PWD/work root
+cp -a "$folder/seed/." root/
+exec systemd-nspawn -q -D root --boot --register=no --keep-unit -M "$2" --private-network \
+  --console=pipe --link-journal=no --resolv-conf=off --timezone=off
+"""
+
+
+def cgroups():
+    """Where this machine's hierarchies of processes are mounted: version one's, two's or both."""
+    root = pathlib.Path("/sys/fs/cgroup")
+    if (root / "cgroup.procs").exists():
+        return [root]
+    return [root / name for name in ("systemd", "unified") if (root / name).is_dir()]
+
+
+class Host:
+    def __init__(self, files):
+        """`files`: what lies there beside hlaunch, {path: text}."""
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunch-systemd-"))
+        self.name = self.folder.name.replace("_", "-")
+        self.process = None
+        (self.folder / "space").mkdir()
+        self._seed(files)
+        # Of its own: nspawn makes the container's groups below the one it runs in.
+        self.groups = [group / self.name for group in cgroups()]
+        try:
+            self._boot()
+        except BaseException:
+            self.close()
+            raise
+
+    def _seed(self, files):
+        seed = self.folder / "seed"
+        for name, place in (("hlaunch", "bin"), ("hlaunch-rendezvous", "bin"),
+                            ("hlaunch-agent", "libexec/hlaunch")):
+            target = seed / "usr/local" / place
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copy(lab.BIN / name, target)
+        shutil.copytree(UNITS, seed / "usr/local/lib/systemd/system")
+        own = seed / "etc/systemd/system"
+        own.mkdir(parents=True)
+        (own / "default.target").symlink_to("/usr/lib/systemd/system/sysinit.target")
+        for path, text in {"/etc/machine-id": "", "/etc/hostname": "host0\n", **files}.items():
+            file = seed / path.lstrip("/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            file.chmod(0o755 if text.startswith("#!") else 0o644)
+
+    def _boot(self):
+        try:
+            for group in self.groups:
+                group.mkdir()
+        except OSError as error:
+            raise unittest.SkipTest(f"no control groups for a container: {error}") from error
+
+        def enter():
+            for group in self.groups:
+                (group / "cgroup.procs").write_text("0", encoding="utf-8")
+
+        self.log = (self.folder / "console").open("wb")
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork",
+             "--kill-child", "--mount-proc", "bash", "-c", BOOT, "bash", self.folder, self.name],
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True,
+            preexec_fn=enter)
+        self.init = lab.poll(self._find_init, 20)
+        state = lab.poll(lambda: self.init and self.run(
+            "systemctl", "is-system-running", check=False).stdout.strip() in ("running", "degraded"), 30)
+        if not state:
+            said = (self.folder / "console").read_text(errors="replace")[-1000:]
+            raise unittest.SkipTest(f"systemd does not boot in systemd-nspawn here: {said}")
+
+    def _find_init(self):
+        for pid in lab.descendants(self.process.pid):
+            try:
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "systemd":
+                    return pid
+            except OSError:
+                pass
+        return 0
+
+    def run(self, *argv, check=True, timeout=60):
+        done = subprocess.run(
+            ["nsenter", "-t", str(self.init), "-m", "-u", "-i", "-n", "-p", "-C", "--",
+             "env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C.UTF-8", *map(str, argv)],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{argv} came to {done.returncode}: {done.stdout}{done.stderr}\n"
+                                 f"{self.tail()}")
+        return done
+
+    def tail(self):
+        return self.run("journalctl", "-n", "60", "--no-pager", check=False).stdout
+
+    def systemctl(self, *words, **options):
+        return self.run("systemctl", "--no-pager", *words, **options)
+
+    def show(self, unit, name):
+        """One property of a unit, as text."""
+        return self.systemctl("show", "--value", "-p", name, unit).stdout.strip()
+
+    def await_property(self, unit, name, wanted, timeout=30):
+        """Until a property has a value for which wanted(value) is true; returns it."""
+        lab.poll(lambda: wanted(self.show(unit, name)), timeout, 0.1)
+        value = self.show(unit, name)
+        if not wanted(value):
+            raise AssertionError(f"{unit}: {name} is {value!r}\n{self.tail()}")
+        return value
+
+    def journal(self, *matches):
+        """The journal's entries that match, oldest first."""
+        out = self.run("journalctl", "-o", "json", "--no-pager", "-q", *matches).stdout
+        return [json.loads(line) for line in out.splitlines()]
+
+    def await_message(self, text, *matches, count=1, timeout=20):
+        """Until `count` entries that match hold `text`; returns them."""
+        def look():
+            found = [entry for entry in self.journal(*matches) if text in str(entry["MESSAGE"])]
+            return found if len(found) >= count else []
+        found = lab.poll(look, timeout, 0.1)
+        if not found:
+            raise AssertionError(f"nobody said {text!r} {count} times\n{self.tail()}")
+        return found
+
+    def close(self):
+        if self.process is not None:
+            for child in lab.children(self.process.pid):
+                os.kill(child, signal.SIGKILL)
+            self.process.wait(20)
+            self.log.close()
+        for group in self.groups:
+            lab.poll(lambda group=group: self._remove(group), 5)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @staticmethod
+    def _remove(group):
+        for folder in sorted(group.rglob("*/"), reverse=True):
+            try:
+                folder.rmdir()
+            except OSError:
+                pass
+        try:
+            group.rmdir()
+        except OSError:
+            pass
+        return not group.exists()

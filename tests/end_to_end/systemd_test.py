@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""The units of deploy/systemd under a real systemd: it starts, watches, kills, restarts and stops
+them; what they say is in its journal, with fields.
+"""
+
+import json
+import os
+import re
+import shutil
+import unittest
+
+import lab
+import systemd_host
+
+RENDEZVOUS = "hlaunch-rendezvous.service"
+# Says who it is, then works until SIGTERM, which takes it $1 seconds to obey.
+WORKER = """#!/bin/sh
+trap 'sleep $1; echo drained; exit 0' TERM
+echo "worker $RANK of $WORLD_SIZE is $$ notify '$NOTIFY_SOCKET' journal '$JOURNAL_STREAM'"
+echo "a complaint" >&2
+while :; do sleep 0.1; done
+"""
+
+
+def job(drain=0, **options):
+    return json.dumps({**options, "command": ["/srv/worker.sh", str(drain)]})
+
+
+def two_nodes(rank):
+    return job(nnodes=2, rdzv_endpoint="127.0.0.1", rdzv_conf="is_host=0", rdzv_id="pair",
+               node_rank=rank, nproc_per_node=2)
+
+
+FILES = {
+    "/srv/worker.sh": WORKER,
+    "/etc/hlaunch/left.json": two_nodes(0),
+    "/etc/hlaunch/right.json": two_nodes(1),
+    "/etc/hlaunch/alone.json": job(rdzv_id="alone", nproc_per_node=2),
+    "/etc/hlaunch/slow.json": job(4, rdzv_id="slow", shutdown_timeout=30),
+    "/etc/hlaunch/wrong.json": '{"nnodes": 2, "nproc": 3}',
+    "/etc/systemd/system/hlaunch@alone.service.d/test.conf":
+        "[Service]\nWatchdogSec=1\nRestartSec=100ms\n",
+    "/etc/systemd/system/hlaunch@slow.service.d/test.conf": "[Service]\nTimeoutStopSec=2\n",
+    "/etc/systemd/system/hlaunch-rendezvous.service.d/test.conf":
+        "[Service]\nWatchdogSec=1\nRestartSec=100ms\nLoadCredential=token:/etc/hlaunch/token\n"
+        "Environment=\"OPTIONS=--token-file %d/token\"\n",
+    "/etc/hlaunch/token": "one-secret\n",
+    "/etc/systemd/system/hlaunch@.service.d/token.conf":
+        "[Service]\nLoadCredential=token:/etc/hlaunch/token\n"
+        "Environment=HLAUNCH_TOKEN_FILE=%d/token\n",
+}
+
+
+class Systemd(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if os.geteuid() != 0 or not shutil.which("systemd-nspawn"):
+            raise unittest.SkipTest("needs root and systemd-nspawn (Debian: systemd-container)")
+        cls.host = systemd_host.Host(FILES)
+        cls.addClassCleanup(cls.host.close)
+
+    def workers(self, job_id, count, after=0):
+        """Of the last `count` workers of a job that said who they are, the lines."""
+        match = f"HLAUNCH_JOB_ID={job_id}"
+        return self.host.await_message(" is ", match, "HLAUNCH_STREAM=stdout",
+                                       count=after + count)[-count:]
+
+    def pids(self, job_id, count, after=0):
+        return [int(re.search(r" is (\d+) ", entry["MESSAGE"])[1])
+                for entry in self.workers(job_id, count, after)]
+
+    def alive(self, pid):
+        return self.host.run("kill", "-0", pid, check=False).returncode == 0
+
+    def test_the_units_are_as_systemd_wants_them_and_closed(self):
+        for unit, most in ((RENDEZVOUS, 20), ("hlaunch@alone.service", 50)):
+            with self.subTest(unit):
+                checked = self.host.run("systemd-analyze", "verify", "--man=no",
+                                        "--recursive-errors=no", unit)
+                self.assertEqual(checked.stderr, "")
+                self.host.run("systemd-analyze", "security", f"--threshold={most}", unit)
+
+    def test_a_job_of_two_nodes_and_its_rendezvous(self):
+        host = self.host
+        host.systemctl("start", RENDEZVOUS)
+        # Up though the other node is not there: who starts both in turn is not held up.
+        host.systemctl("start", "hlaunch@left")
+        host.await_property("hlaunch@left", "StatusText", lambda text: "1 of 2 nodes" in text)
+        host.systemctl("start", "hlaunch@right")
+        pids = self.pids("pair", 4)
+        host.await_property("hlaunch@left", "StatusText",
+                            lambda text: text == "round 1 runs: ranks 0 to 1 of 4")
+        self.assert_the_journal_knows_who_spoke()
+        for what, words in (("restart", ("restart", RENDEZVOUS)),
+                            ("kill", ("kill", "-s", "KILL", "--kill-who=main", RENDEZVOUS)),
+                            ("watchdog", ("kill", "-s", "STOP", "--kill-who=main", RENDEZVOUS)),
+                            ("reload", ("daemon-reload",)), ("reexec", ("daemon-reexec",))):
+            with self.subTest(what):
+                before = host.show(RENDEZVOUS, "MainPID")
+                host.systemctl(*words)
+                if RENDEZVOUS in words:
+                    host.await_property(RENDEZVOUS, "MainPID",
+                                        lambda pid, before=before: pid not in (before, "0"))
+                host.await_property(RENDEZVOUS, "ActiveState", lambda state: state == "active")
+                host.await_property(RENDEZVOUS, "StatusText", lambda text: text == "1 job goes on")
+                self.assertTrue(all(map(self.alive, pids)), host.tail())
+        host.await_message("Watchdog timeout", f"UNIT={RENDEZVOUS}")
+        status = host.run("env", "HLAUNCH_TOKEN=wrong", "hlaunch", "status", "--rdzv-endpoint",
+                          "127.0.0.1", check=False)
+        self.assertEqual(status.returncode, 203, status.stderr)
+        # One node's stop is the job's end, and no failure.
+        host.systemctl("stop", "hlaunch@left")
+        for unit in ("hlaunch@left", "hlaunch@right"):
+            host.await_property(unit, "ActiveState", lambda state: state == "inactive")
+            self.assertEqual(host.show(unit, "Result"), "success", host.tail())
+        self.assertEqual(len(host.await_message("drained", "HLAUNCH_JOB_ID=pair", count=4)), 4)
+        self.assertEqual(len(self.workers("pair", 4)), 4)  # None was started twice.
+        host.systemctl("stop", RENDEZVOUS)
+        self.assertEqual(host.show(RENDEZVOUS, "Result"), "success", host.tail())
+
+    def assert_the_journal_knows_who_spoke(self):
+        host = self.host
+        for entry in self.workers("pair", 4):
+            rank = re.search(r"worker (\d)", entry["MESSAGE"])[1]
+            self.assertEqual(
+                [entry[name] for name in ("HLAUNCH_RANK", "HLAUNCH_LOCAL_RANK", "HLAUNCH_ROUND",
+                                          "PRIORITY", "SYSLOG_IDENTIFIER")],
+                [rank, str(int(rank) % 2), "1", "6", "hlaunch"])
+            side = "left" if rank in "01" else "right"
+            self.assertEqual(entry["_SYSTEMD_UNIT"], f"hlaunch@{side}.service")
+            self.assertIn("notify '' journal ''", entry["MESSAGE"])
+        complaints = host.journal("HLAUNCH_STREAM=stderr", "HLAUNCH_RANK=3")
+        self.assertEqual([entry["MESSAGE"] for entry in complaints], ["[3] a complaint"])
+        own = host.await_message("waiting ", "HLAUNCH_JOB_ID=pair", "_SYSTEMD_UNIT=hlaunch@left.service")
+        self.assertEqual(own[0]["PRIORITY"], "6")
+        self.assertNotIn("HLAUNCH_RANK", own[0])
+
+    def test_an_agent_that_hangs_or_is_killed_is_restarted(self):
+        host, unit = self.host, "hlaunch@alone"
+        host.systemctl("start", unit)
+        for restarts, (signal, wanted) in enumerate((("STOP", "watchdog"), ("KILL", "exit-code"))):
+            with self.subTest(signal):
+                before = self.pids("alone", 2, 2 * restarts)
+                keeper = host.show(unit, "MainPID")
+                agent = host.run("pgrep", "-P", keeper).stdout.strip()
+                host.run("kill", f"-{signal}", agent)
+                host.await_property(unit, "NRestarts", lambda n: n == str(restarts + 1))
+                host.await_property(unit, "ActiveState", lambda state: state == "active")
+                self.pids("alone", 2, 2 * restarts + 2)
+                self.assertFalse(any(map(self.alive, before)), host.tail())
+                host.await_message(f"Failed with result '{wanted}'", f"UNIT={unit}.service")
+        host.systemctl("stop", unit)
+        self.assertEqual(host.show(unit, "Result"), "success", host.tail())
+
+    def test_a_stop_has_the_workers_grace_even_beyond_the_units_limit(self):
+        host, unit = self.host, "hlaunch@slow"
+        host.systemctl("start", unit)
+        self.pids("slow", 1)
+        host.systemctl("stop", unit)
+        host.await_message("drained", "HLAUNCH_JOB_ID=slow")
+        self.assertEqual(host.show(unit, "Result"), "success", host.tail())
+
+    def test_a_wrong_configuration_fails_the_start_and_is_not_tried_again(self):
+        host, unit = self.host, "hlaunch@wrong"
+        self.assertNotEqual(host.systemctl("start", unit, check=False).returncode, 0)
+        self.assertEqual([host.show(unit, name) for name in ("ExecMainStatus", "NRestarts")],
+                         ["2", "0"])
+        said = host.await_message("/etc/hlaunch/wrong.json: nproc: unknown key",
+                                  f"_SYSTEMD_UNIT={unit}.service")
+        self.assertEqual(said[0]["PRIORITY"], "3")
+
+
+if __name__ == "__main__":
+    lab.main()
