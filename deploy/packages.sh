@@ -2,14 +2,16 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 #
 # The Debian packages hlaunch is built from and tested with, and how they are installed and the
-# tree is built. Sourced by deploy/quickstart and tests/run.
+# tree is built. Sourced by deploy/quickstart, tests/run and deploy/container/Containerfile.
 
 build_packages=(build-essential cmake ninja-build pkg-config protobuf-compiler
   protobuf-compiler-grpc libgrpc++-dev libprotobuf-dev libabsl-dev libcli11-dev
   nlohmann-json3-dev libasio-dev libspdlog-dev libhwloc-dev zlib1g-dev)
+# What the programs need on a machine that does not build them.
+run_packages=(libgrpc++1.51 libprotobuf32 zlib1g python3)
 test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux
   iproute2 iptables clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich openmpi-bin
-  podman runc catatonit strace ccache zsh groff-base)
+  podman runc catatonit systemd systemd-container mmdebstrap python3-yaml strace ccache zsh groff-base)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 fail() { say "$*"; exit 1; }

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""deploy/kubernetes against the schemas that Kubernetes, JobSet and Kubeflow publish: types, enums,
+required fields, and no field that the schema does not have.
+"""
+
+import copy
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MANIFESTS = sorted((ROOT / "deploy/kubernetes").glob("*.yaml"))
+SKIP = 77
+
+try:
+    import kubernetes.client
+    import kubernetes_validate
+    import yaml
+    from kubeflow.training import models as training
+    from kubeflow_trainer_api import models as trainer
+    from kubernetes.client import ApiClient
+except ImportError as missing:
+    chosen = os.environ.get("HLAUNCH_SCHEMAS_PYTHON", "")
+    if os.access(chosen, os.X_OK) and not os.environ.get("HLAUNCH_SCHEMAS_TRIED"):
+        os.environ["HLAUNCH_SCHEMAS_TRIED"] = "yes"
+        os.execv(chosen, [chosen, *sys.argv])
+    print(f"skipped: {missing} (see tests/deploy/schema_requirements.txt)")
+    sys.exit(SKIP)
+
+
+def documents(path):
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def pod_templates(value):
+    """Everything below that is a pod's template."""
+    if isinstance(value, dict):
+        spec = value.get("spec")
+        if isinstance(spec, dict) and "containers" in spec:
+            yield value
+        for inner in value.values():
+            yield from pod_templates(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from pod_templates(inner)
+
+
+def check_kubernetes(document):
+    kubernetes_validate.validate(document, "1.37", strict=True)
+
+
+def check_model(document, model):
+    check_kept(document, model.from_dict(copy.deepcopy(document)).to_dict())
+
+
+def check_pytorchjob(document):
+    """Its models are of an older generator, whose client reads and writes them."""
+    client = ApiClient()
+    for name in dir(training):
+        setattr(kubernetes.client.models, name, getattr(training, name))
+    response = types.SimpleNamespace(data=json.dumps(document))
+    model = client.deserialize(response, "KubeflowOrgV1PyTorchJob")
+    check_kept(document, client.sanitize_for_serialization(model))
+
+
+def check_kept(document, kept):
+    """Models drop what they do not know, so nothing may be lost."""
+    if unknown := lost(document, kept):
+        raise ValueError(f"not in the schema: {unknown}")
+
+
+def lost(had, kept, path=""):
+    if isinstance(had, dict) and isinstance(kept, dict):
+        return [found for key in had
+                for found in (lost(had[key], kept[key], f"{path}.{key}") if key in kept
+                              else [f"{path}.{key}"])]
+    if isinstance(had, list) and isinstance(kept, list) and len(had) == len(kept):
+        return [found for i, (one, other) in enumerate(zip(had, kept))
+                for found in lost(one, other, f"{path}[{i}]")]
+    return [] if had == kept else [path]
+
+
+def check(document):
+    kind = document["kind"]
+    if kind == "JobSet":
+        check_model(document, trainer.JobsetV1alpha2JobSet)
+    elif kind == "TrainJob":
+        check_model(document, trainer.TrainerV1alpha1TrainJob)
+    elif kind == "PyTorchJob":
+        check_pytorchjob(document)
+    else:
+        check_kubernetes(document)
+    for template in pod_templates(document):
+        spec = {"restartPolicy": "Always", **template["spec"]}
+        check_kubernetes({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"},
+                          "spec": spec})
+
+
+class Schemas(unittest.TestCase):
+    def test_every_manifest(self):
+        self.assertGreaterEqual(len(MANIFESTS), 5)
+        for path in MANIFESTS:
+            for document in documents(path):
+                with self.subTest(f"{path.name} {document['kind']}"):
+                    check(document)
+
+    def test_a_mistake_is_found(self):
+        """In each manifest: a field that is not there, and a number that is a word."""
+        for path in MANIFESTS:
+            for document in documents(path):
+                for wrong in self.mistakes(document):
+                    with self.subTest(f"{path.name} {document['kind']}"):
+                        with self.assertRaises(Exception):
+                            check(wrong)
+
+    def mistakes(self, document):
+        unknown = copy.deepcopy(document)
+        unknown["spec"]["nosuchfield"] = 1
+        yield unknown
+        if any(pod_templates(document)):
+            unknown = copy.deepcopy(document)
+            next(pod_templates(unknown))["spec"]["containers"][0]["imagee"] = "x"
+            yield unknown
+            word = copy.deepcopy(document)
+            next(pod_templates(word))["spec"]["terminationGracePeriodSeconds"] = "soon"
+            yield word
+
+
+class Commands(unittest.TestCase):
+    """What containers run is what hlaunch takes."""
+
+    def test_hlaunch_takes_every_command_line(self):
+        hlaunch = pathlib.Path(os.environ["HLAUNCH_BIN"]) / "hlaunch"
+        values = {"JOB_COMPLETION_INDEX": "0", "RANK": "0", "MASTER_ADDR": "127.0.0.1",
+                  "MASTER_PORT": "23456"}
+        pet = {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "2", "PET_NODE_RANK": "0",
+               "PET_MASTER_ADDR": "127.0.0.1", "PET_MASTER_PORT": "29500"}
+        for path in MANIFESTS:
+            for document in documents(path):
+                trainjob = document["kind"] == "TrainJob"
+                containers = [document["spec"]["trainer"]] if trainjob else [
+                    template["spec"]["containers"][0] for template in pod_templates(document)]
+                for container in containers:
+                    words = [re.sub(r"\$\((\w+)\)", lambda m: values[m[1]], word)
+                             for word in container["args"]]
+                    script = next(i for i, word in enumerate(words) if not word.startswith("-"))
+                    words[script] = str(ROOT / "deploy/examples" / pathlib.Path(words[script]).name)
+                    done = subprocess.run(
+                        [hlaunch, "--dry-run", *words], text=True, capture_output=True, timeout=30,
+                        check=False, env={**os.environ, **(pet if trainjob else {})})
+                    self.assertEqual(done.returncode, 0, f"{path.name}: {done.stderr}")
+                    self.assertIn("2 nodes", done.stdout, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""The image of deploy/container, built by podman, and the Indexed Job of deploy/kubernetes as pods
+on nodes of the lab: any user, a root that is read only, no init, limits, a real SIGTERM.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import lab
+
+IMAGE = "localhost/hlaunch:test"
+CONTAINERFILE = lab.ROOT / "deploy/container/Containerfile"
+JOB = lab.ROOT / "deploy/kubernetes/indexed-job.yaml"
+AS_JSON = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin)), sys.stdout)"
+SCRIPT = 'trap "sleep 1; echo drained; exit 0" TERM; echo "rank $RANK of $WORLD_SIZE as $(id -u)' \
+         ' threads $OMP_NUM_THREADS at $MASTER_ADDR"; '
+FOR_EVER = SCRIPT + "while :; do sleep 0.1; done"
+HOG = "x = bytearray(1)\nwhile True: x += bytes(1 << 20)"
+
+
+class Podman:
+    """podman with a store of its own; rootful, without systemd, CAP_SYS_RESOURCE or cgroup v2."""
+
+    def __init__(self, folder):
+        hard = subprocess.run("ulimit -Hn", shell=True, text=True, capture_output=True,
+                              check=True).stdout.strip()
+        config = folder / "containers.conf"
+        config.write_text(
+            f'[containers]\ndefault_ulimits = ["nofile={hard}:{hard}", "nproc=1024:1024"]\n'
+            '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "runc"\n',
+            encoding="utf-8")
+        self.folder = folder  # Where conmon leaves its marks.
+        self.argv = ["podman", "--root", folder / "store", "--runroot", folder / "run"]
+        self.env = {**os.environ, "CONTAINERS_CONF": str(config)}
+
+    def run(self, *words, timeout=60, check=True, inside=()):
+        done = subprocess.run([*inside, *self.argv, *map(str, words)], env=self.env, text=True,
+                              cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=timeout, check=False)
+        if check and done.returncode != 0:
+            raise AssertionError(f"podman {words[0]}: {done.stdout[-2000:]}")
+        return done
+
+
+class Image(lab.LabTest):
+    @classmethod
+    def setUpClass(cls):
+        base = pathlib.Path(os.environ.get("HLAUNCH_IMAGE_BASE", "/nowhere"))
+        if os.geteuid() != 0 or not shutil.which("podman") or not shutil.which("runc"):
+            raise unittest.SkipTest("needs root, podman and runc")
+        if not base.is_file():
+            raise unittest.SkipTest(f"no base for an image at {base} (tests/run makes it)")
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunch-image-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.podman = Podman(cls.folder)
+        cls.addClassCleanup(cls.podman.run, "system", "reset", "-f", check=False)
+        imported = cls.podman.run("import", "-q", base, "localhost/base", check=False)
+        if imported.returncode != 0:
+            raise unittest.SkipTest(f"podman cannot run here: {imported.stdout[-300:]}")
+        cls.build()
+
+    @classmethod
+    def build(cls):
+        """All but the stage that compiles, in whose place is what was compiled here."""
+        built = cls.folder / "built/built"
+        for name, place in (("hlaunch", "bin"), ("hlaunch-rendezvous", "bin"),
+                            ("hlaunch-agent", "libexec/hlaunch")):
+            target = built / "usr/local" / place
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copy(lab.BIN / name, target)
+            subprocess.run(["strip", target / name], check=True)
+        cls.podman.run("build", "-q", "--network=none", "--pull=never", "-t", IMAGE,
+                       "--build-arg", "BASE=localhost/base", "--build-context",
+                       f"build={cls.folder / 'built'}", "-f", CONTAINERFILE, lab.ROOT, timeout=120)
+
+    def hlaunch(self, *words, options=()):
+        """One container, as closed as it can be, with hlaunch as its entry point."""
+        return self.podman.run(
+            "run", "--rm", "--network=none", "--user", "12345:0", "--read-only",
+            "--read-only-tmpfs=false", "--cap-drop=all", "--security-opt=no-new-privileges",
+            *options, IMAGE, *words, check=False)
+
+    def test_the_image_is_small_has_the_example_and_no_rights(self):
+        facts = json.loads(self.podman.run("inspect", IMAGE).stdout)[0]
+        self.assertEqual(facts["Config"]["User"], "65532:65532")
+        self.assertEqual(facts["Config"]["Entrypoint"], ["hlaunch"])
+        print(f"the image has {facts['Size'] >> 20} MiB")
+        self.assertLess(facts["Size"], 250 << 20)
+        done = self.hlaunch("--dry-run", "/usr/local/share/hlaunch/examples/train_ddp.py")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("python3 -u /usr/local/share/hlaunch/examples/train_ddp.py", done.stdout)
+
+    def test_any_user_and_nothing_to_write(self):
+        done = self.hlaunch("--nproc-per-node", 2, "--no-python", "sh", "-c",
+                            SCRIPT + "touch /tmp/x 2>&1 | tail -1; exit $((RANK * 7))")
+        self.assertEqual(done.returncode, 7, done.stdout)
+        for line in (r"^\[1\] rank 1 of 2 as 12345", "Read-only file system",
+                     "no directory for error files", r"rank 1 .* exited with code 7"):
+            self.assertRegex(done.stdout, re.compile(line, re.MULTILINE))
+
+    def test_the_limit_of_cpus_is_that_of_threads(self):
+        for limit, nproc, threads in (("1", 1, "1"), ("2", 1, str(min(2, os.cpu_count())))):
+            done = self.hlaunch("--nproc-per-node", nproc, "--no-python", "sh", "-c", SCRIPT,
+                                options=["--cpus", limit])
+            self.assertIn(f"threads {threads} ", done.stdout)
+
+    def test_a_worker_that_is_killed_for_its_limit_of_memory_is_reported_so(self):
+        end = self.folder / "end"
+        end.write_text("before")
+        end.chmod(0o666)  # As the kubelet makes it.
+        done = self.hlaunch("--nproc-per-node", 2, "--no-python", "sh", "-c",
+                            f'[ $RANK = 0 ] && exec sleep 100; exec python3 -c "{HOG}"',
+                            options=["--memory", "96m", "-v", f"{end}:/dev/termination-log"])
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL, done.stdout)
+        why = r"rank 1 .*SIGKILL.*the kernel killed it for lack of memory"
+        self.assertRegex(done.stdout, why)
+        self.assertRegex(end.read_text(encoding="utf-8"), "^job failed: " + why)
+
+    def pods(self, command, **container):
+        """The Job's pods as its controller makes them, one on each node; returns their manifests."""
+        documents = json.loads(subprocess.run(["/usr/bin/python3", "-c", AS_JSON], text=True,
+                                              input=JOB.read_text(encoding="utf-8"), check=True,
+                                              capture_output=True).stdout)
+        service, job = documents
+        name = service["metadata"]["name"]
+        self.assertEqual(job["spec"]["template"]["spec"]["subdomain"], name)
+        files = []
+        for index, node in enumerate(self.nodes):
+            spec = json.loads(json.dumps(job["spec"]["template"]["spec"]).replace(
+                "$(JOB_COMPLETION_INDEX)", str(index)))
+            main = spec["containers"][0]
+            main.update(image=IMAGE, imagePullPolicy="Never", **container)
+            script = next(i for i, word in enumerate(main["args"]) if word[0] != "-")
+            main["args"][script:] = ["--no-python", "sh", "-c", command]
+            for probe in ("livenessProbe", "readinessProbe"):  # podman needs systemd for them.
+                del main[probe]
+            main.pop("ports")  # Only for networks that podman makes.
+            main["resources"] = {"limits": {"memory": "256Mi"}}
+            # In place of the cluster's name server.
+            hosts = self.folder / f"hosts-{index}"
+            hosts.write_text("127.0.0.1 localhost\n", encoding="utf-8")
+            spec["volumes"].append({"name": "hosts", "hostPath": {"path": str(hosts),
+                                                                  "type": "File"}})
+            main["volumeMounts"].append({"name": "hosts", "mountPath": "/etc/hosts"})
+            spec["hostNetwork"] = True
+            pod = {"apiVersion": "v1", "kind": "Pod",
+                   "metadata": {"name": f"{name}-{index}"}, "spec": spec}
+            file = self.folder / f"pod-{index}.json"
+            file.write_text(json.dumps(pod), encoding="utf-8")
+            # podman makes no pod on a namespace that is there, but on its own.
+            self.podman.run("play", "kube", file, inside=["nsenter", "-t", str(node.init), "-n"])
+            self.addCleanup(self.podman.run, "play", "kube", "--down", file, check=False)
+            files.append(f"{name}-{index}-{main['name']}")
+        return files
+
+    def know_the_names(self):
+        """As the headless service makes them known."""
+        names = "".join(f"{node.ip} train-{node.index}.train\n" for node in self.nodes)
+        for node in self.nodes:
+            with (self.folder / f"hosts-{node.index}").open("a", encoding="utf-8") as hosts:
+                hosts.write(names)
+
+    def logs(self, pod):
+        return self.podman.run("logs", pod).stdout
+
+    def await_logs(self, pods, pattern):
+        def said():
+            return all(re.search(pattern, self.logs(pod)) for pod in pods)
+        self.assertTrue(lab.poll(said, 30, 0.2), "\n".join(map(self.logs, pods)))
+
+    def get(self, node, path):
+        """From another node, as the kubelet asks: the HTTP status."""
+        client = ("import sys, urllib.request as u, urllib.error as e\n"
+                  "try: print(u.urlopen(sys.argv[1], timeout=10).status)\n"
+                  "except e.HTTPError as error: print(error.code, error.read().decode())")
+        asker = self.nodes[1 - node.index]
+        return asker.run("/usr/bin/python3", "-c", client, f"http://{node.ip}:9400{path}").out.strip()
+
+    def test_the_indexed_job_as_pods(self):
+        pods = self.pods(FOR_EVER)
+        self.await_logs(pods[1:], r"waiting \d+ s for .* cannot resolve 'train-0\.train'")
+        self.assertRegex(self.get(self.nodes[1], "/readyz"), "503 waiting .*'train-0.train'")
+        self.know_the_names()
+        self.await_logs(pods, r"rank \d of 4 as 65532 .* at 10\.77\.0\.10")
+        for index, pod in enumerate(pods):
+            ranks = sorted(re.findall(r"rank (\d) of 4", self.logs(pod)))
+            self.assertEqual(ranks, [str(2 * index), str(2 * index + 1)])
+        for node in self.nodes:
+            self.assertEqual([self.get(node, "/healthz"), self.get(node, "/readyz")], ["200", "200"])
+        # What the kubelet does with a pod that is to go: SIGTERM to pid 1, and a grace.
+        self.podman.run("stop", "-t", "30", pods[0])
+        codes = [self.podman.run("wait", pod).stdout.strip() for pod in pods]
+        self.assertEqual(codes, ["143", "143"], "\n".join(map(self.logs, pods)))
+        for pod in pods:
+            self.assertEqual(self.logs(pod).count("drained"), 2, self.logs(pod))
+
+
+if __name__ == "__main__":
+    lab.main()
