@@ -51,7 +51,15 @@ class Podman:
         return done
 
 
-class Image(lab.LabTest):
+def documents(path):
+    done = subprocess.run(["/usr/bin/python3", "-c", AS_JSON], text=True, check=True,
+                          input=path.read_text(encoding="utf-8"), capture_output=True)
+    return json.loads(done.stdout)
+
+
+class ImageCase(lab.LabTest):
+    """Has podman with the image in its store."""
+
     @classmethod
     def setUpClass(cls):
         base = pathlib.Path(os.environ.get("HLAUNCH_IMAGE_BASE", "/nowhere"))
@@ -82,6 +90,8 @@ class Image(lab.LabTest):
                        "--build-arg", "BASE=localhost/base", "--build-context",
                        f"build={cls.folder / 'built'}", "-f", CONTAINERFILE, lab.ROOT, timeout=120)
 
+
+class Image(ImageCase):
     def hlaunch(self, *words, options=()):
         """One container, as closed as it can be, with hlaunch as its entry point."""
         return self.podman.run(
@@ -127,10 +137,7 @@ class Image(lab.LabTest):
 
     def pods(self, command, **container):
         """The Job's pods as its controller makes them, one on each node; returns their manifests."""
-        documents = json.loads(subprocess.run(["/usr/bin/python3", "-c", AS_JSON], text=True,
-                                              input=JOB.read_text(encoding="utf-8"), check=True,
-                                              capture_output=True).stdout)
-        service, job = documents
+        service, job = documents(JOB)
         name = service["metadata"]["name"]
         self.assertEqual(job["spec"]["template"]["spec"]["subdomain"], name)
         files = []
