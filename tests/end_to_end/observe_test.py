@@ -68,6 +68,24 @@ class Observed(jobs.JobTest):
         stopped = [e for e in self.events(runs[0]) if e["event"] == "round_stopped"][0]
         self.assertIn("rank 3", stopped["reason"])
 
+    def test_every_node_keeps_the_first_cause_as_its_termination_message(self):
+        ends = [node.folder / "end" for node in self.nodes]
+        for end in ends:
+            end.touch()  # As the kubelet does.
+        runs = self.start("--no-python", "sh", "-c", "exit $((RANK / 3 * 7))",
+                          options=["--nproc-per-node", 2, "--termination-log", "end"])
+        self.assert_done(runs, 7, 30)
+        for end in ends:
+            self.assertRegex(end.read_text(encoding="utf-8"),
+                             r"^job failed: rank 3 \(node\d, local rank 1, .* exited with code 7")
+
+    def test_a_job_that_ends_well_leaves_no_termination_message(self):
+        end = self.nodes[0].folder / "end"
+        end.touch()
+        runs = self.start("--no-python", "true", options=["--termination-log", end])
+        self.assert_done(runs, jobs.OK, 30)
+        self.assertEqual(end.read_text(encoding="utf-8"), "")
+
     def test_without_a_log_directory_nothing_is_left(self):
         runs = self.start("--no-python", "true")
         self.assert_done(runs, jobs.OK, 30)

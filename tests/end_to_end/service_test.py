@@ -154,6 +154,31 @@ class Service(ServiceTest):
         self.end(service)
         self.assert_said(service, "stopping; no job is going on")
 
+    def test_says_that_it_lives_and_how_many_jobs_it_has(self):
+        service = self.serve("--metrics-port", f"{self.nodes[0].ip}:9400")
+        runs = self.job("a", "env", "sleep", 600, options=["--shutdown-timeout", 1])
+        self.wait_for_workers(runs, 2)
+        read = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=10).read().decode())"
+        def get(path):
+            url = f"http://{self.nodes[0].ip}:9400{path}"
+            return self.nodes[2].run(jobs.PYTHON, "-c", read, url).out
+        self.assertEqual([get("/healthz").strip(), get("/readyz").strip()], ["ok", "ok"])
+        text = get("/metrics")
+        for line in ("hlaunch_rendezvous_up 1", "hlaunch_rendezvous_jobs 1",
+                     "hlaunch_rendezvous_agents 2"):
+            self.assertIn(line + "\n", text)
+        os.kill(service.pid, signal.SIGSTOP)  # A service that hangs does not say that it lives.
+        asked = self.nodes[2].start("timeout", "1", jobs.PYTHON, "-c", read,
+                                    f"http://{self.nodes[0].ip}:9400/healthz")
+        self.assertEqual(asked.wait(10), 124, str(asked))
+        os.kill(service.pid, signal.SIGCONT)
+        service.process.send_signal(signal.SIGCONT)  # nsenter stops with its child.
+        for run in runs:
+            run.signal(signal.SIGTERM)
+        for run in runs:
+            self.assertEqual(run.wait(20), 143, self.told(runs))
+        self.end(service)
+
     def test_stopped_by_sigterm_and_started_again(self):
         service = self.serve()
         runs = self.job("a", "env", "sleep", 3)
