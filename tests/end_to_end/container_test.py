@@ -8,12 +8,12 @@ import pathlib
 import re
 import shutil
 import signal
-import subprocess
 import unittest
 import uuid
 
 import jobs
 import lab
+import podman
 
 FAMILY = ["family", "env", "sleep", "600"]
 OPTIONS = ["--nproc-per-node", "2", "--shutdown-timeout", "1"]
@@ -90,25 +90,12 @@ class Podman(jobs.JobTest):
         if os.geteuid() != 0 or not shutil.which("podman") or not shutil.which("runc"):
             raise unittest.SkipTest("needs root, podman and runc")
         super().setUp()
-        self.config = self.lab.folder / "containers.conf"
-        hard = subprocess.run("ulimit -Hn", shell=True, text=True, capture_output=True,
-                              check=True).stdout.strip()
-        self.config.write_text(
-            f'[containers]\ndefault_ulimits = ["nofile={hard}:{hard}", "nproc=1024:1024"]\n'
-            '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "runc"\n',
-            encoding="utf-8")
+        self.podman = podman.Podman(self.lab.folder).start
         self.names = []
         probe = self.podman("run", "--rm", "--network=none", "--rootfs", "/:O", "/bin/true")
         errors = probe.communicate(timeout=60)[1]
         if probe.returncode != 0:
             raise unittest.SkipTest(f"podman cannot run here: {errors.decode().strip()[-200:]}")
-
-    def podman(self, *words):
-        store = ["--root", self.lab.folder / "store", "--runroot", self.lab.folder / "run"]
-        return subprocess.Popen(["timeout", "-k", "2", "60", "podman", *store, *words],
-                                env={**os.environ, "CONTAINERS_CONF": str(self.config)},
-                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                stdout=subprocess.PIPE)
 
     def start_containers(self, *command):
         self.names = [f"hlaunch-{uuid.uuid4().hex[:8]}" for _ in self.nodes]

@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 import lab
+import podman
 
 IMAGE = "localhost/hlaunch:test"
 CONTAINERFILE = lab.ROOT / "deploy/container/Containerfile"
@@ -25,30 +26,6 @@ SCRIPT = 'trap "sleep 1; echo drained; exit 0" TERM; echo "rank $RANK of $WORLD_
          ' threads $OMP_NUM_THREADS at $MASTER_ADDR"; '
 FOR_EVER = SCRIPT + "while :; do sleep 0.1; done"
 HOG = "x = bytearray(1)\nwhile True: x += bytes(1 << 20)"
-
-
-class Podman:
-    """podman with a store of its own; rootful, without systemd, CAP_SYS_RESOURCE or cgroup v2."""
-
-    def __init__(self, folder):
-        hard = subprocess.run("ulimit -Hn", shell=True, text=True, capture_output=True,
-                              check=True).stdout.strip()
-        config = folder / "containers.conf"
-        config.write_text(
-            f'[containers]\ndefault_ulimits = ["nofile={hard}:{hard}", "nproc=1024:1024"]\n'
-            '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "runc"\n',
-            encoding="utf-8")
-        self.folder = folder  # Where conmon leaves its marks.
-        self.argv = ["podman", "--root", folder / "store", "--runroot", folder / "run"]
-        self.env = {**os.environ, "CONTAINERS_CONF": str(config)}
-
-    def run(self, *words, timeout=60, check=True, inside=()):
-        done = subprocess.run([*inside, *self.argv, *map(str, words)], env=self.env, text=True,
-                              cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=timeout, check=False)
-        if check and done.returncode != 0:
-            raise AssertionError(f"podman {words[0]}: {done.stdout[-2000:]}")
-        return done
 
 
 def documents(path):
@@ -69,7 +46,7 @@ class ImageCase(lab.LabTest):
             raise unittest.SkipTest(f"no base for an image at {base} (tests/run makes it)")
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunch-image-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.podman = Podman(cls.folder)
+        cls.podman = podman.Podman(cls.folder)
         cls.addClassCleanup(cls.podman.run, "system", "reset", "-f", check=False)
         imported = cls.podman.run("import", "-q", base, "localhost/base", check=False)
         if imported.returncode != 0:
