@@ -23,6 +23,7 @@ namespace {
 // Beyond the grace: to kill what does not end, and for other nodes to hear of it.
 constexpr Duration kStopMargin = std::chrono::seconds(20);
 
+// Where a node stands after an event, in a line; empty: where it stood.
 struct Status {
   std::string operator()(const NodeJoined&) const { return "waiting for the first round"; }
   std::string operator()(const NodeWaiting& e) const { return e.reason; }
@@ -40,15 +41,13 @@ struct Status {
   std::string operator()(const RoundStopped& e) const {
     return absl::StrCat("stopping the workers", e.reason.empty() ? "" : ": ", e.reason);
   }
-  std::string operator()(const ContactChanged& e) const { return e.detail; }
+  std::string operator()(const ContactChanged& e) const { return e.connected ? "" : e.detail; }
   std::string operator()(const NodeFinished& e) const {
     return absl::StrCat("finished with ", e.exit_code, e.reason.empty() ? "" : ": ", e.reason);
   }
 };
 
 }  // namespace
-
-std::string StatusAfter(const NodeEvent& event) { return std::visit(Status(), event); }
 
 Observation::Observation(asio::io_context& loop, const OutputRelay& relay, const Options& options,
                          const std::string& directory, const std::string& job_id,
@@ -94,13 +93,18 @@ void Observation::StartServer(asio::io_context& loop, const OutputRelay& relay,
 
 void Observation::Tell(const NodeEvent& event) {
   metrics_.Count(event, MonotonicClock().Now());
-  if (const std::string status = StatusAfter(event); !status.empty()) {
+  if (const std::string status = std::visit(Status(), event); !status.empty()) {
     status_ = status;
+    if (std::holds_alternative<RoundStarted>(event)) running_ = status;
     if (std::holds_alternative<NodeFinished>(event)) {
       manager_.Stopping(status_, longest_stop_);
     } else {
       manager_.Status(status_);
     }
+  }
+  if (const auto* contact = std::get_if<ContactChanged>(&event); contact && contact->connected) {
+    status_ = running_;
+    manager_.Status(status_);
   }
   if (std::holds_alternative<RoundStopped>(event)) manager_.MayTake(longest_stop_);
   if (log_ != nullptr) log_->Write(event);

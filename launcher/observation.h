@@ -16,9 +16,6 @@
 
 namespace hlaunch {
 
-// Where a node stands after `event`, in a line; empty: where it stood. Pure.
-std::string StatusAfter(const NodeEvent& event);
-
 // Those who look on what happens to this node: the event log, where --log-dir names a place for
 // it, the metrics, where --metrics-port is given, and a service manager that asks. What cannot be
 // had costs a warning, not the job.
@@ -40,7 +37,8 @@ class Observation {
 
   const Duration longest_stop_;
   ServiceManager manager_;
-  std::string status_;  // Where the node stands, in words.
+  std::string status_;   // Where the node stands, in words.
+  std::string running_;  // The same of the latest round, while it ran undisturbed.
   NodeMetrics metrics_;
   std::unique_ptr<EventLog> log_;          // Null: none is kept.
   std::unique_ptr<MetricsServer> server_;  // Null: nobody asks.

@@ -106,6 +106,9 @@ class Systemd(unittest.TestCase):
                 host.await_property(RENDEZVOUS, "ActiveState", lambda state: state == "active")
                 host.await_property(RENDEZVOUS, "StatusText", lambda text: text == "1 job goes on")
                 self.assertTrue(all(map(self.alive, pids)), host.tail())
+        for unit, ranks in (("hlaunch@left", "0 to 1"), ("hlaunch@right", "2 to 3")):
+            host.await_property(unit, "StatusText", lambda text, ranks=ranks:
+                                text == f"round 1 runs: ranks {ranks} of 4")
         host.await_message("Watchdog timeout", f"UNIT={RENDEZVOUS}")
         status = host.run("env", "HLAUNCH_TOKEN=wrong", "hlaunch", "status", "--rdzv-endpoint",
                           "127.0.0.1", check=False)
