@@ -11,7 +11,8 @@ build_packages=(build-essential cmake ninja-build pkg-config protobuf-compiler
 run_packages=(libgrpc++1.51 libprotobuf32 zlib1g python3)
 test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux
   iproute2 iptables clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich openmpi-bin
-  podman runc catatonit systemd systemd-container mmdebstrap python3-yaml strace ccache zsh groff-base)
+  podman runc catatonit systemd systemd-container mmdebstrap python3-yaml strace ccache zsh groff-base
+  slurmctld slurmd slurm-client munge)
 # For a Kubernetes cluster of namespaces, which only `tests/run --full` makes.
 kube_packages=(golang-go rsync dpkg-dev etcd-server containerd containernetworking-plugins
   kubernetes-client openssl)
