@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "comm/bootstrap.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "comm/comm_address.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
+#include "rendezvous/c10d_client.h"
+#include "rendezvous/c10d_server.h"
+#include "rendezvous/file_store.h"
+#include "rendezvous/route.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kForms[] = "env://, tcp://HOST:PORT or file:///PATH";
+
+const std::string* Find(const Environment& environment, const char* name) {
+  const auto it = environment.find(name);
+  return it == environment.end() || it->second.empty() ? nullptr : &it->second;
+}
+
+absl::StatusOr<int> Number(absl::string_view text, absl::string_view what, int least, int most) {
+  int number;
+  if (!absl::SimpleAtoi(text, &number) || number < least || number > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " is '", text, "', not a number from ", least, " to ", most));
+  }
+  return number;
+}
+
+constexpr int kMostRanks = 1 << 24;
+
+// `given` unless it is -1, else what the url says, else what the environment does.
+absl::StatusOr<int> Choose(int given, const Environment& query, const char* key,
+                           const Environment& environment, const char* variable, int least) {
+  if (given != -1) return Number(absl::StrCat(given), key, least, kMostRanks);
+  if (const std::string* said = Find(query, key)) {
+    return Number(*said, absl::StrCat("'", key, "' of the url"), least, kMostRanks);
+  }
+  if (const std::string* said = Find(environment, variable)) {
+    return Number(*said, variable, least, kMostRanks);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(variable, " is not set: start this program by hlaunch or torchrun, or give the ",
+                   key, ", or `?", key, "=` in the url"));
+}
+
+absl::StatusOr<Environment> ParseQuery(absl::string_view url, absl::string_view text) {
+  Environment query;
+  for (const absl::string_view pair : absl::StrSplit(text, '&', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> word = absl::StrSplit(pair, absl::MaxSplits('=', 1));
+    if (word.first != "rank" && word.first != "world_size" &&
+        !(word.first == "store" && word.second == "open")) {
+      return absl::InvalidArgumentError(absl::StrCat("'", pair, "' in '", url,
+                                                     "' means nothing; there are rank=R, "
+                                                     "world_size=N and store=open"));
+    }
+    query[word.first] = word.second;
+  }
+  return query;
+}
+
+// HOST:PORT, [HOST]:PORT.
+absl::Status ParseAuthority(absl::string_view url, absl::string_view text, MeetingPlace* place) {
+  absl::ConsumeSuffix(&text, "/");
+  const size_t colon = text.rfind(':');
+  absl::string_view host = text.substr(0, colon == text.npos ? 0 : colon);
+  if (absl::ConsumePrefix(&host, "[")) {
+    if (!absl::ConsumeSuffix(&host, "]")) host = {};
+  } else if (absl::StrContains(host, ':')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", url, "': write an IPv6 address in brackets, tcp://[", host, "]:PORT"));
+  }
+  if (host.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", url, "' is not of the form tcp://HOST:PORT"));
+  }
+  place->host = std::string(host);
+  HLAUNCH_ASSIGN_OR_RETURN(
+      const int port,
+      Number(text.substr(colon + 1), absl::StrCat("the port of '", url, "'"), 1, 65535));
+  place->port = static_cast<uint16_t>(port);
+  return absl::OkStatus();
+}
+
+absl::Status FindMaster(const Environment& environment, MeetingPlace* place) {
+  const std::string* host = Find(environment, kEnvMasterAddr);
+  const std::string* port = Find(environment, kEnvMasterPort);
+  if (host == nullptr || port == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        host == nullptr ? kEnvMasterAddr : kEnvMasterPort,
+        " is not set, which env:// needs: start this program by hlaunch or torchrun, or give ",
+        "tcp://HOST:PORT or file:///PATH"));
+  }
+  place->host = *host;
+  HLAUNCH_ASSIGN_OR_RETURN(const int number, Number(*port, kEnvMasterPort, 1, 65535));
+  place->port = static_cast<uint16_t>(number);
+  return absl::OkStatus();
+}
+
+// A client, and the server behind it where this process has opened one.
+struct ServedStore {
+  std::unique_ptr<C10dServer> server;
+  std::unique_ptr<C10dClient> client;
+};
+
+// Only the codes that InitProcessGroup promises.
+absl::Status Promised(const absl::Status& status) {
+  const bool one = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+                   absl::IsResourceExhausted(status) || absl::IsInternal(status);
+  return status.ok() || one ? status : absl::InvalidArgumentError(status.message());
+}
+
+absl::StatusOr<std::shared_ptr<Store>> ReachServer(const MeetingPlace& place, Instant deadline) {
+  const std::string where = HostPort(place.host, place.port);
+  const auto store = std::make_shared<ServedStore>();
+  if (place.opens) {
+    // Loopback stays this host's own; else all, as a name or a NAT's address need not be ours.
+    const bool loopback = place.host == "localhost" || absl::StartsWith(place.host, "127.");
+    auto listener = Listen(loopback ? "127.0.0.1" : place.host == "::1" ? "::1" : "", place.port);
+    if (!listener.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank 0 opens the store at ", where, ": ", listener.status().message(),
+                       "; give another port, or tcp://", where, "?store=open for a store that is ",
+                       "there already"));
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(store->server, C10dServer::Start(*std::move(listener)));
+  }
+  auto client = C10dClient::Connect(place.host, place.port, deadline);
+  if (!client.ok()) {
+    return absl::Status(client.status().code(),
+                        absl::StrCat("looked for the store at ", where,
+                                     place.opens ? ", which this rank has opened: "
+                                                 : ", which rank 0 or the agent opens: ",
+                                     client.status().message()));
+  }
+  store->client = *std::move(client);
+  return std::shared_ptr<Store>(store, store->client.get());
+}
+
+// The store of a file, which goes with the last of its ranks.
+class FileOfRanks {
+ public:
+  FileOfRanks(std::unique_ptr<FileStore> store, const MeetingPlace& place)
+      : store_(std::move(store)), place_(place) {}
+  ~FileOfRanks() {
+    const auto left = store_->Add("hlaunch/comm/left", 1);
+    if (left.ok() && *left == place_.size) ::unlink(place_.path.c_str());
+  }
+  FileOfRanks(const FileOfRanks&) = delete;
+  FileOfRanks& operator=(const FileOfRanks&) = delete;
+  Store* store() { return store_.get(); }
+
+ private:
+  const std::unique_ptr<FileStore> store_;
+  const MeetingPlace place_;
+};
+
+absl::StatusOr<std::shared_ptr<Store>> ReachFile(const MeetingPlace& place) {
+  HLAUNCH_ASSIGN_OR_RETURN(auto file, FileStore::Open(place.path));
+  HLAUNCH_ASSIGN_OR_RETURN(const int64_t came,
+                           file->Add(absl::StrCat("hlaunch/comm/came/", place.rank), 1));
+  if (came != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", place.rank, " has used '", place.path,
+                     "' before: remove the file, or give one that does not exist yet"));
+  }
+  const auto store = std::make_shared<FileOfRanks>(std::move(file), place);
+  return std::shared_ptr<Store>(store, store->store());
+}
+
+// This host's address on its route to the store; empty if there is none.
+std::string Route(const MeetingPlace& place) {
+  const auto literals = ResolveHost(place.host);
+  const auto route = LocalAddressTowards(literals.ok() ? literals->front() : place.host);
+  return route.value_or("");
+}
+
+}  // namespace
+
+absl::StatusOr<MeetingPlace> FindMeetingPlace(absl::string_view url, Rank rank, int size,
+                                              const Environment& environment) {
+  MeetingPlace place;
+  const std::vector<absl::string_view> parts = absl::StrSplit(url, absl::MaxSplits('?', 1));
+  HLAUNCH_ASSIGN_OR_RETURN(const Environment query,
+                           ParseQuery(url, parts.size() > 1 ? parts[1] : ""));
+  absl::string_view rest = parts[0];
+  bool open = query.count("store") != 0;
+  if (absl::ConsumePrefix(&rest, "env://")) {
+    HLAUNCH_RETURN_IF_ERROR(FindMaster(environment, &place));
+    const std::string* agent = Find(environment, kEnvUseAgentStore);
+    open = open || (agent != nullptr && *agent == "True");
+  } else if (absl::ConsumePrefix(&rest, "tcp://")) {
+    HLAUNCH_RETURN_IF_ERROR(ParseAuthority(url, rest, &place));
+  } else if (absl::ConsumePrefix(&rest, "file://")) {
+    place.path = std::string(rest);
+    if (!absl::StartsWith(rest, "/")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", url, "': give the whole path, file:///tmp/", rest));
+    }
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", url, "' is no place to meet; give ", kForms));
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(place.rank, Choose(rank, query, "rank", environment, kEnvRank, 0));
+  HLAUNCH_ASSIGN_OR_RETURN(place.size,
+                           Choose(size, query, "world_size", environment, kEnvWorldSize, 1));
+  if (place.rank >= place.size) {
+    return absl::InvalidArgumentError(absl::StrCat("rank ", place.rank, " in a world of ",
+                                                   place.size, ": ranks go from 0 to ",
+                                                   place.size - 1));
+  }
+  place.opens = place.path.empty() && place.rank == 0 && !open;
+  if (const std::string* local = Find(environment, kEnvLocalWorldSize)) {
+    HLAUNCH_ASSIGN_OR_RETURN(const int said, Number(*local, kEnvLocalWorldSize, 1, kMostRanks));
+    place.local_ranks = std::min(said, place.size);
+  }
+  return place;
+}
+
+absl::StatusOr<std::unique_ptr<ProcessGroup>> InitProcessGroup(absl::string_view url, Rank rank,
+                                                               int size, GroupOptions options,
+                                                               const Environment& environment) {
+  HLAUNCH_ASSIGN_OR_RETURN(const MeetingPlace place,
+                           FindMeetingPlace(url, rank, size, environment));
+  const Instant deadline = MonotonicClock().Now() + options.timeout;
+  auto store = place.path.empty() ? ReachServer(place, deadline) : ReachFile(place);
+  if (!store.ok()) return Promised(store.status());
+
+  const std::string* wish = Find(environment, kEnvSocketInterface);
+  // A file says nothing of hosts; a store on loopback, that there is one.
+  const bool several_hosts =
+      place.local_ranks != 0 ? place.local_ranks < place.size : !place.path.empty();
+  HLAUNCH_ASSIGN_OR_RETURN(options.address,
+                           ChooseAddress(InterfaceAddresses(), wish == nullptr ? "" : *wish,
+                                         place.path.empty() ? Route(place) : "", several_hosts));
+  if (place.local_ranks != 0) options.local_ranks = place.local_ranks;
+  auto group = ProcessGroup::Create(*std::move(store), place.rank, place.size, std::move(options));
+  if (!group.ok()) return Promised(group.status());
+  return group;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "comm/bootstrap.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/c10d_client.h"
+#include "rendezvous/c10d_server.h"
+
+namespace hlaunch {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+const Environment kWorker = {{"MASTER_ADDR", "node0"},
+                             {"MASTER_PORT", "29500"},
+                             {"RANK", "0"},
+                             {"WORLD_SIZE", "4"},
+                             {"LOCAL_WORLD_SIZE", "2"}};
+
+Environment With(Environment environment, const std::string& name, const std::string& value) {
+  environment[name] = value;
+  return environment;
+}
+
+std::string Refused(absl::string_view url, const Environment& environment, Rank rank = -1,
+                    int size = -1) {
+  const auto place = FindMeetingPlace(url, rank, size, environment);
+  if (place.ok()) return "accepted";
+  EXPECT_TRUE(absl::IsInvalidArgument(place.status())) << place.status();
+  return std::string(place.status().message());
+}
+
+TEST(FindMeetingPlace, ReadsTheEnvironmentOfAWorker) {
+  const MeetingPlace place = *FindMeetingPlace("env://", -1, -1, kWorker);
+  EXPECT_EQ(place.host, "node0");
+  EXPECT_EQ(place.port, 29500);
+  EXPECT_EQ(place.rank, 0);
+  EXPECT_EQ(place.size, 4);
+  EXPECT_EQ(place.local_ranks, 2);
+  EXPECT_TRUE(place.opens);
+  EXPECT_FALSE(FindMeetingPlace("env://", 1, -1, kWorker)->opens);
+}
+
+TEST(FindMeetingPlace, NobodyOpensTheStoreOfAnAgent) {
+  const auto opens = [](const char* said) {
+    return FindMeetingPlace("env://", -1, -1, With(kWorker, "TORCHELASTIC_USE_AGENT_STORE", said))
+        ->opens;
+  };
+  EXPECT_FALSE(opens("True"));
+  EXPECT_TRUE(opens("False"));
+  EXPECT_TRUE(opens("true"));  // As torch reads it.
+  EXPECT_FALSE(FindMeetingPlace("tcp://a:1?store=open", 0, 1, {})->opens);
+  // A port that is given is not the agent's.
+  EXPECT_TRUE(
+      FindMeetingPlace("tcp://a:1", 0, 1, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})->opens);
+}
+
+TEST(FindMeetingPlace, WhatIsGivenBeatsTheUrlAndThatTheEnvironment) {
+  const auto place = FindMeetingPlace("tcp://[::1]:80/?rank=2&world_size=3", -1, 8, kWorker);
+  EXPECT_EQ(place->host, "::1");
+  EXPECT_EQ(place->port, 80);
+  EXPECT_EQ(place->rank, 2);
+  EXPECT_EQ(place->size, 8);
+  EXPECT_EQ(FindMeetingPlace("file:///tmp/x?rank=3", -1, -1, kWorker)->path, "/tmp/x");
+}
+
+TEST(FindMeetingPlace, WhatIsMissingIsNamedWithTheWayOut) {
+  Environment without = kWorker;
+  without.erase("MASTER_PORT");
+  EXPECT_THAT(Refused("env://", without),
+              AllOf(HasSubstr("MASTER_PORT is not set"), HasSubstr("tcp://HOST:PORT")));
+  EXPECT_THAT(Refused("env://", With(kWorker, "MASTER_ADDR", "")), HasSubstr("MASTER_ADDR"));
+  EXPECT_THAT(Refused("tcp://a:1", {}), AllOf(HasSubstr("RANK is not set"), HasSubstr("hlaunch")));
+  EXPECT_THAT(Refused("tcp://a:1?rank=0", {}), HasSubstr("WORLD_SIZE"));
+}
+
+TEST(FindMeetingPlace, NonsenseIsNamed) {
+  EXPECT_THAT(Refused("env://", With(kWorker, "MASTER_PORT", "x1")),
+              HasSubstr("MASTER_PORT is 'x1'"));
+  EXPECT_THAT(Refused("env://", With(kWorker, "RANK", "4")), HasSubstr("rank 4 in a world of 4"));
+  EXPECT_THAT(Refused("env://", With(kWorker, "WORLD_SIZE", "0")), HasSubstr("WORLD_SIZE is '0'"));
+  EXPECT_THAT(Refused("env://", kWorker, -2), HasSubstr("rank is '-2'"));
+  EXPECT_THAT(Refused("env://?ranks=1", kWorker), HasSubstr("'ranks=1'"));
+  EXPECT_THAT(Refused("etcd://a", kWorker), HasSubstr("env://, tcp://HOST:PORT or file:///PATH"));
+  EXPECT_THAT(Refused("", kWorker), HasSubstr("env://"));
+  EXPECT_THAT(Refused("tcp://host", kWorker), HasSubstr("tcp://HOST:PORT"));
+  EXPECT_THAT(Refused("tcp://:12", kWorker), HasSubstr("tcp://HOST:PORT"));
+  EXPECT_THAT(Refused("tcp://[::1:12", kWorker), HasSubstr("tcp://HOST:PORT"));
+  EXPECT_THAT(Refused("tcp://::1:12", kWorker), HasSubstr("brackets"));
+  EXPECT_THAT(Refused("tcp://a:70000", kWorker), HasSubstr("70000"));
+  EXPECT_THAT(Refused("file://x", kWorker), HasSubstr("whole path"));
+}
+
+// All ranks as threads; each makes a barrier. Their statuses, by rank.
+std::vector<std::string> Meet(const std::string& url, int size, Environment environment = {}) {
+  environment["LOCAL_WORLD_SIZE"] = std::to_string(size);
+  std::vector<std::string> results(size);
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto group = InitProcessGroup(url, rank, size, {.timeout = 30s}, environment);
+      results[rank] = group.ok() ? (*group)->Run(Barrier()).ToString() : group.status().ToString();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+int FreePort() { return Reserve(0)->port; }
+
+TEST(InitProcessGroup, RanksMeetAtAStoreThatRank0Opens) {
+  EXPECT_THAT(Meet(absl::StrCat("tcp://127.0.0.1:", FreePort()), 3), Each("OK"));
+  EXPECT_THAT(Meet("env://", 2,
+                   {{"MASTER_ADDR", "localhost"}, {"MASTER_PORT", std::to_string(FreePort())}}),
+              Each("OK"));
+}
+
+TEST(InitProcessGroup, RanksMeetAtTheAgentsStoreBesideTorchsKeys) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto torch =
+      *C10dClient::Connect("127.0.0.1", server->port(), MonotonicClock().Now() + 30s);
+  for (const char* key : {"init/", "default_pg/0//cpu//0/0", "0", "failure"}) {
+    ASSERT_TRUE(torch->Set(key, "torch's").ok());
+  }
+  EXPECT_THAT(Meet("env://", 2,
+                   {{"MASTER_ADDR", "127.0.0.1"},
+                    {"MASTER_PORT", std::to_string(server->port())},
+                    {"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
+              Each("OK"));
+  for (const char* key : {"init/", "default_pg/0//cpu//0/0", "0", "failure"}) {
+    EXPECT_EQ(*torch->Get(key, MonotonicClock().Now() + 30s), "torch's");
+  }
+}
+
+TEST(InitProcessGroup, RanksMeetAtAFileThatGoesWithTheLast) {
+  const std::string path = testing::TempDir() + "/bootstrap_test_" + std::to_string(::getpid());
+  EXPECT_THAT(Meet("file://" + path, 3), Each("OK"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(InitProcessGroup, AFileOfAFormerRunIsRefused) {
+  const std::string path = testing::TempDir() + "/bootstrap_old_" + std::to_string(::getpid());
+  {
+    const auto alone = InitProcessGroup("file://" + path, 1, 2, {}, {});
+    ASSERT_TRUE(alone.ok()) << alone.status();
+  }
+  const auto again = InitProcessGroup("file://" + path, 1, 2, {}, {});
+  EXPECT_TRUE(absl::IsInvalidArgument(again.status())) << again.status();
+  EXPECT_THAT(std::string(again.status().message()),
+              AllOf(HasSubstr(path), HasSubstr("remove the file")));
+  std::filesystem::remove(path);
+}
+
+TEST(InitProcessGroup, AWishedInterfaceThatIsNotThereIsNamed) {
+  EXPECT_THAT(
+      Meet(absl::StrCat("tcp://127.0.0.1:", FreePort()), 1, {{"HLAUNCH_SOCKET_IFNAME", "none0"}}),
+      Each(AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("HLAUNCH_SOCKET_IFNAME=none0"))));
+}
+
+TEST(InitProcessGroup, SaysWhereItLookedForTheStore) {
+  const std::string where = absl::StrCat("127.0.0.1:", FreePort());
+  const auto nobody = InitProcessGroup("tcp://" + where, 1, 2, {.timeout = 50ms}, {});
+  EXPECT_TRUE(absl::IsUnavailable(nobody.status())) << nobody.status();
+  EXPECT_THAT(std::string(nobody.status().message()), HasSubstr(where));
+}
+
+TEST(InitProcessGroup, APortThatIsTakenIsNamedWithTheWayOut) {
+  const auto other = *Listen("127.0.0.1", 0);
+  const auto taken =
+      InitProcessGroup(absl::StrCat("tcp://127.0.0.1:", other.port), 0, 1, {.timeout = 30s}, {});
+  EXPECT_TRUE(absl::IsInvalidArgument(taken.status())) << taken.status();
+  EXPECT_THAT(std::string(taken.status().message()),
+              AllOf(HasSubstr(absl::StrCat(other.port)), HasSubstr("?store=open")));
+}
+
+}  // namespace
+}  // namespace hlaunch
