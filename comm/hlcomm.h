@@ -82,7 +82,9 @@ int hlcomm_abi_version(void);
 const char* hlcomm_error(void);
 
 /* `url`: "env://", "tcp://HOST:PORT", "file:///PATH". rank and size -1: from the url's query
- * (?rank=0&world_size=2) or the environment. name NULL: "default". timeout_s <= 0: 1800. */
+ * (?rank=0&world_size=2) or the environment. With tcp:// rank 0 opens the store there, unless
+ * ?store=open says that it is. name NULL: "default"; a store takes each name once.
+ * timeout_s <= 0: 1800. */
 int hlcomm_init(const char* url, int rank, int size, const char* name, double timeout_s,
                 hlcomm_group** group);
 /* Leaves the group. Nothing of it may be in use any more. */
@@ -92,11 +94,13 @@ int hlcomm_rank(const hlcomm_group* group);
 int hlcomm_size(const hlcomm_group* group);
 
 /* As torch.distributed.new_group: all ranks of `group` call it; *sub is NULL where this rank is not
- * in it. timeout_s <= 0: the group's. */
+ * in it. timeout_s: of its collectives, <= 0: the group's. */
 int hlcomm_new_group(hlcomm_group* group, const int* ranks, int count, double timeout_s,
                      hlcomm_group** sub);
 
-/* One collective. What a verb does not use is 0 or NULL. */
+/* One collective. What a verb does not use is 0 or NULL; broadcast's data is `into`, also at the
+ * root. Where ranks differ in size: `get` for all_gather, `give` for reduce_scatter, both for
+ * all_to_all. */
 typedef struct hlcomm_call {
   int verb;
   int type;
