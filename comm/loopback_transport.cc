@@ -27,7 +27,8 @@ std::string Name(Rank rank) { return absl::StrCat("rank ", rank); }
 }  // namespace
 
 struct LoopbackTransport::World {
-  explicit World(int size_in) : size(size_in), parcels(size * size), left(size), poked(size) {}
+  World(int size_in, int per_host_in)
+      : size(size_in), per_host(per_host_in), parcels(size * size), left(size), poked(size) {}
 
   std::deque<Parcel>& Between(Rank from, Rank to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return parcels[from * size + to];
@@ -37,7 +38,7 @@ struct LoopbackTransport::World {
     changed.SignalAll();
   }
 
-  const int size;
+  const int size, per_host;
   Mutex mu;
   CondVar changed;
   std::vector<std::deque<Parcel>> parcels ABSL_GUARDED_BY(mu);
@@ -49,8 +50,9 @@ struct LoopbackTransport::World {
 LoopbackTransport::LoopbackTransport(std::shared_ptr<World> world, Rank rank)
     : world_(std::move(world)), rank_(rank) {}
 
-std::vector<std::unique_ptr<LoopbackTransport>> LoopbackTransport::MakeGroup(int size) {
-  auto world = std::make_shared<World>(size);
+std::vector<std::unique_ptr<LoopbackTransport>> LoopbackTransport::MakeGroup(int size,
+                                                                             int per_host) {
+  auto world = std::make_shared<World>(size, per_host);
   std::vector<std::unique_ptr<LoopbackTransport>> ranks;
   for (Rank rank = 0; rank < size; ++rank) {
     ranks.emplace_back(new LoopbackTransport(world, rank));
@@ -65,6 +67,10 @@ LoopbackTransport::~LoopbackTransport() {
 }
 
 int LoopbackTransport::size() const { return world_->size; }
+
+std::string LoopbackTransport::host() const {
+  return absl::StrCat("loopback", world_->per_host == 0 ? 0 : rank_ / world_->per_host);
+}
 
 void LoopbackTransport::Start(Outgoing* message) {
   MutexLock lock(&world_->mu);

@@ -15,7 +15,8 @@ namespace hlaunch {
 class LoopbackTransport : public Transport {
  public:
   // One transport for each rank; they share what passes between them, and the last to go frees it.
-  static std::vector<std::unique_ptr<LoopbackTransport>> MakeGroup(int size);
+  // With `per_host`, so many each say that they are on a host of their own.
+  static std::vector<std::unique_ptr<LoopbackTransport>> MakeGroup(int size, int per_host = 0);
 
   ~LoopbackTransport() override;
 
@@ -31,7 +32,7 @@ class LoopbackTransport : public Transport {
   const Failure* failure() const override;
   void Abort(const std::string& why) override;
 
-  std::string host() const override { return "loopback"; }
+  std::string host() const override;
 
   // Goes as a process does that is killed.
   void Vanish();

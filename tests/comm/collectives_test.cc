@@ -363,6 +363,8 @@ TEST_P(Collectives, BitsDependOnNothingButTheInputs) {
   ::unsetenv("HLAUNCH_COMM_ALL_REDUCE");
 }
 
+INSTANTIATE_TEST_SUITE_P(Hosts, Collectives, testing::Values(TransportKind{"Hosts", RunAsHosts}),
+                         [](const auto& kind) { return kind.param.name; });
 INSTANTIATE_TEST_SUITE_P(All, Collectives, testing::ValuesIn(kTransportKinds),
                          [](const auto& kind) { return kind.param.name; });
 

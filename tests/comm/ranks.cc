@@ -21,8 +21,10 @@
 
 namespace hlaunch {
 
-std::vector<std::string> RunAsThreads(int size, const RankBody& body) {
-  auto group = LoopbackTransport::MakeGroup(size);
+namespace {
+
+std::vector<std::string> RunThreads(int size, int per_host, const RankBody& body) {
+  auto group = LoopbackTransport::MakeGroup(size, per_host);
   std::vector<std::string> results(size);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < size; ++rank) {
@@ -38,8 +40,6 @@ std::vector<std::string> RunAsThreads(int size, const RankBody& body) {
   for (std::thread& thread : threads) thread.join();
   return results;
 }
-
-namespace {
 
 struct Pipe {
   UniqueFd read_end, write_end;
@@ -107,6 +107,14 @@ std::vector<std::string> Fork(int size, bool shared_memory, const RankBody& body
 }
 
 }  // namespace
+
+std::vector<std::string> RunAsThreads(int size, const RankBody& body) {
+  return RunThreads(size, 0, body);
+}
+
+std::vector<std::string> RunAsHosts(int size, const RankBody& body) {
+  return RunThreads(size, 2, body);
+}
 
 std::vector<std::string> RunAsProcesses(int size, const RankBody& body) {
   return Fork(size, true, body);

@@ -31,6 +31,8 @@ struct TransportKind {
 };
 
 std::vector<std::string> RunAsThreads(int size, const RankBody& body);
+// The same, two to a host as far as they know.
+std::vector<std::string> RunAsHosts(int size, const RankBody& body);
 // Real processes, which find each other through a C10dServer; no other thread may run. The second
 // has TCP between them though they are on one host.
 std::vector<std::string> RunAsProcesses(int size, const RankBody& body);

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+
+"""hlaunch's collectives beside Open MPI, MPICH (C against C++) and Gloo (through torch).
+
+All take turns within every round, on the same machine, the same verbs, sizes and numbers of ranks;
+what is printed is the median over rounds. A ratio of 2.00x means: takes twice as long as hlaunch.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+VERBS = ["barrier", "ping_pong", "all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"]
+SIZES = [8, 1024, 32 << 10, 256 << 10, 1 << 20, 16 << 20, 64 << 20]
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def times_of(size):
+    """Calls per round: enough for some tens of milliseconds."""
+    return max(3, min(5000, (64 << 20) // max(size, 8 << 10) // 4))
+
+
+class Hosts:
+    """Two hosts as network namespaces with a veth pair between them."""
+
+    def __init__(self):
+        self.names = [f"comm-speed-{os.getpid()}-{i}" for i in range(2)]
+        self.addresses = ["10.213.7.1", "10.213.7.2"]
+
+    def __enter__(self):
+        run = lambda *command: subprocess.run(command, check=True)
+        for name in self.names:
+            run("ip", "netns", "add", name)
+        run("ip", "link", "add", "c0", "netns", self.names[0], "type", "veth", "peer", "name", "c0",
+            "netns", self.names[1])
+        for name, address in zip(self.names, self.addresses):
+            run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", "c0")
+            run("ip", "-n", name, "link", "set", "c0", "up")
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], check=False)
+
+    def inside(self, rank):
+        return ["ip", "netns", "exec", self.names[rank % 2]]
+
+
+def by_environment(command, ranks, hosts, master="127.0.0.1"):
+    """Runs one process for each rank as a launcher does; what rank 0 prints."""
+    port = free_port()
+    processes = []
+    for rank in range(ranks):
+        environment = dict(
+            os.environ, RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank),
+            LOCAL_WORLD_SIZE=str(ranks if hosts is None else -(-ranks // 2)),
+            MASTER_ADDR=master if hosts is None else hosts.addresses[0],
+            MASTER_PORT=str(port), OMP_NUM_THREADS="1")
+        if hosts is not None:
+            environment["GLOO_SOCKET_IFNAME"] = "c0"
+            environment["HLAUNCH_SOCKET_IFNAME"] = "c0"
+        prefix = [] if hosts is None else hosts.inside(rank)
+        processes.append(subprocess.Popen(
+            prefix + command, env=environment, text=True,
+            stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
+            stderr=subprocess.PIPE))
+    try:
+        outputs = [process.communicate(timeout=180) for process in processes]
+    except subprocess.TimeoutExpired:
+        for process in processes:
+            process.kill()
+            process.communicate()
+        return None, "no end after 180 s"
+    if any(process.returncode for process in processes):
+        return None, outputs[0][1].strip()[-200:]
+    return float(outputs[0][0]), ""
+
+
+def by_mpirun(command, program, ranks, hosts):
+    """Open MPI and MPICH inside one host; between namespaces by TCP only."""
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    if hosts is not None:
+        return None, "not started over namespaces"
+    result = subprocess.run(command + ["-n", str(ranks)] + program, env=environment, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180, check=False)
+    if result.returncode:
+        return None, result.stderr.strip()[-200:]
+    return float(result.stdout), ""
+
+
+def contenders(build, work, only, torch):
+    """Name → how to run (verb, bytes, times, ranks, hosts)."""
+    found = {}
+    load = str(build / "tests/bench/comm/comm_load")
+    found["hlaunch"] = lambda words, ranks, hosts: by_environment([load] + words, ranks, hosts)
+    for name, compiler, launcher in [
+            ("Open MPI", "mpicc.openmpi", ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]),
+            ("MPICH", "mpicc.mpich", ["mpirun.mpich"])]:
+        if not shutil.which(compiler) or not shutil.which(launcher[0]):
+            print(f"{name}: not installed", file=sys.stderr)
+            continue
+        program = work / compiler
+        subprocess.run([compiler, "-O2", "-o", program, HERE / "mpi_load.c"], check=True)
+        found[name] = (lambda words, ranks, hosts, launcher=launcher, program=program:
+                       by_mpirun(launcher, [str(program)] + words, ranks, hosts))
+    if torch:
+        found["Gloo"] = lambda words, ranks, hosts: by_environment(
+            [torch, str(HERE / "gloo_load.py")] + words, ranks, hosts)
+    return {name: run for name, run in found.items() if only is None or name in only or name == "hlaunch"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--verbs", default=",".join(VERBS))
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--ranks", default=f"2,{2 * (os.cpu_count() or 1)}")
+    parser.add_argument("--over", choices=["memory", "tcp"], default="memory",
+                        help="tcp: between two network namespaces; hlaunch and Gloo only")
+    parser.add_argument("--only", help="of Open MPI, MPICH, Gloo: these, separated by commas")
+    parser.add_argument("--torch", default=os.environ.get("HLAUNCH_TORCH2_PYTHON"),
+                        help="a Python that has torch, for Gloo")
+    parser.add_argument("--json", type=pathlib.Path)
+    arguments = parser.parse_args()
+
+    results = []
+    with tempfile.TemporaryDirectory() as work:
+        runs = contenders(arguments.build, pathlib.Path(work),
+                          arguments.only and arguments.only.split(","), arguments.torch)
+        hosts = Hosts() if arguments.over == "tcp" else None
+        if hosts:
+            hosts.__enter__()
+        try:
+            print(f"{'verb':15}{'bytes':>10} {'ranks':>5}"
+                  + "".join(f"{name:>21}" for name in runs), flush=True)
+            for ranks in map(int, arguments.ranks.split(",")):
+                for verb in arguments.verbs.split(","):
+                    sizes = [0] if verb == "barrier" else map(int, arguments.sizes.split(","))
+                    for size in sizes:
+                        row = measure(runs, verb, size, ranks, hosts, arguments.rounds)
+                        results.append(row)
+                        print_row(row, runs)
+        finally:
+            if hosts:
+                hosts.__exit__()
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1))
+
+
+def measure(runs, verb, size, ranks, hosts, rounds):
+    words = [verb, str(size), str(times_of(size) if ranks == 2 else max(3, times_of(size) // 4))]
+    figures = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            micros, why = run(words, ranks, hosts)
+            if micros is None:
+                if not figures[name]:
+                    print(f"  {name}: {why}", file=sys.stderr)
+            else:
+                figures[name].append(micros)
+    medians = {name: statistics.median(list_) if list_ else None for name, list_ in figures.items()}
+    return {"verb": verb, "bytes": size, "ranks": ranks, "micros": medians}
+
+
+def print_row(row, runs):
+    mine = row["micros"]["hlaunch"]
+    cells = []
+    for name in runs:
+        micros = row["micros"][name]
+        ratio = "" if name == "hlaunch" or micros is None or not mine else f" {micros / mine:6.2f}x"
+        cells.append(f"{'-' if micros is None else f'{micros:.1f} us'}{ratio}".rjust(21))
+    print(f"{row['verb']:15}{row['bytes']:>10} {row['ranks']:>5}" + "".join(cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+
+"""One rank of comm_speed.py on Gloo: the same calls in the same order as comm_load.cc."""
+
+import statistics
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+verb, count, times = sys.argv[1], int(sys.argv[2]) // 4, int(sys.argv[3])
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+one, other = torch.zeros(count), torch.zeros(count)
+many = list(torch.zeros(count * size).chunk(size)) if count else []
+more = list(torch.zeros(count * size).chunk(size)) if count else []
+
+
+def there_and_back():
+    if rank % 2 == 0:
+        dist.send(one, rank ^ 1)
+        dist.recv(other, rank ^ 1)
+    else:
+        dist.recv(other, rank ^ 1)
+        dist.send(one, rank ^ 1)
+
+
+calls = {
+    "barrier": dist.barrier,
+    "all_reduce": lambda: dist.all_reduce(one),
+    "broadcast": lambda: dist.broadcast(one, 0),
+    "all_gather": lambda: dist.all_gather(many, one),
+    "reduce_scatter": lambda: dist.reduce_scatter(one, many),
+    "all_to_all": lambda: dist.all_to_all(more, many),
+    "ping_pong": there_and_back,
+}
+call = calls[verb]
+rounds = []
+try:
+    for _ in range(times // 10 + 2):
+        call()
+    for _ in range(5):
+        dist.barrier()
+        begin = time.perf_counter()
+        for _ in range(times):
+            call()
+        rounds.append((time.perf_counter() - begin) * 1e6 / times)
+except RuntimeError as error:  # Some verbs are not Gloo's.
+    print(f"{verb}: {str(error).splitlines()[0]}", file=sys.stderr)
+    sys.exit(3)
+if rank == 0:
+    print(f"{statistics.median(rounds):.3f}")

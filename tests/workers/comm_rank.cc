@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// A rank that makes all its ranks compute the same: comm_rank SECONDS ELEMENTS [TIMEOUT_S]. All
+// verbs in turn, each result checked, until rank 0 has had enough; says "done after N calls", or
+// what went wrong and how long after the last call that went well.
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "comm/bootstrap.h"
+
+extern char** environ;
+
+namespace hlaunch {
+namespace {
+
+constexpr DataType kInt = DataType::kInt64;
+
+class Program {
+ public:
+  Program(ProcessGroup& group, size_t count) : group_(group), count_(count) {}
+
+  // One of each; false if a result is wrong.
+  bool Turn(absl::Status* status) {
+    const int64_t rank = group_.rank(), size = group_.size();
+    std::vector<int64_t> mine(count_, rank + calls_), sum(count_), all(count_ * size);
+    const auto bytes = [](std::vector<int64_t>& values) {
+      return std::as_writable_bytes(std::span(values));
+    };
+    *status = group_.Run(AllReduce(kInt, ReduceOp::kSum, bytes(mine), bytes(sum)));
+    if (!status->ok()) return true;
+    if (sum.back() != size * calls_ + size * (size - 1) / 2) return false;
+    ++calls_;
+    *status = group_.Run(AllGather(kInt, bytes(mine), bytes(all)));
+    if (!status->ok()) return true;
+    for (int64_t r = 0; r < size; ++r) {
+      if (all[r * count_] - all[0] != r) return false;
+    }
+    *status = group_.Run(Broadcast(kInt, bytes(mine), 1));
+    if (!status->ok()) return true;
+    if (mine.back() != 1 + calls_ - 1) return false;
+    std::vector<int64_t> turned(all.size());
+    for (int64_t r = 0; r < size; ++r) all[r * count_] = 100 * rank + r;
+    *status = group_.Run(AllToAll(kInt, bytes(all), bytes(turned)));
+    if (!status->ok()) return true;
+    for (int64_t r = 0; r < size; ++r) {
+      if (turned[r * count_] != 100 * r + rank) return false;
+    }
+    return true;
+  }
+
+  int64_t calls() const { return calls_; }
+
+ private:
+  ProcessGroup& group_;
+  const size_t count_;
+  int64_t calls_ = 0;
+};
+
+int Main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: comm_rank SECONDS ELEMENTS [TIMEOUT_S]\n");
+    return 2;
+  }
+  std::map<std::string, std::string> environment;
+  for (char** line = environ; *line != nullptr; ++line) {
+    const std::string text = *line;
+    environment[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
+  }
+  GroupOptions options;
+  options.timeout = std::chrono::seconds(argc > 3 ? std::atoi(argv[3]) : 20);
+  auto group = InitProcessGroup("env://", -1, -1, options, environment);
+  if (!group.ok()) {
+    std::printf("no group: %s\n", group.status().ToString().c_str());
+    return 1;
+  }
+  Program program(**group, std::strtoull(argv[2], nullptr, 10));
+  const auto begin = MonotonicClock().Now();
+  auto last = begin;
+  while (true) {
+    const auto now = MonotonicClock().Now();
+    absl::Status status;
+    if (!program.Turn(&status)) {
+      std::printf("wrong result after %ld calls\n", static_cast<long>(program.calls()));
+      return 1;
+    }
+    int64_t enough = now - begin > std::chrono::seconds(std::atoi(argv[1]));
+    if (status.ok()) {
+      status =
+          (*group)->Run(Broadcast(kInt, std::as_writable_bytes(std::span<int64_t>(&enough, 1)), 0));
+    }
+    if (!status.ok()) {
+      std::printf("%s; %.3f s after the last turn\n", status.ToString().c_str(),
+                  std::chrono::duration<double>(MonotonicClock().Now() - last).count());
+      return 1;
+    }
+    last = MonotonicClock().Now();
+    if (program.calls() == 1) {
+      std::printf("begun\n");
+      std::fflush(stdout);
+    }
+    if (enough != 0) break;
+  }
+  std::printf("done after %ld calls\n", static_cast<long>(program.calls()));
+  return 0;
+}
+
+}  // namespace
+}  // namespace hlaunch
+
+int main(int argc, char** argv) { return hlaunch::Main(argc, argv); }
