@@ -43,6 +43,12 @@ KUBELET = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfig
            "evictionHard": {}, "imageGCHighThresholdPercent": 100}
 
 
+def remove_groups():
+    """What containerd leaves in this machine's hierarchies of control groups."""
+    for group in pathlib.Path("/sys/fs/cgroup").glob("*/k8s.io"):
+        lab.poll(lambda group=group: lab.remove_group(group), 5)
+
+
 class Cluster:
     def __init__(self, nodes, binaries, images):
         """`images`: an archive, localhost/pause:1 in it."""

@@ -48,6 +48,7 @@ class Kube(image_test.ImageCase):
                        image_test.IMAGE, "localhost/pause:1", timeout=120)
 
     def setUp(self):
+        self.addCleanup(kube_lab.remove_groups)  # After the nodes, whose containers were in them.
         super().setUp()
         self.cluster = kube_lab.Cluster(self.nodes, self.binaries, self.images)
         self.service = self.nodes[0].start(lab.BIN / "hlaunch-rendezvous")

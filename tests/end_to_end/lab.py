@@ -85,6 +85,16 @@ def command_line(pid, proc="/proc"):
         return ""
 
 
+def remove_group(group):
+    """Removes a control group and those below, as far as nobody is in them; whether it is gone."""
+    for folder in [*sorted(group.rglob("*/"), reverse=True), group]:
+        try:
+            folder.rmdir()
+        except OSError:
+            pass
+    return not group.exists()
+
+
 class Run:
     """One command on a node: its output as it comes, its exit code, the processes under it."""
 

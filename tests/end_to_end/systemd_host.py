@@ -156,18 +156,5 @@ class Host:
             self.process.wait(20)
             self.log.close()
         for group in self.groups:
-            lab.poll(lambda group=group: self._remove(group), 5)
+            lab.poll(lambda group=group: lab.remove_group(group), 5)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    @staticmethod
-    def _remove(group):
-        for folder in sorted(group.rglob("*/"), reverse=True):
-            try:
-                folder.rmdir()
-            except OSError:
-                pass
-        try:
-            group.rmdir()
-        except OSError:
-            pass
-        return not group.exists()
