@@ -10,6 +10,7 @@ network but loopback. All of it hangs on the test by a parent-death signal.
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import subprocess
@@ -44,7 +45,7 @@ class Host:
     def __init__(self, files):
         """`files`: what lies there beside hlaunch, {path: text}."""
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunch-systemd-"))
-        self.name = self.folder.name.replace("_", "-")
+        self.name = f"hlaunch-{secrets.token_hex(6)}"  # A machine's name takes no '_'.
         self.process = None
         (self.folder / "space").mkdir()
         self._seed(files)
