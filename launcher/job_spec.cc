@@ -187,6 +187,7 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   spec.policy.spares = options.spares;
   spec.policy.preflight = options.preflight;
   spec.node_rank = options.node_rank;
+  spec.warnings = options.cluster_warnings;
   spec.is_host = options.is_host;
   if (!options.unneeded_conf.empty()) {
     spec.notes.push_back(

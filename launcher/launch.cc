@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/keeper.h"
+#include "launcher/cluster/place.h"
 #include "launcher/devices_text.h"
 #include "launcher/dry_run.h"
 #include "launcher/environment.h"
@@ -63,7 +64,8 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
   // once there is somebody to take it.
   BlockAgentSignals();
   const Environment environment = Environment::OfThisProcess();
-  const absl::StatusOr<Options> options = ParseOptions(argc, argv, environment);
+  const absl::StatusOr<Options> options =
+      ParseOptions(argc, argv, SurroundingsOfThisProcess(environment));
   if (!options.ok()) {
     LogError(options.status().message());
     return ExitCodeBeforeStart(options.status());

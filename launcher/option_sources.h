@@ -16,7 +16,7 @@
 namespace hlaunch {
 
 // The stronger source wins; the order of these numbers is that of strength.
-enum class OptionSource { kEnvironment, kConfigFile, kCommandLine };
+enum class OptionSource { kCluster, kEnvironment, kConfigFile, kCommandLine };
 
 // One option's value and where it was found. A value.
 struct FoundValue {

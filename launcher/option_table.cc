@@ -13,8 +13,8 @@ namespace hlaunch {
 const std::vector<OptionRow>& OptionTable() {
   static const std::vector<OptionRow>* const table = [] {
     auto* rows = new std::vector<OptionRow>;
-    for (const auto& part : {RendezvousOptions(), WorkerOptions(), DeviceOptions(),
-                             BindingOptions(), OutputOptions()}) {
+    for (const auto& part : {RendezvousOptions(), ClusterOptions(), WorkerOptions(),
+                             DeviceOptions(), BindingOptions(), OutputOptions()}) {
       rows->insert(rows->end(), part.begin(), part.end());
     }
     return rows;

@@ -49,6 +49,7 @@ const OptionRow* FindOption(absl::string_view word);
 
 // The parts of it, one file each.
 absl::Span<const OptionRow> RendezvousOptions();
+absl::Span<const OptionRow> ClusterOptions();
 absl::Span<const OptionRow> WorkerOptions();
 absl::Span<const OptionRow> DeviceOptions();
 absl::Span<const OptionRow> BindingOptions();

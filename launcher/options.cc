@@ -11,6 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "launcher/cluster/explain_place.h"
+#include "launcher/cluster/place.h"
+#include "launcher/cluster/take_place.h"
 #include "launcher/completion.h"
 #include "launcher/help_text.h"
 #include "launcher/option_sources.h"
@@ -229,8 +232,8 @@ void Merge(std::vector<FoundValue> weaker, RawOptions& raw) {
   }
 }
 
-// The file of --config, if there is one, then the variables; all in the order of the table. The
-// file's command counts where none is typed.
+// The file of --config, if there is one, then the variables. The file's command counts where none
+// is typed.
 absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   if (const FoundValue* config = raw.Find("--config")) {
     HLAUNCH_ASSIGN_OR_RETURN(Config found, ReadConfig(config->value));
@@ -250,10 +253,32 @@ absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   DropWeaker(raw, "--module", "--no-python");
   DropWeaker(raw, "--verbose", "--quiet");
   DropWeaker(raw, "--bind", "--numa-binding");
+  return absl::OkStatus();
+}
+
+// What the surroundings say of this node's place: the text of --explain-cluster where that is
+// asked for, else what stronger sources leave open.
+absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surroundings,
+                                                    RawOptions& raw, Options& options) {
+  if (const FoundValue* word = raw.Find("--cluster")) {
+    const absl::Status status = word->row->set(word->value, options);
+    if (!status.ok()) {
+      return InvalidArgumentError(
+          absl::StrCat(word->origin, " '", PrintableLine(word->value), "': ", status.message()));
+    }
+  }
+  const ClusterPlace place = FindPlace(surroundings, options.cluster);
+  absl::StatusOr<TakenPlace> taken = TakePlace(place, raw.given);
+  if (raw.Find("--explain-cluster") != nullptr) {
+    return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);
+  }
+  HLAUNCH_RETURN_IF_ERROR(taken.status());
+  options.cluster_warnings = std::move(taken->warnings);
+  Merge(std::move(taken->values), raw);
   std::stable_sort(
       raw.given.begin(), raw.given.end(),
       [](const FoundValue& a, const FoundValue& b) { return TableIndex(a) < TableIndex(b); });
-  return absl::OkStatus();
+  return std::nullopt;
 }
 
 // Puts the values into `options`, says where they are from, and completes the words for others.
@@ -275,7 +300,8 @@ absl::Status Apply(const RawOptions& raw, Options& options) {
     const std::string typed =
         bare ? found.row->name : absl::StrCat(found.row->name, "=", found.value);
     options.sources.push_back(absl::StrCat(found.origin, " gives ", PrintableLine(typed)));
-    options.option_words.push_back(typed);
+    // Another host's surroundings give its own.
+    if (found.source != OptionSource::kCluster) options.option_words.push_back(typed);
   }
   return absl::OkStatus();
 }
@@ -311,6 +337,11 @@ absl::StatusOr<std::optional<std::string>> TextToPrint(const RawOptions& raw,
 
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
                                      const Environment& environment) {
+  return ParseOptions(argc, argv, Surroundings{environment, "", {}, ""});
+}
+
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
+                                     const Surroundings& surroundings) {
   HLAUNCH_CHECK(argc > 0);
   Options options;
   options.program = ProgramName(argv[0]);
@@ -323,7 +354,9 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   if (!raw.rest.empty() && absl::StartsWith(raw.rest.front(), "-")) {
     return UnknownOption(raw.rest.front(), options.program);
   }
-  HLAUNCH_RETURN_IF_ERROR(AddOtherSources(environment, raw));
+  HLAUNCH_RETURN_IF_ERROR(AddOtherSources(surroundings.environment, raw));
+  HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, AddPlace(surroundings, raw, options));
+  if (options.text_to_print) return options;
   if (raw.rest.empty() || raw.rest.front().empty()) {
     return InvalidArgumentError(absl::StrCat("no script given; usage: ", options.program,
                                              " [options] script.py [args...]"));

@@ -20,6 +20,8 @@
 
 namespace hlaunch {
 
+struct Surroundings;
+
 // The command line as read: every value checked by itself and against the others, nothing
 // decided. A value.
 struct Options {
@@ -48,6 +50,8 @@ struct Options {
   std::vector<std::string> unneeded;  // Options of torchrun that mean nothing to hlaunch.
   // Which values came from variables and which from the configuration; one line each.
   std::vector<std::string> sources;
+  std::string cluster = "auto";               // A word of ClusterWords().
+  std::vector<std::string> cluster_warnings;  // Of the place that was found; one line each.
 
   bool module = false;
   bool no_python = false;
@@ -101,7 +105,8 @@ struct Options {
   std::vector<std::string> option_words;
 };
 
-// Reads the command line, the file of --config and torchrun's PET_* variables; the first one wins.
+// Reads the command line, the file of --config, torchrun's PET_* variables and what `surroundings`
+// say of this node's place (whose environment has the variables); the first one wins.
 // Everything from the script on belongs to the script. Long options may be written with dashes or
 // underscores; of a repeated option the last value counts. A program of the name torchrun is
 // called so in what it says.
@@ -110,6 +115,8 @@ struct Options {
 //
 // Errors:
 //   InvalidArgument - one line that names the option, variable or key, the value and the way out.
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
+                                     const Surroundings& surroundings);
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
                                      const Environment& environment = Environment());
 

@@ -2,13 +2,15 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 // What comes as a hostlist or as counts gives names and numbers within their limits, or one line
-// of text, never a crash.
+// of text, never a crash; and what Slurm's variables hold gives a place, or a line.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "launcher/cluster/finders.h"
 #include "launcher/cluster/hostlist.h"
 #include "proto/base/status_macros.h"
 
@@ -32,6 +34,16 @@ void CheckHosts(absl::string_view text) {
   HLAUNCH_CHECK(again.ok() && *again == *hosts);
 }
 
+void CheckPlace(const std::string& text) {
+  Surroundings surroundings;
+  surroundings.environment =
+      Environment({"SLURM_JOB_ID=1", "SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_STEP_NUM_NODES=2",
+                   "SLURM_NODEID=1", "SLURM_STEP_TASKS_PER_NODE=1(x2)", "SLURM_CONF=/nonexistent",
+                   absl::StrCat("SLURM_STEP_NODELIST=", text)});
+  const ClusterPlace place = FindSlurm(surroundings, /*told=*/true);
+  HLAUNCH_CHECK(!place.reason.empty() && !absl::StrContains(place.reason, "\n"));
+}
+
 }  // namespace
 }  // namespace hlaunch
 
@@ -41,5 +53,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto counts = hlaunch::ExpandCounts(text, hlaunch::kMost); !counts.ok()) {
     hlaunch::CheckRefusal(counts.status());
   }
+  hlaunch::CheckPlace(std::string(text.substr(0, text.find('\0'))));
   return 0;
 }

@@ -23,7 +23,7 @@ import source_tree
 # What readers have, beside shell words.
 OURS = ("hlaunch", "hlaunch status", "hlaunch devices", "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
-         "pip", "python3", "torchrun", "mpirun", "kill", "ip", "ls", "systemctl",
+         "pip", "python3", "torchrun", "mpirun", "srun", "sbatch", "kill", "ip", "ls", "systemctl",
          "journalctl"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")

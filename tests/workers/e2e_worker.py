@@ -11,6 +11,8 @@
     sleep SECONDS        sleep; "done" when that is over
     await FILE           wait until FILE is there
     finish N             end here with 0 if the restart count is N
+    show NAME            print this variable, or that it is not set
+    signals              from now on print SIGTERM, SIGUSR1 and SIGCONT when they come, and go on
 """
 
 import json
@@ -75,6 +77,13 @@ def main():
             if restarts == int(next(words)):
                 say("finished")
                 return
+        elif word == "show":
+            name = next(words)
+            say(f"SHOW {name}={os.environ.get(name, '(not set)')}")
+        elif word == "signals":
+            for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGCONT):
+                signal.signal(number, lambda got, _: say(f"GOT {signal.Signals(got).name}"))
+            say("LISTENS")
         else:
             sys.exit(f"unknown action {word}")
 

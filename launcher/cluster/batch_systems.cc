@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// PBS (also OpenPBS and Torque), LSF and SageMaker, by their documented variables.
+
+#include <algorithm>
+#include <fstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "launcher/cluster/finders.h"
+#include "launcher/printable.h"
+#include "nlohmann/json.hpp"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kWayOut[] = "; give --nnodes, --node-rank and --rdzv-endpoint, or --cluster none";
+
+struct Hosts {
+  std::vector<std::string> names;  // Each once, in the order of the scheduler.
+  std::vector<int> slots;          // How many processes each was given.
+
+  void Add(const std::string& name, int count) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      names.push_back(name);
+      slots.push_back(count);
+    } else {
+      slots[static_cast<size_t>(found - names.begin())] += count;
+    }
+  }
+  // The index of the host that `own` is, with or without its domain; -1: none of them.
+  int Find(const std::string& own) const {
+    const auto found = std::find_if(names.begin(), names.end(), [&own](const std::string& name) {
+      return name == own || absl::StartsWith(own, absl::StrCat(name, ".")) ||
+             absl::StartsWith(name, absl::StrCat(own, "."));
+    });
+    return found == names.end() ? -1 : static_cast<int>(found - names.begin());
+  }
+};
+
+// PBS_NODEFILE: a line for each process that a node was given.
+Hosts ReadNodeFile(const std::string& path) {
+  Hosts hosts;
+  std::ifstream file(path);
+  for (std::string line; hosts.names.size() <= kMaxNodes && std::getline(file, line);) {
+    const std::string name(absl::StripAsciiWhitespace(line));
+    if (!name.empty()) hosts.Add(name, 1);
+  }
+  return hosts;
+}
+
+// LSB_MCPU_HOSTS: "hostA 4 hostB 4".
+Hosts ReadHostSlots(const std::string& text) {
+  Hosts hosts;
+  const std::vector<std::string> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
+  for (size_t i = 0; i + 1 < words.size(); i += 2) {
+    hosts.Add(words[i], std::max(IntFrom(words[i + 1], 1, kMaxNodes), 0));
+  }
+  return hosts;
+}
+
+// The leading number of "4711.server" and "4711[7].server".
+uint64_t LeadingNumber(absl::string_view text) {
+  uint64_t number = 0;
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  return absl::SimpleAtoi(text.substr(0, digits), &number) ? number : 0;
+}
+
+struct Origin {
+  const char* cluster;
+  std::string job;  // The scheduler's id, and the variable that has it.
+  const char* job_variable;
+  std::string reason;
+  const char* hosts_variable;
+  const char* rank_source;
+};
+
+ClusterPlace PlaceAmong(const Surroundings& surroundings, const Origin& origin, const Hosts& hosts,
+                        int rank) {
+  if (hosts.names.empty() || rank < 0 || rank >= static_cast<int>(hosts.names.size())) {
+    return RefusedPlace(origin.cluster,
+                        absl::StrCat(origin.hosts_variable, " names ", hosts.names.size(),
+                                     " hosts, and which of them ", surroundings.host,
+                                     " is cannot be told by ", origin.rank_source, kWayOut));
+  }
+  ClusterPlace place;
+  place.cluster = origin.cluster;
+  place.reason = origin.reason;
+  place.Add("--nnodes", absl::StrCat(hosts.names.size()), origin.hosts_variable, "different hosts");
+  place.Add("--node-rank", absl::StrCat(rank), origin.rank_source, "of the hosts in their order");
+  place.Add("--rdzv-endpoint",
+            absl::StrCat(hosts.names[0], ":", MeetingPort(LeadingNumber(origin.job), 0)),
+            origin.hosts_variable, "its first host; port 12000 + 16 * job mod 16381");
+  place.Add("--rdzv-id", PrintableLine(origin.job), origin.job_variable, "the scheduler's job id");
+  const NamedDevices visible = CountNamedDevices(surroundings.environment);
+  const int slots = hosts.slots[static_cast<size_t>(rank)];
+  if (visible.count > 0) {
+    place.Add("--nproc-per-node", absl::StrCat(visible.count), visible.source,
+              "a worker for each device that this process may use");
+  } else if (slots > 0) {
+    place.Add("--nproc-per-node", absl::StrCat(slots), origin.hosts_variable,
+              "the processes that this host was given");
+  }
+  return place;
+}
+
+}  // namespace
+
+ClusterPlace FindPbs(const Surroundings& surroundings, bool told) {
+  const Environment& environment = surroundings.environment;
+  const std::string job = environment.Get("PBS_JOBID");
+  if (job.empty()) return {};
+  const int node = IntFrom(environment.Get("PBS_NODENUM"), 0, kMaxNodes - 1);
+  const int task = IntFrom(environment.Get("PBS_TASKNUM"), 0, 1 << 30);
+  const std::string& file = environment.Get("PBS_NODEFILE");
+  const Hosts hosts = ReadNodeFile(surroundings.root + file);
+  // The job script is task 1 on node 0.
+  if (!told && node <= 0 && task <= 1) {
+    ClusterPlace place = NoPlace(absl::StrCat(
+        "PBS job ", PrintableLine(job), ", in its script or shell (PBS_NODENUM and PBS_TASKNUM ",
+        "name no task that pbsdsh started): write pbsdsh -- hlaunch ... to run on all nodes"));
+    if (hosts.names.size() > 1) {
+      place.warnings.push_back(
+          absl::StrCat("this runs on one node of the ", hosts.names.size(), " of ", place.reason));
+    }
+    return place;
+  }
+  const int by_name = hosts.Find(surroundings.host);
+  const Origin origin = {
+      "pbs",          job,
+      "PBS_JOBID",    absl::StrCat("a task of PBS job ", PrintableLine(job), " (PBS_TASKNUM)"),
+      "PBS_NODEFILE", by_name >= 0 ? "this host's name" : "PBS_NODENUM"};
+  return PlaceAmong(surroundings, origin, hosts, by_name >= 0 ? by_name : node);
+}
+
+ClusterPlace FindLsf(const Surroundings& surroundings, bool told) {
+  const Environment& environment = surroundings.environment;
+  const std::string job = environment.Get("LSB_JOBID");
+  if (job.empty()) return {};
+  Hosts hosts = ReadHostSlots(environment.Get("LSB_MCPU_HOSTS"));
+  const std::string size = environment.Get("JSM_NAMESPACE_SIZE");
+  if (!told && size.empty()) {
+    ClusterPlace place = NoPlace(
+        absl::StrCat("LSF job ", PrintableLine(job), ", and nothing tells its script from a task ",
+                     "(JSM_NAMESPACE_SIZE of jsrun is not set): write blaunch hlaunch ",
+                     "--cluster lsf ... to run on all nodes"));
+    if (hosts.names.size() > 1) {
+      place.warnings.push_back(
+          absl::StrCat("this runs on one node of the ", hosts.names.size(), " of ", place.reason));
+    }
+    return place;
+  }
+  const int local = IntFrom(environment.Get("JSM_NAMESPACE_LOCAL_SIZE"), 1, kMaxNodes);
+  if (local > 1) {
+    return RefusedPlace(
+        "lsf",
+        absl::StrCat("jsrun started ", local,
+                     " tasks on this host (JSM_NAMESPACE_LOCAL_SIZE) and hlaunch is ",
+                     "started once on each: write jsrun --rs_per_host 1 --tasks_per_rs 1 hlaunch ",
+                     "--nproc-per-node ", local,
+                     " ...; for a job of its own in every task add --standalone"));
+  }
+  // Where jobs start on a launch node, that is the first host, and jsrun never uses it.
+  if (hosts.names.size() > 1 &&
+      IntFrom(size, 1, kMaxNodes) + 1 == static_cast<int>(hosts.names.size())) {
+    hosts.names.erase(hosts.names.begin());
+    hosts.slots.erase(hosts.slots.begin());
+  }
+  const Origin origin = {"lsf",
+                         job,
+                         "LSB_JOBID",
+                         absl::StrCat("a task of LSF job ", PrintableLine(job),
+                                      size.empty() ? " (--cluster lsf)" : " (JSM_NAMESPACE_SIZE)"),
+                         "LSB_MCPU_HOSTS",
+                         "this host's name"};
+  return PlaceAmong(surroundings, origin, hosts, hosts.Find(surroundings.host));
+}
+
+ClusterPlace FindSageMaker(const Surroundings& surroundings, bool) {
+  const Environment& environment = surroundings.environment;
+  const std::string text = environment.Get("SM_HOSTS");
+  const std::string own = environment.Get("SM_CURRENT_HOST");
+  if (text.empty() || own.empty()) return {};
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> hosts;
+  for (const nlohmann::json& host : list.is_array() ? list : nlohmann::json::array()) {
+    if (host.is_string() && hosts.size() < kMaxNodes) hosts.push_back(host.get<std::string>());
+  }
+  std::sort(hosts.begin(), hosts.end());  // As SageMaker's own launchers choose the first.
+  const auto found = std::find(hosts.begin(), hosts.end(), own);
+  if (found == hosts.end()) {
+    return RefusedPlace(
+        "sagemaker", absl::StrCat("SM_CURRENT_HOST '", PrintableLine(own), "' is not in SM_HOSTS '",
+                                  PrintableLine(text.substr(0, 80)), "'", kWayOut));
+  }
+  ClusterPlace place;
+  place.cluster = "sagemaker";
+  place.reason = "a host of a SageMaker training job (SM_HOSTS, SM_CURRENT_HOST)";
+  place.Add("--nnodes", absl::StrCat(hosts.size()), "SM_HOSTS", "hosts of the training job");
+  place.Add("--node-rank", absl::StrCat(found - hosts.begin()), "SM_CURRENT_HOST",
+            "of SM_HOSTS in alphabetical order");
+  place.Add("--rdzv-endpoint", absl::StrCat(hosts[0], ":7777"), "SM_HOSTS",
+            "the first in alphabetical order; SageMaker's own port");
+  if (const std::string job = environment.Get("TRAINING_JOB_NAME"); !job.empty()) {
+    place.Add("--rdzv-id", PrintableLine(job), "TRAINING_JOB_NAME", "the training job");
+  }
+  const std::string gpus = environment.Get("SM_NUM_GPUS");
+  if (IntFrom(gpus, 1, kMaxNodes) > 0) {
+    place.Add("--nproc-per-node", gpus, "SM_NUM_GPUS", "a worker for each GPU of this host");
+  }
+  return place;
+}
+
+}  // namespace hlaunch

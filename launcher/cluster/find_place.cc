@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "launcher/cluster/finders.h"
+#include "launcher/hosting.h"
+#include "launcher/option_values.h"
+
+namespace hlaunch {
+namespace {
+
+struct System {
+  const char* word;
+  const char* variable;  // Without it the system is not there.
+  ClusterPlace (*find)(const Surroundings& surroundings, bool told);
+};
+
+// The innermost first: mpirun starts its own within a job of a scheduler.
+constexpr System kSystems[] = {
+    {"mpirun", "OMPI_COMM_WORLD_SIZE or MPI_LOCALNRANKS", FindMpirun},
+    {"slurm", "SLURM_JOB_ID", FindSlurm},
+    {"pbs", "PBS_JOBID", FindPbs},
+    {"lsf", "LSB_JOBID", FindLsf},
+    {"sagemaker", "SM_HOSTS", FindSageMaker},
+    {"kubernetes", "KUBERNETES_SERVICE_HOST or JOB_COMPLETION_INDEX", FindKubernetes},
+};
+
+// The parent of `pid`; 0 if it is gone or has none.
+int ParentOf(int pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string stat;
+  std::getline(file, stat);
+  const size_t name_end = stat.rfind(") ");  // A name may hold anything.
+  if (name_end == stat.npos || name_end + 4 >= stat.size()) return 0;
+  int parent = 0;
+  const std::vector<std::string> words = absl::StrSplit(stat.substr(name_end + 4), ' ');
+  return absl::SimpleAtoi(words.front(), &parent) ? parent : 0;
+}
+
+}  // namespace
+
+Surroundings SurroundingsOfThisProcess(Environment environment) {
+  constexpr size_t kMaxDepth = 1000;  // A loop would be the kernel's bug, but no hang here.
+  Surroundings surroundings;
+  surroundings.environment = std::move(environment);
+  surroundings.host = HostName();
+  for (int pid = ::getpid(); pid > 0 && surroundings.ancestors.size() < kMaxDepth;
+       pid = ParentOf(pid)) {
+    surroundings.ancestors.push_back(pid);
+  }
+  return surroundings;
+}
+
+std::vector<std::string> ClusterWords() {
+  std::vector<std::string> words = {"auto", "none"};
+  for (const System& system : kSystems) words.emplace_back(system.word);
+  return words;
+}
+
+ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word) {
+  if (word == "none") return NoPlace("--cluster none");
+  ClusterPlace nothing = NoPlace("no variable of a scheduler or of another launcher is set");
+  bool explained = false;
+  for (const System& system : kSystems) {
+    if (word != "auto" && word != system.word) continue;
+    ClusterPlace place = system.find(surroundings, word != "auto");
+    if (place.found()) return place;
+    if (word != "auto") {
+      return RefusedPlace(
+          system.word,
+          absl::StrCat("--cluster ", word, ": ",
+                       place.reason.empty() ? absl::StrCat(system.variable, " is not set here")
+                                            : place.reason));
+    }
+    if (!place.reason.empty() && !std::exchange(explained, true)) nothing = std::move(place);
+  }
+  return nothing;
+}
+
+uint16_t MeetingPort(uint64_t job, uint64_t step) {
+  // A prime, so that near jobs and steps differ; the sum stays below 32768, where Linux begins.
+  constexpr uint64_t kFirst = 12000, kPorts = 16381;
+  return static_cast<uint16_t>(kFirst + (16 * (job % kPorts) + step % kPorts) % kPorts);
+}
+
+ClusterPlace NoPlace(std::string reason) {
+  ClusterPlace place;
+  place.reason = std::move(reason);
+  return place;
+}
+
+ClusterPlace RefusedPlace(std::string cluster, std::string message) {
+  ClusterPlace place;
+  place.cluster = std::move(cluster);
+  place.reason = message;
+  place.refusal = absl::InvalidArgumentError(message);
+  return place;
+}
+
+int IntFrom(absl::string_view text, int min, int max) {
+  int value = -1;
+  return ParseInt(text, min, max, &value) ? value : -1;
+}
+
+NamedDevices CountNamedDevices(const Environment& environment) {
+  for (const char* name :
+       {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+        "HABANA_VISIBLE_MODULES", "ZE_AFFINITY_MASK", "ASCEND_RT_VISIBLE_DEVICES"}) {
+    const std::string value = environment.Get(name);
+    // Schedulers that hide all devices write something that is no id.
+    if (value.empty() || value == "NoDevFiles" || value == "-1" || value == "all") continue;
+    const std::vector<std::string> ids = absl::StrSplit(value, ',', absl::SkipWhitespace());
+    return {static_cast<int>(ids.size()), name};
+  }
+  return {};
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "launcher/cluster/place.h"
+#include "launcher/environment.h"
+
+// How each system tells a process its place, and what these finders share.
+
+namespace hlaunch {
+
+// The port where the nodes of a step meet, 12000 + (16 * job + step) mod 16381: the same on every
+// node, below those that kernels give out, and another one for jobs and steps that may share a
+// host. Pure.
+uint16_t MeetingPort(uint64_t job, uint64_t step);
+
+// The finder of each system. None of its variables there: an empty `reason`. `told`: the user
+// named it.
+ClusterPlace FindMpirun(const Surroundings& surroundings, bool told);
+ClusterPlace FindSlurm(const Surroundings& surroundings, bool told);
+ClusterPlace FindPbs(const Surroundings& surroundings, bool told);
+ClusterPlace FindLsf(const Surroundings& surroundings, bool told);
+ClusterPlace FindSageMaker(const Surroundings& surroundings, bool told);
+ClusterPlace FindKubernetes(const Surroundings& surroundings, bool told);
+
+// Nothing is taken, and why.
+ClusterPlace NoPlace(std::string reason);
+// It is a job's place and none can be made of it.
+ClusterPlace RefusedPlace(std::string cluster, std::string message);
+// A whole number from `min` to `max`; else -1.
+int IntFrom(absl::string_view text, int min, int max);
+// How many devices the environment leaves visible to this process, and by which variable. None
+// named: an empty `source`, and what the variable means is the kind's own business.
+struct NamedDevices {
+  int count = 0;
+  std::string source;
+};
+NamedDevices CountNamedDevices(const Environment& environment);
+
+}  // namespace hlaunch

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// `mpirun hlaunch ...`, once on every node: Open MPI, and MPICH's and Intel MPI's mpiexec (Hydra).
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "launcher/cluster/finders.h"
+#include "launcher/endpoint.h"
+#include "launcher/printable.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+namespace {
+
+// The words of one kind of mpirun.
+struct Names {
+  const char* kind;
+  const char* size;
+  const char* rank;
+  const char* local_size;
+  const char* once_a_node;  // Its option for one process on each node.
+};
+constexpr Names kOpenMpi = {"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+                            "OMPI_COMM_WORLD_LOCAL_SIZE", "-N 1"};
+constexpr Names kHydra = {"mpiexec", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "-ppn 1"};
+
+// srun sets the like for its own tasks where its PMIx plugin is used.
+bool IsSruns(const Environment& environment, const Names& names) {
+  return !environment.Get("SLURM_STEP_ID").empty() &&
+         environment.Get("SLURM_PROCID") == environment.Get(names.rank) &&
+         environment.Get("SLURM_STEP_NUM_TASKS") == environment.Get(names.size);
+}
+
+// The first address of "id;tcp://10.0.0.1,10.1.0.1:4242;tcp6://…"; empty if there is none.
+std::string HostOfUri(absl::string_view uri) {
+  for (absl::string_view part : absl::StrSplit(uri, ';')) {
+    if (!absl::ConsumePrefix(&part, "tcp://")) continue;
+    const absl::string_view addresses = part.substr(0, part.rfind(':'));
+    for (const absl::string_view address : absl::StrSplit(addresses, ',')) {
+      const auto host = ParseHost(address);
+      if (host.ok() && !IsLoopbackLiteral(*host)) return *host;
+    }
+  }
+  return "";
+}
+
+// Where the nodes meet: what the user has handed on, else where mpirun itself runs.
+void AddEndpoint(const Environment& environment, const std::string& name, ClusterPlace& place) {
+  uint64_t number = 0;
+  const bool numbered = absl::SimpleAtoi(name, &number);
+  const int chosen = IntFrom(environment.Get("MASTER_PORT"), 1, 65535);
+  const std::string port = absl::StrCat(chosen > 0 ? chosen
+                                        : numbered ? MeetingPort(number, 0)
+                                                   : kDefaultRdzvPort);
+  if (const std::string host = environment.Get("MASTER_ADDR"); !host.empty()) {
+    place.Add("--rdzv-endpoint", absl::StrCat(host, ":", port), "MASTER_ADDR",
+              "handed on by mpirun's user");
+    return;
+  }
+  const std::string uri = environment.Get("OMPI_MCA_orte_hnp_uri");
+  if (const std::string host = HostOfUri(uri); !host.empty()) {
+    place.Add("--rdzv-endpoint", absl::StrCat(host, ":", port), "OMPI_MCA_orte_hnp_uri",
+              "where mpirun runs, which must be one of the nodes");
+  }
+}
+
+}  // namespace
+
+ClusterPlace FindMpirun(const Surroundings& surroundings, bool told) {
+  const Environment& environment = surroundings.environment;
+  const bool open_mpi = !environment.Get(kOpenMpi.size).empty();
+  const Names& names = open_mpi ? kOpenMpi : kHydra;
+  if (environment.Get(names.size).empty() || environment.Get(names.local_size).empty()) return {};
+  if (!told && IsSruns(environment, names)) return {};
+  const int size = IntFrom(environment.Get(names.size), 1, kMaxNodes);
+  const int rank = IntFrom(environment.Get(names.rank), 0, size - 1);
+  const int local = IntFrom(environment.Get(names.local_size), 1, kMaxNodes);
+  if (size < 0 || rank < 0 || local < 0) {
+    return RefusedPlace("mpirun", absl::StrCat(names.size, ", ", names.rank, " and ",
+                                               names.local_size, " do not fit together; give ",
+                                               "--cluster none, and say where the nodes meet"));
+  }
+  if (local > 1) {
+    return RefusedPlace(
+        "mpirun", absl::StrCat(names.kind, " started ", local, " processes on this node (",
+                               names.local_size, ") and hlaunch is started once on each, where it ",
+                               "starts all workers: write mpirun ", names.once_a_node,
+                               " hlaunch --nproc-per-node ", local,
+                               " ...; for a job of its own in every process add --standalone"));
+  }
+  ClusterPlace place;
+  place.cluster = "mpirun";
+  place.reason = absl::StrCat("one process of ", size, " of ", names.kind, " (", names.size, ")");
+  place.Add("--nnodes", absl::StrCat(size), names.size, "one process on every node");
+  place.Add("--node-rank", absl::StrCat(rank), names.rank, "mpirun's rank of this process");
+  const std::string name = environment.Get("PMIX_NAMESPACE");
+  AddEndpoint(environment, name, place);
+  if (!name.empty()) place.Add("--rdzv-id", PrintableLine(name), "PMIX_NAMESPACE", "mpirun's job");
+  place.no_endpoint =
+      absl::StrCat(names.kind, " started ", size, " processes (", names.size, ") and tells none ",
+                   "where the others are: add --rdzv-endpoint HOST, with the first node's name");
+  return place;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "launcher/environment.h"
+
+// How a run finds its place: which nodes there are, which one this is and where they meet, from
+// what a scheduler or an outer launcher has left in the environment.
+
+namespace hlaunch {
+
+// What a place is found from. A value: tests make their own.
+struct Surroundings {
+  Environment environment;
+  std::string host;            // This host's own name.
+  std::vector<int> ancestors;  // The pids of this process and of those that it descends from.
+  std::string root;            // Before the names of files that are read; empty: this machine's.
+};
+
+// Those of this process.
+Surroundings SurroundingsOfThisProcess(Environment environment);
+
+// One thing that is known. A value.
+struct PlaceValue {
+  std::string name;  // The option that it is a default of, "--nnodes"; else what it is: "restarts".
+  std::string value;
+  std::string source;   // The variable or file: "SLURM_STEP_NUM_NODES".
+  std::string meaning;  // In words.
+
+  bool is_option() const { return name[0] == '-'; }
+};
+
+// What was found. A value.
+struct ClusterPlace {
+  std::string cluster = "none";  // A word of ClusterWords(); "none": nothing is taken.
+  std::string reason;            // One line: the proof, or why nothing is taken. Always set.
+  std::vector<PlaceValue> values;
+  std::vector<std::string> warnings;  // One line each.
+  // Not OK: a job cannot be made of this, unless the user says which nodes there are and where
+  // they meet. InvalidArgument, with what to write instead.
+  absl::Status refusal;
+  // What to say where there are several nodes and nobody says where they meet.
+  std::string no_endpoint;
+  // A warning where nobody says how many nodes there are; empty: none.
+  std::string no_nnodes;
+
+  bool found() const { return cluster != "none"; }
+  void Add(std::string name, std::string value, std::string source, std::string meaning) {
+    values.push_back({std::move(name), std::move(value), std::move(source), std::move(meaning)});
+  }
+};
+
+// What --cluster takes: "auto", "none", "slurm", ….
+std::vector<std::string> ClusterWords();
+
+// Decides whether this process was started as one node's part of a job, and by whom. With "auto"
+// only what proves that counts: a shell in an allocation, a batch script and variables that were
+// left behind give nothing. With a system's name its variables are taken at their word. Reads
+// files below `root`, else pure.
+//
+// Requires: `word` is one of ClusterWords().
+ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word);
+
+}  // namespace hlaunch

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// Slurm, of whose variables those of the step count: in a batch script and in a shell of salloc
+// the job's are there as well, SLURM_PROCID among them, and nothing runs on the other nodes.
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "launcher/cluster/finders.h"
+#include "launcher/cluster/hostlist.h"
+#include "launcher/printable.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/round.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr uint64_t kFirstSpecialStep = 0xfffffff0;  // Batch scripts, salloc's shell and the like.
+constexpr int kDefaultKillWait = 30;
+constexpr int kMaxKillWait = 65535;
+
+// "A wins" of two spellings, as Slurm has them for the same thing.
+std::string Either(const Environment& environment, const char* name, const char* other) {
+  const std::string value = environment.Get(name);
+  return value.empty() ? environment.Get(other) : value;
+}
+
+struct Step {
+  std::string job_text, name;  // "17" and "17.0"
+  uint64_t job = 0, step = 0;
+};
+
+// The step that this process is a task of; unset: none.
+std::optional<Step> ReadStep(const Environment& environment) {
+  Step step;
+  step.job_text = Either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
+  const std::string step_text = Either(environment, "SLURM_STEP_ID", "SLURM_STEPID");
+  if (!absl::SimpleAtoi(step.job_text, &step.job) || !absl::SimpleAtoi(step_text, &step.step) ||
+      step.step >= kFirstSpecialStep || environment.Get("SLURM_PROCID").empty()) {
+    return std::nullopt;
+  }
+  step.name = absl::StrCat(step.job, ".", step.step);
+  return step;
+}
+
+// In a job and in no step of it: this process runs where it was started, alone.
+ClusterPlace OutsideOfSteps(const Environment& environment, const std::string& job, bool told) {
+  const std::string nodes = Either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES");
+  ClusterPlace place = NoPlace(
+      absl::StrCat("Slurm job ", PrintableLine(job),
+                   ", but no step of it, which srun starts (there is no SLURM_STEP_ID): write ",
+                   "srun --ntasks-per-node=1 hlaunch ..."));
+  if (!told && IntFrom(nodes, 2, kMaxNodes) > 0) {
+    place.warnings.push_back(absl::StrCat(
+        "this runs on one node of the ", nodes, " of Slurm job ", PrintableLine(job),
+        ", for srun did not start it: write srun --ntasks-per-node=1 hlaunch ... for all of them, "
+        "or --nnodes 1 if one is what you want"));
+  }
+  return place;
+}
+
+// Variables of a step that this process is no part of: copied, or left behind by a terminal
+// multiplexer of another node. One of two signs is enough, since containers hide the first and a
+// site's own node names the second.
+bool IsStray(const Surroundings& surroundings, const std::string& node) {
+  const int task = IntFrom(surroundings.environment.Get("SLURM_TASK_PID"), 1, 1 << 30);
+  const auto& ancestors = surroundings.ancestors;
+  if (std::find(ancestors.begin(), ancestors.end(), task) != ancestors.end()) return false;
+  const auto host_is = [&surroundings](const std::string& name) {
+    return !name.empty() && (surroundings.host == name ||
+                             absl::StartsWith(surroundings.host, absl::StrCat(name, ".")) ||
+                             absl::StartsWith(name, absl::StrCat(surroundings.host, ".")));
+  };
+  return !host_is(node);
+}
+
+struct Nodes {
+  std::vector<std::string> hosts;
+  int rank = 0;
+  int count() const { return static_cast<int>(hosts.size()); }
+};
+
+// The step's nodes.
+//
+// Errors:
+//   InvalidArgument - the variable, and what is wrong with it.
+absl::StatusOr<Nodes> ReadNodes(const Environment& environment) {
+  const auto wrong = [&environment](const char* name, absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " '", PrintableLine(environment.Get(name).substr(0, 80)), "': ", why));
+  };
+  const int count = IntFrom(environment.Get("SLURM_STEP_NUM_NODES"), 1, kMaxNodes);
+  if (count < 0) {
+    return wrong("SLURM_STEP_NUM_NODES", absl::StrCat("expected 1 to ", kMaxNodes));
+  }
+  Nodes nodes;
+  nodes.rank = IntFrom(environment.Get("SLURM_NODEID"), 0, count - 1);
+  if (nodes.rank < 0) return wrong("SLURM_NODEID", absl::StrCat("expected 0 to ", count - 1));
+  const auto hosts = ExpandHostlist(environment.Get("SLURM_STEP_NODELIST"), kMaxNodes);
+  if (!hosts.ok()) return wrong("SLURM_STEP_NODELIST", hosts.status().message());
+  nodes.hosts = *hosts;
+  if (nodes.count() == count) return nodes;
+  return wrong("SLURM_STEP_NODELIST", absl::StrCat("names ", nodes.count(),
+                                                   " hosts and SLURM_STEP_NUM_NODES says ", count));
+}
+
+// Several tasks of the step on a node. All nodes come to the same verdict, also those with one.
+absl::Status CheckTasks(const Environment& environment, const Step& step, const Nodes& nodes) {
+  const char* name = "SLURM_STEP_TASKS_PER_NODE";
+  const std::string text = environment.Get(name);
+  const auto counts = ExpandCounts(text, kMaxNodes);
+  if (!counts.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " '", PrintableLine(text.substr(0, 80)),
+                                                   "': ", counts.status().message()));
+  }
+  const int most = *std::max_element(counts->begin(), counts->end());
+  if (most <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "step ", step.name, " has ", most, " tasks on a node (", name, "=", PrintableLine(text),
+      ") and hlaunch is started once on each, where it starts all workers: write srun -N",
+      nodes.count(), " -n", nodes.count(), " --ntasks-per-node=1 hlaunch --nproc-per-node ", most,
+      " ...; for a job of its own in every task add --standalone"));
+}
+
+// The configuration that this node's Slurm goes by; empty if it cannot be read.
+std::string ConfigurationFile(const Surroundings& surroundings, std::string& content) {
+  std::vector<std::string> paths = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
+                                    "/etc/slurm-llnl/slurm.conf"};
+  if (const std::string named = surroundings.environment.Get("SLURM_CONF"); !named.empty()) {
+    paths = {named};
+  }
+  for (const std::string& path : paths) {
+    std::ifstream file(surroundings.root + path);
+    content.resize(1 << 20);
+    file.read(content.data(), static_cast<std::streamsize>(content.size()));
+    content.resize(static_cast<size_t>(file.gcount()));
+    if (!content.empty()) return path;
+  }
+  return "";
+}
+
+// From SIGTERM to SIGKILL at the time limit, on preemption, requeue and scancel.
+struct KillWait {
+  int seconds = kDefaultKillWait;
+  std::string source = "Slurm's own default, for no slurm.conf can be read here";
+};
+
+KillWait FindKillWait(const Surroundings& surroundings) {
+  KillWait wait;
+  std::string content;
+  const std::string path = ConfigurationFile(surroundings, content);
+  if (path.empty()) return wait;
+  wait.source = absl::StrCat(path, " (KillWait)");
+  for (const absl::string_view line : absl::StrSplit(content, '\n')) {
+    const absl::string_view text = line.substr(0, line.find('#'));
+    for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \t\r"))) {
+      if (!absl::StartsWithIgnoreCase(word, "killwait=")) continue;
+      const int seconds = IntFrom(word.substr(sizeof "killwait=" - 1), 0, kMaxKillWait);
+      if (seconds >= 0) wait.seconds = seconds;
+    }
+  }
+  return wait;
+}
+
+// What of KillWait is the workers': hlaunch needs the rest to end what is left and to report.
+int Grace(int kill_wait) { return kill_wait - std::clamp(kill_wait / 5, 1, 5); }
+
+void AddWorkers(const Environment& environment, ClusterPlace& place) {
+  const NamedDevices visible = CountNamedDevices(environment);
+  const int on_node = IntFrom(environment.Get("SLURM_GPUS_ON_NODE"), 1, kMaxNodes);
+  if (visible.count > 0) {
+    place.Add("--nproc-per-node", absl::StrCat(visible.count), visible.source,
+              "a worker for each device that this task may use");
+  } else if (on_node > 0 && environment.Get("CUDA_VISIBLE_DEVICES").empty()) {
+    place.Add("--nproc-per-node", absl::StrCat(on_node), "SLURM_GPUS_ON_NODE",
+              "a worker for each GPU of the step on this node");
+  } else {
+    place.Add("--nproc-per-node", "1", "SLURM_STEP_TASKS_PER_NODE",
+              "one task and no GPUs: one worker, with all CPUs of the task (--nproc-per-node cpu: "
+              "one for each)");
+  }
+}
+
+// What people ask for and no option needs.
+void AddFacts(const Surroundings& surroundings, const KillWait& wait, ClusterPlace& place) {
+  const Environment& environment = surroundings.environment;
+  const auto tell = [&](const char* name, const char* variable, const char* meaning) {
+    const std::string value = environment.Get(variable);
+    if (!value.empty()) place.Add(name, value, variable, meaning);
+  };
+  tell("CPUs", "SLURM_CPUS_PER_TASK", "of this task");
+  tell("CPUs", "SLURM_CPUS_ON_NODE", "of the step on this node");
+  tell("restarts", "SLURM_RESTART_COUNT", "the job was requeued so many times");
+  tell("array task", "SLURM_ARRAY_TASK_ID", "which of the array's; its job id is its own");
+  int64_t end = 0;
+  if (absl::SimpleAtoi(environment.Get("SLURM_JOB_END_TIME"), &end)) {
+    place.Add(
+        "time limit",
+        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixSeconds(end), absl::UTCTimeZone()),
+        "SLURM_JOB_END_TIME", "then SIGCONT and SIGTERM, which workers get at once");
+  }
+  place.Add("from SIGTERM to SIGKILL", absl::StrCat(wait.seconds, " s"), wait.source,
+            "at the time limit, on requeue and scancel; preemption has its own GraceTime");
+}
+
+}  // namespace
+
+ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
+  const Environment& environment = surroundings.environment;
+  const std::string job = Either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
+  if (job.empty()) return {};
+  const std::optional<Step> step = ReadStep(environment);
+  if (!step) return OutsideOfSteps(environment, job, told);
+  if (!told && !environment.Get("SLURM_PTY_PORT").empty()) {
+    return NoPlace(absl::StrCat("Slurm step ", step->name,
+                                " is a shell (SLURM_PTY_PORT: srun --pty); --cluster slurm takes "
+                                "it for a job's part all the same"));
+  }
+  const std::string way_out = absl::StrCat(
+      "; give --nnodes, --node-rank and --rdzv-endpoint, or --cluster none for one node");
+  if (IntFrom(environment.Get("SLURM_HET_SIZE"), 2, kMaxNodes) > 0) {
+    return RefusedPlace("slurm", absl::StrCat("step ", step->name, " is heterogeneous ",
+                                              "(SLURM_HET_SIZE), and no variable has the nodes of "
+                                              "all its parts",
+                                              way_out));
+  }
+  const absl::StatusOr<Nodes> nodes = ReadNodes(environment);
+  const std::string node = nodes.ok() ? nodes->hosts[static_cast<size_t>(nodes->rank)] : "";
+  if (!told && IsStray(surroundings, node)) {
+    return NoPlace(absl::StrCat(
+        "variables of Slurm step ", step->name, ", but this process is not under its task (pid ",
+        PrintableLine(environment.Get("SLURM_TASK_PID")), ") and this host, ", surroundings.host,
+        ", is not its node", node.empty() ? "" : " ", node));
+  }
+  if (!nodes.ok()) {
+    return RefusedPlace("slurm", absl::StrCat(nodes.status().message(), way_out));
+  }
+  if (const absl::Status status = CheckTasks(environment, *step, *nodes); !status.ok()) {
+    return RefusedPlace("slurm", std::string(status.message()));
+  }
+  ClusterPlace place;
+  place.cluster = "slurm";
+  place.reason = absl::StrCat("a task of Slurm step ", step->name, " (SLURM_STEP_ID)");
+  place.Add("--nnodes", absl::StrCat(nodes->count()), "SLURM_STEP_NUM_NODES", "nodes of the step");
+  place.Add("--node-rank", absl::StrCat(nodes->rank), "SLURM_NODEID",
+            absl::StrCat("this is ", node, ", in the order of SLURM_STEP_NODELIST"));
+  place.Add("--rdzv-endpoint",
+            absl::StrCat(nodes->hosts[0], ":", MeetingPort(step->job, step->step)),
+            "SLURM_STEP_NODELIST", "its first host; port 12000 + (16 * job + step) mod 16381");
+  place.Add("--rdzv-id", step->name, "SLURM_JOB_ID", "job and step");
+  AddWorkers(environment, place);
+  const KillWait wait = FindKillWait(surroundings);
+  place.Add("--shutdown-timeout", absl::StrCat(std::max(Grace(wait.seconds), 0)), wait.source,
+            "seconds that workers have after SIGTERM, before Slurm kills all");
+  AddFacts(surroundings, wait, place);
+  return place;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""hlaunch as what srun starts, in a real Slurm of three nodes: it finds its place without a word,
+and what Slurm sends to a step reaches the workers."""
+
+import json
+import re
+import unittest
+
+import jobs
+import lab
+import slurm_lab
+
+TRAIN = str(lab.ROOT / "deploy/examples/train_ddp.py")
+SBATCH = lab.ROOT / "deploy/slurm"
+ENV = {"PYTHON_EXEC": jobs.PYTHON}
+
+
+class SlurmTest(unittest.TestCase):
+    """All tests of a class share one Slurm, whose nodes have room for their jobs side by side."""
+
+    @classmethod
+    def setUpClass(cls):
+        if cls is SlurmTest:
+            raise unittest.SkipTest("a base class")
+        if reason := slurm_lab.why_not():
+            raise unittest.SkipTest(reason)
+        cls.slurm = slurm_lab.SlurmLab(3)
+        cls.addClassCleanup(cls.slurm.close)
+
+    def srun(self, *words, nodes=3, options=(), env=None):
+        """Starts `hlaunch WORDS` on so many nodes, as a job of its own."""
+        name = f"job{len(self.slurm.runs)}"
+        return self.slurm.start("srun", f"-N{nodes}", "-J", name, *options, "hlaunch", *words,
+                                env={**ENV, **(env or {})})
+
+    def batch(self, script, *words, options=(), env=None):
+        """Queues a batch script; returns the job's id and the file that it writes to."""
+        out = self.slurm.folder / f"batch{len(self.slurm.runs)}"
+        run = self.slurm.run("sbatch", "--parsable", f"--output={out}", *options, script, *words,
+                             env={**ENV, **(env or {})})
+        self.assertEqual(run.code, 0, str(run))
+        return run.out.strip(), out
+
+    def state_of(self, job):
+        shown = self.slurm.run("scontrol", "show", "job", job).out
+        return re.search(r"JobState=(\S+)", shown)[1]
+
+    def await_text(self, file, pattern, timeout=30):
+        def look():
+            return file.exists() and re.search(pattern, file.read_text(errors="replace"))
+        found = lab.poll(look, timeout, 0.1)
+        said = file.read_text(errors="replace") if file.exists() else "(nothing)"
+        self.assertTrue(found, f"never said /{pattern}/:\n{said}\n{self.slurm.logs()}")
+        return found
+
+    def assert_done(self, run, code=0, timeout=60):
+        self.assertEqual(run.wait(timeout), code, f"{run}\n{self.slurm.logs()}")
+
+
+class Steps(SlurmTest):
+    def test_unmodified_torch_trains_on_three_nodes(self):
+        run = self.srun(TRAIN, "--steps", "10", options=["--gres=gpu:1"])
+        self.assert_done(run, timeout=100)
+        self.assertRegex(run.out, "OK: 3 ranks hold identical parameters")
+
+    def test_gpus_of_the_step_give_workers_and_nodes_keep_slurms_order(self):
+        run = self.srun(jobs.WORKER, "env", options=["--gres=gpu:2"])
+        self.assert_done(run)
+        workers = sorted(jobs.environments(run), key=lambda worker: int(worker["RANK"]))
+        self.assertEqual([worker["NODE_RANK"] for worker in workers], list("001122"), str(run))
+        self.assertEqual([worker["LOCAL_RANK"] for worker in workers], list("010101"), str(run))
+        job = workers[0]["TORCHELASTIC_RUN_ID"]
+        self.assertRegex(job, r"^\d+\.0$")
+        self.assertEqual({worker["MASTER_ADDR"] for worker in workers}, {lab.SUBNET + ".10"})
+
+    def test_two_jobs_share_the_nodes(self):
+        flag = self.slurm.folder / "both"
+        runs = [self.srun(jobs.WORKER, "env", "await", flag, options=["-c1"]) for _ in range(2)]
+        for run in runs:  # Each has all its workers while the other one runs.
+            found = lab.poll(lambda run=run: len(jobs.environments(run)) == 3, 30)
+            self.assertTrue(found, self.told(runs))
+        flag.touch()
+        for run in runs:
+            self.assert_done(run)
+        ids = {worker["TORCHELASTIC_RUN_ID"] for run in runs for worker in jobs.environments(run)}
+        self.assertEqual(len(ids), 2, self.told(runs))
+
+    def test_a_step_on_part_of_the_jobs_nodes_is_a_job_of_its_own(self):
+        script = self.slurm.folder / "steps.sh"
+        script.write_text("#!/bin/bash\n"
+                          f"srun -N2 -n2 -r1 hlaunch {jobs.WORKER} env &\n"
+                          f"srun -N1 -n1 -r0 hlaunch {jobs.WORKER} env &\nwait -n && wait -n\n",
+                          encoding="utf-8")
+        job, out = self.batch(script, options=["-N3"])
+        self.await_text(out, r"(?s)(ENV .*){3}")
+        told = re.findall(r"ENV (\{.*\})", out.read_text(encoding="utf-8"))
+        worlds = sorted(json.loads(line)["WORLD_SIZE"] for line in told)
+        self.assertEqual(worlds, ["1", "2", "2"], out.read_text(encoding="utf-8"))
+        self.assertTrue(lab.poll(lambda: self.state_of(job) == "COMPLETED", 15, 0.2))
+
+    def test_several_tasks_on_a_node_are_refused_with_the_line_that_works(self):
+        run = self.srun(jobs.WORKER, "env", options=["--ntasks-per-node=2"])
+        self.assertEqual(run.wait(30), jobs.USAGE, str(run))
+        told = re.search(r"write (srun .*) hlaunch (--nproc-per-node 2)", run.err)
+        self.assertTrue(told, str(run))
+        again = self.slurm.start(*told[1].split(), "hlaunch", *told[2].split(), jobs.WORKER, "env",
+                                 env=ENV)
+        self.assert_done(again)
+        self.assertEqual(len(jobs.environments(again)), 6, str(again))
+
+    def test_several_tasks_on_a_node_run_alone_where_that_is_said(self):
+        run = self.srun("--standalone", jobs.WORKER, "env", nodes=1, options=["-n2"])
+        self.assert_done(run)
+        self.assertEqual([worker["WORLD_SIZE"] for worker in jobs.environments(run)], ["1", "1"])
+
+    def test_a_batch_script_without_srun_says_that_it_is_alone(self):
+        script = self.slurm.folder / "alone.sh"
+        script.write_text(f"#!/bin/bash\nhlaunch {jobs.WORKER} env\n", encoding="utf-8")
+        _, out = self.batch(script, options=["-N3"])
+        self.await_text(out, "one node of the 3 of Slurm job .* write srun")
+        self.await_text(out, 'ENV .*"WORLD_SIZE": "1"')
+
+    def test_an_allocation_shell_without_srun_says_that_it_is_alone(self):
+        run = self.slurm.run("salloc", "-N3", "hlaunch", jobs.WORKER, "env", env=ENV)
+        self.assertEqual(run.code, 0, str(run))
+        self.assertIn("one node of the 3", run.err)
+        self.assertEqual([worker["WORLD_SIZE"] for worker in jobs.environments(run)], ["1"])
+
+    def test_srun_within_a_worker_of_srun_finds_the_inner_step(self):
+        # A worker inherits the job and not the step, so its own srun begins one.
+        run = self.srun("--nproc-per-node", "1", "--no-python", "srun", "--overlap", "-N1", "-n1",
+                        "hlaunch", jobs.WORKER, "env", nodes=1)
+        self.assert_done(run)
+        self.assertRegex(jobs.environments(run)[0]["TORCHELASTIC_RUN_ID"], r"^\d+\.1$", str(run))
+
+    def test_what_was_found_is_explained(self):
+        run = self.slurm.run("srun", "-N2", "--gres=gpu:3",
+                             f"--output={self.slurm.folder}/explained%t", "hlaunch",
+                             "--explain-cluster", "--json")
+        self.assertEqual(run.code, 0, str(run))
+        found = []
+        for task in range(2):
+            text = (self.slurm.folder / f"explained{task}").read_text(encoding="utf-8")
+            found.append({value["name"]: value for value in json.loads(text)["values"]})
+        self.assertEqual(sorted(place["--node-rank"]["value"] for place in found), ["0", "1"])
+        for place in found:
+            self.assertEqual(place["--nproc-per-node"]["value"], "3")
+            self.assertEqual(place["--nproc-per-node"]["source"], "CUDA_VISIBLE_DEVICES")
+            self.assertEqual(place["--shutdown-timeout"]["value"], str(slurm_lab.KILL_WAIT - 1))
+            self.assertIn("slurm.conf", place["--shutdown-timeout"]["source"])
+
+    def test_a_port_in_use_is_named(self):
+        listener = self.slurm.folder / "listen.py"
+        listener.write_text("import socket, sys, time\n"
+                            "server = socket.create_server(('', int(sys.argv[1])))\n"
+                            "print('here', flush=True)\ntime.sleep(600)\n", encoding="utf-8")
+        run = self.slurm.run(
+            "salloc", "-N2", "bash", "-c",
+            "port=$((12000 + (16 * SLURM_JOB_ID) % 16381));"
+            f"coproc {jobs.PYTHON} {listener} $port; read -u ${{COPROC[0]}} here;"
+            f"srun -N2 -n2 --kill-on-bad-exit=1 hlaunch {jobs.WORKER} env;"
+            "code=$?; kill $COPROC_PID; exit $code", env=ENV)
+        self.assertEqual(run.code, jobs.PORT_IN_USE, str(run))
+        self.assertRegex(run.err, r"port \d+ of this host is in use by a program")
+
+    def test_the_sbatch_example_trains(self):
+        _, out = self.batch(SBATCH / "train.sbatch", TRAIN, "--steps", "5",
+                            options=["--nodes=2", "--gpus-per-node=1", "--cpus-per-task=1"])
+        self.await_text(out, "OK: 2 ranks hold identical parameters", 100)
+
+    def told(self, runs):
+        return "\n".join(str(run) for run in runs)
+
+
+class Signals(SlurmTest):
+    """The slow ones wait side by side: Slurm looks at time limits twice a minute."""
+
+    def test_a_timed_signal_and_the_time_limit_reach_the_workers(self):
+        run = self.srun(jobs.WORKER, "signals", "sleep", "600", nodes=2,
+                        options=["-t1", "--signal=USR1@50"])
+        run.wait_for("(?s)(LISTENS.*){2}", 30)
+        # Meanwhile: scancel, and requeue.
+        self.workers_get_the_signal_and_what_is_left_of_kill_wait()
+        self.the_job_is_requeued_and_runs_again()
+        run.wait_for("(?s)(GOT SIGUSR1.*){2}", 90)
+        run.wait_for("(?s)(GOT SIGTERM.*){2}", 90)
+        self.assertNotEqual(run.wait(20), 0, str(run))
+        self.assertRegex(run.err, "TIME LIMIT", str(run))
+        self.assertRegex(run.out, "GOT SIGCONT", str(run))
+
+    def workers_get_the_signal_and_what_is_left_of_kill_wait(self):
+        run = self.srun(jobs.WORKER, "signals", "sleep", "600", nodes=2)
+        run.wait_for("(?s)(LISTENS.*){2}", 30)
+        self.slurm.run("scancel", self.slurm.job_of(run))
+        run.wait_for("(?s)(GOT SIGTERM.*){2}", 10)
+        run.wait(15)
+        # Workers that go on are ended by hlaunch, which still says so, before Slurm ends all.
+        self.assertRegex(run.err, r"hlaunch\[node[01]\]: .*(stopped|SIGTERM)", str(run))
+        self.assertNotIn("SIGKILL", " ".join(
+            line for line in run.err.splitlines() if line.startswith("srun")), str(run))
+
+    def the_job_is_requeued_and_runs_again(self):
+        job, out = self.batch(SBATCH / "requeue.sbatch", jobs.WORKER, "show",
+                              "SLURM_RESTART_COUNT", "env", "signals", "await",
+                              self.slurm.folder / "again",
+                              options=["--nodes=2", "--gpus-per-node=1", "--cpus-per-task=1"])
+        self.await_text(out, "(?s)(LISTENS.*){2}")
+        self.slurm.run("scancel", "--batch", "--signal=USR1", job)  # As --signal=B:USR1@120 does.
+        self.await_text(out, "(?s)(GOT SIGTERM.*){2}")
+        (self.slurm.folder / "again").touch()
+        # Slurm keeps a requeued job back for two minutes, unless it is told otherwise.
+        self.assertTrue(lab.poll(lambda: self.state_of(job) == "PENDING", 30, 0.2))
+        self.assertTrue(lab.poll(lambda: self.slurm.run(
+            "scontrol", "update", f"jobid={job}", "StartTime=now").code == 0, 10, 0.2))
+        self.await_text(out, "(?s)(SHOW SLURM_RESTART_COUNT=1.*){2}")
+        self.assertTrue(lab.poll(lambda: self.state_of(job) == "COMPLETED", 30, 0.2),
+                        f"{out.read_text(encoding='utf-8')}\n{self.slurm.logs()}")
+
+
+class NodeDies(SlurmTest):
+    def test_a_job_ends_and_names_it_or_goes_on_without_it(self):
+        fixed, elastic = (
+            self.srun(*options, "--loss-limit", "2", jobs.WORKER, "env", "finish", "1", "sleep",
+                      "600", options=["--no-kill"])
+            for options in ((), ("--nnodes", "2:3", "--max-restarts", "1", "--last-call", "1")))
+        for run in (fixed, elastic):
+            run.wait_for("(?s)(ENV .*){3}", 30)
+        self.slurm.nodes[2].power_off()
+        fixed.wait_for(r"hlaunch\[node0\]: .*node2.* was lost", 30)
+        elastic.wait_for("(?s)(finished.*){2}", 30)
+        worlds = [(worker["NODE_RANK"], worker["WORLD_SIZE"])
+                  for worker in jobs.environments(elastic)[3:]]
+        self.assertEqual(sorted(worlds), [("0", "2"), ("1", "2")], str(elastic))
+        for node in self.slurm.nodes[:2]:
+            def workers(node=node):
+                return [line for line in node.processes().values()
+                        if jobs.WORKER in line and "srun" not in line]
+            self.assertTrue(lab.poll(lambda: not workers(), 10), f"{fixed}\n{elastic}")
+
+
+if __name__ == "__main__":
+    lab.main()
