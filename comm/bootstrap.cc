@@ -112,8 +112,24 @@ absl::Status FindMaster(const Environment& environment, MeetingPlace* place) {
   return absl::OkStatus();
 }
 
+// How long rank 0 keeps its store open for those that have not left yet, and how long they try to
+// reach it when it is gone.
+constexpr auto kFarewell = std::chrono::seconds(5);
+
 // A client, and the server behind it where this process has opened one.
 struct ServedStore {
+  explicit ServedStore(const MeetingPlace& where) : place(where) {}
+  ~ServedStore() {
+    if (!place.of_rank_0 || client == nullptr) return;
+    const std::string last = "hlaunch/comm/left/all";
+    const auto left = client->Add("hlaunch/comm/left", 1);
+    if (left.ok() && *left == place.size) client->Set(last, "").IgnoreError();
+    if (server != nullptr) client->Wait({last}, MonotonicClock().Now() + kFarewell).IgnoreError();
+  }
+  ServedStore(const ServedStore&) = delete;
+  ServedStore& operator=(const ServedStore&) = delete;
+
+  const MeetingPlace place;
   std::unique_ptr<C10dServer> server;
   std::unique_ptr<C10dClient> client;
 };
@@ -127,8 +143,9 @@ absl::Status Promised(const absl::Status& status) {
 
 absl::StatusOr<std::shared_ptr<Store>> ReachServer(const MeetingPlace& place, Instant deadline) {
   const std::string where = HostPort(place.host, place.port);
-  const auto store = std::make_shared<ServedStore>();
-  if (place.opens) {
+  const auto store = std::make_shared<ServedStore>(place);
+  const bool opens = place.of_rank_0 && place.rank == 0;
+  if (opens) {
     // Loopback stays this host's own; else all, as a name or a NAT's address need not be ours.
     const bool loopback = place.host == "localhost" || absl::StartsWith(place.host, "127.");
     auto listener = Listen(loopback ? "127.0.0.1" : place.host == "::1" ? "::1" : "", place.port);
@@ -140,12 +157,14 @@ absl::StatusOr<std::shared_ptr<Store>> ReachServer(const MeetingPlace& place, In
     }
     HLAUNCH_ASSIGN_OR_RETURN(store->server, C10dServer::Start(*std::move(listener)));
   }
-  auto client = C10dClient::Connect(place.host, place.port, deadline);
+  C10dClientOptions patience;
+  if (place.of_rank_0) patience.request_timeout = kFarewell;
+  auto client = C10dClient::Connect(place.host, place.port, deadline, patience);
   if (!client.ok()) {
     return absl::Status(client.status().code(),
                         absl::StrCat("looked for the store at ", where,
-                                     place.opens ? ", which this rank has opened: "
-                                                 : ", which rank 0 or the agent opens: ",
+                                     opens ? ", which this rank has opened: "
+                                           : ", which rank 0 or the agent opens: ",
                                      client.status().message()));
   }
   store->client = *std::move(client);
@@ -224,7 +243,7 @@ absl::StatusOr<MeetingPlace> FindMeetingPlace(absl::string_view url, Rank rank, 
                                                    place.size, ": ranks go from 0 to ",
                                                    place.size - 1));
   }
-  place.opens = place.path.empty() && place.rank == 0 && !open;
+  place.of_rank_0 = place.path.empty() && !open;
   if (const std::string* local = Find(environment, kEnvLocalWorldSize)) {
     HLAUNCH_ASSIGN_OR_RETURN(const int said, Number(*local, kEnvLocalWorldSize, 1, kMostRanks));
     place.local_ranks = std::min(said, place.size);

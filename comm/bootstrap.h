@@ -19,7 +19,7 @@ using Environment = std::map<std::string, std::string>;
 struct MeetingPlace {
   std::string host;  // Of the store; empty: it is a file.
   uint16_t port = 0;
-  bool opens = false;  // This rank opens that store.
+  bool of_rank_0 = false;  // Rank 0 opens that store.
   std::string path;
   Rank rank = 0;
   int size = 1;
@@ -46,7 +46,9 @@ absl::StatusOr<MeetingPlace> FindMeetingPlace(absl::string_view url, Rank rank, 
 // NCCL_SOCKET_IFNAME), else that of the route to the store.
 //
 // All keys begin with "hlaunch/comm/" and the group's name, so torch's on the same store are apart.
-// A store that a rank opened ends with that rank's last group; the file goes with the last rank.
+// A store that rank 0 opened ends with its last group; when that is left, rank 0 waits up to 5 s
+// for the others to leave theirs, which may still look for each other. The file goes with the last
+// rank.
 //
 // Errors:
 //   InvalidArgument - what is missing or makes no sense, by name.

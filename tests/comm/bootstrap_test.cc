@@ -48,22 +48,21 @@ TEST(FindMeetingPlace, ReadsTheEnvironmentOfAWorker) {
   EXPECT_EQ(place.rank, 0);
   EXPECT_EQ(place.size, 4);
   EXPECT_EQ(place.local_ranks, 2);
-  EXPECT_TRUE(place.opens);
-  EXPECT_FALSE(FindMeetingPlace("env://", 1, -1, kWorker)->opens);
+  EXPECT_TRUE(place.of_rank_0);
 }
 
 TEST(FindMeetingPlace, NobodyOpensTheStoreOfAnAgent) {
   const auto opens = [](const char* said) {
     return FindMeetingPlace("env://", -1, -1, With(kWorker, "TORCHELASTIC_USE_AGENT_STORE", said))
-        ->opens;
+        ->of_rank_0;
   };
   EXPECT_FALSE(opens("True"));
   EXPECT_TRUE(opens("False"));
   EXPECT_TRUE(opens("true"));  // As torch reads it.
-  EXPECT_FALSE(FindMeetingPlace("tcp://a:1?store=open", 0, 1, {})->opens);
+  EXPECT_FALSE(FindMeetingPlace("tcp://a:1?store=open", 0, 1, {})->of_rank_0);
   // A port that is given is not the agent's.
   EXPECT_TRUE(
-      FindMeetingPlace("tcp://a:1", 0, 1, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})->opens);
+      FindMeetingPlace("tcp://a:1", 0, 1, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})->of_rank_0);
 }
 
 TEST(FindMeetingPlace, WhatIsGivenBeatsTheUrlAndThatTheEnvironment) {
@@ -124,6 +123,23 @@ TEST(InitProcessGroup, RanksMeetAtAStoreThatRank0Opens) {
   EXPECT_THAT(Meet("env://", 2,
                    {{"MASTER_ADDR", "localhost"}, {"MASTER_PORT", std::to_string(FreePort())}}),
               Each("OK"));
+}
+
+// A rank that is late still finds where the others were, though rank 0 is done.
+TEST(InitProcessGroup, Rank0sStoreStaysUntilAllHaveLeft) {
+  const std::string url = absl::StrCat("tcp://127.0.0.1:", FreePort());
+  std::thread rank0([&] { EXPECT_TRUE(InitProcessGroup(url, 0, 2, {.timeout = 30s}, {}).ok()); });
+  {
+    const auto late = InitProcessGroup(url, 1, 2, {.timeout = 30s}, {});
+    ASSERT_TRUE(late.ok()) << late.status();
+    const auto look = C10dClient::Connect("127.0.0.1", FindMeetingPlace(url, 1, 2, {})->port,
+                                          MonotonicClock().Now() + 30s);
+    ASSERT_TRUE(look.ok()) << look.status();
+    // Rank 0 has left its group by now.
+    EXPECT_TRUE((*look)->Wait({"hlaunch/comm/left"}, MonotonicClock().Now() + 30s).ok());
+    EXPECT_TRUE((*look)->Get("hlaunch/comm/default/0", MonotonicClock().Now() + 30s).ok());
+  }
+  rank0.join();
 }
 
 TEST(InitProcessGroup, RanksMeetAtTheAgentsStoreBesideTorchsKeys) {

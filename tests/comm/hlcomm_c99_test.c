@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* SPDX-FileCopyrightText: The hlaunch authors */
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
 
 /* hlcomm_c99_test RANKS: the C interface from C, by that many processes that meet at a file. */
 
