@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""A group of ranks and what they do together, over libhlcomm's C interface."""
+
+import collections
+import ctypes
+import datetime
+import enum
+import threading
+from ctypes import byref, c_size_t, c_void_p
+
+from . import library, memory
+
+ANY_RANK = -1
+
+
+class ReduceOp(enum.IntEnum):
+    """How elements become one."""
+
+    SUM = 1
+    AVG = 2
+    PRODUCT = 3
+    MIN = 4
+    MAX = 5
+    BAND = 6
+    BOR = 7
+    BXOR = 8
+    PREMUL_SUM = 9
+
+
+class PremulSum:
+    """The sum of elements that were multiplied by `factor` first."""
+
+    def __init__(self, factor):
+        self.factor = float(factor)
+
+
+class Verb(enum.IntEnum):
+    """hlcomm_verb."""
+
+    BARRIER = 1
+    BROADCAST = 2
+    ALL_REDUCE = 3
+    REDUCE = 4
+    ALL_GATHER = 5
+    GATHER = 6
+    SCATTER = 7
+    REDUCE_SCATTER = 8
+    ALL_TO_ALL = 9
+
+
+REDUCTIONS = (Verb.ALL_REDUCE, Verb.REDUCE, Verb.REDUCE_SCATTER)
+NOTHING = memory.Memory(None, 0, "uint8", None)
+
+
+def seconds(timeout):
+    """Of a timedelta or a number; 0 for None, which means the group's."""
+    if timeout is None:
+        return 0.0
+    if isinstance(timeout, datetime.timedelta):
+        timeout = timeout.total_seconds()
+    if timeout <= 0:
+        raise ValueError(f"a timeout of {timeout} s: give more than 0")
+    return float(timeout)
+
+
+class Work:
+    """A call that is under way. May be dropped: the call goes on."""
+
+    def __init__(self, handle, memories):
+        self._handle = handle
+        self._lock = threading.Lock()
+        self._memories = memories  # Of the caller, for as long as it is under way.
+        self._error = None
+        self._source = ANY_RANK
+        self._over = False
+        self._free = library.load().hlcomm_free_work  # When the interpreter ends, nothing else is.
+
+    def wait(self, timeout=None):
+        """Blocks until the call is over; True, or raises what ended it.
+
+        TimedOut after `timeout` ends nothing: wait again.
+        """
+        while not self._over:
+            status = library.load().hlcomm_wait(self._handle, seconds(timeout) or -1.0)
+            if status != 0 and not library.load().hlcomm_done(self._handle):
+                library.check(status)
+            self._settle(status)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_completed(self):
+        """Whether it is over, well or badly."""
+        return self._over or library.load().hlcomm_done(self._handle) == 1
+
+    def is_success(self):
+        return self.is_completed() and self.exception() is None
+
+    def exception(self):
+        """What ended it badly, or None. Waits for its end."""
+        try:
+            self.wait()
+        except library.CommError as error:
+            return error
+        return None
+
+    def source_rank(self):
+        """Of a receive that is over: who sent it."""
+        self.wait()
+        return self._source
+
+    def _settle(self, status):
+        # Another thread may be at it, too.
+        with self._lock:
+            if self._over:
+                return
+            try:
+                library.check(status)
+                self._source = library.load().hlcomm_source(self._handle)
+                for each in self._memories:
+                    if each.finish:
+                        each.finish()
+            except library.CommError as error:
+                self._error = error
+            self._memories = ()
+            self._over = True
+
+    def __del__(self):
+        self._free(self._handle)
+
+
+class ProcessGroup:
+    """Ranks that do things together: all make the same calls in the same order.
+
+    Made from env://, tcp://HOST:PORT or file:///PATH. Thread-safe. What is given or wanted is
+    anything that memory.py takes; ranks are numbers in this group. Every verb returns None, or with
+    async_op a Work.
+    """
+
+    def __init__(self, url="env://", rank=-1, size=-1, name="default", timeout=None):
+        handle = c_void_p()
+        library.check(library.load().hlcomm_init(url.encode(), rank, size, name.encode(),
+                                                 seconds(timeout), byref(handle)))
+        self._adopt(handle, range(library.load().hlcomm_size(handle)))
+
+    def _adopt(self, handle, ranks):
+        self._handle = handle
+        self.ranks = list(ranks)  # Of the group that it was made of.
+        self._rank = library.load().hlcomm_rank(handle)
+        self._size = library.load().hlcomm_size(handle)
+        self._lock = threading.Lock()
+        self._under_way = collections.deque()
+
+    @property
+    def handle(self):
+        if self._handle is None:
+            raise library.InvalidArgument("the group was destroyed")
+        return self._handle
+
+    def rank(self):
+        return self._rank
+
+    def size(self):
+        return self._size
+
+    def new_group(self, ranks, timeout=None):
+        """A group of some of these ranks, all of which call this; None where this is not in it."""
+        handle = c_void_p()
+        numbers = (ctypes.c_int * len(ranks))(*ranks)
+        library.check(library.load().hlcomm_new_group(self.handle, numbers, len(ranks),
+                                                      seconds(timeout), byref(handle)))
+        if not handle:
+            return None
+        group = ProcessGroup.__new__(ProcessGroup)
+        group._adopt(handle, ranks)
+        return group
+
+    def destroy(self):
+        """Leaves the group. Nothing of it may be under way."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            library.load().hlcomm_free(handle)
+            self._under_way.clear()
+
+    def abort(self, why="aborted"):
+        """Makes all that waits fail with Cancelled, at every rank."""
+        library.load().hlcomm_abort(self.handle, why.encode())
+
+    # Every verb comes here.
+    def call(self, verb, given=NOTHING, wanted=NOTHING, op=0, root=0, give=None, get=None,
+             async_op=False, timeout=None):
+        kind = given if given.address is not None or wanted is NOTHING else wanted
+        factor = 0.0
+        if verb in REDUCTIONS:
+            if isinstance(op, PremulSum):
+                op, factor = ReduceOp.PREMUL_SUM, op.factor
+            if kind.type == memory.BYTE:
+                raise TypeError(f"{verb.name.lower()} has no arithmetic for {kind.name}; there are "
+                                f"{', '.join(memory.TYPES)}")
+        if given is not NOTHING and wanted is not NOTHING and given.name != wanted.name:
+            raise TypeError(f"{verb.name.lower()} of {given.name} into {wanted.name}; "
+                            "give the same type")
+        call = library.Call(verb, kind.type, op, root, factor, given.address, given.count,
+                            wanted.address, wanted.count, counts(give), counts(get),
+                            seconds(timeout))
+        if not async_op:
+            library.check(library.load().hlcomm_run(self.handle, byref(call)))
+            if wanted.finish:
+                wanted.finish()
+            return None
+        handle = c_void_p()
+        library.check(library.load().hlcomm_start(self.handle, byref(call), byref(handle)))
+        return self.under_way(Work(handle, (wanted, given)))
+
+    def under_way(self, work):
+        """Keeps what it works on alive, though its Work is dropped."""
+        with self._lock:
+            while self._under_way and self._under_way[0].is_completed():
+                self._under_way.popleft()
+            self._under_way.append(work)
+        return work
+
+    def barrier(self, async_op=False, timeout=None):
+        return self.call(Verb.BARRIER, async_op=async_op, timeout=timeout)
+
+    def monitored_barrier(self, timeout=None):
+        library.check(library.load().hlcomm_monitored_barrier(self.handle, seconds(timeout)))
+
+    def broadcast(self, data, root=0, **how):
+        # The root's may be read-only.
+        data = memory.of(data, "the data", self._rank != root)
+        return self.call(Verb.BROADCAST, wanted=data, root=root, **how)
+
+    def all_reduce(self, data, op=ReduceOp.SUM, **how):
+        data = memory.wanted(data, "the data")
+        return self.call(Verb.ALL_REDUCE, data, data, op=op, **how)
+
+    def reduce(self, data, root=0, op=ReduceOp.SUM, **how):
+        at_root = self._rank == root
+        data = memory.of(data, "the data", at_root)
+        return self.call(Verb.REDUCE, data, data if at_root else NOTHING, op=op, root=root, **how)
+
+    def all_gather_into(self, output, given, get=None, **how):
+        """`output` is what all give, one after another; `get`: elements of each, where they differ."""
+        return self.call(Verb.ALL_GATHER, memory.given(given), memory.wanted(output), get=get,
+                         **how)
+
+    def all_gather(self, outputs, given, **how):
+        outputs = self._for_each(outputs, "the outputs", True)
+        sizes = [each.count for each in outputs]
+        get = sizes if len(set(sizes)) > 1 else None
+        return self.call(Verb.ALL_GATHER, memory.given(given), memory.joined(outputs, True),
+                         get=get, **how)
+
+    def gather(self, given, outputs=None, root=0, **how):
+        output = NOTHING
+        if self._rank == root:
+            output = memory.joined(self._for_each(outputs, "the outputs", True, same=True), True)
+        return self.call(Verb.GATHER, memory.given(given), output, root=root, **how)
+
+    def scatter(self, output, inputs=None, root=0, **how):
+        given = NOTHING
+        if self._rank == root:
+            given = memory.joined(self._for_each(inputs, "the inputs", False, same=True), False)
+        return self.call(Verb.SCATTER, given, memory.wanted(output), root=root, **how)
+
+    def reduce_scatter_from(self, output, given, op=ReduceOp.SUM, give=None, **how):
+        """`given` is one part for each rank, one after another; `give`: elements of each part."""
+        return self.call(Verb.REDUCE_SCATTER, memory.given(given), memory.wanted(output), op=op,
+                         give=give, **how)
+
+    def reduce_scatter(self, output, inputs, op=ReduceOp.SUM, **how):
+        inputs = self._for_each(inputs, "the inputs", False)
+        sizes = [each.count for each in inputs]
+        give = sizes if len(set(sizes)) > 1 else None
+        return self.call(Verb.REDUCE_SCATTER, memory.joined(inputs, False), memory.wanted(output),
+                         op=op, give=give, **how)
+
+    def all_to_all_single(self, output, given, get=None, give=None, **how):
+        """`get` and `give`: elements from and for each rank, where they differ."""
+        given, wanted = memory.given(given), memory.wanted(output)
+        if (get is None) != (give is None):  # One side's may be equal all the same.
+            get = get or [wanted.count // self._size] * self._size
+            give = give or [given.count // self._size] * self._size
+        return self.call(Verb.ALL_TO_ALL, given, wanted, give=give, get=get, **how)
+
+    def all_to_all(self, outputs, inputs, **how):
+        outputs = self._for_each(outputs, "the outputs", True)
+        inputs = self._for_each(inputs, "the inputs", False)
+        return self.call(Verb.ALL_TO_ALL, memory.joined(inputs, False),
+                         memory.joined(outputs, True), give=[each.count for each in inputs],
+                         get=[each.count for each in outputs], **how)
+
+    def isend(self, data, to, tag=0):
+        data, handle = memory.given(data, "the data"), c_void_p()
+        library.check(library.load().hlcomm_start_send(
+            self.handle, data.type, data.address, data.count, to, tag, byref(handle)))
+        return self.under_way(Work(handle, (data,)))
+
+    def irecv(self, data, source=ANY_RANK, tag=0):
+        data, handle = memory.wanted(data, "the data"), c_void_p()
+        library.check(library.load().hlcomm_start_recv(
+            self.handle, data.type, data.address, data.count, source, tag, byref(handle)))
+        return self.under_way(Work(handle, (data,)))
+
+    def _for_each(self, things, what, writable, same=False):
+        memories = memory.many(things, what, writable)
+        if len(memories) != self._size:
+            raise ValueError(f"{what}: {len(memories)} for {self._size} ranks")
+        if same and len({each.count for each in memories}) > 1:
+            raise ValueError(f"{what} differ in size: {[each.count for each in memories]}")
+        return memories
+
+
+def counts(numbers):
+    return None if numbers is None else (c_size_t * len(numbers))(*numbers)

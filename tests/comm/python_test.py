@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""The Python package against NumPy, by 1 to 4 ranks."""
+
+import ctypes
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import rank_processes
+
+WORKER = pathlib.Path(__file__).with_name("python_worker.py")
+LIBRARY = rank_processes.PACKAGE / "hlaunch/libhlcomm.so.1"
+CASES = ["all_reduce_is_numpys", "all_kinds_of_memory", "every_verb_moves_what_it_says",
+         "messages_go_by_rank_and_tag", "works_may_be_dropped_and_waited_for_in_any_order",
+         "groups_have_numbers_of_their_own", "wrong_things_are_refused",
+         "a_group_can_be_left_and_made_again"]
+
+
+class Package(rank_processes.RanksTest):
+    def test_one_to_four_ranks(self):
+        for size in (1, 2, 3, 4):
+            with self.subTest(ranks=size):
+                self.assert_ranks(size, WORKER, *CASES)
+
+    def test_a_rank_that_goes_is_named(self):
+        self.assert_ranks(3, WORKER, "a_rank_that_goes_is_named", codes=[0, 3, 0])
+
+    def test_calls_that_do_not_match_are_shown(self):
+        self.assert_ranks(2, WORKER, "calls_that_do_not_match_are_shown")
+
+
+class Loading(unittest.TestCase):
+    """A library that is not there, or not ours."""
+
+    def load(self, library):
+        done = subprocess.run([sys.executable, "-c", "from hlaunch import library; library.load()"],
+                              env=rank_processes.environment(HLAUNCH_COMM_LIBRARY=library),
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False, timeout=60)
+        return done.returncode, done.stdout
+
+    def test_the_package_needs_no_library_until_a_group_is_made(self):
+        subprocess.run([sys.executable, "-c", "import hlaunch; hlaunch.is_initialized()"],
+                       env=rank_processes.environment(HLAUNCH_COMM_LIBRARY="/nowhere"), check=True,
+                       timeout=60)
+
+    def test_what_is_missing_is_named_with_the_way_out(self):
+        code, said = self.load("/nowhere/libhlcomm.so.1")
+        self.assertEqual(1, code)
+        self.assertRegex(said, "ImportError: .*/nowhere/libhlcomm.so.1.*HLAUNCH_COMM_LIBRARY")
+
+    def test_another_library_is_refused(self):
+        code, said = self.load("libc.so.6")
+        self.assertEqual(1, code)
+        self.assertIn("is not hlaunch's library", said)
+
+    def test_another_version_is_refused(self):
+        sys.path.insert(0, str(rank_processes.PACKAGE))
+        from hlaunch import library  # pylint: disable=import-outside-toplevel
+        real = library.ABI_VERSION
+        library.ABI_VERSION = real + 1
+        try:
+            with self.assertRaisesRegex(ImportError, f"ABI version {real}.* for {real + 1}"):
+                library.declare(ctypes.CDLL(str(LIBRARY)), LIBRARY)
+        finally:
+            library.ABI_VERSION = real
+
+
+if __name__ == "__main__":
+    unittest.main()

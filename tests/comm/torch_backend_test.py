@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""torch.distributed with backend="hlaunch", beside gloo; by itself, under hlaunch, under torchrun.
+
+The worker imports nothing of hlaunch's: torch finds the backend by its entry point.
+"""
+
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import rank_processes
+
+WORKER = pathlib.Path(__file__).with_name("torch_worker.py")
+HLAUNCH = rank_processes.PACKAGE.parent / "bin/hlaunch"
+VERBS = ["every_verb_is_as_gloos", "all_to_all_moves_lists", "works_have_futures",
+         "messages_go_by_rank_and_tag", "objects_are_pickled", "functional_collectives_work",
+         "groups_are_groups", "odd_tensors", "what_torch_would_drop_is_refused",
+         "a_group_can_be_made_again"]
+TRAINING = ["ddp_trains_as_with_gloo", "fsdp_trains_as_ddp"]
+
+
+class Backend(rank_processes.RanksTest):
+    """Without a launcher: torch's FileStore, beside which a store is opened."""
+
+    def test_verbs_and_training(self):
+        for size in (2, 3):
+            with self.subTest(ranks=size):
+                self.assert_ranks(size, WORKER, "hlaunch", "file", *VERBS, *TRAINING, timeout=120)
+
+    def test_a_rank_that_goes_is_named(self):
+        self.assert_ranks(3, WORKER, "hlaunch", "file", "a_rank_that_goes_is_named",
+                          codes=[0, 3, 0])
+
+    def test_an_import_makes_it_known_where_torch_does_not_look(self):
+        code = ("import {}torch; from torch.distributed import Backend; "
+                "print('HLAUNCH' in Backend._plugins)")
+        env = rank_processes.environment(TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+        for package, known in (("hlaunch.", "True"), ("", "False")):
+            done = subprocess.run([sys.executable, "-c", code.format(package)], env=env, text=True,
+                                  stdout=subprocess.PIPE, check=True, timeout=60)
+            self.assertEqual(known, done.stdout.strip())
+
+
+class Launched(unittest.TestCase):
+    """The store of an agent."""
+
+    def run_under(self, *launcher):
+        done = subprocess.run(
+            [*map(str, launcher), "--nproc-per-node", "2", str(WORKER), "hlaunch", "env", *VERBS,
+             "ddp_trains_as_with_gloo"], text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=150,
+            env=rank_processes.environment(PYTHON_EXEC=sys.executable))
+        self.assertEqual(0, done.returncode, done.stdout)
+        for rank in range(2):
+            self.assertIn(f"rank {rank} of 2: done", done.stdout)
+
+    def test_under_hlaunch(self):
+        if not HLAUNCH.exists():
+            self.skipTest(f"{HLAUNCH} is not built")
+        self.run_under(HLAUNCH)
+
+    def test_under_torchrun(self):
+        self.run_under(sys.executable, "-m", "torch.distributed.run", "--standalone")
+
+
+if __name__ == "__main__":
+    unittest.main()
