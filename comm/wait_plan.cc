@@ -10,7 +10,7 @@
 namespace hlaunch {
 
 WaitPlan PlanWait(int local_ranks, int cores) {
-  if (local_ranks <= cores) return {.spins = 2000, .yields = 20};
+  if (local_ranks <= cores) return {.spins = 2000, .yields = 1000};
   return {.spins = 20, .yields = 100};
 }
 

@@ -117,7 +117,12 @@ def contenders(build, work, only, torch):
             print(f"{name}: not installed", file=sys.stderr)
             continue
         program = work / compiler
-        subprocess.run([compiler, "-O2", "-o", program, HERE / "mpi_load.c"], check=True)
+        built = subprocess.run([compiler, "-O2", "-o", program, HERE / "mpi_load.c"], check=False,
+                               stderr=subprocess.PIPE, text=True)
+        if built.returncode:
+            print(f"{name}: {built.stderr.splitlines()[0]} (apt install libopenmpi-dev libmpich-dev)",
+                  file=sys.stderr)
+            continue
         found[name] = (lambda words, ranks, hosts, launcher=launcher, program=program:
                        by_mpirun(launcher, [str(program)] + words, ranks, hosts))
     if torch:
