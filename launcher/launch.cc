@@ -15,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "agent/keeper.h"
 #include "launcher/cluster/place.h"
+#include "launcher/check_node.h"
+#include "launcher/check_text.h"
 #include "launcher/devices_text.h"
 #include "launcher/dry_run.h"
 #include "launcher/environment.h"
@@ -60,6 +62,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
     return kExitNotFound;
   }
   if (IsDevicesCommand(argc, argv)) return ShowDevices(argc, argv);
+  if (IsCheckCommand(argc, argv)) return CheckNode(argc, argv);
   // From the first line on nothing that the agent handles can end this process; it is delivered
   // once there is somebody to take it.
   BlockAgentSignals();

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/health/check_result.h"
+#include "agent/health/machine_checks.h"
+
+namespace hlaunch {
+
+// Which checks are to run. A value.
+struct CheckPlan {
+  std::string sysroot;        // A described machine: what tries this host is left out.
+  std::string log_directory;  // Empty: not checked.
+  std::string master;         // A host whose name must resolve; empty: not checked.
+  DevicesWanted devices;
+  bool full = false;  // Measures for up to two seconds instead of some milliseconds.
+};
+
+// The checks of the plan, in the order in which people read them.
+std::vector<std::string> CheckNames(const CheckPlan& plan);
+
+// Runs them, all at once, and calls `tell` with each result as it comes, one at a time. A check
+// that hangs holds up the return and no other check: run it where it can be killed, see
+// HealthHelper.
+void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult&)>& tell);
+
+}  // namespace hlaunch
