@@ -16,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "agent/health/health_helper.h"
+#include "agent/health/node_health.h"
 #include "agent/keeper.h"
 #include "agent/master_check.h"
 #include "agent/master_ports.h"
@@ -44,6 +46,9 @@ constexpr Duration kFlushTime = std::chrono::seconds(5);
 constexpr size_t kMaxFailures = 16;
 // For the master store of a proposed round to answer; the rendezvous waits longer.
 constexpr Duration kCheckLimit = std::chrono::seconds(8);
+// For the node's own checks.
+constexpr Duration kQuickChecks = std::chrono::seconds(3);
+constexpr Duration kFullChecks = std::chrono::seconds(20);
 
 int ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
@@ -151,8 +156,12 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (assignment.round <= std::max(preparing_, update_.round)) return;  // Once more.
     StopWaiting();
     preparing_ = assignment.round;
+    unfit_.reset();
+    health_.reset();
+    CheckNode(assignment);
     if (assignment.node_rank == 0) {
-      return Prepared(assignment.round, std::string(OpenStore(assignment).message()));
+      unfit_ = std::string(OpenStore(assignment).message());
+      return Prepared(assignment.round);
     }
     SayWaiting(absl::StrCat("waiting for the master store at ",
                             HostPort(assignment.master_addr, assignment.master_port),
@@ -160,16 +169,46 @@ class Agent::Impl final : public RendezvousClient::Listener {
     check_.emplace(
         loop_, assignment.master_addr, assignment.master_port,
         assignment.worker_store ? MasterCheck::Expect::kHost : MasterCheck::Expect::kStore,
-        kCheckLimit,
-        [this, round = assignment.round](std::string unfit) { Prepared(round, std::move(unfit)); });
+        kCheckLimit, [this, round = assignment.round](std::string unfit) {
+          unfit_ = std::move(unfit);
+          Prepared(round);
+        });
   }
 
-  void Prepared(Round round, std::string unfit) {
-    if (leaving_ || result_.outcome || round <= update_.round) return;
+  // At the same time: what the node finds out about itself.
+  void CheckNode(const Assignment& assignment) {
+    const double clock = static_cast<double>(WallMillis()) / 1000;
+    const auto found = [this, clock](const std::vector<CheckResult>& results) {
+      for (const CheckResult& result : results) {
+        if (result.state == CheckState::kOk) continue;
+        LogDebug(absl::StrCat("check of ", result.name, ": ", StateName(result.state), ": ",
+                              result.reason));
+      }
+      health_ = NodeHealthOf(results, hardware_);
+      health_->figures[Figure::kClock] = clock;
+    };
+    if (!options_.check_command) return found({});
+    if (hardware_.empty()) {
+      hardware_ = HardwareName(DeviceFiles(options_.checks.sysroot), options_.spec.nproc);
+    }
+    CheckPlan plan = options_.checks;
+    plan.full = assignment.preflight == Preflight::kFull;
+    helper_.emplace(loop_, options_.check_command(plan), CheckNames(plan),
+                    plan.full ? kFullChecks : kQuickChecks,
+                    [this, found, round = assignment.round](std::vector<CheckResult> results) {
+                      found(results);
+                      Prepared(round);
+                    });
+  }
+
+  // Once both are known.
+  void Prepared(Round round) {
+    if (leaving_ || result_.outcome || round <= update_.round || !unfit_ || !health_) return;
     update_ = {};
     update_.round = round;
     update_.phase = NodePhase::kPrepared;
-    update_.unfit = std::move(unfit);
+    update_.unfit = *unfit_;
+    update_.health = *health_;
     StopWaiting();
     SayWaiting(
         absl::StrCat("waiting for the other nodes to reach the master store of round ", round));
@@ -206,7 +245,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
         assignment.round == update_.round && update_.phase == NodePhase::kPrepared;
     if (assignment.round <= update_.round && !prepared) return;  // The same directive once more.
     StopWaiting();
-    check_.reset();
+    EndChecks();
+    if (!assignment.notice.empty()) LogWarning(assignment.notice);
     update_ = {};
     update_.round = assignment.round;
     update_.phase = NodePhase::kRunning;
@@ -264,7 +304,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   void StopRound(const Directive& directive) {
     if (directive.round < update_.round) return;
-    check_.reset();
+    EndChecks();
     if (directive.round == update_.round && update_.phase == NodePhase::kReady) return;
     if (directive.round > update_.round) {  // kRun was overtaken: nothing of that round will start.
       update_.round = directive.round;
@@ -304,6 +344,11 @@ class Agent::Impl final : public RendezvousClient::Listener {
                               count > left.size() ? " …" : "", "; ending them"));
     }
     StopWorkers(SIGTERM, kLeftoverGrace, [this] { Leave(NodePhase::kFinished); });
+  }
+
+  void EndChecks() {
+    check_.reset();
+    helper_.reset();
   }
 
   // --- Workers -------------------------------------------------------------------------------
@@ -539,6 +584,10 @@ class Agent::Impl final : public RendezvousClient::Listener {
   MasterPorts candidate_;  // For this node as node rank 0.
   Round preparing_ = 0;    // The last round this node was told to prepare.
   std::optional<MasterCheck> check_;
+  std::optional<HealthHelper> helper_;
+  std::optional<std::string> unfit_;  // Of the round being prepared: what the former said,
+  std::optional<NodeHealth> health_;  // and the latter.
+  std::string hardware_;
   std::unique_ptr<C10dServer> store_;   // While this node is node rank 0.
   std::unique_ptr<StoreProxy> proxy_;   // While it is not, where workers are to have one.
   std::unique_ptr<WorkerGroup> group_;  // While workers live.

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "agent/health/run_checks.h"
 #include "agent/log_directory.h"
 #include "agent/node_event.h"
 #include "agent/output_relay.h"
@@ -37,6 +40,9 @@ struct AgentOptions {
   bool worker_store = false;     // Rank 0 serves the store on the port that is kept for it.
   bool store_proxy = false;  // Workers of other nodes than node rank 0 reach it through this agent.
   Duration lost_grace = std::chrono::seconds(2);  // From TERM to KILL: cut off, or no keeper.
+  // Checks of this node before each round, in the process that `check_command` starts; empty: none.
+  CheckPlan checks;
+  std::function<std::vector<std::string>(const CheckPlan&)> check_command;
   NodeEventFn on_event;  // Told what happens here, all but the end; may be empty.
   int keeper_fd = -1;    // Readable once the keeper is dead; -1: there is no keeper.
 };

@@ -186,6 +186,8 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   spec.policy.last_call = options.last_call;
   spec.policy.spares = options.spares;
   spec.policy.preflight = options.preflight;
+  spec.policy.preflight_action = options.preflight_action;
+  spec.policy.preflight_share = options.preflight_share;
   spec.node_rank = options.node_rank;
   spec.warnings = options.cluster_warnings;
   spec.is_host = options.is_host;

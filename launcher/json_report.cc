@@ -103,6 +103,7 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
       {"failures", outcome.total_failures},
       {"restarts", outcome.restart_count},
       {"max_restarts", facts.max_restarts},
+      {"excluded", outcome.excluded},
       {"history", history},
       {"advice", Text(AdviceFor(outcome, facts.store_port))}};
   return report.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";

@@ -17,6 +17,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "rendezvous/c10d_server.h"
+#include "rendezvous/round.h"
 
 namespace hlaunch {
 
@@ -64,7 +65,9 @@ struct Options {
   Duration last_call = std::chrono::seconds(30);
   Duration loss_limit = std::chrono::seconds(30);
   int spares = 0;
-  bool preflight = true;
+  Preflight preflight = Preflight::kQuick;
+  PreflightAction preflight_action = PreflightAction::kExclude;
+  int preflight_share = 25;
   C10dServerOptions store;
   bool store_proxy = false;
   std::string local_addr;  // What this node is reached at, without brackets; empty: its route.

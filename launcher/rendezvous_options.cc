@@ -14,6 +14,7 @@
 #include "launcher/option_table.h"
 #include "launcher/option_values.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/job_policy.h"
 #include "rendezvous/round.h"
 
 namespace hlaunch {
@@ -206,9 +207,27 @@ absl::Status SetSpares(string_view text, Options& options) {
 }
 
 absl::Status SetPreflight(string_view text, Options& options) {
-  if (text != "off" && text != "quick") return InvalidArgumentError("expected off or quick");
-  options.preflight = text == "quick";
-  return absl::OkStatus();
+  for (const Preflight each : {Preflight::kOff, Preflight::kQuick, Preflight::kFull}) {
+    if (text != PreflightName(each)) continue;
+    options.preflight = each;
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError("expected off, quick or full");
+}
+
+absl::Status SetPreflightAction(string_view text, Options& options) {
+  for (const PreflightAction each :
+       {PreflightAction::kWarn, PreflightAction::kExclude, PreflightAction::kFail}) {
+    if (text != ActionName(each)) continue;
+    options.preflight_action = each;
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError("expected warn, exclude or fail");
+}
+
+absl::Status SetPreflightShare(string_view text, Options& options) {
+  if (ParseInt(text, 0, 100, &options.preflight_share)) return absl::OkStatus();
+  return InvalidArgumentError("expected a number of percent from 0 to 100");
 }
 
 absl::Status SetSize(string_view text, int64_t max, size_t* out) {
@@ -230,8 +249,14 @@ const OptionRow kRows[] = {
     {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
      SetMaxRestarts, kPet},
     {"", "", "--spares", "N", "nodes beyond --nnodes that stand by (0)", SetSpares},
-    {"", "", "--preflight", "off|quick", "check that all reach the store, before workers start",
+    {"", "", "--preflight", "off|quick|full",
+     "check before workers start that all reach the store and no node is bad (quick)",
      SetPreflight},
+    {"", "", "--preflight-action", "warn|exclude|fail",
+     "what becomes of a bad node, as long as there are enough without it (exclude)",
+     SetPreflightAction},
+    {"", "", "--preflight-share", "PERCENT",
+     "of the nodes: so many may be excluded as bad, at least one (25)", SetPreflightShare},
     {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT]",
      "the same on every node (port 29400); its owner hosts", SetEndpoint, kPet},
     {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId, kPet},

@@ -22,6 +22,7 @@
 #include "agent/output_relay.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
+#include "launcher/check_text.h"
 #include "launcher/descriptors.h"
 #include "launcher/hosting.h"
 #include "launcher/json_report.h"
@@ -261,6 +262,11 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   agent_options.facts.usable_cores = UsableCores();
   if (!spec.endpoint.host.empty()) agent_options.facts.endpoint = FormatEndpoint(spec.endpoint);
   agent_options.logs = (*logs)->logs();
+  agent_options.checks.sysroot = options.sysroot;
+  if (agent_options.logs.kept) agent_options.checks.log_directory = agent_options.logs.directory;
+  agent_options.check_command = [](const CheckPlan& plan) {
+    return CheckCommand("/proc/self/exe", plan);
+  };
   agent_options.keeper_fd = keeper.fd();
   agent_options.spec.descriptor_limit = descriptors_before;
   Observation observation(loop, **relay, options,

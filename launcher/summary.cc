@@ -151,6 +151,12 @@ void AppendConsequences(const Outcome& outcome, size_t first, std::vector<std::s
                                absl::StrJoin(named, ", ")));
 }
 
+void AppendExcluded(const Outcome& outcome, std::vector<std::string>& lines) {
+  for (const std::string& one : outcome.excluded) {
+    lines.push_back(absl::StrCat("  excluded: ", PrintableLine(one)));
+  }
+}
+
 // A line for each of the last restarts.
 void AppendHistory(const Outcome& outcome, std::vector<std::string>& lines) {
   const size_t total = outcome.history.size();
@@ -183,7 +189,10 @@ std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle
       absl::StrCat(outcome.restart_count, " of ", style.max_restarts, " restarts used");
   if (outcome.exit_code == kExitOk) {
     if (!style.verbose) return {};
-    return {style.max_restarts > 0 ? absl::StrCat("job succeeded; ", restarts) : "job succeeded"};
+    std::vector<std::string> lines = {
+        style.max_restarts > 0 ? absl::StrCat("job succeeded; ", restarts) : "job succeeded"};
+    AppendExcluded(outcome, lines);
+    return lines;
   }
   std::vector<std::string> lines;
   lines.push_back(style.colour ? absl::StrCat("\x1b[1;31m", Header(outcome), "\x1b[0m")
@@ -196,6 +205,7 @@ std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle
       !outcome.awaited.empty()) {
     lines.push_back(absl::StrCat("  did not fail: ", Names(outcome.awaited)));
   }
+  AppendExcluded(outcome, lines);
   AppendHistory(outcome, lines);
   if (style.max_restarts > 0) lines.push_back(absl::StrCat("  ", restarts));
   if (const std::string advice = AdviceFor(outcome, style.store_port); !advice.empty()) {

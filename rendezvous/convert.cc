@@ -4,6 +4,7 @@
 #include "rendezvous/convert.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -167,6 +168,8 @@ v1::Assignment AssignmentToProto(const Assignment& assignment) {
   out.set_coordinator_port(assignment.coordinator_port);
   out.set_worker_store(assignment.worker_store);
   for (const std::string& member : assignment.members) out.add_members(member);
+  out.set_preflight(static_cast<v1::Preflight>(static_cast<int>(assignment.preflight) + 1));
+  out.set_notice(ToUtf8(assignment.notice, kMaxTextBytes));
   return out;
 }
 
@@ -184,6 +187,9 @@ absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
   for (const std::string& member : in.members()) {
     HLAUNCH_RETURN_IF_ERROR(Literal("run.members", member));
   }
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange("run.preflight", in.preflight(), v1::PREFLIGHT_OFF, v1::PREFLIGHT_FULL));
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("run.notice", in.notice(), kMaxTextBytes));
   Assignment out;
   out.round = in.round();
   out.restart_count = in.restart_count();
@@ -197,6 +203,8 @@ absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
   out.coordinator_port = static_cast<uint16_t>(in.coordinator_port());
   out.worker_store = in.worker_store();
   out.members.assign(in.members().begin(), in.members().end());
+  out.preflight = static_cast<Preflight>(in.preflight() - 1);
+  out.notice = in.notice();
   return out;
 }
 
@@ -239,6 +247,7 @@ v1::Outcome ToProto(const Outcome& outcome) {
     one.set_host(ToUtf8(place.host, kMaxNameBytes));
   }
   for (const PastRound& past : outcome.history) *out.add_history() = ToProto(past);
+  for (const std::string& one : outcome.excluded) out.add_excluded(ToUtf8(one, kMaxTextBytes));
   return out;
 }
 
@@ -268,6 +277,11 @@ absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
   for (const v1::PastRound& one : in.history()) {
     HLAUNCH_ASSIGN_OR_RETURN(PastRound past, FromProto(one));
     out.history.push_back(std::move(past));
+  }
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of excluded", in.excluded_size(), 0, kMaxFailures));
+  for (const std::string& one : in.excluded()) {
+    HLAUNCH_RETURN_IF_ERROR(NotLonger("excluded", one, kMaxTextBytes));
+    out.excluded.push_back(one);
   }
   return out;
 }
@@ -353,6 +367,48 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   return out;
 }
 
+namespace {
+
+v1::NodeHealth ToProto(const NodeHealth& health) {
+  v1::NodeHealth out;
+  out.set_fault(ToUtf8(health.fault, kMaxTextBytes));
+  out.set_hardware(ToUtf8(health.hardware, kMaxNameBytes));
+  v1::NodeFigures& figures = *out.mutable_figures();
+  const auto set = [&](Figure figure, void (v1::NodeFigures::*setter)(double)) {
+    if (std::isfinite(health.figures[figure])) (figures.*setter)(health.figures[figure]);
+  };
+  set(Figure::kProcessor, &v1::NodeFigures::set_processor);
+  set(Figure::kMemorySpeed, &v1::NodeFigures::set_memory_speed);
+  set(Figure::kDevices, &v1::NodeFigures::set_devices);
+  set(Figure::kPcieLanes, &v1::NodeFigures::set_pcie_lanes);
+  set(Figure::kFabric, &v1::NodeFigures::set_fabric);
+  set(Figure::kNetwork, &v1::NodeFigures::set_network);
+  set(Figure::kClock, &v1::NodeFigures::set_clock);
+  return out;
+}
+
+absl::StatusOr<NodeHealth> FromProto(const v1::NodeHealth& in) {
+  HLAUNCH_RETURN_IF_ERROR(OneLine("health.fault", in.fault(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("health.hardware", in.hardware(), kMaxNameBytes));
+  NodeHealth out;
+  out.fault = in.fault();
+  out.hardware = in.hardware();
+  const v1::NodeFigures& figures = in.figures();
+  const auto get = [&](Figure figure, bool known, double value) {
+    if (known && std::isfinite(value)) out.figures[figure] = value;
+  };
+  get(Figure::kProcessor, figures.has_processor(), figures.processor());
+  get(Figure::kMemorySpeed, figures.has_memory_speed(), figures.memory_speed());
+  get(Figure::kDevices, figures.has_devices(), figures.devices());
+  get(Figure::kPcieLanes, figures.has_pcie_lanes(), figures.pcie_lanes());
+  get(Figure::kFabric, figures.has_fabric(), figures.fabric());
+  get(Figure::kNetwork, figures.has_network(), figures.network());
+  get(Figure::kClock, figures.has_clock(), figures.clock());
+  return out;
+}
+
+}  // namespace
+
 v1::NodeUpdate ToProto(const NodeUpdate& update) {
   v1::NodeUpdate out;
   out.set_round(update.round);
@@ -364,6 +420,7 @@ v1::NodeUpdate ToProto(const NodeUpdate& update) {
   out.set_left_reason(ToUtf8(update.left_reason, kMaxTextBytes));
   out.set_left_exit_code(update.left_exit_code);
   out.set_unfit(ToUtf8(update.unfit, kMaxTextBytes));
+  if (update.phase == NodePhase::kPrepared) *out.mutable_health() = ToProto(update.health);
   return out;
 }
 
@@ -387,6 +444,7 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   HLAUNCH_RETURN_IF_ERROR(OneLine("update.unfit", in.unfit(), kMaxTextBytes));
   NodeUpdate out;
   HLAUNCH_ASSIGN_OR_RETURN(out.failures, FailuresFromProto(in));
+  HLAUNCH_ASSIGN_OR_RETURN(out.health, FromProto(in.health()));
   out.round = in.round();
   out.phase = static_cast<NodePhase>(in.phase() - 1);
   out.store_port = static_cast<uint16_t>(in.store_port());
@@ -466,9 +524,20 @@ v1::Policy ToProto(const JobPolicy& policy) {
   *out.mutable_lease()->mutable_lease() = DurationToProto(policy.lease.lease);
   *out.mutable_lease()->mutable_loss_limit() = DurationToProto(policy.lease.loss_limit);
   *out.mutable_lease()->mutable_margin() = DurationToProto(policy.lease.margin);
-  out.set_preflight(policy.preflight);
+  out.set_preflight(static_cast<v1::Preflight>(static_cast<int>(policy.preflight) + 1));
+  out.set_preflight_action(
+      static_cast<v1::PreflightAction>(static_cast<int>(policy.preflight_action) + 1));
+  out.set_preflight_share(policy.preflight_share);
   return out;
 }
+
+// The messages' enums have UNSPECIFIED in front, else the order is the same.
+static_assert(static_cast<int>(Preflight::kOff) + 1 == v1::PREFLIGHT_OFF);
+static_assert(static_cast<int>(Preflight::kQuick) + 1 == v1::PREFLIGHT_QUICK);
+static_assert(static_cast<int>(Preflight::kFull) + 1 == v1::PREFLIGHT_FULL);
+static_assert(static_cast<int>(PreflightAction::kWarn) + 1 == v1::PREFLIGHT_ACTION_WARN);
+static_assert(static_cast<int>(PreflightAction::kExclude) + 1 == v1::PREFLIGHT_ACTION_EXCLUDE);
+static_assert(static_cast<int>(PreflightAction::kFail) + 1 == v1::PREFLIGHT_ACTION_FAIL);
 
 absl::StatusOr<JobPolicy> FromProto(const v1::Policy& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("max_nodes", in.max_nodes(), 1, kMaxNodes));
@@ -486,7 +555,14 @@ absl::StatusOr<JobPolicy> FromProto(const v1::Policy& in) {
   HLAUNCH_ASSIGN_OR_RETURN(out.lease.loss_limit,
                            LimitFromProto("loss_limit", in.lease().loss_limit()));
   HLAUNCH_ASSIGN_OR_RETURN(out.lease.margin, LimitFromProto("margin", in.lease().margin()));
-  out.preflight = in.preflight();
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange("preflight", in.preflight(), v1::PREFLIGHT_OFF, v1::PREFLIGHT_FULL));
+  HLAUNCH_RETURN_IF_ERROR(InRange("preflight_action", in.preflight_action(),
+                                  v1::PREFLIGHT_ACTION_WARN, v1::PREFLIGHT_ACTION_FAIL));
+  HLAUNCH_RETURN_IF_ERROR(InRange("preflight_share", in.preflight_share(), 0, 100));
+  out.preflight = static_cast<Preflight>(in.preflight() - 1);
+  out.preflight_action = static_cast<PreflightAction>(in.preflight_action() - 1);
+  out.preflight_share = in.preflight_share();
   return out;
 }
 

@@ -20,7 +20,7 @@
 namespace hlaunch {
 
 // A peer with another one is refused. Raised when old and new can no longer talk.
-inline constexpr int kProtocolMajor = 2;
+inline constexpr int kProtocolMajor = 3;
 
 inline constexpr size_t kMaxNameBytes = 256;   // job_id, node_id, host
 inline constexpr size_t kMaxTextBytes = 4096;  // reasons, messages

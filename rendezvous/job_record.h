@@ -56,6 +56,8 @@ struct JobRecord {
   std::string cause;
   std::vector<WorkerFailure> failures;
   int total_failures = 0;
+  std::vector<std::string> excluded;  // By the preflight, and why.
+  int total_excluded = 0;             // Because they were bad.
   std::vector<PastRound> history;
   Outcome outcome;  // kOver.
 };

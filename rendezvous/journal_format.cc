@@ -78,6 +78,8 @@ v1::JobRecord RecordToProto(const JobRecord& record) {
   for (const WorkerFailure& failure : record.failures) *out.add_failures() = ToProto(failure);
   out.set_total_failures(record.total_failures);
   for (const PastRound& past : record.history) *out.add_history() = ToProto(past);
+  for (const std::string& one : record.excluded) out.add_excluded(ToUtf8(one, kMaxTextBytes));
+  out.set_total_excluded(record.total_excluded);
   *out.mutable_outcome() = ToProto(record.outcome);
   return out;
 }
@@ -137,6 +139,8 @@ absl::StatusOr<JobRecord> RecordFromProto(const v1::JobRecord& in) {
     HLAUNCH_ASSIGN_OR_RETURN(PastRound past, FromProto(one));
     record.history.push_back(std::move(past));
   }
+  record.excluded.assign(in.excluded().begin(), in.excluded().end());
+  record.total_excluded = in.total_excluded();
   HLAUNCH_ASSIGN_OR_RETURN(record.outcome, FromProto(in.outcome()));
   return record;
 }

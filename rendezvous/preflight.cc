@@ -3,27 +3,140 @@
 
 #include "rendezvous/preflight.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rendezvous/figures.h"
 #include "rendezvous/quorum.h"
 
 namespace hlaunch {
+namespace {
 
-PreflightVerdict DecidePreflight(const std::vector<PreflightReport>& members, int standing_by,
-                                 int min_nodes) {
+using Members = std::vector<PreflightReport>;
+using Kind = PreflightVerdict::Kind;
+
+constexpr size_t kNamed = 3;  // Of many findings.
+
+// What speaks against one member.
+struct Finding {
+  size_t node = 0;
+  bool bad = false;      // Else it is worth a word.
+  bool certain = false;  // By its own word.
+  double ratio = 1;      // The worst is excluded first.
+  std::string why;
+};
+
+std::string Describe(const Members& members, const std::vector<Finding>& findings) {
+  std::vector<std::string> words;
+  for (const Finding& finding : findings) {
+    if (words.size() == kNamed) break;
+    words.push_back(absl::StrCat(members[finding.node].host, ": ", finding.why));
+  }
+  const size_t more = findings.size() - words.size();
+  return absl::StrCat(absl::StrJoin(words, "; "),
+                      more > 0 ? absl::StrCat("; and ", more, " more") : "");
+}
+
+// Compares the members with these indexes, which have the same hardware.
+void Compare(const Members& members, const std::vector<size_t>& alike,
+             std::map<size_t, Finding>& found) {
+  for (size_t f = 0; f < kFigures; ++f) {
+    const FigureRule& rule = RuleOf(static_cast<Figure>(f));
+    std::vector<double> values;
+    for (const size_t i : alike) values.push_back(members[i].health->figures.values[f]);
+    const std::vector<Score> scores = ScoreFigure(values, rule);
+    for (size_t at = 0; at < alike.size(); ++at) {
+      if (scores[at].standing < Standing::kSlow) continue;
+      const bool bad = scores[at].standing == Standing::kBad;
+      Finding& finding = found[alike[at]];
+      const bool worse =
+          bad > finding.bad || (bad == finding.bad && scores[at].ratio > finding.ratio);
+      if (finding.certain || (!finding.why.empty() && !worse)) continue;
+      finding = {alike[at], bad, false, scores[at].ratio, DescribeScore(values, rule, at)};
+    }
+  }
+}
+
+// One finding for each member against whom anything speaks, the worst first.
+std::vector<Finding> Find(const Members& members) {
+  std::map<size_t, Finding> found;
+  std::map<absl::string_view, std::vector<size_t>> hardware;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const NodeHealth* health = members[i].health;
+    if (health == nullptr) continue;
+    hardware[health->hardware].push_back(i);
+    if (!health->fault.empty()) {
+      found[i] = {i, true, true, std::numeric_limits<double>::infinity(), health->fault};
+    }
+  }
+  for (const auto& [name, alike] : hardware) Compare(members, alike, found);
+  std::vector<Finding> findings;
+  for (auto& [node, finding] : found) findings.push_back(std::move(finding));
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return std::tuple(a.bad, a.certain, a.ratio) > std::tuple(b.bad, b.certain, b.ratio);
+  });
+  return findings;
+}
+
+PreflightVerdict JudgeHealth(const Members& members, const PreflightRule& rule) {
+  std::vector<Finding> findings = Find(members);
+  PreflightVerdict verdict;
+  verdict.reason = Describe(members, findings);
+  std::vector<Finding> proven;
+  std::vector<Finding> doubted;
+  for (const Finding& finding : findings) {
+    if (!finding.bad) continue;
+    const bool twice = rule.measured_again && members[finding.node].suspected;
+    (finding.certain || twice ? proven : doubted).push_back(finding);
+  }
+  if (rule.action == PreflightAction::kWarn || (proven.empty() && doubted.empty())) return verdict;
+  const auto conclude = [&](Kind kind, const std::vector<Finding>& against) {
+    verdict.kind = kind;
+    verdict.bad = true;
+    verdict.reason = Describe(members, against);
+    for (const Finding& finding : against) verdict.nodes.push_back(finding.node);
+    return verdict;
+  };
+  if (proven.empty()) {
+    return rule.measured_again ? verdict : conclude(Kind::kAgain, doubted);
+  }
+  if (rule.action == PreflightAction::kFail) return conclude(Kind::kFail, proven);
+  if (static_cast<int>(proven.size()) > rule.may_exclude) {
+    absl::StrAppend(&verdict.reason,
+                    "; nobody is excluded: that is more than --preflight-share allows");
+    return verdict;
+  }
+  const int spare = static_cast<int>(members.size()) + rule.standing_by - rule.min_nodes;
+  std::erase_if(proven, [&](const Finding& finding) { return members[finding.node].stays; });
+  if (static_cast<int>(proven.size()) > spare)
+    proven.resize(static_cast<size_t>(std::max(0, spare)));
+  if (!proven.empty()) return conclude(Kind::kExclude, proven);
+  absl::StrAppend(&verdict.reason, "; nobody is excluded: the job cannot do without");
+  return verdict;
+}
+
+}  // namespace
+
+PreflightVerdict DecidePreflight(const Members& members, const PreflightRule& rule) {
   constexpr size_t kSeveral = 2;
   PreflightVerdict verdict;
   std::vector<std::string> silent, unfit;
   absl::string_view why;
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i].answered && members[i].unfit.empty()) continue;
-    verdict.excluded.push_back(i);
+    verdict.nodes.push_back(i);
     if (members[i].answered && why.empty()) why = members[i].unfit;
     (members[i].answered ? unfit : silent).emplace_back(members[i].host);
   }
-  if (verdict.excluded.empty()) return verdict;
+  if (verdict.nodes.empty()) return JudgeHealth(members, rule);
   const size_t others = members.size() - 1;
-  if (unfit.size() == others && others >= kSeveral && verdict.excluded.front() != 0) {
-    verdict.excluded = {0};
+  if (unfit.size() == others && others >= kSeveral && verdict.nodes.front() != 0) {
+    verdict.nodes = {0};
     verdict.reason = absl::StrCat("none of the ", others, " other nodes can use ", members[0].host,
                                   " as master: ", why);
   } else {
@@ -33,9 +146,8 @@ PreflightVerdict DecidePreflight(const std::vector<PreflightReport>& members, in
                       " did not answer");
     }
   }
-  const size_t left = members.size() - verdict.excluded.size() + static_cast<size_t>(standing_by);
-  verdict.kind = left >= static_cast<size_t>(min_nodes) ? PreflightVerdict::Kind::kExclude
-                                                        : PreflightVerdict::Kind::kFail;
+  const int left = static_cast<int>(members.size() - verdict.nodes.size()) + rule.standing_by;
+  verdict.kind = left >= rule.min_nodes ? Kind::kExclude : Kind::kFail;
   return verdict;
 }
 

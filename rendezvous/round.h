@@ -3,7 +3,10 @@
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +33,21 @@ struct Lease {
   Duration margin = std::chrono::seconds(10);  // Further silence until its place is given away.
 };
 
+// What nodes check before the workers of a round start.
+enum class Preflight {
+  kOff,
+  kQuick,  // That all reach the master store, and what each can tell of itself at once.
+  kFull,   // The same, measured for some seconds.
+};
+
+// What becomes of a node that is found to be bad. One that cannot reach the master store is
+// always excluded: it cannot run.
+enum class PreflightAction {
+  kWarn,     // It is named.
+  kExclude,  // It is excluded, as long as the job can do without it.
+  kFail,     // The job ends.
+};
+
 // What holds for a whole job. Every node brings it along from its command line. The nodes must
 // agree on min_nodes and max_nodes; where the rest differs, the rendezvous' own holds.
 struct JobPolicy {
@@ -43,7 +61,11 @@ struct JobPolicy {
   // round to the next round.
   Duration last_call = std::chrono::seconds(30);
   Lease lease;
-  bool preflight = true;  // Nodes check a round before workers start.
+  Preflight preflight = Preflight::kQuick;
+  PreflightAction preflight_action = PreflightAction::kExclude;
+  // Percent of the round's nodes that may be excluded for being bad; at least one. If more are
+  // bad, the fault is likely not theirs.
+  int preflight_share = 25;
 };
 
 // What a node is, told once when it joins.
@@ -118,6 +140,34 @@ enum class NodePhase {
   kFinished,   // The outcome was received; no worker lives. The last word of a node.
 };
 
+// What a node measures of itself before a round, so that they can be compared.
+enum class Figure {
+  kProcessor,    // ms of CPU time for fixed work.
+  kMemorySpeed,  // GB/s.
+  kDevices,      // Accelerators that work.
+  kPcieLanes,    // Of accelerators and network cards.
+  kFabric,       // Gbit/s of all active InfiniBand and RoCE ports.
+  kNetwork,      // Gbit/s of all network cards with a link.
+  kClock,        // Its wall clock in s, when it was told to prepare the round.
+};
+inline constexpr size_t kFigures = 7;
+
+// By Figure; NaN: unknown. A value; no more than these cross the network.
+struct NodeFigures {
+  NodeFigures() { values.fill(std::numeric_limits<double>::quiet_NaN()); }
+  double& operator[](Figure figure) { return values[static_cast<size_t>(figure)]; }
+  double operator[](Figure figure) const { return values[static_cast<size_t>(figure)]; }
+
+  std::array<double, kFigures> values;
+};
+
+// What a node found out about itself.
+struct NodeHealth {
+  std::string fault;     // Why its workers would be wrong, slow or dead for certain; or empty.
+  std::string hardware;  // Only nodes that say the same are compared.
+  NodeFigures figures;
+};
+
 // The whole state of a node.
 struct NodeUpdate {
   Round round = 0;  // The last round this node was told to prepare, run or stop, 0 if none.
@@ -127,6 +177,7 @@ struct NodeUpdate {
   uint16_t coordinator_port = 0;  // Reserved for the coordinator of JAX; 0: there is none.
   bool worker_store = false;      // Rank 0 is to serve the store: `store_port` is only reserved.
   std::string unfit;              // kPrepared: why this node cannot run the round; empty: it can.
+  NodeHealth health;              // kPrepared.
   // Of `round`, in the order seen; at most 16. Told in all later states of the round.
   std::vector<WorkerFailure> failures;
   std::string left_reason;  // kLeft: "SIGINT", "its keeper was killed" …
@@ -146,8 +197,10 @@ struct Assignment {
   uint16_t master_port = 0;
   uint16_t coordinator_port = 0;  // At master_addr, reserved for JAX; 0: there is none.
   bool worker_store = false;      // Rank 0 serves the master store; nobody does before it.
+  Preflight preflight = Preflight::kQuick;  // How the nodes are to prepare it.
   // For node rank 0 alone, and so not O(1) for it: where the members' workers may come from.
   std::vector<std::string> members;
+  std::string notice;  // The same: what the preflight found worth a word, in one line.
 };
 
 // How the job ended.
@@ -160,8 +213,9 @@ struct Outcome {
   // Where the first cause only waited for others, or missed one: those of the round that did not
   // fail, if they are few.
   std::vector<WorkerPlace> awaited = {};
-  std::vector<PastRound> history = {};  // Restarts in their order, at most the last 16.
-  std::vector<WorkerFailure> failures;  // First cause first; at most 16.
+  std::vector<std::string> excluded = {};  // Who was, and why; the last 16 of them.
+  std::vector<PastRound> history = {};     // Restarts in their order, at most the last 16.
+  std::vector<WorkerFailure> failures;     // First cause first; at most 16.
   int total_failures = 0;
   int restart_count = 0;  // Restarts that were used.
   // This node prints the whole report. The others are told the first failure only, and of that

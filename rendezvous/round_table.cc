@@ -12,7 +12,6 @@
 #include "proto/contract/exit_code.h"
 #include "rendezvous/first_cause.h"
 #include "rendezvous/master_address.h"
-#include "rendezvous/preflight.h"
 
 namespace hlaunch {
 namespace {
@@ -33,6 +32,7 @@ constexpr Duration kAsk = std::chrono::seconds(1);
 constexpr Duration kAskAgain = std::chrono::seconds(10);
 // For the members of a proposed round to answer: each gives up its own checks before.
 constexpr Duration kPreflightTime = std::chrono::seconds(15);
+constexpr Duration kFullPreflightTime = std::chrono::seconds(60);
 
 int64_t Seconds(Duration d) { return std::chrono::duration_cast<std::chrono::seconds>(d).count(); }
 
@@ -127,6 +127,8 @@ RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant n
     }
   }
   for (const WorkerFailure& failure : failures_) failed_ranks_.insert(failure.rank);
+  excluded_ = record.excluded;
+  total_excluded_ = record.total_excluded;
   if (state_ == State::kRunning && !failures_.empty()) judge_at_ = now;
   for (Ghost& ghost : ghosts_) ghost.heard = now;
   if (state_ == State::kForming) Form(now);
@@ -158,6 +160,8 @@ JobRecord RoundTable::Record() const {
   record.coordinator_port = coordinator_port_;
   record.worker_store = worker_store_;
   record.cause = cause_;
+  record.excluded = excluded_;
+  record.total_excluded = total_excluded_;
   record.failures = failures_;
   record.total_failures = total_failures_;
   record.history = history_;
@@ -540,6 +544,7 @@ void RoundTable::Enter(Place& place, const NodeUpdate& update) {
       if (InRound(place) && place.seen == round_ && !place.prepared) {
         place.prepared = true;
         place.unfit = update.unfit.substr(0, kMaxText);
+        place.health = update.health;
         ++prepared_;
       }
       return;
@@ -706,6 +711,7 @@ void RoundTable::Finish(Outcome outcome) {
   }
   outcome_.restart_count = restarts_;
   outcome_.history = history_;
+  outcome_.excluded = excluded_;
   judge_at_.reset();
   ghosts_.clear();
   ChooseReporter();
@@ -807,8 +813,10 @@ void RoundTable::Consider(Instant t) {
 }
 
 void RoundTable::Start(const std::vector<Place*>& order, Instant t) {
-  state_ = rules_.policy.preflight && order.size() > 1 ? State::kPreflight : State::kRunning;
-  preflight_ends_ = t + kPreflightTime;
+  state_ = rules_.policy.preflight != Preflight::kOff && order.size() > 1 ? State::kPreflight
+                                                                          : State::kRunning;
+  preflight_ends_ = t + PreflightTime();
+  notice_.clear();
   grow_at_.reset();
   ++round_;
   ++durable_version_;
@@ -852,35 +860,68 @@ std::vector<RoundTable::Place*> RoundTable::Members() {
   return members;
 }
 
+Duration RoundTable::PreflightTime() const {
+  return rules_.policy.preflight == Preflight::kFull ? kFullPreflightTime : kPreflightTime;
+}
+
 void RoundTable::JudgePreflight(Instant t) {
   if (prepared_ < round_nodes_ && t < *preflight_ends_) return;
   const std::vector<Place*> members = Members();
   std::vector<PreflightReport> reports;
   for (const Place* place : members) {
-    reports.push_back({place->info.host, place->prepared, place->unfit});
+    reports.push_back({place->info.host, place->prepared, place->unfit, &place->health,
+                       place->suspected, place->local});
   }
-  int standing_by = 0;
+  PreflightRule rule;
+  rule.min_nodes = rules_.policy.min_nodes;
+  rule.action = rules_.policy.preflight_action;
+  rule.may_exclude =
+      std::max(1, round_nodes_ * rules_.policy.preflight_share / 100) - total_excluded_;
+  rule.measured_again = measured_again_;
   for (const auto& [id, place] : places_) {
-    if (!InRound(place) && !place.left && !Suspect(place, t)) ++standing_by;
+    if (!InRound(place) && !place.left && !Suspect(place, t)) ++rule.standing_by;
   }
-  const PreflightVerdict verdict = DecidePreflight(reports, standing_by, rules_.policy.min_nodes);
-  if (verdict.kind == PreflightVerdict::Kind::kPass) {
-    state_ = State::kRunning;
-    ++durable_version_;
-    ChangeAll();
-    return;
-  }
+  const PreflightVerdict verdict = DecidePreflight(reports, rule);
   const std::string reason = absl::StrCat("round ", round_, " cannot start: ", verdict.reason);
-  const auto local = std::find_if(verdict.excluded.begin(), verdict.excluded.end(),
-                                  [&](size_t i) { return members[i]->local; });
-  if (verdict.kind == PreflightVerdict::Kind::kFail || local != verdict.excluded.end()) {
-    Outcome outcome;
-    outcome.exit_code = kExitPreflight;
-    outcome.reason = reason;
-    return Finish(std::move(outcome));
+  const bool local = std::any_of(verdict.nodes.begin(), verdict.nodes.end(),
+                                 [&](size_t i) { return members[i]->local; });
+  switch (verdict.kind) {
+    case PreflightVerdict::Kind::kPass:
+      state_ = State::kRunning;
+      notice_ = verdict.reason;
+      measured_again_ = false;
+      ++durable_version_;
+      return ChangeAll();
+    case PreflightVerdict::Kind::kAgain:
+      return MeasureAgain(verdict, members);
+    case PreflightVerdict::Kind::kExclude:
+      if (!local) return Exclude(verdict, members, reason);
+      break;
+    case PreflightVerdict::Kind::kFail:
+      break;
   }
+  Outcome outcome;
+  outcome.exit_code = kExitPreflight;
+  outcome.reason = reason;
+  Finish(std::move(outcome));
+}
+
+// One measurement may have had bad luck: nobody is excluded for it.
+void RoundTable::MeasureAgain(const PreflightVerdict& verdict, const std::vector<Place*>& members) {
+  measured_again_ = true;
+  for (Place* member : members) member->suspected = false;
+  for (const size_t index : verdict.nodes) members[index]->suspected = true;
+  StopRound(absl::StrCat("round ", round_, " is measured once more: ", verdict.reason));
+}
+
+void RoundTable::Exclude(const PreflightVerdict& verdict, const std::vector<Place*>& members,
+                         const std::string& reason) {
+  measured_again_ = false;
   StopRound(reason);
-  for (const size_t index : verdict.excluded) {
+  if (verdict.bad) total_excluded_ += static_cast<int>(verdict.nodes.size());
+  if (excluded_.size() == kMaxHistory) excluded_.erase(excluded_.begin());
+  excluded_.push_back(verdict.reason);
+  for (const size_t index : verdict.nodes) {
     if (unfit_.size() < kMaxNodes) unfit_.insert(members[index]->info.node_id);
     Remove(*members[index], NodeEvent(FailureEvent::Kind::kNodeLost, members[index]->info, reason),
            absl::FailedPreconditionError(absl::StrCat("this node was excluded: ", verdict.reason)));
@@ -957,8 +998,11 @@ Assignment RoundTable::AssignmentOf(int node_rank, Rank first_rank) const {
                            master_port_,
                            coordinator_port_,
                            worker_store_,
+                           rules_.policy.preflight,
+                           {},
                            {}};
   if (node_rank == 0) {
+    assignment.notice = notice_;
     std::vector<const NodeInfo*> members;
     for (const auto& [id, place] : places_) {
       if (InRound(place)) members.push_back(&place.info);

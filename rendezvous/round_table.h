@@ -16,6 +16,7 @@
 #include "proto/base/clock.h"
 #include "rendezvous/job_record.h"
 #include "rendezvous/job_rendezvous.h"
+#include "rendezvous/preflight.h"
 #include "rendezvous/quorum.h"
 #include "rendezvous/restart_policy.h"
 #include "rendezvous/round.h"
@@ -176,6 +177,8 @@ class RoundTable {
     size_t failures_seen = 0;
     bool prepared = false;  // It answered the preflight:
     std::string unfit;      // why it cannot run the round; empty: it can.
+    NodeHealth health;
+    bool suspected = false;  // It was bad when the round before was prepared.
     bool succeeded = false;
     bool stopped = false;  // None of its workers lives, by its own word.
   };
@@ -212,7 +215,11 @@ class RoundTable {
   void Consider(Instant t);
   std::vector<Candidate> Candidates(std::vector<Place*>* places, Instant t);
   void Start(const std::vector<Place*>& order, Instant t);
+  Duration PreflightTime() const;
   void JudgePreflight(Instant t);
+  void MeasureAgain(const PreflightVerdict& verdict, const std::vector<Place*>& members);
+  void Exclude(const PreflightVerdict& verdict, const std::vector<Place*>& members,
+               const std::string& reason);
   void ConsiderGrowth(Instant t);
   std::vector<Place*> Members();
   Assignment AssignmentOf(int node_rank, Rank first_rank) const;
@@ -265,7 +272,11 @@ class RoundTable {
   uint16_t coordinator_port_ = 0;
   bool worker_store_ = false;
   std::map<std::string, int, std::less<>> held_ranks_;  // By node id.
+  std::string notice_;                                  // What its preflight found worth a word.
 
+  bool measured_again_ = false;  // The round before was proposed, and not begun, for that.
+  std::vector<std::string> excluded_;
+  int total_excluded_ = 0;  // Because they were bad.
   int restarts_ = 0;
   std::vector<WorkerFailure> failures_;  // Of the last round; once judged, the first cause first.
   int total_failures_ = 0;

@@ -62,9 +62,9 @@ class Bash(unittest.TestCase):
         self.assertEqual(set(self.complete("--")), options_of(run(HLAUNCH, "--help").stdout))
 
     def test_values(self):
-        self.assertEqual(self.complete("--preflight", ""), ["off", "quick"])
+        self.assertEqual(self.complete("--preflight", ""), ["off", "quick", "full"])
         self.assertEqual(self.complete("--preflight", "=", "q"), ["quick"])
-        self.assertEqual(self.complete("--preflight", "="), ["off", "quick"])
+        self.assertEqual(self.complete("--preflight", "="), ["off", "quick", "full"])
         self.assertEqual(self.complete("--master_store", "w"), ["worker"])
         self.assertEqual(self.complete("--nnodes", ""), [])
 

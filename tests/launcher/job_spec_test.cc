@@ -122,7 +122,7 @@ TEST(MakeJobSpec, MakesThePolicyOfTheOptions) {
   EXPECT_EQ(spec->policy.min_nodes, 2);
   EXPECT_EQ(spec->policy.max_nodes, 4);
   EXPECT_EQ(spec->policy.spares, 1);
-  EXPECT_FALSE(spec->policy.preflight);
+  EXPECT_EQ(spec->policy.preflight, Preflight::kOff);
   EXPECT_EQ(spec->policy.last_call, seconds(5));
   EXPECT_EQ(spec->policy.join_timeout, seconds(9));
   EXPECT_EQ(spec->policy.max_restarts, 3);

@@ -130,11 +130,11 @@ TEST(ParseOptions, LetsAnOptionBeatTheConf) {
 TEST(ParseOptions, ReadsWhatARoundMayWaitFor) {
   const Options options = MustParse({"--spares=2", "--preflight=off", "--last_call=1.5", "x"});
   EXPECT_EQ(options.spares, 2);
-  EXPECT_FALSE(options.preflight);
+  EXPECT_EQ(options.preflight, Preflight::kOff);
   EXPECT_EQ(options.last_call, milliseconds(1500));
   EXPECT_EQ(MustParse({"x"}).spares, 0);
   EXPECT_EQ(MustParse({"x"}).last_call, seconds(30));
-  EXPECT_TRUE(MustParse({"--preflight", "quick", "x"}).preflight);
+  EXPECT_EQ(MustParse({"--preflight", "quick", "x"}).preflight, Preflight::kQuick);
 }
 
 TEST(ParseOptions, CountsCpusForAutoAndCpu) {
@@ -451,7 +451,7 @@ const BadLine kBadLines[] = {
      "is_host "
      "out"},
     {{"--spares", "-1", "x"}, "--spares '-1': expected a number from 0 to 65536"},
-    {{"--preflight", "on", "x"}, "--preflight 'on': expected off or quick"},
+    {{"--preflight", "on", "x"}, "--preflight 'on': expected off, quick or full"},
     {{"-m", "--no-python", "x"},
      "--module runs Python and --no-python runs none: leave one of them out"},
     {{"-v", "-q", "x"}, "--verbose and --quiet: leave one of them out"},

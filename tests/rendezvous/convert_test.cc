@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace hlaunch {
 namespace {
 
@@ -21,15 +23,19 @@ JobPolicy SomePolicy() {
   policy.last_call = std::chrono::seconds(0);
   policy.lease = {std::chrono::milliseconds(250), std::chrono::milliseconds(1500),
                   std::chrono::milliseconds(700)};
-  policy.preflight = false;
+  policy.preflight = Preflight::kFull;
+  policy.preflight_action = PreflightAction::kFail;
+  policy.preflight_share = 10;
   return policy;
 }
 
 void ExpectEqual(const JobPolicy& a, const JobPolicy& b) {
   EXPECT_EQ(std::tie(a.min_nodes, a.max_nodes, a.spares, a.max_restarts, a.join_timeout,
-                     a.last_call, a.lease.lease, a.lease.loss_limit, a.lease.margin, a.preflight),
+                     a.last_call, a.lease.lease, a.lease.loss_limit, a.lease.margin, a.preflight,
+                     a.preflight_action, a.preflight_share),
             std::tie(b.min_nodes, b.max_nodes, b.spares, b.max_restarts, b.join_timeout,
-                     b.last_call, b.lease.lease, b.lease.loss_limit, b.lease.margin, b.preflight));
+                     b.last_call, b.lease.lease, b.lease.loss_limit, b.lease.margin, b.preflight,
+                     b.preflight_action, b.preflight_share));
 }
 
 NodeInfo SomeNode() {
@@ -125,7 +131,20 @@ TEST(Convert, DirectivesComeThrough) {
   Directive run;
   run.kind = Directive::Kind::kRun;
   run.round = 3;
-  run.assignment = {3, 1, 2, 1, 2, 8, 16, "10.0.0.1", 29500, 29501, true, {"10.0.0.1", "fd00::2"}};
+  run.assignment = {3,
+                    1,
+                    2,
+                    1,
+                    2,
+                    8,
+                    16,
+                    "10.0.0.1",
+                    29500,
+                    29501,
+                    true,
+                    Preflight::kQuick,
+                    {"10.0.0.1", "fd00::2"},
+                    ""};
   Directive stop;
   stop.kind = Directive::Kind::kStop;
   stop.round = 2;
@@ -210,6 +229,43 @@ TEST(Convert, StatusComesThrough) {
   }
 }
 
+TEST(Convert, CarriesWhatANodeFoundOutAndWhatItDoesNotKnow) {
+  NodeUpdate in;
+  in.round = 3;
+  in.phase = NodePhase::kPrepared;
+  in.health.fault = "heat: too hot";
+  in.health.hardware = "8 × CPU";
+  for (size_t f = 0; f < kFigures; f += 2) in.health.figures.values[f] = static_cast<double>(f);
+  const auto out = FromProto(OverTheWire(ToProto(in)));
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->health.fault, in.health.fault);
+  EXPECT_EQ(out->health.hardware, in.health.hardware);
+  for (size_t f = 0; f < kFigures; ++f) {
+    EXPECT_EQ(std::isnan(out->health.figures.values[f]), f % 2 == 1);
+    if (f % 2 == 0) {
+      EXPECT_EQ(out->health.figures.values[f], static_cast<double>(f));
+    }
+  }
+}
+
+TEST(Convert, CarriesWhatAPreflightFound) {
+  Directive in;
+  in.kind = Directive::Kind::kRun;
+  in.assignment.round = 1;
+  in.assignment.master_addr = "10.0.0.1";
+  in.assignment.master_port = 1;
+  in.assignment.preflight = Preflight::kFull;
+  in.assignment.notice = "node1: heat";
+  const auto run = FromProto(OverTheWire(ToProto(in)));
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->assignment.preflight, Preflight::kFull);
+  EXPECT_EQ(run->assignment.notice, "node1: heat");
+  in = {};
+  in.kind = Directive::Kind::kFinish;
+  in.outcome.excluded = {"node2: slow"};
+  EXPECT_EQ(FromProto(OverTheWire(ToProto(in)))->outcome.excluded, in.outcome.excluded);
+}
+
 TEST(Convert, CutsWhatIsForPeople) {
   NodeUpdate in;
   in.failures.assign(40, SomeFailure());
@@ -231,7 +287,7 @@ TEST(Convert, NamesBothProtocolsThatDiffer) {
   const absl::Status status = FromProto(message).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 9"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 2"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 3"));
 }
 
 // Each breaks one field of a good message; the error must name it.
@@ -254,6 +310,9 @@ TEST(Convert, NamesTheFieldThatIsNonsense) {
       {"spares", [](v1::NodeInfo* m) { m->mutable_policy()->set_spares(-1); }},
       {"join_timeout", [](v1::NodeInfo* m) { m->mutable_policy()->clear_join_timeout(); }},
       {"lease", [](v1::NodeInfo* m) { m->mutable_policy()->clear_lease(); }},
+      {"preflight", [](v1::NodeInfo* m) { m->mutable_policy()->clear_preflight(); }},
+      {"preflight_action", [](v1::NodeInfo* m) { m->mutable_policy()->clear_preflight_action(); }},
+      {"preflight_share", [](v1::NodeInfo* m) { m->mutable_policy()->set_preflight_share(101); }},
   };
   for (const auto& [field, make_bad] : cases) {
     v1::NodeInfo message = ToProto(SomeNode());

@@ -13,7 +13,7 @@ TEST(DescribeDifferences, NamesTheOptionsAndBothValues) {
   EXPECT_EQ(DescribeDifferences(holds, here), "");
   here.max_restarts = 3;
   here.lease.loss_limit = std::chrono::milliseconds(1500);
-  here.preflight = false;
+  here.preflight = Preflight::kOff;
   EXPECT_EQ(DescribeDifferences(holds, here),
             "--max-restarts 0 (here 3), --loss-limit 30 (here 1.5), --preflight quick (here off)");
 }

@@ -18,7 +18,7 @@ inline JobPolicy Policy(int min_nodes, int max_nodes, int max_restarts = 0) {
   policy.min_nodes = min_nodes;
   policy.max_nodes = max_nodes;
   policy.max_restarts = max_restarts;
-  policy.preflight = false;
+  policy.preflight = Preflight::kOff;
   return policy;
 }
 

@@ -69,7 +69,7 @@ int Main(int agents, bool preflight) {
   JobRules rules;
   rules.job_id = "bench";
   rules.policy.min_nodes = rules.policy.max_nodes = agents;
-  rules.policy.preflight = preflight;
+  rules.policy.preflight = preflight ? Preflight::kQuick : Preflight::kOff;
   JobRendezvous rendezvous(rules, MonotonicClock());
   const std::unique_ptr<Jobs> jobs = MakeOneJob(rules.job_id, rendezvous);
   ListeningSocket socket = Listen("127.0.0.1", 0).value();

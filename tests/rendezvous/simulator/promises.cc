@@ -113,6 +113,8 @@ void Promises::Take(const SimulatedAgent& agent, const NodeUpdate& update, Insta
   if (update.phase == NodePhase::kPrepared && update.round > seen.prepared) {
     seen.prepared = update.round;
     seen.fit = update.unfit.empty();
+    seen.was_bad = seen.bad;
+    seen.bad = update.health.figures[Figure::kProcessor] > 3;
   }
   if (update.phase == NodePhase::kSucceeded) seen.succeeded = update.round;
   if (update.phase == NodePhase::kReady) seen.port = update.store_port;
@@ -220,9 +222,11 @@ void Promises::Ended(const RoundTable::Ended& ended, Instant now) {
   const Duration awake = silence - (paused_ - seen.paused);
   const Duration limit = lease.loss_limit + lease.margin;
   const bool lost = silence >= limit && awake + slack >= limit;
-  const bool excluded =
-      absl::IsFailedPrecondition(ended.status) && (state_ == JobState::kPreflight) &&
-      !(seen.prepared == kept_round_ && seen.fit && layout_.by_rank[0] != agent.index());
+  // For being bad only twice in a row; node rank 0 also if the others do not reach it.
+  const bool fit = seen.prepared == kept_round_ && seen.fit && !(seen.bad && seen.was_bad);
+  const bool excluded = absl::IsFailedPrecondition(ended.status) &&
+                        state_ == JobState::kPreflight &&
+                        !(fit && layout_.by_rank[0] != agent.index());
   const bool replaced =
       claimed && (seen.left || !seen.attached || silence >= lease.lease || unanswered);
   if (reported_ != agent.index() && !lost && !excluded && !replaced) {
@@ -376,7 +380,7 @@ void Promises::RankOrder(const Layout& layout, Instant now) {
 
 // All members have said that they can run it.
 void Promises::Runs(const JobRecord& record) {
-  if (!policy_.preflight || layout_.by_rank.size() < 2) return;
+  if (policy_.preflight == Preflight::kOff || layout_.by_rank.size() < 2) return;
   for (const int index : layout_.by_rank) {
     const SimulatedAgent& agent = *agents_[static_cast<size_t>(index)];
     const Seen& seen = Of(agent);

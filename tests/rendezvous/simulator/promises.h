@@ -79,6 +79,7 @@ class Promises {
     Instant asked;
     Round prepared = 0;
     bool fit = false;
+    bool bad = false, was_bad = false;  // As it measured itself the last and the last but one time.
     Round succeeded = 0;
     uint16_t port = 0;
   };

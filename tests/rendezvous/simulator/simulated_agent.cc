@@ -265,6 +265,8 @@ void SimulatedAgent::Checked(uint32_t token) {
   says_.round = checking_.round;
   says_.phase = NodePhase::kPrepared;
   if (!fit) says_.unfit = "cannot reach the master store";
+  const bool bad = bad_one_in_ > 0 && says_.round % bad_one_in_ == 0;
+  says_.health.figures[Figure::kProcessor] = bad ? 9 : 3;
   Tell();
 }
 

@@ -53,6 +53,8 @@ class SimulatedAgent {
   void Pause(Instant until);
   void EndWorkers(Duration within, bool fail);
   void SetUnfit() { unfit_ = true; }
+  // One of so many measurements shows a bad node; 1: all of them.
+  void SetBad(int one_in) { bad_one_in_ = one_in; }
   void SetSlowStop(Duration stop) { slow_stop_ = stop; }
 
   int index() const { return index_; }
@@ -110,6 +112,7 @@ class SimulatedAgent {
   Surroundings& around_;
   bool alive_ = false;
   bool unfit_ = false;
+  int bad_one_in_ = 0;
   bool excused_ = false;
   Duration slow_stop_{};
   Instant paused_until_, pause_begun_;

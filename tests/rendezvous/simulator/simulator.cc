@@ -198,7 +198,7 @@ JobRules Simulator::Rules() {
   policy.max_restarts = OneIn(4) ? Below(3) : 5 + Below(60);
   policy.join_timeout = seconds(60 + Below(240));
   policy.last_call = seconds(1 + Below(OneIn(2) ? 30 : 3));
-  policy.preflight = !OneIn(4);
+  policy.preflight = OneIn(4) ? Preflight::kOff : Preflight::kQuick;
   return rules;
 }
 
@@ -252,6 +252,12 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
       OneIn(50 + simulation_.nodes)) {
     agent.SetUnfit();
     Count(Fault::kUnfit);
+  }
+  // Some measure themselves as bad, always or now and then. Drawn from the history's number alone,
+  // so that all else is as it was without.
+  const uint64_t draw = (simulation_.seed + agents_.size()) * 0x9E3779B97F4A7C15 >> 40;
+  if (!calm_ && draw % (10 + static_cast<uint64_t>(simulation_.nodes)) == 0) {
+    agent.SetBad(draw % 2 == 0 ? 1 : 3);
   }
   ++alive_;
   ++result_.agents;

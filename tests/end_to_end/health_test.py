@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""No job starts on a bad node: each host is described by a folder of files, one of them badly."""
+
+import json
+import subprocess
+
+import jobs
+import lab
+
+BAD = 2  # Of the nodes that are started first.
+PREFLIGHT = 209  # proto/contract/exit_code.h
+XID_79 = "6,1,9990000000,-;NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+
+
+def put(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def describe(node, rate=400, log="6,1,5,-;Linux version 6.1"):
+    """A host with one InfiniBand port, and a kernel that has something to say."""
+    root = node.folder / "machine"
+    port = root / "sys/class/infiniband/mlx5_0/ports/1"
+    for name, text in {"state": "4: ACTIVE", "phys_state": "5: LinkUp",
+                       "rate": f"{rate} Gb/sec (4X NDR)"}.items():
+        put(port / name, text)
+    put(root / "proc/uptime", "10000.00 10000.00")
+    put(root / "dev/kmsg", log)
+    return root
+
+
+class Health(jobs.JobTest):
+    count = 5
+
+    def start_on(self, nodes, nnodes, *options):
+        return [node.start(lab.HLAUNCH, "--nnodes", nnodes, "--rdzv-endpoint", "node0:29400",
+                           "--sysroot", node.folder / "machine", *options, jobs.WORKER, "env",
+                           env={"PYTHON_EXEC": jobs.PYTHON}) for node in nodes]
+
+    def ranks(self, runs):
+        found = [facts for run in runs for facts in jobs.environments(run)]
+        self.assertEqual({facts["TORCHELASTIC_RESTART_COUNT"] for facts in found}, {"0"})
+        return sorted(int(facts["RANK"]) for facts in found)
+
+    def test_a_spare_replaces_a_node_with_half_the_others_fabric(self):
+        for index, node in enumerate(self.nodes):
+            describe(node, rate=200 if index == BAD else 400)
+        # Until the spare is there the round is held up by a firewall that swallows packets.
+        late = self.nodes[3]
+        rule = ["-p", "tcp", "-d", self.nodes[0].ip, "--dport", "30000:65535", "-j", "DROP"]
+        late.run("iptables", "-A", "OUTPUT", *rule)
+        runs = self.start_on(self.nodes[:4], 4)
+        runs[0].wait_for("waiting .* for the other nodes to reach the master store", 10)
+        runs += self.start_on(self.nodes[4:], 4)
+        runs[4].wait_for("stands by as a spare")
+        late.run("iptables", "-D", "OUTPUT", *rule)
+        self.assert_done(runs, [jobs.OK, jobs.OK, jobs.REFUSED, jobs.OK, jobs.OK], 30)
+        why = r"node2: fabric 200 Gbit/s, 2 times worse where others have 400 Gbit/s"
+        self.assert_said(runs[0], "round 1 is measured once more: " + why,
+                         "round 2 cannot start: " + why)
+        self.assert_said(runs[BAD], "this node was excluded: " + why)
+        self.assertEqual(jobs.environments(runs[BAD]), [])
+        self.assertEqual(self.ranks(runs), [0, 1, 2, 3])
+
+    def test_a_fault_in_the_kernel_log_excludes_a_node_the_job_can_do_without(self):
+        for index, node in enumerate(self.nodes):
+            describe(node, log=XID_79 if index == BAD else "6,1,5,-;fine")
+        runs = self.start_on(self.nodes[:4], "3:4", "--last-call", 1)
+        self.assert_done(runs, [jobs.OK, jobs.OK, jobs.REFUSED, jobs.OK], 30)
+        self.assert_said(runs[0], "round 1 cannot start: node2: kernel log: Xid 79 within the hour")
+        self.assertEqual(self.ranks(runs), [0, 1, 2])
+
+    def test_a_bad_node_that_the_job_needs_runs_and_is_named(self):
+        for index, node in enumerate(self.nodes):
+            describe(node, log=XID_79 if index == BAD else "6,1,5,-;fine")
+        runs = self.start_on(self.nodes[:3], 3)
+        self.assert_done(runs, jobs.OK, 30)
+        self.assert_said(runs[0], "node2: kernel log: Xid 79 .*the job cannot do without")
+        self.assertEqual(self.ranks(runs), [0, 1, 2])
+
+    def test_a_job_that_wants_no_bad_node_ends(self):
+        for index, node in enumerate(self.nodes):
+            describe(node, log=XID_79 if index == BAD else "6,1,5,-;fine")
+        runs = self.start_on(self.nodes[:3], 3, "--preflight-action", "fail")
+        self.assert_done(runs, PREFLIGHT, 30)
+        self.assert_said(runs[0], "round 1 cannot start: node2: kernel log: Xid 79")
+
+    def test_healthy_nodes_hear_nothing_of_it(self):
+        for node in self.nodes:
+            describe(node)
+        runs = self.start_on(self.nodes[:3], 3, "--preflight", "full")
+        self.assert_done(runs, jobs.OK, 30)
+        for run in runs:
+            self.assertNotRegex(run.err, "warn|excluded|measured once more")
+
+    def test_check_says_which_check_fails(self):
+        root = describe(self.nodes[0], log=XID_79)
+        done = subprocess.run([lab.HLAUNCH, "check", "--json", "--sysroot", root],
+                              capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(done.returncode, PREFLIGHT, done.stderr)
+        failed = [each["name"] for each in json.loads(done.stdout)["checks"]
+                  if each["state"] == "fail"]
+        self.assertEqual(failed, ["kernel log"])
+
+
+if __name__ == "__main__":
+    lab.main()
