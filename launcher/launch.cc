@@ -14,9 +14,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/keeper.h"
-#include "launcher/cluster/place.h"
 #include "launcher/check_node.h"
 #include "launcher/check_text.h"
+#include "launcher/cluster/place.h"
 #include "launcher/devices_text.h"
 #include "launcher/dry_run.h"
 #include "launcher/environment.h"

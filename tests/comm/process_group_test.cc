@@ -68,6 +68,14 @@ TEST_P(Groups, WorksThatWereStartedAreDoneInTheirOrder) {
   EXPECT_THAT(results, Each("3"));
 }
 
+TEST_P(Groups, WhoLeavesWhenItsLastWorkIsDoneHarmsNobody) {
+  for (int time = 0; time < 20; ++time) {
+    const auto results =
+        Run(3, [](ProcessGroup& group) { return group.Start(Barrier())->Wait().ToString(); });
+    ASSERT_THAT(results, Each("OK"));
+  }
+}
+
 // Rank 0 sends while its all_reduce waits for rank 1, which waits for what rank 0 sends.
 TEST_P(Groups, AMessagePassesACollectiveThatWaits) {
   const auto results = Run(2, [](ProcessGroup& group) -> std::string {
