@@ -32,10 +32,12 @@ def expect(got, wanted):
 
 
 def refused(words, function, *args, **how):
+    """`words` may be several: any of them will do."""
+    words = (words,) if isinstance(words, str) else words
     try:
         function(*args, **how)
     except Exception as error:
-        assert words in str(error), f"{words!r} is not in {error!r}"
+        assert any(one in str(error) for one in words), f"{words!r} is not in {error!r}"
     else:
         raise AssertionError(f"{function.__name__} took it, which ought to say {words!r}")
 
@@ -167,7 +169,8 @@ def odd_tensors():
 
 def what_torch_would_drop_is_refused():
     for backend in ("cpu:hlaunch,cuda:gloo", "cuda:gloo,cpu:hlaunch", "cuda:hlaunch"):
-        refused("without a word", dist.new_group, backend=backend)
+        # torch makes Gloo's part first, which fails where the other rank has been refused already.
+        refused(("without a word", "connectFullMesh"), dist.new_group, backend=backend)
 
 
 def a_group_can_be_made_again():
