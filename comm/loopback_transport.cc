@@ -38,6 +38,12 @@ struct LoopbackTransport::World {
     changed.SignalAll();
   }
 
+  // Gives `self` what `from` has sent, as far as it was asked for; whether anything was.
+  bool TakeAll(Rank from, Rank self, std::vector<Incoming*>* receiving)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Fails if another rank has sent `self` something of another call than it has entered.
+  void FindMismatch(Rank self, const Message& entered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
   const int size, per_host;
   Mutex mu;
   CondVar changed;
@@ -46,6 +52,44 @@ struct LoopbackTransport::World {
   std::vector<char> poked ABSL_GUARDED_BY(mu);
   std::optional<Failure> failure ABSL_GUARDED_BY(mu);
 };
+
+bool LoopbackTransport::World::TakeAll(Rank from, Rank self, std::vector<Incoming*>* receiving) {
+  bool moved = false;
+  std::deque<Parcel>& sent = Between(from, self);
+  // The oldest receive that the parcel belongs to; it need not be the one that is waited for.
+  for (auto it = receiving->begin(); it != receiving->end();) {
+    Incoming& wanted = **it;
+    const auto parcel = std::find_if(sent.begin(), sent.end(), [&](const Parcel& p) {
+      return SameLane(wanted, p.call, p.number);
+    });
+    if ((wanted.peer != from && wanted.peer != kAnyRank) || parcel == sent.end()) {
+      ++it;
+      continue;
+    }
+    wanted.peer = from;
+    if (wanted.call != parcel->call || wanted.bytes.size() != parcel->bytes.size()) {
+      Fail({Mismatch(self, wanted, wanted.bytes.size(), Name(from), parcel->call,
+                     parcel->bytes.size()),
+            from});
+      return false;
+    }
+    std::copy(parcel->bytes.begin(), parcel->bytes.end(), wanted.bytes.begin());
+    MarkDone(&wanted);
+    sent.erase(parcel);
+    it = receiving->erase(it);
+    moved = true;
+  }
+  return moved;
+}
+
+void LoopbackTransport::World::FindMismatch(Rank self, const Message& entered) {
+  for (Rank from = 0; from < size; ++from) {
+    for (const Parcel& parcel : Between(from, self)) {
+      if (!SameLane(entered, parcel.call, parcel.number) || parcel.call == entered.call) continue;
+      return Fail({Mismatch(self, entered, 0, Name(from), parcel.call, 0), from});
+    }
+  }
+}
 
 LoopbackTransport::LoopbackTransport(std::shared_ptr<World> world, Rank rank)
     : world_(std::move(world)), rank_(rank) {}
@@ -87,46 +131,6 @@ void LoopbackTransport::Enter(const Call& call, uint64_t number) {
   entered_.number = number;
 }
 
-// Takes what `from` has sent, as far as it was asked for; whether anything was.
-bool LoopbackTransport::TakeAll(Rank from) {
-  bool moved = false;
-  std::deque<Parcel>& parcels = world_->Between(from, rank_);
-  // The oldest receive that the parcel belongs to; it need not be the one that is waited for.
-  for (auto it = receiving_.begin(); it != receiving_.end();) {
-    Incoming& wanted = **it;
-    const auto parcel = std::find_if(parcels.begin(), parcels.end(), [&](const Parcel& p) {
-      return SameLane(wanted, p.call, p.number);
-    });
-    if ((wanted.peer != from && wanted.peer != kAnyRank) || parcel == parcels.end()) {
-      ++it;
-      continue;
-    }
-    wanted.peer = from;
-    if (wanted.call != parcel->call || wanted.bytes.size() != parcel->bytes.size()) {
-      world_->Fail({Mismatch(rank_, wanted, wanted.bytes.size(), Name(from), parcel->call,
-                             parcel->bytes.size()),
-                    from});
-      return false;
-    }
-    std::copy(parcel->bytes.begin(), parcel->bytes.end(), wanted.bytes.begin());
-    MarkDone(&wanted);
-    parcels.erase(parcel);
-    it = receiving_.erase(it);
-    moved = true;
-  }
-  return moved;
-}
-
-void LoopbackTransport::FindMismatch() {
-  for (Rank from = 0; from < size(); ++from) {
-    for (const Parcel& parcel : world_->Between(from, rank_)) {
-      if (!SameLane(entered_, parcel.call, parcel.number) || parcel.call == entered_.call) continue;
-      world_->Fail({Mismatch(rank_, entered_, 0, Name(from), parcel.call, 0), from});
-      return;
-    }
-  }
-}
-
 absl::Status LoopbackTransport::Progress(const Message& message, Instant until) {
   MutexLock lock(&world_->mu);
   while (true) {
@@ -136,8 +140,8 @@ absl::Status LoopbackTransport::Progress(const Message& message, Instant until) 
     if (message.done) return absl::OkStatus();
 
     bool moved = false;
-    for (Rank from = 0; from < size(); ++from) moved |= TakeAll(from);
-    if (entered_.call.verb != Verb::kSend) FindMismatch();
+    for (Rank from = 0; from < size(); ++from) moved |= world_->TakeAll(from, rank_, &receiving_);
+    if (entered_.call.verb != Verb::kSend) world_->FindMismatch(rank_, entered_);
     if (message.done || world_->failure.has_value()) continue;
     if (std::exchange(world_->poked[rank_], 0) != 0 || (moved && company())) {
       return absl::OkStatus();

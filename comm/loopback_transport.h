@@ -44,9 +44,6 @@ class LoopbackTransport : public Transport {
   // Shared by all ranks of the group.
   const std::shared_ptr<World> world_;
   const Rank rank_;
-  bool TakeAll(Rank from);
-  void FindMismatch();
-
   std::vector<Incoming*> receiving_;
   Message entered_;
   Failure failure_;
