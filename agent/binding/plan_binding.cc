@@ -62,7 +62,6 @@ class Planner {
  public:
   Planner(std::vector<Core> cores, const BindRequest& request)
       : cores_(std::move(cores)),
-        request_(request),
         workers_(static_cast<size_t>(request.workers)) {
     places_ = request.places;
     places_.resize(std::max(workers_, places_.size()));
@@ -241,7 +240,6 @@ class Planner {
   }
 
   const std::vector<Core> cores_;
-  const BindRequest& request_;
   const size_t workers_;
   std::vector<DevicePlace> places_;
   std::map<int, int> cores_of_node_;
