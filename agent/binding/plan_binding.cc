@@ -61,8 +61,7 @@ Cores Part(const Cores& cores, size_t index, size_t parts) {
 class Planner {
  public:
   Planner(std::vector<Core> cores, const BindRequest& request)
-      : cores_(std::move(cores)),
-        workers_(static_cast<size_t>(request.workers)) {
+      : cores_(std::move(cores)), workers_(static_cast<size_t>(request.workers)) {
     places_ = request.places;
     places_.resize(std::max(workers_, places_.size()));
     for (const Core& core : cores_) ++cores_of_node_[core.first.node];
