@@ -149,7 +149,6 @@ TEST(TestPairs, ProvesNothingWithTwo) {
 }
 
 TEST(TestPairs, CountsWhatItCosts) {
-  const PairTest test;
   for (int nodes : {16, 1024}) {
     const PairReport report = Network(nodes).Test();
     const int64_t pairs = 2 * nodes / 2;  // Two rounds.
