@@ -213,7 +213,7 @@ class Signals(SlurmTest):
         # Slurm keeps a requeued job back for two minutes, unless it is told otherwise.
         self.assertTrue(lab.poll(lambda: self.state_of(job) == "PENDING", 30, 0.2))
         self.assertTrue(lab.poll(lambda: self.slurm.run(
-            "scontrol", "update", f"jobid={job}", "StartTime=now").code == 0, 10, 0.2))
+            "scontrol", "update", f"jobid={job}", "StartTime=now+2").code == 0, 10, 0.2))
         self.await_text(out, "(?s)(SHOW SLURM_RESTART_COUNT=1.*){2}")
         self.assertTrue(lab.poll(lambda: self.state_of(job) == "COMPLETED", 30, 0.2),
                         f"{out.read_text(encoding='utf-8')}\n{self.slurm.logs()}")
