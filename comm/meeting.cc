@@ -210,7 +210,7 @@ void Door::Accept(int listener, bool local) {
   }
 }
 
-std::optional<Caller> Door::Listen(Stranger* stranger, bool* show_out) {
+std::optional<Caller> Door::Listen(Stranger* stranger, SingleCopy single_copy, bool* show_out) {
   Hello hello;
   UniqueFd passed;
   char part[sizeof hello];
@@ -241,16 +241,18 @@ std::optional<Caller> Door::Listen(Stranger* stranger, bool* show_out) {
   auto mapping = ShmMapping::Map(std::move(passed));
   if (!mapping.ok()) return std::nullopt;
   return Caller{hello.rank, host, true,
-                MakeShmInLink(std::move(stranger->fd), *std::move(mapping), who.pid, hello.proof)};
+                MakeShmInLink(std::move(stranger->fd), *std::move(mapping), who.pid, hello.proof,
+                              single_copy)};
 }
 
-std::vector<Caller> Door::LetIn() {
+std::vector<Caller> Door::LetIn(SingleCopy single_copy) {
   Accept(local_.get(), true);
   Accept(tcp_.fd.get(), false);
   std::vector<Caller> callers;
   std::erase_if(strangers_, [&](Stranger& stranger) {
     bool show_out = false;
-    if (auto caller = Listen(&stranger, &show_out)) callers.push_back(*std::move(caller));
+    if (auto caller = Listen(&stranger, single_copy, &show_out))
+      callers.push_back(*std::move(caller));
     return show_out;
   });
   return callers;

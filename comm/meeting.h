@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "comm/link.h"
+#include "comm/shm_link.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/listen.h"
@@ -53,7 +54,7 @@ class Door {
 
   // Those who came and have said who they are, and, in `strangers`, the descriptors of those who
   // have yet to. Whoever says something wrong is shown out.
-  std::vector<Caller> LetIn();
+  std::vector<Caller> LetIn(SingleCopy single_copy = SingleCopy::kIfFaster);
   std::vector<int> strangers() const;
 
  private:
@@ -63,7 +64,7 @@ class Door {
     std::string said;
   };
   void Accept(int listener, bool local);
-  std::optional<Caller> Listen(Stranger* stranger, bool* show_out);
+  std::optional<Caller> Listen(Stranger* stranger, SingleCopy single_copy, bool* show_out);
 
   MeetingPoint point_;
   UniqueFd local_;

@@ -4,6 +4,7 @@
 #include "comm/process_group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <set>
@@ -45,10 +46,7 @@ class Engine {
   const std::shared_ptr<Store>& shared_store() const { return store_; }
 
   // The number of the next collective; to be taken in the order of the calls.
-  uint64_t NextNumber() ABSL_LOCKS_EXCLUDED(mu_) {
-    MutexLock lock(&mu_);
-    return ++number_;
-  }
+  uint64_t NextNumber() { return number_.fetch_add(1, std::memory_order_relaxed) + 1; }
 
   // One at a time, in the order of their numbers.
   absl::Status Do(const Collective& call, uint64_t number, Instant deadline);
@@ -68,8 +66,7 @@ class Engine {
   SharedTransport transport_;
   const GroupOptions options_;
   const AlgorithmChoices choices_;
-  Mutex mu_;
-  uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<uint64_t> number_{0};
   // Whose turn it is.
   Scratch scratch_;
   std::optional<Hosts> hosts_;
@@ -462,11 +459,15 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(std::shared_p
         absl::StrCat("rank ", rank, " in a world of ", size, " makes no sense"));
   }
   HLAUNCH_ASSIGN_OR_RETURN(AlgorithmChoices choices, ChoicesFromEnvironment());
+  if (options.single_copy == SingleCopy::kIfFaster) {
+    HLAUNCH_ASSIGN_OR_RETURN(options.single_copy, SingleCopyFromEnvironment());
+  }
   HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<ProcessTransport> transport,
                            ProcessTransport::Create(*store, rank, size,
                                                     {.name = options.name,
                                                      .address = options.address,
                                                      .shared_memory = options.shared_memory,
+                                                     .single_copy = options.single_copy,
                                                      .local_ranks = options.local_ranks}));
   return std::make_unique<Group>(std::move(store), std::move(transport), std::move(options),
                                  std::move(choices));

@@ -27,6 +27,7 @@ struct GroupOptions {
   // A literal of this host that other hosts reach.
   std::string address = "127.0.0.1";
   bool shared_memory = true;
+  SingleCopy single_copy = SingleCopy::kIfFaster;  // Then kEnvSingleCopy may say another.
   int local_ranks = 1;  // As far as known; how eagerly to spin follows from it.
 };
 

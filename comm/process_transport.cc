@@ -370,7 +370,7 @@ absl::Status ProcessTransport::Connect(Peer& peer, const Message& missed, Instan
 }
 
 void ProcessTransport::LetIn() {
-  for (Caller& caller : door_.LetIn()) {
+  for (Caller& caller : door_.LetIn(options_.single_copy)) {
     if (caller.rank >= size() || caller.rank == rank_) continue;
     Peer& peer = At(caller.rank);
     if (peer.in != nullptr) continue;

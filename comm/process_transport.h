@@ -27,7 +27,8 @@ struct ProcessTransportOptions {
   std::string name = "default";  // Of the group: its keys in the store.
   std::string address;           // A literal of this host that the others reach.
   bool shared_memory = true;     // Else TCP inside a host, too.
-  int local_ranks = 1;           // Ranks of this host as far as known; more are found out.
+  SingleCopy single_copy = SingleCopy::kIfFaster;
+  int local_ranks = 1;  // Ranks of this host as far as known; more are found out.
 };
 
 // Ranks that are processes: shared memory to those on the same host, TCP to the others. Ways to

@@ -7,14 +7,18 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -26,6 +30,7 @@ constexpr uint64_t kPiece = 8 << 10;
 constexpr uint64_t kInline = 24;
 constexpr uint64_t kPullMin = 16 << 10;
 constexpr uint64_t kLine = 64;
+constexpr uint64_t kWakeEach = kSlots / 4;
 
 enum SlotKind : uint64_t { kInSlot = 0, kInBulk = 1, kToPull = 2 };
 
@@ -218,9 +223,9 @@ class ShmOutLink : public OutLink {
 
 class ShmInLink : public InLink {
  public:
-  ShmInLink(UniqueFd socket, ShmMapping region, pid_t pid, const PullProof& proof)
+  ShmInLink(UniqueFd socket, ShmMapping region, pid_t pid, const PullProof& proof, bool pulls)
       : socket_(std::move(socket)), region_(std::move(region)), pid_(pid), proof_(proof) {
-    if (Pull({}, 0)) region_->can_pull.store(1, std::memory_order_relaxed);
+    if (pulls && Pull({}, 0)) region_->can_pull.store(1, std::memory_order_relaxed);
   }
 
   int fd() const override { return socket_.get(); }
@@ -238,13 +243,17 @@ class ShmInLink : public InLink {
   }
 
   bool Take(std::span<std::byte> into) override {
+    const uint64_t before = bulk_position_ + pulled_;
     const bool whole = Read(into);
     in_front_ = in_front_ && !whole;
-    WakeIf(region_->sender_sleeps, socket_.get());
+    // A sender that sleeps because all slots are full can wait for more than one of them: so a
+    // message that lies in its slot does without the fence.
+    if (bulk_position_ + pulled_ != before || position_ % kWakeEach == 0) WakeSender();
     return whole;
   }
 
   bool Arm() override {
+    WakeSender();
     region_->receiver_sleeps.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return !broken_ && !Published();
@@ -265,6 +274,8 @@ class ShmInLink : public InLink {
     kind_ = static_cast<SlotKind>(stamp & 3);
     return stamp >> 2 == position_ + 1;
   }
+
+  void WakeSender() { WakeIf(region_->sender_sleeps, socket_.get()); }
 
   // Reads the sender's memory and, in the same call, the proof that it is the sender's.
   bool Pull(std::span<std::byte> into, uint64_t address) {
@@ -334,7 +345,50 @@ absl::StatusOr<ShmRegion*> MapFd(int fd) {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
+// The best of a few, so that an interruption does not count.
+template <typename Copy>
+Duration TimeOf(const Copy& copy) {
+  Duration best = Duration::max();
+  for (int i = 0; i < 5; ++i) {
+    const Instant begin = MonotonicClock().Now();
+    copy();
+    best = std::min(best, Duration(MonotonicClock().Now() - begin));
+  }
+  return best;
+}
+
+// Whether one copy by the kernel costs less than two of ours. These are made by two cores at once
+// where only one rank sends, and one after the other where both do; so the kernel has to be faster
+// than the mean of that. It reads this process, which is as much work for it as another.
+bool MeasurePull() {
+  constexpr size_t kSize = 128 << 10;
+  std::vector<std::byte> from(kSize, std::byte{1}), into(kSize, std::byte{2});
+  const Duration ours = TimeOf([&] { std::memcpy(into.data(), from.data(), kSize); });
+  bool allowed = true;
+  const Duration kernels = TimeOf([&] {
+    const iovec local{into.data(), kSize}, remote{from.data(), kSize};
+    allowed &= ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) == ssize_t{kSize};
+  });
+  return allowed && 2 * kernels < 3 * ours;
+}
+
+bool Pulls(SingleCopy single_copy) {
+  if (single_copy != SingleCopy::kIfFaster) return single_copy == SingleCopy::kAlways;
+  static const bool faster = MeasurePull();
+  return faster;
+}
+
 }  // namespace
+
+absl::StatusOr<SingleCopy> SingleCopyFromEnvironment() {
+  const char* const value = std::getenv(kEnvSingleCopy);
+  const absl::string_view text = value == nullptr ? "" : value;
+  if (text.empty() || text == "auto") return SingleCopy::kIfFaster;
+  if (text == "always") return SingleCopy::kAlways;
+  if (text == "never") return SingleCopy::kNever;
+  return absl::InvalidArgumentError(
+      absl::StrCat(kEnvSingleCopy, "=", text, ": it is auto, always or never"));
+}
 
 absl::StatusOr<ShmMapping> ShmMapping::Make() {
   UniqueFd fd(::memfd_create("hlaunch-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -375,9 +429,10 @@ std::unique_ptr<OutLink> MakeShmOutLink(UniqueFd socket, ShmMapping mapping) {
 }
 
 std::unique_ptr<InLink> MakeShmInLink(UniqueFd socket, ShmMapping mapping, pid_t pid,
-                                      const PullProof& proof) {
+                                      const PullProof& proof, SingleCopy single_copy) {
   mapping.CloseFd();
-  return std::make_unique<ShmInLink>(std::move(socket), std::move(mapping), pid, proof);
+  return std::make_unique<ShmInLink>(std::move(socket), std::move(mapping), pid, proof,
+                                     Pulls(single_copy));
 }
 
 }  // namespace hlaunch

@@ -20,13 +20,24 @@
 //   region:  flags | what the receiver has taken | 256 slots of 64 bytes | 128 KiB for bytes
 //
 // A message is one slot: small ones lie in it, so they cost the reader one cache line. Larger ones
-// take pieces of the byte ring, one slot for each. From kPullMin on, where the receiver may read
-// the sender's memory (process_vm_readv; found out by trying), the slot holds an address and the
-// bytes are copied once, by the receiver.
+// take pieces of the byte ring, one slot for each: copied twice, by two cores at once. From
+// kPullMin on, where the receiver may read the sender's memory (process_vm_readv; found out by
+// trying) and that is faster (found out by measuring), the slot holds an address and the bytes are
+// copied once, by the receiver.
 
 namespace hlaunch {
 
 struct ShmRegion;
+
+// When large messages are copied once instead of twice.
+enum class SingleCopy {
+  kIfFaster,  // Where the kernel's copy is quick enough, which is measured once.
+  kAlways,    // Wherever the kernel lets us.
+  kNever,
+};
+inline constexpr char kEnvSingleCopy[] = "HLAUNCH_COMM_SINGLE_COPY";  // auto, always, never
+// Errors: InvalidArgument - it says something else.
+absl::StatusOr<SingleCopy> SingleCopyFromEnvironment();
 
 // What the receiver must know to read the sender's memory: where a number lies that it can compare,
 // so that it never takes the bytes of a stranger who got the pid of a sender that died.
@@ -67,6 +78,6 @@ std::unique_ptr<OutLink> MakeShmOutLink(UniqueFd socket, ShmMapping mapping);
 // Tries whether this process may read that of `pid`, as whose the kernel knows the sender, and lets
 // the sender know.
 std::unique_ptr<InLink> MakeShmInLink(UniqueFd socket, ShmMapping mapping, pid_t pid,
-                                      const PullProof& proof);
+                                      const PullProof& proof, SingleCopy single_copy);
 
 }  // namespace hlaunch

@@ -50,24 +50,32 @@ Pipe MakePipe() {
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-std::string RunRank(Rank rank, int size, uint16_t port, bool shared_memory, const RankBody& body) {
+// How bytes go between the ranks of a host.
+struct Way {
+  bool shared_memory;
+  SingleCopy single_copy;
+};
+
+std::string RunRank(Rank rank, int size, uint16_t port, const Way& way, const RankBody& body) {
   const Instant deadline = MonotonicClock().Now() + std::chrono::seconds(10);
   auto store = C10dClient::Connect("127.0.0.1", port, deadline);
   if (!store.ok()) return store.status().ToString();
   auto transport = ProcessTransport::Create(
-      **store, rank, size, {.address = "127.0.0.1", .shared_memory = shared_memory});
+      **store, rank, size,
+      {.address = "127.0.0.1", .shared_memory = way.shared_memory, .single_copy = way.single_copy});
   if (!transport.ok()) return transport.status().ToString();
   const std::shared_ptr<Store> shared = *std::move(store);
   TestRank self{**transport, [] { ::raise(SIGKILL); },
                 [&](GroupOptions group_options) {
                   group_options.name = "group";
-                  group_options.shared_memory = shared_memory;
+                  group_options.shared_memory = way.shared_memory;
+                  group_options.single_copy = way.single_copy;
                   return *ProcessGroup::Create(shared, rank, size, std::move(group_options));
                 }};
   return body(self);
 }
 
-std::vector<std::string> Fork(int size, bool shared_memory, const RankBody& body) {
+std::vector<std::string> Fork(int size, const Way& way, const RankBody& body) {
   Pipe go = MakePipe();
   std::vector<Pipe> results(size);
   std::vector<pid_t> pids;
@@ -81,7 +89,7 @@ std::vector<std::string> Fork(int size, bool shared_memory, const RankBody& body
     ::alarm(100);
     uint16_t port = 0;
     HLAUNCH_CHECK(::read(go.read_end.get(), &port, sizeof port) == sizeof port);
-    const std::string result = RunRank(rank, size, port, shared_memory, body);
+    const std::string result = RunRank(rank, size, port, way, body);
     const bool told = ::write(results[rank].write_end.get(), result.data(), result.size()) >= 0;
     std::_Exit(told ? 0 : 1);
   }
@@ -117,11 +125,15 @@ std::vector<std::string> RunAsHosts(int size, const RankBody& body) {
 }
 
 std::vector<std::string> RunAsProcesses(int size, const RankBody& body) {
-  return Fork(size, true, body);
+  return Fork(size, {true, SingleCopy::kNever}, body);
+}
+
+std::vector<std::string> RunWithSingleCopy(int size, const RankBody& body) {
+  return Fork(size, {true, SingleCopy::kAlways}, body);
 }
 
 std::vector<std::string> RunWithTcp(int size, const RankBody& body) {
-  return Fork(size, false, body);
+  return Fork(size, {false, SingleCopy::kNever}, body);
 }
 
 }  // namespace hlaunch

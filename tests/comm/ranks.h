@@ -34,11 +34,15 @@ std::vector<std::string> RunAsThreads(int size, const RankBody& body);
 // The same, two to a host as far as they know.
 std::vector<std::string> RunAsHosts(int size, const RankBody& body);
 // Real processes, which find each other through a C10dServer; no other thread may run. The second
-// has TCP between them though they are on one host.
+// copies large messages once and not twice, the third has TCP between them though they are on one
+// host.
 std::vector<std::string> RunAsProcesses(int size, const RankBody& body);
+std::vector<std::string> RunWithSingleCopy(int size, const RankBody& body);
 std::vector<std::string> RunWithTcp(int size, const RankBody& body);
 
-inline const TransportKind kTransportKinds[] = {
-    {"Loopback", RunAsThreads}, {"Shm", RunAsProcesses}, {"Tcp", RunWithTcp}};
+inline const TransportKind kTransportKinds[] = {{"Loopback", RunAsThreads},
+                                                {"Shm", RunAsProcesses},
+                                                {"ShmSingleCopy", RunWithSingleCopy},
+                                                {"Tcp", RunWithTcp}};
 
 }  // namespace hlaunch

@@ -34,7 +34,8 @@ class ShmLink : public testing::TestWithParam<bool> {
     PullProof proof = MyPullProof();
     if (!GetParam()) ++proof.value;
     out_ = MakeShmOutLink(UniqueFd(sockets[0]), *std::move(mine));
-    in_ = MakeShmInLink(UniqueFd(sockets[1]), *std::move(theirs), ::getpid(), proof);
+    in_ = MakeShmInLink(UniqueFd(sockets[1]), *std::move(theirs), ::getpid(), proof,
+                        SingleCopy::kAlways);
   }
 
   std::unique_ptr<OutLink> out_;
@@ -105,11 +106,28 @@ TEST_P(ShmLink, FullRingTakesNoMoreUntilSomethingIsTaken) {
   while (sent < messages.size() && out_->Push(&messages[sent])) ++sent;
   ASSERT_LT(sent, messages.size());
   while (!out_->Arm()) continue;  // Says once what it had not seen yet.
+  char wake;
+  size_t taken = 0;
+  while (::recv(out_->fd(), &wake, 1, MSG_DONTWAIT) != 1) {
+    ASSERT_LT(taken, sent) << "all were taken, and the sender sleeps";
+    ASSERT_NE(in_->Front(), nullptr);
+    in_->Take({&byte, 1});
+    ++taken;
+  }
+  EXPECT_TRUE(out_->Push(&messages[sent]));
+}
+
+TEST_P(ShmLink, WhoeverSleepsItselfWakesASenderFirst) {
+  std::byte byte{1};
+  std::vector<Outgoing> messages(1000, {{}, {&byte, 1}});
+  size_t sent = 0;
+  while (sent < messages.size() && out_->Push(&messages[sent])) ++sent;
+  while (!out_->Arm()) continue;
   ASSERT_NE(in_->Front(), nullptr);
   in_->Take({&byte, 1});
+  in_->Arm();
   char wake;
   EXPECT_EQ(::recv(out_->fd(), &wake, 1, MSG_DONTWAIT), 1);
-  EXPECT_TRUE(out_->Push(&messages[sent]));
 }
 
 TEST_P(ShmLink, EndOfTheSocketIsADeath) {
