@@ -14,9 +14,9 @@ verb, count, times = sys.argv[1], int(sys.argv[2]) // 4, int(sys.argv[3])
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
-one, other = torch.zeros(count), torch.zeros(count)
-many = list(torch.zeros(count * size).chunk(size)) if count else []
-more = list(torch.zeros(count * size).chunk(size)) if count else []
+one, other = torch.ones(count), torch.ones(count)
+many = list(torch.ones(count * size).chunk(size)) if count else []
+more = list(torch.ones(count * size).chunk(size)) if count else []
 
 
 def there_and_back():
