@@ -186,7 +186,7 @@ TEST(Keeper, IsSmall) {
     if (std::istringstream(line) >> name >> kb && name.rfind("Private_", 0) == 0) private_kb += kb;
   }
   RecordProperty("private_kb", private_kb);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef HLAUNCH_SANITIZED
   EXPECT_LT(private_kb, 1024);
 #endif
   kept.process().Signal(SIGTERM);

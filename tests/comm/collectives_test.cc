@@ -194,7 +194,7 @@ class Checker {
 constexpr size_t kSizes[] = {0, 1, 7, 130, 4099, 30001};
 
 // Sanitizers slow all this down tenfold, and look at how memory is used rather than at results.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef HLAUNCH_SANITIZED
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;

@@ -113,8 +113,9 @@ double Round(DataType type, double value) {
   }
 }
 
+int64_t Whole(double value) { return static_cast<int64_t>(value); }
+
 double Combine(ReduceOp op, double a, double b) {
-  const auto x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
   switch (op) {
     case ReduceOp::kProduct:
       return a * b;
@@ -123,11 +124,11 @@ double Combine(ReduceOp op, double a, double b) {
     case ReduceOp::kMax:
       return std::max(a, b);
     case ReduceOp::kBand:
-      return static_cast<double>(x & y);
+      return static_cast<double>(Whole(a) & Whole(b));
     case ReduceOp::kBor:
-      return static_cast<double>(x | y);
+      return static_cast<double>(Whole(a) | Whole(b));
     case ReduceOp::kBxor:
-      return static_cast<double>(x ^ y);
+      return static_cast<double>(Whole(a) ^ Whole(b));
     default:
       return a + b;
   }

@@ -331,10 +331,17 @@ TEST_P(TransportContract, TimeOutSaysWhoWaitedForWhomToAll) {
   const auto results = Run(3, [](TestRank& self) -> std::string {
     Transport& transport = self.transport;
     switch (transport.rank()) {
-      case 0:
-        return AwaitByte(transport, 1, 50ms);
-      case 1:
-        return AwaitByte(transport, 0, 30s);
+      case 0: {
+        const std::string here = AwaitByte(transport, 1, 30s, 16);
+        return here == "OK" ? AwaitByte(transport, 1, 50ms) : here;
+      }
+      case 1: {
+        std::byte byte{1};
+        Outgoing here = To(0, {&byte, 1}, 16, {Verb::kAllReduce});
+        transport.Start(&here);
+        const absl::Status status = transport.Wait(here, Soon());
+        return status.ok() ? AwaitByte(transport, 0, 30s) : status.ToString();
+      }
       default:
         return AwaitByte(transport, 1, 30s);
     }

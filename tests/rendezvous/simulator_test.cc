@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HLAUNCH_SANITIZED
 constexpr uint64_t kShare = 12;  // A sanitizer takes so much longer.
 #else
 constexpr uint64_t kShare = 1;

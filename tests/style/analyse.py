@@ -3,7 +3,9 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """What clang 14 knows better than GCC, over every file of ours, without building anything.
 
-    analyse.py thread-safety    -Wthread-safety -Werror (GCC ignores the annotations)
+    analyse.py thread-safety [--beyond BUILD]
+                                -Wthread-safety -Werror (GCC ignores the annotations); not of
+                                what clang compiled in the folder BUILD, where it says the same
     analyse.py tidy [FILE…]     clang-tidy with .clang-tidy's list, all findings are errors
 
 Configures the preset `clang` for its compile commands. Exit code 77 where clang is missing.
@@ -75,9 +77,13 @@ def main():
         sys.exit(__doc__)
     if not shutil.which(tool):
         source_tree.skip(f"{tool} is not installed")
-    only = {pathlib.Path(name).resolve() for name in sys.argv[2:]}
+    done, names = set(), sys.argv[2:]
+    if names[:1] == ["--beyond"]:
+        entries = (ROOT / names[1] / "compile_commands.json").read_text(encoding="utf-8")
+        done, names = {pathlib.Path(entry["file"]) for entry in json.loads(entries)}, []
+    only = {pathlib.Path(name).resolve() for name in names}
     commands = [(file, command) for file, command in compile_commands()
-                if not only or file in only]
+                if file not in done and (not only or file in only)]
     if what == "thread-safety":
         jobs = [(file, syntax_only(command)) for file, command in commands]
     else:
