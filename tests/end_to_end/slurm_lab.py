@@ -21,6 +21,7 @@ import lab
 PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scontrol", "sinfo", "munged")
 PACKAGES = "slurmctld slurmd slurm-client munge"
 KILL_WAIT = 3  # Seconds from SIGTERM to SIGKILL.
+GRACE_TIME = 4  # Seconds that a job has which is to make room for an urgent one.
 
 CONF = """
 ClusterName=lab
@@ -52,7 +53,11 @@ JobRequeue=1
 GresTypes=gpu
 NodeName=DEFAULT CPUs=8 RealMemory=100 Gres=gpu:4 State=UNKNOWN
 NodeName=node[0-{last}] NodeAddr={subnet}.[10-{last_address}]
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=DEFAULT Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO
+PartitionName=main Default=YES PriorityTier=10 GraceTime={grace_time}
+PartitionName=urgent PriorityTier=20
 """
 
 
@@ -87,7 +92,7 @@ class SlurmLab(lab.Lab):
         folder = self.conf
         (folder / "slurm.conf").write_text(
             CONF.format(folder=folder, subnet=lab.SUBNET, last=count - 1,
-                        last_address=9 + count, kill_wait=KILL_WAIT), encoding="utf-8")
+                        last_address=9 + count, kill_wait=KILL_WAIT, grace_time=GRACE_TIME), encoding="utf-8")
         (folder / "gres.conf").write_text(
             f"NodeName=node[0-{count - 1}] Name=gpu File={folder}/gpu[0-3]\n", encoding="utf-8")
         (folder / "cgroup.conf").write_text("CgroupAutomount=no\n", encoding="utf-8")
@@ -116,7 +121,7 @@ class SlurmLab(lab.Lab):
             raise RuntimeError(f"Slurm's nodes are not idle after 20 s:\n{self.logs()}")
 
     def _all_idle(self):
-        said = self.run("sinfo", "-h", "-N", "-o", "%N %T").out.split()
+        said = self.run("sinfo", "-h", "-N", "-p", "main", "-o", "%N %T").out.split()
         return said == [word for node in self.nodes for word in (node.name, "idle")]
 
     def start(self, *argv, node=None, env=None, **options):

@@ -179,11 +179,12 @@ class Signals(SlurmTest):
 
     def test_a_timed_signal_and_the_time_limit_reach_the_workers(self):
         run = self.srun(jobs.WORKER, "signals", "sleep", "600", nodes=2,
-                        options=["-t1", "--signal=USR1@50"])
+                        options=["-t1", "--signal=USR1@10"])
         run.wait_for("(?s)(LISTENS.*){2}", 30)
         # Meanwhile: scancel, and requeue.
         self.workers_get_the_signal_and_what_is_left_of_kill_wait()
         self.the_job_is_requeued_and_runs_again()
+        self.the_job_makes_room_for_an_urgent_one()
         run.wait_for("(?s)(GOT SIGUSR1.*){2}", 90)
         run.wait_for("(?s)(GOT SIGTERM.*){2}", 90)
         self.assertNotEqual(run.wait(20), 0, str(run))
@@ -212,11 +213,37 @@ class Signals(SlurmTest):
         (self.slurm.folder / "again").touch()
         # Slurm keeps a requeued job back for two minutes, unless it is told otherwise.
         self.assertTrue(lab.poll(lambda: self.state_of(job) == "PENDING", 30, 0.2))
-        self.assertTrue(lab.poll(lambda: self.slurm.run(
-            "scontrol", "update", f"jobid={job}", "StartTime=now+2").code == 0, 10, 0.2))
+        self.start_again(job)
         self.await_text(out, "(?s)(SHOW SLURM_RESTART_COUNT=1.*){2}")
         self.assertTrue(lab.poll(lambda: self.state_of(job) == "COMPLETED", 30, 0.2),
                         f"{out.read_text(encoding='utf-8')}\n{self.slurm.logs()}")
+
+
+    def the_job_makes_room_for_an_urgent_one(self):
+        job, out = self.batch(SBATCH / "requeue.sbatch", jobs.WORKER, "show",
+                              "SLURM_RESTART_COUNT", "env", "signals", "await",
+                              self.slurm.folder / "urgent_was_there",
+                              options=["--nodes=2", "--gpus-per-node=4", "--cpus-per-task=1"])
+        self.await_text(out, "(?s)(LISTENS.*){2}")
+        urgent = self.srun(jobs.WORKER, "show", "SLURM_JOB_PARTITION", "env", nodes=2,
+                           options=["-purgent", "--gres=gpu:4"])
+        # The workers are told, and have the partition's grace to save what they have.
+        self.await_text(out, "(?s)(GOT SIGTERM.*){2}")
+        (self.slurm.folder / "urgent_was_there").touch()
+        self.assert_done(urgent)
+        self.assertRegex(urgent.out, "SHOW SLURM_JOB_PARTITION=urgent")
+        # It is in the queue again, and held back for two minutes unless it is told otherwise.
+        self.assertTrue(lab.poll(lambda: self.state_of(job) == "PENDING", 30, 0.2),
+                        f"{self.state_of(job)}: {out.read_text(encoding='utf-8')}")
+        self.start_again(job)
+        self.await_text(out, "(?s)(SHOW SLURM_RESTART_COUNT=1.*){2}")
+        self.assertTrue(lab.poll(lambda: self.state_of(job) == "COMPLETED", 30, 0.2),
+                        f"{out.read_text(encoding='utf-8')}\n{self.slurm.logs()}")
+
+    def start_again(self, job):
+        # Within a second slurmctld would take the new credential for the revoked one.
+        self.assertTrue(lab.poll(lambda: self.slurm.run(
+            "scontrol", "update", f"jobid={job}", "StartTime=now+2").code == 0, 10, 0.2))
 
 
 class NodeDies(SlurmTest):

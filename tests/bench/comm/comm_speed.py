@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import socket
 import statistics
@@ -60,7 +61,19 @@ class Hosts:
             subprocess.run(["ip", "netns", "del", name], check=False)
 
     def inside(self, rank):
-        return ["ip", "netns", "exec", self.names[rank % 2]]
+        """What precedes a command on the rank's host. MPI knows hosts by their names."""
+        return ["ip", "netns", "exec", self.names[rank % 2], "unshare", "--uts", "sh", "-c",
+                f'hostname host{rank % 2}; exec "$0" "$@"']
+
+    def remote_shell(self, work):
+        """A script that mpirun takes for ssh: it enters the host with that address."""
+        script = work / "enter"
+        lines = ["#!/bin/sh", '[ "$1" = -x ] && shift', "host=$1; shift", "case $host in"]
+        lines += [f"{address}) exec {shlex.join(self.inside(i))} sh -c \"$*\";;"
+                  for i, address in enumerate(self.addresses)]
+        script.write_text("\n".join([*lines, "esac", "exit 9"]) + "\n", encoding="utf-8")
+        script.chmod(0o755)
+        return str(script)
 
 
 def by_environment(command, ranks, hosts, master="127.0.0.1"):
@@ -93,13 +106,34 @@ def by_environment(command, ranks, hosts, master="127.0.0.1"):
     return float(outputs[0][0]), ""
 
 
-def by_mpirun(command, program, ranks, hosts):
-    """Open MPI and MPICH inside one host; between namespaces by TCP only."""
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    if hosts is not None:
-        return None, "not started over namespaces"
-    result = subprocess.run(command + ["-n", str(ranks)] + program, env=environment, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180, check=False)
+def open_mpi(work, ranks, hosts):
+    command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+    if hosts is None:
+        return command
+    each = ",".join(f"{address}:{-(-ranks // 2)}" for address in hosts.addresses)
+    return hosts.inside(0) + command + [
+        "--mca", "plm_rsh_agent", hosts.remote_shell(work), "--mca", "oob_tcp_if_include", "c0",
+        "--mca", "btl_tcp_if_include", "c0", "--mca", "btl", "tcp,vader,self", "--host", each,
+        "--map-by", "node"]
+
+
+def mpich(work, ranks, hosts):
+    if hosts is None:
+        return ["mpirun.mpich", "-n", str(ranks)]
+    return hosts.inside(0) + [
+        "mpiexec.hydra", "-iface", "c0", "-launcher", "ssh", "-launcher-exec",
+        hosts.remote_shell(work), "-hosts", ",".join(hosts.addresses), "-ppn", "1", "-n", str(ranks)]
+
+
+def by_mpirun(command, program):
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                       UCX_NET_DEVICES="c0", FI_TCP_IFACE="c0")
+    try:
+        result = subprocess.run(command + program, env=environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180,
+                                check=False)
+    except subprocess.TimeoutExpired:
+        return None, "no end after 180 s"
     if result.returncode:
         return None, result.stderr.strip()[-200:]
     return float(result.stdout), ""
@@ -110,10 +144,9 @@ def contenders(build, work, only, torch):
     found = {}
     load = str(build / "tests/bench/comm/comm_load")
     found["hlaunch"] = lambda words, ranks, hosts: by_environment([load] + words, ranks, hosts)
-    for name, compiler, launcher in [
-            ("Open MPI", "mpicc.openmpi", ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]),
-            ("MPICH", "mpicc.mpich", ["mpirun.mpich"])]:
-        if not shutil.which(compiler) or not shutil.which(launcher[0]):
+    for name, compiler, mpirun in [("Open MPI", "mpicc.openmpi", open_mpi),
+                                   ("MPICH", "mpicc.mpich", mpich)]:
+        if not shutil.which(compiler) or not shutil.which(mpirun(work, 1, None)[0]):
             print(f"{name}: not installed", file=sys.stderr)
             continue
         program = work / compiler
@@ -123,8 +156,8 @@ def contenders(build, work, only, torch):
             print(f"{name}: {built.stderr.splitlines()[0]} (apt install libopenmpi-dev libmpich-dev)",
                   file=sys.stderr)
             continue
-        found[name] = (lambda words, ranks, hosts, launcher=launcher, program=program:
-                       by_mpirun(launcher, [str(program)] + words, ranks, hosts))
+        found[name] = (lambda words, ranks, hosts, mpirun=mpirun, program=program:
+                       by_mpirun(mpirun(work, ranks, hosts), [str(program)] + words))
     if torch:
         found["Gloo"] = lambda words, ranks, hosts: by_environment(
             [torch, str(HERE / "gloo_load.py")] + words, ranks, hosts)
@@ -139,7 +172,7 @@ def main():
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     parser.add_argument("--ranks", default=f"2,{2 * (os.cpu_count() or 1)}")
     parser.add_argument("--over", choices=["memory", "tcp"], default="memory",
-                        help="tcp: between two network namespaces; hlaunch and Gloo only")
+                        help="tcp: between two network namespaces")
     parser.add_argument("--only", help="of Open MPI, MPICH, Gloo: these, separated by commas")
     parser.add_argument("--torch", default=os.environ.get("HLAUNCH_TORCH2_PYTHON"),
                         help="a Python that has torch, for Gloo")
