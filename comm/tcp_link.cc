@@ -3,6 +3,8 @@
 
 #include "comm/tcp_link.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -16,6 +18,7 @@ namespace {
 
 // A verb of no call: the frame holds news.
 constexpr Verb kNewsVerb{0xff};
+constexpr int kMostUnsent = 512 << 10;
 
 // Collects a record of fixed size from a stream that gives it in parts.
 template <typename Record>
@@ -50,7 +53,11 @@ class RecordReader {
 
 class TcpOutLink : public OutLink {
  public:
-  explicit TcpOutLink(UniqueFd socket) : socket_(std::move(socket)) {}
+  explicit TcpOutLink(UniqueFd socket) : socket_(std::move(socket)) {
+    // What waits in the kernel, beyond what the network has taken, stays in the cache.
+    const int most = kMostUnsent;
+    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
+  }
 
   int fd() const override { return socket_.get(); }
 

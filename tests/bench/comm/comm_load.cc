@@ -71,8 +71,8 @@ class Load {
 };
 
 int Main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: comm_load VERB BYTES TIMES\n");
+  if (argc < 4 || argc % 3 != 1) {
+    std::fprintf(stderr, "usage: comm_load VERB BYTES TIMES [VERB BYTES TIMES …]\n");
     return 2;
   }
   std::map<std::string, std::string> environment;
@@ -86,18 +86,20 @@ int Main(int argc, char** argv) {
   if (const char* ranks = std::getenv("LOCAL_WORLD_SIZE")) options.local_ranks = std::atoi(ranks);
   auto group = InitProcessGroup("env://", -1, -1, options, environment);
   Must(group.status());
-  Load load(**group, argv[1], std::strtoull(argv[2], nullptr, 10));
-  const int times = std::atoi(argv[3]);
-  for (int i = 0; i < times / 10 + 2; ++i) load.Call();
-  std::vector<double> rounds;
-  for (int round = 0; round < 5; ++round) {
-    Must((*group)->Run(Barrier()));
-    const double begin = Micros();
-    for (int i = 0; i < times; ++i) load.Call();
-    rounds.push_back((Micros() - begin) / times);
+  for (int row = 1; row < argc; row += 3) {
+    Load load(**group, argv[row], std::strtoull(argv[row + 1], nullptr, 10));
+    const int times = std::atoi(argv[row + 2]);
+    for (int i = 0; i < times / 10 + 2; ++i) load.Call();
+    std::vector<double> rounds;
+    for (int round = 0; round < 5; ++round) {
+      Must((*group)->Run(Barrier()));
+      const double begin = Micros();
+      for (int i = 0; i < times; ++i) load.Call();
+      rounds.push_back((Micros() - begin) / times);
+    }
+    std::sort(rounds.begin(), rounds.end());
+    if ((*group)->rank() == 0) std::printf("%.3f\n", rounds[rounds.size() / 2]);
   }
-  std::sort(rounds.begin(), rounds.end());
-  if ((*group)->rank() == 0) std::printf("%.3f\n", rounds[rounds.size() / 2]);
   Must((*group)->Run(Barrier()));
   return 0;
 }

@@ -32,9 +32,12 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def times_of(size):
-    """Calls per round: enough for some tens of milliseconds."""
-    return max(3, min(5000, (64 << 20) // max(size, 8 << 10) // 4))
+def times_of(name, size, ranks):
+    """Calls at a time: enough for some tens of milliseconds, fewer where one takes so much longer."""
+    times = (64 << 20) // max(size, 8 << 10) // 4
+    crowded = ranks > (os.cpu_count() or 1)
+    slowness = (4 if crowded else 1) * (20 if name == "Gloo" or (name == "MPICH" and crowded) else 1)
+    return max(3, times // slowness)
 
 
 class Hosts:
@@ -77,7 +80,8 @@ class Hosts:
 
 
 def by_environment(command, ranks, hosts, master="127.0.0.1"):
-    """Runs one process for each rank as a launcher does; what rank 0 prints."""
+    """Runs one process for each rank as a launcher does; the lines of rank 0, and why if there are
+    none."""
     port = free_port()
     processes = []
     for rank in range(ranks):
@@ -95,15 +99,15 @@ def by_environment(command, ranks, hosts, master="127.0.0.1"):
             stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
             stderr=subprocess.PIPE))
     try:
-        outputs = [process.communicate(timeout=180) for process in processes]
+        outputs = [process.communicate(timeout=300) for process in processes]
     except subprocess.TimeoutExpired:
         for process in processes:
             process.kill()
             process.communicate()
-        return None, "no end after 180 s"
+        return [], "no end after 300 s"
     if any(process.returncode for process in processes):
-        return None, outputs[0][1].strip()[-200:]
-    return float(outputs[0][0]), ""
+        return [], outputs[0][1].strip()[-200:]
+    return outputs[0][0].splitlines(), ""
 
 
 def open_mpi(work, ranks, hosts):
@@ -125,18 +129,19 @@ def mpich(work, ranks, hosts):
         hosts.remote_shell(work), "-hosts", ",".join(hosts.addresses), "-ppn", "1", "-n", str(ranks)]
 
 
-def by_mpirun(command, program):
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                       UCX_NET_DEVICES="c0", FI_TCP_IFACE="c0")
+def by_mpirun(command, program, hosts):
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    if hosts is not None:  # MPICH finds out that namespaces share memory, unless it must not.
+        environment.update(UCX_NET_DEVICES="c0", UCX_TLS="tcp,self", MPIR_CVAR_NOLOCAL="1")
     try:
         result = subprocess.run(command + program, env=environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300,
                                 check=False)
     except subprocess.TimeoutExpired:
-        return None, "no end after 180 s"
+        return [], "no end after 300 s"
     if result.returncode:
-        return None, result.stderr.strip()[-200:]
-    return float(result.stdout), ""
+        return [], result.stderr.strip()[-200:]
+    return result.stdout.splitlines(), ""
 
 
 def contenders(build, work, only, torch):
@@ -157,7 +162,7 @@ def contenders(build, work, only, torch):
                   file=sys.stderr)
             continue
         found[name] = (lambda words, ranks, hosts, mpirun=mpirun, program=program:
-                       by_mpirun(mpirun(work, ranks, hosts), [str(program)] + words))
+                       by_mpirun(mpirun(work, ranks, hosts), [str(program)] + words, hosts))
     if torch:
         found["Gloo"] = lambda words, ranks, hosts: by_environment(
             [torch, str(HERE / "gloo_load.py")] + words, ranks, hosts)
@@ -189,13 +194,12 @@ def main():
         try:
             print(f"{'verb':15}{'bytes':>10} {'ranks':>5}"
                   + "".join(f"{name:>21}" for name in runs), flush=True)
+            rows = [(verb, size) for verb in arguments.verbs.split(",")
+                    for size in ([0] if verb == "barrier" else map(int, arguments.sizes.split(",")))]
             for ranks in map(int, arguments.ranks.split(",")):
-                for verb in arguments.verbs.split(","):
-                    sizes = [0] if verb == "barrier" else map(int, arguments.sizes.split(","))
-                    for size in sizes:
-                        row = measure(runs, verb, size, ranks, hosts, arguments.rounds)
-                        results.append(row)
-                        print_row(row, runs)
+                for row in measure(runs, rows, ranks, hosts, arguments.rounds):
+                    results.append(row)
+                    print_row(row, runs)
         finally:
             if hosts:
                 hosts.__exit__()
@@ -203,19 +207,23 @@ def main():
         arguments.json.write_text(json.dumps(results, indent=1))
 
 
-def measure(runs, verb, size, ranks, hosts, rounds):
-    words = [verb, str(size), str(times_of(size) if ranks == 2 else max(3, times_of(size) // 4))]
-    figures = {name: [] for name in runs}
+def measure(runs, rows, ranks, hosts, rounds):
+    figures = {name: [[] for _ in rows] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
-            micros, why = run(words, ranks, hosts)
-            if micros is None:
-                if not figures[name]:
-                    print(f"  {name}: {why}", file=sys.stderr)
-            else:
-                figures[name].append(micros)
-    medians = {name: statistics.median(list_) if list_ else None for name, list_ in figures.items()}
-    return {"verb": verb, "bytes": size, "ranks": ranks, "micros": medians}
+            words = [str(word) for verb, size in rows
+                     for word in (verb, size, times_of(name, size, ranks))]
+            lines, why = run(words, ranks, hosts)
+            if len(lines) != len(rows):
+                print(f"  {name}: {why or lines}", file=sys.stderr)
+                continue
+            for line, row in zip(lines, figures[name]):
+                if not line.startswith("-"):
+                    row.append(float(line))
+    return [{"verb": verb, "bytes": size, "ranks": ranks,
+             "micros": {name: statistics.median(row[i]) if row[i] else None
+                        for name, row in figures.items()}}
+            for i, (verb, size) in enumerate(rows)]
 
 
 def print_row(row, runs):

@@ -10,36 +10,34 @@ import time
 import torch
 import torch.distributed as dist
 
-verb, count, times = sys.argv[1], int(sys.argv[2]) // 4, int(sys.argv[3])
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
-one, other = torch.ones(count), torch.ones(count)
-many = list(torch.ones(count * size).chunk(size)) if count else []
-more = list(torch.ones(count * size).chunk(size)) if count else []
 
 
-def there_and_back():
-    if rank % 2 == 0:
-        dist.send(one, rank ^ 1)
-        dist.recv(other, rank ^ 1)
-    else:
-        dist.recv(other, rank ^ 1)
-        dist.send(one, rank ^ 1)
+def measure(verb, count, times):
+    one, other = torch.ones(count), torch.ones(count)
+    many = list(torch.ones(count * size).chunk(size)) if count else []
+    more = list(torch.ones(count * size).chunk(size)) if count else []
 
+    def there_and_back():
+        if rank % 2 == 0:
+            dist.send(one, rank ^ 1)
+            dist.recv(other, rank ^ 1)
+        else:
+            dist.recv(other, rank ^ 1)
+            dist.send(one, rank ^ 1)
 
-calls = {
-    "barrier": dist.barrier,
-    "all_reduce": lambda: dist.all_reduce(one),
-    "broadcast": lambda: dist.broadcast(one, 0),
-    "all_gather": lambda: dist.all_gather(many, one),
-    "reduce_scatter": lambda: dist.reduce_scatter(one, many),
-    "all_to_all": lambda: dist.all_to_all(more, many),
-    "ping_pong": there_and_back,
-}
-call = calls[verb]
-rounds = []
-try:
+    call = {
+        "barrier": dist.barrier,
+        "all_reduce": lambda: dist.all_reduce(one),
+        "broadcast": lambda: dist.broadcast(one, 0),
+        "all_gather": lambda: dist.all_gather(many, one),
+        "reduce_scatter": lambda: dist.reduce_scatter(one, many),
+        "all_to_all": lambda: dist.all_to_all(more, many),
+        "ping_pong": there_and_back,
+    }[verb]
+    rounds = []
     for _ in range(times // 10 + 2):
         call()
     for _ in range(5):
@@ -48,8 +46,15 @@ try:
         for _ in range(times):
             call()
         rounds.append((time.perf_counter() - begin) * 1e6 / times)
-except RuntimeError as error:  # Some verbs are not Gloo's.
-    print(f"{verb}: {str(error).splitlines()[0]}", file=sys.stderr)
-    sys.exit(3)
-if rank == 0:
-    print(f"{statistics.median(rounds):.3f}")
+    return f"{statistics.median(rounds):.3f}"
+
+
+words = sys.argv[1:]
+while words:
+    verb, size_text, times_text, *words = words
+    try:
+        line = measure(verb, int(size_text) // 4, int(times_text))
+    except RuntimeError as error:  # Some verbs are not Gloo's.
+        line = f"- {str(error).splitlines()[0]}"
+    if rank == 0:
+        print(line, flush=True)

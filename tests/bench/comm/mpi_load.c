@@ -40,28 +40,33 @@ static int by_size(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc != 4) MPI_Abort(MPI_COMM_WORLD, 2);
-  bytes = strtoull(argv[2], NULL, 10);
-  const int times = atoi(argv[3]);
+static void measure(const char* verb, const char* size_text, int times) {
+  bytes = strtoull(size_text, NULL, 10);
   // Written, or all their pages would be the kernel's one page of zeros, which costs no memory.
   from = malloc(size * bytes + 1);
   into = malloc(size * bytes + 1);
   memset(from, 0, size * bytes + 1);
   memset(into, 0, size * bytes + 1);
-  for (int i = 0; i < times / 10 + 2; ++i) call(argv[1]);
+  for (int i = 0; i < times / 10 + 2; ++i) call(verb);
   double rounds[5];
   for (int round = 0; round < 5; ++round) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
-    for (int i = 0; i < times; ++i) call(argv[1]);
+    for (int i = 0; i < times; ++i) call(verb);
     rounds[round] = (MPI_Wtime() - begin) * 1e6 / times;
   }
   qsort(rounds, 5, sizeof *rounds, by_size);
   if (rank == 0) printf("%.3f\n", rounds[2]);
+  free(from);
+  free(into);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc % 3 != 1) MPI_Abort(MPI_COMM_WORLD, 2);
+  for (int row = 1; row < argc; row += 3) measure(argv[row], argv[row + 1], atoi(argv[row + 2]));
   MPI_Finalize();
   return 0;
 }
