@@ -58,6 +58,11 @@ struct Fields {
     }
     line["stopped"] = e.stopped;
   }
+  void operator()(const WorkerStalled& e) const {
+    line["event"] = "worker_stalled";
+    Worker(e);
+    line["reason"] = e.reason;
+  }
   void operator()(const RoundStopped& e) const {
     line["event"] = "round_stopped";
     line["round"] = e.round;

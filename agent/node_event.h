@@ -48,6 +48,14 @@ struct WorkerEnded {
   bool stopped = false;  // After hlaunch had begun to stop it.
 };
 
+struct WorkerStalled {
+  Round round = 0;
+  Rank rank = 0;
+  int local_rank = 0;
+  pid_t pid = 0;
+  std::string reason;  // What its heartbeats say.
+};
+
 struct RoundStopped {
   Round round = 0;
   std::string reason;
@@ -63,8 +71,9 @@ struct NodeFinished {  // The node's last.
   std::string reason;  // Empty on success.
 };
 
-using NodeEvent = std::variant<NodeJoined, NodeWaiting, JobRestarted, RoundStarted, WorkerStarted,
-                               WorkerEnded, RoundStopped, ContactChanged, NodeFinished>;
+using NodeEvent =
+    std::variant<NodeJoined, NodeWaiting, JobRestarted, RoundStarted, WorkerStarted, WorkerEnded,
+                 WorkerStalled, RoundStopped, ContactChanged, NodeFinished>;
 
 // Called from the agent's loop; must not block and must not call back.
 using NodeEventFn = std::function<void(const NodeEvent&)>;

@@ -64,6 +64,8 @@ void NodeMetrics::Take(const WorkerEnded& e, Instant) {
   if (!e.stopped && (e.exit_code != 0 || e.signal != 0)) ++failures_;
 }
 
+void NodeMetrics::Take(const WorkerStalled&, Instant) { ++stalls_; }
+
 void NodeMetrics::Take(const RoundStopped&, Instant) { state_ = "stopping"; }
 
 void NodeMetrics::Take(const ContactChanged& e, Instant now) {
@@ -99,6 +101,8 @@ std::string NodeMetrics::Text(uint64_t output_bytes, Instant now) const {
          workers_started_);
   Metric(&out, "hlaunch_worker_failures_total", "counter",
          "Workers of this node that failed by themselves.", failures_);
+  Metric(&out, "hlaunch_worker_stalls_total", "counter",
+         "Workers of this node that stalled by their heartbeats.", stalls_);
   Metric(&out, "hlaunch_output_bytes_total", "counter",
          "What workers of this node wrote to stdout and stderr.", output_bytes);
   Metric(&out, "hlaunch_rendezvous_connected", "gauge", "1 while the rendezvous is heard.",

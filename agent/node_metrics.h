@@ -33,6 +33,7 @@ class NodeMetrics {
   void Take(const RoundStarted& e, Instant now);
   void Take(const WorkerStarted& e, Instant now);
   void Take(const WorkerEnded& e, Instant now);
+  void Take(const WorkerStalled& e, Instant now);
   void Take(const RoundStopped& e, Instant now);
   void Take(const ContactChanged& e, Instant now);
   void Take(const NodeFinished& e, Instant now);
@@ -47,6 +48,7 @@ class NodeMetrics {
   int workers_running_ = 0;
   uint64_t workers_started_ = 0;
   uint64_t failures_ = 0;
+  uint64_t stalls_ = 0;
   bool connected_ = false;
   std::optional<Instant> silent_since_;  // Set while the rendezvous is not heard.
 };

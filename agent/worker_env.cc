@@ -145,6 +145,7 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
       {kEnvEndpoint, facts.endpoint},
       {kEnvRound, absl::StrCat(round.round)},
       {kEnvLogDir, facts.log_dir},
+      {kEnvHeartbeat, facts.heartbeat},
   };
   const std::vector<EnvChange>& devices = DeviceChanges(spec, local_rank);
   for (const EnvChange& change : devices) {

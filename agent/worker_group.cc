@@ -16,6 +16,7 @@
 #include "agent/descendants.h"
 #include "agent/error_file.h"
 #include "agent/memory_kills.h"
+#include "agent/stall_watch.h"
 #include "agent/watchdog.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
@@ -41,7 +42,8 @@ struct Worker {
   // the order of failures the order of deaths, whatever the loop was busy with meanwhile.
   std::unique_ptr<asio::posix::stream_descriptor> exit;
   bool alive = true;
-  std::string watchdog_reason;  // Why the watchdog ended it, if it did.
+  std::string kill_reason;  // Why hlaunch ended it before anyone was stopped, if it did.
+  bool told = false;        // Its failure was told before its end.
 };
 
 bool ReadableBy(int fd, Instant deadline) {
@@ -59,7 +61,8 @@ struct WorkerGroup::State {
         relay(the_relay),
         events(std::move(the_events)),
         loop(the_loop),
-        kill_timer(the_loop) {}
+        kill_timer(the_loop),
+        stuck_timer(the_loop) {}
 
   const Assignment assignment;
   OutputRelay& relay;
@@ -69,6 +72,8 @@ struct WorkerGroup::State {
   asio::steady_timer kill_timer;
   Instant kill_at = Instant::max();
   std::unique_ptr<Watchdog> watchdog;  // If the user wants one.
+  std::unique_ptr<StallWatch> stalls;  // The same.
+  asio::steady_timer stuck_timer;      // For a stalled worker to be gone once it was killed.
   std::vector<Worker> workers;
   size_t num_alive = 0;
   bool failed = false;
@@ -90,14 +95,14 @@ struct WorkerGroup::State {
     worker.alive = false;
     worker.exit.reset();
     --num_alive;
+    if (stalls) stalls->Ended(worker.local_rank);
     TellEnd(worker, pid, exit);
     hlaunch::ReapOrphans(AlivePids());
     relay.Drain(worker.local_rank);
     if (stopping) {
       CheckStopped();
     } else if (exit.exit_code != 0 || exit.signal != 0) {
-      failed = true;
-      events.on_failure(Failure(worker, pid, exit));
+      TellFailure(worker, pid, exit);
     } else if (num_alive == 0 && !failed) {
       events.on_success();
     }
@@ -115,6 +120,11 @@ struct WorkerGroup::State {
     if (!events.on_event) return;
     events.on_event(WorkerEnded{assignment.round, RankOf(worker), worker.local_rank, pid,
                                 exit.exit_code, exit.signal, stopping});
+  }
+
+  void TellFailure(Worker& worker, pid_t pid, const ExitStatus& exit) {
+    failed = true;
+    if (!std::exchange(worker.told, true)) events.on_failure(Failure(worker, pid, exit));
   }
 
   // Once no worker lives: stopped if nothing else does. What they left has the rest of the grace:
@@ -141,7 +151,7 @@ struct WorkerGroup::State {
     if (exit.signal == 0 && error.traceback.empty()) {
       failure.traceback = TracebackIn(relay.LongTail(worker.local_rank));
     }
-    failure.evidence = worker.watchdog_reason;
+    failure.evidence = worker.kill_reason;
     if (exit.signal == SIGKILL && failure.evidence.empty()) {
       const KillVerdict verdict = ExplainKill(kills_before, ReadMemoryKills());
       failure.out_of_memory = verdict.out_of_memory;
@@ -157,11 +167,43 @@ struct WorkerGroup::State {
                              Watchdog::Open(loop, spec, [this](pid_t child, std::string reason) {
                                for (Worker& worker : workers) {
                                  if (worker.alive && worker.process.pid() == child)
-                                   worker.watchdog_reason = reason;
+                                   worker.kill_reason = reason;
                                }
                              }));
     facts->timer_file = watchdog->path();
     return absl::OkStatus();
+  }
+
+  // The same for heartbeats.
+  absl::Status StartStallWatch(const WorkerSpec& spec) {
+    if (spec.heartbeat_timeout == Duration::zero()) return absl::OkStatus();
+    HLAUNCH_ASSIGN_OR_RETURN(
+        stalls, StallWatch::Open(loop, spec, assignment.first_rank,
+                                 [this, action = spec.stall_action](const StalledWorker& stalled) {
+                                   TellStall(stalled);
+                                   if (action == StallAction::kFail) EndStalled(stalled);
+                                 }));
+    return absl::OkStatus();
+  }
+
+  void TellStall(const StalledWorker& stalled) const {
+    const Worker& worker = workers[static_cast<size_t>(stalled.local_rank)];
+    if (!events.on_event || !worker.alive) return;
+    events.on_event(WorkerStalled{assignment.round, RankOf(worker), worker.local_rank,
+                                  worker.process.pid(), stalled.reason});
+  }
+
+  // It heeds no SIGTERM, or it would not have stalled.
+  void EndStalled(const StalledWorker& stalled) {
+    Worker& worker = workers[static_cast<size_t>(stalled.local_rank)];
+    if (!worker.alive || stopping) return;
+    worker.kill_reason = stalled.reason;
+    worker.process.SignalGroup(SIGKILL);
+    stuck_timer.expires_after(kKillDeadline);
+    stuck_timer.async_wait([this, &worker](const asio::error_code& error) {
+      if (error || !worker.alive || stopping) return;  // What no signal ends has failed as well.
+      TellFailure(worker, worker.process.pid(), {.signal = SIGKILL});
+    });
   }
 
   absl::Status Watch(Worker& worker) {
@@ -194,6 +236,7 @@ struct WorkerGroup::State {
   void KillAll() {
     const Instant deadline = MonotonicClock().Now() + kKillDeadline;
     stopping = true;
+    stalls.reset();
     for (const Worker& worker : workers) {
       if (worker.alive) worker.process.SignalGroup(SIGKILL);
     }
@@ -221,6 +264,7 @@ struct WorkerGroup::State {
   void Stopped() {
     if (std::exchange(stopped, true)) return;
     kill_timer.cancel();
+    stuck_timer.cancel();
     watchdog.reset();
     for (const Worker& worker : workers) relay.Close(worker.local_rank);
     asio::post(loop, events.on_stopped);  // It may destroy us.
@@ -237,12 +281,14 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
   std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
   HLAUNCH_RETURN_IF_ERROR(s.StartWatchdog(spec, &facts));
+  HLAUNCH_RETURN_IF_ERROR(s.StartStallWatch(spec));
   for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
     WorkerRoutes routes = round_logs.Routes(local_rank);
     const std::string log_file = routes.err.file ? routes.err.file->path() : "";
     HLAUNCH_ASSIGN_OR_RETURN(const WorkerOutput output, relay.Open(local_rank, std::move(routes)));
     facts.error_file = round_logs.ErrorFile(local_rank);
     facts.log_dir = round_logs.WorkerDirectory(local_rank);
+    if (s.stalls) facts.heartbeat = s.stalls->address(local_rank);
     Command command;
     command.argv = WorkerArgv(spec, local_rank);
     command.env = WorkerEnv(assignment, local_rank, spec, facts);
@@ -259,8 +305,9 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
       LogWarning(absl::StrCat("local rank ", local_rank, ": ", process.warning()));
     }
     s.workers.push_back(
-        {std::move(process), local_rank, facts.error_file, log_file, nullptr, true, ""});
+        {std::move(process), local_rank, facts.error_file, log_file, nullptr, true, "", false});
     ++s.num_alive;
+    if (s.stalls) s.stalls->Started(local_rank, s.workers.back().process.pid());
     s.TellStart(s.workers.back());
     HLAUNCH_RETURN_IF_ERROR(s.Watch(s.workers.back()));
   }
@@ -279,6 +326,7 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   State& s = *state_;
   if (s.stopped) return;
   s.stopping = true;
+  s.stalls.reset();
   Forward(signal);
   // What workers left to us.
   if (HasChildren()) SignalDescendants(::getpid(), signal, s.AlivePids());

@@ -15,6 +15,12 @@
 
 namespace hlaunch {
 
+// What becomes of a worker that has stalled.
+enum class StallAction {
+  kWarn,  // It is named, and goes on if it can.
+  kFail,  // It has failed: it is killed, and what follows is the restart policy's.
+};
+
 // What every worker of this node runs. A value, made once by the launcher.
 struct WorkerSpec {
   std::string job_id;
@@ -37,6 +43,10 @@ struct WorkerSpec {
       false;  // They compute on AWS Neuron, whose runtimes meet at a port of their own.
   std::vector<WorkerBinding> bindings;  // By local rank, see PlanBinding. Empty: nobody is bound.
   Duration stop_grace = std::chrono::seconds(30);  // From SIGTERM to SIGKILL.
+  // A worker that has sent a heartbeat, and then none for so long, has stalled; zero: nobody
+  // listens.
+  Duration heartbeat_timeout = Duration::zero();
+  StallAction stall_action = StallAction::kFail;
 };
 
 }  // namespace hlaunch

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "comm/bootstrap.h"
+#include "comm/liveness.h"
 #include "comm/process_group.h"
 #include "proto/base/status_macros.h"
 
@@ -350,6 +351,10 @@ int hlcomm_monitored_barrier(hlcomm_group* group, double timeout_s) {
     return group->group->MonitoredBarrier(
         Positive(timeout_s).value_or(group->group->options().timeout));
   });
+}
+
+int hlcomm_heartbeat(int64_t step, double timeout_s) {
+  return hlaunch::SendHeartbeat(step, timeout_s) ? 1 : 0;
 }
 
 void hlcomm_abort(hlcomm_group* group, const char* why) {

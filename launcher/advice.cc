@@ -138,6 +138,11 @@ constexpr absl::string_view kOutOfMemory =
     "a smaller batch, fewer data loaders or workers on {host}, or a higher limit (podman, docker: "
     "--memory; Slurm: --mem; systemd: MemoryMax)";
 
+constexpr absl::string_view kStalled =
+    "see what it did after its last heartbeat; if it was only slow, a longer --heartbeat-timeout, "
+    "or "
+    "hlaunch.heartbeat(timeout=S) before what takes long";
+
 struct SignalRow {
   int signal;
   absl::string_view advice;
@@ -238,6 +243,7 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
                         " stands (py-spy dump --pid PID)");
   }
   if (advice.empty()) advice = Find(kWaited, exception);
+  if (advice.empty() && absl::StartsWith(first.evidence, "stalled: ")) advice = kStalled;
   if (advice.empty() && first.signal != SIGABRT) advice = OfSignal(first.signal);
   if (advice.empty() && first.signal == 0 && exception.empty()) {
     advice = Find(kRows, text);

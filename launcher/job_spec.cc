@@ -221,6 +221,8 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
   spec.worker.stdin_to_rank0 = options.use_stdin || lone_worker;
   spec.worker.stop_grace = options.shutdown_timeout;
+  spec.worker.heartbeat_timeout = options.heartbeat_timeout;
+  spec.worker.stall_action = options.stall_action;
   spec.worker.role = options.role;
   spec.worker.signals_to_handle = options.signals_to_handle;
   spec.worker.virtual_local_rank = options.virtual_local_rank;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "agent/binding/plan_binding.h"
 #include "agent/log_spec.h"
+#include "agent/worker_spec.h"
 #include "launcher/endpoint.h"
 #include "launcher/environment.h"
 #include "proto/base/clock.h"
@@ -61,6 +62,8 @@ struct Options {
   bool use_stdin = false;
   std::string token_file;
   Duration shutdown_timeout = std::chrono::seconds(30);
+  Duration heartbeat_timeout = Duration::zero();  // Zero: not given.
+  StallAction stall_action = StallAction::kFail;
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call = std::chrono::seconds(30);
   Duration loss_limit = std::chrono::seconds(30);

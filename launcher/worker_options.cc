@@ -18,6 +18,7 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 
 constexpr size_t kMaxRole = 256;
+constexpr double kLeastHeartbeatTimeout = 0.1;  // Seconds.
 
 absl::Status SetRole(string_view text, Options& options) {
   const bool printable = std::all_of(text.begin(), text.end(), absl::ascii_isprint);
@@ -49,6 +50,17 @@ absl::Status SetLocalRankOption(string_view text, Options& options) {
 
 absl::Status SetCompat(string_view text, Options& options) {
   HLAUNCH_ASSIGN_OR_RETURN(options.compat, ParseSet(text, {"openmpi", "slurm"}));
+  return absl::OkStatus();
+}
+
+absl::Status SetHeartbeatTimeout(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.heartbeat_timeout, ParseTimeout(text, kLeastHeartbeatTimeout));
+  return absl::OkStatus();
+}
+
+absl::Status SetStallAction(string_view text, Options& options) {
+  if (text != "fail" && text != "warn") return InvalidArgumentError("expected fail or warn");
+  options.stall_action = text == "fail" ? StallAction::kFail : StallAction::kWarn;
   return absl::OkStatus();
 }
 
@@ -103,6 +115,11 @@ const OptionRow kRows[] = {
     {"", "", "--compat", "SET,...", "set variables of openmpi, slurm as well", SetCompat},
     {"", "", "--keep-env", "", "workers inherit also what other launchers set",
      [](string_view, Options& options) { return SetFlag(&options.keep_env); }},
+    {"Stalled workers", "", "--heartbeat-timeout", "S",
+     "a worker that calls hlaunch.heartbeat(), and then not for so long, has stalled (off)",
+     SetHeartbeatTimeout},
+    {"", "", "--stall-action", "fail|warn", "it is killed and has failed (fail), or is only named",
+     SetStallAction},
     {"For torchrun's command lines", "", "--monitor-interval", "S",
      "not needed: a worker's end is known at once", SetMonitorInterval, kPet},
     {"", "", "--start-method", "spawn|fork|forkserver", "not needed: workers are programs",

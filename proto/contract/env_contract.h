@@ -18,6 +18,7 @@ inline constexpr char kEnvJobId[] = "HLAUNCH_JOB_ID";
 inline constexpr char kEnvEndpoint[] = "HLAUNCH_ENDPOINT";
 inline constexpr char kEnvRound[] = "HLAUNCH_ROUND";
 inline constexpr char kEnvLogDir[] = "HLAUNCH_LOG_DIR";
+inline constexpr char kEnvHeartbeat[] = "HLAUNCH_HEARTBEAT";
 
 // The place of a worker: set for every one.
 inline constexpr char kEnvRank[] = "RANK";

@@ -61,6 +61,13 @@ TEST(EventLine, TellsASignalFromAnExitCode) {
   EXPECT_EQ(exited["stopped"], true);
 }
 
+TEST(EventLine, SaysWhoStalledAndWhy) {
+  const nlohmann::json stalled = Read(WorkerStalled{1, 5, 1, 77, "no heartbeat for 62 s"});
+  EXPECT_EQ(stalled["event"], "worker_stalled");
+  EXPECT_EQ(stalled["rank"], 5);
+  EXPECT_EQ(stalled["reason"], "no heartbeat for 62 s");
+}
+
 TEST(EventLine, StaysOneLineOfJsonWhateverAReasonHolds) {
   EXPECT_EQ(Read(NodeFinished{1, "a\n\"b\"\\"})["reason"], "a\n\"b\"\\");
   EXPECT_EQ(Read(RoundStopped{1, "\xff"})["reason"], "\xef\xbf\xbd");

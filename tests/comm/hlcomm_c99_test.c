@@ -58,6 +58,7 @@ static void arguments_are_checked(hlcomm_group* group) {
   EXPECT(refused(hlcomm_start_recv(group, HLCOMM_FLOAT32, NULL, 1, 0, 0, &work), "into is NULL"));
   EXPECT(refused(hlcomm_start_send(group, HLCOMM_FLOAT32, &data, 1, 0, 0, NULL), "work is NULL"));
   EXPECT(refused(hlcomm_monitored_barrier(NULL, 1), "group is NULL"));
+  EXPECT(hlcomm_heartbeat(1, 0) == 0); /* Nobody listens. */
   call.verb = HLCOMM_ALL_REDUCE;
   call.type = -1;
   EXPECT(refused(hlcomm_run(group, &call), "hlcomm_type"));

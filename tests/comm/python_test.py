@@ -5,6 +5,7 @@
 
 import ctypes
 import pathlib
+import socket
 import subprocess
 import sys
 import unittest
@@ -67,6 +68,49 @@ class Loading(unittest.TestCase):
                 library.declare(ctypes.CDLL(str(LIBRARY)), LIBRARY)
         finally:
             library.ABI_VERSION = real
+
+
+class Heartbeats(unittest.TestCase):
+    """What a worker sends, without the library."""
+
+    def said(self, code, **variables):
+        done = subprocess.run([sys.executable, "-c", f"import hlaunch\n{code}"], check=True,
+                              env=rank_processes.environment(HLAUNCH_COMM_LIBRARY="/nowhere",
+                                                             **variables),
+                              text=True, stdout=subprocess.PIPE, timeout=60)
+        return done.stdout.split()
+
+    def test_nothing_where_nobody_listens(self):
+        self.assertEqual(["False"], self.said("print(hlaunch.heartbeat(1))"))
+        self.assertEqual(["False"], self.said("print(hlaunch.heartbeat(1))",
+                                              HLAUNCH_HEARTBEAT="@nobody is here"))
+
+    def test_step_and_time_also_after_a_fork_and_never_a_wait(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
+            agent.bind("")  # The kernel finds a name.
+            name = "@" + agent.getsockname()[1:].decode()
+            said = self.said("import os\n"
+                             "print(hlaunch.heartbeat(), hlaunch.heartbeat(7, timeout=1.5))\n"
+                             "if not os.fork():\n"
+                             "    hlaunch.heartbeat(8, timeout=float('inf'))\n"
+                             "    os._exit(0)\n"
+                             "os.wait()\n"
+                             "print(all(hlaunch.heartbeat(i) for i in range(10000)))",
+                             HLAUNCH_HEARTBEAT=name)
+            self.assertEqual(["True"] * 3, said)
+            heard = [agent.recv(1000).decode().split() for _ in range(3)]
+        for words, expected in zip(heard, ([], ["step=7", "timeout_ms=1500"],
+                                           ["step=8", "timeout_ms=0"])):
+            self.assertEqual("heartbeat/1", words[0])
+            self.assertEqual(expected, [word for word in words[1:] if "stacks" not in word])
+
+    def test_a_time_that_is_none_is_refused(self):
+        self.assertEqual(["refused"] * 2, self.said(
+            "for timeout in (0, float('nan')):\n"
+            "    try:\n"
+            "        hlaunch.liveness._milliseconds(timeout)\n"
+            "    except ValueError:\n"
+            "        print('refused')"))
 
 
 if __name__ == "__main__":

@@ -128,6 +128,12 @@ TEST(AdviceFor, KnowsLackOfMemoryFromOtherKills) {
   EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "a higher limit"));
 }
 
+TEST(AdviceFor, KnowsAStallFromOtherKills) {
+  WorkerFailure failure = Failure(3, 0, SIGKILL);
+  failure.evidence = "stalled: no heartbeat for 62 s (limit 60 s)";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "--heartbeat-timeout"));
+}
+
 TEST(AdviceFor, AnAbortIsExplainedByItsWords) {
   WorkerFailure failure = Failure(3, 0, SIGABRT);
   failure.log_tail =

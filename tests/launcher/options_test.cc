@@ -434,6 +434,9 @@ const BadLine kBadLines[] = {
      "--store-max-total as well"},
     {{"--shutdown-timeout", "-1", "x"},
      "--shutdown-timeout '-1': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--heartbeat-timeout", "0", "x"},
+     "--heartbeat-timeout '0': expected a time from 0.1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--stall-action", "kill", "x"}, "--stall-action 'kill': expected fail or warn"},
     {{"--rdzv-conf", "ishost=1", "x"},
      "--rdzv-conf 'ishost=1': unknown key; known are is_host, join_timeout, last_call_timeout, "
      "timeout, read_timeout, close_timeout, heartbeat_timeout, keep_alive_interval, "

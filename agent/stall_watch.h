@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/worker_spec.h"
+#include "rendezvous/round.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// A worker that has stalled and is taken for the cause of it. A value.
+struct StalledWorker {
+  int local_rank = 0;
+  std::string reason;  // "stalled: no heartbeat for 62 s (limit 60 s), last step 1200"
+};
+
+// Watches the workers of one round by their heartbeats and says what it sees of those that stall.
+//
+// Belongs to the loop thread. Nothing runs while no worker sends heartbeats.
+class StallWatch {
+ public:
+  // Called from the loop; may not destroy the watch.
+  using OnStall = std::function<void(const StalledWorker&)>;
+
+  // Errors:
+  //   ResourceExhausted - no socket can be had.
+  static absl::StatusOr<std::unique_ptr<StallWatch>> Open(asio::io_context& loop,
+                                                          const WorkerSpec& spec, Rank first_rank,
+                                                          OnStall on_stall);
+  ~StallWatch();
+
+  // HLAUNCH_HEARTBEAT of that worker.
+  const std::string& address(int local_rank) const;
+
+  // Process `pid`, a child of this one, is that worker, until it has ended.
+  void Started(int local_rank, pid_t pid);
+  void Ended(int local_rank);
+
+ private:
+  struct State;
+  explicit StallWatch(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hlaunch

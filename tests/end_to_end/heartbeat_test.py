@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""A worker that stalls is named by its heartbeats, and what follows is the restart policy's."""
+
+import signal
+
+import jobs
+import lab
+
+WORKER = str(lab.WORKERS / "heartbeat_worker.py")
+PACKAGE = str(lab.BIN.parent / "python")
+
+
+class Stalls(jobs.JobTest):
+    """Three workers on one node, of which rank 1 stalls."""
+
+    count = 1
+
+    def hlaunch(self, *words, timeout=2):
+        node = self.nodes[0]
+        return node.start(lab.HLAUNCH, "--nproc-per-node", 3, "--heartbeat-timeout", timeout,
+                          "--shutdown-timeout", 1, *words, cwd=node.folder,
+                          env={"PYTHON_EXEC": jobs.PYTHON, "PYTHONPATH": PACKAGE})
+
+    def test_the_stalled_rank_is_named_and_killed(self):
+        for way in ("sleep", "busy_in_c", "busy_in_one_call", "stopped"):
+            with self.subTest(way):
+                run = self.hlaunch(WORKER, way)
+                self.assert_done([run], 128 + signal.SIGKILL, 60)
+                self.assert_said(run, r"job failed: rank 1 \(node0, .*stalled: no heartbeat for "
+                                      r"[\d.]+ s \(limit 2 s\), last step 5")
+                self.assertNotRegex(run.err, "consequences")
+
+    def test_a_step_that_does_not_move_is_a_stall(self):
+        run = self.hlaunch(WORKER, "same_step")
+        self.assert_done([run], 128 + signal.SIGKILL, 60)
+        self.assert_said(run, r"job failed: rank 1 .*stalled: at step 5 for [\d.]+ s "
+                              r"\(limit 2 s\), though its heartbeats come")
+
+    def test_who_announced_a_pause_or_never_sent_a_heartbeat_is_left_alone(self):
+        for way in ("announced", "silent"):
+            with self.subTest(way):
+                self.nodes[0].run("rm", "-f", "done", cwd=self.nodes[0].folder)
+                run = self.hlaunch(WORKER, way)
+                self.assert_done([run], jobs.OK, 60)
+                self.assertNotIn("has stalled", run.err)
+                self.assertEqual("no heartbeat has come from rank 1: not watched" in run.err,
+                                 way == "silent", str(run))
+
+    def test_nobody_listens_unless_it_is_asked_for(self):
+        node = self.nodes[0]
+        (node.folder / "done").touch()
+        run = node.start(lab.HLAUNCH, WORKER, "silent", cwd=node.folder,
+                         env={"PYTHON_EXEC": jobs.PYTHON, "PYTHONPATH": PACKAGE})
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(set(run.out.split("\n")), {"nobody listens", ""}, str(run))
+
+    def test_a_worker_that_has_stalled_may_go_on_where_that_is_only_said(self):
+        run = self.hlaunch("--stall-action", "warn", WORKER, "pauses")
+        self.assert_done([run], jobs.OK, 60)
+        self.assert_said(run, r"rank 1 has stalled: no heartbeat", r"rank 1 goes on")
+
+    def test_the_job_goes_on_where_restarts_are_left(self):
+        run = self.hlaunch("--max-restarts", 1, WORKER, "sleep")
+        self.assert_done([run], jobs.OK, 60)
+        self.assert_said(run, r"rank 1 has stalled: no heartbeat")
+
+
+if __name__ == "__main__":
+    lab.main()

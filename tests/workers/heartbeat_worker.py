@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Sends heartbeats, a step each, until rank 1 stalls at step 5 in the way that the first argument
+names, unless the restart count is 1: then all end after step 8. The others wait for it: they look
+for a file and say that they live, or with the second argument `gloo` in a barrier of torch's."""
+
+import ctypes
+import os
+import pathlib
+import signal
+import sys
+import time
+
+import hlaunch
+
+RANK = int(os.environ["RANK"])
+RESTARTED = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+
+
+def sleep():
+    time.sleep(600)
+
+
+def busy_in_c():
+    """Holds Python's lock, and hears no signal that Python handles."""
+    text = b"a" * (1 << 20)
+    library = ctypes.PyDLL(None)
+    while True:
+        library.strncmp(text, text, len(text))
+
+
+def busy_in_one_call():
+    ctypes.PyDLL(None).usleep(600 * 1000 * 1000)  # In C, with Python's lock.
+
+
+def stopped():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def same_step():
+    while True:
+        hlaunch.heartbeat(5)
+        time.sleep(0.05)
+
+
+def announced():
+    hlaunch.heartbeat(5, timeout=float("inf"))
+    time.sleep(3)
+    pathlib.Path("done").touch()
+
+
+def pauses():
+    time.sleep(4)
+    pathlib.Path("done").touch()
+
+
+def wait_for_the_others():
+    if sys.argv[2:] == ["gloo"]:
+        import torch.distributed
+        torch.distributed.barrier()
+        return
+    while RANK != 1 and not RESTARTED and not os.path.exists("done"):
+        hlaunch.heartbeat()
+        time.sleep(0.02)
+
+
+def main():
+    if sys.argv[2:] == ["gloo"]:
+        import torch.distributed
+        torch.distributed.init_process_group("gloo")
+    if sys.argv[1] == "silent" and RANK == 1:
+        time.sleep(3)
+        pathlib.Path("done").touch()
+        return
+    for step in range(9):
+        print("told" if hlaunch.heartbeat(step) else "nobody listens", flush=True)
+        time.sleep(0.05)
+        if step == 5 and RANK == 1 and not RESTARTED and sys.argv[1] != "silent":
+            globals()[sys.argv[1]]()
+        if step == 5:
+            wait_for_the_others()
+
+
+main()
