@@ -46,9 +46,6 @@ constexpr Duration kFlushTime = std::chrono::seconds(5);
 constexpr size_t kMaxFailures = 16;
 // For the master store of a proposed round to answer; the rendezvous waits longer.
 constexpr Duration kCheckLimit = std::chrono::seconds(8);
-// For the node's own checks.
-constexpr Duration kQuickChecks = std::chrono::seconds(3);
-constexpr Duration kFullChecks = std::chrono::seconds(20);
 
 int ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
@@ -193,8 +190,12 @@ class Agent::Impl final : public RendezvousClient::Listener {
     }
     CheckPlan plan = options_.checks;
     plan.full = assignment.preflight == Preflight::kFull;
-    helper_.emplace(loop_, options_.check_command(plan), CheckNames(plan),
-                    plan.full ? kFullChecks : kQuickChecks,
+    if (!assignment.worker_store) {  // Else there is no store to meet at.
+      plan.joint = {
+          assignment.master_addr, assignment.master_port, assignment.round, assignment.node_rank,
+          assignment.num_nodes,   options_.info.host,     plan.full};
+    }
+    helper_.emplace(loop_, options_.check_command(plan), ChecksToAwait(plan),
                     [this, found, round = assignment.round](std::vector<CheckResult> results) {
                       found(results);
                       Prepared(round);
@@ -203,15 +204,16 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   // Once both are known.
   void Prepared(Round round) {
-    if (leaving_ || result_.outcome || round <= update_.round || !unfit_ || !health_) return;
+    if (leaving_ || result_.outcome || round <= update_.round || !unfit_) return;
+    StopWaiting();
+    SayWaiting(
+        absl::StrCat("waiting for the other nodes to reach the master store of round ", round));
+    if (!health_) return;
     update_ = {};
     update_.round = round;
     update_.phase = NodePhase::kPrepared;
     update_.unfit = *unfit_;
     update_.health = *health_;
-    StopWaiting();
-    SayWaiting(
-        absl::StrCat("waiting for the other nodes to reach the master store of round ", round));
     client_.Send(update_);
   }
 

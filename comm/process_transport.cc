@@ -57,7 +57,7 @@ ProcessTransport::ProcessTransport(Store& store, Rank rank, int size,
       door_(std::move(door)),
       epoll_(std::move(epoll)),
       poke_event_(std::move(poke_event)),
-      cores_(UsableCores()),
+      cores_(CpusToSpinOn()),
       plan_(PlanWait(options.local_ranks, cores_)),
       peers_(size) {
   for (const int fd : door_.fds()) Watch(fd, EPOLLIN, kDoor);

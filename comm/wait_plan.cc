@@ -14,7 +14,7 @@ WaitPlan PlanWait(int local_ranks, int cores) {
   return {.spins = 20, .yields = 100};
 }
 
-int UsableCores() {
+int CpusToSpinOn() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;

@@ -17,6 +17,6 @@ struct WaitPlan {
 WaitPlan PlanWait(int local_ranks, int cores);
 
 // Cores that this process may use.
-int UsableCores();
+int CpusToSpinOn();
 
 }  // namespace hlaunch

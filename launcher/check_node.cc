@@ -19,9 +19,6 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kQuickLimit = std::chrono::seconds(3);
-constexpr Duration kFullLimit = std::chrono::seconds(20);
-
 int Print(const std::string& text, int exit_code) {
   std::fputs(text.c_str(), stdout);
   return std::fflush(stdout) == 0 ? exit_code : kExitInternal;
@@ -62,8 +59,7 @@ int CheckNode(int argc, char** argv) {
   }
   asio::io_context loop(1);
   std::vector<CheckResult> results;
-  const HealthHelper helper(loop, CheckCommand("/proc/self/exe", plan), CheckNames(plan),
-                            plan.full ? kFullLimit : kQuickLimit,
+  const HealthHelper helper(loop, CheckCommand("/proc/self/exe", plan), ChecksToAwait(plan),
                             [&](std::vector<CheckResult> all) { results = std::move(all); });
   loop.run();
   return Print(options->json ? CheckJson(results) : CheckText(results), ExitCodeFor(results));

@@ -10,12 +10,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "launcher/command_words.h"
 #include "launcher/printable.h"
 #include "launcher/text_table.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
+#include "rendezvous/route.h"
 
 namespace hlaunch {
 namespace {
@@ -30,6 +33,7 @@ constexpr WordRow kTable[] = {
     {"", "--master", "HOST", "this name must have an address"},
     {"", "--json", "", "print one JSON object"},
     {"", "--lines", "", "print a JSON object for each check, as it ends"},
+    {"", "--join", "WHERE", "MASTER:PORT,ROUND,NODE_RANK,NODES,HOST: with all nodes of a round"},
     {"", "--sysroot", "DIR", "read the machine that DIR/sys, DIR/proc and DIR/dev describe"},
     {"-h", "--help", "", "print this text"},
 };
@@ -61,6 +65,31 @@ absl::Status ReadDevices(absl::string_view text, DevicesWanted& wanted) {
                                                    "kind is one of ", absl::StrJoin(known, ", ")));
   }
   return absl::OkStatus();
+}
+
+// MASTER:PORT,ROUND,NODE_RANK,NODES,HOST
+absl::StatusOr<JointPlan> ReadJoint(absl::string_view text, bool full) {
+  const std::vector<absl::string_view> words = absl::StrSplit(text, absl::MaxSplits(',', 4));
+  JointPlan plan;
+  plan.full = full;
+  uint32_t port = 0;
+  const size_t colon = words[0].rfind(':');
+  const bool read = words.size() == 5 && colon != absl::string_view::npos &&
+                    absl::SimpleAtoi(words[0].substr(colon + 1), &port) && port <= 65535 &&
+                    absl::SimpleAtoi(words[1], &plan.round) &&
+                    absl::SimpleAtoi(words[2], &plan.node_rank) &&
+                    absl::SimpleAtoi(words[3], &plan.size) && plan.size <= kMaxNodes &&
+                    0 <= plan.node_rank && plan.node_rank < plan.size;
+  if (!read) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--join ", PrintableLine(text),
+                     ": expected MASTER:PORT,ROUND,NODE_RANK,NODES,HOST, as agents give it"));
+  }
+  plan.master =
+      std::string(absl::StripSuffix(absl::StripPrefix(words[0].substr(0, colon), "["), "]"));
+  plan.port = static_cast<uint16_t>(port);
+  plan.host = std::string(words[4]);
+  return plan;
 }
 
 std::string ValueText(const CheckResult& result) {
@@ -98,6 +127,10 @@ absl::StatusOr<CheckOptions> ParseCheckOptions(int argc, const char* const* argv
   options.plan.log_directory = read.Get("--log-dir", "");
   options.plan.master = read.Get("--master", "");
   options.plan.full = read.Has("--full");
+  if (read.Has("--join")) {
+    HLAUNCH_ASSIGN_OR_RETURN(options.plan.joint,
+                             ReadJoint(read.Get("--join", ""), options.plan.full));
+  }
   options.json = read.Has("--json");
   options.lines = read.Has("--lines");
   return options;
@@ -115,6 +148,11 @@ std::vector<std::string> CheckCommand(const std::string& program, const CheckPla
   add("--log-dir", plan.log_directory);
   add("--master", plan.master);
   add("--sysroot", plan.sysroot);
+  if (plan.joint) {
+    add("--join",
+        absl::StrCat(HostPort(plan.joint->master, plan.joint->port), ",", plan.joint->round, ",",
+                     plan.joint->node_rank, ",", plan.joint->size, ",", plan.joint->host));
+  }
   return words;
 }
 

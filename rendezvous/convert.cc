@@ -384,7 +384,51 @@ v1::NodeHealth ToProto(const NodeHealth& health) {
   set(Figure::kFabric, &v1::NodeFigures::set_fabric);
   set(Figure::kNetwork, &v1::NodeFigures::set_network);
   set(Figure::kClock, &v1::NodeFigures::set_clock);
+  set(Figure::kLatency, &v1::NodeFigures::set_latency);
+  set(Figure::kBandwidth, &v1::NodeFigures::set_bandwidth);
+  out.set_joined(health.joined);
+  for (const PeerFinding& peer : health.peers) {
+    v1::PeerFinding& one = *out.add_peers();
+    one.set_node_rank(peer.node_rank);
+    one.set_fault(static_cast<v1::PeerFault>(static_cast<int>(peer.kind) + 1));
+    one.set_why(ToUtf8(peer.why, kMaxTextBytes));
+  }
+  for (const LinkFinding& link : health.links) {
+    v1::LinkFinding& one = *out.add_links();
+    one.set_a(link.a);
+    one.set_b(link.b);
+    one.set_why(ToUtf8(link.why, kMaxTextBytes));
+  }
+  out.set_note(ToUtf8(health.note, kMaxTextBytes));
   return out;
+}
+
+static_assert(static_cast<int>(PeerFinding::Kind::kMissing) + 1 == v1::PEER_FAULT_MISSING);
+static_assert(static_cast<int>(PeerFinding::Kind::kSlow) + 1 == v1::PEER_FAULT_SLOW);
+static_assert(static_cast<int>(PeerFinding::Kind::kWrong) + 1 == v1::PEER_FAULT_WRONG);
+
+absl::Status FindingsFromProto(const v1::NodeHealth& in, NodeHealth* out) {
+  const int most = static_cast<int>(kMaxFindings);
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of health.peers", in.peers_size(), 0, most));
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of health.links", in.links_size(), 0, most));
+  for (const v1::PeerFinding& peer : in.peers()) {
+    HLAUNCH_RETURN_IF_ERROR(InRange("peer.node_rank", peer.node_rank(), 0, kMaxNodes - 1));
+    HLAUNCH_RETURN_IF_ERROR(
+        InRange("peer.fault", peer.fault(), v1::PEER_FAULT_MISSING, v1::PEER_FAULT_WRONG));
+    HLAUNCH_RETURN_IF_ERROR(OneLine("peer.why", peer.why(), kMaxTextBytes));
+    out->peers.push_back(
+        {peer.node_rank(), static_cast<PeerFinding::Kind>(peer.fault() - 1), peer.why()});
+  }
+  for (const v1::LinkFinding& link : in.links()) {
+    HLAUNCH_RETURN_IF_ERROR(InRange("link.a", link.a(), 0, kMaxNodes - 1));
+    HLAUNCH_RETURN_IF_ERROR(InRange("link.b", link.b(), 0, kMaxNodes - 1));
+    HLAUNCH_RETURN_IF_ERROR(OneLine("link.why", link.why(), kMaxTextBytes));
+    out->links.push_back({link.a(), link.b(), link.why()});
+  }
+  HLAUNCH_RETURN_IF_ERROR(OneLine("health.note", in.note(), kMaxTextBytes));
+  out->joined = in.joined();
+  out->note = in.note();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<NodeHealth> FromProto(const v1::NodeHealth& in) {
@@ -404,6 +448,9 @@ absl::StatusOr<NodeHealth> FromProto(const v1::NodeHealth& in) {
   get(Figure::kFabric, figures.has_fabric(), figures.fabric());
   get(Figure::kNetwork, figures.has_network(), figures.network());
   get(Figure::kClock, figures.has_clock(), figures.clock());
+  get(Figure::kLatency, figures.has_latency(), figures.latency());
+  get(Figure::kBandwidth, figures.has_bandwidth(), figures.bandwidth());
+  HLAUNCH_RETURN_IF_ERROR(FindingsFromProto(in, &out));
   return out;
 }
 

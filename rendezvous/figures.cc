@@ -30,6 +30,8 @@ constexpr FigureRule kRules[kFigures] = {
     {"fabric", "Gbit/s", Scale::kCounted, 1.05},
     {"network", "Gbit/s", Scale::kCounted, 2},
     {"clock", "s", Scale::kOffset, 2},
+    {"latency", "us", Scale::kShown, kNever},
+    {"bandwidth", "Gbit/s", Scale::kShown, kNever},
 };
 
 std::vector<double> Known(const std::vector<double>& values) {
@@ -121,6 +123,10 @@ std::vector<Score> ScoreFigure(const std::vector<double>& values, const FigureRu
     const double value = values[i];
     if (!std::isfinite(value)) continue;
     Score& score = scores[i];
+    if (rule.scale == Scale::kShown) {
+      score.standing = Standing::kNormal;
+      continue;
+    }
     if (rule.scale == Scale::kCounted) {
       score = ScoreCounted(value, majority, rule, known.size());
       continue;

@@ -23,6 +23,7 @@ enum class Scale {
   kMoreIsBetter,  // The same.
   kCounted,       // Of like nodes all have the same, or less is a fault.
   kOffset,        // Near the median on either side; never a reason to exclude.
+  kShown,         // Judged elsewhere: in pairs.
 };
 
 struct FigureRule {

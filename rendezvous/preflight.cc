@@ -62,6 +62,66 @@ void Compare(const Members& members, const std::vector<size_t>& alike,
   }
 }
 
+// How many members say the same of the others, and in whose words.
+struct Votes {
+  size_t count = 0;
+  const PeerFinding* word = nullptr;
+};
+
+// What the members say of each other. A bad node may say anything, so only what more than half
+// say is believed; the rest is worth a word.
+void CountVotes(const Members& members, std::map<size_t, Finding>& found) {
+  std::map<size_t, Votes> votes;
+  for (const PreflightReport& member : members) {
+    if (member.health == nullptr || !member.health->joined) continue;
+    for (const PeerFinding& peer : member.health->peers) {
+      const auto node = static_cast<size_t>(peer.node_rank);
+      if (node >= members.size()) continue;
+      Votes& against = votes[node];
+      ++against.count;
+      if (against.word == nullptr || peer.kind > against.word->kind) against.word = &peer;
+    }
+  }
+  for (const auto& [node, against] : votes) {
+    const bool believed = against.count * 2 > members.size();
+    const bool wrong = believed && against.word->kind == PeerFinding::Kind::kWrong;
+    Finding& finding = found[node];
+    if (finding.certain || (finding.bad && !wrong)) continue;
+    finding = {node, believed, wrong, std::numeric_limits<double>::infinity(),
+               believed ? against.word->why
+                        : absl::StrCat(against.word->why, " (so say ", against.count, " of ",
+                                       members.size(), " nodes)")};
+  }
+}
+
+// What is wrong with nobody in particular.
+std::string DescribeRest(const Members& members) {
+  std::map<std::pair<int, int>, std::pair<size_t, std::string>> links;
+  std::map<std::string, size_t> notes;
+  for (const PreflightReport& member : members) {
+    if (member.health == nullptr || !member.health->joined) continue;
+    for (const LinkFinding& link : member.health->links) {
+      const int most = static_cast<int>(members.size());
+      if (link.a < 0 || link.b < 0 || link.a >= most || link.b >= most) continue;
+      auto& [count, why] = links[{link.a, link.b}];
+      ++count;
+      why = link.why;
+    }
+    if (!member.health->note.empty()) ++notes[member.health->note];
+  }
+  std::vector<std::string> words;
+  for (const auto& [ends, link] : links) {
+    if (link.first * 2 <= members.size() || words.size() == kNamed) continue;
+    words.push_back(absl::StrCat("between ", members[static_cast<size_t>(ends.first)].host, " and ",
+                                 members[static_cast<size_t>(ends.second)].host, ": ",
+                                 link.second));
+  }
+  for (const auto& [note, count] : notes) {
+    if (count * 2 > members.size()) words.push_back(note);
+  }
+  return absl::StrJoin(words, "; ");
+}
+
 // One finding for each member against whom anything speaks, the worst first.
 std::vector<Finding> Find(const Members& members) {
   std::map<size_t, Finding> found;
@@ -75,6 +135,7 @@ std::vector<Finding> Find(const Members& members) {
     }
   }
   for (const auto& [name, alike] : hardware) Compare(members, alike, found);
+  CountVotes(members, found);
   std::vector<Finding> findings;
   for (auto& [node, finding] : found) findings.push_back(std::move(finding));
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
@@ -87,6 +148,9 @@ PreflightVerdict JudgeHealth(const Members& members, const PreflightRule& rule) 
   std::vector<Finding> findings = Find(members);
   PreflightVerdict verdict;
   verdict.reason = Describe(members, findings);
+  if (const std::string rest = DescribeRest(members); !rest.empty()) {
+    absl::StrAppend(&verdict.reason, verdict.reason.empty() ? "" : "; ", rest);
+  }
   std::vector<Finding> proven;
   std::vector<Finding> doubted;
   for (const Finding& finding : findings) {

@@ -149,8 +149,10 @@ enum class Figure {
   kFabric,       // Gbit/s of all active InfiniBand and RoCE ports.
   kNetwork,      // Gbit/s of all network cards with a link.
   kClock,        // Its wall clock in s, when it was told to prepare the round.
+  kLatency,      // us there and back, with the nearest other node.
+  kBandwidth,    // Gbit/s both ways together, with the fastest other node.
 };
-inline constexpr size_t kFigures = 7;
+inline constexpr size_t kFigures = 9;
 
 // By Figure; NaN: unknown. A value; no more than these cross the network.
 struct NodeFigures {
@@ -161,11 +163,34 @@ struct NodeFigures {
   std::array<double, kFigures> values;
 };
 
-// What a node found out about itself.
+// What a node found out about another one when all checked themselves together.
+struct PeerFinding {
+  enum class Kind {
+    kMissing,  // It did not come, or nothing came from it.
+    kSlow,     // With everybody.
+    kWrong,    // It computes or moves wrong data.
+  };
+  int node_rank = 0;
+  Kind kind = Kind::kSlow;
+  std::string why;  // One line.
+};
+
+// The same about the way between two nodes that are good with others.
+struct LinkFinding {
+  int a = 0, b = 0;  // Node ranks.
+  std::string why;   // One line.
+};
+inline constexpr size_t kMaxFindings = 16;  // Of each, in one node's word.
+
+// What a node found out about itself, and about the others.
 struct NodeHealth {
   std::string fault;     // Why its workers would be wrong, slow or dead for certain; or empty.
   std::string hardware;  // Only nodes that say the same are compared.
   NodeFigures figures;
+  bool joined = false;             // It took part in the joint check, which says:
+  std::vector<PeerFinding> peers;  // who is bad,
+  std::vector<LinkFinding> links;  // which way is,
+  std::string note;                // and what is wrong without a name, in one line.
 };
 
 // The whole state of a node.

@@ -42,6 +42,7 @@ std::string ToLine(const CheckResult& result) {
   json["state"] = StateName(result.state);
   json["reason"] = result.reason;
   json["advice"] = result.advice;
+  if (!result.detail.empty()) json["detail"] = result.detail;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -52,7 +53,8 @@ std::optional<CheckResult> FromLine(absl::string_view line) {
     const auto it = json.find(key);
     return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
   };
-  CheckResult result{text("name"), {}, text("unit"), {}, text("reason"), text("advice")};
+  CheckResult result{text("name"),  {}, text("unit"), {}, text("reason"), text("advice"),
+                     text("detail")};
   const std::string state = text("state");
   const auto known = std::find_if(std::begin(kStates), std::end(kStates),
                                   [&](CheckState each) { return state == StateName(each); });

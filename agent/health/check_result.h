@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
 
 namespace hlaunch {
 
@@ -23,8 +24,15 @@ struct CheckResult {
   std::optional<double> value;  // What was measured,
   std::string unit;             // in this unit; empty: a number.
   CheckState state = CheckState::kOk;
-  std::string reason;  // What was seen, in one line; empty: the value says it all.
-  std::string advice;  // What to do about it; set for kWarn and kFail.
+  std::string reason;       // What was seen, in one line; empty: the value says it all.
+  std::string advice;       // What to do about it; set for kWarn and kFail.
+  std::string detail = {};  // For programs: one JSON object, or empty.
+};
+
+// A check whose result is waited for, so long.
+struct AwaitedCheck {
+  std::string name;
+  Duration limit{};
 };
 
 // The worst of them; kOk if there are none.

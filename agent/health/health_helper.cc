@@ -32,16 +32,16 @@ constexpr size_t kMaxOutput = 1 << 20;  // What is more is no list of results.
 }  // namespace
 
 struct HealthHelper::State : std::enable_shared_from_this<State> {
-  State(asio::io_context& in, std::vector<std::string> wanted,
+  State(asio::io_context& in, std::vector<AwaitedCheck> wanted,
         std::function<void(std::vector<CheckResult>)> tell_whom)
       : loop(in),
         pipe(in),
         exit(in),
         timer(in),
-        names(std::move(wanted)),
+        checks(std::move(wanted)),
         done(std::move(tell_whom)) {}
 
-  void Start(const std::vector<std::string>& argv, Duration limit) {
+  void Start(const std::vector<std::string>& argv) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return Later(std::strerror(errno));
     UniqueFd read_end(ends[0]);
@@ -54,14 +54,27 @@ struct HealthHelper::State : std::enable_shared_from_this<State> {
     if (!started.ok()) return Later(std::string(started.status().message()));
     process.emplace(std::move(started).value());
     pipe.assign(read_end.Release());
-    timer.expires_after(limit);
-    timer.async_wait([self = shared_from_this(), limit](const asio::error_code& error) {
-      if (error) return;
-      const auto seconds = std::chrono::duration_cast<std::chrono::milliseconds>(limit);
-      self->Finish(absl::StrCat("it did not end within ",
-                                static_cast<double>(seconds.count()) / 1000, " s"));
-    });
+    begin = MonotonicClock().Now();
     Read();
+    Await();
+  }
+
+  // For what may still come, as long as any of it may; what its limit has passed for does not.
+  void Await() {
+    const Instant now = MonotonicClock().Now();
+    std::optional<Instant> next;
+    for (const AwaitedCheck& check : checks) {
+      const Instant end = begin + check.limit;
+      if (results.contains(check.name) || end <= now) continue;
+      next = std::min(next.value_or(end), end);
+    }
+    if (!next) return Finish("");
+    if (awaiting == next) return;
+    awaiting = next;
+    timer.expires_at(*next);
+    timer.async_wait([self = shared_from_this()](const asio::error_code& error) {
+      if (!error) self->Await();
+    });
   }
 
   void Later(std::string why) {
@@ -73,6 +86,7 @@ struct HealthHelper::State : std::enable_shared_from_this<State> {
                          [self = shared_from_this()](const asio::error_code& error, size_t length) {
                            self->text.append(self->chunk.data(), length);
                            self->TakeLines();
+                           if (self->done == nullptr) return;
                            if (error || self->text.size() > kMaxOutput) return self->AwaitExit();
                            self->Read();
                          });
@@ -84,6 +98,7 @@ struct HealthHelper::State : std::enable_shared_from_this<State> {
         results[result->name] = std::move(*result);
       }
     }
+    if (done != nullptr) Await();
   }
 
   void AwaitExit() {
@@ -98,14 +113,19 @@ struct HealthHelper::State : std::enable_shared_from_this<State> {
                     });
   }
 
-  // `why` is said of what is missing.
+  // `why` is said of what is missing; empty: its time was up.
   void Finish(const std::string& why) {
     Stop();
     std::vector<CheckResult> all;
-    for (const std::string& name : names) {
-      const auto it = results.find(name);
-      all.push_back(it != results.end() ? it->second
-                                        : CheckResult{name, {}, "", CheckState::kUnknown, why, ""});
+    for (const AwaitedCheck& check : checks) {
+      if (const auto it = results.find(check.name); it != results.end()) {
+        all.push_back(it->second);
+        continue;
+      }
+      const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(check.limit);
+      const std::string late =
+          absl::StrCat("it did not end within ", static_cast<double>(limit.count()) / 1000, " s");
+      all.push_back({check.name, {}, "", CheckState::kUnknown, why.empty() ? late : why, ""});
     }
     if (auto tell = std::exchange(done, nullptr)) tell(std::move(all));
   }
@@ -122,7 +142,9 @@ struct HealthHelper::State : std::enable_shared_from_this<State> {
   asio::posix::stream_descriptor pipe;
   asio::posix::stream_descriptor exit;
   asio::steady_timer timer;
-  const std::vector<std::string> names;
+  const std::vector<AwaitedCheck> checks;
+  Instant begin;
+  std::optional<Instant> awaiting;
   std::function<void(std::vector<CheckResult>)> done;
   std::optional<Process> process;
   std::array<char, 4096> chunk{};
@@ -131,10 +153,10 @@ struct HealthHelper::State : std::enable_shared_from_this<State> {
 };
 
 HealthHelper::HealthHelper(asio::io_context& loop, const std::vector<std::string>& argv,
-                           std::vector<std::string> names, Duration limit,
+                           std::vector<AwaitedCheck> checks,
                            std::function<void(std::vector<CheckResult>)> done)
-    : state_(std::make_shared<State>(loop, std::move(names), std::move(done))) {
-  state_->Start(argv, limit);
+    : state_(std::make_shared<State>(loop, std::move(checks), std::move(done))) {
+  state_->Start(argv);
 }
 
 HealthHelper::~HealthHelper() {

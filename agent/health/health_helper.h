@@ -23,11 +23,11 @@ namespace hlaunch {
 // Belongs to the loop thread. Destruction kills the process and gives up without a word.
 class HealthHelper {
  public:
-  // Starts `argv`, which prints a ToLine for each of the checks `names` as it ends. `done` is
-  // called once, from the loop, with a result for each of them in their order: those that did
-  // not come within `limit`, or before the process ended, are unknown, with why.
+  // Starts `argv`, which prints a ToLine for each of the checks as it ends. `done` is called once,
+  // from the loop, as soon as nothing more is awaited, with a result for each of them in their
+  // order: those that did not come in time, or before the process ended, are unknown, with why.
   HealthHelper(asio::io_context& loop, const std::vector<std::string>& argv,
-               std::vector<std::string> names, Duration limit,
+               std::vector<AwaitedCheck> checks,
                std::function<void(std::vector<CheckResult>)> done);
   ~HealthHelper();
 

@@ -11,15 +11,33 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/devices/find_devices.h"
+#include "agent/health/joint_report.h"
 #include "rendezvous/figures.h"
 
 namespace hlaunch {
+
+namespace {
+
+// What the nodes found together.
+void TakeOver(const JointReport& joint, NodeHealth* health) {
+  health->joined = joint.joined;
+  health->peers = joint.peers;
+  health->links = joint.links;
+  health->note = joint.note;
+  if (const auto latency = BestLatency(joint.pairs, joint.node_rank)) {
+    health->figures[Figure::kLatency] = *latency;
+    health->figures[Figure::kBandwidth] = *BestSpeed(joint.pairs, joint.node_rank);
+  }
+}
+
+}  // namespace
 
 NodeHealth NodeHealthOf(const std::vector<CheckResult>& results, const std::string& hardware) {
   NodeHealth health;
   health.hardware = hardware;
   int faults = 0;
   for (const CheckResult& result : results) {
+    if (const auto joint = JointReportOf(result)) TakeOver(*joint, &health);
     if (result.state == CheckState::kFail && ++faults == 1) {
       health.fault = absl::StrReplaceAll(absl::StrCat(result.name, ": ", result.reason),
                                          {{"\n", " "}, {"\r", " "}});

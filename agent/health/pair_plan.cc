@@ -41,7 +41,7 @@ class Evidence {
     good_.assign(Size(), false);
     for (const PairResult& result : results) {
       const bool bad = result.failed || result.gbit_s * kBadPair < speed ||
-                       result.latency_us > latency * kBadPair;
+                       result.latency_us > std::max(latency * kBadPair, kLongLatency);
       auto& [times_bad, times] = tried_[result.pair];
       times_bad += bad ? 1 : 0;
       ++times;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 // Which nodes measure each other in which round, and what follows: a bad node is told from a bad
@@ -24,6 +25,8 @@ struct PairResult {
   bool failed = false;    // Nothing came, or not what was sent.
   double latency_us = 0;  // There and back.
   double gbit_s = 0;      // Both ways together.
+  bool wrong = false;     // `failed`, and not for want of an answer.
+  std::string why = {};   // `failed`: in words.
 };
 
 // What a pair sends in one round.
@@ -31,11 +34,13 @@ struct PairTest {
   int pings = 200;
   int64_t ping_bytes = 8;
   int blocks = 5;
-  int64_t block_bytes = 64 << 20;
+  int64_t block_bytes = 16 << 20;  // At most.
 };
 
-// A pair is bad if it failed, or is so many times worse than the best quarter of all pairs.
-inline constexpr double kBadPair = 1.5;
+// A pair is bad if it failed, or is so many times worse than the best quarter of all pairs. On a
+// busy host a short way is quickly twice as long, so latency counts only where it is long as well.
+inline constexpr double kBadPair = 2;
+inline constexpr double kLongLatency = 500;  // In us.
 
 // The pairs of the next round after `so_far`, all of which may be measured at once: no node is in
 // two of them. None: nothing more is to be learnt.

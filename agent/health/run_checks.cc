@@ -14,6 +14,10 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kFullLogBytes = 32 << 20;
+constexpr Duration kQuickLimit = std::chrono::seconds(3);
+constexpr Duration kFullLimit = std::chrono::seconds(20);
+// For the other checks to be done before pairs are measured: they write files and read devices.
+constexpr Duration kQuietTime = std::chrono::seconds(3);
 
 struct Check {
   std::string name;  // As its result's.
@@ -63,16 +67,46 @@ std::vector<Check> ChecksOf(const CheckPlan& plan) {
   return checks;
 }
 
+// How many checks still run; one at a time tells what it found.
+class Open {
+ public:
+  void Begin(size_t count) {
+    const MutexLock lock(&mu_);
+    count_ = count;
+  }
+  void End(const CheckResult& result, const std::function<void(const CheckResult&)>& tell) {
+    const MutexLock lock(&mu_);
+    tell(result);
+    --count_;
+    ended_.SignalAll();
+  }
+  // Until only the caller's is left.
+  void AwaitOthers(Instant deadline) {
+    const MutexLock lock(&mu_);
+    while (count_ > 1 && ended_.WaitUntil(&mu_, deadline)) {
+    }
+  }
+
+ private:
+  Mutex mu_;
+  CondVar ended_;
+  size_t count_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
 }  // namespace
 
-std::vector<std::string> CheckNames(const CheckPlan& plan) {
-  std::vector<std::string> names;
-  for (const Check& check : ChecksOf(plan)) names.push_back(check.name);
+std::vector<AwaitedCheck> ChecksToAwait(const CheckPlan& plan) {
+  const Duration limit = plan.full ? kFullLimit : kQuickLimit;
+  std::vector<AwaitedCheck> awaited;
+  for (const Check& check : ChecksOf(plan)) awaited.push_back({check.name, limit});
   if (DeviceFiles(plan.sysroot).is_this_machine()) {
-    names.push_back("processor");
-    if (plan.full) names.push_back("memory speed");
+    awaited.push_back({"processor", limit});
+    if (plan.full) awaited.push_back({"memory speed", limit});
   }
-  return names;
+  if (plan.joint)
+    awaited.push_back({kJointCheck, JointLimit(plan.full) +
+                                        (plan.full ? 2 * kQuietTime : std::chrono::seconds(1))});
+  return awaited;
 }
 
 void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult&)>& tell) {
@@ -81,14 +115,15 @@ void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult
     tell(CheckProcessor(plan.full));  // Alone: it measures.
     if (plan.full) tell(CheckMemorySpeed());
   }
-  Mutex mu;
+  Open open;
+  open.Begin(checks.size() + (plan.joint ? 1 : 0));
   std::vector<std::thread> threads;
   for (const Check& check : checks) {
-    threads.emplace_back([&mu, &tell, &check] {
-      const CheckResult result = check.run();
-      const MutexLock lock(&mu);
-      tell(result);
-    });
+    threads.emplace_back([&open, &tell, &check] { open.End(check.run(), tell); });
+  }
+  if (plan.joint) {
+    if (plan.full) open.AwaitOthers(MonotonicClock().Now() + kQuietTime);
+    open.End(ToResult(CheckTogether(*plan.joint)), tell);
   }
   for (std::thread& thread : threads) thread.join();
 }

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/health/check_result.h"
+#include "agent/health/joint_check.h"
 #include "agent/health/machine_checks.h"
 
 namespace hlaunch {
@@ -18,11 +20,13 @@ struct CheckPlan {
   std::string log_directory;  // Empty: not checked.
   std::string master;         // A host whose name must resolve; empty: not checked.
   DevicesWanted devices;
-  bool full = false;  // Measures for up to two seconds instead of some milliseconds.
+  bool full = false;               // Measures for up to two seconds instead of some milliseconds.
+  std::optional<JointPlan> joint;  // Together with the other nodes of a round, last.
 };
 
-// The checks of the plan, in the order in which people read them.
-std::vector<std::string> CheckNames(const CheckPlan& plan);
+// The checks of the plan, in the order in which people read them, and for how long to wait for
+// each.
+std::vector<AwaitedCheck> ChecksToAwait(const CheckPlan& plan);
 
 // Runs them, all at once, and calls `tell` with each result as it comes, one at a time. A check
 // that hangs holds up the return and no other check: run it where it can be killed, see

@@ -27,11 +27,13 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-std::vector<CheckResult> Ask(const std::string& script, std::vector<std::string> names,
+std::vector<CheckResult> Ask(const std::string& script, const std::vector<std::string>& names,
                              Duration limit) {
   asio::io_context loop(1);
   std::vector<CheckResult> results;
-  const HealthHelper helper(loop, {"/bin/sh", "-c", script}, std::move(names), limit,
+  std::vector<AwaitedCheck> checks;
+  for (const std::string& name : names) checks.push_back({name, limit});
+  const HealthHelper helper(loop, {"/bin/sh", "-c", script}, checks,
                             [&](std::vector<CheckResult> all) { results = std::move(all); });
   loop.run();
   return results;
@@ -89,7 +91,7 @@ TEST(HealthHelper, CallsUnknownWhatAHelperThatDiedDidNotTell) {
 TEST(HealthHelper, CallsAllUnknownWhereItCannotStart) {
   asio::io_context loop(1);
   std::vector<CheckResult> results;
-  const HealthHelper helper(loop, {"/no/such/program"}, {"a"}, seconds(20),
+  const HealthHelper helper(loop, {"/no/such/program"}, {{"a", seconds(20)}},
                             [&](std::vector<CheckResult> all) { results = std::move(all); });
   EXPECT_TRUE(results.empty());  // Not before the loop turns.
   loop.run();
@@ -102,7 +104,7 @@ TEST(HealthHelper, SaysNothingOnceItIsGone) {
   asio::io_context loop(1);
   bool told = false;
   {
-    const HealthHelper helper(loop, {"/bin/sleep", "1000"}, {"a"}, seconds(100),
+    const HealthHelper helper(loop, {"/bin/sleep", "1000"}, {{"a", seconds(100)}},
                               [&](std::vector<CheckResult>) { told = true; });
     loop.poll();
   }

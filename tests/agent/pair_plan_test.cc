@@ -153,7 +153,7 @@ TEST(TestPairs, CountsWhatItCosts) {
     const PairReport report = Network(nodes).Test();
     const int64_t pairs = 2 * nodes / 2;  // Two rounds.
     EXPECT_EQ(report.messages, pairs * 2 * 205);
-    EXPECT_EQ(report.bytes, pairs * 2 * (1600 + 5 * (int64_t{64} << 20)));
+    EXPECT_EQ(report.bytes, pairs * 2 * (1600 + 5 * (int64_t{16} << 20)));
     Network bad(nodes);
     bad.slow.insert(nodes / 2);
     // What is open concerns a node and its partner, however many there are.

@@ -18,7 +18,7 @@ TEST(PlanWait, GivesTimeToOthersBeforeItSleeps) {
   EXPECT_GT(PlanWait(2, 2).yields, 0);
 }
 
-TEST(UsableCores, AreAtLeastOne) { EXPECT_GE(UsableCores(), 1); }
+TEST(CpusToSpinOn, AreAtLeastOne) { EXPECT_GE(CpusToSpinOn(), 1); }
 
 }  // namespace
 }  // namespace hlaunch

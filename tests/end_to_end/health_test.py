@@ -4,6 +4,7 @@
 """No job starts on a bad node: each host is described by a folder of files, one of them badly."""
 
 import json
+import pathlib
 import subprocess
 
 import jobs
@@ -11,6 +12,7 @@ import lab
 
 BAD = 2  # Of the nodes that are started first.
 PREFLIGHT = 209  # proto/contract/exit_code.h
+BAD_MEMORY = str(pathlib.Path(lab.BIN).parent / "tests/workers/libhlaunch_test_bad_memory.so")
 XID_79 = "6,1,9990000000,-;NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
 
 
@@ -31,31 +33,45 @@ def describe(node, rate=400, log="6,1,5,-;Linux version 6.1"):
     return root
 
 
-class Health(jobs.JobTest):
+class HealthTest(jobs.JobTest):
     count = 5
 
-    def start_on(self, nodes, nnodes, *options):
+    command = [jobs.WORKER, "env"]
+
+    def start_on(self, nodes, nnodes, *options, env=None):
         return [node.start(lab.HLAUNCH, "--nnodes", nnodes, "--rdzv-endpoint", "node0:29400",
-                           "--sysroot", node.folder / "machine", *options, jobs.WORKER, "env",
-                           env={"PYTHON_EXEC": jobs.PYTHON}) for node in nodes]
+                           "--sysroot", node.folder / "machine", *options, *self.command,
+                           env={"PYTHON_EXEC": jobs.PYTHON, **(env or {}).get(node, {})})
+                for node in nodes]
+
+    def hold(self, late):
+        """The round cannot begin before release: a firewall swallows what this node sends."""
+        self.late = late
+        late.run("iptables", "-A", "OUTPUT", *self.swallowed())
+
+    def swallowed(self):
+        return ["-p", "tcp", "-d", self.nodes[0].ip, "--dport", "30000:65535", "-j", "DROP"]
+
+    def release(self, runs, spare):
+        """Once the spare is there."""
+        runs[0].wait_for("waiting .* for the other nodes", 10)
+        runs += self.start_on([spare], 4)
+        runs[-1].wait_for("stands by as a spare")
+        self.late.run("iptables", "-D", "OUTPUT", *self.swallowed())
 
     def ranks(self, runs):
         found = [facts for run in runs for facts in jobs.environments(run)]
         self.assertEqual({facts["TORCHELASTIC_RESTART_COUNT"] for facts in found}, {"0"})
         return sorted(int(facts["RANK"]) for facts in found)
 
+
+class Health(HealthTest):
     def test_a_spare_replaces_a_node_with_half_the_others_fabric(self):
         for index, node in enumerate(self.nodes):
             describe(node, rate=200 if index == BAD else 400)
-        # Until the spare is there the round is held up by a firewall that swallows packets.
-        late = self.nodes[3]
-        rule = ["-p", "tcp", "-d", self.nodes[0].ip, "--dport", "30000:65535", "-j", "DROP"]
-        late.run("iptables", "-A", "OUTPUT", *rule)
+        self.hold(self.nodes[3])
         runs = self.start_on(self.nodes[:4], 4)
-        runs[0].wait_for("waiting .* for the other nodes to reach the master store", 10)
-        runs += self.start_on(self.nodes[4:], 4)
-        runs[4].wait_for("stands by as a spare")
-        late.run("iptables", "-D", "OUTPUT", *rule)
+        self.release(runs, self.nodes[4])
         self.assert_done(runs, [jobs.OK, jobs.OK, jobs.REFUSED, jobs.OK, jobs.OK], 30)
         why = r"node2: fabric 200 Gbit/s, 2 times worse where others have 400 Gbit/s"
         self.assert_said(runs[0], "round 1 is measured once more: " + why,
@@ -103,6 +119,53 @@ class Health(jobs.JobTest):
         failed = [each["name"] for each in json.loads(done.stdout)["checks"]
                   if each["state"] == "fail"]
         self.assertEqual(failed, ["kernel log"])
+
+
+class Together(HealthTest):
+    """Nodes measure each other: a bad one is replaced by a spare, and the training is done."""
+
+    command = [lab.ROOT / "deploy/examples/train_ddp.py", "--steps", 5]
+
+    def setUp(self):
+        super().setUp()
+        done = subprocess.run([jobs.PYTHON, "-c", "import torch"], check=False, timeout=60)
+        if done.returncode != 0:
+            self.skipTest(f"no torch for {jobs.PYTHON} (Debian: python3-torch)")
+        for node in self.nodes:
+            describe(node)
+
+    def assert_replaced(self, runs, why, rounds):
+        self.assert_done(runs, [jobs.OK, jobs.OK, jobs.REFUSED, jobs.OK, jobs.OK], 90)
+        self.assert_said(runs[0], f"round {rounds} cannot start: node2: {why}")
+        self.assert_said(runs[BAD], f"this node was excluded: node2: {why}")
+        self.assertNotRegex(runs[BAD].out, "step")
+        self.assertRegex(runs[0].out, "OK: 4 ranks hold identical parameters")
+
+    def test_a_node_that_gets_wrong_sums_is_replaced(self):
+        self.hold(self.nodes[3])
+        runs = self.start_on(self.nodes[:4], 4,
+                             env={self.nodes[BAD]: {"LD_PRELOAD": BAD_MEMORY}})
+        self.release(runs, self.nodes[4])
+        self.assert_replaced(
+            runs, "numbers that it added up with node0, node1, node3 came out wrong", 1)
+
+    def test_a_node_behind_a_slow_link_is_replaced(self):
+        subprocess.run(["nsenter", "-t", str(self.nodes[BAD].init), "-n", "--", "tc", "qdisc", "add",
+                        "dev", "eth0", "root", "tbf", "rate", "50mbit", "burst", "32kb", "latency",
+                        "80ms"], check=True, timeout=10)
+        self.hold(self.nodes[3])
+        runs = self.start_on(self.nodes[:4], 4, "--preflight", "full")
+        self.release(runs, self.nodes[4])
+        self.assert_replaced(
+            runs, r"0\.\d+ Gbit/s and [\d.e+]+ us with other nodes at best where others have up to "
+            r"[\d.e+]+ Gbit/s", 2)
+
+    def test_a_node_with_half_the_others_fabric_is_replaced(self):
+        describe(self.nodes[BAD], rate=200)
+        self.hold(self.nodes[3])
+        runs = self.start_on(self.nodes[:4], 4)
+        self.release(runs, self.nodes[4])
+        self.assert_replaced(runs, "fabric 200 Gbit/s, 2 times worse", 2)
 
 
 if __name__ == "__main__":

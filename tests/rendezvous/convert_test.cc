@@ -235,17 +235,50 @@ TEST(Convert, CarriesWhatANodeFoundOutAndWhatItDoesNotKnow) {
   in.phase = NodePhase::kPrepared;
   in.health.fault = "heat: too hot";
   in.health.hardware = "8 × CPU";
+  in.health.joined = true;
+  in.health.peers = {{3, PeerFinding::Kind::kWrong, "wrong"}, {4, PeerFinding::Kind::kMissing, ""}};
+  in.health.links = {{1, 2, "slow"}};
+  in.health.note = "something";
   for (size_t f = 0; f < kFigures; f += 2) in.health.figures.values[f] = static_cast<double>(f);
   const auto out = FromProto(OverTheWire(ToProto(in)));
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ(out->health.fault, in.health.fault);
   EXPECT_EQ(out->health.hardware, in.health.hardware);
+  EXPECT_TRUE(out->health.joined);
+  EXPECT_EQ(out->health.note, "something");
+  ASSERT_EQ(out->health.peers.size(), 2u);
+  EXPECT_EQ(out->health.peers[0].node_rank, 3);
+  EXPECT_EQ(out->health.peers[0].kind, PeerFinding::Kind::kWrong);
+  EXPECT_EQ(out->health.peers[0].why, "wrong");
+  EXPECT_EQ(out->health.peers[1].kind, PeerFinding::Kind::kMissing);
+  ASSERT_EQ(out->health.links.size(), 1u);
+  EXPECT_EQ(out->health.links[0].a, 1);
+  EXPECT_EQ(out->health.links[0].b, 2);
+  EXPECT_EQ(out->health.links[0].why, "slow");
   for (size_t f = 0; f < kFigures; ++f) {
     EXPECT_EQ(std::isnan(out->health.figures.values[f]), f % 2 == 1);
     if (f % 2 == 0) {
       EXPECT_EQ(out->health.figures.values[f], static_cast<double>(f));
     }
   }
+}
+
+TEST(Convert, RefusesFindingsThatMakeNoSense) {
+  NodeUpdate in;
+  in.phase = NodePhase::kPrepared;
+  const auto read = [&] { return FromProto(ToProto(in)).status().code(); };
+  in.health.peers = {{-1, PeerFinding::Kind::kSlow, "slow"}};
+  EXPECT_EQ(read(), absl::StatusCode::kInvalidArgument);
+  in.health.peers = {{0, PeerFinding::Kind::kSlow, "two\nlines"}};
+  EXPECT_EQ(read(), absl::StatusCode::kInvalidArgument);
+  in.health.peers.assign(kMaxFindings + 1, {0, PeerFinding::Kind::kSlow, "slow"});
+  EXPECT_EQ(read(), absl::StatusCode::kInvalidArgument);
+  in.health.peers.clear();
+  in.health.links = {{0, kMaxNodes, "slow"}};
+  EXPECT_EQ(read(), absl::StatusCode::kInvalidArgument);
+  v1::NodeUpdate unknown = ToProto(NodeUpdate{});
+  unknown.mutable_health()->add_peers();
+  EXPECT_EQ(FromProto(unknown).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Convert, CarriesWhatAPreflightFound) {

@@ -183,6 +183,67 @@ TEST(Preflight, SaysNothingOfNodesThatKnowNothing) {
   EXPECT_EQ(nodes.Decide(Rule(1, 0)).reason, "");
 }
 
+// ---- What nodes say of each other.
+
+// Lets `voters` say that `node` is bad.
+void Blame(Nodes& nodes, const std::set<size_t>& voters, int node, PeerFinding::Kind kind) {
+  for (const size_t voter : voters) {
+    nodes.healths[voter].joined = true;
+    nodes.healths[voter].peers.push_back({node, kind, "why"});
+  }
+}
+
+TEST(Preflight, ExcludesAtOnceWhomMoreThanHalfSayComputesWrong) {
+  Nodes nodes({3, 3, 3, 3});
+  Blame(nodes, {0, 1, 3}, 2, PeerFinding::Kind::kWrong);
+  const PreflightVerdict verdict = nodes.Decide(Rule(3, 0));
+  EXPECT_EQ(verdict.kind, Kind::kExclude);
+  EXPECT_TRUE(verdict.bad);
+  EXPECT_THAT(verdict.nodes, ElementsAre(2));
+  EXPECT_EQ(verdict.reason, "node2: why");
+}
+
+TEST(Preflight, DoesNotBelieveHalfOfTheNodesOrABadOneThatBlamesOthers) {
+  Nodes nodes({3, 3, 3, 3});
+  Blame(nodes, {0, 1}, 2, PeerFinding::Kind::kWrong);
+  for (int other : {0, 1, 3}) Blame(nodes, {2}, other, PeerFinding::Kind::kWrong);
+  const PreflightVerdict verdict = nodes.Decide(Rule(1, 4));
+  EXPECT_EQ(verdict.kind, Kind::kPass);
+  EXPECT_THAT(verdict.reason, HasSubstr("node2: why (so say 2 of 4 nodes)"));
+}
+
+TEST(Preflight, MeasuresAgainWhoIsSlowOrDidNotCome) {
+  for (const auto kind : {PeerFinding::Kind::kSlow, PeerFinding::Kind::kMissing}) {
+    Nodes nodes({3, 3, 3, 3});
+    Blame(nodes, {0, 1, 3}, 2, kind);
+    PreflightRule rule = Rule(3, 0);
+    EXPECT_EQ(nodes.Decide(rule).kind, Kind::kAgain);
+    EXPECT_THAT(nodes.Decide(rule).nodes, ElementsAre(2));
+    rule.measured_again = true;
+    EXPECT_EQ(nodes.Decide(rule).kind, Kind::kPass);  // Before it was another.
+    nodes.suspects = {2};
+    EXPECT_EQ(nodes.Decide(rule).kind, Kind::kExclude);
+  }
+}
+
+TEST(Preflight, NamesABadWayAndExcludesNobody) {
+  Nodes nodes({3, 3, 3, 3});
+  for (size_t voter : {0u, 1u, 2u, 3u}) {
+    nodes.healths[voter].joined = true;
+    nodes.healths[voter].links = {{1, 3, "1 Gbit/s"}, {0, 4711, "nonsense"}};
+    nodes.healths[voter].note = "something is wrong";
+  }
+  const PreflightVerdict verdict = nodes.Decide(Rule(1, 4));
+  EXPECT_EQ(verdict.kind, Kind::kPass);
+  EXPECT_EQ(verdict.reason, "between node1 and node3: 1 Gbit/s; something is wrong");
+}
+
+TEST(Preflight, IgnoresFindingsAboutNodesThatAreNoMembers) {
+  Nodes nodes({3, 3, 3});
+  Blame(nodes, {0, 1, 2}, 3, PeerFinding::Kind::kWrong);
+  EXPECT_EQ(nodes.Decide(Rule(1, 4)).kind, Kind::kPass);
+}
+
 TEST(Preflight, OfAThousandNodesFindsThePlantedOnes) {
   std::vector<double> times(1000, 3);
   for (size_t i = 0; i < times.size(); ++i) times[i] += 0.0001 * static_cast<double>(i % 7);

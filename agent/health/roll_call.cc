@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/health/roll_call.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kSoon = std::chrono::seconds(1);  // Whoever closes has said a line itself.
+
+struct Keys {
+  explicit Keys(absl::string_view key)
+      : lines(absl::StrCat(key, "/lines")),
+        count(absl::StrCat(key, "/count")),
+        answer(absl::StrCat(key, "/answer")) {}
+  std::string lines, count, answer;
+};
+
+RollCall Read(absl::string_view text) {
+  RollCall said;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> words =
+        absl::StrSplit(line, absl::MaxSplits(' ', 1));
+    Rank rank;
+    if (absl::SimpleAtoi(words.first, &rank)) said[rank] = std::string(words.second);
+  }
+  return said;
+}
+
+// The first to do so decides.
+absl::StatusOr<RollCall> Close(Store& store, const Keys& keys) {
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string lines,
+                           store.Get(keys.lines, MonotonicClock().Now() + kSoon));
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string answer, store.CompareAndSet(keys.answer, "", lines));
+  return Read(answer);
+}
+
+}  // namespace
+
+absl::StatusOr<RollCall> CallRoll(Store& store, absl::string_view key, Rank rank, int count,
+                                  absl::string_view line, Instant deadline) {
+  const Keys keys(key);
+  HLAUNCH_RETURN_IF_ERROR(store.Append(
+      keys.lines, absl::StrCat(rank, " ", absl::StrReplaceAll(line, {{"\n", " "}}), "\n")));
+  HLAUNCH_ASSIGN_OR_RETURN(const int64_t said, store.Add(keys.count, 1));
+  if (said >= count) return Close(store, keys);
+  const absl::StatusOr<std::string> answer = store.Get(keys.answer, deadline);
+  if (absl::IsDeadlineExceeded(answer.status())) return Close(store, keys);
+  HLAUNCH_RETURN_IF_ERROR(answer.status());
+  return Read(*answer);
+}
+
+std::vector<std::string> RollCallKeys(absl::string_view key) {
+  const Keys keys(key);
+  return {keys.lines, keys.count, keys.answer};
+}
+
+}  // namespace hlaunch
