@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "agent/health/health_helper.h"
+#include "agent/health/joint_report.h"
 #include "agent/health/node_health.h"
 #include "agent/keeper.h"
 #include "agent/master_check.h"
@@ -177,10 +178,14 @@ class Agent::Impl final : public RendezvousClient::Listener {
     const double clock = static_cast<double>(WallMillis()) / 1000;
     const auto found = [this, clock](const std::vector<CheckResult>& results) {
       for (const CheckResult& result : results) {
+        if (const auto joint = JointReportOf(result); joint && joint->node_rank == 0) {
+          for (const std::string& line : DescribeFigures(*joint)) LogInfo(line);
+        }
         if (result.state == CheckState::kOk) continue;
         LogDebug(absl::StrCat("check of ", result.name, ": ", StateName(result.state), ": ",
                               result.reason));
       }
+      if (options_.on_checks) options_.on_checks(results);
       health_ = NodeHealthOf(results, hardware_);
       health_->figures[Figure::kClock] = clock;
     };

@@ -53,6 +53,10 @@ int CheckNode(int argc, char** argv) {
     return kExitUsage;
   }
   if (options->lines) return PrintLines(plan);
+  return CheckThisNode(plan, options->json);
+}
+
+int CheckThisNode(CheckPlan plan, bool json) {
   if (plan.log_directory.empty()) {
     const char* temporary = std::getenv("TMPDIR");
     plan.log_directory = temporary != nullptr && *temporary != '\0' ? temporary : "/tmp";
@@ -62,7 +66,7 @@ int CheckNode(int argc, char** argv) {
   const HealthHelper helper(loop, CheckCommand("/proc/self/exe", plan), ChecksToAwait(plan),
                             [&](std::vector<CheckResult> all) { results = std::move(all); });
   loop.run();
-  return Print(options->json ? CheckJson(results) : CheckText(results), ExitCodeFor(results));
+  return Print(json ? CheckJson(results) : CheckText(results), ExitCodeFor(results));
 }
 
 }  // namespace hlaunch

@@ -3,11 +3,17 @@
 
 #pragma once
 
+#include "agent/health/run_checks.h"
+
 namespace hlaunch {
 
 // All of `hlaunch check` from its command line to its exit code.
 //
 // Requires: IsCheckCommand.
 int CheckNode(int argc, char** argv);
+
+// Runs the checks in a process that can be killed, prints what they found, and returns the exit
+// code.
+int CheckThisNode(CheckPlan plan, bool json);
 
 }  // namespace hlaunch

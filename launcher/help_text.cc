@@ -51,7 +51,8 @@ std::string Usage(const std::string& program) {
       as_torchrun ? ""
                   : "       hlaunch status [JOB] --rdzv-endpoint HOST[:PORT]\n"
                     "       hlaunch devices [--json]\n"
-                    "       hlaunch check [--json]\n",
+                    "       hlaunch check [--json]\n"
+                    "       hlaunch doctor [--json] [options]\n",
       "\nStarts a distributed job, one command per node, and keeps it alive.\n",
       as_torchrun ? "This torchrun is hlaunch: it takes torchrun's options, and more.\n" : "");
 }

@@ -18,6 +18,7 @@
 #include "launcher/check_text.h"
 #include "launcher/cluster/place.h"
 #include "launcher/devices_text.h"
+#include "launcher/doctor.h"
 #include "launcher/dry_run.h"
 #include "launcher/environment.h"
 #include "launcher/job_spec.h"
@@ -27,6 +28,7 @@
 #include "launcher/show_devices.h"
 #include "launcher/status_text.h"
 #include "proto/base/log.h"
+#include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
@@ -54,6 +56,29 @@ int BecomeAgentProgram(char** argv, KeeperLink keeper) {
   return kExitNotFound;
 }
 
+// Of `hlaunch doctor` those of a job whose workers do nothing.
+absl::StatusOr<Options> ReadOptions(int argc, char** argv, const Surroundings& surroundings) {
+  if (!IsDoctorCommand(argc, argv)) return ParseOptions(argc, argv, surroundings);
+  const DoctorWords words = ReadDoctorWords(argc, argv);
+  if (words.help) {
+    Options options;
+    options.text_to_print = DoctorHelp();
+    return options;
+  }
+  std::vector<const char*> job;
+  for (const std::string& word : words.job) job.push_back(word.c_str());
+  HLAUNCH_ASSIGN_OR_RETURN(Options options,
+                           ParseOptions(static_cast<int>(job.size()), job.data(), surroundings));
+  if (options.command != std::vector<std::string>{kDoctorProgram}) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hlaunch doctor takes the options of a job and no script; to start a script ",
+                     "of that name, write hlaunch ./doctor"));
+  }
+  options.doctor = true;
+  options.doctor_json = words.json;
+  return options;
+}
+
 }  // namespace
 
 int Launch(int argc, char** argv, const ConnectFn& connect) {
@@ -68,7 +93,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
   BlockAgentSignals();
   const Environment environment = Environment::OfThisProcess();
   const absl::StatusOr<Options> options =
-      ParseOptions(argc, argv, SurroundingsOfThisProcess(environment));
+      ReadOptions(argc, argv, SurroundingsOfThisProcess(environment));
   if (!options.ok()) {
     LogError(options.status().message());
     return ExitCodeBeforeStart(options.status());
@@ -88,6 +113,12 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
   if (options->dry_run || options->print_env) {
     BindWorkers(*options, *spec);
     return PrintInsteadOfJob(*options, *spec);
+  }
+  if (options->doctor && spec->policy.max_nodes == 1) {
+    CheckPlan plan;
+    plan.full = true;
+    plan.sysroot = options->sysroot;
+    return CheckThisNode(plan, options->doctor_json);
   }
   const auto run = [&](KeeperLink keeper) {
     if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, std::move(keeper));

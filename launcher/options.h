@@ -68,6 +68,8 @@ struct Options {
   Duration last_call = std::chrono::seconds(30);
   Duration loss_limit = std::chrono::seconds(30);
   int spares = 0;
+  bool doctor = false;       // `hlaunch doctor`: the checks are what is wanted,
+  bool doctor_json = false;  // as one JSON object.
   Preflight preflight = Preflight::kQuick;
   PreflightAction preflight_action = PreflightAction::kExclude;
   int preflight_share = 25;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "asio/steady_timer.hpp"
 #include "launcher/check_text.h"
 #include "launcher/descriptors.h"
+#include "launcher/doctor.h"
 #include "launcher/hosting.h"
 #include "launcher/json_report.h"
 #include "launcher/observation.h"
@@ -110,6 +112,25 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
     options.store_is_shared = true;
   }
   return options;
+}
+
+// The program that checks this node: `hlaunch` beside this one, which starts without gRPC, else
+// this.
+std::string CheckProgram() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path beside = self.parent_path() / "hlaunch";
+  const std::filesystem::path installed =
+      self.parent_path().parent_path().parent_path() / "bin" / "hlaunch";
+  for (const std::filesystem::path& program : {beside, installed}) {
+    if (::access(program.c_str(), X_OK) == 0) return program.string();
+  }
+  return "/proc/self/exe";
+}
+
+void PrintFindings(const std::vector<CheckResult>& checked, bool json) {
+  std::fputs((json ? DoctorJson(checked) : DoctorText(checked)).c_str(), stdout);
+  std::fflush(stdout);
 }
 
 // Keeps the rendezvous until every node has heard how the job ended; says for whom.
@@ -265,8 +286,10 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   agent_options.checks.sysroot = options.sysroot;
   if (agent_options.logs.kept) agent_options.checks.log_directory = agent_options.logs.directory;
   agent_options.check_command = [](const CheckPlan& plan) {
-    return CheckCommand("/proc/self/exe", plan);
+    return CheckCommand(CheckProgram(), plan);
   };
+  std::vector<CheckResult> checked;  // The last time.
+  agent_options.on_checks = [&](const std::vector<CheckResult>& results) { checked = results; };
   agent_options.keeper_fd = keeper.fd();
   agent_options.spec.descriptor_limit = descriptors_before;
   Observation observation(loop, **relay, options,
@@ -290,6 +313,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   if (const std::string lost = (*logs)->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
   KeepReport(options.report_file, spec, info, result);
   KeepTermination(options.termination_log, spec, result);
+  if (options.doctor) PrintFindings(checked, options.doctor_json);
   PrintSummary(spec, result, options);
   return result.exit_code;
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "agent/health/known_sum.h"
 #include "agent/health/measure_pair.h"
@@ -63,6 +64,10 @@ std::optional<PairResult> ReadPairLine(const NodePair& pair, absl::string_view l
   return result;
 }
 
+std::string FiguresLine(const NodeFigures& figures) {
+  return absl::StrJoin(figures.values, " ");  // "nan" for what is not known.
+}
+
 class JointCheck {
  public:
   JointCheck(const JointPlan& plan, std::shared_ptr<Store> store, std::string address)
@@ -103,6 +108,10 @@ class JointCheck {
     if (count == plan_.size) {
       const std::string said = AddTogether();
       HLAUNCH_ASSIGN_OR_RETURN(facts_.sums, Call("sum", count, said, limits_.sum + limits_.pair));
+    }
+    if (plan_.full) {
+      HLAUNCH_ASSIGN_OR_RETURN(facts_.figures,
+                               Call("figures", count, FiguresLine(plan_.figures), limits_.pair));
     }
     const bool exact = std::all_of(facts_.sums.begin(), facts_.sums.end(),
                                    [](const auto& sum) { return sum.second == kSumExact; });

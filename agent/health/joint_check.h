@@ -20,7 +20,8 @@ struct JointPlan {
   int node_rank = 0;
   int size = 1;
   std::string host;   // This one's name, for the others.
-  bool full = false;  // Pairs are measured in any case, and for longer.
+  bool full = false;  // Pairs are measured in any case, and for longer; all know all figures.
+  NodeFigures figures = {};  // What this node has measured of itself.
 };
 
 // How long CheckTogether may take.

@@ -4,17 +4,24 @@
 #include "agent/health/joint_report.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "rendezvous/figures.h"
 #include "rendezvous/quorum.h"
 
 namespace hlaunch {
 namespace {
 
 using nlohmann::json;
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 std::string HostOf(const JointFacts& facts, int node) {
   const auto it = facts.hosts.find(node);
@@ -112,10 +119,61 @@ std::string DescribeRest(const JointFacts& facts) {
   return why.empty() ? "" : absl::StrCat("the sum of all nodes' numbers was not done: ", why);
 }
 
+// What `node` says of itself, and what its pairs say of it.
+NodeFigures FiguresOf(const JointFacts& facts, int node) {
+  NodeFigures figures;
+  if (const auto it = facts.figures.find(node); it != facts.figures.end()) {
+    const std::vector<std::string> words = absl::StrSplit(it->second, ' ');
+    for (size_t f = 0; f < std::min(kFigures, words.size()); ++f) {
+      if (!absl::SimpleAtod(words[f], &figures.values[f])) figures.values[f] = kUnknown;
+    }
+  }
+  figures[Figure::kLatency] = BestLatency(facts.pairs, node).value_or(kUnknown);
+  figures[Figure::kBandwidth] = BestSpeed(facts.pairs, node).value_or(kUnknown);
+  return figures;
+}
+
+std::string Number(double value, const FigureRule& rule) {
+  return absl::StrCat(absl::StrFormat("%.4g", value), *rule.unit == '\0' ? "" : " ", rule.unit);
+}
+
 std::string NameOf(const JointReport& report, int node) {
   const auto index = static_cast<size_t>(node);
   const bool known = index < report.hosts.size() && !report.hosts[index].empty();
   return known ? report.hosts[index] : absl::StrCat("node rank ", node);
+}
+
+// What to do about what was found.
+std::string AdviceOf(const JointReport& report) {
+  std::string advice;
+  const auto add = [&](absl::string_view words) {
+    absl::StrAppend(&advice, advice.empty() ? "" : "; ", words);
+  };
+  for (const PeerFinding& peer : report.peers) {
+    const std::string host = NameOf(report, peer.node_rank);
+    switch (peer.kind) {
+      case PeerFinding::Kind::kWrong:
+        add(absl::StrCat("use ", host, " for nothing before its memory, processors and network ",
+                         "card have been tested"));
+        break;
+      case PeerFinding::Kind::kSlow:
+        add(absl::StrCat("compare speed and errors of ", host, "'s link with others (ethtool, ",
+                         "ibstat), then cable and switch port"));
+        break;
+      case PeerFinding::Kind::kMissing:
+        add(absl::StrCat("see whether ", host, " lives, and whether a firewall between the nodes ",
+                         "drops what comes to free ports"));
+        break;
+    }
+  }
+  for (const LinkFinding& link : report.links) {
+    add(absl::StrCat("look after the switches between ", NameOf(report, link.a), " and ",
+                     NameOf(report, link.b)));
+  }
+  if (!report.note.empty() && advice.empty()) {
+    add("start `hlaunch doctor` on these nodes and one that is known to be good");
+  }
+  return advice;
 }
 
 json ToJson(const PairResult& result) {
@@ -150,6 +208,9 @@ JointReport JudgeTogether(const JointFacts& facts) {
     if (report.links.size() < kMaxFindings) report.links.push_back(DescribeLink(facts, link));
   }
   report.note = DescribeRest(facts);
+  if (!facts.figures.empty()) {
+    for (int node = 0; node < facts.size; ++node) report.figures.push_back(FiguresOf(facts, node));
+  }
   return report;
 }
 
@@ -171,6 +232,24 @@ std::optional<double> BestSpeed(const std::vector<PairResult>& pairs, int node) 
   return best;
 }
 
+std::vector<std::string> DescribeFigures(const JointReport& report) {
+  std::vector<std::string> lines;
+  for (size_t f = 0; f < kFigures; ++f) {
+    const FigureRule& rule = RuleOf(static_cast<Figure>(f));
+    if (rule.scale == Scale::kOffset) continue;  // A time of day: its mean says nothing.
+    std::vector<double> values;
+    for (const NodeFigures& figures : report.figures) values.push_back(figures.values[f]);
+    const std::optional<Spread> spread = SpreadOf(values);
+    if (!spread || spread->known < 2) continue;
+    lines.push_back(absl::StrCat(rule.name, " ", Number(spread->min, rule), " (",
+                                 NameOf(report, static_cast<int>(spread->min_at)), ") to ",
+                                 Number(spread->max, rule), " (",
+                                 NameOf(report, static_cast<int>(spread->max_at)), "), ",
+                                 Number(spread->mean, rule), " on average"));
+  }
+  return lines;
+}
+
 CheckResult ToResult(const JointReport& report) {
   json peers = json::array(), links = json::array(), pairs = json::array();
   for (const PeerFinding& peer : report.peers) {
@@ -181,10 +260,24 @@ CheckResult ToResult(const JointReport& report) {
     links.push_back({{"a", link.a}, {"b", link.b}, {"why", link.why}});
   }
   for (const PairResult& result : report.pairs) pairs.push_back(ToJson(result));
-  const json all = {
-      {"joined", report.joined}, {"why", report.why},   {"peers", peers},
-      {"links", links},          {"note", report.note}, {"node_rank", report.node_rank},
-      {"hosts", report.hosts},   {"pairs", pairs},      {"rounds", report.rounds}};
+  json figures = json::array();
+  for (const NodeFigures& each : report.figures) {
+    json values = json::array();  // Null: unknown.
+    for (const double value : each.values) {
+      values.push_back(std::isfinite(value) ? json(value) : json());
+    }
+    figures.push_back(std::move(values));
+  }
+  const json all = {{"figures", figures},
+                    {"joined", report.joined},
+                    {"why", report.why},
+                    {"peers", peers},
+                    {"links", links},
+                    {"note", report.note},
+                    {"node_rank", report.node_rank},
+                    {"hosts", report.hosts},
+                    {"pairs", pairs},
+                    {"rounds", report.rounds}};
   CheckResult result{kJointCheck, {}, "", CheckState::kOk, "", ""};
   result.detail = all.dump(-1, ' ', false, json::error_handler_t::replace);
   std::vector<std::string> words;
@@ -199,7 +292,7 @@ CheckResult ToResult(const JointReport& report) {
   result.reason = report.joined ? absl::StrJoin(words, "; ") : report.why;
   if (!words.empty()) {
     result.state = CheckState::kWarn;
-    result.advice = "look after the nodes that are named, their cables, cards and memory";
+    result.advice = AdviceOf(report);
   } else if (!report.joined) {
     result.state = CheckState::kUnknown;
   }
@@ -233,6 +326,13 @@ std::optional<JointReport> JointReportOf(const CheckResult& result) try {
                             pair.at("gbit_s").get<double>(),
                             pair.at("wrong").get<bool>(),
                             pair.at("why").get<std::string>()});
+  }
+  for (const json& values : all.at("figures")) {
+    NodeFigures figures;
+    for (size_t f = 0; f < std::min(kFigures, values.size()); ++f) {
+      if (values[f].is_number()) figures.values[f] = values[f].get<double>();
+    }
+    report.figures.push_back(figures);
   }
   return report;
 } catch (const json::exception&) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/health/host_checks.h"
+#include "agent/health/node_health.h"
 #include "proto/base/mutex.h"
 
 namespace hlaunch {
@@ -67,30 +68,34 @@ std::vector<Check> ChecksOf(const CheckPlan& plan) {
   return checks;
 }
 
-// How many checks still run; one at a time tells what it found.
-class Open {
+// What the checks have found, told one at a time. Thread-safe.
+class Findings {
  public:
-  void Begin(size_t count) {
+  Findings(size_t open, const std::function<void(const CheckResult&)>& tell)
+      : tell_(tell), open_(open) {}
+
+  void Add(const CheckResult& result) {
     const MutexLock lock(&mu_);
-    count_ = count;
+    tell_(result);
+    found_.push_back(result);
+    if (found_.size() >= open_) all_.SignalAll();
   }
-  void End(const CheckResult& result, const std::function<void(const CheckResult&)>& tell) {
+  void AwaitAll(Instant deadline) {
     const MutexLock lock(&mu_);
-    tell(result);
-    --count_;
-    ended_.SignalAll();
-  }
-  // Until only the caller's is left.
-  void AwaitOthers(Instant deadline) {
-    const MutexLock lock(&mu_);
-    while (count_ > 1 && ended_.WaitUntil(&mu_, deadline)) {
+    while (found_.size() < open_ && all_.WaitUntil(&mu_, deadline)) {
     }
+  }
+  std::vector<CheckResult> found() const {
+    const MutexLock lock(&mu_);
+    return found_;
   }
 
  private:
-  Mutex mu_;
-  CondVar ended_;
-  size_t count_ ABSL_GUARDED_BY(mu_) = 0;
+  const std::function<void(const CheckResult&)>& tell_;
+  const size_t open_;
+  mutable Mutex mu_;
+  CondVar all_;
+  std::vector<CheckResult> found_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
@@ -111,19 +116,21 @@ std::vector<AwaitedCheck> ChecksToAwait(const CheckPlan& plan) {
 
 void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult&)>& tell) {
   const std::vector<Check> checks = ChecksOf(plan);
-  if (DeviceFiles(plan.sysroot).is_this_machine()) {
-    tell(CheckProcessor(plan.full));  // Alone: it measures.
-    if (plan.full) tell(CheckMemorySpeed());
+  const bool here = DeviceFiles(plan.sysroot).is_this_machine();
+  Findings findings(checks.size() + (here ? 1 : 0) + (here && plan.full ? 1 : 0), tell);
+  if (here) {
+    findings.Add(CheckProcessor(plan.full));  // Alone: it measures.
+    if (plan.full) findings.Add(CheckMemorySpeed());
   }
-  Open open;
-  open.Begin(checks.size() + (plan.joint ? 1 : 0));
   std::vector<std::thread> threads;
   for (const Check& check : checks) {
-    threads.emplace_back([&open, &tell, &check] { open.End(check.run(), tell); });
+    threads.emplace_back([&findings, &check] { findings.Add(check.run()); });
   }
   if (plan.joint) {
-    if (plan.full) open.AwaitOthers(MonotonicClock().Now() + kQuietTime);
-    open.End(ToResult(CheckTogether(*plan.joint)), tell);
+    JointPlan joint = *plan.joint;
+    if (plan.full) findings.AwaitAll(MonotonicClock().Now() + kQuietTime);
+    joint.figures = NodeHealthOf(findings.found(), "").figures;
+    findings.Add(ToResult(CheckTogether(joint)));
   }
   for (std::thread& thread : threads) thread.join();
 }

@@ -197,6 +197,22 @@ TEST(JointReport, GoesThroughAResultAndBack) {
   EXPECT_EQ(BestSpeed(read->pairs, 1), std::nullopt);  // It failed.
 }
 
+TEST(DescribeFigures, NamesWhoHasTheLowestAndTheHighest) {
+  JointFacts facts = FourNodes(GoodPairs());
+  facts.figures = {{0, "3 nan 8"}, {1, "nan nan 8"}, {2, "9 nan 7"}};
+  const JointReport report = JudgeTogether(facts);
+  const auto read = JointReportOf(ToResult(report));
+  ASSERT_TRUE(read);
+  for (const JointReport& each : {report, *read}) {
+    EXPECT_THAT(DescribeFigures(each),
+                testing::ElementsAre("processor 3 ms (node0) to 9 ms (node2), 6 ms on average",
+                                     "devices 7 (node2) to 8 (node0), 7.667 on average",
+                                     "latency 50 us (node0) to 50 us (node0), 50 us on average",
+                                     "bandwidth 9 Gbit/s (node0) to 9 Gbit/s (node0), "
+                                     "9 Gbit/s on average"));
+  }
+}
+
 TEST(JointReport, IsNotMadeOfWhatIsNone) {
   for (const char* junk : {"", "{", "[]", "{}", "{\"joined\": 5}"}) {
     CheckResult result{kJointCheck, {}, "", CheckState::kOk, "", ""};

@@ -121,6 +121,60 @@ class Health(HealthTest):
         self.assertEqual(failed, ["kernel log"])
 
 
+class Doctor(HealthTest):
+    """The checks without a job."""
+
+    count = 3
+    command = []
+
+    def doctor(self, *options):
+        return [node.start(lab.HLAUNCH, "doctor", "--nnodes", 3, "--rdzv-endpoint", "node0:29400",
+                           "--sysroot", node.folder / "machine", *options,
+                           env={"LD_PRELOAD": BAD_MEMORY} if node is self.bad else {})
+                for node in self.nodes]
+
+    bad = None
+
+    def setUp(self):
+        super().setUp()
+        for node in self.nodes:
+            describe(node)
+
+    def test_healthy_nodes_are_shown_with_pairs_and_figures(self):
+        runs = self.doctor()
+        self.assert_done(runs, jobs.OK, 60)
+        for run in runs:
+            self.assertRegex(run.out, r"joint check +ok")
+        for a, b in ((0, 1), (0, 2), (1, 2)):
+            self.assertRegex(runs[0].out, rf"node{a} +node{b} +[\d.]+ us +[\d.]+ Gbit/s +ok")
+        self.assertRegex(runs[0].out, r"fabric +400 Gbit/s +node0 +400 Gbit/s")
+        self.assertNotRegex(runs[1].out, "AND NODE")
+
+    def test_a_node_that_gets_wrong_sums_is_named_with_advice(self):
+        self.bad = self.nodes[BAD]
+        runs = self.doctor("--json")
+        self.assert_done(runs, PREFLIGHT, 60)
+        self.assert_said(runs[0], "node2: numbers that it added up with node0, node1 came out wrong")
+        for run in runs:
+            found = json.loads(run.out)
+            self.assertEqual(found["state"], "warn")
+            self.assertEqual([pair["failed"] for pair in found["pairs"]
+                              if BAD in (pair["node"], pair["and_node"])], [True, True])
+            advice = [check["advice"] for check in found["checks"] if check["name"] == "joint check"]
+            self.assertRegex(advice[0], "use node2 for nothing before")
+
+    def test_one_node_is_checked_as_by_check(self):
+        root = describe(self.nodes[0], log=XID_79)
+        run = self.nodes[0].run(lab.HLAUNCH, "doctor", "--sysroot", root)
+        self.assertEqual(run.code, PREFLIGHT, str(run))
+        self.assertRegex(run.out, "kernel log +fail")
+
+    def test_a_script_is_refused(self):
+        run = self.nodes[0].run(lab.HLAUNCH, "doctor", "train.py")
+        self.assertEqual(run.code, jobs.USAGE, str(run))
+        self.assert_said(run, r"takes the options of a job and no script; .* hlaunch \./doctor")
+
+
 class Together(HealthTest):
     """Nodes measure each other: a bad one is replaced by a spare, and the training is done."""
 

@@ -59,6 +59,7 @@ TEST(ParseCheckOptions, ReadsBackWhatCheckCommandWrites) {
   plan.log_directory = "/logs";
   plan.master = "node0";
   plan.sysroot = "/tree";
+  plan.joint = {"fe80::1", 29500, 7, 3, 16, "host, with a comma", true};
   std::vector<std::string> words = CheckCommand("/bin/hlaunch", plan);
   EXPECT_EQ(words[0], "/bin/hlaunch");
   words.erase(words.begin(), words.begin() + 2);
@@ -71,6 +72,22 @@ TEST(ParseCheckOptions, ReadsBackWhatCheckCommandWrites) {
   EXPECT_EQ(options->plan.log_directory, "/logs");
   EXPECT_EQ(options->plan.master, "node0");
   EXPECT_EQ(options->plan.sysroot, "/tree");
+  ASSERT_TRUE(options->plan.joint);
+  EXPECT_EQ(options->plan.joint->master, "fe80::1");
+  EXPECT_EQ(options->plan.joint->port, 29500);
+  EXPECT_EQ(options->plan.joint->round, 7);
+  EXPECT_EQ(options->plan.joint->node_rank, 3);
+  EXPECT_EQ(options->plan.joint->size, 16);
+  EXPECT_EQ(options->plan.joint->host, "host, with a comma");
+  EXPECT_TRUE(options->plan.joint->full);
+}
+
+TEST(ParseCheckOptions, RefusesAMeetingThatMakesNoSense) {
+  for (const char* bad : {"", "1.2.3.4:5", "1.2.3.4,1,0,2,h", "1.2.3.4:99999,1,0,2,h",
+                          "1.2.3.4:5,1,2,2,h", "1.2.3.4:5,1,-1,2,h", "1.2.3.4:5,x,0,2,h"}) {
+    const auto options = Parse({"--join", bad});
+    EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
 }
 
 TEST(ParseCheckOptions, SaysWhatIsWrongAndTheWayOut) {
