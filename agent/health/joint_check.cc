@@ -90,32 +90,40 @@ class JointCheck {
  private:
   Instant Within(Duration limit) const { return std::min(end_, MonotonicClock().Now() + limit); }
 
-  absl::StatusOr<RollCall> Call(absl::string_view what, int count, absl::string_view line,
-                                Duration limit) {
+  absl::StatusOr<RollCall> Call(absl::string_view what, absl::string_view line, Duration limit) {
     const std::string key = absl::StrCat(prefix_, what);
     for (std::string& each : RollCallKeys(key)) keys_.push_back(std::move(each));
-    return CallRoll(*store_, key, plan_.node_rank, count, line, Within(limit));
+    return CallRoll(*store_, key, plan_.node_rank, present_, line, Within(limit));
   }
 
   absl::Status Check() {
     facts_.size = plan_.size;
-    HLAUNCH_ASSIGN_OR_RETURN(facts_.hosts, Call("here", plan_.size, plan_.host, limits_.come));
-    for (const auto& [rank, host] : facts_.hosts) present_.push_back(rank);
+    for (Rank rank = 0; rank < plan_.size; ++rank) present_.push_back(rank);
+    HLAUNCH_ASSIGN_OR_RETURN(facts_.hosts, Call("here", "", limits_.come));
+    present_.clear();
+    for (const auto& [rank, nothing] : facts_.hosts) present_.push_back(rank);
     if (!facts_.hosts.contains(plan_.node_rank)) {
       return absl::DeadlineExceededError("this node came too late to the joint check");
     }
-    const auto count = static_cast<int>(present_.size());
-    if (count == plan_.size) {
+    if (present_.size() == static_cast<size_t>(plan_.size)) {
       const std::string said = AddTogether();
-      HLAUNCH_ASSIGN_OR_RETURN(facts_.sums, Call("sum", count, said, limits_.sum + limits_.pair));
-    }
-    if (plan_.full) {
-      HLAUNCH_ASSIGN_OR_RETURN(facts_.figures,
-                               Call("figures", count, FiguresLine(plan_.figures), limits_.pair));
+      HLAUNCH_ASSIGN_OR_RETURN(facts_.sums, Call("sum", said, limits_.sum + limits_.pair));
     }
     const bool exact = std::all_of(facts_.sums.begin(), facts_.sums.end(),
                                    [](const auto& sum) { return sum.second == kSumExact; });
-    return plan_.full || !exact ? MeasurePairs() : absl::OkStatus();
+    if (!plan_.full && exact) return absl::OkStatus();
+    return ExamineAll();
+  }
+
+  // What costs a line of each node to each: names, figures, pairs.
+  absl::Status ExamineAll() {
+    HLAUNCH_ASSIGN_OR_RETURN(const RollCall names, Call("hosts", plan_.host, limits_.pair));
+    for (const auto& [rank, name] : names) facts_.hosts[rank] = name;
+    if (plan_.full) {
+      HLAUNCH_ASSIGN_OR_RETURN(facts_.figures,
+                               Call("figures", FiguresLine(plan_.figures), limits_.pair));
+    }
+    return MeasurePairs();
   }
 
   // What this node says of the sum of all.
@@ -171,8 +179,7 @@ class JointCheck {
       if (ranks.a != plan_.node_rank && ranks.b != plan_.node_rank) continue;
       line = PairLine(MeasureOwn(name, ranks));
     }
-    HLAUNCH_ASSIGN_OR_RETURN(const RollCall said, Call(round, static_cast<int>(present_.size()),
-                                                       line, limits_.pair + seconds(1)));
+    HLAUNCH_ASSIGN_OR_RETURN(const RollCall said, Call(round, line, limits_.pair + seconds(1)));
     std::vector<PairResult> results;
     for (const NodePair& pair : pairs) results.push_back(Combine(pair, said));
     return results;

@@ -25,7 +25,8 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 std::string HostOf(const JointFacts& facts, int node) {
   const auto it = facts.hosts.find(node);
-  return it != facts.hosts.end() ? it->second : absl::StrCat("node rank ", node);
+  const bool known = it != facts.hosts.end() && !it->second.empty();
+  return known ? it->second : absl::StrCat("node rank ", node);
 }
 
 std::string HostsOf(const JointFacts& facts, const std::vector<int>& nodes) {

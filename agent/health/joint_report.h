@@ -19,7 +19,7 @@ namespace hlaunch {
 // What every node knows after a joint check, the same on all. Nodes are node ranks.
 struct JointFacts {
   int size = 0;                        // Nodes that should have come.
-  std::map<int, std::string> hosts;    // Of those that came.
+  std::map<int, std::string> hosts;    // Of those that came; empty: not asked.
   std::map<int, std::string> figures;  // What each says of itself: numbers by Figure.
   std::map<int, std::string> sums;     // What each says of the sum of all, if there was one.
   std::vector<PairResult> pairs = {};  // What was measured,

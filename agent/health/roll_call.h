@@ -18,13 +18,15 @@ namespace hlaunch {
 // What each rank says, by rank.
 using RollCall = std::map<Rank, std::string>;
 
-// Says `line` for `rank` under `key`, and waits until `count` ranks have said theirs or `deadline`
+// Says `line` for `rank` under `key`, and waits until all `ranks` have said theirs or `deadline`
 // has come. Everybody gets the same answer: that of the first for whom it was over; who comes later
-// finds itself left out. Costs each rank four questions to the store. Thread-safe.
+// finds itself left out. Costs each rank four questions to the store; where all say the same, the
+// answer is that one line, however many they are. Thread-safe.
 //
 // Errors: as Store.
-absl::StatusOr<RollCall> CallRoll(Store& store, absl::string_view key, Rank rank, int count,
-                                  absl::string_view line, Instant deadline);
+absl::StatusOr<RollCall> CallRoll(Store& store, absl::string_view key, Rank rank,
+                                  const std::vector<Rank>& ranks, absl::string_view line,
+                                  Instant deadline);
 
 // The keys that it leaves behind under `key`.
 std::vector<std::string> RollCallKeys(absl::string_view key);

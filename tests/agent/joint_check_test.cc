@@ -98,7 +98,7 @@ TEST(CallRoll, TellsAllTheSame) {
   for (int rank = 0; rank < 4; ++rank) {
     threads.emplace_back([&, rank] {
       answers[static_cast<size_t>(rank)] =
-          CallRoll(store, "k", rank, 4, absl::StrCat("of ", rank, "\n."),
+          CallRoll(store, "k", rank, {0, 1, 2, 3}, absl::StrCat("of ", rank, "\n."),
                    MonotonicClock().Now() + std::chrono::minutes(1));
     });
   }
@@ -110,10 +110,30 @@ TEST(CallRoll, TellsAllTheSame) {
   }
 }
 
+TEST(CallRoll, IsShortWhereAllSayTheSame) {
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < 1000; ++rank) ranks.push_back(rank * 2);
+  MemoryStore fresh;
+  for (const Rank rank : ranks) {
+    if (rank == ranks.back()) break;
+    ASSERT_TRUE(fresh.Append("k/lines", absl::StrCat(rank, " exact\n")).ok());
+    ASSERT_TRUE(fresh.Add("k/count", 1).ok());
+  }
+  const auto said = CallRoll(fresh, "k", ranks.back(), ranks, "exact", MonotonicClock().Now());
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_EQ(said->size(), ranks.size());
+  EXPECT_EQ(said->at(998), "exact");
+  const auto answer = fresh.Get("k/answer", MonotonicClock().Now());
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(*answer, "= exact");
+}
+
 TEST(CallRoll, LeavesOutWhoComesAfterItIsOver) {
   MemoryStore store;
-  const auto first = CallRoll(store, "k", 0, 2, "here", MonotonicClock().Now() + milliseconds(1));
-  const auto late = CallRoll(store, "k", 1, 2, "here", MonotonicClock().Now() + milliseconds(1));
+  const auto first =
+      CallRoll(store, "k", 0, {0, 1}, "here", MonotonicClock().Now() + milliseconds(1));
+  const auto late =
+      CallRoll(store, "k", 1, {0, 1}, "here", MonotonicClock().Now() + milliseconds(1));
   ASSERT_TRUE(first.ok() && late.ok());
   EXPECT_THAT(*first, UnorderedElementsAre(Pair(0, "here")));
   EXPECT_EQ(*late, *first);
