@@ -58,3 +58,5 @@ while words:
         line = f"- {str(error).splitlines()[0]}"
     if rank == 0:
         print(line, flush=True)
+dist.barrier()
+dist.destroy_process_group()
