@@ -20,7 +20,7 @@ def heartbeat(step=None, timeout=None):
     telling the same one keeps nothing alive. `timeout`: seconds until the next call, in place of S,
     for what takes longer; float("inf"): as long as it likes.
 
-    Never waits, takes a microsecond or two, may be called from any thread and after a fork. Where
+    Never waits, is one system call, may be called from any thread and after a fork. Where
     nobody listens, under torchrun say, it does nothing. Returns whether hlaunch was told.
     """
     if _socket is None and not _connect():
