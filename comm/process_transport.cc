@@ -12,9 +12,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -41,6 +45,8 @@ void Pause() {
 
 // The longest a rank stays deaf while the store or a peer's host does not answer.
 constexpr auto kDeaf = std::chrono::milliseconds(50);
+// For other ranks whose time is up to say for whom they waited.
+constexpr auto kLastWord = std::chrono::milliseconds(200);
 // How long nothing happens until this rank looks whether others call something else.
 constexpr auto kLook = std::chrono::milliseconds(500);
 
@@ -317,11 +323,44 @@ absl::Status ProcessTransport::Progress(const Message& message, Instant until) {
 absl::Status ProcessTransport::GiveUp(const Message& message) {
   if (message.peer == kAnyRank) return Found({TimedOut(rank_, "any rank", message), -1});
   const Peer& peer = At(message.peer);
-  if (!peer.host.empty()) return Found({TimedOut(rank_, Name(peer), message), peer.rank});
-  return Found(
-      {absl::DeadlineExceededError(absl::StrCat(Name(peer), " has not come to group '",
-                                                options_.name, "', missed in ", Text(message))),
-       peer.rank});
+  if (!peer.host.empty()) return Found(EndOfChain(TimedOut(rank_, Name(peer), message), peer.rank));
+  return Found(EndOfChain(
+      absl::DeadlineExceededError(absl::StrCat(Name(peer), " has not come to group '",
+                                               options_.name, "', missed in ", Text(message))),
+      peer.rank));
+}
+
+// The rank that this one waited for may itself have waited for another, and be about to say so:
+// its time began a little later. So all say it first, and then look who is at the end.
+Failure ProcessTransport::EndOfChain(const absl::Status& mine, Rank awaited) {
+  Failure cause{mine, awaited};
+  const std::string key = Key("waits");
+  if (!store_.Append(key, absl::StrCat(rank_, " ", awaited, " ", mine.message(), "\n")).ok()) {
+    return cause;
+  }
+  const Instant until = Now() + kLastWord;
+  while (failure() == nullptr && Now() < until) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Now());
+    HandleEvents(static_cast<int>(left.count()) + 1);
+  }
+  const absl::StatusOr<std::string> all = store_.Get(key, Now() + kDeaf);
+  if (failure() != nullptr || !all.ok()) return cause;
+  std::map<Rank, Failure> waits;
+  for (const absl::string_view line : absl::StrSplit(*all, '\n', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
+    Rank who, whom;
+    if (words.size() != 3 || !absl::SimpleAtoi(words[0], &who) ||
+        !absl::SimpleAtoi(words[1], &whom)) {
+      continue;
+    }
+    waits.emplace(who, Failure{absl::DeadlineExceededError(words[2]), whom});
+  }
+  for (size_t steps = 0; steps < waits.size(); ++steps) {
+    const auto next = waits.find(cause.rank);
+    if (next == waits.end()) return cause;
+    cause = next->second;
+  }
+  return {mine, awaited};  // They wait for each other.
 }
 
 // ---- Ways to others.

@@ -118,6 +118,7 @@ class ProcessTransport : public Transport {
   void HearOut(Peer& peer);
   void HearIn(Peer& peer);
   absl::Status Found(Failure failure);
+  Failure EndOfChain(const absl::Status& mine, Rank awaited);
   void Fail(Failure failure);
 
   Store& store_;

@@ -77,6 +77,25 @@ TEST(ProcessTransport, LeavesNothingBehind) {
   EXPECT_THAT(Contents("/proc/self/maps"), Not(HasSubstr("memfd:hlaunch-comm")));
 }
 
+// Rank 1, for which rank 0 waits, has said that it waited for rank 2, or for rank 0 itself.
+TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForInTheEnd) {
+  for (const Rank other : {2, 0}) {
+    MemoryStore store;
+    ASSERT_TRUE(store
+                    .Append("hlaunch/comm/default/waits",
+                            absl::StrCat("1 ", other, " rank 1 waited for rank ", other, "\n"))
+                    .ok());
+    auto transport = *ProcessTransport::Create(store, 0, 3, {.address = "127.0.0.1"});
+    std::byte byte;
+    Incoming message{{1, {Verb::kAllToAll}, 7}, {&byte, 1}};
+    transport->Start(&message);
+    const absl::Status status = transport->Wait(message, In(10ms));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_THAT(status.message(),
+                HasSubstr(other == 2 ? "rank 1 waited for rank 2" : "rank 1 has not come"));
+  }
+}
+
 TEST(ProcessTransport, SpeaksIpv6) {
   MemoryStore store;
   if (!Door::Open("::1").ok()) GTEST_SKIP() << "this host has no IPv6";

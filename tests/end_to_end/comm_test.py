@@ -88,10 +88,14 @@ class CommOnTwoHosts(Ranks):
         self.start_ranks(60, 1000, timeout=2)
         self.wait_begun()
         self.ranks[2].signal(signal.SIGSTOP)
+        self.addCleanup(self.end_stopped, self.ranks[2])
         for text, _ in self.failures(but=[2]):
             self.assertRegex(text, r"DEADLINE_EXCEEDED: rank \d waited in vain for rank 2 on node1 in")
-        self.ranks[2].signal(signal.SIGKILL)
-        os.kill(self.ranks[2].process.pid, signal.SIGCONT)  # nsenter stopped with its child.
+
+    @staticmethod
+    def end_stopped(rank):
+        rank.signal(signal.SIGKILL)
+        os.kill(rank.process.pid, signal.SIGCONT)  # nsenter stopped with its child.
 
     def test_a_link_that_is_cut_is_no_hang(self):
         self.start_ranks(60, 200000, timeout=3)
