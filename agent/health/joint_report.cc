@@ -59,7 +59,10 @@ PeerFinding DescribeNode(const JointFacts& facts, int node) {
   for (const PairResult& result : facts.pairs) {
     if (!Has(result.pair, node) || !result.failed) continue;
     const int other = result.pair.a == node ? result.pair.b : result.pair.a;
-    (result.wrong ? wrong_with : failed_with).push_back(other);
+    // What it got wrong with a node that is bad itself may be that one's doing.
+    const auto& bad = facts.verdict.bad_nodes;
+    const bool doubtful = std::find(bad.begin(), bad.end(), other) != bad.end();
+    (result.wrong && !doubtful ? wrong_with : failed_with).push_back(other);
     if (!result.wrong && why.empty()) why = result.why;
   }
   std::sort(wrong_with.begin(), wrong_with.end());
