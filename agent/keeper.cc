@@ -101,18 +101,23 @@ struct Keeper {
   std::vector<pid_t> spared;  // Children from before: `job & exec hlaunch` in a script.
   std::optional<Obituary> obituary;
   std::optional<ExitStatus> agent_status;
+  int ended = 0;  // Of what the agent leaves, before its own death was seen.
 };
 
 void ReapAll(Keeper* keeper) {
   siginfo_t info = {};
   while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) {
-    // A pid that was reaped may come back as another process.
-    keeper->spared.erase(std::remove(keeper->spared.begin(), keeper->spared.end(), info.si_pid),
-                         keeper->spared.end());
     if (info.si_pid == keeper->agent) {
       keeper->agent_status = ExitStatus::Of(info);
       return;  // The rest is cleaned up, and counted, later.
     }
+    // A pid that was reaped may come back as another process.
+    const auto left = std::remove(keeper->spared.begin(), keeper->spared.end(), info.si_pid);
+    const bool was_spared = left != keeper->spared.end();
+    keeper->spared.erase(left, keeper->spared.end());
+    // A worker is killed as the thread that started it ends (PR_SET_PDEATHSIG), which may be
+    // before the last thread of the agent.
+    if (!was_spared && info.si_code == CLD_KILLED && info.si_status == SIGKILL) ++keeper->ended;
     info = {};
   }
 }
@@ -174,7 +179,8 @@ void RunObituary(const Keeper& keeper) {
 
 int Conclude(Keeper* keeper) {
   const ExitStatus status = *keeper->agent_status;
-  const KillReport report = CleanUp(*keeper);
+  KillReport report = CleanUp(*keeper);
+  report.ended += keeper->ended;
   const std::string ended = report.ended == 0
                                 ? "it left no process behind"
                                 : absl::StrCat("ended ", report.ended, " process",

@@ -102,6 +102,16 @@ TEST(Keeper, EndsAllThatAKilledAgentLeaves) {
                                      ") was killed by SIGKILL; ended 8 processes")));
 }
 
+// The kernel kills a worker with the thread that started it; the agent is dead with its last.
+TEST(Keeper, CountsWorkersThatDieBeforeTheLastThreadOfTheirAgent) {
+  for (int turn = 0; turn < 20; ++turn) {
+    Child kept(Kept({"threads", "20", "run", "exec sleep 1000", "run", "exec sleep 1000"}));
+    ASSERT_EQ(::kill(kept.PidAfter("agent "), SIGKILL), 0);
+    EXPECT_EQ(kept.Wait().exit_code, kExitAgentLost);
+    ASSERT_THAT(kept.ReadAll(), HasSubstr("ended 2 processes")) << turn;
+  }
+}
+
 TEST(Keeper, EndsWhatAnExitedAgentLeaves) {
   Child kept(Kept({"run", "setsid sleep 1000 & sleep 1000"}));
   const pid_t agent = kept.PidAfter("agent ");

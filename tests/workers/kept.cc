@@ -4,7 +4,7 @@
 // A small agent under a real keeper, for tests. It does what its arguments say, in order, then
 // prints every signal it gets; SIGTERM ends it with code 3, the keeper's death with code 4.
 //
-//   kept [exit N] [abort] [run SHELL-COMMAND]… [obituary FILE] [exec]
+//   kept [exit N] [abort] [threads N] [run SHELL-COMMAND]… [obituary FILE] [exec]
 
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -90,6 +91,9 @@ int Agent(KeeperLink link, char** words, char* program) {
     const char* value = *++words;
     HLAUNCH_CHECK(value != nullptr);
     if (verb == "exit" && absl::SimpleAtoi(value, &code)) return code;
+    if (verb == "threads" && absl::SimpleAtoi(value, &code)) {
+      while (code-- > 0) std::thread([] { ::pause(); }).detach();
+    }
     if (verb == "run") {
       workers.push_back(
           Process::Spawn({.argv = {"/bin/sh", "-c", value}, .env = Environment()}).value());
