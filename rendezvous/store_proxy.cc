@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <set>
 #include <system_error>
@@ -41,6 +42,7 @@ constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
 constexpr Duration kConnectAttempt = std::chrono::seconds(3);
+constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
 // Bytes on their way out of a socket.
 class Outbox {
@@ -153,12 +155,18 @@ class StoreProxy::Loop {
       }
     }
     if (state_ != State::kConnected && MonotonicClock().Now() >= next_) NextAttempt();
+    if (accept_again_ && MonotonicClock().Now() >= *accept_again_) {
+      accept_again_.reset();
+      Ask(EPOLL_CTL_MOD, listener_.get(), kListener, EPOLLIN);
+    }
     SendAll();
   }
 
   int Patience() const {
-    if (state_ == State::kConnected) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_ - MonotonicClock().Now());
+    Instant next = accept_again_.value_or(Instant::max());
+    if (state_ != State::kConnected) next = std::min(next, next_);
+    if (next == Instant::max()) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - MonotonicClock().Now());
     return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
   }
 
@@ -243,8 +251,8 @@ class StoreProxy::Loop {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!fd.valid()) {
-        if (errno == EMFILE || errno == ENFILE) {
-          LogRarely(absl::StrCat("store proxy: cannot accept a worker: ", std::strerror(errno)));
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+          PauseAccepting(errno);
         }
         return;
       }
@@ -255,6 +263,14 @@ class StoreProxy::Loop {
       Ask(EPOLL_CTL_ADD, client.fd.get(), kFirstClient + stream, 0);
       SetInterest(stream, client);
     }
+  }
+
+  // The connection stays in the kernel's queue; asking again at once would spin.
+  void PauseAccepting(int error) {
+    LogRarely(absl::StrCat("store proxy: cannot accept a worker: ", std::strerror(error),
+                           "; trying again until it works"));
+    Ask(EPOLL_CTL_MOD, listener_.get(), kListener, 0);
+    accept_again_ = MonotonicClock().Now() + kAcceptPause;
   }
 
   bool reading() const { return state_ == State::kConnected && to_master_.size() <= kMaxPending; }
@@ -326,6 +342,7 @@ class StoreProxy::Loop {
   UniqueFd stop_;
   bool stopped_ = false;
   State state_ = State::kPausing;
+  std::optional<Instant> accept_again_;  // Set where no more could be accepted.
   Instant next_;  // kPausing: the next attempt; kConnecting: this one has failed.
   Duration pause_ = kFirstPause;
   std::minstd_rand random_{std::random_device{}()};

@@ -3,10 +3,8 @@
 
 #include "rendezvous/c10d_server.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <deque>
@@ -15,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/c10d_protocol.h"
+#include "tests/rendezvous/no_descriptors.h"
 #include "tests/rendezvous/raw_connection.h"
 #include "tests/rendezvous/recorded_stream.h"
 
@@ -395,26 +394,15 @@ TEST(C10dServer, ServesAConnectionThatAnotherAccepted) {
 }
 
 TEST(C10dServer, OutlivesRunningOutOfDescriptors) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const auto server = Serve();
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  rlimit low = before;
-  low.rlim_cur = std::min<rlim_t>(before.rlim_cur, 256);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
-  std::vector<UniqueFd> rest;
-  for (;;) {
-    UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!null.valid()) break;
-    rest.push_back(std::move(null));
+  RawConnection client(UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  {
+    const NoDescriptors none;
+    client.Connect(server->port());
+    client.Send(Validate());
+    pollfd entry{client.fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&entry, 1, 30), 0);  // Waits in the kernel's queue.
   }
-  RawConnection client(std::move(socket));
-  client.Connect(server->port());
-  client.Send(Validate());
-  pollfd entry{client.fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&entry, 1, 30), 0);  // Waits in the kernel's queue.
-  rest.clear();
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_TRUE(Answers(client));
 }
 

@@ -6,10 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "absl/strings/str_cat.h"
 #include "rendezvous/c10d_protocol.h"
 #include "rendezvous/c10d_server.h"
 #include "rendezvous/store_streams.h"
+#include "tests/rendezvous/no_descriptors.h"
 #include "tests/rendezvous/raw_connection.h"
 
 namespace hlaunch {
@@ -185,6 +188,26 @@ TEST(StoreProxy, ClosesItsClientsWithTheStoreAndFindsTheNext) {
   RawConnection next(proxy->port());
   next.Send(Validate());
   EXPECT_TRUE(Answers(next));
+}
+
+TEST(StoreProxy, OutlivesRunningOutOfDescriptorsAndDoesNotSpin) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  RawConnection first(proxy->port());
+  first.Send(Validate());
+  EXPECT_TRUE(Answers(first));
+  RawConnection late(UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  {
+    const NoDescriptors none;
+    late.Connect(proxy->port());
+    late.Send(Validate());
+    const std::clock_t before = std::clock();
+    pollfd entry{late.fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&entry, 1, 300), 0);  // Waits in the kernel's queue.
+    EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 10);
+    EXPECT_TRUE(Answers(first));
+  }
+  EXPECT_TRUE(Answers(late));
 }
 
 TEST(StoreProxy, ClosesAClientThatReadsNothing) {
