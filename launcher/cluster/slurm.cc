@@ -88,28 +88,31 @@ struct Nodes {
   int count() const { return static_cast<int>(hosts.size()); }
 };
 
+absl::Status Wrong(const Environment& environment, const char* name, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " '", PrintableLine(environment.Get(name).substr(0, 80)), "': ", why));
+}
+
 // The step's nodes.
 //
 // Errors:
 //   InvalidArgument - the variable, and what is wrong with it.
 absl::StatusOr<Nodes> ReadNodes(const Environment& environment) {
-  const auto wrong = [&environment](const char* name, absl::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " '", PrintableLine(environment.Get(name).substr(0, 80)), "': ", why));
-  };
   const int count = IntFrom(environment.Get("SLURM_STEP_NUM_NODES"), 1, kMaxNodes);
   if (count < 0) {
-    return wrong("SLURM_STEP_NUM_NODES", absl::StrCat("expected 1 to ", kMaxNodes));
+    return Wrong(environment, "SLURM_STEP_NUM_NODES", absl::StrCat("expected 1 to ", kMaxNodes));
   }
   Nodes nodes;
   nodes.rank = IntFrom(environment.Get("SLURM_NODEID"), 0, count - 1);
-  if (nodes.rank < 0) return wrong("SLURM_NODEID", absl::StrCat("expected 0 to ", count - 1));
+  if (nodes.rank < 0)
+    return Wrong(environment, "SLURM_NODEID", absl::StrCat("expected 0 to ", count - 1));
   const auto hosts = ExpandHostlist(environment.Get("SLURM_STEP_NODELIST"), kMaxNodes);
-  if (!hosts.ok()) return wrong("SLURM_STEP_NODELIST", hosts.status().message());
+  if (!hosts.ok()) return Wrong(environment, "SLURM_STEP_NODELIST", hosts.status().message());
   nodes.hosts = *hosts;
   if (nodes.count() == count) return nodes;
-  return wrong("SLURM_STEP_NODELIST", absl::StrCat("names ", nodes.count(),
-                                                   " hosts and SLURM_STEP_NUM_NODES says ", count));
+  return Wrong(
+      environment, "SLURM_STEP_NODELIST",
+      absl::StrCat("names ", nodes.count(), " hosts and SLURM_STEP_NUM_NODES says ", count));
 }
 
 // Several tasks of the step on a node. All nodes come to the same verdict, also those with one.
@@ -117,9 +120,11 @@ absl::Status CheckTasks(const Environment& environment, const Step& step, const 
   const char* name = "SLURM_STEP_TASKS_PER_NODE";
   const std::string text = environment.Get(name);
   const auto counts = ExpandCounts(text, kMaxNodes);
-  if (!counts.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " '", PrintableLine(text.substr(0, 80)),
-                                                   "': ", counts.status().message()));
+  if (!counts.ok()) return Wrong(environment, name, counts.status().message());
+  if (static_cast<int>(counts->size()) != nodes.count()) {
+    return Wrong(environment, name,
+                 absl::StrCat("counts ", counts->size(), " nodes and SLURM_STEP_NUM_NODES says ",
+                              nodes.count()));
   }
   const int most = *std::max_element(counts->begin(), counts->end());
   if (most <= 1) return absl::OkStatus();

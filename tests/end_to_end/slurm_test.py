@@ -211,13 +211,7 @@ class Signals(SlurmTest):
         self.slurm.run("scancel", "--batch", "--signal=USR1", job)  # As --signal=B:USR1@120 does.
         self.await_text(out, "(?s)(GOT SIGTERM.*){2}")
         (self.slurm.folder / "again").touch()
-        # Slurm keeps a requeued job back for two minutes, unless it is told otherwise.
-        self.assertTrue(lab.poll(lambda: self.state_of(job) == "PENDING", 30, 0.2))
-        self.start_again(job)
-        self.await_text(out, "(?s)(SHOW SLURM_RESTART_COUNT=1.*){2}")
-        self.assertTrue(lab.poll(lambda: self.state_of(job) == "COMPLETED", 30, 0.2),
-                        f"{out.read_text(encoding='utf-8')}\n{self.slurm.logs()}")
-
+        self.assert_runs_again(job, out)
 
     def the_job_makes_room_for_an_urgent_one(self):
         job, out = self.batch(SBATCH / "requeue.sbatch", jobs.WORKER, "show",
@@ -232,18 +226,18 @@ class Signals(SlurmTest):
         (self.slurm.folder / "urgent_was_there").touch()
         self.assert_done(urgent)
         self.assertRegex(urgent.out, "SHOW SLURM_JOB_PARTITION=urgent")
-        # It is in the queue again, and held back for two minutes unless it is told otherwise.
+        self.assert_runs_again(job, out)
+
+    def assert_runs_again(self, job, out):
         self.assertTrue(lab.poll(lambda: self.state_of(job) == "PENDING", 30, 0.2),
                         f"{self.state_of(job)}: {out.read_text(encoding='utf-8')}")
-        self.start_again(job)
+        # Slurm keeps a requeued job back for two minutes, unless it is told otherwise; within a
+        # second it would take the new credential for the revoked one.
+        self.assertTrue(lab.poll(lambda: self.slurm.run(
+            "scontrol", "update", f"jobid={job}", "StartTime=now+2").code == 0, 10, 0.2))
         self.await_text(out, "(?s)(SHOW SLURM_RESTART_COUNT=1.*){2}")
         self.assertTrue(lab.poll(lambda: self.state_of(job) == "COMPLETED", 30, 0.2),
                         f"{out.read_text(encoding='utf-8')}\n{self.slurm.logs()}")
-
-    def start_again(self, job):
-        # Within a second slurmctld would take the new credential for the revoked one.
-        self.assertTrue(lab.poll(lambda: self.slurm.run(
-            "scontrol", "update", f"jobid={job}", "StartTime=now+2").code == 0, 10, 0.2))
 
 
 class NodeDies(SlurmTest):

@@ -179,6 +179,8 @@ TEST(FindSlurm, RefusesWhatDoesNotFitTogether) {
               HasSubstr("names 3 hosts and SLURM_STEP_NUM_NODES says 2"));
   EXPECT_THAT(refusal({"SLURM_NODEID=2"}), HasSubstr("SLURM_NODEID '2': expected 0 to 1"));
   EXPECT_THAT(refusal({"SLURM_STEP_NUM_NODES=x"}), HasSubstr("SLURM_STEP_NUM_NODES 'x'"));
+  EXPECT_THAT(refusal({"SLURM_STEP_TASKS_PER_NODE=1(x3)"}),
+              HasSubstr("'1(x3)': counts 3 nodes and SLURM_STEP_NUM_NODES says 2"));
   EXPECT_THAT(refusal({"SLURM_STEP_TASKS_PER_NODE=1("}),
               HasSubstr("SLURM_STEP_TASKS_PER_NODE '1('"));
   EXPECT_THAT(refusal({"SLURM_HET_SIZE=2"}), HasSubstr("heterogeneous"));

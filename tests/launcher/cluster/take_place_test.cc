@@ -80,8 +80,8 @@ TEST(TakePlace, LetsThoseRunWhoSayAllThoughItWouldRefuse) {
 }
 
 TEST(TakePlace, NeedsNoEndpointForOneNode) {
-  EXPECT_EQ(Place(Parse(
-                {}, Step({"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n2", "SLURM_NODEID=0"}))),
+  EXPECT_EQ(Place(Parse({}, Step({"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n2",
+                                  "SLURM_STEP_TASKS_PER_NODE=1", "SLURM_NODEID=0"}))),
             "1:1 rank -1 at  x 2 id 17.0");
 }
 
