@@ -72,6 +72,11 @@ constexpr Row kRows[] = {
      "interface with GLOO_SOCKET_IFNAME"},
     {{"monitoredBarrier", "", ""},
      "the rank it names did not come to the barrier: see where it stands (py-spy dump --pid PID)"},
+    // https://github.com/pytorch/pytorch/issues/190489: a thread of gloo lets go of a tensor while
+    // Python ends.
+    {{"terminate called without an active exception", "", ""},
+     "a thread was cut off as the program ended; torch with gloo may do so once all work is done: "
+     "sys.stdout.flush() and os._exit(0) as the script's last lines avoid it"},
     {{"Expected to have finished reduction in the prior iteration", "", ""},
      "DistributedDataParallel(..., find_unused_parameters=True), or use every parameter in the "
      "loss"},
@@ -139,9 +144,8 @@ constexpr absl::string_view kOutOfMemory =
     "--memory; Slurm: --mem; systemd: MemoryMax)";
 
 constexpr absl::string_view kStalled =
-    "see what it did after its last heartbeat; if it was only slow, a longer --heartbeat-timeout, "
-    "or "
-    "hlaunch.heartbeat(timeout=S) before what takes long";
+    "see what it did after its last heartbeat; if it was only slow, a longer "
+    "--heartbeat-timeout, or hlaunch.heartbeat(timeout=S) before what takes long";
 
 struct SignalRow {
   int signal;

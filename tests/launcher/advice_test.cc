@@ -142,6 +142,12 @@ TEST(AdviceFor, AnAbortIsExplainedByItsWords) {
   EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "ran out of memory"));
 }
 
+TEST(AdviceFor, KnowsTheAbortOfTorchAsPythonEnds) {
+  WorkerFailure failure = Failure(3, 0, SIGABRT);
+  failure.log_tail = "terminate called without an active exception\n";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "os._exit(0)"));
+}
+
 TEST(AdviceFor, ReadsAProgramThatIsNoPython) {
   WorkerFailure failure = Failure(3, 2);
   failure.log_tail =
