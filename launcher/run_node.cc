@@ -79,6 +79,7 @@ NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slo
   info.incarnation = NewIncarnation();
   info.host = HostName();
   info.pid = ::getpid();
+  info.started_ms = BootMillis();
   info.nproc = spec.worker.nproc;
   info.node_rank = spec.node_rank;
   // Where the master store shares the rendezvous' port, its node must be the first.

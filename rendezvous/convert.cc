@@ -332,6 +332,7 @@ v1::NodeInfo ToProto(const NodeInfo& info) {
   out.set_incarnation(info.incarnation);
   out.set_host(ToUtf8(info.host, kMaxNameBytes));
   out.set_pid(info.pid);
+  out.set_started_ms(info.started_ms);
   out.set_nproc(info.nproc);
   if (info.node_rank.has_value()) out.set_node_rank(*info.node_rank);
   out.set_address(info.address);
@@ -361,6 +362,7 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   out.incarnation = in.incarnation();
   out.host = in.host();
   out.pid = in.pid();
+  out.started_ms = in.started_ms();
   out.nproc = in.nproc();
   if (in.has_node_rank()) out.node_rank = in.node_rank();
   out.address = in.address();

@@ -73,8 +73,11 @@ struct NodeInfo {
   std::string job_id;
   std::string node_id;
   Incarnation incarnation = 0;
-  std::string host;              // Host name: for people, and for the natural order of ranks.
-  int pid = 0;                   // Of the agent.
+  std::string host;  // Host name: for people, and for the natural order of ranks.
+  int pid = 0;       // Of the agent.
+  // When the agent started, in milliseconds since its host did: of two on one host, the later
+  // one is the one that lives.
+  int64_t started_ms = 0;
   int nproc = 1;                 // Workers on this node.
   std::optional<int> node_rank;  // Explicit, or the scheduler's index.
   JobPolicy policy;

@@ -38,6 +38,18 @@ int64_t Seconds(Duration d) { return std::chrono::duration_cast<std::chrono::sec
 
 std::string Name(const NodeInfo& info) { return absl::StrCat(info.host, " (pid ", info.pid, ")"); }
 
+// Two nodes want the same explicit rank.
+bool SameRank(const NodeInfo& a, const NodeInfo& b) {
+  return a.node_rank && a.node_rank == b.node_rank;
+}
+
+// What `claimant` wants of `holder`, as the start of a sentence.
+std::string Claim(const NodeInfo& holder, const NodeInfo& claimant) {
+  return absl::StrCat(SameRank(holder, claimant) ? absl::StrCat("node rank ", *claimant.node_rank)
+                                                 : "the place of this node",
+                      " in job ", holder.job_id, " is held by ", Name(holder));
+}
+
 std::string Nodes(int n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"); }
 
 std::string Range(int min, int max) {
@@ -305,14 +317,12 @@ absl::Status RoundTable::CheckFits(const NodeInfo& info, const NodeUpdate& updat
 // Whether the holder of a place still lives, though nothing says that it does not: silence after
 // a question is an answer long before the lease is over.
 absl::Status RoundTable::Ask(Place& holder, const NodeInfo& claimant, Instant t) {
-  const bool rank = holder.info.node_rank && holder.info.node_rank == claimant.node_rank;
-  const std::string place =
-      rank ? absl::StrCat("node rank ", *claimant.node_rank) : "the place of this node";
   const bool asked = holder.claimant == claimant.incarnation && t - holder.asked < kAskAgain;
   if (holder.local || (asked && holder.heard > holder.asked)) {
     return absl::AlreadyExistsError(absl::StrCat(
-        place, " in job ", rules_.job_id, " is held by ", Name(holder.info),
-        rank ? ": stop that one, or give this node another --node-rank" : ": stop that one first"));
+        Claim(holder.info, claimant), SameRank(holder.info, claimant)
+                                          ? ": stop that one, or give this node another --node-rank"
+                                          : ": stop that one first"));
   }
   if (asked && t - holder.asked >= kAsk) return absl::OkStatus();
   if (!asked) {
@@ -320,8 +330,8 @@ absl::Status RoundTable::Ask(Place& holder, const NodeInfo& claimant, Instant t)
     holder.asked = t;
     asked_.push_back(holder.info.node_id);
   }
-  return absl::UnavailableError(absl::StrCat(place, " in job ", rules_.job_id, " is held by ",
-                                             Name(holder.info), ", which is being asked"));
+  return absl::UnavailableError(
+      absl::StrCat(Claim(holder.info, claimant), ", which is being asked"));
 }
 
 // Makes room for a node whose id or rank is held by another incarnation.
@@ -335,6 +345,12 @@ absl::Status RoundTable::Vacate(const NodeInfo& info, Instant t) {
   if (holder == nullptr) return absl::OkStatus();
   if (!holder->left && !Suspect(*holder, t)) HLAUNCH_RETURN_IF_ERROR(Ask(*holder, info, t));
   const bool same_host = holder->info.host == info.host && holder->info.address == info.address;
+  // Of two on one host the later one lives; the other's word may be that of a dead process, which
+  // was long on its way. If it lives, it comes again until this is settled.
+  if (same_host && !holder->left && info.started_ms < holder->info.started_ms) {
+    return absl::UnavailableError(
+        absl::StrCat(Claim(holder->info, info), ", which started later on this host"));
+  }
   if (InRound(*holder) && !holder->stopped && !same_host) {
     ghosts_.push_back({holder->info.node_id, holder->info.incarnation, holder->info.host,
                        holder->info.pid, holder->heard});

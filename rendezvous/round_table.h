@@ -81,7 +81,8 @@ class RoundTable {
   //   InvalidArgument - nonsense in `info` or `update`.
   //   FailedPrecondition - the node does not fit the job, or the job is over or full.
   //   AlreadyExists - a live node holds this node id or node rank.
-  //   Unavailable - a node that seems to live holds it and is being asked; to be tried again.
+  //   Unavailable - a node that seems to live holds it and is being asked, or one that started
+  //     later on the same host; to be tried again.
   //   Aborted - this incarnation was given up, or belongs to rounds nobody here knows of.
   absl::Status Join(const NodeInfo& info, const NodeUpdate& update, bool local, Instant now);
 

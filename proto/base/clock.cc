@@ -3,6 +3,8 @@
 
 #include "proto/base/clock.h"
 
+#include <ctime>
+
 namespace hlaunch {
 namespace {
 
@@ -16,6 +18,12 @@ class SteadyClock final : public Clock {
 Clock& MonotonicClock() {
   static SteadyClock clock;
   return clock;
+}
+
+int64_t BootMillis() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
 int64_t WallMillis() {

@@ -23,6 +23,9 @@ class Clock {
 // The host's monotonic clock: the one place that reads it.
 Clock& MonotonicClock();
 
+// Milliseconds since this host started, time asleep included: the same for all its processes.
+int64_t BootMillis();
+
 // Wall time in milliseconds since 1970: for reports, and for what outsiders reckon in it.
 int64_t WallMillis();
 

@@ -1014,6 +1014,27 @@ TEST(RoundTable, ARestartedAgentReplacesItsOldSelf) {
   EXPECT_EQ(job.Join(job.Info(1)).code(), StatusCode::kAborted);
 }
 
+// A cable that is cut may hold the join of an agent that has been killed and replaced meanwhile.
+TEST(RoundTable, ALateWordOfADeadAgentTakesNoPlaceFromItsSuccessor) {
+  Job job(2, 2, 1);
+  NodeInfo young = job.Info(1);
+  young.incarnation = 50;
+  young.pid = 999;
+  young.started_ms = 7000;
+  ASSERT_TRUE(job.Join(0).ok());
+  ASSERT_TRUE(job.Join(young).ok());
+  job.table.Disconnected(young.node_id, young.incarnation, job.now);
+  NodeInfo dead = job.Info(1);
+  dead.started_ms = 6999;
+  const absl::Status status = job.Join(dead);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("held by node1 (pid 999), which started later on this host"));
+  ASSERT_TRUE(job.Join(young).ok());
+  EXPECT_EQ(job.Told(0).assignment.round, 1);
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+}
+
 TEST(RoundTable, ARestartWithoutBudgetEndsTheJob) {
   Job job(2, 2);
   job.Run(2);

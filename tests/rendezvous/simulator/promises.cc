@@ -117,7 +117,10 @@ void Promises::Take(const SimulatedAgent& agent, const NodeUpdate& update, Insta
     seen.bad = update.health.figures[Figure::kProcessor] > 3;
   }
   if (update.phase == NodePhase::kSucceeded) seen.succeeded = update.round;
-  if (update.phase == NodePhase::kReady) seen.port = update.store_port;
+  if (update.phase == NodePhase::kReady && update.round >= seen.ready) {
+    seen.ready = update.round;
+    seen.port = update.store_port;
+  }
   const bool member = IsMember(agent) && !seen.left && !seen.ended;
   if (member && update.round == kept_round_ && !update.failures.empty())
     failed_round_ = kept_round_;

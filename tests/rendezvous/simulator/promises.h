@@ -81,6 +81,7 @@ class Promises {
     bool fit = false;
     bool bad = false, was_bad = false;  // As it measured itself the last and the last but one time.
     Round succeeded = 0;
+    Round ready = 0;  // The last round after which it was ready, and its port then.
     uint16_t port = 0;
   };
   struct Member {

@@ -177,8 +177,8 @@ void SimulatedAgent::Pause(Instant until) {
   pause_begun_ = around_.Now();
   paused_until_ = until;
   // What must be over before the rendezvous gives this node's place away.
-  const Instant limit = last_heard_ + lease_.loss_limit + lease_.margin / 2;
-  if (contacted_ && until >= limit) excused_ = true;
+  const Instant heard = contacted_ ? last_heard_ : pause_begun_ - kFirstAnswer;
+  if (until >= heard + lease_.loss_limit + lease_.margin / 2) excused_ = true;
   around_.Later(*this, EventKind::kWakes, until - around_.Now(), 0);
 }
 

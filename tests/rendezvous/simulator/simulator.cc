@@ -236,6 +236,7 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
   info.incarnation = agents_.size() + 1;
   info.host = host;
   info.pid = static_cast<int>(100 + agents_.size());
+  info.started_ms = (now_ - begin_) / milliseconds(1);
   info.nproc = 1 + Below(3);
   info.policy = rules_.policy;
   info.address = absl::StrCat("10.", slot / 250, ".", slot % 250, ".", host[0] == 'n' ? 1 : 2);
@@ -491,13 +492,14 @@ void Simulator::Joins(SimulatedAgent& agent, const Message& message) {
   if (status.ok()) {
     promises_.Joined(agent, message.update, now_);
     link.joined = std::max(link.joined, message.stream);
+    Session& session = sessions_[static_cast<size_t>(agent.slot())];
+    const Session before = std::exchange(session, {agent.index(), message.stream, true});
     AfterCall();
     if (table_ == nullptr) return;
-    Session& session = sessions_[static_cast<size_t>(agent.slot())];
-    if (session.agent == agent.index() && session.stream != message.stream) {
-      End(agent.index(), session.stream, absl::UnavailableError("another connection"));
+    if (before.agent >= 0 && (before.agent != agent.index() || before.stream != message.stream)) {
+      End(before.agent, before.stream, absl::UnavailableError("another connection"));
     }
-    session = {agent.index(), message.stream, true};
+    if (session.agent != agent.index()) return;  // It was given up for what it said.
     Answer(agent, message);
     queue_.Push({now_, 0, EventKind::kHandsOver, agent.slot(), life_, nullptr});
   } else {
