@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/transport.h"
+#include "proto/base/unique_fd.h"
 
 namespace hlaunch {
 
@@ -51,6 +52,8 @@ class OutLink {
 
   // For an edge-triggered epoll: readable when Hear has something, writable when Push may go on.
   virtual int fd() const = 0;
+  // More of that kind; a Push may add some.
+  virtual std::span<const int> side_fds() const { return {}; }
 
   // Hands over the rest of `message`; false if there is no room now: then go on with the same one.
   // It is `done` at once, or in a later Poll, which says whether any has become so.
@@ -75,8 +78,12 @@ class InLink {
  public:
   virtual ~InLink() = default;
 
-  // For an edge-triggered epoll: readable when Hear, Front or Take have something.
+  // For an edge-triggered epoll: readable when Hear, Front or Take may have more than when they
+  // last had nothing. What was read ahead of them makes no event: ask them before sleeping on it.
   virtual int fd() const = 0;
+  // Takes a further stream of the same sender, number `stream` from 1 on, to be watched as well;
+  // false: it has no use for it.
+  virtual bool AddSide(int /*stream*/, UniqueFd /*fd*/) { return false; }
 
   // The oldest message that has begun to arrive, or null.
   virtual const FrameHead* Front() = 0;
@@ -85,7 +92,8 @@ class InLink {
   // True once all are there; Front is then the next one.
   virtual bool Take(std::span<std::byte> into) = 0;
 
-  // Asks for an event on fd when Front or Take could get on; false if they can already.
+  // After Front or Take had nothing: asks for an event on fd when they could get on; false if they
+  // can already.
   virtual bool Arm() = 0;
 
   virtual void Tell(const News& news) = 0;

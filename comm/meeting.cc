@@ -36,7 +36,7 @@ constexpr size_t kMostStrangers = 4096;
 struct Hello {
   char token[kTokenSize];
   Rank rank;
-  uint32_t unused;
+  int32_t stream;  // 0, or the side of a TCP link.
   PullProof proof;
   char host[64];
 };
@@ -114,7 +114,8 @@ absl::StatusOr<std::unique_ptr<OutLink>> DialLocally(const MeetingPoint& point, 
   return MakeShmOutLink(std::move(fd), std::move(mapping));
 }
 
-absl::StatusOr<UniqueFd> ConnectTcp(const MeetingPoint& point, Instant deadline) {
+// A TCP connection that has begun to be made.
+absl::StatusOr<UniqueFd> BeginTcp(const MeetingPoint& point) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
@@ -125,25 +126,42 @@ absl::StatusOr<UniqueFd> ConnectTcp(const MeetingPoint& point, Instant deadline)
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
   UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return SystemError("TCP socket");
-  const std::string where = HostPort(point.address, point.port);
-  if (::connect(fd.get(), found->ai_addr, found->ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return SystemError(where.c_str());
-    pollfd writable{fd.get(), POLLOUT, 0};
-    while (::poll(&writable, 1, MillisLeft(deadline)) <= 0) {
-      if (Passed(deadline))
-        return absl::DeadlineExceededError(absl::StrCat("no answer from ", where));
-    }
-    socklen_t length = sizeof errno;
-    int error = 0;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) {
-      errno = error;
-      return SystemError(where.c_str());
-    }
-  }
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (::connect(fd.get(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) {
+    return SystemError(HostPort(point.address, point.port).c_str());
+  }
   return fd;
+}
+
+absl::StatusOr<UniqueFd> ConnectTcp(const MeetingPoint& point, Instant deadline) {
+  HLAUNCH_ASSIGN_OR_RETURN(UniqueFd fd, BeginTcp(point));
+  const std::string where = HostPort(point.address, point.port);
+  pollfd writable{fd.get(), POLLOUT, 0};
+  while (::poll(&writable, 1, MillisLeft(deadline)) <= 0) {
+    if (Passed(deadline)) {
+      return absl::DeadlineExceededError(absl::StrCat("no answer from ", where));
+    }
+  }
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) {
+    errno = error;
+    return SystemError(where.c_str());
+  }
+  return fd;
+}
+
+// What opens a side of the link that `hello` began.
+OpenSide SidesOf(const MeetingPoint& point, const Hello& hello) {
+  return [point, hello](int stream) -> Side {
+    auto fd = BeginTcp(point);
+    if (!fd.ok()) return {};
+    Hello mine = hello;
+    mine.stream = stream;
+    return {*std::move(fd), std::string(reinterpret_cast<const char*>(&mine), sizeof mine)};
+  };
 }
 
 // One read of a stranger's hello; for a local one with the descriptor it passed.
@@ -230,7 +248,10 @@ std::optional<Caller> Door::Listen(Stranger* stranger, SingleCopy single_copy, b
   if (!stranger->local) {
     const int on = 1;
     ::setsockopt(stranger->fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return Caller{hello.rank, host, false, MakeTcpInLink(std::move(stranger->fd))};
+    if (hello.stream != 0) {
+      return Caller{hello.rank, host, false, nullptr, hello.stream, std::move(stranger->fd)};
+    }
+    return Caller{hello.rank, host, false, MakeTcpInLink(std::move(stranger->fd)), 0, UniqueFd()};
   }
   ucred who{};
   socklen_t length = sizeof who;
@@ -240,9 +261,13 @@ std::optional<Caller> Door::Listen(Stranger* stranger, SingleCopy single_copy, b
   }
   auto mapping = ShmMapping::Map(std::move(passed));
   if (!mapping.ok()) return std::nullopt;
-  return Caller{hello.rank, host, true,
+  return Caller{hello.rank,
+                host,
+                true,
                 MakeShmInLink(std::move(stranger->fd), *std::move(mapping), who.pid, hello.proof,
-                              single_copy)};
+                              single_copy),
+                0,
+                UniqueFd()};
 }
 
 std::vector<Caller> Door::LetIn(SingleCopy single_copy) {
@@ -266,7 +291,7 @@ std::vector<int> Door::strangers() const {
 
 absl::StatusOr<std::unique_ptr<OutLink>> Dial(const MeetingPoint& point, Rank self,
                                               const std::string& my_host, bool shared_memory,
-                                              Instant deadline) {
+                                              int streams, Instant deadline) {
   const Hello hello = MakeHello(point, self, my_host);
   if (shared_memory) {
     HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<OutLink> link, DialLocally(point, hello, deadline));
@@ -277,7 +302,7 @@ absl::StatusOr<std::unique_ptr<OutLink>> Dial(const MeetingPoint& point, Rank se
   if (::send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) {
     return SystemError("TCP socket");
   }
-  return MakeTcpOutLink(std::move(socket));
+  return MakeTcpOutLink(std::move(socket), streams, SidesOf(point, hello));
 }
 
 }  // namespace hlaunch

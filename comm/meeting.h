@@ -37,6 +37,8 @@ struct Caller {
   std::string host;
   bool local;  // On this host, and by shared memory.
   std::unique_ptr<InLink> link;
+  int stream;     // Not 0: instead of a link,
+  UniqueFd side;  // what is to be added to one.
 };
 
 // The door of a rank: two sockets that listen, and those who knocked and have not said who they
@@ -73,7 +75,8 @@ class Door {
 };
 
 // Makes the way from `self` to whoever is at `point`: shared memory if that is this host, which
-// the attempt shows, and `shared_memory` is wanted, else TCP. Blocks until `deadline` at most.
+// the attempt shows, and `shared_memory` is wanted, else TCP, with so many streams for large
+// messages. Blocks until `deadline` at most.
 //
 // Errors:
 //   Unavailable - nobody is there any more.
@@ -81,6 +84,6 @@ class Door {
 //   ResourceExhausted - out of descriptors or memory.
 absl::StatusOr<std::unique_ptr<OutLink>> Dial(const MeetingPoint& point, Rank self,
                                               const std::string& my_host, bool shared_memory,
-                                              Instant deadline);
+                                              int streams, Instant deadline);
 
 }  // namespace hlaunch

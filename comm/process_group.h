@@ -27,7 +27,8 @@ struct GroupOptions {
   // A literal of this host that other hosts reach.
   std::string address = "127.0.0.1";
   bool shared_memory = true;
-  SingleCopy single_copy = SingleCopy::kIfFaster;  // Then kEnvSingleCopy may say another.
+  // Of large messages inside a host. kIfFaster: as HLAUNCH_COMM_SINGLE_COPY says, else as measured.
+  SingleCopy single_copy = SingleCopy::kIfFaster;
   int local_ranks = 1;  // As far as known; how eagerly to spin follows from it.
 };
 

@@ -49,6 +49,8 @@ constexpr auto kDeaf = std::chrono::milliseconds(50);
 constexpr auto kLastWord = std::chrono::milliseconds(200);
 // How long nothing happens until this rank looks whether others call something else.
 constexpr auto kLook = std::chrono::milliseconds(500);
+// Streams that came before the first one of their link; more are no ranks of ours.
+constexpr size_t kMostEarlySides = 4096;
 
 }  // namespace
 
@@ -151,6 +153,10 @@ void ProcessTransport::Start(Incoming* message) {
   Peer& peer = At(message->peer);
   if (TakeEarly(peer, message)) return;
   peer.receiving.push_back(message);
+  Hope(peer);
+}
+
+void ProcessTransport::Hope(Peer& peer) {
   if (!peer.hoped) hoping_.push_back(&peer);
   peer.hoped = true;
 }
@@ -229,14 +235,16 @@ void ProcessTransport::Enter(const Call& call, uint64_t number) {
 bool ProcessTransport::Receive(Peer& peer) {
   bool moved = false;
   while (peer.in != nullptr) {
+    const bool taking = peer.taking != nullptr || peer.taking_early;
+    if (!taking && peer.receiving.empty() && any_.empty()) return moved;
     const FrameHead* const head = peer.in->Front();
     if (head == nullptr) return moved;
-    if (peer.taking == nullptr && !peer.taking_early) {
-      if (peer.receiving.empty() && any_.empty()) return moved;
+    if (!taking) {
       Incoming* const message = Asked(peer, *head);
       if (message != nullptr) {
         if (!Matches(peer, *message, *head)) return true;
         peer.taking = message;
+        Hope(peer);  // What was asked for from any rank is this one's now.
       } else {
         if (IsMismatch(peer, *head)) return true;
         peer.early.push_back({*head, std::vector<std::byte>(head->size)});
@@ -260,6 +268,12 @@ bool ProcessTransport::Receive(Peer& peer) {
   return moved;
 }
 
+bool ProcessTransport::ReceiveFromAll() {
+  bool moved = false;
+  for (const auto& peer : peers_) moved |= peer != nullptr && Receive(*peer);
+  return moved;
+}
+
 bool ProcessTransport::Send(Peer& peer) {
   bool moved = false;
   while (!peer.sending.empty() && peer.out->Push(peer.sending.front())) {
@@ -268,6 +282,9 @@ bool ProcessTransport::Send(Peer& peer) {
   }
   moved |= peer.out->Poll();
   moved_ |= moved;
+  for (const auto sides = peer.out->side_fds(); peer.sides_watched < sides.size();) {
+    Watch(sides[peer.sides_watched++], EPOLLOUT | EPOLLET, kOut | peer.rank);
+  }
   return moved;
 }
 
@@ -285,9 +302,7 @@ bool ProcessTransport::SendAll() {
 // Whether anything moved that `message` may depend on.
 bool ProcessTransport::Move(const Message& message) {
   bool moved = !busy_.empty() && SendAll();
-  if (message.peer != kAnyRank) return Receive(*peers_[message.peer]) || moved;
-  for (const auto& peer : peers_) moved |= peer != nullptr && Receive(*peer);
-  return moved;
+  return (message.peer == kAnyRank ? ReceiveFromAll() : Receive(*peers_[message.peer])) || moved;
 }
 
 absl::Status ProcessTransport::Progress(const Message& message, Instant until) {
@@ -386,7 +401,8 @@ absl::Status ProcessTransport::Connect(Peer& peer, const Message& missed, Instan
   if (failure() != nullptr) return failure_.status;
   if (!point.ok()) return Found({point.status(), peer.rank});
   if (!point->has_value()) return absl::OkStatus();
-  auto link = Dial(**point, rank_, door_.point().host, options_.shared_memory, until);
+  auto link =
+      Dial(**point, rank_, door_.point().host, options_.shared_memory, options_.streams, until);
   if (!link.ok()) {
     if (absl::IsDeadlineExceeded(link.status())) return absl::OkStatus();
     if (absl::IsUnavailable(link.status())) {
@@ -412,6 +428,10 @@ void ProcessTransport::LetIn() {
   for (Caller& caller : door_.LetIn(options_.single_copy)) {
     if (caller.rank >= size() || caller.rank == rank_) continue;
     Peer& peer = At(caller.rank);
+    if (caller.stream != 0) {
+      early_sides_.push_back(std::move(caller));
+      continue;
+    }
     if (peer.in != nullptr) continue;
     peer.host = caller.host;
     peer.in = std::move(caller.link);
@@ -420,6 +440,15 @@ void ProcessTransport::LetIn() {
     // Whoever comes late hears what happened.
     if (failure() != nullptr) peer.in->Tell({News::kFailed, failure_});
   }
+  std::erase_if(early_sides_, [&](Caller& caller) {
+    Peer& peer = At(caller.rank);
+    if (peer.in == nullptr) return early_sides_.size() > kMostEarlySides;
+    const int fd = caller.side.get();
+    if (peer.in->AddSide(caller.stream, std::move(caller.side))) {
+      Watch(fd, EPOLLIN | EPOLLRDHUP | EPOLLET, kIn | peer.rank);
+    }
+    return true;
+  });
   for (const int fd : door_.strangers()) Watch(fd, EPOLLIN, kDoor);
 }
 
@@ -458,6 +487,7 @@ absl::Status ProcessTransport::Sleep(const Message& message, Instant until) {
   // What others send may be what they wait for to be taken.
   bool moved = false;
   for (size_t i = 0; i < hoping_.size(); ++i) moved |= Receive(*hoping_[i]);  // Empty if it fails.
+  if (!any_.empty()) moved |= ReceiveFromAll();
   std::erase_if(hoping_, [](Peer* other) {
     other->hoped = !other->receiving.empty() || other->taking != nullptr;
     return !other->hoped;

@@ -23,11 +23,15 @@
 
 namespace hlaunch {
 
+// Of a large message over TCP; see tcp_link.h.
+inline constexpr int kTcpStreams = 4;
+
 struct ProcessTransportOptions {
-  std::string name = "default";  // Of the group: its keys in the store.
-  std::string address;           // A literal of this host that the others reach.
-  bool shared_memory = true;     // Else TCP inside a host, too.
-  SingleCopy single_copy = SingleCopy::kIfFaster;
+  std::string name = "default";                    // Of the group: its keys in the store.
+  std::string address;                             // A literal of this host that the others reach.
+  bool shared_memory = true;                       // Else TCP inside a host, too.
+  SingleCopy single_copy = SingleCopy::kIfFaster;  // Of large messages inside a host; shm_link.h.
+  int streams = kTcpStreams;                       // TCP connections for a large message.
   int local_ranks = 1;  // Ranks of this host as far as known; more are found out.
 };
 
@@ -35,7 +39,9 @@ struct ProcessTransportOptions {
 // other ranks are made when the first message goes there or is waited for, one for each direction;
 // the store is asked where a rank is. Has no thread of its own.
 //
-// A failure is written to the store, too, so that who finds a rank gone can say why it went.
+// A failure is written to the store, too, so that who finds a rank gone can say why it went; and so
+// is whom a rank waited for when its time was up, so that the end of the chain is named. Keys in
+// the store, behind "hlaunch/comm/" and the group's name: each rank's number, "failure", "waits".
 class ProcessTransport : public Transport {
  public:
   // Does not wait for the other ranks. `store` outlives the transport; no group of the same name
@@ -74,6 +80,7 @@ class ProcessTransport : public Transport {
     std::string host;  // Empty until known.
     std::unique_ptr<OutLink> out;
     std::unique_ptr<InLink> in;
+    size_t sides_watched = 0;          // Of out.
     std::deque<Outgoing*> sending;     // Not handed over yet.
     std::vector<Incoming*> receiving;  // Not done.
     std::deque<Early> early;
@@ -100,7 +107,9 @@ class ProcessTransport : public Transport {
   Incoming* Asked(Peer& peer, const FrameHead& head);
   bool IsMismatch(Peer& peer, const FrameHead& head);
   bool Matches(Peer& peer, const Incoming& message, const FrameHead& head);
+  void Hope(Peer& peer);
   bool Receive(Peer& peer);
+  bool ReceiveFromAll();
   bool Send(Peer& peer);
   bool SendAll();
   bool Move(const Message& message);
@@ -132,6 +141,7 @@ class ProcessTransport : public Transport {
   WaitPlan plan_;
   int local_peers_ = 0;
   std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<Caller> early_sides_;  // Whose links have not come yet.
   std::vector<Incoming*> any_;       // What anybody may send.
   std::vector<Peer*> hoping_;        // Who has messages to be received.
   std::vector<Peer*> busy_;          // Who has messages to be sent that are not done.

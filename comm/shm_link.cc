@@ -358,8 +358,9 @@ Duration TimeOf(const Copy& copy) {
 }
 
 // Whether one copy by the kernel costs less than two of ours. These are made by two cores at once
-// where only one rank sends, and one after the other where both do; so the kernel has to be faster
-// than the mean of that. It reads this process, which is as much work for it as another.
+// where only one rank sends, and one after the other where both do: between one and two times one
+// of ours, so the limit is one and a half. It reads this process, which is as much work for it as
+// another.
 bool MeasurePull() {
   constexpr size_t kSize = 128 << 10;
   std::vector<std::byte> from(kSize, std::byte{1}), into(kSize, std::byte{2});

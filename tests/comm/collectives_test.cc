@@ -200,6 +200,8 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 constexpr size_t kLarge = kSanitized ? 40001 : 300001;
+// HLAUNCH_TEST_ALL=1: every type with every op, size and world on every transport, for minutes.
+const bool kAll = std::getenv("HLAUNCH_TEST_ALL") != nullptr;
 
 class Collectives : public testing::TestWithParam<TransportKind> {
  protected:
@@ -219,7 +221,7 @@ TEST_P(Collectives, EveryReductionIsRight) {
   for (int size = 1; size <= 9; ++size) {
     RunIn(size, [&](Checker& check, ProcessGroup&) {
       int turn = 0, skipped = 0;
-      const bool processes = GetParam().run != RunAsThreads || kSanitized;
+      const bool processes = (GetParam().run != RunAsThreads || kSanitized) && !kAll;
       for (const Verb verb : {Verb::kAllReduce, Verb::kReduce, Verb::kReduceScatter}) {
         for (const DataType type : kTypes) {
           for (const ReduceOp op : kOps) {
@@ -228,7 +230,7 @@ TEST_P(Collectives, EveryReductionIsRight) {
               // Processes, which are slower, take turns in three worlds; so do the larger sizes
               // among ops.
               if (processes && (++skipped + size) % (kSanitized ? 27 : 3) != 0) continue;
-              if (count > 4000 && ++turn % (count > 5000 ? 23 : 5) != 0) continue;
+              if (count > 4000 && !kAll && ++turn % (count > 5000 ? 23 : 5) != 0) continue;
               check.Reduction(verb, op, type, count, turn % size);
             }
           }

@@ -77,6 +77,53 @@ TEST(ProcessTransport, LeavesNothingBehind) {
   EXPECT_THAT(Contents("/proc/self/maps"), Not(HasSubstr("memfd:hlaunch-comm")));
 }
 
+// Rank 2's large message is for whoever asks for any, and has begun to arrive before that. What
+// rank 0 waits for comes only once it was taken.
+TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
+  for (const bool shared_memory : {true, false}) {
+    MemoryStore store;
+    std::vector<std::string> results(3);
+    const auto run = [&](Rank rank) -> absl::Status {
+      auto made = ProcessTransport::Create(
+          store, rank, 3, {.address = "127.0.0.1", .shared_memory = shared_memory});
+      if (!made.ok()) return made.status();
+      Transport& transport = **made;
+      std::vector<std::byte> large(32 << 20), small(1);
+      const auto send = [&](Rank peer, uint64_t tag, std::span<const std::byte> bytes) {
+        Outgoing message{{.peer = peer, .number = tag}, bytes};
+        transport.Start(&message);
+        return transport.Wait(message, In(5s));
+      };
+      const auto receive = [&](Rank peer, uint64_t tag) {
+        Incoming message{{.peer = peer, .number = tag}, small};
+        transport.Start(&message);
+        return transport.Wait(message, In(5s));
+      };
+      if (rank == 1) {
+        std::this_thread::sleep_for(300ms);
+        if (auto sent = send(0, 1, small); !sent.ok()) return sent;
+        if (auto done = receive(2, 2); !done.ok()) return done;
+        return send(0, 3, small);
+      }
+      if (rank == 2) {
+        if (auto sent = send(0, 4, large); !sent.ok()) return sent;
+        return send(1, 2, small);
+      }
+      if (auto begun = receive(1, 1); !begun.ok()) return begun;
+      Incoming any{{.peer = kAnyRank, .number = 4}, large};
+      transport.Start(&any);
+      if (auto done = receive(1, 3); !done.ok()) return done;
+      return transport.Wait(any, In(5s));
+    };
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] { results[rank] = run(rank).ToString(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_THAT(results, testing::Each("OK")) << (shared_memory ? "shared memory" : "TCP");
+  }
+}
+
 // Rank 1, for which rank 0 waits, has said that it waited for rank 2, or for rank 0 itself.
 TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForInTheEnd) {
   for (const Rank other : {2, 0}) {
@@ -163,7 +210,7 @@ TEST(Door, ShowsStrangersOut) {
   MeetingPoint forged = door->point();
   forged.token = std::string(32, '0');
   for (const bool shared_memory : {true, false}) {
-    auto link = Dial(forged, 1, "elsewhere", shared_memory, In(10s));
+    auto link = Dial(forged, 1, "elsewhere", shared_memory, 1, In(10s));
     ASSERT_TRUE(link.ok()) << link.status();
     bool gone = false;
     while (!gone) {

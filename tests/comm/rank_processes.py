@@ -31,16 +31,18 @@ def run(size, script, *args, timeout=50, env=None):
     """Runs `script` as each rank, with RANK and WORLD_SIZE and MEET, a file that is not there yet.
     Returns [(exit code, output)] by rank; whoever is late is killed, with a code of -9."""
     with tempfile.TemporaryDirectory(prefix="hlaunch-ranks-") as folder:
+        outs = [pathlib.Path(folder, f"out-{rank}") for rank in range(size)]
         ranks = [subprocess.Popen(
-            [sys.executable, script, *map(str, args)], text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [sys.executable, script, *map(str, args)], stdin=subprocess.DEVNULL,
+            stdout=outs[rank].open("w"), stderr=subprocess.STDOUT,
             env=environment(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size),
                             MEET=f"{folder}/meet", **(env or {})))
                  for rank in range(size)]
         clock = threading.Timer(timeout, lambda: [rank.kill() for rank in ranks])
         clock.start()
         try:
-            return [(rank.wait(), out) for rank in ranks for out in [rank.communicate()[0]]]
+            return [(rank.wait(), out.read_text(encoding="utf-8", errors="replace"))
+                    for rank, out in zip(ranks, outs)]
         finally:
             clock.cancel()
             for rank in ranks:

@@ -54,27 +54,40 @@ class Ranks(lab.LabTest):
         subprocess.run(["nsenter", "-t", str(node.init), "-n", "--", *command], check=True)
 
 
-class CommOnTwoHosts(Ranks):
-    count = 2
+class BadNetwork:
+    """What holds for any number of hosts."""
 
-    def test_results_are_right(self):
-        self.start_ranks(1, 50000)
-        self.assert_done()
-
-    def test_results_are_right_while_packets_are_lost(self):
+    def lose_packets(self):
         for node in self.nodes:
             self.in_node(node, "iptables", "-A", "INPUT", "-i", "eth0", "-p", "tcp", "-m",
                          "statistic", "--mode", "random", "--probability", "0.02", "-j", "DROP")
+
+    def test_results_are_right(self):
+        for elements in (1, 50000):
+            self.start_ranks(1, elements)
+            self.assert_done()
+
+    def test_results_are_right_while_packets_are_lost(self):
+        self.lose_packets()
         self.start_ranks(2, 20000)
         self.assert_done()
 
-    def test_results_are_right_over_a_slow_link(self):
-        # What does not fit waits in the queue: tens of milliseconds for each packet.
+    def test_results_are_right_while_packets_take_long_and_are_lost(self):
         for node in self.nodes:
-            self.in_node(node, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "50mbit",
-                         "burst", "32kb", "latency", "80ms")
+            node.lengthen(0.01)
+        self.assertGreater(self.way_there_and_back(), 0.04)
         self.start_ranks(2, 20000)
         self.assert_done()
+        self.lose_packets()
+        self.start_ranks(2, 20000)
+        self.assert_done()
+
+    def way_there_and_back(self):
+        """Seconds between two hosts: that nobody listens there is an answer, too."""
+        timed = ("import socket, time; s = socket.socket(); begun = time.monotonic(); "
+                 f"s.connect_ex(('{self.nodes[1].ip}', 9)); print(time.monotonic() - begun)")
+        self.nodes[0].run("/usr/bin/python3", "-c", timed)  # They find each other.
+        return float(self.nodes[0].run("/usr/bin/python3", "-c", timed).out)
 
     def test_a_rank_that_is_killed_is_named_to_all(self):
         self.start_ranks(60, 50000)
@@ -105,13 +118,32 @@ class CommOnTwoHosts(Ranks):
             self.assertRegex(text, r"(DEADLINE_EXCEEDED|UNAVAILABLE): .*rank \d")
 
 
-class CommOnFourHosts(Ranks):
-    count = 4
+class CommOnTwoHosts(BadNetwork, Ranks):
+    count = 2
 
-    def test_results_are_right(self):
-        for elements in (1, 30000):
-            self.start_ranks(1, elements)
-            self.assert_done()
+    def test_large_messages_go_over_several_connections(self):
+        self.start_ranks(3, 3000000)
+        self.wait_begun()
+
+        def connections():
+            shown = self.nodes[0].run("ss", "-Htn", "state", "established", "dst",
+                                      self.nodes[1].ip).out
+            return len(shown.splitlines())
+        # Two pairs of ranks share parts, each in both directions.
+        self.assertTrue(lab.poll(lambda: connections() >= 16, 10, 0.1), connections())
+        self.assert_done()
+
+    def test_results_are_right_over_a_slow_link(self):
+        # What does not fit waits in the queue: tens of milliseconds for each packet.
+        for node in self.nodes:
+            self.in_node(node, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "50mbit",
+                         "burst", "32kb", "latency", "80ms")
+        self.start_ranks(2, 20000)
+        self.assert_done()
+
+
+class CommOnFourHosts(BadNetwork, Ranks):
+    count = 4
 
     def test_a_host_that_loses_power_is_no_hang(self):
         self.start_ranks(60, 30000, timeout=3)

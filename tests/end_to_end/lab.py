@@ -28,7 +28,8 @@ import time
 import unittest
 
 SKIP = 77  # CTest's SKIP_RETURN_CODE
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 BIN = pathlib.Path(os.environ.get("HLAUNCH_BIN", ROOT / "build/bin"))
 HLAUNCH = str(BIN / "hlaunch")
 WORKERS = ROOT / "tests/workers"
@@ -162,6 +163,7 @@ class Node:
 
     def __init__(self, lab, index):
         self.lab, self.index, self.name = lab, index, f"node{index}"
+        self.port = f"v{index}"  # At the switch.
         self.ip, self.ip6 = f"{SUBNET}.{index + 10}", f"{SUBNET6}{index + 16:x}"
         self.folder = lab.folder / self.name
         self.folder.mkdir()
@@ -172,18 +174,31 @@ class Node:
         return ["nsenter", "-t", str(self.init), "-n", "-u", "-m", "-p", "--"]
 
     def connect(self):
-        lab, veth = self.lab, f"v{self.index}"
+        lab, veth = self.lab, self.port
         lab.at_switch("ip", "link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns",
                       str(self.init))
         lab.at_switch("ip", "link", "set", veth, "master", "br0", "up")
+        self.set_up()
+
+    def set_up(self):
+        """Addresses for eth0."""
         commands = ["link set lo up", f"addr add {self.ip6}/64 dev eth0 nodad",
                     "link set eth0 up"]
-        if not lab.ipv6_only:
+        if not self.lab.ipv6_only:
             commands.insert(0, f"addr add {self.ip}/24 dev eth0")
         batch = self.folder / "ip"
         batch.write_text("\n".join(commands) + "\n", encoding="utf-8")
         subprocess.run(["nsenter", "-t", str(self.init), "-n", "ip", "-batch", batch], check=True,
                        timeout=10)
+
+    def lengthen(self, seconds):
+        """From now on each frame takes so long to the switch, and from there."""
+        ready = self.folder / "cable"
+        self.lab.at_switch("ip", "link", "del", self.port)
+        self.lab.background(ready, sys.executable, HERE / "long_cable.py", self.init, "eth0",
+                            self.lab.switch, self.port, seconds, ready)
+        self.lab.at_switch("ip", "link", "set", self.port, "master", "br0", "up")
+        self.set_up()
 
     def add_interface(self, name, address):
         """One more on the same bridge."""
@@ -224,15 +239,15 @@ class Node:
 
     def cut(self):
         """Pulls the cable: the node sees its carrier go."""
-        self.lab.at_switch("ip", "link", "set", f"v{self.index}", "down")
+        self.lab.at_switch("ip", "link", "set", self.port, "down")
 
     def heal(self):
-        self.lab.at_switch("ip", "link", "set", f"v{self.index}", "up")
-        self.lab.at_switch("bridge", "link", "set", "dev", f"v{self.index}", "state", "3")
+        self.lab.at_switch("ip", "link", "set", self.port, "up")
+        self.lab.at_switch("bridge", "link", "set", "dev", self.port, "state", "3")
 
     def drop(self):
         """A silent black hole: the carrier stays, no frame passes either way."""
-        self.lab.at_switch("bridge", "link", "set", "dev", f"v{self.index}", "state", "0")
+        self.lab.at_switch("bridge", "link", "set", "dev", self.port, "state", "0")
 
     def power_off(self):
         """All processes of the node die at once, without a word on the wire."""
@@ -265,7 +280,7 @@ class Lab:
         self.ipv6_only, self.runs, self.nodes, self._outer = ipv6_only, [], [], []
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunch-lab-"))
         try:
-            self._switch = self.hold("switch", self.folder / "switch.ready", "--pid")
+            self.switch = self.hold("switch", self.folder / "switch.ready", "--pid")
             self.at_switch("ip", "link", "add", "name", "br0", "type", "bridge")
             self.at_switch("ip", "link", "set", "br0", "up")
             self._write_hosts(count)
@@ -292,20 +307,25 @@ class Lab:
 
     def hold(self, name, ready, *namespaces):
         """Starts pid 1 of new namespaces; returns its pid."""
-        outer = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", *namespaces, "--fork",
-             "--kill-child", sys.executable, os.path.abspath(__file__), "init", name,
-             str(self.folder), str(ready)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            start_new_session=True)
-        self._outer.append(outer)
-        poll(lambda: ready.exists() or outer.poll() is not None, 20, 0.005)
+        outer = self.background(ready, "unshare", "--net", *namespaces, "--fork", "--kill-child",
+                                sys.executable, os.path.abspath(__file__), "init", name,
+                                self.folder, ready)
+        return children(outer)[0]
+
+    def background(self, ready, *command):
+        """Starts what lives as long as the lab and makes the file `ready`; returns its pid."""
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *map(str, command)], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        self._outer.append(process)
+        poll(lambda: ready.exists() or process.poll() is not None, 20, 0.005)
         if not ready.exists():
-            raise RuntimeError(f"cannot make {name}: {outer.stderr.read().decode().strip()}")
-        return children(outer.pid)[0]
+            process.kill()
+            raise RuntimeError(f"{command}: {process.stderr.read().decode().strip()}")
+        return process.pid
 
     def at_switch(self, *argv):
-        subprocess.run(["nsenter", "-t", str(self._switch), "-n", "--", *argv], check=True,
+        subprocess.run(["nsenter", "-t", str(self.switch), "-n", "--", *argv], check=True,
                        timeout=10)
 
     def close(self):

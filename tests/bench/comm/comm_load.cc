@@ -36,7 +36,10 @@ void Must(const absl::Status& status) {
 class Load {
  public:
   Load(ProcessGroup& group, const std::string& verb, size_t bytes)
-      : group_(group), verb_(verb), from_(bytes * group.size()), into_(bytes * group.size()) {
+      : group_(group),
+        verb_(verb),
+        from_(bytes * group.size(), std::byte{1}),
+        into_(bytes * group.size(), std::byte{1}) {
     one_ = std::span<std::byte>(from_).first(bytes);
     other_ = std::span<std::byte>(into_).first(bytes);
   }

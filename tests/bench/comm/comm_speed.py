@@ -209,8 +209,9 @@ def main():
 
 def measure(runs, rows, ranks, hosts, rounds):
     figures = {name: [[] for _ in rows] for name in runs}
-    for _ in range(rounds):
+    for number in range(rounds):
         for name, run in runs.items():
+            print(f"  {ranks} ranks, round {number + 1} of {rounds}: {name}", file=sys.stderr, flush=True)
             words = [str(word) for verb, size in rows
                      for word in (verb, size, times_of(name, size, ranks))]
             lines, why = run(words, ranks, hosts)
@@ -222,7 +223,8 @@ def measure(runs, rows, ranks, hosts, rounds):
                     row.append(float(line))
     return [{"verb": verb, "bytes": size, "ranks": ranks,
              "micros": {name: statistics.median(row[i]) if row[i] else None
-                        for name, row in figures.items()}}
+                        for name, row in figures.items()},
+             "rounds": {name: row[i] for name, row in figures.items()}}
             for i, (verb, size) in enumerate(rows)]
 
 
