@@ -101,8 +101,16 @@ absl::StatusOr<std::pair<UniqueFd, std::string>> MakeSocket() {
 
 struct HeartbeatServer::State {
   struct Ear {  // For one worker.
-    explicit Ear(asio::io_context& loop) : socket(loop), rest(loop) {}
-    asio::posix::stream_descriptor socket;
+    explicit Ear(asio::io_context& loop) : listener(loop), rest(loop) {}
+    ~Ear() { Deafen(); }
+
+    // The loop hears of nothing until the socket is assigned again.
+    void Deafen() {
+      if (listener.is_open()) listener.release();
+    }
+
+    UniqueFd socket;
+    asio::posix::stream_descriptor listener;  // On `socket`, while it is awaited.
     asio::steady_timer rest;
     std::string address;
     pid_t pid = 0;     // 0: it does not live.
@@ -125,14 +133,16 @@ struct HeartbeatServer::State {
   std::weak_ptr<bool> Alive() const { return life; }
 
   void Await(int worker) {
-    ears[static_cast<size_t>(worker)].socket.async_wait(
-        asio::posix::descriptor_base::wait_read,
-        [this, worker, alive = Alive()](const asio::error_code& error) {
-          if (error || alive.expired()) return;
-          Hear(worker);
-          Arm();
-          Rest(worker);
-        });
+    Ear& ear = ears[static_cast<size_t>(worker)];
+    ear.listener.assign(ear.socket.get());
+    ear.listener.async_wait(asio::posix::descriptor_base::wait_read,
+                            [this, worker, &ear, alive = Alive()](const asio::error_code& error) {
+                              if (error || alive.expired()) return;
+                              ear.Deafen();
+                              Hear(worker);
+                              Arm();
+                              Rest(worker);
+                            });
   }
 
   // So a flood costs little. Its queue may fill meanwhile, which costs nobody anything: a full
@@ -149,7 +159,7 @@ struct HeartbeatServer::State {
     Ear& ear = ears[static_cast<size_t>(worker)];
     bool recovered = false;
     for (int count = 0; count < kMaxAtOnce; ++count) {
-      const std::optional<Datagram> datagram = Receive(ear.socket.native_handle());
+      const std::optional<Datagram> datagram = Receive(ear.socket.get());
       if (!datagram) break;
       if (ear.pid == 0) continue;
       recovered |= Take(worker, ear.pid, *datagram);
@@ -207,7 +217,7 @@ absl::StatusOr<std::unique_ptr<HeartbeatServer>> HeartbeatServer::Open(asio::io_
   for (int worker = 0; worker < workers; ++worker) {
     HLAUNCH_ASSIGN_OR_RETURN(auto made, MakeSocket());
     State::Ear& ear = server->state_->ears.emplace_back(loop);
-    ear.socket.assign(made.first.Release());
+    ear.socket = std::move(made.first);
     ear.address = std::move(made.second);
     server->state_->Await(worker);
   }

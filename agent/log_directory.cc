@@ -153,6 +153,11 @@ std::string RoundLogs::ErrorFile(int local_rank) const {
   return directory_.empty() ? "" : absl::StrCat(Path(local_rank), "/error.json");
 }
 
+std::string RoundLogs::StacksFile(int local_rank) const {
+  const std::string directory = WorkerDirectory(local_rank);
+  return directory.empty() ? "" : absl::StrCat(directory, "/stacks.txt");
+}
+
 WorkerRoutes RoundLogs::Routes(int local_rank) {
   const LogSpec& spec = logs_.spec;
   const Rank rank = first_rank_ + local_rank;

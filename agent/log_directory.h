@@ -56,6 +56,8 @@ class RoundLogs {
   std::string WorkerDirectory(int local_rank) const;
   // Where torch's @record of this worker writes. Empty: nowhere.
   std::string ErrorFile(int local_rank) const;
+  // Where a worker's stacks are kept if it stalls. Empty: nowhere.
+  std::string StacksFile(int local_rank) const;
   // Call once for each worker: it makes the files.
   WorkerRoutes Routes(int local_rank);
 

@@ -44,6 +44,7 @@ struct Worker {
   bool alive = true;
   std::string kill_reason;  // Why hlaunch ended it before anyone was stopped, if it did.
   bool told = false;        // Its failure was told before its end.
+  StalledWorker stalled;    // Where it stood, if it was ended for a stall.
 };
 
 bool ReadableBy(int fd, Instant deadline) {
@@ -75,6 +76,7 @@ struct WorkerGroup::State {
   std::unique_ptr<StallWatch> stalls;  // The same.
   asio::steady_timer stuck_timer;      // For a stalled worker to be gone once it was killed.
   std::vector<Worker> workers;
+  pid_t spared = 0;  // A child that is not of the group.
   size_t num_alive = 0;
   bool failed = false;
   bool stopping = false;
@@ -89,6 +91,14 @@ struct WorkerGroup::State {
     return pids;
   }
 
+  // What is not to be reaped here.
+  std::vector<pid_t> Owned() const {
+    std::vector<pid_t> pids = AlivePids();
+    if (spared != 0) pids.push_back(spared);
+    if (stalls && stalls->tool() != 0) pids.push_back(stalls->tool());
+    return pids;
+  }
+
   void OnExit(Worker& worker) {
     const pid_t pid = worker.process.pid();
     const ExitStatus exit = worker.process.Reap();
@@ -97,7 +107,7 @@ struct WorkerGroup::State {
     --num_alive;
     if (stalls) stalls->Ended(worker.local_rank);
     TellEnd(worker, pid, exit);
-    hlaunch::ReapOrphans(AlivePids());
+    hlaunch::ReapOrphans(Owned());
     relay.Drain(worker.local_rank);
     if (stopping) {
       CheckStopped();
@@ -152,6 +162,10 @@ struct WorkerGroup::State {
       failure.traceback = TracebackIn(relay.LongTail(worker.local_rank));
     }
     failure.evidence = worker.kill_reason;
+    if (!worker.stalled.frames.empty()) {
+      failure.traceback = worker.stalled.traceback;
+      failure.log_tail = worker.stalled.frames;
+    }
     if (exit.signal == SIGKILL && failure.evidence.empty()) {
       const KillVerdict verdict = ExplainKill(kills_before, ReadMemoryKills());
       failure.out_of_memory = verdict.out_of_memory;
@@ -175,10 +189,13 @@ struct WorkerGroup::State {
   }
 
   // The same for heartbeats.
-  absl::Status StartStallWatch(const WorkerSpec& spec) {
+  absl::Status StartStallWatch(const WorkerSpec& spec, const JobLogs& logs,
+                               const RoundLogs& round_logs) {
     if (spec.heartbeat_timeout == Duration::zero()) return absl::OkStatus();
+    StackFiles files{{}, logs.losses};
+    for (int i = 0; i < spec.nproc; ++i) files.paths.push_back(round_logs.StacksFile(i));
     HLAUNCH_ASSIGN_OR_RETURN(
-        stalls, StallWatch::Open(loop, spec, assignment.first_rank,
+        stalls, StallWatch::Open(loop, spec, assignment.first_rank, std::move(files),
                                  [this, action = spec.stall_action](const StalledWorker& stalled) {
                                    TellStall(stalled);
                                    if (action == StallAction::kFail) EndStalled(stalled);
@@ -198,6 +215,7 @@ struct WorkerGroup::State {
     Worker& worker = workers[static_cast<size_t>(stalled.local_rank)];
     if (!worker.alive || stopping) return;
     worker.kill_reason = stalled.reason;
+    worker.stalled = stalled;
     worker.process.SignalGroup(SIGKILL);
     stuck_timer.expires_after(kKillDeadline);
     stuck_timer.async_wait([this, &worker](const asio::error_code& error) {
@@ -281,7 +299,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
   std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
   HLAUNCH_RETURN_IF_ERROR(s.StartWatchdog(spec, &facts));
-  HLAUNCH_RETURN_IF_ERROR(s.StartStallWatch(spec));
+  HLAUNCH_RETURN_IF_ERROR(s.StartStallWatch(spec, logs, round_logs));
   for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
     WorkerRoutes routes = round_logs.Routes(local_rank);
     const std::string log_file = routes.err.file ? routes.err.file->path() : "";
@@ -305,7 +323,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
       LogWarning(absl::StrCat("local rank ", local_rank, ": ", process.warning()));
     }
     s.workers.push_back(
-        {std::move(process), local_rank, facts.error_file, log_file, nullptr, true, "", false});
+        {std::move(process), local_rank, facts.error_file, log_file, nullptr, true, "", false, {}});
     ++s.num_alive;
     if (s.stalls) s.stalls->Started(local_rank, s.workers.back().process.pid());
     s.TellStart(s.workers.back());
@@ -342,15 +360,17 @@ void WorkerGroup::Forward(int signal) {
   }
 }
 
+void WorkerGroup::Spare(pid_t pid) { state_->spared = pid; }
+
 void WorkerGroup::ReapOrphans() {
-  hlaunch::ReapOrphans(state_->AlivePids());
+  hlaunch::ReapOrphans(state_->Owned());
   state_->CheckStopped();
 }
 
 std::vector<std::string> WorkerGroup::Leftovers() const {
   std::vector<std::string> names;
   if (!HasChildren()) return names;
-  for (const ProcessEntry& entry : Descendants(::getpid(), state_->AlivePids())) {
+  for (const ProcessEntry& entry : Descendants(::getpid(), state_->Owned())) {
     names.push_back(absl::StrCat(entry.command, "[", entry.pid, "]"));
   }
   return names;

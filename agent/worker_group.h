@@ -27,7 +27,8 @@ namespace hlaunch {
 // is left.
 //
 // Belongs to the loop thread, which also takes SIGCHLD: call ReapOrphans() then. At most
-// one group lives at a time, so every child of this process is of this group.
+// one group lives at a time, so every child of this process is of this group, but one that was
+// named by Spare.
 //
 //                 a worker failed            Stop
 //   running ---------------------> failed -----------> stopping --none left--> on_stopped
@@ -67,6 +68,10 @@ class WorkerGroup {
   // all that lives after `grace`; on_stopped follows once nothing is left. A second call may only
   // shorten the time.
   void Stop(int signal, Duration grace);
+
+  // `pid`, a child of this process, is none of the group's; 0: there is none such (any more).
+  // Requires: 0 before Stop.
+  void Spare(pid_t pid);
 
   // Sends `signal` to every worker's process group and leaves everything else as it is.
   void Forward(int signal);

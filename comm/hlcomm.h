@@ -145,8 +145,8 @@ int hlcomm_monitored_barrier(hlcomm_group* group, double timeout_s);
  * --heartbeat-timeout hlaunch takes a worker that was heard once, and then not for so long, for
  * stalled. step: only a new one counts; < 0: none, and every call counts. timeout_s: until the next
  * call, in place of the option's, for what takes longer; <= 0: the option's, INFINITY: as long as
- * it likes. Never waits and needs no group. Returns 1 where hlaunch was told, 0 where nobody
- * listens. */
+ * it likes. Waits only, and for a second at most, where a time would be lost otherwise; needs no
+ * group. Returns 1 where hlaunch was told, 0 where nobody listens. */
 int hlcomm_heartbeat(int64_t step, double timeout_s);
 
 /* Makes all that waits return HLCOMM_CANCELLED, at every rank. */

@@ -211,6 +211,7 @@ std::string ExceptionOf(const WorkerFailure& failure) {
 }
 
 FailureKind KindOf(const WorkerFailure& failure) {
+  if (absl::StrContains(failure.evidence, kWhileItWaits)) return FailureKind::kTimedOut;
   if (failure.signal == SIGPIPE) return FailureKind::kPeerGone;
   if (failure.signal != 0 && failure.signal != SIGABRT) return FailureKind::kOriginal;
   const std::string words = LastWords(failure);

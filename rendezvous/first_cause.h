@@ -25,6 +25,10 @@ enum class FailureKind {
 
 FailureKind KindOf(const WorkerFailure& failure);
 
+// In the evidence of a worker that was ended because it had stalled, where its stacks say so: it
+// waited in vain.
+inline constexpr char kWhileItWaits[] = "while it waits for other workers";
+
 struct Cause {
   size_t index = 0;  // In the failures that were asked about.
   FailureKind kind = FailureKind::kOriginal;

@@ -3,7 +3,11 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """A worker that stalls is named by its heartbeats, and what follows is the restart policy's."""
 
+import pathlib
+import re
 import signal
+import subprocess
+import unittest
 
 import jobs
 import lab
@@ -12,8 +16,8 @@ WORKER = str(lab.WORKERS / "heartbeat_worker.py")
 PACKAGE = str(lab.BIN.parent / "python")
 
 
-class Stalls(jobs.JobTest):
-    """Three workers on one node, of which rank 1 stalls."""
+class ThreeWorkers(jobs.JobTest):
+    """On one node; rank 1 stalls."""
 
     count = 1
 
@@ -23,6 +27,8 @@ class Stalls(jobs.JobTest):
                           "--shutdown-timeout", 1, *words, cwd=node.folder,
                           env={"PYTHON_EXEC": jobs.PYTHON, "PYTHONPATH": PACKAGE})
 
+
+class Stalls(ThreeWorkers):
     def test_the_stalled_rank_is_named_and_killed(self):
         for way in ("sleep", "busy_in_c", "busy_in_one_call", "stopped"):
             with self.subTest(way):
@@ -31,6 +37,18 @@ class Stalls(jobs.JobTest):
                 self.assert_said(run, r"job failed: rank 1 \(node0, .*stalled: no heartbeat for "
                                       r"[\d.]+ s \(limit 2 s\), last step 5")
                 self.assertNotRegex(run.err, "consequences")
+
+    def test_the_report_shows_where_it_stood_and_the_log_directory_has_the_stacks(self):
+        for way, function in (("sleep", "sleep"), ("busy_in_c", "busy_in_c"), ("stopped", "")):
+            with self.subTest(way):
+                run = self.hlaunch("--log-dir", "logs", WORKER, way)
+                self.assert_done([run], 128 + signal.SIGKILL, 90)
+                self.assert_said(run, r"rank 1 stands in .*all stacks are in .*/1/stacks.txt")
+                path = re.search(r"all stacks are in (\S+)", run.err)[1]
+                kept = pathlib.Path(path).read_text(encoding="utf-8")
+                self.assertRegex(kept, r"rank 1: no heartbeat for .*last step 5\n\npython")
+                if function:  # A stopped process shows itself to py-spy and gdb only.
+                    self.assert_said(run, rf'\| +File ".*heartbeat_worker.py", line \d+, in {function}')
 
     def test_a_step_that_does_not_move_is_a_stall(self):
         run = self.hlaunch(WORKER, "same_step")
@@ -65,6 +83,25 @@ class Stalls(jobs.JobTest):
         run = self.hlaunch("--max-restarts", 1, WORKER, "sleep")
         self.assert_done([run], jobs.OK, 60)
         self.assert_said(run, r"rank 1 has stalled: no heartbeat")
+
+
+def has_torch():
+    return subprocess.run([jobs.PYTHON, "-c", "import torch"], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+@unittest.skipUnless(has_torch(), f"{jobs.PYTHON} has no torch")
+class StallsInTorch(ThreeWorkers):
+    """The others wait for rank 1 in a barrier of torch's and stall as well."""
+
+    def test_who_waits_for_the_stalled_rank_is_not_blamed(self):
+        for _ in range(3):
+            run = self.hlaunch(WORKER, "sleep", "gloo")
+            self.assert_done([run], 128 + signal.SIGKILL, 90)
+            self.assert_said(run, r"rank [02] has stalled", r"rank 1 has stalled",
+                             r"rank [02] stands in .*barrier \(",
+                             r"job failed: rank 1 .*stalled: no heartbeat for .*last step 5")
+            self.assertNotRegex(run.err, "consequences")
 
 
 if __name__ == "__main__":

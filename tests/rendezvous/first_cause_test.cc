@@ -56,6 +56,16 @@ TEST(KindOf, KnowsTheWordsOfThoseWhoOnlySuffer) {
   }
 }
 
+TEST(KindOf, TellsWhoStalledFromWhoStalledWaitingForIt) {
+  WorkerFailure stalled = Saying(0, "", SIGKILL);
+  stalled.evidence = "stalled: no heartbeat for 62 s (limit 60 s), last step 1200";
+  EXPECT_EQ(KindOf(stalled), FailureKind::kOriginal);
+  WorkerFailure waited = stalled;
+  waited.evidence += std::string(" ") + kWhileItWaits + " in barrier (distributed_c10d.py:4818)";
+  EXPECT_EQ(KindOf(waited), FailureKind::kTimedOut);
+  EXPECT_EQ(FirstCause({waited, stalled}).index, 1u);
+}
+
 TEST(KindOf, LooksAtTheExceptionAndNotAtWarningsBeforeIt) {
   const std::string warned = "[W socket.cpp:464] Connection reset by peer\n";
   EXPECT_EQ(KindOf(Saying(0, warned + "Traceback (most recent call last):\n  File \"t.py\"\n"

@@ -30,7 +30,8 @@ def busy_in_c():
 
 
 def busy_in_one_call():
-    ctypes.PyDLL(None).usleep(600 * 1000 * 1000)  # In C, with Python's lock.
+    while True:  # In C, with Python's lock; a signal ends one call.
+        ctypes.PyDLL(None).usleep(600 * 1000 * 1000)
 
 
 def stopped():

@@ -3,13 +3,17 @@
 """Heartbeats: a training loop tells the hlaunch that started it that it goes on."""
 
 import errno
+import faulthandler
 import os
+import signal
 import socket
 
 VARIABLE = "HLAUNCH_HEARTBEAT"
 PATIENCE_S = 1  # For a message that the next one does not make up for.
+STACKS_SIGNAL = signal.SIGRTMAX - 7  # Nobody's.
 
 _socket = None
+_stacks = ""  # Said with each heartbeat: how this process is made to show its stacks.
 
 
 def heartbeat(step=None, timeout=None):
@@ -20,12 +24,16 @@ def heartbeat(step=None, timeout=None):
     telling the same one keeps nothing alive. `timeout`: seconds until the next call, in place of S,
     for what takes longer; float("inf"): as long as it likes.
 
-    Never waits, is one system call, may be called from any thread and after a fork. Where
+    The first call has Python's faulthandler write this process' stacks to a file in memory when
+    hlaunch sends it a signal for them (SIGRTMAX-7), unless that signal is in use.
+
+    Is one system call, may be called from any thread and after a fork, and waits only, for a second
+    at most, where a timeout must not be lost and hlaunch is behind with listening. Where
     nobody listens, under torchrun say, it does nothing. Returns whether hlaunch was told.
     """
     if _socket is None and not _connect():
         return False
-    words = "heartbeat/1"
+    words = "heartbeat/1" + _stacks
     if step is not None:
         words += f" step={int(step)}"
     if timeout is not None:
@@ -39,8 +47,20 @@ def _milliseconds(timeout):
     return 0 if timeout == float("inf") else max(1, int(timeout * 1000))
 
 
+def _show_stacks():
+    """Has faulthandler answer a signal; it needs neither Python's lock nor the main thread."""
+    try:
+        if signal.getsignal(STACKS_SIGNAL) != signal.SIG_DFL:
+            return ""
+        file = os.memfd_create("hlaunch-stacks")
+        faulthandler.register(STACKS_SIGNAL, file=file, all_threads=True)
+    except (OSError, RuntimeError, AttributeError):
+        return ""
+    return f" stacks={int(STACKS_SIGNAL)},{file}"
+
+
 def _connect():
-    global _socket
+    global _socket, _stacks
     address = os.environ.get(VARIABLE)
     if not address:
         return False
@@ -51,6 +71,7 @@ def _connect():
         made.close()
         return False
     made.setblocking(False)
+    _stacks = _show_stacks()
     _socket = made
     return True
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// How it ended. A value.
+struct LineProcessEnd {
+  std::string why;       // "it ended with exit code 1", or why it could not be started.
+  bool missing = false;  // There is no such program.
+  bool success = false;  // It exited with 0.
+};
+
+// A process that tells what it finds in lines, and may be killed at any time.
+//
+// Belongs to the loop thread. Destruction kills the process and gives up without a word.
+class LineProcess {
+ public:
+  struct Events {
+    std::function<void(absl::string_view)> on_line;     // Without its end.
+    std::function<void(const LineProcessEnd&)> on_end;  // Once: nothing more will come.
+  };
+
+  // Starts `argv`; what fails is told by on_end. The events are called from the loop, and may
+  // destroy the process. It reads a standard input that is empty and ends with CloseInput; what it
+  // says on stderr is ours, or is among the lines.
+  enum class Stderr { kOurs, kLines };
+  LineProcess(asio::io_context& loop, const std::vector<std::string>& argv, Events events,
+              Stderr to = Stderr::kOurs);
+  ~LineProcess();
+
+  void CloseInput();
+  pid_t pid() const;  // 0: it does not live.
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // Shared with what is under way in the loop.
+};
+
+}  // namespace hlaunch

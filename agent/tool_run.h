@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/base/clock.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// What a program said. A value.
+struct ToolOutput {
+  std::string text;      // Of stdout and stderr, at most ToolRun::kMaxBytes.
+  std::string problem;   // Why there is no more; empty: it exited with 0.
+  bool missing = false;  // There is no such program.
+};
+
+// Runs a program for what it prints, and kills it where it takes too long or prints too much.
+//
+// Belongs to the loop thread. Destruction kills the program and gives up without a word; whoever
+// reaps orphans reaps it then.
+class ToolRun {
+ public:
+  static constexpr size_t kMaxBytes = 256 << 10;
+
+  // Starts `argv`; `done` is called once, from the loop.
+  ToolRun(asio::io_context& loop, const std::vector<std::string>& argv, Duration limit,
+          std::function<void(ToolOutput)> done);
+  ~ToolRun();
+
+  pid_t pid() const;  // A child of this process that this object reaps; 0: it does not run.
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // Shared with what is under way in the loop.
+};
+
+}  // namespace hlaunch
