@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "agent/health/health_helper.h"
+#include "agent/health/health_watch.h"
 #include "agent/health/joint_report.h"
 #include "agent/health/node_health.h"
 #include "agent/keeper.h"
@@ -193,18 +194,23 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (hardware_.empty()) {
       hardware_ = HardwareName(DeviceFiles(options_.checks.sysroot), options_.spec.nproc);
     }
-    CheckPlan plan = options_.checks;
+    CheckPlan plan = PlanChecks(assignment);
     plan.full = assignment.preflight == Preflight::kFull;
-    if (!assignment.worker_store) {  // Else there is no store to meet at.
-      plan.joint = {
-          assignment.master_addr, assignment.master_port, assignment.round, assignment.node_rank,
-          assignment.num_nodes,   options_.info.host,     plan.full};
-    }
+    if (plan.joint) plan.joint->full = plan.full;
     helper_.emplace(loop_, options_.check_command(plan), ChecksToAwait(plan),
                     [this, found, round = assignment.round](std::vector<CheckResult> results) {
                       found(results);
                       Prepared(round);
                     });
+  }
+
+  CheckPlan PlanChecks(const Assignment& assignment) const {
+    CheckPlan plan = options_.checks;
+    if (!assignment.worker_store) {  // Else there is no store to meet at.
+      plan.joint = {assignment.master_addr, assignment.master_port, assignment.round,
+                    assignment.node_rank,   assignment.num_nodes,   options_.info.host};
+    }
+    return plan;
   }
 
   // Once both are known.
@@ -288,6 +294,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
       client_.Send(update_);
     };
     events.on_success = [this] {
+      if (watch_) watch_->Finished();
       update_.phase = NodePhase::kSucceeded;
       client_.Send(update_);
     };
@@ -297,7 +304,39 @@ class Agent::Impl final : public RendezvousClient::Listener {
                                     options_.logs, relay_, std::move(events));
     if (!group.ok()) return group.status();
     group_ = std::move(group).value();
+    WatchHealth(assignment);
     return absl::OkStatus();
+  }
+
+  void WatchHealth(const Assignment& assignment) {
+    if (!options_.check_command || options_.health_interval == Duration::zero()) return;
+    CheckPlan plan = PlanChecks(assignment);
+    plan.watch = options_.health_interval;
+    plan.log_directory.clear();  // A file server would hear of it from each node every time.
+    watch_.emplace(loop_, options_.check_command(plan),
+                   [this, round = assignment.round](const CheckResult& change) {
+                     group_->Spare(watch_->pid());
+                     TellHealth(round, change);
+                   });
+    group_->Spare(watch_->pid());
+  }
+
+  void TellHealth(Round round, const CheckResult& change) const {
+    const bool better = change.state == CheckState::kOk;
+    const std::string words = absl::StrCat(change.name, ": ", change.reason,
+                                           change.advice.empty() ? "" : "; ", change.advice);
+    if (better) {
+      LogInfo(words);
+    } else {
+      LogWarning(words);
+    }
+    Tell(HealthChanged{round, change.name, !better, change.reason});
+  }
+
+  // Before the workers are stopped: then every child that is left is theirs.
+  void EndWatch() {
+    watch_.reset();
+    if (group_) group_->Spare(0);
   }
 
   void AddFailure(WorkerFailure failure) {
@@ -363,6 +402,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   // Stops what runs, if anything does, then goes on with `then`. A later call replaces `then`.
   void StopWorkers(int signal, Duration grace, std::function<void()> then) {
     then_ = std::move(then);
+    EndWatch();
     if (group_) {
       group_->Stop(signal, grace);
     } else {
@@ -597,7 +637,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
   std::string hardware_;
   std::unique_ptr<C10dServer> store_;   // While this node is node rank 0.
   std::unique_ptr<StoreProxy> proxy_;   // While it is not, where workers are to have one.
-  std::unique_ptr<WorkerGroup> group_;  // While workers live.
+  std::unique_ptr<WorkerGroup> group_;  // While workers live,
+  std::optional<HealthWatch> watch_;    // and are not being stopped.
   std::function<void()> then_;          // What follows once they do not.
   bool leaving_ = false;                // This node goes whatever the rendezvous wants.
   int first_signal_ = 0;                // That asked this node to leave.

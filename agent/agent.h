@@ -43,6 +43,7 @@ struct AgentOptions {
   // Checks of this node before each round, in the process that `check_command` starts; empty: none.
   CheckPlan checks;
   std::function<std::vector<std::string>(const CheckPlan&)> check_command;
+  Duration health_interval{};  // The same while workers run, so often; zero: never.
   std::function<void(const std::vector<CheckResult>&)> on_checks;  // Told each time; may be empty.
   NodeEventFn on_event;  // Told what happens here, all but the end; may be empty.
   int keeper_fd = -1;    // Readable once the keeper is dead; -1: there is no keeper.

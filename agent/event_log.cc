@@ -63,6 +63,12 @@ struct Fields {
     Worker(e);
     line["reason"] = e.reason;
   }
+  void operator()(const HealthChanged& e) const {
+    line["event"] = e.worse ? "health_worse" : "health_better";
+    line["round"] = e.round;
+    line["check"] = e.check;
+    line["reason"] = e.reason;
+  }
   void operator()(const RoundStopped& e) const {
     line["event"] = "round_stopped";
     line["round"] = e.round;

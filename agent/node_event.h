@@ -56,6 +56,13 @@ struct WorkerStalled {
   std::string reason;  // What its heartbeats say.
 };
 
+struct HealthChanged {  // While workers run. Node rank 0 is told of all nodes.
+  Round round = 0;
+  std::string check;  // Of another node: "node3: network".
+  bool worse = false;
+  std::string reason;
+};
+
 struct RoundStopped {
   Round round = 0;
   std::string reason;
@@ -73,7 +80,7 @@ struct NodeFinished {  // The node's last.
 
 using NodeEvent =
     std::variant<NodeJoined, NodeWaiting, JobRestarted, RoundStarted, WorkerStarted, WorkerEnded,
-                 WorkerStalled, RoundStopped, ContactChanged, NodeFinished>;
+                 WorkerStalled, HealthChanged, RoundStopped, ContactChanged, NodeFinished>;
 
 // Called from the agent's loop; must not block and must not call back.
 using NodeEventFn = std::function<void(const NodeEvent&)>;

@@ -66,6 +66,8 @@ void NodeMetrics::Take(const WorkerEnded& e, Instant) {
 
 void NodeMetrics::Take(const WorkerStalled&, Instant) { ++stalls_; }
 
+void NodeMetrics::Take(const HealthChanged& e, Instant) { health_warnings_ += e.worse ? 1 : 0; }
+
 void NodeMetrics::Take(const RoundStopped&, Instant) { state_ = "stopping"; }
 
 void NodeMetrics::Take(const ContactChanged& e, Instant now) {
@@ -103,6 +105,8 @@ std::string NodeMetrics::Text(uint64_t output_bytes, Instant now) const {
          "Workers of this node that failed by themselves.", failures_);
   Metric(&out, "hlaunch_worker_stalls_total", "counter",
          "Workers of this node that stalled by their heartbeats.", stalls_);
+  Metric(&out, "hlaunch_health_warnings_total", "counter",
+         "What became worse while workers ran; on node rank 0 of all nodes.", health_warnings_);
   Metric(&out, "hlaunch_output_bytes_total", "counter",
          "What workers of this node wrote to stdout and stderr.", output_bytes);
   Metric(&out, "hlaunch_rendezvous_connected", "gauge", "1 while the rendezvous is heard.",

@@ -34,6 +34,7 @@ class NodeMetrics {
   void Take(const WorkerStarted& e, Instant now);
   void Take(const WorkerEnded& e, Instant now);
   void Take(const WorkerStalled& e, Instant now);
+  void Take(const HealthChanged& e, Instant now);
   void Take(const RoundStopped& e, Instant now);
   void Take(const ContactChanged& e, Instant now);
   void Take(const NodeFinished& e, Instant now);
@@ -49,6 +50,7 @@ class NodeMetrics {
   uint64_t workers_started_ = 0;
   uint64_t failures_ = 0;
   uint64_t stalls_ = 0;
+  uint64_t health_warnings_ = 0;
   bool connected_ = false;
   std::optional<Instant> silent_since_;  // Set while the rendezvous is not heard.
 };

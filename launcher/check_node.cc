@@ -3,6 +3,8 @@
 
 #include "launcher/check_node.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/devices/device_files.h"
 #include "agent/health/health_helper.h"
+#include "agent/health/watch_node.h"
 #include "asio/io_context.hpp"
 #include "launcher/check_text.h"
 #include "proto/base/log.h"
@@ -28,11 +31,15 @@ int ExitCodeFor(const std::vector<CheckResult>& results) {
   return WorstOf(results) == CheckState::kFail ? kExitPreflight : kExitOk;
 }
 
+void PrintLine(const CheckResult& result) {
+  std::fputs((ToLine(result) + "\n").c_str(), stdout);
+  std::fflush(stdout);  // Whoever waits for it may not wait for all.
+}
+
 int PrintLines(const CheckPlan& plan) {
   std::vector<CheckResult> results;
   RunChecks(plan, [&](const CheckResult& result) {
-    std::fputs((ToLine(result) + "\n").c_str(), stdout);
-    std::fflush(stdout);  // Whoever waits for it may not wait for all.
+    PrintLine(result);
     results.push_back(result);
   });
   return ExitCodeFor(results);
@@ -52,6 +59,7 @@ int CheckNode(int argc, char** argv) {
     LogError(absl::StrCat("--sysroot ", plan.sysroot, ": there is no such directory"));
     return kExitUsage;
   }
+  if (plan.watch > Duration::zero()) WatchNode(plan, STDIN_FILENO, PrintLine);
   if (options->lines) return PrintLines(plan);
   return CheckThisNode(plan, options->json);
 }

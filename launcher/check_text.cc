@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "launcher/command_words.h"
+#include "launcher/option_values.h"
 #include "launcher/printable.h"
 #include "launcher/text_table.h"
 #include "nlohmann/json.hpp"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr char kCommand[] = "hlaunch check";
 constexpr int kMaxDevices = 1024;
+constexpr double kLeastWatch = 0.1;  // Seconds.
 
 constexpr WordRow kTable[] = {
     {"", "--full", "", "measure for longer, also memory and the log directory's disk"},
@@ -34,6 +36,7 @@ constexpr WordRow kTable[] = {
     {"", "--json", "", "print one JSON object"},
     {"", "--lines", "", "print a JSON object for each check, as it ends"},
     {"", "--join", "WHERE", "MASTER:PORT,ROUND,NODE_RANK,NODES,HOST: with all nodes of a round"},
+    {"", "--watch", "S", "every S seconds, print what changes as lines; until it is killed"},
     {"", "--sysroot", "DIR", "read the machine that DIR/sys, DIR/proc and DIR/dev describe"},
     {"-h", "--help", "", "print this text"},
 };
@@ -131,6 +134,15 @@ absl::StatusOr<CheckOptions> ParseCheckOptions(int argc, const char* const* argv
     HLAUNCH_ASSIGN_OR_RETURN(options.plan.joint,
                              ReadJoint(read.Get("--join", ""), options.plan.full));
   }
+  if (read.Has("--watch")) {
+    const std::string text = read.Get("--watch", "");
+    const absl::StatusOr<Duration> watch = ParseTimeout(text, kLeastWatch);
+    if (!watch.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--watch ", PrintableLine(text), ": ", watch.status().message()));
+    }
+    options.plan.watch = *watch;
+  }
   options.json = read.Has("--json");
   options.lines = read.Has("--lines");
   return options;
@@ -148,6 +160,9 @@ std::vector<std::string> CheckCommand(const std::string& program, const CheckPla
   add("--log-dir", plan.log_directory);
   add("--master", plan.master);
   add("--sysroot", plan.sysroot);
+  if (plan.watch > Duration::zero()) {
+    add("--watch", absl::StrCat(std::chrono::duration<double>(plan.watch).count()));
+  }
   if (plan.joint) {
     add("--join",
         absl::StrCat(HostPort(plan.joint->master, plan.joint->port), ",", plan.joint->round, ",",

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "agent/health/joint_report.h"
 #include "launcher/check_text.h"
@@ -29,30 +28,9 @@ std::optional<JointReport> JointOf(const std::vector<CheckResult>& results) {
   return {};
 }
 
-std::string HostOf(const JointReport& report, int node) {
-  const auto index = static_cast<size_t>(node);
-  return index < report.hosts.size() ? report.hosts[index] : absl::StrCat("node rank ", node);
-}
-
-// One figure of all nodes.
-struct FigureSpread {
-  const FigureRule& rule;
-  Spread spread;
-};
-
-std::vector<FigureSpread> SpreadsOf(const JointReport& report) {
-  std::vector<FigureSpread> spreads;
-  for (size_t f = 0; f < kFigures; ++f) {
-    const auto figure = static_cast<Figure>(f);
-    std::vector<double> values;
-    for (const NodeFigures& figures : report.figures) values.push_back(figures[figure]);
-    if (const auto spread = SpreadOf(values)) spreads.push_back({RuleOf(figure), *spread});
-  }
-  return spreads;
-}
-
-std::string Number(double value, const char* unit) {
-  return absl::StrCat(absl::StrFormat("%.4g", value), *unit == '\0' ? "" : " ", unit);
+std::string Number(double value, absl::string_view unit) {
+  constexpr int kDigits = 4;
+  return FigureText(value, unit, kDigits);
 }
 
 std::string PairTable(const JointReport& report) {
@@ -78,7 +56,7 @@ std::string FigureTable(const JointReport& report) {
   std::vector<std::vector<std::string>> rows = {
       {"FIGURE", "LOWEST", "OF NODE", "HIGHEST", "OF NODE", "MEAN"}};
   for (const auto& [rule, spread] : SpreadsOf(report)) {
-    if (rule.scale == Scale::kOffset) continue;  // A time of day means nothing here.
+    if (rule.scale == Scale::kOffset) continue;
     rows.push_back({rule.name, Number(spread.min, rule.unit),
                     HostOf(report, static_cast<int>(spread.min_at)), Number(spread.max, rule.unit),
                     HostOf(report, static_cast<int>(spread.max_at)),

@@ -39,6 +39,7 @@ struct Status {
   std::string operator()(const WorkerStarted&) const { return ""; }
   std::string operator()(const WorkerEnded&) const { return ""; }
   std::string operator()(const WorkerStalled&) const { return ""; }
+  std::string operator()(const HealthChanged&) const { return ""; }
   std::string operator()(const RoundStopped& e) const {
     return absl::StrCat("stopping the workers", e.reason.empty() ? "" : ": ", e.reason);
   }

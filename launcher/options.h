@@ -73,6 +73,7 @@ struct Options {
   Preflight preflight = Preflight::kQuick;
   PreflightAction preflight_action = PreflightAction::kExclude;
   int preflight_share = 25;
+  Duration health_interval = std::chrono::seconds(60);  // Zero: never.
   C10dServerOptions store;
   bool store_proxy = false;
   std::string local_addr;  // What this node is reached at, without brackets; empty: its route.

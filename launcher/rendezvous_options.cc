@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "agent/devices/assign_devices.h"
 #include "launcher/endpoint.h"
 #include "launcher/option_table.h"
@@ -230,6 +231,19 @@ absl::Status SetPreflightShare(string_view text, Options& options) {
   return InvalidArgumentError("expected a number of percent from 0 to 100");
 }
 
+absl::Status SetHealthInterval(string_view text, Options& options) {
+  constexpr double kLeast = 0.1;  // Seconds.
+  options.health_interval = Duration::zero();
+  if (text == "0") return absl::OkStatus();
+  const absl::StatusOr<Duration> interval = ParseTimeout(text, kLeast);
+  if (!interval.ok()) {
+    return InvalidArgumentError(absl::StrCat(
+        "expected 0 for never, or ", absl::StripPrefix(interval.status().message(), "expected ")));
+  }
+  options.health_interval = *interval;
+  return absl::OkStatus();
+}
+
 absl::Status SetSize(string_view text, int64_t max, size_t* out) {
   HLAUNCH_ASSIGN_OR_RETURN(*out, ParseSize(text, 1, max));
   return absl::OkStatus();
@@ -257,6 +271,9 @@ const OptionRow kRows[] = {
      SetPreflightAction},
     {"", "", "--preflight-share", "PERCENT",
      "of the nodes: so many may be excluded as bad, at least one (25)", SetPreflightShare},
+    {"", "", "--health-interval", "S",
+     "while workers run, check the nodes so often and name what becomes worse; 0: never (60)",
+     SetHealthInterval},
     {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT]",
      "the same on every node (port 29400); its owner hosts", SetEndpoint, kPet},
     {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId, kPet},

@@ -289,6 +289,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   agent_options.check_command = [](const CheckPlan& plan) {
     return CheckCommand(CheckProgram(), plan);
   };
+  if (!options.doctor) agent_options.health_interval = options.health_interval;
   std::vector<CheckResult> checked;  // The last time.
   agent_options.on_checks = [&](const std::vector<CheckResult>& results) { checked = results; };
   agent_options.keeper_fd = keeper.fd();

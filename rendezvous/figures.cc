@@ -82,10 +82,6 @@ Score ScoreCounted(double value, double usual, const FigureRule& rule, size_t kn
   return score;
 }
 
-std::string Number(double value, const FigureRule& rule) {
-  return absl::StrCat(absl::StrFormat("%.3g", value), *rule.unit == '\0' ? "" : " ", rule.unit);
-}
-
 }  // namespace
 
 const FigureRule& RuleOf(Figure figure) { return kRules[static_cast<size_t>(figure)]; }
@@ -143,23 +139,27 @@ std::vector<Score> ScoreFigure(const std::vector<double>& values, const FigureRu
   return scores;
 }
 
+std::string FigureText(double value, absl::string_view unit, int digits) {
+  return absl::StrCat(absl::StrFormat("%.*g", digits, value), unit.empty() ? "" : " ", unit);
+}
+
 std::string DescribeScore(const std::vector<double>& values, const FigureRule& rule, size_t index) {
   std::vector<double> others = values;
   others[index] = std::numeric_limits<double>::quiet_NaN();
   const std::optional<Spread> rest = SpreadOf(others);
-  if (!rest) return absl::StrCat(rule.name, " ", Number(values[index], rule));
+  if (!rest) return absl::StrCat(rule.name, " ", FigureText(values[index], rule.unit));
   if (rule.scale == Scale::kOffset) {
     const double off = values[index] - rest->median;
-    return absl::StrCat(rule.name, " ", Number(std::abs(off), rule), off > 0 ? " ahead" : " behind",
-                        " of the others");
+    return absl::StrCat(rule.name, " ", FigureText(std::abs(off), rule.unit),
+                        off > 0 ? " ahead" : " behind", " of the others");
   }
   const Score score = ScoreFigure(values, rule)[index];
-  const std::string range =
-      rest->min == rest->max
-          ? Number(rest->min, rule)
-          : absl::StrCat(absl::StrFormat("%.3g", rest->min), " to ", Number(rest->max, rule));
+  const std::string range = rest->min == rest->max
+                                ? FigureText(rest->min, rule.unit)
+                                : absl::StrCat(absl::StrFormat("%.3g", rest->min), " to ",
+                                               FigureText(rest->max, rule.unit));
   return absl::StrCat(
-      rule.name, " ", Number(values[index], rule), ", ",
+      rule.name, " ", FigureText(values[index], rule.unit), ", ",
       std::isfinite(score.ratio) ? absl::StrFormat("%.3g times worse", score.ratio) : "none",
       " where others have ", range);
 }

@@ -63,6 +63,9 @@ struct Score {
 // the median counts, from eight on its deviation (MAD, at least 1 % of the median) as well.
 std::vector<Score> ScoreFigure(const std::vector<double>& values, const FigureRule& rule);
 
+// "9.8 ms"
+std::string FigureText(double value, absl::string_view unit, int digits = 3);
+
 // "processor 9.8 ms, 3.2 times the median of 3.1 ms (others from 3 to 3.3 ms)" of `values[index]`.
 std::string DescribeScore(const std::vector<double>& values, const FigureRule& rule, size_t index);
 

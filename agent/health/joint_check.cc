@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "agent/health/known_sum.h"
 #include "agent/health/measure_pair.h"
+#include "agent/health/node_group.h"
 #include "agent/health/roll_call.h"
 #include "comm/process_group.h"
 #include "proto/base/status_macros.h"
@@ -27,8 +28,6 @@ using std::chrono::seconds;
 
 constexpr size_t kTerms = 500;  // Each node's part of the sum: one packet or three.
 constexpr uint64_t kSumSeed = 0;
-// More than any host has cores: whoever waits for another sleeps.
-constexpr int kNoSpinning = 1 << 16;
 constexpr Duration kRequestLimit = seconds(5);
 constexpr Duration kFarewell = seconds(1);  // For the others to have read the last answer.
 
@@ -213,13 +212,8 @@ class JointCheck {
 
   absl::StatusOr<std::unique_ptr<ProcessGroup>> Group(const std::string& name, int rank, int size,
                                                       Duration limit) {
-    GroupOptions options;
-    options.name = GroupName(name);
-    options.timeout = Within(limit) - MonotonicClock().Now();
-    options.address = address_;
-    options.shared_memory = false;  // It is the network that is asked.
-    options.local_ranks = kNoSpinning;
-    return ProcessGroup::Create(store_, rank, size, options);
+    return JoinNodeGroup(store_, GroupName(name), rank, size, address_,
+                         Within(limit) - MonotonicClock().Now());
   }
 
   std::string GroupName(absl::string_view name) const {
@@ -230,7 +224,7 @@ class JointCheck {
   void RememberGroup(absl::string_view name, int size) {
     const std::string prefix = absl::StrCat("hlaunch/comm/", GroupName(name), "/");
     for (int rank = 0; rank < size; ++rank) keys_.push_back(absl::StrCat(prefix, rank));
-    keys_.push_back(prefix + "failure");
+    keys_.insert(keys_.end(), {prefix + "failure", prefix + "waits"});
   }
 
   // Node rank 0 clears up once nobody reads any more: before it has answered, no worker starts.
@@ -268,12 +262,15 @@ JointReport CheckTogether(const JointPlan& plan, std::shared_ptr<Store> store,
   return JointCheck(plan, std::move(store), address).Run();
 }
 
-JointReport CheckTogether(const JointPlan& plan) {
-  JointReport report;
+absl::StatusOr<std::unique_ptr<Store>> ConnectToStore(const JointPlan& plan, Duration limit) {
   C10dClientOptions options;
   options.request_timeout = kRequestLimit;
-  absl::StatusOr<std::unique_ptr<C10dClient>> store = C10dClient::Connect(
-      plan.master, plan.port, MonotonicClock().Now() + LimitsOf(plan.full).come, options);
+  return C10dClient::Connect(plan.master, plan.port, MonotonicClock().Now() + limit, options);
+}
+
+JointReport CheckTogether(const JointPlan& plan) {
+  JointReport report;
+  absl::StatusOr<std::unique_ptr<Store>> store = ConnectToStore(plan, LimitsOf(plan.full).come);
   const absl::StatusOr<std::string> address =
       store.ok() ? LocalAddressTowards(plan.master) : store.status();
   if (!address.ok()) {

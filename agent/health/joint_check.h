@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "agent/health/joint_report.h"
 #include "proto/base/clock.h"
 #include "rendezvous/store.h"
@@ -23,6 +24,9 @@ struct JointPlan {
   bool full = false;  // Pairs are measured in any case, and for longer; all know all figures.
   NodeFigures figures = {};  // What this node has measured of itself.
 };
+
+// Connects to the store where they meet, trying for `limit`. Errors: as C10dClient.
+absl::StatusOr<std::unique_ptr<Store>> ConnectToStore(const JointPlan& plan, Duration limit);
 
 // How long CheckTogether may take.
 Duration JointLimit(bool full);

@@ -21,6 +21,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kDigits = 4;  // Of figures shown beside each other.
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 std::string HostOf(const JointFacts& facts, int node) {
@@ -137,16 +138,6 @@ NodeFigures FiguresOf(const JointFacts& facts, int node) {
   return figures;
 }
 
-std::string Number(double value, const FigureRule& rule) {
-  return absl::StrCat(absl::StrFormat("%.4g", value), *rule.unit == '\0' ? "" : " ", rule.unit);
-}
-
-std::string NameOf(const JointReport& report, int node) {
-  const auto index = static_cast<size_t>(node);
-  const bool known = index < report.hosts.size() && !report.hosts[index].empty();
-  return known ? report.hosts[index] : absl::StrCat("node rank ", node);
-}
-
 // What to do about what was found.
 std::string AdviceOf(const JointReport& report) {
   std::string advice;
@@ -154,7 +145,7 @@ std::string AdviceOf(const JointReport& report) {
     absl::StrAppend(&advice, advice.empty() ? "" : "; ", words);
   };
   for (const PeerFinding& peer : report.peers) {
-    const std::string host = NameOf(report, peer.node_rank);
+    const std::string host = HostOf(report, peer.node_rank);
     switch (peer.kind) {
       case PeerFinding::Kind::kWrong:
         add(absl::StrCat("use ", host, " for nothing before its memory, processors and network ",
@@ -171,8 +162,8 @@ std::string AdviceOf(const JointReport& report) {
     }
   }
   for (const LinkFinding& link : report.links) {
-    add(absl::StrCat("look after the switches between ", NameOf(report, link.a), " and ",
-                     NameOf(report, link.b)));
+    add(absl::StrCat("look after the switches between ", HostOf(report, link.a), " and ",
+                     HostOf(report, link.b)));
   }
   if (!report.note.empty() && advice.empty()) {
     add("start `hlaunch doctor` on these nodes and one that is known to be good");
@@ -236,20 +227,33 @@ std::optional<double> BestSpeed(const std::vector<PairResult>& pairs, int node) 
   return best;
 }
 
-std::vector<std::string> DescribeFigures(const JointReport& report) {
-  std::vector<std::string> lines;
+std::string HostOf(const JointReport& report, int node) {
+  const auto index = static_cast<size_t>(node);
+  const bool known = index < report.hosts.size() && !report.hosts[index].empty();
+  return known ? report.hosts[index] : absl::StrCat("node rank ", node);
+}
+
+std::vector<FigureSpread> SpreadsOf(const JointReport& report) {
+  std::vector<FigureSpread> spreads;
   for (size_t f = 0; f < kFigures; ++f) {
-    const FigureRule& rule = RuleOf(static_cast<Figure>(f));
-    if (rule.scale == Scale::kOffset) continue;  // A time of day: its mean says nothing.
     std::vector<double> values;
     for (const NodeFigures& figures : report.figures) values.push_back(figures.values[f]);
-    const std::optional<Spread> spread = SpreadOf(values);
-    if (!spread || spread->known < 2) continue;
-    lines.push_back(absl::StrCat(rule.name, " ", Number(spread->min, rule), " (",
-                                 NameOf(report, static_cast<int>(spread->min_at)), ") to ",
-                                 Number(spread->max, rule), " (",
-                                 NameOf(report, static_cast<int>(spread->max_at)), "), ",
-                                 Number(spread->mean, rule), " on average"));
+    if (const std::optional<Spread> spread = SpreadOf(values)) {
+      spreads.push_back({RuleOf(static_cast<Figure>(f)), *spread});
+    }
+  }
+  return spreads;
+}
+
+std::vector<std::string> DescribeFigures(const JointReport& report) {
+  std::vector<std::string> lines;
+  for (const auto& [rule, spread] : SpreadsOf(report)) {
+    if (spread.known < 2 || rule.scale == Scale::kOffset) continue;
+    lines.push_back(absl::StrCat(rule.name, " ", FigureText(spread.min, rule.unit, kDigits), " (",
+                                 HostOf(report, static_cast<int>(spread.min_at)), ") to ",
+                                 FigureText(spread.max, rule.unit, kDigits), " (",
+                                 HostOf(report, static_cast<int>(spread.max_at)), "), ",
+                                 FigureText(spread.mean, rule.unit, kDigits), " on average"));
   }
   return lines;
 }
@@ -286,11 +290,11 @@ CheckResult ToResult(const JointReport& report) {
   result.detail = all.dump(-1, ' ', false, json::error_handler_t::replace);
   std::vector<std::string> words;
   for (const PeerFinding& peer : report.peers) {
-    words.push_back(absl::StrCat(NameOf(report, peer.node_rank), ": ", peer.why));
+    words.push_back(absl::StrCat(HostOf(report, peer.node_rank), ": ", peer.why));
   }
   for (const LinkFinding& link : report.links) {
-    words.push_back(absl::StrCat("between ", NameOf(report, link.a), " and ",
-                                 NameOf(report, link.b), ": ", link.why));
+    words.push_back(absl::StrCat("between ", HostOf(report, link.a), " and ",
+                                 HostOf(report, link.b), ": ", link.why));
   }
   if (!report.note.empty()) words.push_back(report.note);
   result.reason = report.joined ? absl::StrJoin(words, "; ") : report.why;

@@ -10,6 +10,7 @@
 
 #include "agent/health/check_result.h"
 #include "agent/health/pair_plan.h"
+#include "rendezvous/figures.h"
 #include "rendezvous/round.h"
 
 // What the nodes of a round found when they checked themselves together. Pure.
@@ -50,6 +51,16 @@ JointReport JudgeTogether(const JointFacts& facts);
 // The best that `node` reached with any other; nothing if it was in no pair that ended well.
 std::optional<double> BestLatency(const std::vector<PairResult>& pairs, int node);
 std::optional<double> BestSpeed(const std::vector<PairResult>& pairs, int node);
+
+// The name of a node, or its rank.
+std::string HostOf(const JointReport& report, int node);
+
+// One figure of all nodes; scale kOffset: a time of day, whose mean says nothing.
+struct FigureSpread {
+  const FigureRule& rule;
+  Spread spread;
+};
+std::vector<FigureSpread> SpreadsOf(const JointReport& report);
 
 // "processor 3 ms (node0) to 9 ms (node2), 4.5 ms on average": one line for each figure of several
 // nodes that more than one of them knows.

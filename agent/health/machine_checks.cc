@@ -136,7 +136,7 @@ CheckResult CheckDevices(const DeviceFiles& files, const DevicesWanted& wanted) 
       faulty.push_back(absl::StrCat(DeviceName(device), ": ", device.fault));
     } else {
       ++working;
-      if (!device.holders.empty() && IsExclusive(device.kind)) {
+      if (!wanted.in_use && !device.holders.empty() && IsExclusive(device.kind)) {
         held.push_back(absl::StrCat(DeviceName(device), " by ", device.holders[0].command, " (pid ",
                                     device.holders[0].pid, ")"));
       }

@@ -23,6 +23,7 @@ namespace hlaunch {
 struct DevicesWanted {
   std::optional<DeviceKind> kind;  // Unset: whatever is there.
   int count = 0;                   // At least so many that work.
+  bool in_use = false;             // The job has them by now: a holder is no finding.
 };
 
 // Present, bound to their driver, operational, answering on the bus, not held by a process.
@@ -52,6 +53,10 @@ CheckResult CheckKernelLog(const DeviceFiles& files);
 // Ethernet: that a card has a link, and few errors. The value is the speed of all links that are
 // up, in Gbit/s.
 CheckResult CheckNetwork(const DeviceFiles& files);
+
+// How often cards with a link, and InfiniBand and RoCE ports, have lost it since boot. The value is
+// the sum.
+CheckResult CheckLinkLosses(const DeviceFiles& files);
 
 // InfiniBand and RoCE ports. The value is the rate of all that are active, in Gbit/s.
 CheckResult CheckFabric(const DeviceFiles& files);

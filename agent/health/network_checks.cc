@@ -68,6 +68,36 @@ CheckResult CheckNetwork(const DeviceFiles& files) {
   return result;
 }
 
+CheckResult CheckLinkLosses(const DeviceFiles& files) {
+  CheckResult result{"link losses", {}, "", CheckState::kUnknown, "", ""};
+  std::vector<std::string> lost;
+  const auto count = [&](const std::string& name, const std::string& path) {
+    if (!files.Exists(path)) return;
+    const int64_t losses = ReadCount(files, path);
+    result.state = CheckState::kOk;
+    result.value = result.value.value_or(0) + static_cast<double>(losses);
+    if (losses > 0) lost.push_back(absl::StrCat(name, ": ", losses));
+  };
+  constexpr char kNet[] = "/sys/class/net";
+  for (const std::string& name : files.List(kNet)) {
+    const std::string folder = absl::StrCat(kNet, "/", name, "/");
+    if (files.Exists(folder + "device")) count(name, folder + "carrier_down_count");
+  }
+  constexpr char kFabric[] = "/sys/class/infiniband";
+  for (const std::string& device : files.List(kFabric)) {
+    for (const std::string& port : files.List(absl::StrCat(kFabric, "/", device, "/ports"))) {
+      count(absl::StrCat(device, "/", port),
+            absl::StrCat(kFabric, "/", device, "/ports/", port, "/counters/link_downed"));
+    }
+  }
+  if (result.state == CheckState::kUnknown) {
+    result.reason = "the kernel counts none here";
+  } else if (!lost.empty()) {
+    result.reason = absl::StrCat("since boot: ", absl::StrJoin(lost, ", "));
+  }
+  return result;
+}
+
 CheckResult CheckFabric(const DeviceFiles& files) {
   CheckResult result{"fabric", {}, "Gbit/s", CheckState::kOk, "", ""};
   constexpr char kFolder[] = "/sys/class/infiniband";

@@ -3,6 +3,7 @@
 
 #include "agent/health/run_checks.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -40,13 +41,16 @@ CheckResult CheckHeatSince(const DeviceFiles& files, std::optional<int64_t> thro
 
 std::vector<Check> ChecksOf(const CheckPlan& plan) {
   const DeviceFiles files(plan.sysroot);
+  DevicesWanted devices = plan.devices;
+  devices.in_use = plan.watch > Duration::zero();
   std::vector<Check> checks = {
-      {"devices", [=] { return CheckDevices(files, plan.devices); }},
+      {"devices", [=] { return CheckDevices(files, devices); }},
       {"pcie links", [=] { return CheckPcieLinks(files); }},
       {"pcie errors", [=] { return CheckPcieErrors(files); }},
       {"memory errors", [=] { return CheckMemoryErrors(files); }},
       {"kernel log", [=] { return CheckKernelLog(files); }},
       {"network", [=] { return CheckNetwork(files); }},
+      {"link losses", [=] { return CheckLinkLosses(files); }},
       {"fabric", [=] { return CheckFabric(files); }},
       {"memory", [=] { return CheckMemory(files); }},
   };
@@ -133,6 +137,63 @@ void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult
     findings.Add(ToResult(CheckTogether(joint)));
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+struct RepeatedChecks::State {
+  struct Turn {
+    Check check;
+    std::optional<Instant> begun;  // Of one that is being made.
+    std::optional<CheckResult> result;
+  };
+  bool AllEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return std::none_of(turns.begin(), turns.end(), [](const Turn& turn) { return turn.begun; });
+  }
+
+  Mutex mu;
+  CondVar ended;
+  std::vector<Turn> turns ABSL_GUARDED_BY(mu);
+};
+
+RepeatedChecks::RepeatedChecks(const CheckPlan& plan) : state_(std::make_shared<State>()) {
+  const MutexLock lock(&state_->mu);
+  for (Check& check : ChecksOf(plan)) state_->turns.push_back({std::move(check), {}, {}});
+  if (DeviceFiles(plan.sysroot).is_this_machine()) {
+    state_->turns.push_back({{"processor", [] { return CheckProcessor(/*full=*/false); }}, {}, {}});
+  }
+}
+
+std::vector<CheckResult> RepeatedChecks::Take(Duration limit) {
+  const Instant begin = MonotonicClock().Now();
+  std::vector<CheckResult> results;
+  const MutexLock lock(&state_->mu);
+  for (State::Turn& turn : state_->turns) {
+    if (turn.begun) continue;
+    turn.begun = begin;
+    std::thread([state = state_, &turn, run = turn.check.run] {
+      CheckResult result = run();
+      const MutexLock done(&state->mu);
+      turn.result = std::move(result);
+      turn.begun.reset();
+      state->ended.SignalAll();
+    }).detach();
+  }
+  while (!state_->AllEnded() && state_->ended.WaitUntil(&state_->mu, begin + limit)) {
+  }
+  for (State::Turn& turn : state_->turns) {
+    if (auto result = std::exchange(turn.result, std::nullopt)) {
+      results.push_back(*std::move(result));
+    } else if (turn.begun) {
+      const auto waited =
+          std::chrono::duration_cast<std::chrono::seconds>(MonotonicClock().Now() - *turn.begun);
+      results.push_back({turn.check.name,
+                         {},
+                         "",
+                         CheckState::kWarn,
+                         absl::StrCat("it has not ended for ", waited.count(), " s"),
+                         "a driver or a file server does not answer; see dmesg"});
+    }
+  }
+  return results;
 }
 
 }  // namespace hlaunch

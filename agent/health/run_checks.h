@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct CheckPlan {
   DevicesWanted devices;
   bool full = false;               // Measures for up to two seconds instead of some milliseconds.
   std::optional<JointPlan> joint;  // Together with the other nodes of a round, last.
+  Duration watch{};                // Again and again while workers run; zero: once.
 };
 
 // The checks of the plan, in the order in which people read them, and for how long to wait for
@@ -32,5 +34,20 @@ std::vector<AwaitedCheck> ChecksToAwait(const CheckPlan& plan);
 // that hangs holds up the return and no other check: run it where it can be killed, see
 // HealthHelper.
 void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult&)>& tell);
+
+// The cheap ones of the same checks, made again and again. Each has a thread while it is made, so
+// that one which hangs holds up no other. Belongs to one thread.
+class RepeatedChecks {
+ public:
+  explicit RepeatedChecks(const CheckPlan& plan);
+
+  // Makes those that do not hang since an earlier turn; returns when all have ended, or after
+  // `limit`. What has not ended is a warning.
+  std::vector<CheckResult> Take(Duration limit);
+
+ private:
+  struct State;
+  const std::shared_ptr<State> state_;  // Shared with the threads.
+};
 
 }  // namespace hlaunch

@@ -65,6 +65,7 @@ class AgentTest : public testing::Test {
     options.spec.inherited_env = {"PATH=/usr/bin:/bin", absl::StrCat("OUT=", out_)};
     options.spec.nproc = nproc;
     options.spec.stop_grace = grace_;
+    options.spec.heartbeat_timeout = heartbeat_timeout_;
     options.spec.signals_to_handle = signals_to_handle_;
     options.store_address = "127.0.0.1";
     Agent agent(loop, options, client, **relay);
@@ -83,6 +84,7 @@ class AgentTest : public testing::Test {
   const UniqueFd null_{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
   std::string program_;
   Duration grace_ = std::chrono::seconds(20);
+  Duration heartbeat_timeout_ = Duration::zero();
   std::vector<int> signals_to_handle_;
   NodeInfo info_;
 };
@@ -111,6 +113,26 @@ TEST_F(AgentTest, StopsTheOthersAndNamesTheFirstWhenOneFails) {
 
 TEST_F(AgentTest, ExitsWith128AndTheSignalThatKilledAWorker) {
   EXPECT_EQ(RunScript("kill -SEGV $$", 1).exit_code, 128 + SIGSEGV);
+}
+
+TEST_F(AgentTest, AStalledWorkerHasFailedAndIsToldWithWhereItStood) {
+  heartbeat_timeout_ = std::chrono::milliseconds(300);
+  const AgentResult result = RunScript(
+      R"([ $RANK = 0 ] && exec sleep 600; exec /usr/bin/python3 -c '
+import os, socket, time
+agent = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+agent.connect("\0" + os.environ["HLAUNCH_HEARTBEAT"][1:])
+agent.send(b"heartbeat/1 step=7")
+time.sleep(600)')",
+      2);
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  ASSERT_TRUE(result.outcome.has_value());
+  ASSERT_EQ(result.outcome->failures.size(), 1u);
+  const WorkerFailure& failure = result.outcome->failures[0];
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_THAT(failure.evidence, HasSubstr("stalled: no heartbeat for "));
+  EXPECT_THAT(failure.evidence, HasSubstr(" s (limit 0.3 s), last step 7"));
+  EXPECT_TRUE(HasNoChild());
 }
 
 TEST_F(AgentTest, PassesOnASignalThatAsksForNoEnd) {

@@ -68,6 +68,14 @@ TEST(EventLine, SaysWhoStalledAndWhy) {
   EXPECT_EQ(stalled["reason"], "no heartbeat for 62 s");
 }
 
+TEST(EventLine, SaysWhatBecameWorseAndBetter) {
+  const nlohmann::json worse = Read(HealthChanged{1, "node3: network", true, "eth0 is down"});
+  EXPECT_EQ(worse["event"], "health_worse");
+  EXPECT_EQ(worse["check"], "node3: network");
+  EXPECT_EQ(worse["reason"], "eth0 is down");
+  EXPECT_EQ(Read(HealthChanged{1, "network", false, ""})["event"], "health_better");
+}
+
 TEST(EventLine, StaysOneLineOfJsonWhateverAReasonHolds) {
   EXPECT_EQ(Read(NodeFinished{1, "a\n\"b\"\\"})["reason"], "a\n\"b\"\\");
   EXPECT_EQ(Read(RoundStopped{1, "\xff"})["reason"], "\xef\xbf\xbd");

@@ -13,7 +13,9 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "agent/health/health_watch.h"
 #include "agent/health/host_checks.h"
+#include "agent/health/run_checks.h"
 #include "agent/health/speed.h"
 #include "asio/io_context.hpp"
 #include "gmock/gmock.h"
@@ -110,6 +112,52 @@ TEST(HealthHelper, SaysNothingOnceItIsGone) {
   }
   loop.run();
   EXPECT_FALSE(told);
+}
+
+TEST(RepeatedChecks, WarnOfWhatHasNotEndedAndTellItsResultInALaterTurn) {
+  const Machine machine;
+  CheckPlan plan;
+  plan.sysroot = machine.root();
+  RepeatedChecks checks(plan);
+  const std::vector<AwaitedCheck> all = ChecksToAwait(plan);
+  const std::vector<CheckResult> early = checks.Take(Duration::zero());
+  EXPECT_EQ(early.size(), all.size());
+  for (const CheckResult& result : early) {
+    EXPECT_TRUE(result.state != CheckState::kWarn || result.reason == "it has not ended for 0 s");
+  }
+  for (int turn = 0; turn < 2; ++turn) {
+    const std::vector<CheckResult> results = checks.Take(seconds(60));
+    ASSERT_EQ(results.size(), all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(results[i].name, all[i].name);
+      EXPECT_LE(results[i].state, CheckState::kUnknown) << results[i].reason;
+    }
+  }
+}
+
+// What a watch tells until its process has ended.
+std::vector<CheckResult> Watch(const std::string& script, bool finished = false) {
+  asio::io_context loop(1);
+  std::vector<CheckResult> told;
+  HealthWatch watch(loop, {"/bin/sh", "-c", script},
+                    [&](const CheckResult& change) { told.push_back(change); });
+  if (finished) watch.Finished();
+  EXPECT_GT(watch.pid(), 0);
+  loop.run();
+  EXPECT_EQ(watch.pid(), 0);
+  return told;
+}
+
+TEST(HealthWatch, TellsEachChangeAndThatNobodyWatchesAnyMore) {
+  const auto told = Watch(Echo(kGood) + "echo junk; exit 3");
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].name, "good");
+  EXPECT_EQ(told[1].state, CheckState::kWarn);
+  EXPECT_THAT(told[1].reason, HasSubstr("until the next round: it ended with exit code 3"));
+}
+
+TEST(HealthWatch, EndsTheInputOfItsProcessWhenTheWorkersHaveFinished) {
+  EXPECT_EQ(Watch("cat; " + Echo(kGood), /*finished=*/true)[0].name, "good");
 }
 
 TEST(CheckLogDirectory, LeavesNothingBehind) {

@@ -83,6 +83,20 @@ TEST(CheckTogether, NamesWhoDoesNotCome) {
   EXPECT_EQ(*store->NumKeys(), 0);
 }
 
+TEST(CheckTogether, LeavesNothingInTheStoreWhereANodeGoesOnTheWay) {
+  const auto store = std::make_shared<MemoryStore>();
+  std::thread comes_and_goes([&] {
+    EXPECT_TRUE(CallRoll(*store, "hlaunch/joint/5/here", 1, {0, 1}, "",
+                         MonotonicClock().Now() + std::chrono::minutes(1))
+                    .ok());
+  });
+  const JointReport report = CheckNodes({0}, 2, /*full=*/false, store)[0];
+  comes_and_goes.join();
+  EXPECT_TRUE(report.joined) << report.why;
+  EXPECT_NE(report.note, "");
+  EXPECT_EQ(*store->NumKeys(), 0);
+}
+
 TEST(CheckTogether, SaysWhyItIsNotJoinedWithoutAStore) {
   JointPlan plan = PlanOf(0, 2, false);
   plan.master = "no address";

@@ -114,6 +114,23 @@ TEST(JudgeTogether, NamesTheNodeWhoseNumbersAreWrong) {
   EXPECT_EQ(report.note, "");
 }
 
+TEST(JudgeTogether, HoldsNobodyForWrongWhoIsSoOnlyWithABadNode) {
+  std::vector<PairResult> pairs = GoodPairs();
+  for (PairResult& result : pairs) {
+    if (result.pair.a == 2 || result.pair.b == 2) {
+      result.failed = result.wrong = true;
+      result.why = "wrong";
+    } else if (result.pair.a == 0) {
+      result = {result.pair, false, 900, 0.05};
+    }
+  }
+  const JointReport report = JudgeTogether(FourNodes(pairs));
+  for (const PeerFinding& peer : report.peers) {
+    EXPECT_EQ(peer.kind == PeerFinding::Kind::kWrong, peer.node_rank == 2) << peer.why;
+  }
+  EXPECT_THAT(report.peers, SizeIs(2));
+}
+
 TEST(JudgeTogether, NamesTheSlowNodeWithItsFigures) {
   std::vector<PairResult> pairs = GoodPairs();
   for (PairResult& result : pairs) {

@@ -229,6 +229,20 @@ TEST(CheckFabric, CountsActivePortsAndWarnsOfALinkThatIsNotReady) {
   EXPECT_THAT(CheckFabric(Files(machine)).reason, HasSubstr("mlx5_10/1 is INIT"));
 }
 
+TEST(CheckLinkLosses, CountsThoseOfCardsAndPorts) {
+  Machine machine;
+  machine.Put("/sys/class/net/lo/carrier_down_count", "7");  // No card.
+  EXPECT_EQ(CheckLinkLosses(Files(machine)).state, CheckState::kUnknown);
+  machine.Put("/sys/class/net/eth0/device/vendor", "0x15b3");
+  machine.Put("/sys/class/net/eth0/carrier_down_count", "1");
+  machine.Put("/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", "0");
+  machine.Put("/sys/class/infiniband/mlx5_1/ports/2/counters/link_downed", "3");
+  const CheckResult result = CheckLinkLosses(Files(machine));
+  EXPECT_EQ(result.state, CheckState::kOk);  // Since boot: nobody knows when.
+  EXPECT_THAT(result.value, Optional(4.0));
+  EXPECT_EQ(result.reason, "since boot: eth0: 1, mlx5_1/2: 3");
+}
+
 TEST(CheckMemory, WarnsWhereLittleIsLeft) {
   Machine machine;
   machine.Put("/proc/meminfo", "MemTotal:  67108864 kB\nMemFree: 1 kB\nMemAvailable: 33554432 kB");

@@ -37,6 +37,8 @@ TEST(NodeMetrics, CountsWorkersAndTheFailedOnesAmongThem) {
       WorkerStarted{1, 2, 2, 12},
       WorkerStarted{1, 3, 3, 13},
       WorkerStalled{1, 0, 0, 10, "no heartbeat"},
+      HealthChanged{1, "heat", true, "at the critical limit"},
+      HealthChanged{1, "heat", false, "as at first again"},
       WorkerEnded{1, 0, 0, 10, 3, 0, false},
       WorkerEnded{1, 1, 1, 11, 0, 15, true},
       WorkerEnded{1, 2, 2, 12, 0, 0, false},
@@ -45,6 +47,7 @@ TEST(NodeMetrics, CountsWorkersAndTheFailedOnesAmongThem) {
   EXPECT_THAT(text, HasSubstr("hlaunch_workers_started_total 4\n"));
   EXPECT_THAT(text, HasSubstr("hlaunch_worker_failures_total 1\n"));
   EXPECT_THAT(text, HasSubstr("hlaunch_worker_stalls_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("hlaunch_health_warnings_total 1\n"));
   EXPECT_THAT(text, HasSubstr("hlaunch_rendezvous_connected 1\n"));
 }
 

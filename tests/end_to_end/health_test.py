@@ -4,8 +4,12 @@
 """No job starts on a bad node: each host is described by a folder of files, one of them badly."""
 
 import json
+import os
 import pathlib
+import re
+import signal
 import subprocess
+import time
 
 import jobs
 import lab
@@ -13,6 +17,7 @@ import lab
 BAD = 2  # Of the nodes that are started first.
 PREFLIGHT = 209  # proto/contract/exit_code.h
 BAD_MEMORY = str(pathlib.Path(lab.BIN).parent / "tests/workers/libhlaunch_test_bad_memory.so")
+PORT = "sys/class/infiniband/mlx5_0/ports/1"
 XID_79 = "6,1,9990000000,-;NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
 
 
@@ -24,10 +29,9 @@ def put(path, text):
 def describe(node, rate=400, log="6,1,5,-;Linux version 6.1"):
     """A host with one InfiniBand port, and a kernel that has something to say."""
     root = node.folder / "machine"
-    port = root / "sys/class/infiniband/mlx5_0/ports/1"
     for name, text in {"state": "4: ACTIVE", "phys_state": "5: LinkUp",
                        "rate": f"{rate} Gb/sec (4X NDR)"}.items():
-        put(port / name, text)
+        put(root / PORT / name, text)
     put(root / "proc/uptime", "10000.00 10000.00")
     put(root / "dev/kmsg", log)
     return root
@@ -175,6 +179,79 @@ class Doctor(HealthTest):
         self.assert_said(run, r"takes the options of a job and no script; .* hlaunch \./doctor")
 
 
+class Running(HealthTest):
+    """What becomes worse while workers run is named, once, here and at the first node."""
+
+    count = 3
+    command = [jobs.WORKER, "env", "await", "go"]
+
+    def setUp(self):
+        super().setUp()
+        for node in self.nodes:
+            put(describe(node) / PORT / "counters/link_downed", "0")
+        self.runs = self.start_on(self.nodes, 3, "--health-interval", 0.3, *self.logs())
+        self.wait_for_workers(self.runs, 3)
+
+    def logs(self):
+        return ["--log-dir", self.nodes[0].folder / "logs"]
+
+    def end(self, nodes=None):
+        for node in nodes or self.nodes:
+            (node.folder / "go").touch()
+
+    def assert_once(self, run, pattern):
+        said = [line for line in jobs.own_lines(run) if re.search(pattern, line)]
+        self.assertEqual(len(said), 1, str(run))
+
+    def test_a_link_that_was_lost_and_half_a_fabric_are_named_once(self):
+        root = self.nodes[BAD].folder / "machine"
+        time.sleep(1)  # The first turn is what the others are measured by.
+        put(root / PORT / "counters/link_downed", "2")
+        put(root / PORT / "rate", "200 Gb/sec (4X HDR)")
+        lost = "link losses: 2 more since the workers started: since boot: mlx5_0/1: 2"
+        half = "fabric: 200 Gbit/s where there were 400"
+        for words in (lost, half):
+            self.runs[0].wait_for(f"node2: {words}", 10)
+        put(root / PORT / "rate", "400 Gb/sec (4X NDR)")
+        self.runs[0].wait_for("node2: fabric: as at first again", 10)
+        self.end()
+        self.assert_done(self.runs, jobs.OK, 20)
+        for words in (lost, half):
+            self.assert_once(self.runs[BAD], words)
+            self.assert_once(self.runs[0], f"node2: {words}")
+            self.assertNotIn(words, self.runs[1].err)
+        events = [json.loads(line) for path in (self.nodes[0].folder / "logs").rglob("events.jsonl")
+                  for line in path.read_text(encoding="utf-8").splitlines()]
+        told = {(event["host"], event["check"]) for event in events
+                if event["event"] == "health_worse"}
+        self.assertLessEqual({("node2", "fabric"), ("node0", "node2: fabric")}, told)
+
+    def test_a_device_that_fails_is_named_at_once(self):
+        put(self.nodes[BAD].folder / "machine/dev/kmsg", XID_79)
+        self.runs[0].wait_for("node2: kernel log: 1 more since the workers started: Xid 79", 10)
+        self.end()
+        self.assert_done(self.runs, jobs.OK, 20)
+
+    def test_a_node_whose_workers_go_on_alone_is_named(self):
+        self.end(self.nodes[:2])
+        self.runs[0].wait_for("node2: the end: 2 of 3 nodes have finished", 10)
+        self.end()
+        self.assert_done(self.runs, jobs.OK, 20)
+
+    def test_a_node_that_does_not_answer_is_named_until_it_does(self):
+        watch = [pid for pid in lab.descendants(self.runs[BAD].pid)
+                 if " --watch " in lab.command_line(pid)]
+        self.assertEqual(len(watch), 1, str(self.runs[BAD]))
+        os.kill(watch[0], signal.SIGSTOP)
+        self.runs[0].wait_for("other nodes: their health is not known: .*node rank 2", 60)
+        os.kill(watch[0], signal.SIGCONT)
+        self.runs[0].wait_for("other nodes: as at first again", 60)
+        os.kill(watch[0], signal.SIGKILL)
+        self.runs[BAD].wait_for("health: nobody looks after it until the next round", 20)
+        self.end()
+        self.assert_done(self.runs, jobs.OK, 20)
+
+
 class Together(HealthTest):
     """Nodes measure each other: a bad one is replaced by a spare, and the training is done."""
 
@@ -201,7 +278,7 @@ class Together(HealthTest):
                              env={self.nodes[BAD]: {"LD_PRELOAD": BAD_MEMORY}})
         self.release(runs, self.nodes[4])
         self.assert_replaced(
-            runs, "numbers that it added up with node0, node1, node3 came out wrong", 1)
+            runs, r"numbers that it added up with node\d(, node\d)* came out wrong", 1)
 
     def test_a_node_behind_a_slow_link_is_replaced(self):
         subprocess.run(["nsenter", "-t", str(self.nodes[BAD].init), "-n", "--", "tc", "qdisc", "add",

@@ -60,6 +60,7 @@ TEST(ParseCheckOptions, ReadsBackWhatCheckCommandWrites) {
   plan.master = "node0";
   plan.sysroot = "/tree";
   plan.joint = {"fe80::1", 29500, 7, 3, 16, "host, with a comma", true};
+  plan.watch = std::chrono::milliseconds(2500);
   std::vector<std::string> words = CheckCommand("/bin/hlaunch", plan);
   EXPECT_EQ(words[0], "/bin/hlaunch");
   words.erase(words.begin(), words.begin() + 2);
@@ -80,6 +81,7 @@ TEST(ParseCheckOptions, ReadsBackWhatCheckCommandWrites) {
   EXPECT_EQ(options->plan.joint->size, 16);
   EXPECT_EQ(options->plan.joint->host, "host, with a comma");
   EXPECT_TRUE(options->plan.joint->full);
+  EXPECT_EQ(options->plan.watch, std::chrono::milliseconds(2500));
 }
 
 TEST(ParseCheckOptions, RefusesAMeetingThatMakesNoSense) {
@@ -97,6 +99,7 @@ TEST(ParseCheckOptions, SaysWhatIsWrongAndTheWayOut) {
     EXPECT_THAT(options.status().message(), HasSubstr("hpu:8")) << bad;
   }
   EXPECT_THAT(Parse({"now"}).status().message(), HasSubstr("hlaunch ./check"));
+  EXPECT_THAT(Parse({"--watch", "0"}).status().message(), HasSubstr("--watch 0: expected a time"));
   EXPECT_EQ(Parse({"--devices", "cuda"})->plan.devices.count, 1);
 }
 

@@ -137,6 +137,12 @@ TEST(ParseOptions, ReadsWhatARoundMayWaitFor) {
   EXPECT_EQ(MustParse({"--preflight", "quick", "x"}).preflight, Preflight::kQuick);
 }
 
+TEST(ParseOptions, ReadsHowOftenRunningNodesAreChecked) {
+  EXPECT_EQ(MustParse({"x"}).health_interval, seconds(60));
+  EXPECT_EQ(MustParse({"--health-interval", "0", "x"}).health_interval, Duration::zero());
+  EXPECT_EQ(MustParse({"--health-interval=5m", "x"}).health_interval, seconds(300));
+}
+
 TEST(ParseOptions, CountsCpusForAutoAndCpu) {
   EXPECT_EQ(MustParse({"--nproc-per-node", "auto", "x"}).nproc, std::nullopt);
   EXPECT_EQ(MustParse({"--nproc-per-node", "cpu", "x"}).nproc, std::nullopt);
@@ -454,6 +460,9 @@ const BadLine kBadLines[] = {
      "is_host "
      "out"},
     {{"--spares", "-1", "x"}, "--spares '-1': expected a number from 0 to 65536"},
+    {{"--health-interval", "0.01", "x"},
+     "--health-interval '0.01': expected 0 for never, or a time from 0.1s to 8760h, such as 30, "
+     "1.5, 30s, 5m or 2h"},
     {{"--preflight", "on", "x"}, "--preflight 'on': expected off, quick or full"},
     {{"-m", "--no-python", "x"},
      "--module runs Python and --no-python runs none: leave one of them out"},
