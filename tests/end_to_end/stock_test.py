@@ -37,15 +37,16 @@ class WithStock(jobs.JobTest):
             raise unittest.SkipTest(f"{cls.python} has no {cls.package}")
         cls.shipped = pathlib.Path(found)
 
-    def run_on_all(self, *command, options=(), env=None, codes=jobs.OK):
+    def start_on_all(self, *command, env=None):
         """The nodes share one working directory, as they would on a cluster."""
         self.shared = self.lab.folder / "shared"
         self.shared.mkdir(exist_ok=True)
-        runs = self.start(*command, options=["--nproc-per-node", self.nproc, *options],
+        return self.start(*command, options=["--nproc-per-node", self.nproc],
                           env={"PYTHON_EXEC": self.python, "HF_HUB_OFFLINE": "1",
                                "HOME": self.shared, **(env or {})}, cwd=self.shared)
-        self.assert_done(runs, codes, 150)
-        return runs
+
+    def run_on_all(self, *command, proof="OK: ", env=None):
+        return self.run_torch(lambda: self.start_on_all(*command, env=env), proof, 150)
 
     def assert_each_rank_said(self, runs, pattern):
         """Each rank says `pattern` once; {rank} and {world} stand for its place."""
@@ -63,14 +64,15 @@ class Accelerate(WithStock):
 
     def test_its_test_of_a_whole_training(self):
         # What `accelerate launch --cpu` says to its workers; without it each would be alone.
+        last = "**Breakpoint trigger test**"
         runs = self.run_on_all(self.shipped / "test_utils/scripts/test_script.py",
-                               env={"ACCELERATE_USE_CPU": "true"})
+                               proof=re.escape(last), env={"ACCELERATE_USE_CPU": "true"})
         self.assert_each_rank_said(
             runs, r"\[{rank}\] Distributed environment: .*MULTI_CPU  Backend: gloo\n"
                   r"(?:.*\n)*?\[{rank}\] Num processes: {world}\n"
                   r"(?:.*\n)*?\[{rank}\] Process index: {rank}\n")
         for run in runs:
-            self.assertIn("**Breakpoint trigger test**", run.out, self.told(runs))
+            self.assertIn(last, run.out, self.told(runs))
 
 
 class Lightning(WithStock):
@@ -81,7 +83,8 @@ class Lightning(WithStock):
         runs = self.run_on_all(PROGRAMS / "lightning_cli.py", "fit", "--trainer.accelerator=cpu",
                                "--trainer.strategy=ddp", "--trainer.num_nodes=2",
                                "--trainer.devices=1", "--trainer.max_epochs=1",
-                               "--trainer.enable_progress_bar=false", "--trainer.logger=false")
+                               "--trainer.enable_progress_bar=false", "--trainer.logger=false",
+                               proof="Trainer.fit. stopped: .max_epochs=1. reached")
         self.assert_each_rank_said(runs, r"GLOBAL_RANK: {rank}, MEMBER: \d/{world}")
 
     def test_its_trainer(self):
@@ -96,7 +99,8 @@ class Transformers(WithStock):
     def test_its_trainer(self):
         runs = self.run_on_all(PROGRAMS / "transformers_trainer.py", "saved", 4)
         self.assert_each_rank_said(runs, r"OK: rank {rank} of {world}, local rank 0, step 4,")
-        runs = self.run_on_all(PROGRAMS / "transformers_trainer.py", "saved", 6, "resume")
+        runs = self.run_on_all(PROGRAMS / "transformers_trainer.py", "saved", 6,
+                               "saved/checkpoint-4")
         self.assert_each_rank_said(runs, r"OK: rank {rank} of {world}, local rank 0, step 6,")
 
 
@@ -108,7 +112,8 @@ class Torch(WithStock):
         self.assert_each_rank_said(runs, r"OK: rank {rank} of {world} on 2 hosts\n")
 
     def test_what_record_wrote_is_reported(self):
-        runs = self.run_on_all(PROGRAMS / "torch_recipes.py", "--fail", "no more data", codes=1)
+        runs = self.start_on_all(PROGRAMS / "torch_recipes.py", "--fail", "no more data")
+        self.assert_done(runs, 1, 150)
         self.assert_said(runs[0], r"rank 3 ", r"ValueError: no more data")
 
 

@@ -4,7 +4,6 @@
 """Unmodified PyTorch trains under hlaunch: two dialects of the store's wire, several hosts."""
 
 import os
-import signal
 import subprocess
 import unittest
 
@@ -12,10 +11,6 @@ import jobs
 import lab
 
 TRAIN = str(lab.ROOT / "deploy/examples/train_ddp.py")
-
-# A thread of gloo that lets go of a tensor while Python ends aborts the process, rarely and after
-# all work is done: https://github.com/pytorch/pytorch/issues/190489.
-TORCH_ENDS_BADLY = "terminate called without an active exception"
 
 
 class WithTorch(jobs.JobTest):
@@ -38,19 +33,14 @@ class WithTorch(jobs.JobTest):
                                     f"not {cls.wanted}")
 
     def assert_trains(self, nproc, options=(), script_options=(), world=None):
-        for _ in range(2):
-            runs = self.start(TRAIN, "--steps", "25", *script_options,
-                              options=["--nproc-per-node", nproc, *options],
-                              env={"PYTHON_EXEC": self.python()})
-            self.assert_done(runs, (0, 128 + signal.SIGABRT), 120)
-            said = self.told(runs)
-            if TORCH_ENDS_BADLY not in said or "OK: " not in runs[0].out:
-                break
-            print("torch has aborted as it ended; once more")
-        self.assert_done(runs, jobs.OK, 1)
+        runs = self.run_torch(
+            lambda: self.start(TRAIN, "--steps", "25", *script_options,
+                               options=["--nproc-per-node", nproc, *options],
+                               env={"PYTHON_EXEC": self.python()}),
+            r"OK: \d+ ranks hold identical", 120)
         # The script itself compares the parameters of all ranks; it says which torch it was.
         self.assertRegex(runs[0].out, rf"OK: {world or nproc * len(runs)} ranks hold identical "
-                                      rf"parameters.*torch {self.wanted}", said)
+                                      rf"parameters.*torch {self.wanted}", self.told(runs))
         return runs
 
 

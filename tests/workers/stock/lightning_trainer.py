@@ -41,6 +41,8 @@ def main():
     losses = trainer.strategy.all_gather(trainer.callback_metrics["val_loss"])
     assert losses.unique().numel() == 1, f"ranks logged other losses: {losses}"
     assert int(trainer.callback_metrics["seen"]) == 64, "not every sample was seen once"
+    # Gloo's thread lets go of the tensors before: else it may abort the end.
+    trainer.strategy.barrier()
     print(f"OK: rank {trainer.global_rank} of {trainer.world_size}, node {trainer.node_rank}, "
           f"{type(trainer.strategy.cluster_environment).__name__}", flush=True)
 

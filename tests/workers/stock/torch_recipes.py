@@ -100,6 +100,7 @@ def main():
     fsdp_and_checkpoint(sys.argv[1])
     spawn_within()
     hosts = set(everyone(os.uname().nodename))
+    dist.barrier()  # Gloo's thread lets go of the tensors before: else it may abort the end.
     print(f"OK: rank {rank} of {world} on {len(hosts)} hosts", flush=True)
     dist.destroy_process_group()
 

@@ -29,13 +29,14 @@ def main():
                                   save_steps=2, disable_tqdm=True, learning_rate=1e-2)
     trainer = Trainer(model=model, args=arguments, train_dataset=Sequences(),
                       eval_dataset=Sequences())
-    done = trainer.train(resume_from_checkpoint="resume" in sys.argv[3:] or None)
+    done = trainer.train(resume_from_checkpoint=next(iter(sys.argv[3:]), None))
     loss = trainer.evaluate()["eval_loss"]
 
     found = [None] * dist.get_world_size()
     dist.all_gather_object(found, (loss, sum(p.sum().item() for p in model.parameters())))
     assert len(set(found)) == 1, f"ranks ended differently: {found}"
     assert arguments.world_size == dist.get_world_size() == len(found)
+    dist.barrier()  # Gloo's thread lets go of the tensors before: else it may abort the end.
     print(f"OK: rank {arguments.process_index} of {arguments.world_size}, local rank "
           f"{arguments.local_process_index}, step {done.global_step}, loss {loss:.3f}", flush=True)
 
