@@ -86,5 +86,28 @@ class LostOnOneNode(jobs.JobTest):
                 self.assert_done(runs, code, 10)
 
 
+class Frozen(jobs.JobTest):
+    """An agent stands still while its round begins, and for longer than the loss limit: what lies
+    in its socket when it goes on is old. (gRPC drops it, since the stream has ended in an error.)"""
+
+    count = 3
+
+    def test_it_starts_no_worker_when_it_goes_on(self):
+        options = [*OPTIONS, "--preflight", "off"]
+        runs = self.start(jobs.WORKER, "env", "sleep", "600", nodes=self.nodes[:2], options=options)
+        for run in runs:
+            run.wait_for("for 1 of 3 nodes; here: node0, node1", 20)
+        agent = jobs.agent_of(runs[1])
+        os.kill(agent, signal.SIGSTOP)
+        runs += self.start(jobs.WORKER, "env", "sleep", "600", nodes=self.nodes[2:],
+                           options=options)
+        self.wait_for_workers([runs[0], runs[2]], 4)
+        for run in (runs[0], runs[2]):
+            self.assertEqual(run.wait(25), jobs.NODE_LOST, self.told(runs))
+        os.kill(agent, signal.SIGCONT)
+        self.assert_done(runs, [jobs.NODE_LOST, LOST + (jobs.RENDEZVOUS_LOST,), jobs.NODE_LOST], 25)
+        self.assertEqual(jobs.environments(runs[1]), [], str(runs[1]))
+
+
 if __name__ == "__main__":
     lab.main()
