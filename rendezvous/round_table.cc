@@ -201,9 +201,13 @@ std::optional<Instant> RoundTable::NextDeadline() const {
   }
   if (state_ == State::kPreflight && preflight_ends_) at(*preflight_ends_);
   if (state_ == State::kRunning) {
-    if (judge_at_) at(*judge_at_);
-    if (grow_at_) at(*grow_at_);
-    if (consider_at_) at(*consider_at_);
+    // A round that is about to be stopped does not grow: see Settle.
+    if (judge_at_) {
+      at(*judge_at_);
+    } else {
+      if (grow_at_) at(*grow_at_);
+      if (consider_at_) at(*consider_at_);
+    }
   }
   if (!by_silence_.empty()) at(by_silence_.front()->heard + limit);
   for (const Ghost& ghost : ghosts_) at(ghost.heard + limit);

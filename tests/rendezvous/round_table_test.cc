@@ -1153,6 +1153,23 @@ TEST(RoundTable, AwaitsNothingOnceTheNodesThatWouldHaveGrownTheRoundAreGone) {
   EXPECT_EQ(job.table.state(), JobState::kOver);
 }
 
+TEST(RoundTable, JudgesAFailureInTimeThoughGrowthIsDueMeanwhile) {
+  Job job(2, 4);
+  ASSERT_TRUE(job.Join(0).ok());
+  ASSERT_TRUE(job.Join(1).ok());
+  job.Pass(seconds(30), {0, 1});
+  ASSERT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Join(2).ok());  // The last call for others ends in 30 s.
+  job.Pass(milliseconds(29500), {0, 1, 2});
+  const std::string timed_out = "RuntimeError: Socket Timeout";
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(0, 1), timed_out))).ok());
+  job.Pass(milliseconds(600), {1, 2});
+  EXPECT_EQ(job.table.state(), JobState::kRunning);
+  EXPECT_GT(job.table.NextDeadline(), job.now);  // Else its thread spins and time stands still.
+  for (int i = 0; i < 40; ++i) job.Pass(milliseconds(100), {1, 2});
+  EXPECT_EQ(job.table.state(), JobState::kOver);
+}
+
 TEST(RoundTable, ANodeIsInTheRoundThatItsComingBackMakesPossible) {
   Job job(2, 2, 1);
   job.Run(2);

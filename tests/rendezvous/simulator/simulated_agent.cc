@@ -303,6 +303,7 @@ void SimulatedAgent::WorkersExit(uint32_t token) {
     failure.exit_code = 1;
     // Every other round the failures look like consequences, and are judged after a while.
     if (assignment_.round % 2 == 0) failure.message = "RuntimeError: Connection closed by peer";
+    if (assignment_.round % 4 == 0) failure.message = "RuntimeError: Socket Timeout";
     says_.failures.push_back(failure);
     around_.Failed(*this);
     if (says_.failures.size() < 3 && around_.Below(2) == 0) {
