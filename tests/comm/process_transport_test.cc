@@ -92,12 +92,12 @@ TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
       const auto send = [&](Rank peer, uint64_t tag, std::span<const std::byte> bytes) {
         Outgoing message{{.peer = peer, .number = tag}, bytes};
         transport.Start(&message);
-        return transport.Wait(message, In(5s));
+        return transport.Wait(message, In(20s));
       };
       const auto receive = [&](Rank peer, uint64_t tag) {
         Incoming message{{.peer = peer, .number = tag}, small};
         transport.Start(&message);
-        return transport.Wait(message, In(5s));
+        return transport.Wait(message, In(20s));
       };
       if (rank == 1) {
         std::this_thread::sleep_for(300ms);
@@ -113,7 +113,7 @@ TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
       Incoming any{{.peer = kAnyRank, .number = 4}, large};
       transport.Start(&any);
       if (auto done = receive(1, 3); !done.ok()) return done;
-      return transport.Wait(any, In(5s));
+      return transport.Wait(any, In(20s));
     };
     std::vector<std::thread> threads;
     for (Rank rank = 0; rank < 3; ++rank) {
