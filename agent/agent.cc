@@ -369,14 +369,16 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (again) return;
     StopWaiting();
     TellStop(outcome.reason);
+    const auto leave = [this] { Leave(NodePhase::kFinished); };
     if (group_ && update_.phase == NodePhase::kSucceeded && !group_->Leftovers().empty()) {
+      then_ = leave;                         // Also where Ctrl-C ends them meanwhile.
       pause_.expires_after(kLeftoverPause);  // Much of it is about to end.
       pause_.async_wait([this](const asio::error_code& error) {
         if (!error && group_) EndLeftovers();
       });
       return;
     }
-    StopWorkers(SIGTERM, options_.spec.stop_grace, [this] { Leave(NodePhase::kFinished); });
+    StopWorkers(SIGTERM, options_.spec.stop_grace, leave);
   }
 
   void EndLeftovers() {
@@ -389,7 +391,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
                               " behind: ", absl::StrJoin(left, ", "),
                               count > left.size() ? " …" : "", "; ending them"));
     }
-    StopWorkers(SIGTERM, kLeftoverGrace, [this] { Leave(NodePhase::kFinished); });
+    StopWorkers(SIGTERM, kLeftoverGrace, then_);
   }
 
   void EndChecks() {
@@ -514,6 +516,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (signal == SIGINT && counts) ++ctrl_c_;
     if (first_signal_ != 0 || leaving_ || result_.outcome) {  // The workers are being stopped.
       if (ctrl_c_ < (first_signal_ == SIGINT ? 2 : 1)) return;
+      EndWatch();
       if (group_) group_->Stop(SIGKILL, Duration::zero());
       LogWarning("SIGINT once more: killing the workers now");
       return;

@@ -68,6 +68,7 @@ class AgentTest : public testing::Test {
     options.spec.heartbeat_timeout = heartbeat_timeout_;
     options.spec.signals_to_handle = signals_to_handle_;
     options.store_address = "127.0.0.1";
+    options.on_event = on_event_;
     Agent agent(loop, options, client, **relay);
     return agent.Run();
   }
@@ -86,6 +87,7 @@ class AgentTest : public testing::Test {
   Duration grace_ = std::chrono::seconds(20);
   Duration heartbeat_timeout_ = Duration::zero();
   std::vector<int> signals_to_handle_;
+  NodeEventFn on_event_;
   NodeInfo info_;
 };
 
@@ -176,6 +178,15 @@ TEST_F(AgentTest, KillsWorkersThatIgnoreSigtermAfterTheGrace) {
 
 TEST_F(AgentTest, EndsWhatSucceededWorkersLeaveBehind) {
   const AgentResult result = RunScript("setsid sleep 600 & setsid sleep 601 &", 2);
+  EXPECT_EQ(result.exit_code, kExitOk);
+  EXPECT_TRUE(HasNoChild());
+}
+
+TEST_F(AgentTest, EndsThoughItIsInterruptedWhileItLooksAtWhatIsLeft) {
+  on_event_ = [](const NodeEvent& event) {
+    if (std::holds_alternative<RoundStopped>(event)) ::kill(::getpid(), SIGINT);
+  };
+  const AgentResult result = RunScript("setsid sleep 600 &", 1);
   EXPECT_EQ(result.exit_code, kExitOk);
   EXPECT_TRUE(HasNoChild());
 }
