@@ -24,14 +24,15 @@
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
-namespace {
 
 std::string ReadSmallFile(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  char buffer[4096];
+  char buffer[8192];
   const ssize_t n = fd.valid() ? ::read(fd.get(), buffer, sizeof(buffer)) : -1;
   return n > 0 ? std::string(buffer, static_cast<size_t>(n)) : std::string();
 }
+
+namespace {
 
 // "4711 (a ) name) S 1 4711 4711 …": the name may hold anything, the last ')' ends it.
 std::optional<ProcessEntry> ReadEntry(pid_t pid) {

@@ -36,6 +36,9 @@ struct ProcessEntry {
 // what they started. Empty if /proc is missing or shows another pid namespace.
 std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared = {});
 
+// What one read of a file of /proc gives: at most its first 8 KiB; empty where it cannot be read.
+std::string ReadSmallFile(const std::string& path);
+
 // Process `pid` as it is now; unset where there is none or /proc does not show it.
 std::optional<ProcessEntry> ReadProcess(pid_t pid);
 

@@ -69,7 +69,10 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
                           self->text.append(self->chunk.data(), length);
                           self->TellLines();
                           if (self->ended) return;
-                          if (error || self->text.size() > kMaxLine) return self->AwaitExit();
+                          if (error) return self->AwaitExit();
+                          if (self->text.size() > kMaxLine) {
+                            return self->End({"it said a line of over a megabyte"});
+                          }
                           self->Read();
                         });
   }

@@ -20,12 +20,13 @@ namespace hlaunch {
 
 // How it ended. A value.
 struct LineProcessEnd {
-  std::string why;       // "it ended with exit code 1", or why it could not be started.
+  std::string why;       // "it ended with exit code 1", or why it could not be started or heard.
   bool missing = false;  // There is no such program.
   bool success = false;  // It exited with 0.
 };
 
-// A process that tells what it finds in lines, and may be killed at any time.
+// A process that tells what it finds in lines of at most a mebibyte, and may be killed at any
+// time: it is for a longer one.
 //
 // Belongs to the loop thread. Destruction kills the process and gives up without a word.
 class LineProcess {

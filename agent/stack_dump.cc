@@ -34,16 +34,9 @@ constexpr Duration kLook = std::chrono::milliseconds(50);
 // What hlaunch.heartbeat() calls the file in memory where faulthandler writes.
 constexpr absl::string_view kStacksFile = "/memfd:hlaunch-stacks";
 
-std::string ReadFile(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 8192> buffer;
-  const ssize_t n = fd.valid() ? ::read(fd.get(), buffer.data(), buffer.size()) : -1;
-  return n > 0 ? std::string(buffer.data(), static_cast<size_t>(n)) : std::string();
-}
-
 bool Catches(pid_t pid, int signal) {
   for (absl::string_view line :
-       absl::StrSplit(ReadFile(absl::StrCat("/proc/", pid, "/status")), '\n')) {
+       absl::StrSplit(ReadSmallFile(absl::StrCat("/proc/", pid, "/status")), '\n')) {
     uint64_t caught = 0;
     if (absl::ConsumePrefix(&line, "SigCgt:\t")) {
       return absl::SimpleHexAtoi(line, &caught) && ((caught >> (signal - 1)) & 1) != 0;

@@ -47,9 +47,10 @@ function(hlaunch_library name)
   target_link_libraries(${name} PUBLIC hlaunch_options ${ARG_DEPS} PRIVATE hlaunch_warnings)
 endfunction()
 
-# hlaunch_test(folder/x_test DEPS target … [LABELS …]): one GoogleTest program and one CTest case per test.
+# hlaunch_test(folder/x_test [ALONE] DEPS target … [LABELS …]): one GoogleTest program and one CTest
+# case per test. ALONE: no other test runs beside it.
 function(hlaunch_test source)
-  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "" "DEPS;LABELS" ${ARGN})
   string(REPLACE "/" "_" name ${source})
   add_executable(${name} ${source}.cc)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
@@ -61,7 +62,7 @@ function(hlaunch_test source)
     set(ARG_LABELS unit)
   endif()
   gtest_discover_tests(${name} TEST_PREFIX "${source}." DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 60)
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 60 RUN_SERIAL ${ARG_ALONE})
 endfunction()
 
 # hlaunch_prefer_archives(program library …): takes Abseil and libstdc++ from archives. The

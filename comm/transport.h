@@ -63,9 +63,8 @@ struct Failure {
 // that nothing works any more, and no byte of a caller's is touched: leave the group and make
 // another. Failures are
 //   Unavailable - a rank went away; the message names it and the call it was missed in.
-//   DeadlineExceeded - some rank's time was up; the message says who waited for whom. It comes up
-//   to
-//     200 ms after the deadline: the one that was waited for may have waited itself.
+//   DeadlineExceeded - some rank's time was up; the message says who waited for whom. It comes
+//     up to 200 ms after the deadline: the one that was waited for may have waited itself.
 //   InvalidArgument - two ranks do not call the same thing; the message shows both calls.
 //   Cancelled - some rank called Abort.
 class Transport {

@@ -5,7 +5,6 @@
 
 #include <functional>
 
-#include "absl/strings/string_view.h"
 #include "agent/health/check_result.h"
 #include "agent/health/joint_watch.h"
 #include "agent/health/run_checks.h"

@@ -156,6 +156,12 @@ TEST(HealthWatch, TellsEachChangeAndThatNobodyWatchesAnyMore) {
   EXPECT_THAT(told[1].reason, HasSubstr("until the next round: it ended with exit code 3"));
 }
 
+TEST(HealthWatch, EndsAProcessThatNeverEndsItsLine) {
+  const auto told = Watch("cat /dev/zero");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0].reason, HasSubstr("until the next round: it said a line of over a megabyte"));
+}
+
 TEST(HealthWatch, EndsTheInputOfItsProcessWhenTheWorkersHaveFinished) {
   EXPECT_EQ(Watch("cat; " + Echo(kGood), /*finished=*/true)[0].name, "good");
 }

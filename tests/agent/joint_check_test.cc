@@ -39,7 +39,7 @@ std::vector<JointReport> CheckNodes(const std::vector<int>& nodes, int size, boo
 }
 
 TEST(CheckTogether, OfHealthyNodesSumsUpAndSaysNothing) {
-  for (const int size : {2, 3, 5}) {
+  for (const int size : {2, 3, 5, 9}) {
     std::vector<int> nodes;
     for (int node = 0; node < size; ++node) nodes.push_back(node);
     const auto store = std::make_shared<MemoryStore>();

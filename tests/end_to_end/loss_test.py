@@ -88,7 +88,7 @@ class LostOnOneNode(jobs.JobTest):
 
 class Frozen(jobs.JobTest):
     """An agent stands still while its round begins, and for longer than the loss limit: what lies
-    in its socket when it goes on is old. (gRPC drops it, since the stream has ended in an error.)"""
+    in its socket when it goes on is old."""
 
     count = 3
 
