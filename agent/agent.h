@@ -12,14 +12,14 @@
 
 #include "absl/status/status.h"
 #include "agent/health/run_checks.h"
-#include "agent/log_directory.h"
-#include "agent/node_event.h"
-#include "agent/output_relay.h"
-#include "agent/worker_env.h"
-#include "agent/worker_spec.h"
-#include "rendezvous/c10d_server.h"
-#include "rendezvous/rendezvous_client.h"
-#include "rendezvous/round.h"
+#include "agent/observe/node_event.h"
+#include "agent/output/log_directory.h"
+#include "agent/output/output_relay.h"
+#include "agent/worker/worker_env.h"
+#include "agent/worker/worker_spec.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/job/rendezvous_client.h"
+#include "rendezvous/round/round.h"
 
 namespace asio {
 class io_context;
@@ -60,7 +60,7 @@ struct AgentResult {
 // One node of one job: does what the rendezvous directs and tells it where the node stands.
 //
 // Belongs to the loop thread; Run turns the loop. State machine: NodePhase in
-// rendezvous/round.h.
+// rendezvous/round/round.h.
 class Agent {
  public:
   // `loop` and `relay` must outlive it; `client`, which calls it, must be destroyed before it.

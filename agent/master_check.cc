@@ -14,8 +14,8 @@
 #include "asio/read.hpp"
 #include "asio/steady_timer.hpp"
 #include "asio/write.hpp"
-#include "rendezvous/c10d_protocol.h"
-#include "rendezvous/route.h"
+#include "proto/base/address.h"
+#include "rendezvous/c10d/c10d_protocol.h"
 
 namespace hlaunch {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rendezvous/listen.h"
+#include "rendezvous/listening/listen.h"
 
 namespace hlaunch {
 

@@ -13,18 +13,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/descendants.h"
-#include "agent/error_file.h"
-#include "agent/memory_kills.h"
-#include "agent/stall_watch.h"
-#include "agent/watchdog.h"
+#include "agent/stall/stall_watch.h"
+#include "agent/stall/watchdog.h"
+#include "agent/worker/descendants.h"
+#include "agent/worker/error_file.h"
+#include "agent/worker/memory_kills.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/post.hpp"
 #include "asio/steady_timer.hpp"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/first_cause.h"
+#include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
 namespace {

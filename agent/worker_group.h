@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/log_directory.h"
-#include "agent/node_event.h"
-#include "agent/output_relay.h"
-#include "agent/process.h"
-#include "agent/worker_env.h"
-#include "agent/worker_spec.h"
-#include "rendezvous/round.h"
+#include "agent/observe/node_event.h"
+#include "agent/output/log_directory.h"
+#include "agent/output/output_relay.h"
+#include "agent/worker/process.h"
+#include "agent/worker/worker_env.h"
+#include "agent/worker/worker_spec.h"
+#include "rendezvous/round/round.h"
 
 namespace asio {
 class io_context;

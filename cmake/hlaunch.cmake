@@ -40,18 +40,33 @@ add_library(hlaunch_options INTERFACE)
 target_include_directories(hlaunch_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_link_libraries(hlaunch_options INTERFACE hlaunch_sanitize)
 
-# hlaunch_library(name SOURCES a.cc … DEPS target …)
+# hlaunch_library(name SOURCES a.cc … DEPS target … PRIVATE_DEPS target …)
 function(hlaunch_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  target_link_libraries(${name} PUBLIC hlaunch_options ${ARG_DEPS} PRIVATE hlaunch_warnings)
+  target_link_libraries(${name} PUBLIC hlaunch_options ${ARG_DEPS}
+    PRIVATE hlaunch_warnings ${ARG_PRIVATE_DEPS})
 endfunction()
 
-# hlaunch_test(folder/x_test [ALONE] DEPS target … [LABELS …]): one GoogleTest program and one CTest
+# hlaunch_room(folder SOURCES a.cc … USES room … [DEPS target …] [PRIVATE_DEPS target …]): the library
+# of a folder of the house, hlaunch_ and its path. USES names the rooms whose headers it may
+# include; style.layers holds it to them.
+function(hlaunch_room folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;DEPS;PRIVATE_DEPS" ${ARGN})
+  list(TRANSFORM ARG_USES REPLACE "/" "_")
+  list(TRANSFORM ARG_USES PREPEND hlaunch_)
+  string(REPLACE "/" "_" name hlaunch_${folder})
+  hlaunch_library(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_USES} ${ARG_DEPS}
+    PRIVATE_DEPS ${ARG_PRIVATE_DEPS})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)  # libhlcomm takes some.
+  set_property(GLOBAL APPEND PROPERTY hlaunch_rooms ${name})
+endfunction()
+
+# hlaunch_test(room/x_test [ALONE] DEPS target … [LABELS …]): one GoogleTest program and one CTest
 # case per test. ALONE: no other test runs beside it.
 function(hlaunch_test source)
   cmake_parse_arguments(ARG "ALONE" "" "DEPS;LABELS" ${ARGN})
-  string(REPLACE "/" "_" name ${source})
+  get_filename_component(name ${source} NAME)
   add_executable(${name} ${source}.cc)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
     hlaunch_options hlaunch_warnings)
@@ -61,14 +76,14 @@ function(hlaunch_test source)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX "${source}." DISCOVERY_MODE PRE_TEST
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 60 RUN_SERIAL ${ARG_ALONE})
 endfunction()
 
-# hlaunch_prefer_archives(program library …): takes Abseil and libstdc++ from archives. The
-# packages' CMake targets name shared libraries only, some thirty of them, and to load those takes
-# longer than everything else that `hlaunch` does to start a node. The group resolves all that
-# `library …`, ours, need; the shared libraries behind it are then not needed and not linked.
+# hlaunch_prefer_archives(program): takes Abseil and libstdc++ from archives. The packages' CMake
+# targets name shared libraries only, some thirty of them, and to load those takes longer than
+# everything else that `hlaunch` does to start a node. The group resolves all that our rooms need;
+# the shared libraries behind it are then not needed and not linked.
 function(hlaunch_prefer_archives program)
   get_target_property(location absl::status IMPORTED_LOCATION_RELEASE)
   if(NOT location)
@@ -80,9 +95,11 @@ function(hlaunch_prefer_archives program)
     message(STATUS "${program}: shared libraries (no archives of Abseil in '${folder}')")
     return()
   endif()
-  list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE ours)
+  get_property(rooms GLOBAL PROPERTY hlaunch_rooms)
+  list(FILTER rooms EXCLUDE REGEX "_grpc$")
+  list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE ours)
   target_link_options(${program} PRIVATE -Wl,--as-needed -static-libstdc++ -static-libgcc)
   target_link_libraries(${program} PRIVATE
     -Wl,--start-group ${ours} ${archives} -Wl,--end-group)
-  add_dependencies(${program} ${ARGN})
+  add_dependencies(${program} ${rooms})
 endfunction()

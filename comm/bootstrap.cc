@@ -16,12 +16,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "comm/comm_address.h"
+#include "proto/base/address.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
-#include "rendezvous/c10d_client.h"
-#include "rendezvous/c10d_server.h"
-#include "rendezvous/file_store.h"
-#include "rendezvous/route.h"
+#include "rendezvous/c10d/c10d_client.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/listening/route.h"
+#include "rendezvous/store/file_store.h"
 
 namespace hlaunch {
 namespace {

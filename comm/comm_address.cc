@@ -16,7 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "rendezvous/master_address.h"
+#include "rendezvous/round/master_address.h"
 
 namespace hlaunch {
 namespace {

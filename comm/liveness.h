@@ -8,9 +8,9 @@
 namespace hlaunch {
 
 // Tells the hlaunch that started this process that it lives, at HLAUNCH_HEARTBEAT; see
-// agent/heartbeats.h for the words. step < 0: none. timeout_s: until the next call; 0 or less: as
-// the job's --heartbeat-timeout says; infinity: as long as it likes. False: nobody listens, or what
-// was said was lost.
+// agent/stall/heartbeats.h for the words. step < 0: none. timeout_s: until the next call; 0 or
+// less: as the job's --heartbeat-timeout says; infinity: as long as it likes. False: nobody
+// listens, or what was said was lost.
 //
 // Thread-safe; also after a fork. Never waits, but up to a second where a time that was given
 // would be lost.

@@ -14,11 +14,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "comm/algorithm.h"
+#include "comm/call/algorithm.h"
+#include "comm/call/hosts.h"
 #include "comm/collectives/bruck.h"
 #include "comm/collectives/wire.h"
-#include "comm/hosts.h"
-#include "comm/shared_transport.h"
+#include "comm/transport/shared_transport.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
 

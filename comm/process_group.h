@@ -10,13 +10,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "comm/call.h"
-#include "comm/collective.h"
-#include "comm/process_transport.h"
-#include "comm/transport.h"
-#include "comm/work.h"
+#include "comm/call/call.h"
+#include "comm/call/work.h"
+#include "comm/collectives/collective.h"
+#include "comm/transport/process_transport.h"
+#include "comm/transport/transport.h"
 #include "proto/base/clock.h"
-#include "rendezvous/store.h"
+#include "rendezvous/store/store.h"
 
 namespace hlaunch {
 

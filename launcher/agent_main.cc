@@ -4,10 +4,10 @@
 // `hlaunch-agent`: one node of a job with several nodes, started by `hlaunch` with the same
 // words; for a keeper whose agent was killed, the bearer of that news; and `hlaunch status`.
 
-#include "launcher/grpc_link.h"
+#include "launcher/grpc/grpc_link.h"
+#include "launcher/grpc/show_status.h"
 #include "launcher/launch.h"
-#include "launcher/show_status.h"
-#include "launcher/status_text.h"
+#include "launcher/report/status_text.h"
 
 int main(int argc, char** argv) {
   if (hlaunch::IsObituary(argc, argv)) return hlaunch::SendObituary(argc, argv);

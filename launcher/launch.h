@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "launcher/node_link.h"
+#include "launcher/node/node_link.h"
 
 namespace hlaunch {
 

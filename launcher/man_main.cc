@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <string>
 
-#include "launcher/help_text.h"
-#include "launcher/man_page.h"
-#include "launcher/service_options.h"
-#include "launcher/status_text.h"
+#include "launcher/command/service_options.h"
+#include "launcher/options/help_text.h"
+#include "launcher/report/status_text.h"
+#include "launcher/words/man_page.h"
 
 namespace hlaunch {
 namespace {

@@ -3,6 +3,6 @@
 
 // `hlaunch-rendezvous`: the rendezvous of many jobs as a service.
 
-#include "launcher/serve_jobs.h"
+#include "launcher/grpc/serve_jobs.h"
 
 int main(int argc, char** argv) { return hlaunch::ServeJobs(argc, argv, nullptr); }

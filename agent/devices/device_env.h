@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/devices/assign_devices.h"
+#include "agent/devices/device_plan.h"
 #include "agent/devices/visible_devices.h"
 
 namespace hlaunch {

@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/quorum.h"
+#include "rendezvous/round/quorum.h"
 
 namespace hlaunch {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/health/check_result.h"
+#include "agent/health/local/check_result.h"
 #include "proto/base/clock.h"
 
 namespace asio {

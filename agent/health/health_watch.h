@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/health/check_result.h"
-#include "agent/line_process.h"
+#include "agent/health/local/check_result.h"
+#include "agent/worker/line_process.h"
 
 namespace hlaunch {
 

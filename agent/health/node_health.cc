@@ -11,8 +11,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/devices/find_devices.h"
-#include "agent/health/joint_report.h"
-#include "rendezvous/figures.h"
+#include "agent/health/joint/joint_report.h"
+#include "rendezvous/round/figures.h"
 
 namespace hlaunch {
 

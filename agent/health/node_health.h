@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "agent/devices/device_files.h"
-#include "agent/health/check_result.h"
-#include "rendezvous/round.h"
+#include "agent/health/local/check_result.h"
+#include "rendezvous/round/round.h"
 
 namespace hlaunch {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/health/host_checks.h"
+#include "agent/health/local/host_checks.h"
 #include "agent/health/node_health.h"
 #include "proto/base/mutex.h"
 

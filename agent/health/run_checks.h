@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/health/check_result.h"
-#include "agent/health/joint_check.h"
-#include "agent/health/machine_checks.h"
+#include "agent/health/joint/joint_check.h"
+#include "agent/health/local/check_result.h"
+#include "agent/health/local/machine_checks.h"
 
 namespace hlaunch {
 

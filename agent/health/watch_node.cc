@@ -18,8 +18,8 @@
 #include "absl/strings/str_replace.h"
 #include "agent/health/health_changes.h"
 #include "agent/health/node_health.h"
-#include "rendezvous/figures.h"
-#include "rendezvous/route.h"
+#include "rendezvous/listening/route.h"
+#include "rendezvous/round/figures.h"
 
 namespace hlaunch {
 namespace {

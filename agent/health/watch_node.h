@@ -5,8 +5,8 @@
 
 #include <functional>
 
-#include "agent/health/check_result.h"
-#include "agent/health/joint_watch.h"
+#include "agent/health/joint/joint_watch.h"
+#include "agent/health/local/check_result.h"
 #include "agent/health/run_checks.h"
 
 namespace hlaunch {

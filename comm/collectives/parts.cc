@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "comm/reduce_kernels.h"
+#include "comm/reduce/reduce_kernels.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -11,7 +11,7 @@
 
 #include "comm/collectives/parts.h"
 #include "comm/collectives/wire.h"
-#include "comm/reduce_kernels.h"
+#include "comm/reduce/reduce_kernels.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "comm/algorithm.h"
-#include "comm/collective.h"
-#include "comm/hosts.h"
-#include "comm/shared_transport.h"
-#include "comm/transport.h"
+#include "comm/call/algorithm.h"
+#include "comm/call/hosts.h"
+#include "comm/collectives/collective.h"
+#include "comm/transport/shared_transport.h"
+#include "comm/transport/transport.h"
 
 namespace hlaunch {
 

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "launcher/cluster/finders.h"
-#include "launcher/printable.h"
+#include "launcher/words/printable.h"
 #include "nlohmann/json.hpp"
-#include "rendezvous/round.h"
+#include "rendezvous/round/round.h"
 
 namespace hlaunch {
 namespace {

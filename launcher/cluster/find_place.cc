@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "launcher/cluster/finders.h"
-#include "launcher/hosting.h"
-#include "launcher/option_values.h"
+#include "launcher/words/parse_int.h"
+#include "rendezvous/listening/local_addresses.h"
 
 namespace hlaunch {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "launcher/cluster/place.h"
-#include "launcher/environment.h"
+#include "launcher/words/environment.h"
 
 // How each system tells a process its place, and what these finders share.
 

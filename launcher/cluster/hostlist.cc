@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "launcher/printable.h"
+#include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "launcher/cluster/finders.h"
-#include "launcher/endpoint.h"
-#include "launcher/printable.h"
-#include "rendezvous/round.h"
+#include "launcher/words/endpoint.h"
+#include "launcher/words/printable.h"
+#include "rendezvous/round/round.h"
 
 namespace hlaunch {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "launcher/environment.h"
+#include "launcher/words/environment.h"
 
 // How a run finds its place: which nodes there are, which one this is and where they meet, from
 // what a scheduler or an outer launcher has left in the environment.

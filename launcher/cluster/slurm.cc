@@ -16,9 +16,9 @@
 #include "absl/time/time.h"
 #include "launcher/cluster/finders.h"
 #include "launcher/cluster/hostlist.h"
-#include "launcher/printable.h"
+#include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/round.h"
+#include "rendezvous/round/round.h"
 
 namespace hlaunch {
 namespace {

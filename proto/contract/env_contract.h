@@ -3,7 +3,7 @@
 
 #pragma once
 
-// The environment names that hlaunch and its workers agree on. agent/worker_env.h says what
+// The environment names that hlaunch and its workers agree on. agent/worker/worker_env.h says what
 // each holds; this file says only how they are spelled and what is not passed on.
 
 namespace hlaunch {

@@ -15,12 +15,12 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "agent/descendants.h"
-#include "agent/output_relay.h"
+#include "agent/output/output_relay.h"
+#include "agent/worker/descendants.h"
 #include "asio/io_context.hpp"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/job_rendezvous.h"
-#include "rendezvous/local_rendezvous_client.h"
+#include "rendezvous/job/job_rendezvous.h"
+#include "rendezvous/job/local_rendezvous_client.h"
 
 namespace hlaunch {
 namespace {

@@ -9,8 +9,8 @@
 #include "asio/io_context.hpp"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/c10d_server.h"
-#include "rendezvous/listen.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/listening/listen.h"
 
 namespace hlaunch {
 namespace {

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/c10d_client.h"
-#include "rendezvous/c10d_server.h"
+#include "rendezvous/c10d/c10d_client.h"
+#include "rendezvous/c10d/c10d_server.h"
 
 namespace hlaunch {
 namespace {

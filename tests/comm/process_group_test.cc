@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "comm/algorithm.h"
-#include "comm/hosts.h"
+#include "comm/call/algorithm.h"
+#include "comm/call/hosts.h"
 #include "tests/comm/ranks.h"
 
 namespace hlaunch {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/process_group.h"
-#include "comm/transport.h"
+#include "comm/transport/transport.h"
 
 namespace hlaunch {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "comm/reduce_kernels.h"
+#include "comm/reduce/reduce_kernels.h"
 
 namespace hlaunch {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/call.h"
+#include "comm/call/call.h"
 
 // What collectives ought to give, computed slowly and in another way: element by element, floats in
 // double, integers in 64 bits.

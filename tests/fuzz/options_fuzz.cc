@@ -11,11 +11,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "launcher/job_spec.h"
-#include "launcher/join_command.h"
-#include "launcher/option_sources.h"
-#include "launcher/option_values.h"
-#include "launcher/options.h"
+#include "launcher/job/job_spec.h"
+#include "launcher/job/join_command.h"
+#include "launcher/job/make_job_spec.h"
+#include "launcher/job/token.h"
+#include "launcher/options/option_sources.h"
+#include "launcher/options/option_values.h"
+#include "launcher/options/options.h"
+#include "launcher/options/parse_options.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

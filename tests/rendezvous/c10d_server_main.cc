@@ -8,8 +8,8 @@
 #include <iostream>
 #include <string>
 
-#include "rendezvous/c10d_server.h"
-#include "rendezvous/listen.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/listening/listen.h"
 
 int main(int argc, char** argv) {
   const auto dialect = hlaunch::ParseC10dDialect(argc > 1 ? argv[1] : "auto");

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/round.h"
+#include "rendezvous/round/round.h"
 
 // Short ways to write nodes and what they say, for tests of the rendezvous. Values.
 

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "rendezvous/key_space.h"
-#include "rendezvous/store.h"
+#include "rendezvous/store/key_space.h"
+#include "rendezvous/store/store.h"
 
 namespace hlaunch {
 

@@ -1,19 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Arrows point down only, and gRPC stays in its layer.
+"""Arrows point down only, rooms know their neighbours, and gRPC stays in its rooms.
 
 1. A file includes headers of its own floor and the floors below, never above.
-2. gRPC and Protobuf headers are reached, directly or through our own headers, only by files
-   that a CMakeLists.txt names between if(HLAUNCH_GRPC) and endif().
+2. A room is a folder that a CMakeLists.txt names with hlaunch_room. Its files include headers of
+   their own room and of the rooms that it lists behind USES; and it lists no other.
+3. No circle: neither of rooms nor of units (x.h and x.cc are one).
+4. gRPC and Protobuf headers are reached, directly or through our own headers, only by files
+   that a CMakeLists.txt names between if(HLAUNCH_GRPC) and endif(), or whose folder it adds there.
+5. A folder of a floor holds at most 25 files of C++.
 """
 
+import collections
 import re
 
 import source_tree
 
 FLOORS = ["proto", "rendezvous", "comm", "agent", "launcher"]  # From the ground up.
+MOST_FILES = 25
+# Each is the wiring of one program, above all rooms.
+PROGRAMS = {"launcher/main", "launcher/agent_main", "launcher/rendezvous_main", "launcher/man_main",
+            "comm/hlcomm"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+ROOM = re.compile(r"^hlaunch_room\(\s*([\w/]+)(.*?)\)", re.MULTILINE | re.DOTALL)
 GRPC_HEADER = re.compile(r"^(grpc|grpcpp|grpc\+\+|google/protobuf|hlaunch/v1)/")
 
 
@@ -21,12 +31,22 @@ def includes(path):
     return INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace"))
 
 
+def unit(name):
+    return re.sub(r"[.](cc|h)$", "", name)
+
+
+def folder(name):
+    return name.rsplit("/", 1)[0]
+
+
+def cmake_lists(root):
+    return [path for path in source_tree.files(root, ".txt") if path.name == "CMakeLists.txt"]
+
+
 def floor_problems(root, sources):
     found = []
     for name in sources:
         floor = name.split("/")[0]
-        if floor not in FLOORS:
-            continue
         above = FLOORS[FLOORS.index(floor) + 1:]
         for header in includes(root / name):
             if header.split("/")[0] in above:
@@ -34,13 +54,81 @@ def floor_problems(root, sources):
     return found
 
 
-def grpc_layer(root):
-    """The files, without suffix, that CMake builds only with HLAUNCH_GRPC."""
-    layer = set()
-    for lists in source_tree.files(root, ".txt"):
-        if lists.name != "CMakeLists.txt":
+def rooms_of(root):
+    """{room: the rooms that it lists}."""
+    rooms = {}
+    for lists in cmake_lists(root):
+        for name, rest in ROOM.findall(re.sub(r"#.*", "", lists.read_text(encoding="utf-8"))):
+            listed = re.search(r"\bUSES\s+([\w/\s]*?)(?=\s*(?:[A-Z_]{4,}\b|$))", rest)
+            rooms[name] = set(listed.group(1).split()) if listed else set()
+    return rooms
+
+
+def room_problems(root, sources):
+    rooms, known, used = rooms_of(root), set(sources), collections.defaultdict(set)
+    found = []
+    for name in sources:
+        room = folder(name)
+        if unit(name) in PROGRAMS:
             continue
-        folder = lists.parent.relative_to(root).as_posix()
+        if room not in rooms:
+            found.append(f"{name}: no hlaunch_room({room} ...) in a CMakeLists.txt")
+            continue
+        for header in includes(root / name):
+            if header not in known or folder(header) == room:
+                continue
+            used[room].add(folder(header))
+            if folder(header) not in rooms[room]:
+                found.append(f"{name}: includes \"{header}\", and {room} does not use that room")
+    return found + [f"{room}/CMakeLists.txt: USES {other}, and no file includes anything of it"
+                    for room in sorted(rooms) for other in sorted(rooms[room] - used[room])]
+
+
+def circle_in(arrows):
+    """One circle of the graph {node: nodes} as a list that ends where it begins; empty if none."""
+    done, route = set(), []
+
+    def walk(node):
+        if node in route:
+            return route[route.index(node):] + [node]
+        if node in done:
+            return []
+        route.append(node)
+        for other in sorted(arrows.get(node, ())):
+            circle = walk(other)
+            if circle:
+                return circle
+        route.pop()
+        done.add(node)
+        return []
+
+    for node in sorted(arrows):
+        circle = walk(node)
+        if circle:
+            return circle
+    return []
+
+
+def circle_problems(root, sources):
+    known, units, rooms = set(sources), collections.defaultdict(set), collections.defaultdict(set)
+    for name in sources:
+        for header in includes(root / name):
+            if header not in known:
+                continue
+            if unit(header) != unit(name):
+                units[unit(name)].add(unit(header))
+            if folder(header) != folder(name) and unit(name) not in PROGRAMS:
+                rooms[folder(name)].add(folder(header))
+    return [f"{circle[0]}: a circle of {kind}: {' -> '.join(circle)}"
+            for kind, arrows in (("files", units), ("rooms", rooms))
+            for circle in [circle_in(arrows)] if circle]
+
+
+def grpc_layer(root):
+    """The files, without suffix, and the folders that CMake builds only with HLAUNCH_GRPC."""
+    layer = set()
+    for lists in cmake_lists(root):
+        place = lists.parent.relative_to(root).as_posix()
         blocks = []
         for line in lists.read_text(encoding="utf-8").splitlines():
             line = line.split("#")[0].strip()
@@ -52,7 +140,7 @@ def grpc_layer(root):
                 blocks[-1] = False
             elif any(blocks):
                 words = re.findall(r"[\w./-]+", line)
-                layer.update(f"{folder}/{re.sub(r'[.](cc|h)$', '', word)}" for word in words)
+                layer.update(f"{place}/{unit(word)}" for word in words)
     return layer
 
 
@@ -78,17 +166,25 @@ def grpc_problems(root, sources):
     found = []
     for name in sources:
         route = route_to_grpc(name)
-        if route and re.sub(r"[.](cc|h)$", "", name) not in layer:
+        if route and unit(name) not in layer and folder(name) not in layer:
             found.append(f"{name}: reaches gRPC: {' -> '.join(route)}")
     return found
 
 
+def size_problems(sources):
+    counts = collections.Counter(map(folder, sources))
+    return [f"{name}/: {count} files of C++ side by side, more than {MOST_FILES}"
+            for name, count in sorted(counts.items()) if count > MOST_FILES]
+
+
 def problems(root):
-    sources = [path.relative_to(root).as_posix() for path in source_tree.files(root, ".h", ".cc")]
-    return floor_problems(root, sources) + grpc_problems(root, sources)
+    every = [path.relative_to(root).as_posix() for path in source_tree.files(root, ".h", ".cc")]
+    house = [name for name in every if name.split("/")[0] in FLOORS]
+    return (floor_problems(root, house) + room_problems(root, house) + circle_problems(root, house)
+            + grpc_problems(root, every) + size_problems(house))
 
 
 if __name__ == "__main__":
-    source_tree.run(problems, "move the code down to the floor that needs it, or behind an "
-                    "interface there; name a file of the gRPC layer between if(HLAUNCH_GRPC) and "
-                    "endif() in its CMakeLists.txt")
+    source_tree.run(problems, "move the code to the room or floor that needs it, or behind an "
+                    "interface there; add a new arrow to the room's USES and its DESIGN.md; name "
+                    "what speaks gRPC between if(HLAUNCH_GRPC) and endif() in a CMakeLists.txt")

@@ -19,8 +19,10 @@ CLEAN = {
     "proto/base/a.h": SPDX + "\n#pragma once\n\n#include <string>\n\nstd::string A();\n",
     "rendezvous/b.cc": SPDX + '\n#include "proto/base/a.h"\n\nstd::string B() { return A(); }\n',
     "rendezvous/service.cc": SPDX + "\n#include <grpcpp/grpcpp.h>\n",
-    "rendezvous/CMakeLists.txt": "hlaunch_library(core SOURCES b.cc)\nif(HLAUNCH_GRPC)\n"
-                                 "  hlaunch_library(front SOURCES service.cc)\nendif()\n",
+    "proto/base/CMakeLists.txt": "hlaunch_room(proto/base SOURCES a.cc)\n",
+    "proto/contract/CMakeLists.txt": "hlaunch_room(proto/contract)\n",
+    "rendezvous/CMakeLists.txt": "hlaunch_room(rendezvous SOURCES b.cc USES proto/base)\n"
+                                 "if(HLAUNCH_GRPC)\n  add(SOURCES service.cc)\nendif()\n",
     "tests/run": "#!/bin/sh\n" + SPDX.replace("//", "#"),
     ".clang-format": "BasedOnStyle: Google\nColumnLimit: 100\n",
     "README.md": "# x\n\n[design](proto/base/a.h)\n\n```sh\ntests/run\n```\n\n| 200 | bug |\n",
@@ -51,18 +53,51 @@ class PlantedViolation(unittest.TestCase):
 
     def test_layers_catches_an_arrow_up(self):
         found = self.check(check_layers, files={
-            "comm/c.h": SPDX, "proto/up.cc": SPDX + '#include "comm/c.h"\n'})
-        self.assert_only(found, "proto/up.cc", "comm/c.h")
+            "rendezvous/c.h": SPDX, "proto/base/up.cc": SPDX + '#include "rendezvous/c.h"\n'})
+        self.assertTrue([line for line in found if "proto/base/up.cc" in line and "floor above" in line
+                         and "rendezvous/c.h" in line], found)
+
+    def test_layers_catches_an_arrow_to_a_room_that_is_not_listed(self):
+        found = self.check(check_layers, files={
+            "proto/contract/d.h": SPDX, "rendezvous/d.cc": SPDX + '#include "proto/contract/d.h"\n'})
+        self.assert_only(found, "rendezvous/d.cc", "proto/contract/d.h", "does not use that room")
+
+    def test_layers_catches_a_listed_room_that_is_not_used(self):
+        found = self.check(check_layers, files={
+            "proto/contract/CMakeLists.txt": "hlaunch_room(proto/contract USES proto/base)\n"})
+        self.assert_only(found, "proto/contract", "USES proto/base")
+
+    def test_layers_catches_a_folder_that_is_no_room(self):
+        self.assert_only(self.check(check_layers, files={"agent/d.cc": SPDX}), "agent/d.cc",
+                         "no hlaunch_room")
+
+    def test_layers_catches_a_circle_of_files(self):
+        found = self.check(check_layers, files={
+            "proto/base/d.h": SPDX + '#include "proto/base/e.h"\n',
+            "proto/base/e.h": SPDX, "proto/base/e.cc": SPDX + '#include "proto/base/d.h"\n'})
+        self.assert_only(found, "proto/base/d -> proto/base/e -> proto/base/d")
+
+    def test_layers_catches_a_circle_of_rooms(self):
+        found = self.check(check_layers, files={
+            "proto/base/CMakeLists.txt": "hlaunch_room(proto/base USES proto/contract)\n",
+            "proto/contract/CMakeLists.txt": "hlaunch_room(proto/contract USES proto/base)\n",
+            "proto/contract/d.h": SPDX, "proto/base/e.h": SPDX + '#include "proto/contract/d.h"\n',
+            "proto/contract/f.h": SPDX + '#include "proto/base/a.h"\n'})
+        self.assert_only(found, "proto/base -> proto/contract -> proto/base")
+
+    def test_layers_catches_a_drawer(self):
+        found = self.check(check_layers, files={f"proto/base/f{i}.h": SPDX for i in range(25)})
+        self.assert_only(found, "proto/base/: 26 files")
 
     def test_layers_catches_grpc_in_a_core_file(self):
         found = self.check(check_layers, files={
-            "rendezvous/b.cc": SPDX + "#include <google/protobuf/message.h>\n"})
+            "rendezvous/b.cc": CLEAN["rendezvous/b.cc"] + "#include <google/protobuf/message.h>\n"})
         self.assert_only(found, "rendezvous/b.cc", "google/protobuf/message.h")
 
     def test_layers_catches_grpc_through_our_own_header(self):
         found = self.check(check_layers, files={
             "rendezvous/service.h": SPDX + "#include <grpcpp/grpcpp.h>\n",
-            "rendezvous/b.cc": SPDX + '#include "rendezvous/service.h"\n'})
+            "rendezvous/b.cc": CLEAN["rendezvous/b.cc"] + '#include "rendezvous/service.h"\n'})
         self.assert_only(found, "rendezvous/b.cc", "rendezvous/service.h -> grpcpp/grpcpp.h")
 
     def test_headers_catches_one_that_needs_another_first(self):

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
-#include "launcher/serve_jobs.h"
+#include "launcher/grpc/serve_jobs.h"
 #include "proto/base/status_macros.h"
 
 int main(int argc, char** argv) {

@@ -20,9 +20,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "agent/descendants.h"
-#include "agent/keeper.h"
-#include "agent/process.h"
+#include "agent/worker/descendants.h"
+#include "agent/worker/keeper.h"
+#include "agent/worker/process.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 

@@ -15,10 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/job_registry.h"
-#include "rendezvous/job_rendezvous.h"
-#include "rendezvous/journal.h"
-#include "rendezvous/journal_format.h"
+#include "rendezvous/grpc/journal.h"
+#include "rendezvous/grpc/journal_format.h"
+#include "rendezvous/job/job_registry.h"
+#include "rendezvous/job/job_rendezvous.h"
 #include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {

@@ -19,8 +19,8 @@
 #include "grpcpp/completion_queue.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
 #include "proto/base/clock.h"
-#include "rendezvous/convert.h"
-#include "rendezvous/grpc_transport.h"
+#include "rendezvous/grpc/convert.h"
+#include "rendezvous/grpc/grpc_transport.h"
 
 // Many agents' conversations with one rendezvous, each on a connection of its own, without the
 // agents: they join, run what they are told to run, and say that they live.

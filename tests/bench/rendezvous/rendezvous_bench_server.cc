@@ -17,10 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
-#include "rendezvous/job_rendezvous.h"
-#include "rendezvous/jobs.h"
-#include "rendezvous/listen.h"
-#include "rendezvous/rendezvous_server.h"
+#include "rendezvous/grpc/rendezvous_server.h"
+#include "rendezvous/job/job_rendezvous.h"
+#include "rendezvous/job/jobs.h"
+#include "rendezvous/listening/listen.h"
 
 // The real rendezvous of a job of AGENTS nodes on a free port of loopback. Prints the port, then
 // for every line on its standard input one line of JSON: what it has cost so far. Ends with its

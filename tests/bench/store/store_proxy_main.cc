@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
-#include "rendezvous/listen.h"
-#include "rendezvous/store_proxy.h"
+#include "rendezvous/c10d/store_proxy.h"
+#include "rendezvous/listening/listen.h"
 
 int main(int argc, char** argv) {
   int port = 0;

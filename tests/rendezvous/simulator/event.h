@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "proto/base/clock.h"
-#include "rendezvous/round.h"
+#include "rendezvous/round/round.h"
 
 // What happens in a simulation, in the order of time.
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/output/console.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace hlaunch {
+namespace {
+
+// SGR codes; no red, which is for errors.
+constexpr std::array<int, 10> kColours = {36, 32, 33, 35, 34, 96, 92, 93, 95, 94};
+
+// The name that `text` begins with, as Python's Template takes it; empty if none does.
+absl::string_view NameAt(absl::string_view text) {
+  size_t n = 0;
+  while (n < text.size() && (absl::ascii_isalpha(static_cast<unsigned char>(text[n])) ||
+                             text[n] == '_' || (n > 0 && absl::ascii_isdigit(text[n])))) {
+    ++n;
+  }
+  return text.substr(0, n);
+}
+
+}  // namespace
+
+ConsoleStyle DecideConsoleStyle(bool is_terminal, const char* no_color, const char* term) {
+  ConsoleStyle style;
+  style.terminal = is_terminal && term != nullptr && absl::string_view(term) != "dumb";
+  style.colour = style.terminal && (no_color == nullptr || *no_color == '\0');
+  return style;
+}
+
+ConsoleStyle ConsoleStyleOf(int fd) {
+  return DecideConsoleStyle(::isatty(fd) == 1, std::getenv("NO_COLOR"), std::getenv("TERM"));
+}
+
+std::string LinePrefix(absl::string_view pattern, absl::string_view role, int local_rank,
+                       int rank) {
+  std::string prefix;
+  while (!pattern.empty()) {
+    const size_t dollar = std::min(pattern.find('$'), pattern.size());
+    absl::StrAppend(&prefix, pattern.substr(0, dollar));
+    pattern.remove_prefix(dollar);
+    if (pattern.empty()) break;
+    const bool braced = pattern.substr(0, 2) == "${";
+    const absl::string_view name = NameAt(pattern.substr(braced ? 2 : 1));
+    const size_t size = name.size() + (braced ? 3 : 1);
+    const bool whole = !braced || pattern.substr(size - 1, 1) == "}";
+    if (pattern.substr(0, 2) == "$$") {
+      prefix += '$';
+      pattern.remove_prefix(2);
+    } else if (whole && (name == "role_name" || name == "local_rank" || name == "rank")) {
+      absl::StrAppend(&prefix, name == "role_name"    ? std::string(role)
+                               : name == "local_rank" ? absl::StrCat(local_rank)
+                                                      : absl::StrCat(rank));
+      pattern.remove_prefix(size);
+    } else {
+      prefix += '$';
+      pattern.remove_prefix(1);
+    }
+  }
+  return prefix;
+}
+
+std::string Coloured(absl::string_view prefix, int rank) {
+  const size_t colour = static_cast<size_t>(rank) % kColours.size();
+  return absl::StrCat("\x1b[", kColours[colour], "m", prefix, "\x1b[0m");
+}
+
+}  // namespace hlaunch

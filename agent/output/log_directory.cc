@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/output/log_directory.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/output/console.h"
+#include "proto/base/log.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kNoFiles[] = "/dev/null";
+constexpr size_t kMaxIdBytes = 128;
+
+bool WantsFiles(const LogSpec& spec) {
+  const auto any = [](const StreamChoice& choice) {
+    return choice.others != Streams::kNone ||
+           std::any_of(choice.ranks.begin(), choice.ranks.end(),
+                       [](const auto& rank) { return rank.second != Streams::kNone; });
+  };
+  return any(spec.redirects) || any(spec.tee) || !spec.stdout_filters.empty() ||
+         !spec.stderr_filters.empty();
+}
+
+bool Has(Streams set, Streams stream) {
+  return (static_cast<int>(set) & static_cast<int>(stream)) != 0;
+}
+
+// One component of a path, whatever the job is called.
+std::string FileName(absl::string_view job_id) {
+  std::string name(job_id.substr(0, kMaxIdBytes));
+  for (char& c : name) {
+    if (c == '/' || (c >= 0 && c < ' ') || c == 127) c = '_';
+  }
+  return name;
+}
+
+std::string TemporaryDirectory() {
+  std::error_code error;
+  const std::string path = std::filesystem::temp_directory_path(error).string();
+  return error ? "/tmp" : path;
+}
+
+// Makes `<parent>/<name>_<random>`. Returns it, or nothing and errno is set.
+std::string MakeUnique(const std::string& parent, const std::string& name) {
+  std::string path = absl::StrCat(parent, "/", name, "_XXXXXX");
+  return ::mkdtemp(path.data()) == nullptr ? "" : path;
+}
+
+absl::Status CannotMake(const std::string& path, const std::string& why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot use ", path, " for log files: ", why, "; see --log-dir"));
+}
+
+// An absolute path: workers may change their directory.
+absl::StatusOr<std::string> MakeNamed(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(name, error);
+  if (error) return CannotMake(name, error.message());
+  std::filesystem::create_directories(path, error);
+  if (!std::filesystem::is_directory(path)) {
+    return CannotMake(name, error ? error.message() : std::strerror(ENOTDIR));
+  }
+  return path.string();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& spec,
+                                                                 absl::string_view job_id) {
+  JobLogs logs;
+  logs.spec = spec;
+  logs.job_id = std::string(job_id);
+  std::string to_remove;
+  const auto made = [&] {
+    return std::unique_ptr<LogDirectory>(new LogDirectory(logs, to_remove));
+  };
+  if (spec.directory == kNoFiles) return made();
+  logs.kept = !spec.directory.empty() || WantsFiles(spec);
+  std::string parent = TemporaryDirectory();
+  if (!logs.kept) {
+    logs.directory = to_remove = MakeUnique(parent, "hlaunch");
+    if (to_remove.empty()) {
+      LogWarning(absl::StrCat("no directory for error files below ", parent, ": ",
+                              std::strerror(errno),
+                              "; reports will lack Python's exception; set TMPDIR"));
+    }
+    return made();
+  }
+  if (!spec.directory.empty()) {
+    auto named = MakeNamed(spec.directory);
+    if (!named.ok()) return named.status();
+    parent = *named;
+  }
+  logs.directory = MakeUnique(parent, FileName(job_id));
+  if (logs.directory.empty()) return CannotMake(parent, std::strerror(errno));
+  Log(spec.directory.empty() ? LogLevel::kInfo : LogLevel::kDebug,
+      absl::StrCat("log files are in ", logs.directory));
+  return made();
+}
+
+LogDirectory::~LogDirectory() {
+  std::error_code ignored;
+  if (!to_remove_.empty()) std::filesystem::remove_all(to_remove_, ignored);
+}
+
+RoundLogs::RoundLogs(const JobLogs& logs, const Assignment& assignment, std::string role, int nproc)
+    : logs_(logs),
+      first_rank_(assignment.first_rank),
+      round_(assignment.round),
+      only_worker_(assignment.world_size == 1),
+      role_(std::move(role)) {
+  if (logs_.directory.empty()) return;
+  constexpr mode_t kMode = 0777;  // The umask decides.
+  directory_ = absl::StrCat(logs_.directory, "/attempt_", assignment.restart_count);
+  if (::mkdir(directory_.c_str(), kMode) != 0 && errno == EEXIST) {
+    absl::StrAppend(&directory_, "_round_", assignment.round);
+    ::mkdir(directory_.c_str(), kMode);
+  }
+  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
+    if (::mkdir(Path(local_rank).c_str(), kMode) == 0 || errno == EEXIST) continue;
+    LogWarning(absl::StrCat("cannot make ", Path(local_rank), ": ", std::strerror(errno)));
+    break;
+  }
+  const auto side_file = [&](const std::vector<std::string>& words, const char* name) {
+    return words.empty() ? nullptr
+                         : std::make_shared<LogFile>(absl::StrCat(directory_, "/", name),
+                                                     Rotation{}, logs_.losses);
+  };
+  filtered_out_ = side_file(logs_.spec.stdout_filters, "filtered_stdout.log");
+  filtered_err_ = side_file(logs_.spec.stderr_filters, "filtered_stderr.log");
+}
+
+std::string RoundLogs::Path(int local_rank) const {
+  return absl::StrCat(directory_, "/", local_rank);
+}
+
+std::string RoundLogs::WorkerDirectory(int local_rank) const {
+  return directory_.empty() || !logs_.kept ? "" : Path(local_rank);
+}
+
+std::string RoundLogs::ErrorFile(int local_rank) const {
+  return directory_.empty() ? "" : absl::StrCat(Path(local_rank), "/error.json");
+}
+
+std::string RoundLogs::StacksFile(int local_rank) const {
+  const std::string directory = WorkerDirectory(local_rank);
+  return directory.empty() ? "" : absl::StrCat(directory, "/stacks.txt");
+}
+
+WorkerRoutes RoundLogs::Routes(int local_rank) {
+  const LogSpec& spec = logs_.spec;
+  const Rank rank = first_rank_ + local_rank;
+  const std::string pattern = spec.prefix_template.empty() ? "[${rank}] " : spec.prefix_template;
+  const std::string prefix = LinePrefix(pattern, role_, local_rank, rank);
+  WorkerRoutes routes;
+  routes.rank = rank;
+  routes.job_id = logs_.job_id;
+  routes.round = round_;
+  if (!only_worker_ || !spec.prefix_template.empty()) routes.prefix = prefix;
+  routes.out = Route(local_rank, Streams::kOut, prefix);
+  routes.err = Route(local_rank, Streams::kErr, prefix);
+  return routes;
+}
+
+StreamRoute RoundLogs::Route(int local_rank, Streams stream, const std::string& prefix) {
+  const LogSpec& spec = logs_.spec;
+  const bool shown = spec.shown_ranks.empty() || spec.shown_ranks.count(local_rank) > 0;
+  const bool out = stream == Streams::kOut;
+  StreamRoute route;
+  route.console = shown;
+  if (directory_.empty()) return route;
+  const bool tee = Has(spec.tee.Of(local_rank), stream);
+  const bool redirect = Has(spec.redirects.Of(local_rank), stream);
+  route.console = shown && (tee || !redirect);
+  if (tee || redirect) {
+    route.file = std::make_shared<LogFile>(
+        absl::StrCat(Path(local_rank), out ? "/stdout.log" : "/stderr.log"), spec.rotation,
+        logs_.losses);
+  }
+  route.filtered = out ? filtered_out_ : filtered_err_;
+  if (route.filtered != nullptr) {
+    route.filter = LineFilter(prefix, out ? spec.stdout_filters : spec.stderr_filters);
+  }
+  return route;
+}
+
+}  // namespace hlaunch

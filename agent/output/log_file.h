@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "agent/output/log_spec.h"
+#include "proto/base/mutex.h"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+
+// What all log files of a node could not take. Says the first loss at once.
+//
+// Thread-safe.
+class LogLosses {
+ public:
+  // `bytes` of what was meant for `path` are gone: errno `error`.
+  void Add(absl::string_view path, int error, size_t bytes);
+  // How much was lost in all, for the person; empty if nothing was.
+  std::string Summary() const;
+
+ private:
+  mutable Mutex mu_;
+  std::string first_path_ ABSL_GUARDED_BY(mu_);
+  int first_error_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// A file that workers' output is written to. What it cannot take (a full disk, a file system that
+// went away) is lost, every later Write tries again, and a line in the file says how much is
+// missing where.
+//
+// Made on one thread, then belongs to another, that of an OutputWriter.
+class LogFile {
+ public:
+  // Makes the file, which must not exist, and the directory that it lies in. Where that fails,
+  // Write tries again.
+  LogFile(std::string path, Rotation rotation, std::shared_ptr<LogLosses> losses);
+
+  void Write(absl::string_view bytes);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  int Open();
+  bool SayWhatIsMissing();
+  void Rotate();
+  // Both return how much was written, and set `error_` where that was not all.
+  size_t WriteAll(absl::string_view bytes);
+  size_t WriteRotating(absl::string_view bytes);
+
+  const std::string path_;
+  const Rotation rotation_;
+  const std::shared_ptr<LogLosses> losses_;
+  UniqueFd fd_;
+  size_t size_ = 0;
+  bool mid_line_ = false;
+  size_t missing_ = 0;  // Bytes lost since the last that were written.
+  int error_ = 0;       // Why.
+};
+
+}  // namespace hlaunch

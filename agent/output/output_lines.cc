@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/output/output_lines.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "rendezvous/round/round.h"
+
+namespace hlaunch {
+namespace {
+
+// What is kept so that kMaxTailBytes remain after control bytes and rewritten lines are gone.
+constexpr size_t kKeptBytes = 4 * kMaxTailBytes;
+// A bar that is longer is shown once it is whole.
+constexpr size_t kMaxBarBytes = 4096;
+constexpr absl::string_view kEraseLine = "\x1b[K";  // From the cursor on.
+
+// The length of the UTF-8 character that `text` begins with, 0 if it begins with none.
+size_t CharacterLength(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const size_t length = lead < 0x80   ? 1
+                        : lead < 0xC2 ? 0
+                        : lead < 0xE0 ? 2
+                        : lead < 0xF0 ? 3
+                        : lead < 0xF5 ? 4
+                                      : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what is beyond U+10FFFF.
+  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
+      (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F)) {
+    return 0;
+  }
+  return length;
+}
+
+// A printed "\x1b[31m" would colour the report: colour codes go, other control bytes become '?'.
+std::string Printable(absl::string_view line) {
+  std::string text;
+  while (!line.empty()) {
+    if (line.substr(0, 2) == "\x1b[") {
+      const size_t end = line.find_first_not_of("0123456789;?", 2);
+      line.remove_prefix(end == absl::string_view::npos ? line.size() : end + 1);
+      continue;
+    }
+    const size_t length = CharacterLength(line);
+    const bool control = (line[0] >= 0 && line[0] < ' ' && line[0] != '\t') || line[0] == 127;
+    if (length == 0 || control) {
+      text += '?';
+      line.remove_prefix(1);
+    } else {
+      text.append(line.data(), length);
+      line.remove_prefix(length);
+    }
+  }
+  return text;
+}
+
+// What a terminal shows of "10%\r20%\r": the last thing written over the line.
+absl::string_view LastState(absl::string_view line) {
+  while (absl::ConsumeSuffix(&line, "\r")) {
+  }
+  const size_t cr = line.rfind('\r');
+  return cr == absl::string_view::npos ? line : line.substr(cr + 1);
+}
+
+}  // namespace
+
+void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::string* out) {
+  if (terminal_ != nullptr) {
+    if (terminal_->holds_bar) out->append(kEraseLine.data(), kEraseLine.size());
+    terminal_->holds_bar = end == "\r";
+  }
+  // Not StrAppend, which fills with zeros first: here every byte of the output passes.
+  out->append(prefix_).append(pending_);
+  out->append(rest.data(), rest.size()).append(end.data(), end.size());
+  pending_.clear();
+}
+
+std::string LineCutter::Feed(absl::string_view bytes) {
+  if (prefix_.empty()) return std::string(bytes);
+  std::string out;
+  out.reserve(bytes.size() + bytes.size() / 4 + prefix_.size());
+  if (after_cr_ && absl::ConsumePrefix(&bytes, "\n")) {
+    out += '\n';
+    in_bar_ = false;
+    if (terminal_ != nullptr) terminal_->holds_bar = false;
+  }
+  if (!bytes.empty() || !out.empty()) after_cr_ = false;
+  AddLines(bytes, &out);
+  if (terminal_ != nullptr && in_bar_ && !pending_.empty() && pending_.size() <= kMaxBarBytes) {
+    const std::string bar = pending_;
+    AddUnit("", "\r", &out);
+    pending_ = bar;  // More of it may come.
+  }
+  return out;
+}
+
+void LineCutter::AddLines(absl::string_view bytes, std::string* out) {
+  // Where the next of each is, so that no byte is looked at twice.
+  size_t lf = bytes.find('\n');
+  size_t cr = bytes.find('\r');
+  for (size_t begin = 0; begin < bytes.size();) {
+    if (lf < begin) lf = bytes.find('\n', begin);
+    if (cr < begin) cr = bytes.find('\r', begin);
+    const size_t end = std::min(lf, cr);
+    const size_t room = kMaxLineBytes - pending_.size();
+    if (std::min(end, bytes.size()) - begin > room) {
+      AddUnit(bytes.substr(begin, room), "\n", out);
+      begin += room;
+      continue;
+    }
+    if (end == absl::string_view::npos) {
+      absl::StrAppend(&pending_, bytes.substr(begin));
+      return;
+    }
+    const absl::string_view line = bytes.substr(begin, end - begin);
+    const bool crlf = cr == end && lf == end + 1;
+    const absl::string_view terminator = bytes.substr(end, crlf ? 2 : 1);
+    begin = end + terminator.size();
+    in_bar_ = terminator == "\r";
+    // A progress bar begins with '\r': nothing to show yet.
+    if (!in_bar_ || !line.empty() || !pending_.empty()) {
+      AddUnit(line, terminator, out);
+      after_cr_ = in_bar_ && begin == bytes.size();
+    }
+  }
+}
+
+std::string LineCutter::Finish() {
+  std::string out;
+  if (!pending_.empty()) AddUnit("", "\n", &out);
+  return out;
+}
+
+std::string LineFilter::Feed(absl::string_view bytes) {
+  std::string out;
+  while (!bytes.empty()) {
+    const size_t lf = bytes.find('\n');
+    const size_t size = std::min(lf == absl::string_view::npos ? lf : lf + 1, bytes.size());
+    absl::StrAppend(&pending_, bytes.substr(0, size));
+    bytes.remove_prefix(size);
+    if (lf == absl::string_view::npos && pending_.size() < kMaxLineBytes) break;
+    const bool wanted = std::any_of(words_.begin(), words_.end(), [this](const std::string& word) {
+      return absl::StrContains(pending_, word);
+    });
+    if (wanted) absl::StrAppend(&out, prefix_, pending_, lf == absl::string_view::npos ? "\n" : "");
+    pending_.clear();
+  }
+  return out;
+}
+
+std::string JournalCutter::Entry(absl::string_view line) const {
+  JournalFields fields = {{"MESSAGE", absl::StrCat(prefix_, LastState(line))}};
+  fields.insert(fields.end(), fields_.begin(), fields_.end());
+  return JournalEntry(fields);
+}
+
+std::vector<std::string> JournalCutter::Feed(absl::string_view bytes) {
+  std::vector<std::string> entries;
+  while (!bytes.empty()) {
+    const size_t lf = bytes.find('\n');
+    const size_t size = std::min({lf, bytes.size(), kMaxLine - pending_.size()});
+    absl::StrAppend(&pending_, bytes.substr(0, size));
+    bytes.remove_prefix(size);
+    if (!absl::ConsumePrefix(&bytes, "\n") && pending_.size() < kMaxLine) break;
+    for (std::string& entry : Finish()) entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+std::vector<std::string> JournalCutter::Finish() {
+  const std::string line = std::exchange(pending_, "");
+  if (line.empty()) return {};
+  return {Entry(line)};
+}
+
+void OutputTail::Add(absl::string_view bytes) {
+  if (bytes.size() > kKeptBytes) bytes.remove_prefix(bytes.size() - kKeptBytes);
+  absl::StrAppend(&bytes_, bytes);
+  // Rarely, so that a byte is not moved for every byte that comes.
+  if (bytes_.size() > 2 * kKeptBytes) bytes_.erase(0, bytes_.size() - kKeptBytes);
+}
+
+std::string OutputTail::LongText() const {
+  absl::string_view bytes = bytes_;
+  absl::ConsumeSuffix(&bytes, "\n");
+  std::vector<std::string> printable;
+  for (const absl::string_view line : absl::StrSplit(bytes, '\n')) {
+    printable.push_back(Printable(LastState(line)));
+  }
+  return absl::StrJoin(printable, "\n");
+}
+
+std::string OutputTail::Text() const {
+  std::string text = LongText();
+  size_t begin = text.size();
+  for (size_t lines = 0; lines < kMaxTailLines && begin > 0; ++lines) {
+    begin = text.rfind('\n', begin - 1);
+    if (begin == std::string::npos) break;
+  }
+  if (begin != std::string::npos && begin < text.size()) text.erase(0, begin + 1);
+  if (text.size() <= kMaxTailBytes) return text;
+  // From a line's beginning if there is one near, else from a character's.
+  size_t start = text.size() - kMaxTailBytes;
+  const size_t newline = text.find('\n', start);
+  if (newline != std::string::npos && newline - start < kMaxTailBytes / 2) {
+    start = newline + 1;
+  } else {
+    while (start < text.size() && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) ++start;
+  }
+  return text.substr(start);
+}
+
+}  // namespace hlaunch

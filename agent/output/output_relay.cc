@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/output/output_relay.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/output/console.h"
+#include "agent/output/log_file.h"
+#include "agent/output/output_writer.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "proto/base/status_macros.h"
+#include "proto/base/system_journal.h"
+#include "proto/contract/env_contract.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kReadSize = 256 * 1024;
+// Larger than the kernel's 64 KiB: fewer turns for much output, at no cost for little. Far below
+// the 64 MiB that one user's pipes may take in all.
+constexpr int kPipeSize = 256 * 1024;
+// A pipe never holds more, unless root made it so; a grandchild may write for ever.
+constexpr size_t kMaxDrain = 1024 * 1024;
+
+struct Pipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+absl::StatusOr<Pipe> MakePipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no pipe for a worker's output: ", std::strerror(errno)));
+  }
+  // The read end only: the worker's end is another open file and blocks, as programs expect.
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  ::fcntl(ends[0], F_SETPIPE_SZ, kPipeSize);  // Refused: it stays as it is.
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+absl::Status Assign(UniqueFd fd, asio::posix::stream_descriptor* descriptor) {
+  asio::error_code error;
+  descriptor->assign(fd.get(), error);
+  if (error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot watch a worker's output: ", error.message()));
+  }
+  fd.Release();
+  return absl::OkStatus();
+}
+
+// A thread that writes, and the streams that wait until it has room.
+class Sink {
+ public:
+  static absl::StatusOr<std::unique_ptr<Sink>> Make(asio::io_context& loop) {
+    HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<OutputWriter> writer, OutputWriter::Make());
+    auto sink = std::make_unique<Sink>(loop, std::move(writer));
+    HLAUNCH_RETURN_IF_ERROR(
+        Assign(UniqueFd(::fcntl(sink->writer->room_fd(), F_DUPFD_CLOEXEC, 3)), &sink->room_));
+    return sink;
+  }
+  Sink(asio::io_context& loop, std::unique_ptr<OutputWriter> the_writer)
+      : writer(std::move(the_writer)), room_(loop) {}
+
+  // Calls `resume` once there is room; destroying the sink drops it.
+  void AwaitRoom(std::function<void()> resume) {
+    waiting_.push_back(std::move(resume));
+    if (waiting_.size() > 1) return;
+    room_.async_wait(asio::posix::stream_descriptor::wait_read,
+                     [this](const asio::error_code& error) {
+                       if (error) return;
+                       eventfd_t count;
+                       ::eventfd_read(room_.native_handle(), &count);
+                       for (const auto& next : std::exchange(waiting_, {})) next();
+                     });
+  }
+
+  const std::unique_ptr<OutputWriter> writer;
+
+ private:
+  asio::posix::stream_descriptor room_;
+  std::vector<std::function<void()>> waiting_;
+};
+
+}  // namespace
+
+class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(asio::io_context& loop, int out_fd, int err_fd, std::unique_ptr<Sink> console)
+      : loop_(loop), console_(std::move(console)), buffer_(kReadSize) {
+    const char* journal_stream = std::getenv(kEnvJournalStream);
+    out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr, IsJournal(out_fd, journal_stream), "stdout"};
+    err_ = {err_fd, ConsoleStyleOf(err_fd), nullptr, IsJournal(err_fd, journal_stream), "stderr"};
+    if (out_.is_journal || err_.is_journal) journal_ = OpenJournal();
+    // Two terminals are the same one, or nobody minds.
+    const auto line = std::make_shared<TerminalLine>();
+    if (out_.style.terminal) out_.line = line;
+    if (err_.style.terminal) err_.line = line;
+  }
+
+  absl::StatusOr<WorkerOutput> Open(int worker, WorkerRoutes routes) {
+    if (files_ == nullptr && (NeedsFiles(routes.out) || NeedsFiles(routes.err))) {
+      HLAUNCH_ASSIGN_OR_RETURN(files_, Sink::Make(loop_));
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(Pipe out, MakePipe());
+    HLAUNCH_ASSIGN_OR_RETURN(Pipe err, MakePipe());
+    Worker fresh;
+    fresh.tail = std::make_shared<OutputTail>();
+    fresh.streams = {MakeStream(out_, worker, routes, std::move(routes.out), nullptr),
+                     MakeStream(err_, worker, routes, std::move(routes.err), fresh.tail)};
+    HLAUNCH_RETURN_IF_ERROR(Assign(std::move(out.read_end), &fresh.streams[0]->fd));
+    HLAUNCH_RETURN_IF_ERROR(Assign(std::move(err.read_end), &fresh.streams[1]->fd));
+    Close(worker);
+    for (const auto& stream : fresh.streams) Await(stream);
+    workers_[worker] = std::move(fresh);
+    return WorkerOutput{std::move(out.write_end), std::move(err.write_end)};
+  }
+
+  uint64_t bytes_read() const { return bytes_read_; }
+
+  std::string Tail(int worker) const {
+    const auto found = workers_.find(worker);
+    return found == workers_.end() ? "" : found->second.tail->Text();
+  }
+
+  std::string LongTail(int worker) const {
+    const auto found = workers_.find(worker);
+    return found == workers_.end() ? "" : found->second.tail->LongText();
+  }
+
+  void Drain(int worker) {
+    const auto found = workers_.find(worker);
+    if (found == workers_.end()) return;
+    for (const auto& stream : found->second.streams) {
+      size_t drained = 0;
+      while (stream->fd.is_open() && drained < kMaxDrain) {
+        const size_t n = ReadOnce(*stream);
+        if (n == 0) break;
+        drained += n;
+      }
+    }
+  }
+
+  void Close(int worker) {
+    Drain(worker);
+    const auto found = workers_.find(worker);
+    if (found == workers_.end()) return;
+    for (const auto& stream : found->second.streams) End(*stream);
+    found->second.streams.clear();
+  }
+
+  bool Flush(Instant deadline) {
+    for (const Console* console : {&out_, &err_}) {
+      if (console->line == nullptr || !console->line->holds_bar) continue;
+      console->line->holds_bar = false;
+      console_->writer->Push(console->fd, "\n");  // The last state of a progress bar stays.
+    }
+    const bool files_done = files_ == nullptr || files_->writer->WaitEmpty(deadline);
+    return console_->writer->WaitEmpty(deadline) && files_done;
+  }
+
+ private:
+  // Our stdout or stderr.
+  struct Console {
+    int fd = -1;
+    ConsoleStyle style;
+    std::shared_ptr<TerminalLine> line;  // Shared with cutters; null if it is no terminal.
+    bool is_journal = false;
+    const char* name = "";
+  };
+  struct Stream {
+    Stream(asio::io_context& loop, LineCutter the_cutter) : fd(loop), cutter(the_cutter) {}
+    asio::posix::stream_descriptor fd;
+    LineCutter cutter;
+    std::optional<JournalCutter> journal;  // Set: in place of `cutter` and `console_fd`.
+    int console_fd = -1;
+    StreamRoute route;
+    std::shared_ptr<OutputTail> tail;  // Also the worker's; null for stdout.
+  };
+  // A stream is owned by its worker and by the handler that waits for it.
+  struct Worker {
+    std::vector<std::shared_ptr<Stream>> streams;
+    std::shared_ptr<OutputTail> tail;
+  };
+
+  static bool NeedsFiles(const StreamRoute& route) {
+    return route.file != nullptr || route.filtered != nullptr;
+  }
+
+  std::shared_ptr<Stream> MakeStream(const Console& console, int worker, const WorkerRoutes& routes,
+                                     StreamRoute route, std::shared_ptr<OutputTail> tail) {
+    const bool colour = console.style.colour && !routes.prefix.empty();
+    LineCutter cutter(colour ? Coloured(routes.prefix, routes.rank) : routes.prefix, console.line);
+    auto stream = std::make_shared<Stream>(loop_, std::move(cutter));
+    stream->console_fd = console.fd;
+    if (console.is_journal && journal_.valid()) {
+      stream->journal.emplace(routes.prefix,
+                              JournalFields{{"PRIORITY", "6"},
+                                            {"SYSLOG_IDENTIFIER", program_invocation_short_name},
+                                            {"HLAUNCH_JOB_ID", routes.job_id},
+                                            {"HLAUNCH_ROUND", absl::StrCat(routes.round)},
+                                            {"HLAUNCH_RANK", absl::StrCat(routes.rank)},
+                                            {"HLAUNCH_LOCAL_RANK", absl::StrCat(worker)},
+                                            {"HLAUNCH_STREAM", console.name}});
+    }
+    stream->route = std::move(route);
+    stream->tail = std::move(tail);
+    return stream;
+  }
+
+  // The sink that has no room for more of this stream, if one has not.
+  Sink* FullSink(const StreamRoute& route) const {
+    if (route.console && console_->writer->full()) return console_.get();
+    if (NeedsFiles(route) && files_->writer->full()) return files_.get();
+    return nullptr;
+  }
+
+  void Await(const std::shared_ptr<Stream>& stream) {
+    if (!stream->fd.is_open()) return;
+    if (Sink* full = FullSink(stream->route); full != nullptr) {
+      full->AwaitRoom([weak = weak_from_this(), stream] {
+        if (const std::shared_ptr<Impl> self = weak.lock()) self->Await(stream);
+      });
+      return;
+    }
+    stream->fd.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [weak = weak_from_this(), stream](const asio::error_code& error) {
+                            const std::shared_ptr<Impl> self = weak.lock();
+                            if (error || self == nullptr || !stream->fd.is_open()) return;
+                            self->ReadOnce(*stream);
+                            self->Await(stream);
+                          });
+  }
+
+  void PushEntries(std::vector<std::string> entries) {
+    for (std::string& entry : entries) {
+      console_->writer->PushWhole(journal_.get(), std::move(entry));
+    }
+  }
+
+  // Returns how many bytes came; 0 if none is there now or the stream has ended.
+  size_t ReadOnce(Stream& stream) {
+    const ssize_t n = ::read(stream.fd.native_handle(), buffer_.data(), buffer_.size());
+    if (n > 0) {
+      const absl::string_view bytes(buffer_.data(), static_cast<size_t>(n));
+      bytes_read_ += bytes.size();
+      if (stream.tail != nullptr) stream.tail->Add(bytes);
+      StreamRoute& route = stream.route;
+      if (route.console && stream.journal) {
+        PushEntries(stream.journal->Feed(bytes));
+      } else if (route.console) {
+        console_->writer->Push(stream.console_fd, stream.cutter.Feed(bytes));
+      }
+      if (route.file != nullptr) files_->writer->Push(route.file, std::string(bytes));
+      if (route.filter) files_->writer->Push(route.filtered, route.filter->Feed(bytes));
+      return bytes.size();
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) End(stream);
+    return 0;
+  }
+
+  void End(Stream& stream) {
+    if (!stream.fd.is_open()) return;
+    StreamRoute& route = stream.route;
+    if (route.console && stream.journal) {
+      PushEntries(stream.journal->Finish());
+    } else if (route.console) {
+      console_->writer->Push(stream.console_fd, stream.cutter.Finish());
+    }
+    if (route.filter) files_->writer->Push(route.filtered, route.filter->Finish());
+    asio::error_code ignored;
+    stream.fd.close(ignored);
+  }
+
+  asio::io_context& loop_;
+  Console out_;
+  Console err_;
+  UniqueFd journal_;  // Invalid unless one of the two is it.
+  const std::unique_ptr<Sink> console_;
+  std::unique_ptr<Sink> files_;  // Made when the first stream goes to a file.
+  std::vector<char> buffer_;
+  std::map<int, Worker> workers_;
+  uint64_t bytes_read_ = 0;
+};
+
+absl::StatusOr<std::unique_ptr<OutputRelay>> OutputRelay::Make(asio::io_context& loop, int out_fd,
+                                                               int err_fd) {
+  HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<Sink> console, Sink::Make(loop));
+  return std::unique_ptr<OutputRelay>(
+      new OutputRelay(std::make_shared<Impl>(loop, out_fd, err_fd, std::move(console))));
+}
+
+OutputRelay::OutputRelay(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+OutputRelay::~OutputRelay() = default;
+
+absl::StatusOr<WorkerOutput> OutputRelay::Open(int worker, WorkerRoutes routes) {
+  return impl_->Open(worker, std::move(routes));
+}
+uint64_t OutputRelay::bytes_read() const { return impl_->bytes_read(); }
+std::string OutputRelay::Tail(int worker) const { return impl_->Tail(worker); }
+std::string OutputRelay::LongTail(int worker) const { return impl_->LongTail(worker); }
+void OutputRelay::Drain(int worker) { impl_->Drain(worker); }
+void OutputRelay::Close(int worker) { impl_->Close(worker); }
+bool OutputRelay::Flush(Instant deadline) { return impl_->Flush(deadline); }
+
+}  // namespace hlaunch

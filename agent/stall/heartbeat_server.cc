@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/stall/heartbeat_server.h"
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/worker/descendants.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+namespace {
+
+// Of one socket at once. A queue holds about ten by default (net.unix.max_dgram_qlen).
+constexpr int kMaxAtOnce = 16;
+// Then it is looked at again.
+constexpr Duration kRest = std::chrono::milliseconds(10);
+// A loop that is so late was stopped or held up, and has not heard who was not.
+constexpr Duration kLate = std::chrono::seconds(1);
+constexpr int kMaxParents = 64;
+
+struct Datagram {
+  std::array<char, kMaxHeartbeatBytes + 1> bytes;
+  size_t length = 0;
+  pid_t sender = 0;  // 0: not one of this pid namespace.
+};
+
+// The next datagram; unset: there is none.
+std::optional<Datagram> Receive(int fd) {
+  Datagram datagram;
+  iovec part = {datagram.bytes.data(), datagram.bytes.size()};
+  // Room for the sender and for nothing else: descriptors that come along are closed.
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t n = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0) return std::nullopt;
+  datagram.length = static_cast<size_t>(n);
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS) continue;
+    ucred sender = {};
+    std::memcpy(&sender, CMSG_DATA(c), sizeof sender);
+    datagram.sender = sender.pid;
+  }
+  return datagram;
+}
+
+// Whether process `pid` is `worker`, of its session, or descends from it. `worker` is a child of
+// ours that was not reaped, so no other process has its pid.
+bool CameFrom(pid_t worker, pid_t pid) {
+  for (int steps = 0; pid > 1 && steps < kMaxParents; ++steps) {
+    if (pid == worker) return true;
+    const std::optional<ProcessEntry> process = ReadProcess(pid);
+    if (!process) return false;
+    if (process->session == worker) return true;
+    pid = process->parent;
+  }
+  return false;
+}
+
+// An abstract address that nobody else has: the kernel finds one.
+absl::StatusOr<std::pair<UniqueFd, std::string>> MakeSocket() {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  socklen_t length = sizeof address.sun_family;
+  const int on = 1;
+  const auto as_any = [&address] { return reinterpret_cast<sockaddr*>(&address); };
+  bool made = fd.valid() && ::setsockopt(fd.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
+              ::bind(fd.get(), as_any(), length) == 0;
+  length = sizeof address;
+  made = made && ::getsockname(fd.get(), as_any(), &length) == 0;
+  if (!made) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot make a socket for heartbeats: ", std::strerror(errno)));
+  }
+  const size_t name = length - offsetof(sockaddr_un, sun_path) - 1;
+  return std::make_pair(std::move(fd),
+                        absl::StrCat("@", absl::string_view(address.sun_path + 1, name)));
+}
+
+}  // namespace
+
+struct HeartbeatServer::State {
+  struct Ear {  // For one worker.
+    explicit Ear(asio::io_context& loop) : listener(loop), rest(loop) {}
+    ~Ear() { Deafen(); }
+
+    // The loop hears of nothing until the socket is assigned again.
+    void Deafen() {
+      if (listener.is_open()) listener.release();
+    }
+
+    UniqueFd socket;
+    asio::posix::stream_descriptor listener;  // On `socket`, while it is awaited.
+    asio::steady_timer rest;
+    std::string address;
+    pid_t pid = 0;     // 0: it does not live.
+    pid_t sender = 0;  // Of its last heartbeat.
+  };
+
+  State(asio::io_context& the_loop, int workers, Duration limit, Events the_events)
+      : loop(the_loop), events(std::move(the_events)), beats(workers, limit), timer(the_loop) {}
+
+  asio::io_context& loop;
+  const Events events;
+  Heartbeats beats;
+  asio::steady_timer timer;
+  std::optional<Instant> due;  // When the timer ends; unset: it does not run.
+  std::deque<Ear> ears;
+  bool said_stranger = false;
+  bool said_nonsense = false;
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
+
+  std::weak_ptr<bool> Alive() const { return life; }
+
+  void Await(int worker) {
+    Ear& ear = ears[static_cast<size_t>(worker)];
+    ear.listener.assign(ear.socket.get());
+    ear.listener.async_wait(asio::posix::descriptor_base::wait_read,
+                            [this, worker, &ear, alive = Alive()](const asio::error_code& error) {
+                              if (error || alive.expired()) return;
+                              ear.Deafen();
+                              Hear(worker);
+                              Arm();
+                              Rest(worker);
+                            });
+  }
+
+  // So a flood costs little. Its queue may fill meanwhile, which costs nobody anything: a full
+  // queue is news enough.
+  void Rest(int worker) {
+    Ear& ear = ears[static_cast<size_t>(worker)];
+    ear.rest.expires_after(kRest);
+    ear.rest.async_wait([this, worker, alive = Alive()](const asio::error_code& error) {
+      if (!error && !alive.expired()) Await(worker);
+    });
+  }
+
+  void Hear(int worker) {
+    Ear& ear = ears[static_cast<size_t>(worker)];
+    bool recovered = false;
+    for (int count = 0; count < kMaxAtOnce; ++count) {
+      const std::optional<Datagram> datagram = Receive(ear.socket.get());
+      if (!datagram) break;
+      if (ear.pid == 0) continue;
+      recovered |= Take(worker, ear.pid, *datagram);
+    }
+    if (recovered) events.on_recovery(worker);
+  }
+
+  // True: the worker had stalled.
+  bool Take(int worker, pid_t pid, const Datagram& datagram) {
+    if (!CameFrom(pid, datagram.sender)) {
+      SayOnce(&said_stranger, "did not come from that worker");
+      return false;
+    }
+    const auto heartbeat = ParseHeartbeat({datagram.bytes.data(), datagram.length});
+    if (!heartbeat) {
+      SayOnce(&said_nonsense, "is none that this hlaunch knows; is the worker's hlaunch another?");
+      return false;
+    }
+    ears[static_cast<size_t>(worker)].sender = datagram.sender;
+    return beats.Take(worker, *heartbeat, MonotonicClock().Now());
+  }
+
+  static void SayOnce(bool* said, const char* why) {
+    if (!std::exchange(*said, true)) LogWarning(absl::StrCat("a heartbeat was dropped: it ", why));
+  }
+
+  // Has the timer end no later than the next worker stalls. Later heartbeats leave it alone: it
+  // looks again when it ends.
+  void Arm() {
+    const std::optional<Instant> next = beats.Next();
+    if (!next || (due && *due <= *next)) return;
+    due = next;
+    timer.expires_at(*next);
+    timer.async_wait([this, alive = Alive()](const asio::error_code& error) {
+      if (error || alive.expired()) return;
+      Judge();
+    });
+  }
+
+  void Judge() {
+    const Duration late = MonotonicClock().Now() - *std::exchange(due, std::nullopt);
+    for (size_t worker = 0; worker < ears.size(); ++worker) Hear(static_cast<int>(worker));
+    if (late > kLate) beats.Forgive(late);
+    const std::vector<Stall> stalls = beats.TakeStalled(MonotonicClock().Now());
+    Arm();
+    if (!stalls.empty()) events.on_stall(stalls);
+  }
+};
+
+absl::StatusOr<std::unique_ptr<HeartbeatServer>> HeartbeatServer::Open(asio::io_context& loop,
+                                                                       int workers, Duration limit,
+                                                                       Events events) {
+  std::unique_ptr<HeartbeatServer> server(
+      new HeartbeatServer(std::make_unique<State>(loop, workers, limit, std::move(events))));
+  for (int worker = 0; worker < workers; ++worker) {
+    HLAUNCH_ASSIGN_OR_RETURN(auto made, MakeSocket());
+    State::Ear& ear = server->state_->ears.emplace_back(loop);
+    ear.socket = std::move(made.first);
+    ear.address = std::move(made.second);
+    server->state_->Await(worker);
+  }
+  return server;
+}
+
+HeartbeatServer::HeartbeatServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+HeartbeatServer::~HeartbeatServer() = default;
+
+const std::string& HeartbeatServer::address(int worker) const {
+  return state_->ears[static_cast<size_t>(worker)].address;
+}
+
+void HeartbeatServer::Listen(int worker, pid_t pid) {
+  state_->ears[static_cast<size_t>(worker)].pid = pid;
+}
+
+void HeartbeatServer::Forget(int worker) {
+  state_->ears[static_cast<size_t>(worker)].pid = 0;
+  state_->beats.Forget(worker);
+}
+
+pid_t HeartbeatServer::sender(int worker) const {
+  return state_->ears[static_cast<size_t>(worker)].sender;
+}
+
+const Heartbeats& HeartbeatServer::heartbeats() const { return state_->beats; }
+
+}  // namespace hlaunch

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/stall/stack_dump.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/stall/stack_text.h"
+#include "agent/worker/process.h"
+#include "agent/worker/tool_run.h"
+#include "asio/io_context.hpp"
+#include "asio/post.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kToolLimit = std::chrono::seconds(10);
+constexpr Duration kAnswerLimit = std::chrono::seconds(2);  // Of a process that is to write them.
+constexpr Duration kLook = std::chrono::milliseconds(50);
+// What hlaunch.heartbeat() calls the file in memory where faulthandler writes.
+constexpr absl::string_view kStacksFile = "/memfd:hlaunch-stacks";
+
+bool Catches(pid_t pid, int signal) {
+  for (absl::string_view line :
+       absl::StrSplit(ReadSmallFile(absl::StrCat("/proc/", pid, "/status")), '\n')) {
+    uint64_t caught = 0;
+    if (absl::ConsumePrefix(&line, "SigCgt:\t")) {
+      return absl::SimpleHexAtoi(line, &caught) && ((caught >> (signal - 1)) & 1) != 0;
+    }
+  }
+  return false;
+}
+
+// The file in memory that the process writes its stacks to, and nothing that could make us wait.
+UniqueFd OpenStacksFile(pid_t pid, int fd) {
+  const std::string path = absl::StrCat("/proc/", pid, "/fd/", fd);
+  std::array<char, 64> target{};
+  const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
+  if (n <= 0 || !absl::StartsWith({target.data(), static_cast<size_t>(n)}, kStacksFile)) return {};
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+off_t SizeOf(const UniqueFd& file) {
+  struct stat st = {};
+  return ::fstat(file.get(), &st) == 0 ? st.st_size : 0;
+}
+
+// Why a tool shows nothing, in its own words: a line of them.
+std::string Complaint(absl::string_view text) {
+  constexpr size_t kMaxBytes = 200;
+  const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
+  for (const absl::string_view line : lines) {
+    for (const absl::string_view word : {"rror", "not permitted", "denied", "No such"}) {
+      if (absl::StrContains(line, word)) return std::string(line.substr(0, kMaxBytes));
+    }
+  }
+  return lines.empty() ? "it said nothing" : std::string(lines.back().substr(0, kMaxBytes));
+}
+
+}  // namespace
+
+struct StackDump::State : std::enable_shared_from_this<State> {
+  State(asio::io_context& in, std::vector<StackTarget> all, Duration limit,
+        std::function<void(std::vector<ProcessStacks>)> tell_whom)
+      : loop(in),
+        timer(in),
+        targets(std::move(all)),
+        deadline(MonotonicClock().Now() + limit),
+        done(std::move(tell_whom)) {}
+
+  asio::io_context& loop;
+  asio::steady_timer timer;
+  const std::vector<StackTarget> targets;
+  const Instant deadline;
+  std::function<void(std::vector<ProcessStacks>)> done;
+  std::string py_spy = "py-spy";
+  bool py_spy_missing = false;
+  std::optional<ToolRun> tool;
+  UniqueFd file;    // That a process writes its stacks to,
+  off_t begin = 0;  // from here on,
+  off_t seen = 0;   // up to there when it was looked at last.
+  Instant answer_by;
+  std::vector<ProcessStacks> found;
+
+  const StackTarget& target() const { return targets[found.size() - 1]; }
+  pid_t pid() const { return target().process.pid; }
+
+  void Next() {
+    if (found.size() == targets.size()) return Finish();
+    const ProcessEntry& process = targets[found.size()].process;
+    found.push_back({ReadProcess(process.pid).value_or(process).ToString(), "", ""});
+    const std::string number = absl::StrCat(pid());
+    // With C's frames; without them where those cannot be had.
+    Run("py-spy", {py_spy, "dump", "--native", "--pid", number}, [this, number] {
+      if (py_spy_missing) return AskIt();
+      if (MonotonicClock().Now() < deadline) found.back().problem.clear();
+      Run("py-spy", {py_spy, "dump", "--pid", number}, [this] { AskIt(); });
+    });
+  }
+
+  void Finish() {
+    timer.cancel();
+    tool.reset();
+    if (auto tell = std::exchange(done, nullptr)) tell(std::move(found));
+  }
+
+  // `otherwise`: where the tool has shown no stack.
+  void Run(absl::string_view name, const std::vector<std::string>& argv,
+           std::function<void()> otherwise) {
+    const Duration left = std::min(kToolLimit, deadline - MonotonicClock().Now());
+    if (left <= Duration::zero()) {
+      Note("time was up");
+      return Next();
+    }
+    tool.emplace(loop, argv, left,
+                 [self = shared_from_this(), name,
+                  otherwise = std::move(otherwise)](const ToolOutput& output) {
+                   if (!self->done) return;
+                   if (!SummarizeStacks(output.text).frames.empty()) {
+                     return self->Take(name, output.text);
+                   }
+                   self->py_spy_missing |= output.missing;
+                   self->Note(output.missing
+                                  ? absl::StrCat(name, " is not installed")
+                                  : absl::StrCat(name, ": ",
+                                                 output.text.empty() ? output.problem
+                                                                     : Complaint(output.text)));
+                   otherwise();
+                 });
+  }
+
+  void Note(absl::string_view problem) {
+    absl::StrAppend(&found.back().problem, found.back().problem.empty() ? "" : "; ", problem);
+  }
+
+  void Take(absl::string_view how, absl::string_view text) {
+    found.back().problem.clear();
+    found.back().text = absl::StrCat("by ", how, ":\n", text);
+    Next();
+  }
+
+  // Has the process write its own.
+  void AskIt() {
+    const int signal = target().stack_signal;
+    file = signal > 0 ? OpenStacksFile(pid(), target().stack_fd) : UniqueFd();
+    if (!file.valid()) return AskGdb();
+    begin = seen = SizeOf(file);
+    if (!Catches(pid(), signal) || !SignalProcess(target().process, signal)) return AskGdb();
+    answer_by = std::min(deadline, MonotonicClock().Now() + kAnswerLimit);
+    AwaitAnswer();
+  }
+
+  // Until something is there and nothing has come since the last look.
+  void AwaitAnswer() {
+    timer.expires_after(kLook);
+    timer.async_wait([self = shared_from_this()](const asio::error_code& error) {
+      if (error || !self->done) return;
+      const off_t size = SizeOf(self->file);
+      if (size > self->begin && size == self->seen) return self->TakeAnswer(size);
+      self->seen = size;
+      if (MonotonicClock().Now() < self->answer_by) return self->AwaitAnswer();
+      self->Note("faulthandler: it does not answer");
+      self->AskGdb();
+    });
+  }
+
+  void TakeAnswer(off_t size) {
+    std::string text(std::min<size_t>(static_cast<size_t>(size - begin), ToolRun::kMaxBytes), '\0');
+    const ssize_t n = ::pread(file.get(), text.data(), text.size(), begin);
+    text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+    if (SummarizeStacks(text).frames.empty()) return AskGdb();
+    Take("faulthandler", text);
+  }
+
+  void AskGdb() {
+    file = UniqueFd();
+    Run("gdb",
+        {"gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-iex",
+         "set auto-load off", "-p", absl::StrCat(pid()), "-ex", "thread apply all bt 40"},
+        [this] { Next(); });
+  }
+};
+
+StackDump::StackDump(asio::io_context& loop, std::vector<StackTarget> targets,
+                     const std::string& tools, Duration limit,
+                     std::function<void(std::vector<ProcessStacks>)> done)
+    : state_(std::make_shared<State>(loop, std::move(targets), limit, std::move(done))) {
+  const std::string beside = absl::StrCat(tools, "/py-spy");
+  if (!tools.empty() && ::access(beside.c_str(), X_OK) == 0) state_->py_spy = beside;
+  asio::post(loop, [state = state_] {
+    if (state->done) state->Next();
+  });
+}
+
+StackDump::~StackDump() {
+  state_->done = nullptr;
+  state_->timer.cancel();
+  state_->tool.reset();
+}
+
+pid_t StackDump::tool() const { return state_->tool ? state_->tool->pid() : 0; }
+
+}  // namespace hlaunch

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/stall/stall_watch.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+#include "agent/output/output_writer.h"
+#include "agent/stall/heartbeat_server.h"
+#include "agent/stall/stack_dump.h"
+#include "agent/stall/stack_text.h"
+#include "agent/worker/descendants.h"
+#include "asio/io_context.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/wall_time.h"
+#include "rendezvous/round/first_cause.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMostNamed = 5;
+constexpr size_t kMostProcesses = 8;  // Of one worker, whose stacks are collected.
+constexpr size_t kFramesShown = 4;
+constexpr size_t kFramesReported = 6;
+constexpr Duration kDumpLimit = std::chrono::seconds(15);  // For one worker,
+constexpr Duration kCaseLimit = std::chrono::seconds(30);  // and for all that stall together.
+// Those that wait for a stalled worker stall themselves, a moment before or after it.
+constexpr Duration kSettle = std::chrono::seconds(2);
+// Where all wait for others the cause may be another node's, which says so in this time.
+constexpr Duration kPatience = std::chrono::seconds(45);
+constexpr Duration kLastWords = std::chrono::seconds(1);
+
+std::string Joined(absl::Span<const std::string> lines, size_t most, const char* separator) {
+  return absl::StrJoin(lines.subspan(0, std::min(most, lines.size())), separator);
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? "" : path.substr(0, slash);
+}
+
+}  // namespace
+
+struct StallWatch::State {
+  // What was found of a worker that has stalled.
+  struct Finding {
+    Stall stall;
+    StackSummary summary;
+  };
+
+  State(asio::io_context& the_loop, const WorkerSpec& spec, Rank the_first_rank,
+        StackFiles the_files, OnStall the_on_stall)
+      : loop(the_loop),
+        first_rank(the_first_rank),
+        pardons(spec.stall_action == StallAction::kWarn),
+        tools(DirectoryOf(spec.argv[0])),
+        files(std::move(the_files)),
+        on_stall(std::move(the_on_stall)),
+        unheard(the_loop),
+        judgement(the_loop),
+        pids(static_cast<size_t>(spec.nproc)) {}
+
+  ~State() {
+    if (writer) writer->WaitEmpty(MonotonicClock().Now() + kLastWords);
+  }
+
+  asio::io_context& loop;
+  const Rank first_rank;
+  // Who goes on is left alone. Else it is too late for that: the limit has passed, and the signal
+  // that asks for its stacks may be what made it go on.
+  const bool pardons;
+  const std::string tools;  // Where the workers' program is: its Python's py-spy may be beside it.
+  const StackFiles files;
+  const OnStall on_stall;
+  std::unique_ptr<HeartbeatServer> server;
+  asio::steady_timer unheard;  // Until it is said who is not watched.
+  asio::steady_timer judgement;
+  std::vector<pid_t> pids;       // By local rank; 0: it does not live.
+  std::optional<Instant> since;  // Of the case that is open: the first stall.
+  std::deque<Stall> waiting;     // For their stacks.
+  std::optional<StackDump> dump;
+  std::vector<Finding> findings;
+  std::unique_ptr<OutputWriter> writer;
+  std::map<int, std::shared_ptr<LogFile>> kept;                     // By local rank.
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
+
+  std::weak_ptr<bool> Alive() const { return life; }
+  std::string Name(int local_rank) const { return absl::StrCat("rank ", first_rank + local_rank); }
+
+  void SayWhoIsNotWatched() const {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < pids.size(); ++i) {
+      const int local_rank = static_cast<int>(i);
+      if (pids[i] != 0 && !server->heartbeats().IsWatched(local_rank)) {
+        names.push_back(Name(local_rank));
+      }
+    }
+    if (names.empty()) return;
+    LogInfo(absl::StrCat(
+        "no heartbeat has come from ", Joined(names, kMostNamed, ", "),
+        names.size() > kMostNamed ? absl::StrCat(" and ", names.size() - kMostNamed, " more") : "",
+        ": not watched until the script calls hlaunch.heartbeat()"));
+  }
+
+  void OnStalls(const std::vector<Stall>& stalls) {
+    for (const Stall& stall : stalls) {
+      LogWarning(absl::StrCat(Name(stall.worker), " has stalled: ", stall.ToString()));
+      waiting.push_back(stall);
+    }
+    if (!since) {
+      since = MonotonicClock().Now();
+      JudgeAt(*since + kSettle);
+    }
+    Collect();
+  }
+
+  void OnRecovery(int local_rank) const {
+    if (pardons || !since) LogInfo(absl::StrCat(Name(local_rank), " goes on"));
+  }
+
+  bool IsPardoned(int local_rank) const {
+    return pardons && !server->heartbeats().HasStalled(local_rank);
+  }
+
+  // The process that sends the heartbeats first, then the worker itself, then what else came from
+  // it.
+  std::vector<StackTarget> TargetsOf(int local_rank) const {
+    const pid_t worker = pids[static_cast<size_t>(local_rank)];
+    const pid_t sender = server->sender(local_rank);
+    const Heartbeat& last = server->heartbeats().Last(local_rank);
+    std::vector<StackTarget> targets;
+    for (const pid_t pid : {sender, worker}) {
+      const auto process = ReadProcess(pid);
+      if (!process || (!targets.empty() && pid == sender)) continue;
+      targets.push_back({*process});
+      if (pid == sender && !pardons) {  // A signal may disturb who is to go on.
+        targets.back().stack_signal = last.stack_signal;
+        targets.back().stack_fd = last.stack_fd;
+      }
+    }
+    for (const ProcessEntry& process : Descendants(worker)) {
+      if (targets.size() == kMostProcesses) break;
+      if (process.pid != sender && process.state != 'Z') targets.push_back({process});
+    }
+    return targets;
+  }
+
+  void Collect() {
+    while (!dump && !waiting.empty()) {
+      const Stall stall = waiting.front();
+      waiting.pop_front();
+      const Duration left = *since + kCaseLimit - MonotonicClock().Now();
+      if (IsPardoned(stall.worker)) continue;
+      if (left <= Duration::zero()) {
+        findings.push_back({stall, {}});
+        continue;
+      }
+      dump.emplace(
+          loop, TargetsOf(stall.worker), tools, std::min(left, kDumpLimit),
+          [this, stall](const std::vector<ProcessStacks>& found) { OnDump(stall, found); });
+    }
+  }
+
+  void OnDump(const Stall& stall, const std::vector<ProcessStacks>& found) {
+    Finding finding{stall, {}};
+    std::string all =
+        absl::StrCat(WallTime(WallMillis()), " ", Name(stall.worker), ": ", stall.ToString(), "\n");
+    for (const ProcessStacks& one : found) {
+      absl::StrAppend(&all, "\n", one.process, "\n",
+                      one.text.empty() ? absl::StrCat("no stacks: ", one.problem) : one.text, "\n");
+      if (finding.summary.frames.empty()) finding.summary = SummarizeStacks(one.text);
+    }
+    const std::string path = Keep(stall.worker, std::move(all));
+    const std::vector<std::string>& frames = finding.summary.frames;
+    if (!frames.empty()) {
+      LogWarning(absl::StrCat(Name(stall.worker), " stands in ",
+                              Joined(frames, kFramesShown, " < "),
+                              path.empty() ? "; --log-dir keeps all stacks"
+                                           : absl::StrCat("; all stacks are in ", path)));
+    } else if (!found.empty()) {
+      LogWarning(absl::StrCat("no stacks of ", Name(stall.worker), ", ", found[0].process, ": ",
+                              found[0].problem));
+    }
+    findings.push_back(std::move(finding));
+    dump.reset();
+    Collect();
+    Judge();
+  }
+
+  // Writes `text` where the worker's stacks are kept; returns where, if it is anywhere.
+  std::string Keep(int local_rank, std::string text) {
+    const std::string& path = files.paths[static_cast<size_t>(local_rank)];
+    if (path.empty()) return "";
+    if (!writer) {
+      auto made = OutputWriter::Make();
+      if (!made.ok()) return "";
+      writer = *std::move(made);
+    }
+    auto& file = kept[local_rank];
+    if (!file) file = std::make_shared<LogFile>(path, Rotation{}, files.losses);
+    writer->Push(file, std::move(text));
+    return path;
+  }
+
+  void JudgeAt(Instant when) {
+    judgement.expires_at(when);
+    judgement.async_wait([this, alive = Alive()](const asio::error_code& error) {
+      if (!error && !alive.expired()) Judge();
+    });
+  }
+
+  // Once all that is to be known is known.
+  void Judge() {
+    const Instant now = MonotonicClock().Now();
+    if (!since || dump || !waiting.empty() || now < *since + kSettle) return;
+    findings.erase(
+        std::remove_if(findings.begin(), findings.end(),
+                       [this](const Finding& finding) { return IsPardoned(finding.stall.worker); }),
+        findings.end());
+    const auto others = std::stable_partition(
+        findings.begin(), findings.end(),
+        [](const Finding& finding) { return finding.summary.waits_in.empty(); });
+    const bool all_wait = others == findings.begin() && !findings.empty();
+    if (all_wait && now < *since + kPatience) return JudgeAt(*since + kPatience);
+    const auto cause = std::min_element(
+        findings.begin(), all_wait ? findings.end() : others,
+        [](const Finding& a, const Finding& b) { return IsBehind(a.stall, b.stall); });
+    const auto index = static_cast<size_t>(cause - findings.begin());
+    const std::vector<Finding> judged = std::exchange(findings, {});
+    since.reset();
+    if (!judged.empty()) Tell(judged[index], all_wait);  // Else all have gone on.
+  }
+
+  void Tell(const Finding& cause, bool waits) {
+    const StackSummary& summary = cause.summary;
+    on_stall({cause.stall.worker,
+              absl::StrCat("stalled: ", cause.stall.ToString(),
+                           waits ? absl::StrCat(" ", kWhileItWaits, " in ", summary.waits_in) : ""),
+              summary.traceback, Joined(summary.frames, kFramesReported, "\n")});
+  }
+};
+
+absl::StatusOr<std::unique_ptr<StallWatch>> StallWatch::Open(asio::io_context& loop,
+                                                             const WorkerSpec& spec,
+                                                             Rank first_rank, StackFiles files,
+                                                             OnStall on_stall) {
+  std::unique_ptr<StallWatch> watch(new StallWatch(
+      std::make_unique<State>(loop, spec, first_rank, std::move(files), std::move(on_stall))));
+  State& s = *watch->state_;
+  HLAUNCH_ASSIGN_OR_RETURN(
+      s.server,
+      HeartbeatServer::Open(loop, spec.nproc, spec.heartbeat_timeout,
+                            {[&s](const std::vector<Stall>& stalls) { s.OnStalls(stalls); },
+                             [&s](int local_rank) { s.OnRecovery(local_rank); }}));
+  s.unheard.expires_after(spec.heartbeat_timeout);
+  s.unheard.async_wait([&s, alive = s.Alive()](const asio::error_code& error) {
+    if (!error && !alive.expired()) s.SayWhoIsNotWatched();
+  });
+  return watch;
+}
+
+StallWatch::StallWatch(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StallWatch::~StallWatch() = default;
+
+const std::string& StallWatch::address(int local_rank) const {
+  return state_->server->address(local_rank);
+}
+
+void StallWatch::Started(int local_rank, pid_t pid) {
+  state_->pids[static_cast<size_t>(local_rank)] = pid;
+  state_->server->Listen(local_rank, pid);
+}
+
+void StallWatch::Ended(int local_rank) {
+  state_->pids[static_cast<size_t>(local_rank)] = 0;
+  state_->server->Forget(local_rank);
+}
+
+pid_t StallWatch::tool() const { return state_->dump ? state_->dump->tool() : 0; }
+
+}  // namespace hlaunch

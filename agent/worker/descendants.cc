@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/worker/descendants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+
+std::string ReadSmallFile(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char buffer[8192];
+  const ssize_t n = fd.valid() ? ::read(fd.get(), buffer, sizeof(buffer)) : -1;
+  return n > 0 ? std::string(buffer, static_cast<size_t>(n)) : std::string();
+}
+
+namespace {
+
+// "4711 (a ) name) S 1 4711 4711 …": the name may hold anything, the last ')' ends it.
+std::optional<ProcessEntry> ReadEntry(pid_t pid) {
+  const std::string stat = ReadSmallFile(absl::StrCat("/proc/", pid, "/stat"));
+  const size_t open = stat.find('(');
+  const size_t close = stat.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
+  const std::vector<absl::string_view> fields =
+      absl::StrSplit(absl::string_view(stat).substr(close + 1), ' ', absl::SkipEmpty());
+  ProcessEntry entry;
+  if (fields.size() < 20 || !absl::SimpleAtoi(fields[1], &entry.parent) ||
+      !absl::SimpleAtoi(fields[3], &entry.session) ||
+      !absl::SimpleAtoi(fields[19], &entry.start_time)) {
+    return std::nullopt;
+  }
+  entry.pid = pid;
+  entry.state = fields[0][0];
+  entry.command = stat.substr(open + 1, close - open - 1);
+  return entry;
+}
+
+// False where /proc is missing or belongs to another pid namespace (unshare --pid without
+// --mount-proc): its numbers mean other processes then.
+bool ProcIsOurs() {
+  char target[32];
+  const ssize_t n = ::readlink("/proc/self", target, sizeof(target));
+  return n > 0 && absl::string_view(target, static_cast<size_t>(n)) == absl::StrCat(::getpid());
+}
+
+std::multimap<pid_t, ProcessEntry> AllByParent() {
+  std::multimap<pid_t, ProcessEntry> all;
+  if (!ProcIsOurs()) return all;
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
+  if (proc == nullptr) return all;
+  while (const dirent* item = ::readdir(proc.get())) {
+    pid_t pid;
+    if (!absl::SimpleAtoi(item->d_name, &pid)) continue;
+    if (std::optional<ProcessEntry> entry = ReadEntry(pid)) all.emplace(entry->parent, *entry);
+  }
+  return all;
+}
+
+// Not ::pidfd_open: glibc 2.36 declares it without extern "C".
+UniqueFd OpenPidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+bool Reap(pid_t pid) {
+  siginfo_t info = {};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) == 0 &&
+         info.si_pid == pid;
+}
+
+bool IsIn(absl::Span<const pid_t> pids, pid_t pid) {
+  return std::find(pids.begin(), pids.end(), pid) != pids.end();
+}
+
+// Waits until one of the children in `entries` exits, at most 50 ms: a grandchild that loses
+// its parent becomes ours without a word.
+void WaitForAnExit(const std::vector<ProcessEntry>& entries, Duration left) {
+  std::vector<UniqueFd> pidfds;
+  std::vector<pollfd> polls;
+  for (const ProcessEntry& entry : entries) {
+    if (entry.parent != ::getpid() || polls.size() == 64) continue;
+    pidfds.push_back(OpenPidfd(entry.pid));
+    if (pidfds.back().valid()) polls.push_back({pidfds.back().get(), POLLIN, 0});
+  }
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+  ::poll(polls.data(), polls.size(), static_cast<int>(std::clamp<int64_t>(ms, 1, 50)));
+}
+
+// Without /proc nobody but the children themselves can be seen. The init of a pid namespace
+// may kill all that is in it; others wait for what dies by itself.
+KillReport KillUnseen(const Clock& clock, Instant deadline) {
+  KillReport report;
+  do {
+    if (::getpid() == 1) ::kill(-1, SIGKILL);
+    siginfo_t info = {};
+    const int result = ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG);
+    if (result != 0) break;  // No child is left.
+    if (info.si_pid != 0) {
+      ++report.ended;
+    } else {
+      ::poll(nullptr, 0, 5);
+    }
+  } while (clock.Now() < deadline);
+  return report;
+}
+
+}  // namespace
+
+std::string ProcessEntry::ToString() const {
+  const std::string where = ReadSmallFile(absl::StrCat("/proc/", pid, "/wchan"));
+  return absl::StrCat(command, "[", pid, "], state ", std::string(1, state),
+                      where.empty() || where == "0" ? "" : absl::StrCat(" in ", where));
+}
+
+std::optional<ProcessEntry> ReadProcess(pid_t pid) {
+  return ProcIsOurs() ? ReadEntry(pid) : std::nullopt;
+}
+
+bool SignalProcess(const ProcessEntry& entry, int signal) {
+  // A child of ours keeps its pid until we reap it, and we are the thread that does.
+  if (entry.parent == ::getpid()) return ::kill(entry.pid, signal) == 0;
+  // The pid of others may have been reused since it was read: hold it, then look again.
+  const UniqueFd pidfd = OpenPidfd(entry.pid);
+  const std::optional<ProcessEntry> again = ReadEntry(entry.pid);
+  if (!pidfd.valid() || !again.has_value() || again->start_time != entry.start_time) return false;
+  return ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
+}
+
+std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared) {
+  const std::multimap<pid_t, ProcessEntry> all = AllByParent();
+  std::vector<ProcessEntry> found;
+  const auto add_children = [&](pid_t parent, absl::Span<const pid_t> except) {
+    const auto [first, last] = all.equal_range(parent);
+    for (auto it = first; it != last; ++it) {
+      if (!IsIn(except, it->second.pid)) found.push_back(it->second);
+    }
+  };
+  add_children(root, spared);
+  // The table is not one instant's: a reused pid could close a circle, hence the limit.
+  for (size_t i = 0; i < found.size() && found.size() <= all.size(); ++i) {
+    add_children(found[i].pid, {});
+  }
+  return found;
+}
+
+void BecomeSubreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
+
+int SignalDescendants(pid_t root, int signal, absl::Span<const pid_t> spared) {
+  int sent = 0;
+  for (const ProcessEntry& entry : Descendants(root, spared)) {
+    if (entry.state != 'Z' && SignalProcess(entry, signal)) ++sent;
+  }
+  return sent;
+}
+
+int ReapOrphans(absl::Span<const pid_t> owned) {
+  int reaped = 0;
+  siginfo_t info = {};
+  while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0 &&
+         !IsIn(owned, info.si_pid) && Reap(info.si_pid)) {
+    ++reaped;
+    info = {};
+  }
+  return reaped;
+}
+
+bool HasChildren() {
+  siginfo_t info = {};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+KillReport KillAndReapDescendants(const Clock& clock, Instant deadline,
+                                  absl::Span<const pid_t> spared) {
+  if (!ProcIsOurs()) return KillUnseen(clock, deadline);
+  KillReport report;
+  while (true) {
+    if (!HasChildren()) return report;
+    std::vector<ProcessEntry> left = Descendants(::getpid(), spared);
+    // Children first: who loses its parent is ours in the next turn, so this ends.
+    for (const ProcessEntry& entry : left) SignalProcess(entry, SIGKILL);
+    const auto reaped = std::remove_if(left.begin(), left.end(), [](const ProcessEntry& entry) {
+      return entry.parent == ::getpid() && Reap(entry.pid);
+    });
+    const bool progress = reaped != left.end();
+    if (left.empty()) return report;
+    report.ended += static_cast<int>(left.end() - reaped);
+    left.erase(reaped, left.end());
+    const Instant now = clock.Now();
+    if (now >= deadline) {
+      report.stuck = std::move(left);
+      return report;
+    }
+    if (!progress) WaitForAnExit(left, deadline - now);
+  }
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/worker/line_process.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/worker/process.h"
+#include "asio/buffer.hpp"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "asio/post.hpp"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMaxLine = 1 << 20;  // What is longer is no line of ours.
+
+struct Pipe {
+  UniqueFd read_end, write_end;
+};
+
+std::optional<Pipe> OpenPipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+}  // namespace
+
+struct LineProcess::State : std::enable_shared_from_this<State> {
+  State(asio::io_context& in, Events whom) : loop(in), out(in), exit(in), events(std::move(whom)) {}
+
+  void Start(const std::vector<std::string>& argv, Stderr stderr_to) {
+    std::optional<Pipe> to = OpenPipe(), from = OpenPipe();
+    if (!to || !from) return Later({std::strerror(errno)});
+    Command command;
+    command.argv = argv;
+    for (char** entry = ::environ; *entry != nullptr; ++entry) command.env.emplace_back(*entry);
+    command.stdin_fd = to->read_end.get();
+    command.stdout_fd = from->write_end.get();
+    if (stderr_to == Stderr::kLines) command.stderr_fd = command.stdout_fd;
+    auto started = Process::Spawn(command);
+    if (!started.ok()) {
+      return Later({std::string(started.status().message()), absl::IsNotFound(started.status())});
+    }
+    process.emplace(std::move(started).value());
+    input = std::move(to->write_end);
+    out.assign(from->read_end.Release());
+    Read();
+  }
+
+  void Later(LineProcessEnd end) {
+    asio::post(loop, [self = shared_from_this(), end = std::move(end)] { self->End(end); });
+  }
+
+  void Read() {
+    out.async_read_some(asio::buffer(chunk),
+                        [self = shared_from_this()](const asio::error_code& error, size_t length) {
+                          self->text.append(self->chunk.data(), length);
+                          self->TellLines();
+                          if (self->ended) return;
+                          if (error) return self->AwaitExit();
+                          if (self->text.size() > kMaxLine) {
+                            return self->End({"it said a line of over a megabyte"});
+                          }
+                          self->Read();
+                        });
+  }
+
+  void TellLines() {
+    size_t begin = 0;
+    for (size_t end; !ended && (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+      events.on_line(absl::string_view(text).substr(begin, end - begin));
+    }
+    text.erase(0, begin);
+  }
+
+  void AwaitExit() {
+    exit.assign(::fcntl(process->pidfd(), F_DUPFD_CLOEXEC, 0));
+    exit.async_wait(asio::posix::stream_descriptor::wait_read,
+                    [self = shared_from_this()](const asio::error_code& error) {
+                      if (error || self->ended) return;
+                      const ExitStatus status = self->process->Reap();
+                      self->process.reset();
+                      self->End({absl::StrCat("it ended with ", status.ToString()), false,
+                                 status.ShellCode() == 0});
+                    });
+  }
+
+  void End(const LineProcessEnd& end) {
+    if (ended) return;
+    Stop();
+    events.on_end(end);
+  }
+
+  void Stop() {
+    asio::error_code ignored;
+    ended = true;
+    out.close(ignored);
+    exit.close(ignored);
+    input.Close();
+    process.reset();  // Kills what still runs.
+  }
+
+  asio::io_context& loop;
+  asio::posix::stream_descriptor out;
+  asio::posix::stream_descriptor exit;
+  const Events events;
+  UniqueFd input;
+  std::optional<Process> process;
+  std::array<char, 4096> chunk{};
+  std::string text;
+  bool ended = false;
+};
+
+LineProcess::LineProcess(asio::io_context& loop, const std::vector<std::string>& argv,
+                         Events events, Stderr to)
+    : state_(std::make_shared<State>(loop, std::move(events))) {
+  state_->Start(argv, to);
+}
+
+LineProcess::~LineProcess() { state_->Stop(); }
+
+void LineProcess::CloseInput() { state_->input.Close(); }
+
+pid_t LineProcess::pid() const { return state_->process ? state_->process->pid() : 0; }
+
+}  // namespace hlaunch

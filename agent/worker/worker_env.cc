@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/worker/worker_env.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/worker/compat_env.h"
+#include "agent/worker/keeper.h"
+#include "agent/worker/process.h"
+#include "proto/base/address.h"
+#include "proto/contract/env_contract.h"
+
+namespace hlaunch {
+namespace {
+
+using Variables = std::vector<std::pair<absl::string_view, std::string>>;
+
+absl::string_view NameOf(absl::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+// "SIGTERM,SIGINT"
+std::string Names(const SignalNumbers& signals) {
+  return absl::StrJoin(
+      signals, ",", [](std::string* out, int signal) { absl::StrAppend(out, SignalName(signal)); });
+}
+
+// The devices that hlaunch was given, by CUDA's words; unset: all of the host's.
+std::optional<std::vector<std::string>> VisibleDevices(const WorkerSpec& spec) {
+  for (absl::string_view entry : spec.inherited_env) {
+    if (NameOf(entry) != kEnvCudaVisibleDevices || !absl::StrContains(entry, '=')) continue;
+    std::vector<std::string> devices =
+        absl::StrSplit(entry.substr(entry.find('=') + 1), ',', absl::SkipWhitespace());
+    for (std::string& device : devices) absl::StripAsciiWhitespace(&device);
+    return devices;
+  }
+  return std::nullopt;
+}
+
+// The one device of this worker, by its place among those that hlaunch was given; empty if it was
+// given none.
+std::string OwnDevice(const WorkerSpec& spec, int local_rank) {
+  const auto devices = VisibleDevices(spec);
+  if (!devices) return absl::StrCat(local_rank);
+  const auto index = static_cast<size_t>(local_rank);
+  return index < devices->size() ? (*devices)[index] : "";
+}
+
+// What is said of this worker's device.
+const std::vector<EnvChange>& DeviceChanges(const WorkerSpec& spec, int local_rank) {
+  static const std::vector<EnvChange> kNone;
+  const auto index = static_cast<size_t>(local_rank);
+  return index < spec.device_env.size() ? spec.device_env[index] : kNone;
+}
+
+// Where a worker starts the others of its node itself, each gets its number from there: the names
+// by which frameworks know that somebody else has done it are not set.
+bool IsOfOneRank(absl::string_view name) {
+  for (const char* one :
+       {kEnvRank, kEnvWorldSize, kEnvLocalRank, kEnvLocalWorldSize, kEnvRoleRank, kEnvRoleWorldSize,
+        kEnvRunId, kEnvLocalSize, kEnvJaxNumProcesses, kEnvJaxProcessId}) {
+    if (name == one) return true;
+  }
+  return false;
+}
+
+// The length of the name that `text` starts with.
+size_t NameLength(absl::string_view text) {
+  const auto end = std::find_if_not(text.begin(), text.end(),
+                                    [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+  return static_cast<size_t>(end - text.begin());
+}
+
+// Takes `$local_rank` or `${local_rank}` off the start of `text`, if it starts so.
+bool ConsumeLocalRank(absl::string_view* text) {
+  absl::string_view rest = *text;
+  if (!absl::ConsumePrefix(&rest, "$")) return false;
+  const bool braced = absl::ConsumePrefix(&rest, "{");
+  if (rest.substr(0, NameLength(rest)) != "local_rank") return false;
+  rest.remove_prefix(NameLength(rest));
+  if (braced && !absl::ConsumePrefix(&rest, "}")) return false;
+  *text = rest;
+  return true;
+}
+
+// By the rules of Python's string.Template, which torchrun uses, except that `$$` is not halved:
+// `sh -c 'kill $$'` means it.
+std::string SubstituteLocalRank(absl::string_view word, int local_rank) {
+  std::string out;
+  while (!word.empty()) {
+    if (absl::ConsumePrefix(&word, "$$")) {
+      out.append("$$");
+    } else if (ConsumeLocalRank(&word)) {
+      absl::StrAppend(&out, local_rank);
+    } else {
+      out.push_back(word.front());
+      word.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
+// What is said of the worker's place; replaces what it inherits.
+Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
+                const NodeFacts& facts) {
+  const std::string rank = absl::StrCat(round.first_rank + local_rank);
+  const std::string world_size = absl::StrCat(round.world_size);
+  const std::string local_size = absl::StrCat(spec.nproc);
+  const std::string node_rank = absl::StrCat(round.node_rank);
+  const std::string nodes = absl::StrCat(round.num_nodes);
+  Variables place = {
+      {kEnvRank, rank},
+      {kEnvWorldSize, world_size},
+      {kEnvLocalRank, absl::StrCat(spec.virtual_local_rank ? 0 : local_rank)},
+      {kEnvLocalWorldSize, local_size},
+      {kEnvGroupRank, node_rank},
+      {kEnvNodeRank, node_rank},
+      {kEnvGroupWorldSize, nodes},
+      {kEnvRoleName, spec.role},
+      {kEnvRoleRank, rank},
+      {kEnvRoleWorldSize, world_size},
+      {kEnvMasterAddr, facts.store_proxy_port != 0 ? "127.0.0.1" : round.master_addr},
+      {kEnvMasterPort,
+       absl::StrCat(facts.store_proxy_port != 0 ? facts.store_proxy_port : round.master_port)},
+      {kEnvRunId, spec.job_id},
+      {kEnvRestartCount, absl::StrCat(round.restart_count)},
+      {kEnvMaxRestarts, absl::StrCat(round.max_restarts)},
+      {kEnvUseAgentStore, round.worker_store ? "False" : "True"},  // Torch's exact words.
+      {kEnvErrorFile, facts.error_file},
+      {kEnvSignalsToHandle, Names(EndingSignals(spec.signals_to_handle))},
+      {kEnvLocalSize, local_size},
+      {kEnvCrossRank, node_rank},
+      {kEnvCrossSize, nodes},
+      {kEnvJaxNumProcesses, world_size},
+      {kEnvJaxProcessId, rank},
+      {kEnvJobId, spec.job_id},
+      {kEnvEndpoint, facts.endpoint},
+      {kEnvRound, absl::StrCat(round.round)},
+      {kEnvLogDir, facts.log_dir},
+      {kEnvHeartbeat, facts.heartbeat},
+  };
+  const std::vector<EnvChange>& devices = DeviceChanges(spec, local_rank);
+  for (const EnvChange& change : devices) {
+    if (!change.is_default) place.emplace_back(change.name, change.value.value_or(""));
+  }
+  if (spec.virtual_local_rank && devices.empty()) {
+    const std::string device = OwnDevice(spec, local_rank);
+    if (!device.empty()) place.emplace_back(kEnvCudaVisibleDevices, device);
+  }
+  if (!facts.timer_file.empty()) place.emplace_back(kEnvTimerFile, facts.timer_file);
+  for (auto& variable : CompatEnv(round, local_rank, spec, facts.host)) {
+    place.push_back(std::move(variable));
+  }
+  for (auto& [name, value] : place) {
+    if (spec.starts_others && IsOfOneRank(name)) value.clear();
+  }
+  return place;
+}
+
+// The threads that a worker can run at once: one for each core of its own, or of an even share;
+// of that too, where a quota leaves the node fewer cores than the workers are bound to.
+int NumThreads(const WorkerSpec& spec, const NodeFacts& facts, int local_rank) {
+  const int even = std::max(1, facts.usable_cores / std::max(1, spec.nproc));
+  int bound = 0;
+  for (const WorkerBinding& binding : spec.bindings) bound += binding.cores;
+  if (static_cast<size_t>(local_rank) >= spec.bindings.size()) return even;
+  const int own = std::max(1, spec.bindings[static_cast<size_t>(local_rank)].cores);
+  return bound <= facts.usable_cores ? own : std::min(own, even);
+}
+
+// Where the Neuron runtimes of a job meet, on node rank 0's host: beside MASTER_PORT, whose
+// neighbours are kept free, and not JAX's port, for JAX on Neuron needs both.
+std::string NeuronRoot(const Assignment& round, const WorkerSpec& spec) {
+  constexpr uint16_t kLastPort = 65535;
+  if (!spec.on_neuron || round.master_port == kLastPort) return "";
+  return HostPort(round.master_addr, static_cast<uint16_t>(round.master_port + 1));
+}
+
+// What is set only where the user has not.
+Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& spec,
+                   const NodeFacts& facts) {
+  return {
+      {kEnvTorchNcclAsync, "1"},
+      {kEnvNcclAsync, "1"},
+      {kEnvGlooInterface, round.num_nodes > 1 ? facts.gloo_interface : ""},
+      {kEnvOmpThreads, spec.starts_others ? "" : absl::StrCat(NumThreads(spec, facts, local_rank))},
+      {kEnvPythonUnbuffered, "1"},
+      {kEnvNeuronRootComm, NeuronRoot(round, spec)},
+      {kEnvJaxCoordinator,
+       round.coordinator_port == 0 ? "" : HostPort(round.master_addr, round.coordinator_port)},
+  };
+}
+
+bool Has(const Variables& variables, absl::string_view name) {
+  return std::any_of(variables.begin(), variables.end(),
+                     [name](const auto& v) { return v.first == name; });
+}
+
+}  // namespace
+
+bool IsInherited(absl::string_view name) {
+  return std::find(std::begin(kScrubbedNames), std::end(kScrubbedNames), name) ==
+             std::end(kScrubbedNames) &&
+         std::none_of(std::begin(kScrubbedPrefixes), std::end(kScrubbedPrefixes),
+                      [name](absl::string_view prefix) { return absl::StartsWith(name, prefix); });
+}
+
+std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
+                                   const WorkerSpec& spec, const NodeFacts& facts) {
+  const Variables place = Place(assignment, local_rank, spec, facts);
+  Variables defaults = Defaults(assignment, local_rank, spec, facts);
+  for (const EnvChange& change : DeviceChanges(spec, local_rank)) {
+    if (change.is_default) defaults.emplace_back(change.name, change.value.value_or(""));
+  }
+  std::vector<std::string> env;
+  for (const std::string& entry : spec.inherited_env) {
+    const absl::string_view name = NameOf(entry);
+    if (name.empty() || name.size() == entry.size()) continue;  // No `NAME=value`.
+    const bool kept = spec.keep_env && !absl::StartsWith(name, kOwnPrefix);
+    if (!(kept || IsInherited(name)) || Has(place, name)) continue;
+    env.push_back(entry);
+    defaults.erase(std::remove_if(defaults.begin(), defaults.end(),
+                                  [name](const auto& v) { return v.first == name; }),
+                   defaults.end());
+  }
+  for (const Variables* variables : {&place, &std::as_const(defaults)}) {
+    for (const auto& [name, value] : *variables) {
+      if (!value.empty()) env.push_back(absl::StrCat(name, "=", value));
+    }
+  }
+  return env;
+}
+
+std::vector<std::string> WorkerArgv(const WorkerSpec& spec, int local_rank) {
+  std::vector<std::string> argv = spec.argv;
+  for (size_t i = 1; i < argv.size(); ++i) argv[i] = SubstituteLocalRank(argv[i], local_rank);
+  return argv;
+}
+
+absl::Status CheckWorkerSpec(const WorkerSpec& spec, int max_nodes) {
+  const auto devices = spec.virtual_local_rank ? VisibleDevices(spec) : std::nullopt;
+  if (devices && std::max<size_t>(devices->size(), 1) < static_cast<size_t>(spec.nproc)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--virtual-local-rank: ", spec.nproc, " workers, but ", kEnvCudaVisibleDevices,
+                     "=", absl::StrJoin(*devices, ","), " has ", devices->size(),
+                     "; start as many workers, or name more devices"));
+  }
+  return CheckCompat(spec, max_nodes);
+}
+
+std::string ChosenDefaults(const Assignment& assignment, const WorkerSpec& spec,
+                           const NodeFacts& facts) {
+  if (assignment.node_rank != 0 || assignment.round != 1 || assignment.world_size == 1) return "";
+  std::vector<std::string> chosen;
+  for (const auto& [name, value] : Defaults(assignment, 0, spec, facts)) {
+    if (name != kEnvOmpThreads && name != kEnvGlooInterface) continue;  // The rest changes nothing.
+    const std::string prefix = absl::StrCat(name, "=");
+    const bool given = std::any_of(
+        spec.inherited_env.begin(), spec.inherited_env.end(),
+        [&prefix](const std::string& entry) { return absl::StartsWith(entry, prefix); });
+    if (!given && !value.empty()) chosen.push_back(absl::StrCat(prefix, value));
+  }
+  if (chosen.empty()) return "";
+  return absl::StrCat("workers get ", absl::StrJoin(chosen, " and "),
+                      "; set it to choose otherwise");
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/command/check_node.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "agent/devices/device_files.h"
+#include "agent/health/health_helper.h"
+#include "agent/health/watch_node.h"
+#include "asio/io_context.hpp"
+#include "launcher/report/check_text.h"
+#include "proto/base/log.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+int Print(const std::string& text, int exit_code) {
+  std::fputs(text.c_str(), stdout);
+  return std::fflush(stdout) == 0 ? exit_code : kExitInternal;
+}
+
+int ExitCodeFor(const std::vector<CheckResult>& results) {
+  return WorstOf(results) == CheckState::kFail ? kExitPreflight : kExitOk;
+}
+
+void PrintLine(const CheckResult& result) {
+  std::fputs((ToLine(result) + "\n").c_str(), stdout);
+  std::fflush(stdout);  // Whoever waits for it may not wait for all.
+}
+
+int PrintLines(const CheckPlan& plan) {
+  std::vector<CheckResult> results;
+  RunChecks(plan, [&](const CheckResult& result) {
+    PrintLine(result);
+    results.push_back(result);
+  });
+  return ExitCodeFor(results);
+}
+
+}  // namespace
+
+int CheckNode(int argc, char** argv) {
+  absl::StatusOr<CheckOptions> options = ParseCheckOptions(argc, argv);
+  if (!options.ok()) {
+    LogError(options.status().message());
+    return kExitUsage;
+  }
+  if (options->text_to_print) return Print(*options->text_to_print, kExitOk);
+  CheckPlan& plan = options->plan;
+  if (!DeviceFiles(plan.sysroot).Exists("/")) {
+    LogError(absl::StrCat("--sysroot ", plan.sysroot, ": there is no such directory"));
+    return kExitUsage;
+  }
+  if (plan.watch > Duration::zero()) WatchNode(plan, STDIN_FILENO, PrintLine);
+  if (options->lines) return PrintLines(plan);
+  return CheckThisNode(plan, options->json);
+}
+
+int CheckThisNode(CheckPlan plan, bool json) {
+  if (plan.log_directory.empty()) {
+    const char* temporary = std::getenv("TMPDIR");
+    plan.log_directory = temporary != nullptr && *temporary != '\0' ? temporary : "/tmp";
+  }
+  asio::io_context loop(1);
+  std::vector<CheckResult> results;
+  const HealthHelper helper(loop, CheckCommand("/proc/self/exe", plan), ChecksToAwait(plan),
+                            [&](std::vector<CheckResult> all) { results = std::move(all); });
+  loop.run();
+  return Print(json ? CheckJson(results) : CheckText(results), ExitCodeFor(results));
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/command/dry_run.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "agent/devices/visible_devices.h"
+#include "agent/node_facts.h"
+#include "agent/worker/worker_env.h"
+#include "launcher/job/hosting.h"
+#include "launcher/job/join_command.h"
+#include "launcher/words/printable.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/log.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/listening/local_addresses.h"
+#include "rendezvous/listening/lookup.h"
+
+namespace hlaunch {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr char kUnknown[] = "?";
+constexpr Duration kLookupTime = std::chrono::seconds(2);
+
+const char* ModeName(JobMode mode) {
+  switch (mode) {
+    case JobMode::kSingleNode:
+      return "single node";
+    case JobMode::kEndpoint:
+      return "endpoint";
+    case JobMode::kStatic:
+      return "static";
+    case JobMode::kListenAndPrint:
+      return "print the command";
+  }
+  return "";
+}
+
+std::string MeetingPlace(const JobSpec& spec) {
+  switch (spec.mode) {
+    case JobMode::kSingleNode:
+      return "nowhere: there is one node";
+    case JobMode::kListenAndPrint:
+      return absl::StrCat("here, on the first free port from ", spec.endpoint.port, " on");
+    default:
+      return FormatEndpoint(spec.endpoint);
+  }
+}
+
+std::string Count(int count, const char* noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+std::string NodesText(const JobPolicy& policy) {
+  return policy.min_nodes == policy.max_nodes
+             ? Count(policy.max_nodes, "node")
+             : absl::StrCat(policy.min_nodes, " to ", Count(policy.max_nodes, "node"));
+}
+
+const char* StreamsName(Streams streams) {
+  switch (streams) {
+    case Streams::kNone:
+      return "";
+    case Streams::kOut:
+      return "stdout";
+    case Streams::kErr:
+      return "stderr";
+    case Streams::kBoth:
+      return "stdout and stderr";
+  }
+  return "";
+}
+
+// "stdout and stderr of every worker", "stdout of local rank 2"; empty: no file at all.
+std::string FilesText(const StreamChoice& choice) {
+  std::vector<std::string> parts;
+  for (const auto& [rank, streams] : choice.ranks) {
+    if (streams == Streams::kNone) continue;
+    parts.push_back(absl::StrCat(StreamsName(streams), " of local rank ", rank));
+  }
+  if (choice.others != Streams::kNone) {
+    parts.push_back(absl::StrCat(StreamsName(choice.others), " of every worker"));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+// Whether the user shall find files afterwards.
+bool KeepsFiles(const LogSpec& logs) {
+  return !logs.directory.empty() || !FilesText(logs.redirects).empty() ||
+         !FilesText(logs.tee).empty() || !logs.stdout_filters.empty() ||
+         !logs.stderr_filters.empty();
+}
+
+std::vector<std::string> OutputLines(const LogSpec& logs) {
+  std::vector<std::string> lines;
+  const std::string redirects = FilesText(logs.redirects), tee = FilesText(logs.tee);
+  if (!tee.empty()) lines.push_back(absl::StrCat("here and in files: ", tee));
+  if (!redirects.empty()) lines.push_back(absl::StrCat("in files only: ", redirects));
+  if (KeepsFiles(logs)) {
+    lines.push_back(
+        absl::StrCat("files: ", logs.directory.empty() ? "a folder below TMPDIR" : logs.directory,
+                     logs.directory == "/dev/null" ? ", so none at all" : ""));
+  }
+  if (!logs.shown_ranks.empty()) {
+    lines.push_back(absl::StrCat("here only local ranks ", absl::StrJoin(logs.shown_ranks, ", ")));
+  }
+  if (lines.empty()) lines.emplace_back("here, each line with its rank before it");
+  return lines;
+}
+
+std::string CommandText(const JobSpec& spec) {
+  std::vector<std::string> words;
+  for (const std::string& word : WorkerArgv(spec.worker, 0)) words.push_back(ShellQuote(word));
+  return absl::StrJoin(words, " ");
+}
+
+// Whether the next start will have another job id.
+bool IdIsInvented(const Options& options, const JobSpec& spec) {
+  return options.rdzv_id.empty() && spec.endpoint.host.empty();
+}
+
+ordered_json BindingJson(const JobSpec& spec) {
+  ordered_json binding = {{"reason", spec.binding}, {"picture", spec.binding_lines}};
+  binding["workers"] = ordered_json::array();
+  for (const WorkerBinding& worker : spec.worker.bindings) {
+    ordered_json one = {
+        {"cpus", FormatIds(worker.cpus)}, {"cores", worker.cores}, {"reason", worker.why}};
+    one["memory_node"] = worker.memory_node < 0 ? ordered_json() : ordered_json(worker.memory_node);
+    binding["workers"].push_back(std::move(one));
+  }
+  return binding;
+}
+
+ordered_json JobJson(const Options& options, const JobSpec& spec, const std::string& hosting) {
+  ordered_json job;
+  job["job_id"] = IdIsInvented(options, spec) ? kUnknown : spec.job_id;
+  job["mode"] = ModeName(spec.mode);
+  job["min_nodes"] = spec.policy.min_nodes;
+  job["max_nodes"] = spec.policy.max_nodes;
+  job["workers_here"] = spec.worker.nproc;
+  job["max_restarts"] = spec.policy.max_restarts;
+  job["meeting_place"] = MeetingPlace(spec);
+  job["hosting"] = hosting;
+  job["command"] = WorkerArgv(spec.worker, 0);
+  job["log_dir"] = spec.logs.directory;
+  job["output"] = OutputLines(spec.logs);
+  if (!spec.binding.empty()) job["binding"] = BindingJson(spec);
+  job["warnings"] = spec.warnings;
+  return job;
+}
+
+std::string Dump(const ordered_json& json) {
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+// A round as it may come, with `other` numbers for all that this node does not know beforehand.
+Assignment PossibleRound(const JobSpec& spec, int other) {
+  const bool alone = spec.mode == JobMode::kSingleNode;
+  const auto port = static_cast<uint16_t>(10 + other);
+  Assignment round;
+  round.round = 1;
+  round.max_restarts = spec.policy.max_restarts;
+  round.node_rank = alone ? 0 : spec.node_rank.value_or(other);
+  round.num_nodes =
+      spec.policy.min_nodes == spec.policy.max_nodes ? spec.policy.max_nodes : 1000 + other;
+  round.first_rank = alone || round.node_rank == 0 ? 0 : 2000 + other;
+  round.world_size = alone ? spec.worker.nproc : 9000 + other;
+  round.master_addr = alone ? "127.0.0.1" : absl::StrCat("192.0.2.", other);
+  round.master_port = spec.master_port.value_or(port);
+  round.coordinator_port = port;
+  round.worker_store = spec.worker_store;
+  return round;
+}
+
+NodeFacts PossibleFacts(const JobSpec& spec, int usable_cores, int other) {
+  NodeFacts facts;
+  facts.usable_cores = usable_cores;
+  facts.gloo_interface = absl::StrCat("if", other);
+  const bool no_files = spec.logs.directory == "/dev/null";
+  facts.error_file = no_files ? "" : absl::StrCat("/", other);
+  facts.log_dir = no_files || !KeepsFiles(spec.logs) ? "" : absl::StrCat("/", other);
+  facts.host = HostName();
+  if (!spec.endpoint.host.empty()) facts.endpoint = FormatEndpoint(spec.endpoint);
+  return facts;
+}
+
+using NameAndValue = std::pair<std::string, std::string>;
+
+NameAndValue Split(const std::string& entry) {
+  const size_t equals = entry.find('=');
+  return {entry.substr(0, equals), equals == entry.npos ? "" : entry.substr(equals + 1)};
+}
+
+}  // namespace
+
+std::string DescribeJob(const Options& options, const JobSpec& spec, const std::string& hosting) {
+  if (options.json) return Dump(JobJson(options, spec, hosting));
+  std::string text = absl::StrCat(
+      "job          ", IdIsInvented(options, spec) ? "with a new id" : spec.job_id, ": ",
+      NodesText(spec.policy), ", ", Count(spec.worker.nproc, "worker"), " here, ",
+      Count(spec.policy.max_restarts, "restart"), "\nnodes meet   ", MeetingPlace(spec),
+      "\nthis node    ", hosting, "\nlocal rank 0 ", CommandText(spec), "\n");
+  const char* title = "output       ";
+  for (const std::string& line : OutputLines(spec.logs)) {
+    absl::StrAppend(&text, std::exchange(title, "             "), line, "\n");
+  }
+  if (options.report_bindings) {
+    title = "binding      ";
+    for (const std::string& line : spec.binding_lines) {
+      absl::StrAppend(&text, std::exchange(title, "             "), line, "\n");
+    }
+  } else if (!spec.binding.empty()) {
+    absl::StrAppend(&text, "binding      ", spec.binding, "\n");
+  }
+  for (const std::string& warning : spec.warnings)
+    absl::StrAppend(&text, "warning      ", warning, "\n");
+  return absl::StrCat(text, "\nNothing was started.\n");
+}
+
+std::string DescribeEnv(const Options& options, const JobSpec& spec, int usable_cores) {
+  const int rank = options.print_env.value_or(0);
+  const auto env_of = [&](int other) {
+    WorkerSpec worker = spec.worker;
+    if (IdIsInvented(options, spec)) worker.job_id = absl::StrCat(other);
+    return WorkerEnv(PossibleRound(spec, other), rank, worker,
+                     PossibleFacts(spec, usable_cores, other));
+  };
+  // What differs between two rounds that may come is not known before.
+  const std::vector<std::string> one = env_of(1), other = env_of(2);
+  ordered_json json = ordered_json::object();
+  std::string text;
+  for (size_t i = 0; i < one.size(); ++i) {
+    auto [name, value] = Split(one[i]);
+    if (i >= other.size() || one[i] != other[i]) value = kUnknown;
+    json[name] = value;
+    absl::StrAppend(&text, name, "=", ShellQuote(value), "\n");
+  }
+  if (options.json) return Dump(json);
+  return absl::StrCat("# Local rank ", rank, "; ? is what is known once the nodes have met.\n",
+                      text);
+}
+
+int PrintInsteadOfJob(const Options& options, const JobSpec& spec) {
+  std::string text;
+  if (options.print_env) {
+    if (*options.print_env >= spec.worker.nproc) {
+      LogError(absl::StrCat("--print-env '", *options.print_env, "': this node has ",
+                            Count(spec.worker.nproc, "worker"), ", local ranks from 0"));
+      return kExitUsage;
+    }
+    text = DescribeEnv(options, spec, UsableCores());
+  } else {
+    std::string hosting = "works alone";
+    if (spec.mode == JobMode::kListenAndPrint) {
+      hosting = "hosts the rendezvous, and prints what to run on the others";
+    } else if (spec.mode != JobMode::kSingleNode) {
+      const auto lookup = Lookup::Start(spec.endpoint.host);
+      const auto resolved = lookup->Await(MonotonicClock().Now() + kLookupTime);
+      const auto local = ListLocalAddresses();
+      hosting = DecideHosting(spec, resolved.value_or(absl::UnavailableError("no answer yet")),
+                              local.ok() ? *local : std::vector<LocalAddress>(), HostName())
+                    .reason;
+    }
+    text = DescribeJob(options, spec, hosting);
+  }
+  std::fputs(text.c_str(), stdout);
+  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/command/service_options.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "launcher/options/option_values.h"
+#include "launcher/words/command_words.h"
+#include "launcher/words/printable.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+
+constexpr char kCommand[] = "hlaunch-rendezvous";
+constexpr int kMostJobs = 100'000;
+
+constexpr WordRow kTable[] = {
+    {"", "--listen", "[HOST:]PORT", "where agents find it ([::]:29400, all addresses)"},
+    {"", "--state", "file://DIR", "keeps jobs there: they survive its restart, and this host's"},
+    {"", "--token-file", "FILE", "secret that nodes must know (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)"},
+    {"", "--max-jobs", "N", "most jobs at once (1000)"},
+    {"", "--metrics-port", "PORT|ADDR:PORT",
+     "serve /metrics, /healthz and /readyz, on loopback unless ADDR is given"},
+    {"-v", "--verbose", "", "say more"},
+    {"-q", "--quiet", "", "say only warnings and errors"},
+    {"", "--version", "", "print the version"},
+    {"-h", "--help", "", "print this text"},
+};
+
+std::string HelpText() {
+  return absl::StrCat(
+      "usage: hlaunch-rendezvous [options]\n\n"
+      "The rendezvous of many jobs as a service: says who is in which round, and holds no worker.\n"
+      "A job begins with the first `hlaunch --rdzv-endpoint HOST:PORT --rdzv-id ID` that comes,\n"
+      "and with the rules which that one brings along (--nnodes, --max-restarts, times).\n\n",
+      DescribeWords(kTable),
+      "\nWith --state, a job goes on where it stood when this service or its host ended, however "
+      "it\n"
+      "ended: agents wait for it as long as their --loss-limit, and their workers never notice.\n"
+      "Without, its end is the end of its jobs. SIGTERM and SIGINT stop it; jobs go on as above.\n"
+      "\nExamples:\n"
+      "  hlaunch-rendezvous --state file:///var/lib/hlaunch\n"
+      "  hlaunch --nnodes 2 --rdzv-endpoint HOST --rdzv-id 17 train.py      on each node\n"
+      "  hlaunch status 17 --rdzv-endpoint HOST                             why does it not "
+      "start?\n"
+      "\nExit code: 0 when stopped; 2 wrong usage, or a state directory that cannot be used; 201\n"
+      "and 202 it cannot listen there, 208 out of descriptors or memory.\n");
+}
+
+bool IsPort(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
+absl::StatusOr<Endpoint> ParseListen(absl::string_view text) {
+  // A port alone stands for all addresses.
+  const bool port_only = IsPort(text) || (absl::StartsWith(text, ":") && IsPort(text.substr(1)));
+  const std::string whole =
+      port_only ? absl::StrCat("[::]:", absl::StripPrefix(text, ":")) : std::string(text);
+  absl::StatusOr<Endpoint> endpoint = ParseEndpoint(whole, kDefaultRdzvPort);
+  if (endpoint.ok() && endpoint->host == "::") endpoint->host.clear();
+  return endpoint;
+}
+
+absl::StatusOr<std::string> ParseState(absl::string_view text) {
+  if (absl::StartsWith(text, "etcd://")) {
+    return InvalidArgumentError("etcd is not supported yet; keep it in a directory: file://DIR");
+  }
+  absl::ConsumePrefix(&text, "file://");
+  if (absl::StrContains(text, "://") || text.empty()) {
+    return InvalidArgumentError("expected file://DIR or a directory");
+  }
+  return std::string(text);
+}
+
+absl::Status Wrong(absl::string_view name, absl::string_view value, const absl::Status& status) {
+  return InvalidArgumentError(
+      absl::StrCat(name, " '", PrintableLine(value), "': ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  HLAUNCH_ASSIGN_OR_RETURN(const CommandWords read, ReadWords(kCommand, kTable, words));
+  ServiceOptions options;
+  if (read.Has("--help") || read.Has("--version")) {
+    options.text_to_print =
+        read.Has("--help") ? HelpText() : absl::StrCat(kCommand, " ", HLAUNCH_VERSION, "\n");
+    return options;
+  }
+  if (!read.rest.empty()) {
+    return InvalidArgumentError(
+        absl::StrCat("what is ", PrintableLine(read.rest[0]), "? see hlaunch-rendezvous --help"));
+  }
+  if (read.Has("--listen")) {
+    const std::string text = read.Get("--listen", "");
+    const absl::StatusOr<Endpoint> listen = ParseListen(text);
+    if (!listen.ok()) return Wrong("--listen", text, listen.status());
+    options.listen = *listen;
+  }
+  if (read.Has("--state")) {
+    const absl::StatusOr<std::string> state = ParseState(read.Get("--state", ""));
+    if (!state.ok()) return Wrong("--state", read.Get("--state", ""), state.status());
+    options.state_directory = *state;
+  }
+  if (read.Has("--metrics-port")) {
+    const std::string text = read.Get("--metrics-port", "");
+    const absl::StatusOr<Endpoint> metrics = ParseMetricsPlace(text);
+    if (!metrics.ok()) return Wrong("--metrics-port", text, metrics.status());
+    options.metrics = *metrics;
+  }
+  options.token_file = read.Get("--token-file", "");
+  const std::string max_jobs = read.Get("--max-jobs", absl::StrCat(options.max_jobs));
+  if (!IsPort(max_jobs) || !absl::SimpleAtoi(max_jobs, &options.max_jobs) || options.max_jobs < 1 ||
+      options.max_jobs > kMostJobs) {
+    return Wrong("--max-jobs", max_jobs,
+                 InvalidArgumentError(absl::StrCat("expected a number from 1 to ", kMostJobs)));
+  }
+  if (read.Has("--verbose") && read.Has("--quiet")) {
+    return InvalidArgumentError("--verbose and --quiet: leave one of them out");
+  }
+  if (read.Has("--verbose")) options.log_level = LogLevel::kDebug;
+  if (read.Has("--quiet")) options.log_level = LogLevel::kWarning;
+  return options;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/grpc/grpc_link.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "agent/worker/keeper.h"
+#include "launcher/job/hosting.h"
+#include "launcher/job/join_command.h"
+#include "launcher/node/descriptors.h"
+#include "proto/base/log.h"
+#include "proto/base/mutex.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/grpc/grpc_rendezvous_client.h"
+#include "rendezvous/grpc/rendezvous_server.h"
+#include "rendezvous/job/job_rendezvous.h"
+#include "rendezvous/job/jobs.h"
+#include "rendezvous/job/local_rendezvous_client.h"
+#include "rendezvous/listening/listen.h"
+#include "rendezvous/listening/local_addresses.h"
+#include "rendezvous/listening/lookup.h"
+#include "rendezvous/listening/route.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kObituaryFlag[] = "--obituary";
+constexpr int kObituaryWords = 7;  // argv[0], the flag, host, port, job, node, incarnation.
+constexpr Duration kObituaryTime = std::chrono::seconds(4);
+constexpr Duration kShutdownGrace = std::chrono::seconds(1);
+// How long the owner of a port on this very host may take to answer as a rendezvous.
+constexpr Duration kNeighbourPatience = std::chrono::seconds(5);
+constexpr int kPortsToTry = 100;
+// How long the decision who hosts waits for the resolver; what comes later is acted on as it comes.
+constexpr Duration kShortLook = std::chrono::milliseconds(200);
+constexpr Duration kLongLook = std::chrono::seconds(10);
+constexpr Duration kLookStep = std::chrono::milliseconds(20);
+constexpr Duration kConnectPatience = std::chrono::milliseconds(300);
+
+// Says how many nodes this host carries, aloud if the job may have more.
+void SayCeiling(const JobSpec& spec) {
+  DescriptorNeed need;
+  need.max_nodes = spec.policy.max_nodes;
+  need.spares = spec.policy.spares;
+  need.nproc = spec.worker.nproc;
+  need.store_here = spec.node_rank.value_or(0) == 0;
+  const Ceiling ceiling = DecideCeiling(need, DescriptorLimit());
+  if (ceiling.nodes >= spec.policy.max_nodes) {
+    return LogDebug(
+        absl::StrCat("this host carries about ", ceiling.nodes, " nodes: ", ceiling.reason));
+  }
+  LogWarning(absl::StrCat("this host carries about ", ceiling.nodes, " nodes and --nnodes allows ",
+                          spec.policy.max_nodes, ": ", ceiling.reason, "; raise the hard limit to ",
+                          ceiling.needed,
+                          ": ulimit -n as root, LimitNOFILE= of a unit, --ulimit "
+                          "nofile= of a container"));
+}
+
+// A rendezvous in this process.
+//
+// Thread-safe.
+class OwnRendezvous {
+ public:
+  static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(const JobSpec& spec,
+                                                              ListeningSocket listening) {
+    std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
+    JobRules rules = RulesOf(spec);
+    RendezvousServer::Options options;
+    if (spec.mode == JobMode::kStatic && !spec.worker_store) {
+      HLAUNCH_ASSIGN_OR_RETURN(own->store_, C10dServer::Start(std::nullopt, spec.store));
+      own->store_port_ = listening.port;
+      options.c10d = [store = own->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
+    }
+    rules.before_round = [own = own.get(), access = spec.store.access](const Assignment& first) {
+      own->formed_ = true;
+      if (own->store_ == nullptr) return;
+      if (RendezvousServer* const serving = own->serving_) serving->EndC10d();
+      own->store_->Reset(AccessOfRound(access.value_or(StoreAccess()), first.members,
+                                       IsOwnAddress(first.master_addr) ? first.master_addr : ""));
+    };
+    own->job_.emplace(std::move(rules), MonotonicClock());
+    own->jobs_ = MakeOneJob(spec.job_id, *own->job_);
+    options.listener = std::move(listening.fd);
+    options.token = spec.token;
+    HLAUNCH_ASSIGN_OR_RETURN(own->server_,
+                             RendezvousServer::Start(std::move(options), *own->jobs_));
+    own->serving_ = own->server_.get();
+    SayCeiling(spec);
+    return own;
+  }
+  ~OwnRendezvous() { Shutdown(); }
+
+  // Lets every node hear its last directive.
+  void Shutdown() {
+    serving_ = nullptr;
+    if (server_) server_->Shutdown(kShutdownGrace);
+  }
+
+  JobRendezvous& job() { return *job_; }
+  uint16_t store_port() const { return store_port_; }
+  size_t streams() const { return server_->open_streams(); }
+  // Whether it is, or was, the job's.
+  bool has_job() const { return formed_ || streams() > 0; }
+
+ private:
+  OwnRendezvous() = default;
+
+  // In the order in which they may be destroyed last to first.
+  std::unique_ptr<C10dServer> store_;  // Null: workers get a port of their own.
+  uint16_t store_port_ = 0;
+  std::atomic<bool> formed_ = false;  // A round.
+  std::optional<JobRendezvous> job_;
+  std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<RendezvousServer> server_;
+  std::atomic<RendezvousServer*> serving_ = nullptr;  // `server_`, for its own threads.
+};
+
+// The node that hosts and joins by plain calls.
+class HostLink final : public NodeLink {
+ public:
+  static absl::StatusOr<std::unique_ptr<NodeLink>> Make(const JobSpec& spec, HostingVerdict verdict,
+                                                        ListeningSocket listening) {
+    HLAUNCH_ASSIGN_OR_RETURN(auto own, OwnRendezvous::Start(spec, std::move(listening)));
+    return std::unique_ptr<NodeLink>(new HostLink(spec, std::move(verdict), std::move(own)));
+  }
+
+  ~HostLink() override { own_->Shutdown(); }
+
+  RendezvousClient& client() override { return client_; }
+  bool hosts() const override { return true; }
+  std::string Belief(Duration waited) const override {
+    const bool met = own_->streams() > 0 || spec_.mode == JobMode::kListenAndPrint;
+    return met ? "" : ExplainLoneliness(spec_, verdict_, waited);
+  }
+  uint16_t shared_store_port() const override { return own_->store_port(); }
+  bool port_was_taken() const override { return false; }
+  void End(const Outcome& outcome) override { own_->job().End(outcome); }
+  std::vector<std::string> AwaitOthers(Instant deadline) override {
+    return own_->job().AwaitAllFinished(deadline);
+  }
+  Obituary obituary(const NodeInfo&) const override {
+    return {};
+  }  // Nobody would be left to hear it.
+
+ private:
+  HostLink(const JobSpec& spec, HostingVerdict verdict, std::unique_ptr<OwnRendezvous> own)
+      : spec_(spec), verdict_(std::move(verdict)), own_(std::move(own)), client_(own_->job()) {}
+
+  const JobSpec spec_;
+  const HostingVerdict verdict_;
+  const std::unique_ptr<OwnRendezvous> own_;
+  LocalRendezvousClient client_;
+};
+
+// The node that joins where the endpoint leads. Where that may be here, because this node offers to
+// host or the name turns out to be its own, a rendezvous listens in this process besides: without
+// nodes if somebody else hosts. So there is one rendezvous, whatever each node believes.
+class JoinLink final : public NodeLink {
+ public:
+  JoinLink(const JobSpec& spec, HostingVerdict verdict, std::shared_ptr<Lookup> lookup,
+           bool port_was_taken)
+      : spec_(spec),
+        port_was_taken_(port_was_taken),
+        endpoint_({spec.endpoint.host, spec.endpoint.port, spec.token}),
+        verdict_(std::move(verdict)) {
+    GrpcRendezvousClient::Options options;
+    options.endpoint = endpoint_;
+    options.join_timeout = spec.policy.join_timeout;
+    if (port_was_taken) options.answer_timeout = kNeighbourPatience;
+    options.lookup = std::move(lookup);
+    if (spec.mode == JobMode::kEndpoint && !port_was_taken) {
+      if (verdict_.role == HostingRole::kOffers) Listen(verdict_);
+      options.detour = [this] { return WayHome(); };
+    }
+    options.on_lookup = [this](const Resolved& found) { Reconsider(found); };
+    client_.emplace(std::move(options));
+  }
+
+  RendezvousClient& client() override { return *client_; }
+  bool hosts() const override {
+    MutexLock lock(&mu_);
+    return own_ != nullptr && own_->has_job();
+  }
+  uint16_t shared_store_port() const override { return 0; }
+  bool port_was_taken() const override { return port_was_taken_; }
+
+  std::string Belief(Duration waited) const override {
+    if (port_was_taken_) return "";
+    Silence silence;
+    HostingVerdict verdict;
+    {
+      MutexLock lock(&mu_);
+      verdict = verdict_;
+      silence.resolved = resolved_;
+      silence.listens = own_ != nullptr;
+      if (client_->contacted()) {
+        const bool alone = own_ != nullptr && own_->streams() == 1;
+        return alone ? ExplainLoneliness(spec_, verdict, waited) : "";
+      }
+    }
+    silence.waited = waited;
+    silence.local = ListLocalAddresses().value_or(std::vector<LocalAddress>());
+    if (silence.resolved.ok()) {
+      silence.connect_error =
+          TryToConnect(silence.resolved->front(), endpoint_.port, kConnectPatience);
+    }
+    return ExplainSilence(spec_, verdict, silence);
+  }
+
+  void End(const Outcome& outcome) override {
+    if (OwnRendezvous* own = Own()) own->job().End(outcome);
+  }
+  std::vector<std::string> AwaitOthers(Instant deadline) override {
+    OwnRendezvous* own = Own();
+    return own ? own->job().AwaitAllFinished(deadline) : std::vector<std::string>();
+  }
+  Obituary obituary(const NodeInfo& info) const override {
+    std::error_code error;
+    Obituary obituary;
+    obituary.argv = {std::filesystem::read_symlink("/proc/self/exe", error).string(),
+                     kObituaryFlag,
+                     endpoint_.host,
+                     absl::StrCat(endpoint_.port),
+                     info.job_id,
+                     info.node_id,
+                     absl::StrCat(info.incarnation)};
+    if (!endpoint_.token.empty()) {
+      obituary.env = {absl::StrCat(kEnvToken, "=", endpoint_.token)};
+    }
+    return obituary;
+  }
+
+ private:
+  // The rendezvous here; it stays once it is there.
+  OwnRendezvous* Own() const {
+    MutexLock lock(&mu_);
+    return own_.get();
+  }
+
+  // Called by the client from its thread, as WayHome. What a name leads to may change: it gets
+  // known late, or a virtual address moves here.
+  void Reconsider(const Resolved& found) {
+    const auto local = ListLocalAddresses();
+    HostingVerdict verdict =
+        DecideHosting(spec_, found, local.value_or(std::vector<LocalAddress>()), HostName());
+    bool listen = false;
+    {
+      MutexLock lock(&mu_);
+      resolved_ = found;
+      listen = own_ == nullptr && verdict.role == HostingRole::kHosts &&
+               spec_.mode == JobMode::kEndpoint && !port_was_taken_ && !client_->contacted();
+      verdict_ = verdict;
+    }
+    if (listen) Listen(verdict);
+  }
+
+  // A port that is taken is no error: another agent of this host may host, or another program may
+  // be here while the endpoint leads elsewhere.
+  void Listen(const HostingVerdict& verdict) {
+    auto own = Open(verdict);
+    if (!own.ok()) return LogDebug(absl::StrCat("not hosting: ", own.status().message()));
+    LogDebug(absl::StrCat("listening on port ", spec_.endpoint.port, ": ", verdict.reason));
+    MutexLock lock(&mu_);
+    own_ = std::move(own).value();
+  }
+
+  absl::StatusOr<std::unique_ptr<OwnRendezvous>> Open(const HostingVerdict& verdict) const {
+    HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listening,
+                             hlaunch::Listen(verdict.bind_address, spec_.endpoint.port));
+    return OwnRendezvous::Start(spec_, std::move(listening));
+  }
+
+  // Nodes were led here and this one is not: most often a NAT that does not turn its own traffic.
+  std::optional<std::string> WayHome() const {
+    MutexLock lock(&mu_);
+    if (own_ == nullptr || !own_->has_job()) return std::nullopt;
+    return verdict_.bind_address.empty() ? "127.0.0.1" : verdict_.bind_address;
+  }
+
+  const JobSpec spec_;
+  const bool port_was_taken_;
+  const RendezvousEndpoint endpoint_;
+  mutable Mutex mu_;
+  HostingVerdict verdict_ ABSL_GUARDED_BY(mu_);  // By what is known now.
+  Resolved resolved_ ABSL_GUARDED_BY(mu_) =
+      absl::UnavailableError("no name server has answered yet");
+  std::unique_ptr<OwnRendezvous> own_ ABSL_GUARDED_BY(mu_);
+  std::optional<GrpcRendezvousClient> client_;  // Last: it calls, and its last word is heard here.
+};
+
+// Takes the first free port from `spec.endpoint.port` on and tells the person what to run.
+absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec,
+                                                         const Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
+  const auto address = PickReachableAddress(DefaultRouteAddress(), local);
+  if (!address) {
+    return absl::InvalidArgumentError(
+        "this host has no address that others could reach; connect it to a network or name one "
+        "with --rdzv-endpoint HOST:PORT");
+  }
+  absl::StatusOr<ListeningSocket> listening = absl::AlreadyExistsError("");
+  for (int i = 0; i < kPortsToTry && absl::IsAlreadyExists(listening.status()); ++i) {
+    listening = Listen("", static_cast<uint16_t>(spec.endpoint.port + i));
+  }
+  if (!listening.ok()) return listening.status();
+  const JoinCommand join = MakeJoinCommand(options, spec, {*address, listening->port});
+  const int others = spec.policy.max_nodes - 1;
+  // Said with --quiet as well: without it nobody can join.
+  LogWarning(absl::StrCat(
+      "listening; on ",
+      others == 1 ? "the other host" : absl::StrCat("each of the ", others, " other hosts"),
+      " run:\n    ", join.command));
+  if (!join.hint.empty()) LogWarning(join.hint);
+  return HostLink::Make(spec, DecideHosting(spec, absl::UnavailableError(""), local, ""),
+                        std::move(listening).value());
+}
+
+// The resolver's first answer, as long as nobody presses Ctrl-C and it takes no longer than
+// `patience`.
+Resolved FirstAnswer(Lookup& lookup, const SignalNumbers& named, Duration patience) {
+  const Instant until = MonotonicClock().Now() + patience;
+  std::optional<Resolved> found;
+  while (!(found = lookup.Await(MonotonicClock().Now() + kLookStep)) &&
+         !TerminationPending(named) && MonotonicClock().Now() < until) {
+  }
+  return found.value_or(absl::UnavailableError("the name is not known yet"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
+                                                        const Options& options) {
+  if (spec.mode == JobMode::kListenAndPrint) return ListenAndPrint(spec, options);
+  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
+  const auto lookup = Lookup::Start(spec.endpoint.host);
+  // Where the store shares the port the decision cannot be taken later; a rank decides by itself.
+  const bool now_or_never = spec.mode == JobMode::kStatic && !spec.node_rank.has_value();
+  const Resolved found =
+      FirstAnswer(*lookup, spec.worker.signals_to_handle, now_or_never ? kLongLook : kShortLook);
+  const HostingVerdict verdict = DecideHosting(spec, found, local, HostName());
+  LogDebug(verdict.reason);
+  if (verdict.role != HostingRole::kHosts) {
+    return std::make_unique<JoinLink>(spec, verdict, lookup, false);
+  }
+  absl::StatusOr<ListeningSocket> listening = Listen(verdict.bind_address, spec.endpoint.port);
+  if (listening.ok()) return HostLink::Make(spec, verdict, std::move(listening).value());
+  if (!absl::IsAlreadyExists(listening.status())) return listening.status();
+  // Another agent of this host may have been first, or the port is somebody else's: its answer
+  // tells.
+  LogDebug(absl::StrCat(listening.status().message(), "; asking who that is"));
+  return std::make_unique<JoinLink>(spec, verdict, lookup, true);
+}
+
+bool IsObituary(int argc, char** argv) {
+  return argc == kObituaryWords && absl::string_view(argv[1]) == kObituaryFlag;
+}
+
+int SendObituary(int /*argc*/, char** argv) {
+  int port = 0;
+  Incarnation incarnation = 0;
+  if (!absl::SimpleAtoi(argv[3], &port) || !absl::SimpleAtoi(argv[6], &incarnation)) {
+    return kExitUsage;
+  }
+  const char* token = std::getenv(kEnvToken);
+  const RendezvousEndpoint endpoint = {argv[2], static_cast<uint16_t>(port),
+                                       token == nullptr ? "" : token};
+  const absl::Status told =
+      ReportNodeDeath(endpoint, argv[4], argv[5], incarnation, "its agent was killed",
+                      MonotonicClock().Now() + kObituaryTime);
+  if (told.ok()) return kExitOk;
+  LogWarning(absl::StrCat("cannot tell the rendezvous that this node is gone: ", told.message()));
+  return kExitRendezvousLost;
+}
+
+}  // namespace hlaunch

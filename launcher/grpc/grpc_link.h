@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "launcher/node/node_link.h"
+
+namespace hlaunch {
+
+// Hosts the job's rendezvous if this host owns the endpoint, else connects to it. Prints what
+// the other hosts are to run where nothing was named. Errors: as ConnectFn.
+absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
+                                                        const Options& options);
+
+// Whether this process was started by a keeper with NodeLink::Obituary::argv.
+bool IsObituary(int argc, char** argv);
+
+// Tells the rendezvous of the death of a node; the exit code.
+int SendObituary(int argc, char** argv);
+
+}  // namespace hlaunch

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/grpc/serve_jobs.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "agent/observe/metrics_server.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "asio/steady_timer.hpp"
+#include "launcher/command/service_options.h"
+#include "launcher/job/job_spec.h"
+#include "launcher/job/make_job_spec.h"
+#include "launcher/job/token.h"
+#include "launcher/node/descriptors.h"
+#include "launcher/node/service_manager.h"
+#include "launcher/words/environment.h"
+#include "proto/base/address.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/grpc/rendezvous_server.h"
+#include "rendezvous/job/job_registry.h"
+#include "rendezvous/listening/listen.h"
+#include "rendezvous/listening/route.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kShutdownGrace = std::chrono::seconds(1);
+constexpr Duration kStopLimit =
+    std::chrono::seconds(15);  // What a stop may take, a slow disk included.
+
+sigset_t StopSignals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGINT);
+  ::sigaddset(&set, SIGTERM);
+  return set;
+}
+
+absl::StatusOr<ListeningSocket> ListenAt(const Endpoint& endpoint) {
+  if (endpoint.host.empty() || IsAddressLiteral(endpoint.host)) {
+    return Listen(endpoint.host, endpoint.port);
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(const auto addresses, ResolveHost(endpoint.host));
+  absl::StatusOr<ListeningSocket> listening = absl::UnavailableError("no address");
+  for (const std::string& address : addresses) {
+    listening = Listen(address, endpoint.port);
+    if (listening.ok()) break;
+  }
+  if (listening.ok() && IsLoopbackLiteral(listening->address) && endpoint.host != "localhost") {
+    LogWarning(absl::StrCat("--listen ", endpoint.host, " is ", listening->address,
+                            " here, which no other host reaches; give an address in digits"));
+  }
+  return listening;
+}
+
+int ExitCodeWithoutListener(const absl::Status& status) {
+  if (absl::IsAlreadyExists(status)) return kExitPortInUse;
+  return absl::IsResourceExhausted(status) ? kExitNoResources : kExitBadEndpoint;
+}
+
+// What is between the command line and the server.
+struct Beginning {
+  std::unique_ptr<Journal> journal;  // Null: nothing is kept.
+  JobRegistry::Options registry;
+  std::string token;
+};
+
+// Errors: all are the user's to mend.
+absl::StatusOr<Beginning> Begin(
+    const ServiceOptions& options,
+    const std::function<absl::Status(Journal::Step, const std::string&)>& before_step) {
+  Beginning beginning;
+  HLAUNCH_ASSIGN_OR_RETURN(
+      Token token, FindToken(options.token_file, Environment::OfThisProcess(), RealHostProbes()));
+  for (const std::string& warning : token.warnings) LogWarning(warning);
+  beginning.token = std::move(token.secret);
+  beginning.registry.max_jobs = options.max_jobs;
+  if (options.state_directory.empty()) return beginning;
+  HLAUNCH_ASSIGN_OR_RETURN(beginning.journal,
+                           Journal::Open({options.state_directory, before_step}));
+  HLAUNCH_ASSIGN_OR_RETURN(Journal::Loaded loaded, beginning.journal->Load());
+  for (const std::string& warning : loaded.warnings) LogWarning(warning);
+  beginning.registry.records = std::move(loaded.records);
+  beginning.registry.kept_in = options.state_directory;
+  beginning.registry.keep = [journal = beginning.journal.get()](const JobRecord& record) {
+    return journal->Keep(record);
+  };
+  return beginning;
+}
+
+std::string ReadyLine(const ListeningSocket& listening, const ServiceOptions& options,
+                      size_t restored) {
+  const std::string kept = options.state_directory.empty()
+                               ? "jobs end with this service (no --state)"
+                               : absl::StrCat(restored, restored == 1 ? " job" : " jobs",
+                                              " restored from ", options.state_directory);
+  return absl::StrCat("listening on ", HostPort(listening.address, listening.port), "; ", kept,
+                      "; up to ", options.max_jobs, " jobs and ", DescriptorLimit(),
+                      " descriptors, of which every agent takes one");
+}
+
+std::string StoppingLine(int going_on, bool kept) {
+  if (going_on == 0) return "stopping; no job is going on";
+  const bool one = going_on == 1;
+  const std::string jobs = absl::StrCat("stopping; ", going_on, one ? " job" : " jobs");
+  if (!kept) return absl::StrCat(jobs, " will end: without --state this service forgets them");
+  return absl::StrCat(jobs, one ? " goes" : " go",
+                      " on: the agents wait for this service until their --loss-limit");
+}
+
+std::string Jobs(int going_on) {
+  return absl::StrCat(going_on, going_on == 1 ? " job" : " jobs",
+                      going_on == 1 ? " goes on" : " go on");
+}
+
+std::string MetricsText(int jobs, size_t streams) {
+  return absl::StrCat(
+      "# HELP hlaunch_rendezvous_up 1 while this service lives.\n"
+      "# TYPE hlaunch_rendezvous_up gauge\nhlaunch_rendezvous_up 1\n"
+      "# HELP hlaunch_rendezvous_jobs Jobs that are going on.\n"
+      "# TYPE hlaunch_rendezvous_jobs gauge\nhlaunch_rendezvous_jobs ",
+      jobs,
+      "\n# HELP hlaunch_rendezvous_agents Agents that are connected.\n"
+      "# TYPE hlaunch_rendezvous_agents gauge\nhlaunch_rendezvous_agents ",
+      streams, "\n");
+}
+
+// The service's main thread until a signal comes: tidies once a second, and answers those who ask
+// whether it lives.
+class Caretaker {
+ public:
+  Caretaker(JobRegistry& registry, const RendezvousServer& server)
+      : registry_(registry),
+        server_(server),
+        signals_(loop_),
+        second_(loop_),
+        manager_(loop_, FindNotifyPlace(Environment::OfThisProcess(), ::getpid(), ::getpid())) {}
+
+  // What cannot be had costs a warning, not the service.
+  void ServeMetrics(const Endpoint& place) {
+    const auto metrics = [this] {
+      return MetricsText(registry_.going_on(), server_.open_streams());
+    };
+    auto started = MetricsServer::Start(loop_, place.host, place.port,
+                                        {metrics, [] { return std::string(); }});
+    if (!started.ok()) {
+      return LogWarning(absl::StrCat(started.status().message(), "; the service goes on without"));
+    }
+    metrics_ = std::move(started).value();
+    LogInfo(
+        absl::StrCat("metrics are at http://", HostPort(place.host, metrics_->port()), "/metrics"));
+  }
+
+  // The next signal ends this process at once.
+  //
+  // Errors: ResourceExhausted.
+  absl::Status AwaitStop() {
+    const sigset_t stop = StopSignals();
+    UniqueFd fd(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd.valid()) {
+      return absl::ResourceExhaustedError(absl::StrCat("signalfd: ", std::strerror(errno)));
+    }
+    signals_.assign(fd.Release());
+    signals_.async_wait(asio::posix::descriptor_base::wait_read, [this](const asio::error_code&) {
+      manager_.Stopping("stopping", kStopLimit);
+      loop_.stop();
+    });
+    manager_.Ready(Jobs(registry_.going_on()));
+    Tidy();
+    loop_.run();
+    signalfd_siginfo taken;
+    [[maybe_unused]] const ssize_t n = ::read(signals_.native_handle(), &taken, sizeof taken);
+    ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+    return absl::OkStatus();
+  }
+
+ private:
+  void Tidy() {
+    registry_.Tidy();
+    if (const int jobs = registry_.going_on(); jobs != std::exchange(jobs_said_, jobs)) {
+      manager_.Status(Jobs(jobs));
+    }
+    second_.expires_after(std::chrono::seconds(1));
+    second_.async_wait([this](const asio::error_code& error) {
+      if (!error) Tidy();
+    });
+  }
+
+  asio::io_context loop_;
+  JobRegistry& registry_;
+  const RendezvousServer& server_;
+  asio::posix::stream_descriptor signals_;
+  asio::steady_timer second_;
+  ServiceManager manager_;
+  std::unique_ptr<MetricsServer> metrics_;  // Null: nobody asks.
+  int jobs_said_ = 0;
+};
+
+}  // namespace
+
+int ServeJobs(int argc, char** argv,
+              const std::function<absl::Status(Journal::Step, const std::string&)>& before_step) {
+  const sigset_t stop = StopSignals();
+  ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  SetLogName("rendezvous");
+  const absl::StatusOr<ServiceOptions> options = ParseServiceOptions(argc, argv);
+  if (!options.ok()) {
+    LogError(options.status().message());
+    return kExitUsage;
+  }
+  if (options->text_to_print) {
+    std::fputs(options->text_to_print->c_str(), stdout);
+    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  }
+  SetLogLevel(options->log_level);
+  RaiseDescriptorLimit();
+  absl::StatusOr<Beginning> beginning = Begin(*options, before_step);
+  if (!beginning.ok()) {
+    LogError(beginning.status().message());
+    return kExitUsage;
+  }
+  absl::StatusOr<ListeningSocket> listening = ListenAt(options->listen);
+  if (!listening.ok()) {
+    LogError(listening.status().message());
+    return ExitCodeWithoutListener(listening.status());
+  }
+  const std::string ready = ReadyLine(*listening, *options, beginning->registry.records.size());
+  JobRegistry registry(std::move(beginning->registry), MonotonicClock());
+  RendezvousServer::Options serving;
+  serving.listener = std::move(listening->fd);
+  serving.token = beginning->token;
+  const auto server = RendezvousServer::Start(std::move(serving), registry);
+  if (!server.ok()) {
+    LogError(server.status().message());
+    return kExitInternal;
+  }
+  LogInfo(ready);
+  {
+    Caretaker caretaker(registry, **server);
+    if (options->metrics) caretaker.ServeMetrics(*options->metrics);
+    if (const absl::Status stopped = caretaker.AwaitStop(); !stopped.ok()) {
+      LogError(stopped.message());
+      return kExitNoResources;
+    }
+  }
+  LogInfo(StoppingLine(registry.going_on(), beginning->journal != nullptr));
+  (*server)->Shutdown(kShutdownGrace);
+  return kExitOk;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/grpc/show_status.h"
+
+#include <cstdio>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "launcher/job/job_spec.h"
+#include "launcher/job/make_job_spec.h"
+#include "launcher/job/token.h"
+#include "launcher/report/status_text.h"
+#include "launcher/words/environment.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/grpc/status_client.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(10);
+
+int Fail(const absl::Status& status, int code) {
+  LogError(status.message());
+  return code;
+}
+
+int Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+}
+
+// A refusal, unless nobody was there to refuse.
+int ExitCodeOf(const absl::Status& status) {
+  const bool refused = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
+  return refused ? kExitRefused : kExitBadEndpoint;
+}
+
+}  // namespace
+
+int ShowStatus(int argc, char** argv) {
+  const absl::StatusOr<StatusOptions> options = ParseStatusOptions(argc, argv);
+  if (!options.ok()) return Fail(options.status(), kExitUsage);
+  if (options->text_to_print) return Print(*options->text_to_print);
+  const absl::StatusOr<Token> token =
+      FindToken(options->token_file, Environment::OfThisProcess(), RealHostProbes());
+  if (!token.ok()) return Fail(token.status(), kExitUsage);
+  for (const std::string& warning : token->warnings) LogWarning(warning);
+  const absl::StatusOr<JobList> list =
+      FetchStatus({options->endpoint.host, options->endpoint.port, token->secret}, options->job_id,
+                  MonotonicClock().Now() + kPatience);
+  if (!list.ok()) return Fail(list.status(), ExitCodeOf(list.status()));
+  if (options->job_id.empty()) {
+    return Print(options->json ? JobListJson(list->jobs, list->total)
+                               : JobListText(list->jobs, list->total));
+  }
+  if (list->jobs.size() != 1) {
+    return Fail(absl::InternalError("an answer without the job"), kExitInternal);
+  }
+  return Print(options->json ? JobJson(list->jobs[0]) : JobText(list->jobs[0]));
+}
+
+}  // namespace hlaunch

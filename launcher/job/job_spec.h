@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/binding/plan_binding.h"
+#include "agent/devices/device.h"
+#include "agent/output/log_spec.h"
+#include "agent/worker/worker_spec.h"
+#include "launcher/job/token.h"
+#include "launcher/job/worker_argv.h"
+#include "launcher/options/options.h"
+#include "launcher/words/endpoint.h"
+#include "launcher/words/environment.h"
+#include "proto/base/clock.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/round/round.h"
+
+namespace hlaunch {
+
+// How the nodes of a job find each other.
+enum class JobMode {
+  kSingleNode,  // One node: rendezvous within the process, no gRPC.
+  kEndpoint,    // At --rdzv-endpoint; the node that owns it hosts.
+  kStatic,  // At --master-addr and --master-port; node rank 0 hosts, the workers' store shares the
+            // port.
+  kListenAndPrint,  // Nothing was named: this node hosts and prints what to run elsewhere.
+};
+
+// All that is decided before the job starts. A value.
+struct JobSpec {
+  JobMode mode = JobMode::kSingleNode;
+  std::string job_id;
+  JobPolicy policy;
+  std::optional<int> node_rank;
+  std::optional<bool> is_host;  // The user's word on who hosts.
+  // kEndpoint, kStatic: where the nodes meet. kListenAndPrint: no host, and the first port to
+  // try.
+  Endpoint endpoint;
+  // The MASTER_PORT that the user named for every round: kStatic unless `worker_store`,
+  // kSingleNode with --master-port. Unset: a new one each round.
+  std::optional<uint16_t> master_port;
+  bool worker_store = false;  // Rank 0 serves the master store itself.
+  std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
+  std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
+  WorkerSpec worker;
+  // What workers compute on, by local rank, and then what else they may see, see BindRequest.
+  std::vector<DevicePlace> places;
+  std::string binding;                     // Why workers are bound so, if it is worth a word.
+  std::vector<std::string> binding_lines;  // The same as a picture.
+  LogSpec logs;
+  C10dServerOptions store;
+  bool store_proxy = false;           // Workers reach the master store through their own agent.
+  std::vector<std::string> warnings;  // One line each, to be logged once.
+  std::vector<std::string> notes;     // The same at debug level.
+};
+
+// What MakeJobSpec asks of the host; tests put in their own.
+struct HostProbes {
+  std::function<int()> usable_cpus;
+  std::function<std::string()> new_job_id;
+  ReadTokenFileFn read_token_file;
+  // Errors: as MakeWorkerArgv.
+  std::function<absl::StatusOr<std::vector<std::string>>(const ScriptRequest&, const Environment&)>
+      make_worker_argv;
+  // Of the machine that `sysroot` describes; empty: this one.
+  std::function<std::vector<Device>(const std::string& sysroot)> find_devices =
+      [](const std::string&) { return std::vector<Device>(); };
+};
+
+// How the nodes of this job find each other. Pure.
+JobMode DecideMode(const Options& options);
+
+// Whether the job needs the program that links gRPC.
+inline bool NeedsGrpc(JobMode mode) { return mode != JobMode::kSingleNode; }
+inline bool NeedsGrpc(const JobSpec& spec) { return NeedsGrpc(spec.mode); }
+
+// What `hlaunch` exits with where ParseOptions or MakeJobSpec failed, as in exit_code.h.
+int ExitCodeBeforeStart(const absl::Status& status);
+
+}  // namespace hlaunch

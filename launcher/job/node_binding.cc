@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/job/node_binding.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/binding/binding_text.h"
+#include "agent/node_facts.h"
+
+namespace hlaunch {
+namespace {
+
+bool IsAsked(const Options& options) {
+  return options.bind.has_value() || options.numa_binding.has_value() || options.report_bindings;
+}
+
+std::vector<int> AllCpus(const Topology& topology) {
+  std::vector<int> cpus;
+  for (const Cpu& cpu : topology.cpus) cpus.push_back(cpu.id);
+  return cpus;
+}
+
+}  // namespace
+
+BindRequest MakeBindRequest(const Options& options, const JobSpec& spec) {
+  BindRequest request;
+  request.workers = spec.worker.nproc;
+  request.mode = options.numa_binding.value_or(options.bind.value_or(BindMode::kAuto));
+  request.places = spec.places;
+  // Only torchrun leaves their share to devices that no worker uses.
+  if (!options.numa_binding) request.places.resize(static_cast<size_t>(request.workers));
+  return request;
+}
+
+void UsePlan(const Options& options, const Topology& topology, const std::vector<int>& allowed,
+             BindingPlan plan, JobSpec& spec) {
+  if (!plan.warning.empty()) spec.warnings.push_back(plan.warning);
+  spec.notes.push_back(plan.why);
+  if (IsAsked(options) || !plan.workers.empty()) {
+    spec.binding = plan.why;
+    spec.binding_lines = DescribeBinding(topology, allowed, plan);
+  }
+  spec.worker.bindings = std::move(plan.workers);
+}
+
+void BindWorkers(const Options& options, JobSpec& spec) {
+  const BindRequest request = MakeBindRequest(options, spec);
+  if (!NeedsTopology(request) && !options.report_bindings) {
+    UsePlan(options, {}, {}, PlanBinding({}, {}, request), spec);
+    return;
+  }
+  const absl::StatusOr<Topology> topology = LoadTopology({options.sysroot, "", ""});
+  if (!topology.ok()) {
+    spec.warnings.push_back(absl::StrCat("workers are not bound: ", topology.status().message()));
+    return;
+  }
+  const std::vector<int> allowed = topology->is_this_machine ? AllowedCpus() : AllCpus(*topology);
+  UsePlan(options, *topology, allowed, PlanBinding(*topology, allowed, request), spec);
+  const bool is_real = !options.dry_run && !options.print_env;
+  if (topology->is_this_machine || !is_real || spec.worker.bindings.empty()) return;
+  spec.worker.bindings.clear();
+  spec.warnings.push_back(
+      "workers are not bound: the CPUs that are described are not this machine's");
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/job/node_devices.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/devices/assign_devices.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kCpuWord[] = "cpu";
+
+DeviceRequest MakeRequest(const Options& options, const JobSpec& spec) {
+  DeviceRequest request;
+  request.several_nodes = NeedsGrpc(spec);
+  request.kinds = KindsOfWord(options.nproc_word);
+  request.starts_others = options.per_node;
+  request.ids = options.devices;
+  request.none = options.no_devices;
+  request.isolate = options.isolate_devices;
+  request.virtual_local_rank = options.virtual_local_rank;
+  request.oversubscribe = options.oversubscribe;
+  return request;
+}
+
+// How many workers --nproc-per-node means, which was given as a word.
+absl::StatusOr<int> CountWorkers(const Options& options, const DeviceRequest& request,
+                                 const std::vector<Device>& devices, const EnvMap& env,
+                                 const HostProbes& probes) {
+  if (options.nproc_word == kCpuWord) return probes.usable_cpus();
+  HLAUNCH_ASSIGN_OR_RETURN(const int count, CountDevices(request, devices, env));
+  if (count > 0) return count;
+  if (request.kinds.empty()) return probes.usable_cpus();  // auto
+  return absl::InvalidArgumentError("no device is left for workers; see hlaunch devices");
+}
+
+DevicePlace PlaceOf(const Device* device) {
+  if (device == nullptr) return {};
+  return {absl::StrCat(KindName(device->kind), " ", device->id), device->numa_node};
+}
+
+absl::Status Assign(const Options& options, const HostProbes& probes, JobSpec& spec) {
+  const std::vector<Device> devices = probes.find_devices(options.sysroot);
+  const EnvMap env = ToEnvMap(spec.worker.inherited_env);
+  DeviceRequest request = MakeRequest(options, spec);
+  if (options.nproc) {
+    spec.worker.nproc = *options.nproc;
+  } else {
+    HLAUNCH_ASSIGN_OR_RETURN(spec.worker.nproc,
+                             CountWorkers(options, request, devices, env, probes));
+    // Those who count CPUs want no devices, unless they say so.
+    request.none = request.none || (options.nproc_word == kCpuWord && !request.ids);
+  }
+  request.workers = spec.worker.nproc;
+  spec.worker.starts_others = options.per_node;
+  HLAUNCH_ASSIGN_OR_RETURN(const DevicePlan plan, AssignDevices(request, devices, env));
+  for (const WorkerDevice& worker : plan.workers) spec.worker.device_env.push_back(worker.env);
+  spec.worker.on_neuron =
+      plan.workers[0].device != nullptr && plan.workers[0].device->kind == DeviceKind::kNeuron;
+  for (const WorkerDevice& worker : plan.workers) spec.places.push_back(PlaceOf(worker.device));
+  for (const Device* device : plan.unused) spec.places.push_back(PlaceOf(device));
+  spec.warnings.insert(spec.warnings.end(), plan.warnings.begin(), plan.warnings.end());
+  if (!devices.empty()) spec.notes.push_back(plan.why);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AssignNodeDevices(const Options& options, const HostProbes& probes, JobSpec& spec) {
+  const absl::Status status = Assign(options, probes, spec);
+  if (status.ok() || options.nproc_word.empty()) return status;
+  return absl::Status(
+      status.code(), absl::StrCat("--nproc-per-node ", options.nproc_word, ": ", status.message()));
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/job/worker_argv.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <fstream>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+enum class FileKind { kNone, kDirectory, kFile };
+
+FileKind KindOf(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) return FileKind::kNone;
+  return S_ISDIR(status.st_mode) ? FileKind::kDirectory : FileKind::kFile;
+}
+
+bool IsExecutable(const std::string& path) {
+  return KindOf(path) == FileKind::kFile && ::access(path.c_str(), X_OK) == 0;
+}
+
+bool HasSlash(const std::string& name) { return absl::StrContains(name, "/"); }
+
+std::string WorkingDirectory() {
+  char path[PATH_MAX];
+  return ::getcwd(path, sizeof path) != nullptr ? path : ".";
+}
+
+std::optional<std::string> FindInPath(const std::string& name, const Environment& environment) {
+  std::string folders = environment.Get("PATH");
+  if (folders.empty()) folders = "/usr/local/bin:/usr/bin:/bin";
+  for (const absl::string_view folder : absl::StrSplit(folders, ':')) {
+    const std::string path = absl::StrCat(folder.empty() ? "." : folder, "/", name);
+    if (IsExecutable(path)) return path;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::string> FindPython(const Environment& environment) {
+  if (const std::string chosen = environment.Get("PYTHON_EXEC"); !chosen.empty()) {
+    if (HasSlash(chosen) && IsExecutable(chosen)) return chosen;
+    const auto found = HasSlash(chosen) ? std::nullopt : FindInPath(chosen, environment);
+    if (found.has_value()) return *found;
+    return absl::NotFoundError(
+        absl::StrCat("PYTHON_EXEC is ", chosen, ", which is no program; correct it or unset it"));
+  }
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const std::string prefix = environment.Get(variable);
+    const std::string path = absl::StrCat(prefix, "/bin/python");
+    if (!prefix.empty() && IsExecutable(path)) return path;
+  }
+  for (const char* name : {"python3", "python"}) {
+    if (const auto found = FindInPath(name, environment)) return *found;
+  }
+  return absl::NotFoundError(
+      "no python3 in PATH; install it, set PYTHON_EXEC, or use --no-python for another program");
+}
+
+// How the kernel and a reader would take the file, from its first line.
+struct FileStart {
+  bool runs_itself = false;  // ELF, or a #! line.
+  bool is_python = false;    // A #! line that names python, or no #! line and no ELF.
+};
+
+FileStart ReadStart(const std::string& path) {
+  char bytes[256] = {};
+  std::ifstream(path, std::ios::binary).read(bytes, sizeof bytes - 1);
+  absl::string_view start(bytes);
+  start = start.substr(0, start.find('\n'));
+  const bool elf = absl::StartsWith(start,
+                                    "\x7f"
+                                    "ELF");
+  const bool shebang = absl::StartsWith(start, "#!");
+  return {elf || shebang, !elf && (!shebang || absl::StrContains(start, "python"))};
+}
+
+absl::Status NoSuch(absl::string_view what, const std::string& name, absl::string_view hint) {
+  return absl::NotFoundError(
+      absl::StrCat("no such ", what, ": ", name, " (in ", WorkingDirectory(), ")", hint));
+}
+
+absl::Status NotRunnable(const std::string& path) {
+  return absl::PermissionDeniedError(
+      absl::StrCat(path, " is not executable; run: chmod +x ", path));
+}
+
+absl::StatusOr<std::string> FindProgram(const std::string& name, const Environment& environment) {
+  if (!HasSlash(name)) {
+    if (const auto found = FindInPath(name, environment)) return *found;
+    const bool here = KindOf(name) == FileKind::kFile;
+    return NoSuch("program in PATH", name,
+                  here ? absl::StrCat("; did you mean ./", name, "?") : "");
+  }
+  switch (KindOf(name)) {
+    case FileKind::kNone:
+      return NoSuch("program", name, "");
+    case FileKind::kDirectory:
+      return absl::FailedPreconditionError(absl::StrCat(name, " is a directory, not a program"));
+    case FileKind::kFile:
+      break;
+  }
+  if (!IsExecutable(name)) return NotRunnable(name);
+  return name;
+}
+
+// What stands before the script's arguments.
+absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script, bool run_path,
+                                                       const Environment& environment) {
+  const std::string path = HasSlash(script) ? script : absl::StrCat("./", script);
+  const FileKind kind = KindOf(script);
+  if (kind != FileKind::kFile && !HasSlash(script) && !absl::EndsWith(script, ".py") && !run_path) {
+    if (const auto found = FindInPath(script, environment)) {
+      return std::vector<std::string>{*found};
+    }
+  }
+  if (kind == FileKind::kNone) {
+    const std::string with_suffix = absl::StrCat(script, ".py");
+    const bool near = KindOf(with_suffix) == FileKind::kFile;
+    return NoSuch("script", script, near ? absl::StrCat("; did you mean ", with_suffix, "?") : "");
+  }
+  if (kind == FileKind::kDirectory && KindOf(script + "/__main__.py") != FileKind::kFile) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(script, " is a directory, not a script; name the file in it"));
+  }
+  if (::access(script.c_str(), R_OK) != 0 && !IsExecutable(script)) {
+    return absl::PermissionDeniedError(absl::StrCat(script, " cannot be read by this user"));
+  }
+  const bool by_name = kind == FileKind::kDirectory || absl::EndsWith(script, ".py") || run_path;
+  const FileStart start = by_name ? FileStart{false, true} : ReadStart(script);
+  if (start.runs_itself && IsExecutable(script)) return std::vector<std::string>{path};
+  if (!start.is_python) return NotRunnable(script);
+  HLAUNCH_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
+  return std::vector<std::string>{python, "-u", script};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> MakeWorkerArgv(const ScriptRequest& request,
+                                                        const Environment& environment) {
+  HLAUNCH_CHECK(!request.command.empty());
+  const std::string& script = request.command.front();
+  std::vector<std::string> argv;
+  if (request.module && !request.run_path) {
+    HLAUNCH_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
+    argv = {python, "-u", "-m", script};
+  } else if (request.no_python && !request.run_path) {
+    HLAUNCH_ASSIGN_OR_RETURN(std::string program, FindProgram(script, environment));
+    argv = {program};
+  } else {
+    HLAUNCH_ASSIGN_OR_RETURN(argv, StartOfScript(script, request.run_path, environment));
+  }
+  argv.insert(argv.end(), request.command.begin() + 1, request.command.end());
+  return argv;
+}
+
+}  // namespace hlaunch

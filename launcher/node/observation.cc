@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/node/observation.h"
+
+#include <unistd.h>
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "asio/io_context.hpp"
+#include "asio/post.hpp"
+#include "launcher/words/environment.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+
+namespace hlaunch {
+
+namespace {
+
+// Beyond the grace: to kill what does not end, and for other nodes to hear of it.
+constexpr Duration kStopMargin = std::chrono::seconds(20);
+
+// Where a node stands after an event, in a line; empty: where it stood.
+struct Status {
+  std::string operator()(const NodeJoined&) const { return "waiting for the first round"; }
+  std::string operator()(const NodeWaiting& e) const { return e.reason; }
+  std::string operator()(const JobRestarted& e) const {
+    return absl::StrCat("restart ", e.restart_count);
+  }
+  std::string operator()(const RoundStarted& e) const {
+    const Assignment& a = e.assignment;
+    return absl::StrCat("round ", a.round, " runs: rank", e.nproc == 1 ? " " : "s ", a.first_rank,
+                        e.nproc == 1 ? "" : absl::StrCat(" to ", a.first_rank + e.nproc - 1),
+                        " of ", a.world_size);
+  }
+  std::string operator()(const WorkerStarted&) const { return ""; }
+  std::string operator()(const WorkerEnded&) const { return ""; }
+  std::string operator()(const WorkerStalled&) const { return ""; }
+  std::string operator()(const HealthChanged&) const { return ""; }
+  std::string operator()(const RoundStopped& e) const {
+    return absl::StrCat("stopping the workers", e.reason.empty() ? "" : ": ", e.reason);
+  }
+  std::string operator()(const ContactChanged& e) const { return e.connected ? "" : e.detail; }
+  std::string operator()(const NodeFinished& e) const {
+    return absl::StrCat("finished with ", e.exit_code, e.reason.empty() ? "" : ": ", e.reason);
+  }
+};
+
+}  // namespace
+
+Observation::Observation(asio::io_context& loop, const OutputRelay& relay, const Options& options,
+                         const std::string& directory, const std::string& job_id,
+                         const std::string& host)
+    : longest_stop_(options.shutdown_timeout + kStopMargin),
+      manager_(loop, FindNotifyPlace(Environment::OfThisProcess(), ::getpid(), ::getppid())),
+      status_("looking for the rendezvous"),
+      metrics_(job_id, host) {
+  if (!directory.empty()) StartLog(directory + "/events.jsonl", {job_id, host, -1});
+  if (options.metrics) StartServer(loop, relay, options);
+  // All that can be refused has been, and other nodes may need this one to be started first.
+  asio::post(loop, [this] { manager_.Ready(status_); });
+}
+
+// Ready is a node whose workers run.
+std::string Observation::NotReady() const {
+  return metrics_.state() == std::string("running") ? "" : status_;
+}
+
+void Observation::StartLog(const std::string& path, EventSource source) {
+  auto log = EventLog::Open(path, std::move(source));
+  if (log.ok()) {
+    log_ = std::move(log).value();
+  } else {
+    LogWarning(absl::StrCat(log.status().message(), "; the job goes on without"));
+  }
+}
+
+void Observation::StartServer(asio::io_context& loop, const OutputRelay& relay,
+                              const Options& options) {
+  auto server = MetricsServer::Start(
+      loop, options.metrics->host, options.metrics->port,
+      {[this, &relay] { return metrics_.Text(relay.bytes_read(), MonotonicClock().Now()); },
+       [this] { return NotReady(); }});
+  if (server.ok()) {
+    server_ = std::move(server).value();
+    LogInfo(absl::StrCat("metrics are at http://", HostPort(options.metrics->host, server_->port()),
+                         "/metrics"));
+  } else {
+    LogWarning(absl::StrCat(server.status().message(), "; the job goes on without"));
+  }
+}
+
+void Observation::Tell(const NodeEvent& event) {
+  metrics_.Count(event, MonotonicClock().Now());
+  if (const std::string status = std::visit(Status(), event); !status.empty()) {
+    status_ = status;
+    if (std::holds_alternative<RoundStarted>(event)) running_ = status;
+    if (std::holds_alternative<NodeFinished>(event)) {
+      manager_.Stopping(status_, longest_stop_);
+    } else {
+      manager_.Status(status_);
+    }
+  }
+  if (const auto* contact = std::get_if<ContactChanged>(&event); contact && contact->connected) {
+    status_ = running_;
+    manager_.Status(status_);
+  }
+  if (std::holds_alternative<RoundStopped>(event)) manager_.MayTake(longest_stop_);
+  if (log_ != nullptr) log_->Write(event);
+}
+
+}  // namespace hlaunch

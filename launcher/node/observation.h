@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/observe/event_log.h"
+#include "agent/observe/metrics_server.h"
+#include "agent/observe/node_event.h"
+#include "agent/observe/node_metrics.h"
+#include "agent/output/output_relay.h"
+#include "launcher/node/service_manager.h"
+#include "launcher/options/options.h"
+
+namespace hlaunch {
+
+// Those who look on what happens to this node: the event log, where --log-dir names a place for
+// it, the metrics, where --metrics-port is given, and a service manager that asks. What cannot be
+// had costs a warning, not the job.
+//
+// Belongs to the loop's thread. `loop` and `relay` outlive it; it outlives the agent, which
+// tells it.
+class Observation {
+ public:
+  // `directory`: for the event log; empty: none is kept.
+  Observation(asio::io_context& loop, const OutputRelay& relay, const Options& options,
+              const std::string& directory, const std::string& job_id, const std::string& host);
+
+  void Tell(const NodeEvent& event);
+
+ private:
+  std::string NotReady() const;
+  void StartLog(const std::string& path, EventSource source);
+  void StartServer(asio::io_context& loop, const OutputRelay& relay, const Options& options);
+
+  const Duration longest_stop_;
+  ServiceManager manager_;
+  std::string status_;   // Where the node stands, in words.
+  std::string running_;  // The same of the latest round, while it ran undisturbed.
+  NodeMetrics metrics_;
+  std::unique_ptr<EventLog> log_;          // Null: none is kept.
+  std::unique_ptr<MetricsServer> server_;  // Null: nobody asks.
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/options/help_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "launcher/options/option_table.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kWidth = 80;
+constexpr size_t kHelpColumn = 31;
+
+std::string Names(const OptionRow& row) {
+  const bool has_short = row.short_name[0] != '\0';
+  return absl::StrCat("  ", has_short ? row.short_name : "  ", has_short ? ", " : "  ", row.name,
+                      row.takes_value() ? " " : "", row.value);
+}
+
+// The words of `help` in the column of helps, beside `names` or, if these are long, below.
+std::string Wrapped(const std::string& names, absl::string_view help) {
+  std::string text;
+  std::string line = names;
+  const auto break_line = [&] {
+    absl::StrAppend(&text, line, "\n");
+    line.clear();
+  };
+  if (line.size() + 2 > kHelpColumn) break_line();
+  line.resize(kHelpColumn, ' ');
+  bool first = true;
+  for (const absl::string_view word : absl::StrSplit(help, ' ')) {
+    if (!first && line.size() + 1 + word.size() > kWidth) {
+      break_line();
+      line.resize(kHelpColumn, ' ');
+      first = true;
+    }
+    absl::StrAppend(&line, first ? "" : " ", word);
+    first = false;
+  }
+  break_line();
+  return text;
+}
+
+std::string Usage(const std::string& program) {
+  const bool as_torchrun = program == "torchrun";
+  return absl::StrCat(
+      "usage: ", program, " [options] script.py [args...]\n",
+      as_torchrun ? ""
+                  : "       hlaunch status [JOB] --rdzv-endpoint HOST[:PORT]\n"
+                    "       hlaunch devices [--json]\n"
+                    "       hlaunch check [--json]\n"
+                    "       hlaunch doctor [--json] [options]\n",
+      "\nStarts a distributed job, one command per node, and keeps it alive.\n",
+      as_torchrun ? "This torchrun is hlaunch: it takes torchrun's options, and more.\n" : "");
+}
+
+constexpr char kExamples[] =
+    "\nLong options may be written with underscores; times take s, m or h (30, 1.5s,\n"
+    "5m); of a repeated option the last counts; all from the script on is its own.\n"
+    "What is typed beats --config, which beats torchrun's PET_* variables.\n"
+    "\nExamples:\n"
+    "  one host, 8 workers:        hlaunch --nproc-per-node 8 train.py --lr 0.1\n"
+    "  prints what to run there:   hlaunch --nnodes 2 --nproc-per-node 8 train.py\n"
+    "  the same on both hosts:     hlaunch --nnodes 2 --rdzv-endpoint node0 train.py\n"
+    "  as with torchrun:           hlaunch --nnodes 2 --node-rank 1\n"
+    "                                --master-addr node0 train.py\n"
+    "\nExit code: that of the first worker that failed, or 128 + its signal; 2 wrong\n"
+    "usage, 126 and 127 program not runnable or not found, 200 to 208 hlaunch's own\n"
+    "(see README.md).\n";
+
+}  // namespace
+
+std::string HelpText(const std::string& program) {
+  std::string text = Usage(program);
+  for (const OptionRow& row : OptionTable()) {
+    if (row.group[0] != '\0') absl::StrAppend(&text, "\n", row.group, ":\n");
+    absl::StrAppend(&text, Wrapped(Names(row), row.help));
+  }
+  return absl::StrCat(text, kExamples);
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/strip.h"
+#include "launcher/options/option_table.h"
+#include "launcher/options/option_values.h"
+#include "launcher/words/parse_int.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/round/round.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+absl::Status SetLogDir(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the folder is missing");
+  options.logs.directory = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetRedirects(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.logs.redirects, ParseStreamChoice(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetTee(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.logs.tee, ParseStreamChoice(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetShownRanks(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.logs.shown_ranks, ParseLocalRanks(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetPrefix(string_view text, Options& options) {
+  if (text.empty()) {
+    return InvalidArgumentError("expected text such as '[${role_name}${local_rank}]: '");
+  }
+  options.logs.prefix_template = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetRotation(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.logs.rotation, ParseRotation(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetReport(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the file is missing");
+  options.report_file = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetTerminationLog(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the file is missing");
+  options.termination_log = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetMetricsPort(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.metrics, ParseMetricsPlace(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetPrintEnv(string_view text, Options& options) {
+  int rank = 0;
+  if (text != "true" && !ParseInt(text, 0, kMaxNproc - 1, &rank)) {
+    return InvalidArgumentError("expected a local rank, such as 0");
+  }
+  options.print_env = rank;
+  return absl::OkStatus();
+}
+
+const OptionRow kRows[] = {
+    {"Output", "", "--log-dir", "DIR", "workers' log and error files lie below it", SetLogDir,
+     kPet},
+    {"", "-r", "--redirects", "WHICH", "to files: 1 stdout, 2 stderr, 3 both, or RANK:WHICH,...",
+     SetRedirects, kPet},
+    {"", "-t", "--tee", "WHICH", "the same, to files and here", SetTee, kPet},
+    {"", "", "--local-ranks-filter", "N,...", "show only these local ranks here", SetShownRanks,
+     kPet},
+    {"", "", "--duplicate-stdout-filters", "TEXT,...",
+     "copy lines of stdout with such a text to one file (,, is a comma)",
+     [](string_view text, Options& options) {
+       options.logs.stdout_filters = ParseFilters(text);
+       return absl::OkStatus();
+     },
+     kPet, true},
+    {"", "", "--duplicate-stderr-filters", "TEXT,...", "the same for stderr",
+     [](string_view text, Options& options) {
+       options.logs.stderr_filters = ParseFilters(text);
+       return absl::OkStatus();
+     },
+     kPet, true},
+    {"", "", "--log-prefix", "TEMPLATE", "before lines here: ${role_name} ${local_rank} ${rank}",
+     SetPrefix},
+    {"", "", "--log-rotate", "SIZE[:KEEP]", "put a log file of this size aside, keep KEEP (1)",
+     SetRotation},
+    {"", "", "--report", "FILE", "write how the job ended, as JSON", SetReport},
+    {"", "", "--termination-log", "FILE",
+     "file that takes the first cause of a failure (/dev/termination-log, where it is)",
+     SetTerminationLog},
+    {"", "", "--json", "", "hlaunch's own lines are JSON, one object each",
+     [](string_view, Options& options) { return SetFlag(&options.json); }},
+    {"", "", "--metrics-port", "PORT|ADDR:PORT",
+     "serve metrics over HTTP, on loopback unless ADDR is given", SetMetricsPort},
+    {"", "-v", "--verbose", "", "say more",
+     [](string_view, Options& options) {
+       options.log_level = LogLevel::kDebug;
+       return absl::OkStatus();
+     }},
+    {"", "-q", "--quiet", "", "say only warnings and errors",
+     [](string_view, Options& options) {
+       options.log_level = LogLevel::kWarning;
+       return absl::OkStatus();
+     }},
+    {"Instead of a job", "", "--dry-run", "", "say what would be run, and run nothing",
+     [](string_view, Options& options) { return SetFlag(&options.dry_run); }},
+    {"", "", "--print-env", "[=RANK]", "print what the worker with this local rank (0) would see",
+     SetPrintEnv},
+    {"", "", "--print-completion", "bash|zsh", "print the shell's completion of this command",
+     nullptr},
+    {"", "", "--version", "", "print the version", nullptr},
+    {"", "-h", "--help", "", "print this text", nullptr},
+};
+
+}  // namespace
+
+absl::Span<const OptionRow> OutputOptions() { return kRows; }
+
+}  // namespace hlaunch

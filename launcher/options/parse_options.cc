@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/options/parse_options.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "launcher/cluster/place.h"
+#include "launcher/options/completion.h"
+#include "launcher/options/explain_place.h"
+#include "launcher/options/help_text.h"
+#include "launcher/options/option_sources.h"
+#include "launcher/options/option_table.h"
+#include "launcher/options/take_place.h"
+#include "launcher/words/printable.h"
+#include "launcher/words/spelling.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+// What other launchers have: a way to say it here.
+struct ForeignWord {
+  const char* word;
+  const char* instead;
+};
+constexpr ForeignWord kForeign[] = {
+    {"-n", "did you mean --nproc-per-node?"},
+    {"-np", "did you mean --nproc-per-node?"},
+    {"--np", "did you mean --nproc-per-node?"},
+    {"-c", "did you mean --nproc-per-node?"},
+    {"-H", "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
+    {"--host", "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
+    {"--hostfile",
+     "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
+    {"--tag-output", "every line has its rank without it; --log-prefix changes how"},
+    {"--num-processes", "did you mean --nproc-per-node?"},
+    {"--num-machines", "did you mean --nnodes?"},
+    {"--bind-to", "did you mean --bind?"},
+    {"--num-nodes", "did you mean --nnodes?"},
+    {"--num-gpus", "did you mean --nproc-per-node?"},
+    {"--machine-rank", "did you mean --node-rank?"},
+    {"--main-process-ip", "did you mean --master-addr?"},
+    {"--main-process-port", "did you mean --master-port?"},
+    {"--local-rank", "did you mean --pass-local-rank=--local_rank?"},
+    {"--use-env", "torch.distributed.launch's; leave it out, it is always so here"},
+};
+
+std::string Underscored(string_view name) {
+  return absl::StrCat("--", absl::StrReplaceAll(name.substr(2), {{"-", "_"}}));
+}
+
+absl::Status UnknownOption(const std::string& word, const std::string& program) {
+  const std::string typed = PrintableLine(word.substr(0, word.find('=')));
+  const std::string name = absl::StrReplaceAll(typed, {{"_", "-"}});
+  for (const ForeignWord& foreign : kForeign) {
+    if (name != foreign.word) continue;
+    return InvalidArgumentError(absl::StrCat("unknown option ", typed, "; ", foreign.instead));
+  }
+  if (FindOption(word) != nullptr) {
+    return InvalidArgumentError(absl::StrCat(typed, " stands behind --, where the script begins"));
+  }
+  std::vector<std::string> known;
+  for (const OptionRow& row : OptionTable()) known.push_back(row.name);
+  const std::string near = NearestSpelling(name, known);
+  return InvalidArgumentError(absl::StrCat("unknown option ", typed, "; ",
+                                           near.empty()
+                                               ? absl::StrCat("see ", program, " --help")
+                                               : absl::StrCat("did you mean ", near, "?")));
+}
+
+struct RawOptions {
+  std::vector<FoundValue> given;  // In the order of the table.
+  std::vector<std::string> rest;  // From the first word that no option took.
+
+  const FoundValue* Find(string_view name) const {
+    const auto found = std::find_if(given.begin(), given.end(), [name](const FoundValue& value) {
+      return value.row->name == name;
+    });
+    return found == given.end() ? nullptr : &*found;
+  }
+};
+
+// All that CLI11 does for us. It throws, and it drops an empty value (`--rdzv-id=` takes the
+// next word), hence the check of the words it took.
+absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words,
+                                    const std::string& program) {
+  CLI::App app;
+  app.set_help_flag();
+  app.prefix_command();
+  std::vector<CLI::Option*> options;
+  for (const OptionRow& row : OptionTable()) {
+    std::string names = row.name;
+    if (Underscored(row.name) != row.name) absl::StrAppend(&names, ",", Underscored(row.name));
+    if (row.short_name[0] != '\0') absl::StrAppend(&names, ",", row.short_name);
+    CLI::Option* option = row.takes_value() ? app.add_option(names) : app.add_flag(names);
+    if (row.takes_value()) option->expected(1)->type_size(1);
+    options.push_back(option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast));
+  }
+  RawOptions raw;
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    raw.rest = app.remaining();
+    for (size_t i = 0; i < options.size(); ++i) {
+      if (options[i]->count() == 0) continue;
+      const OptionRow& row = OptionTable()[i];
+      raw.given.push_back(
+          {&row, options[i]->results().back(), OptionSource::kCommandLine, row.name});
+    }
+  } catch (const CLI::ArgumentMismatch&) {
+    return InvalidArgumentError(
+        absl::StrCat(PrintableLine(words.back()), " needs a value; see ", program, " --help"));
+  } catch (const CLI::Error& error) {
+    return InvalidArgumentError(absl::StrCat("wrong option: ", PrintableLine(error.what())));
+  }
+  for (size_t i = 0; i + raw.rest.size() < words.size(); ++i) {
+    if (absl::StartsWith(words[i], "--") && absl::EndsWith(words[i], "=")) {
+      return InvalidArgumentError(
+          absl::StrCat(PrintableLine(words[i]), " has no value; see ", program, " --help"));
+    }
+  }
+  return raw;
+}
+
+// Whether is_host fits to who hosts anyway.
+absl::Status CheckHost(const Options& options, bool has_place) {
+  if (!options.is_host.has_value()) return absl::OkStatus();
+  if (!has_place && !*options.is_host) {
+    return InvalidArgumentError(
+        "--rdzv-conf is_host=0: nobody else is named who could host; add --rdzv-endpoint HOST");
+  }
+  const bool by_rank = options.node_rank.has_value() &&
+                       (!options.rdzv_endpoint.has_value() || options.rdzv_backend == "static");
+  if (by_rank && *options.is_host != (options.node_rank == 0)) {
+    return InvalidArgumentError(absl::StrCat(
+        "--rdzv-conf is_host=", *options.is_host ? 1 : 0, " with --node-rank ", *options.node_rank,
+        ": in the static form node rank 0 hosts; leave is_host out"));
+  }
+  return absl::OkStatus();
+}
+
+// The values are fine one by one; do they fit together?
+absl::Status CheckTogether(const Options& options, bool standalone, bool verbose_and_quiet) {
+  if (verbose_and_quiet) {
+    return InvalidArgumentError("--verbose and --quiet: leave one of them out");
+  }
+  if (options.module && options.no_python) {
+    return InvalidArgumentError(
+        "--module runs Python and --no-python runs none: leave one of them out");
+  }
+  if (options.per_node && options.nproc != 1) {
+    return InvalidArgumentError(
+        "--per-node starts one worker, which starts the others itself: leave --nproc-per-node out");
+  }
+  if (options.bind && options.numa_binding) {
+    return InvalidArgumentError("--bind and --numa-binding: leave one of them out");
+  }
+  if (options.per_node &&
+      (options.numa_binding || options.bind.value_or(BindMode::kNone) != BindMode::kNone)) {
+    return InvalidArgumentError(
+        "--per-node: the worker starts its node's others, and all would be bound as one; leave "
+        "--bind and --numa-binding out");
+  }
+  if (options.node_rank.has_value() && *options.node_rank >= options.max_nodes) {
+    return InvalidArgumentError(absl::StrCat("--node-rank ", *options.node_rank, ": with --nnodes ",
+                                             options.max_nodes, " ranks go from 0 to ",
+                                             options.max_nodes - 1));
+  }
+  if (options.store_proxy && options.worker_store) {
+    return InvalidArgumentError(
+        "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one "
+        "of them out");
+  }
+  if (options.store.limits.value_bytes > options.store.limits.total_bytes) {
+    return InvalidArgumentError(absl::StrCat("--store-max-value ", options.store.limits.value_bytes,
+                                             " is more than the whole store takes, ",
+                                             options.store.limits.total_bytes,
+                                             ": raise --store-max-total as well"));
+  }
+  if (options.max_nodes == 1) return absl::OkStatus();
+  if (standalone) {
+    return InvalidArgumentError(absl::StrCat("--standalone is for one node and --nnodes says ",
+                                             options.max_nodes, ": leave one of them out"));
+  }
+  const bool has_place = options.rdzv_endpoint.has_value() || !options.master_addr.empty();
+  const char* needs_place = options.node_rank.has_value()      ? "--node-rank"
+                            : options.master_port.has_value()  ? "--master-port"
+                            : options.rdzv_backend == "static" ? "--rdzv-backend static"
+                                                               : nullptr;
+  if (needs_place != nullptr && !has_place) {
+    return InvalidArgumentError(
+        absl::StrCat(needs_place, " needs the place where the nodes meet: add --master-addr HOST",
+                     options.rdzv_backend == "static" ? "" : " or --rdzv-endpoint HOST"));
+  }
+  HLAUNCH_RETURN_IF_ERROR(CheckHost(options, has_place));
+  if (options.rdzv_endpoint.has_value() && options.rdzv_endpoint->port == 0) {
+    return InvalidArgumentError(
+        "--rdzv-endpoint: several nodes must know the port; write one instead of 0, such as 29400");
+  }
+  if (options.master_port == 0) {
+    return InvalidArgumentError(
+        "--master-port: several nodes must know the port; write one instead of 0, such as 29500");
+  }
+  return absl::OkStatus();
+}
+
+size_t TableIndex(const FoundValue& found) {
+  return static_cast<size_t>(found.row - OptionTable().data());
+}
+
+// Of two options that exclude each other only the one from the stronger source stays.
+void DropWeaker(RawOptions& raw, string_view one, string_view other) {
+  const FoundValue* a = raw.Find(one);
+  const FoundValue* b = raw.Find(other);
+  if (a == nullptr || b == nullptr || a->source == b->source) return;
+  raw.given.erase(raw.given.begin() + ((a->source < b->source ? a : b) - raw.given.data()));
+}
+
+// Adds what weaker sources give. Requires: `weaker` is no stronger than what `raw` has.
+void Merge(std::vector<FoundValue> weaker, RawOptions& raw) {
+  for (FoundValue& value : weaker) {
+    if (raw.Find(value.row->name) == nullptr) raw.given.push_back(std::move(value));
+  }
+}
+
+// The file of --config, if there is one, then the variables. The file's command counts where none
+// is typed.
+absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
+  if (const FoundValue* config = raw.Find("--config")) {
+    HLAUNCH_ASSIGN_OR_RETURN(Config found, ReadConfig(config->value));
+    if (raw.rest.empty()) raw.rest = std::move(found.command);
+    Merge(std::move(found.values), raw);
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(std::vector<FoundValue> found, FindInEnvironment(environment));
+  Merge(std::move(found), raw);
+  raw.given.erase(std::remove_if(raw.given.begin(), raw.given.end(),
+                                 [](const FoundValue& value) {
+                                   return value.source != OptionSource::kCommandLine &&
+                                          !value.row->takes_value() && value.value == "false";
+                                 }),
+                  raw.given.end());
+  DropWeaker(raw, "--standalone", "--nnodes");
+  DropWeaker(raw, "--standalone", "--node-rank");
+  DropWeaker(raw, "--module", "--no-python");
+  DropWeaker(raw, "--verbose", "--quiet");
+  DropWeaker(raw, "--bind", "--numa-binding");
+  return absl::OkStatus();
+}
+
+// What the surroundings say of this node's place: the text of --explain-cluster where that is
+// asked for, else what stronger sources leave open.
+absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surroundings,
+                                                    RawOptions& raw, Options& options) {
+  if (const FoundValue* word = raw.Find("--cluster")) {
+    const absl::Status status = word->row->set(word->value, options);
+    if (!status.ok()) {
+      return InvalidArgumentError(
+          absl::StrCat(word->origin, " '", PrintableLine(word->value), "': ", status.message()));
+    }
+  }
+  const ClusterPlace place = FindPlace(surroundings, options.cluster);
+  absl::StatusOr<TakenPlace> taken = TakePlace(place, raw.given);
+  if (raw.Find("--explain-cluster") != nullptr) {
+    return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);
+  }
+  HLAUNCH_RETURN_IF_ERROR(taken.status());
+  options.cluster_warnings = std::move(taken->warnings);
+  Merge(std::move(taken->values), raw);
+  std::stable_sort(
+      raw.given.begin(), raw.given.end(),
+      [](const FoundValue& a, const FoundValue& b) { return TableIndex(a) < TableIndex(b); });
+  return std::nullopt;
+}
+
+// Puts the values into `options`, says where they are from, and completes the words for others.
+absl::Status Apply(const RawOptions& raw, Options& options) {
+  for (const FoundValue& found : raw.given) {
+    const auto wrong = [&found](string_view why) {
+      return InvalidArgumentError(
+          absl::StrCat(found.origin, " '", PrintableLine(found.value), "': ", why));
+    };
+    if (found.row->is_flag() && found.value != "true") {
+      return InvalidArgumentError(
+          absl::StrCat(found.origin, " takes no value; leave out ", PrintableLine(found.value)));
+    }
+    if (found.row->set == nullptr) continue;
+    const absl::Status status = found.row->set(found.value, options);
+    if (!status.ok()) return wrong(status.message());
+    if (found.source == OptionSource::kCommandLine) continue;
+    const bool bare = !found.row->takes_value() && found.value == "true";
+    const std::string typed =
+        bare ? found.row->name : absl::StrCat(found.row->name, "=", found.value);
+    options.sources.push_back(absl::StrCat(found.origin, " gives ", PrintableLine(typed)));
+    // Another host's surroundings give its own.
+    if (found.source != OptionSource::kCluster) options.option_words.push_back(typed);
+  }
+  return absl::OkStatus();
+}
+
+// Names the variables and keys behind the options of which `status` speaks.
+absl::Status NameSources(const absl::Status& status, const RawOptions& raw) {
+  std::string message(status.message());
+  std::vector<std::string> sources;
+  for (const FoundValue& found : raw.given) {
+    if (found.source == OptionSource::kCommandLine) continue;
+    if (!absl::StrContains(absl::StrCat(message, " "), absl::StrCat(found.row->name, " ")))
+      continue;
+    sources.push_back(absl::StrCat(found.row->name, " is from ", found.origin));
+  }
+  if (sources.empty()) return status;
+  return InvalidArgumentError(absl::StrCat(message, " (", absl::StrJoin(sources, ", "), ")"));
+}
+
+// What is to be printed instead of a job; unset: nothing.
+absl::StatusOr<std::optional<std::string>> TextToPrint(const RawOptions& raw,
+                                                       const std::string& program) {
+  if (raw.Find("--help") != nullptr) return HelpText(program);
+  if (raw.Find("--version") != nullptr) return absl::StrCat("hlaunch ", HLAUNCH_VERSION, "\n");
+  const FoundValue* shell = raw.Find("--print-completion");
+  if (shell == nullptr) return std::nullopt;
+  if (shell->value == "bash") return BashCompletion(program);
+  if (shell->value == "zsh") return ZshCompletion(program);
+  return InvalidArgumentError(
+      absl::StrCat("--print-completion '", PrintableLine(shell->value), "': expected bash or zsh"));
+}
+
+}  // namespace
+
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
+                                     const Environment& environment) {
+  return ParseOptions(argc, argv, Surroundings{environment, "", {}, ""});
+}
+
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
+                                     const Surroundings& surroundings) {
+  HLAUNCH_CHECK(argc > 0);
+  Options options;
+  options.program = ProgramName(argv[0]);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  HLAUNCH_ASSIGN_OR_RETURN(RawOptions raw, Tokenize(words, options.program));
+  HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, TextToPrint(raw, options.program));
+  if (options.text_to_print) return options;
+  options.option_words.assign(argv, argv + argc - static_cast<int>(raw.rest.size()));
+  if (!raw.rest.empty() && raw.rest.front() == "--") raw.rest.erase(raw.rest.begin());
+  if (!raw.rest.empty() && absl::StartsWith(raw.rest.front(), "-")) {
+    return UnknownOption(raw.rest.front(), options.program);
+  }
+  HLAUNCH_RETURN_IF_ERROR(AddOtherSources(surroundings.environment, raw));
+  HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, AddPlace(surroundings, raw, options));
+  if (options.text_to_print) return options;
+  if (raw.rest.empty() || raw.rest.front().empty()) {
+    return InvalidArgumentError(absl::StrCat("no script given; usage: ", options.program,
+                                             " [options] script.py [args...]"));
+  }
+  options.command = raw.rest;
+  HLAUNCH_RETURN_IF_ERROR(Apply(raw, options));
+  if (options.run_path) options.module = options.no_python = false;  // As torchrun has it.
+  const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;
+  const absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
+  if (!fit.ok()) return NameSources(fit, raw);
+  return options;
+}
+
+std::string ProgramName(string_view argv0) {
+  const string_view name = argv0.substr(argv0.rfind('/') + 1);
+  return name == "torchrun" ? "torchrun" : "hlaunch";
+}
+
+}  // namespace hlaunch

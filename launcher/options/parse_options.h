@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "launcher/options/options.h"
+#include "launcher/words/environment.h"
+
+namespace hlaunch {
+
+struct Surroundings;
+
+// Reads the command line, the file of --config, torchrun's PET_* variables and what `surroundings`
+// say of this node's place (whose environment has the variables); the first one wins.
+// Everything from the script on belongs to the script. Long options may be written with dashes or
+// underscores; of a repeated option the last value counts. A program of the name torchrun is
+// called so in what it says.
+//
+// Requires: argv[0], the program's name.
+//
+// Errors:
+//   InvalidArgument - one line that names the option, variable or key, the value and the way out.
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
+                                     const Surroundings& surroundings);
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
+                                     const Environment& environment = Environment());
+
+// What the program is called in messages: "torchrun" under that name, else "hlaunch". Pure.
+std::string ProgramName(absl::string_view argv0);
+
+}  // namespace hlaunch

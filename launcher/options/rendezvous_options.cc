@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/devices/assign_devices.h"
+#include "launcher/options/option_table.h"
+#include "launcher/options/option_values.h"
+#include "launcher/words/endpoint.h"
+#include "launcher/words/parse_int.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/round/job_policy.h"
+#include "rendezvous/round/round.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+constexpr int kMaxRestarts = 1'000'000;
+constexpr size_t kMaxJobId = 256;
+
+absl::Status SetNnodes(string_view text, Options& options) {
+  const size_t colon = text.find(':');
+  const string_view max_text = colon == text.npos ? text : text.substr(colon + 1);
+  int min = 0, max = 0;
+  if (!ParseInt(text.substr(0, colon), 1, kMaxNodes, &min) ||
+      !ParseInt(max_text, 1, kMaxNodes, &max)) {
+    return InvalidArgumentError(
+        absl::StrCat("expected N or MIN:MAX from 1 to ", kMaxNodes, ", such as 2 or 1:4"));
+  }
+  if (min > max) {
+    return InvalidArgumentError(
+        absl::StrCat("MIN is greater than MAX; did you mean ", max, ":", min, "?"));
+  }
+  options.min_nodes = min;
+  options.max_nodes = max;
+  return absl::OkStatus();
+}
+
+absl::Status SetNproc(string_view text, Options& options) {
+  options.nproc_word.clear();
+  if (text == "auto" || text == "cpu" || !KindsOfWord(text).empty()) {
+    options.nproc = std::nullopt;
+    options.nproc_word = std::string(text);
+    return absl::OkStatus();
+  }
+  int nproc = 0;
+  if (!ParseInt(text, 1, kMaxNproc, &nproc)) {
+    return InvalidArgumentError(
+        absl::StrCat("expected a number from 1 to ", kMaxNproc, ", or auto, cpu, gpu, hpu or xpu"));
+  }
+  options.nproc = nproc;
+  return absl::OkStatus();
+}
+
+absl::Status SetEndpoint(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.rdzv_endpoint, ParseEndpoint(text, kDefaultRdzvPort));
+  return absl::OkStatus();
+}
+
+absl::Status SetBackend(string_view text, Options& options) {
+  if (text != "static" && text != "c10d") {
+    const bool etcd = text == "etcd" || text == "etcd-v2";
+    return InvalidArgumentError(
+        etcd ? "hlaunch needs no etcd to meet; use c10d, with the same endpoint's host, or static"
+             : "expected static or c10d; other backends are not needed here");
+  }
+  options.rdzv_backend = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetJobId(string_view text, Options& options) {
+  const bool printable = std::all_of(text.begin(), text.end(), absl::ascii_isgraph);
+  if (text.empty() || text.size() > kMaxJobId || !printable) {
+    return InvalidArgumentError(
+        absl::StrCat("expected 1 to ", kMaxJobId, " printable characters without spaces"));
+  }
+  options.rdzv_id = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetMasterAddr(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.master_addr, ParseHost(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetLocalAddr(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.local_addr, ParseHost(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetMasterPort(string_view text, Options& options) {
+  int port = 0;
+  if (!ParseInt(text, 0, 65535, &port)) {
+    return InvalidArgumentError("expected a port from 0 to 65535");
+  }
+  options.master_port = static_cast<uint16_t>(port);
+  return absl::OkStatus();
+}
+
+absl::Status SetMasterStore(string_view text, Options& options) {
+  if (text != "agent" && text != "worker") return InvalidArgumentError("expected agent or worker");
+  options.worker_store = text == "worker";
+  return absl::OkStatus();
+}
+
+absl::Status SetNodeRank(string_view text, Options& options) {
+  int rank = 0;
+  if (!ParseInt(text, 0, kMaxNodes - 1, &rank)) {
+    return InvalidArgumentError("expected a number from 0 to the number of nodes less 1");
+  }
+  options.node_rank = rank;
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxRestarts(string_view text, Options& options) {
+  if (!ParseInt(text, 0, kMaxRestarts, &options.max_restarts)) {
+    return InvalidArgumentError(absl::StrCat("expected a number from 0 to ", kMaxRestarts));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetTokenFile(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the file is missing");
+  options.token_file = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetDuration(string_view text, double min_seconds, Duration* out) {
+  HLAUNCH_ASSIGN_OR_RETURN(*out, ParseTimeout(text, min_seconds));
+  return absl::OkStatus();
+}
+
+absl::Status SetIsHost(string_view text, Options& options) {
+  const std::string word = absl::AsciiStrToLower(text);
+  const auto any_of = [&word](std::initializer_list<const char*> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const bool yes = any_of({"1", "true", "t", "yes", "y"});
+  if (!yes && !any_of({"0", "false", "f", "no", "n"})) {
+    return InvalidArgumentError("expected 1, true, 0 or false");
+  }
+  options.is_host = yes;
+  return absl::OkStatus();
+}
+
+struct ConfRow {
+  const char* key;
+  absl::Status (*set)(string_view value, Options& options);  // Null: hlaunch needs no such thing.
+};
+
+const ConfRow kConf[] = {
+    {"is_host", SetIsHost},
+    {"join_timeout", [](string_view text,
+                        Options& options) { return SetDuration(text, 1, &options.join_timeout); }},
+    {"last_call_timeout",
+     [](string_view text, Options& options) { return SetDuration(text, 0, &options.last_call); }},
+    {"timeout", nullptr},
+    {"read_timeout", nullptr},
+    {"close_timeout", nullptr},
+    {"heartbeat_timeout", nullptr},
+    {"keep_alive_interval", nullptr},
+    {"keep_alive_max_attempt", nullptr},
+    {"store_type", nullptr},
+    {"use_libuv", nullptr},
+};
+
+absl::Status SetConfEntry(string_view entry, Options& options) {
+  const size_t equals = entry.find('=');
+  if (equals == entry.npos) return InvalidArgumentError("expected KEY=VALUE, KEY=VALUE, ...");
+  const string_view key = absl::StripAsciiWhitespace(entry.substr(0, equals));
+  const string_view value = absl::StripAsciiWhitespace(entry.substr(equals + 1));
+  std::string known;
+  for (const ConfRow& row : kConf) {
+    if (key != row.key) {
+      absl::StrAppend(&known, known.empty() ? "" : ", ", row.key);
+      continue;
+    }
+    if (row.set == nullptr) {
+      options.unneeded_conf.emplace_back(key);
+      return absl::OkStatus();
+    }
+    const absl::Status status = row.set(value, options);
+    if (status.ok()) return status;
+    return InvalidArgumentError(absl::StrCat(row.key, ": ", status.message()));
+  }
+  return InvalidArgumentError(absl::StrCat("unknown key; known are ", known));
+}
+
+absl::Status SetRdzvConf(string_view text, Options& options) {
+  for (const string_view entry : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    HLAUNCH_RETURN_IF_ERROR(SetConfEntry(entry, options));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetSpares(string_view text, Options& options) {
+  if (ParseInt(text, 0, kMaxNodes, &options.spares)) return absl::OkStatus();
+  return InvalidArgumentError(absl::StrCat("expected a number from 0 to ", kMaxNodes));
+}
+
+absl::Status SetPreflight(string_view text, Options& options) {
+  for (const Preflight each : {Preflight::kOff, Preflight::kQuick, Preflight::kFull}) {
+    if (text != PreflightName(each)) continue;
+    options.preflight = each;
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError("expected off, quick or full");
+}
+
+absl::Status SetPreflightAction(string_view text, Options& options) {
+  for (const PreflightAction each :
+       {PreflightAction::kWarn, PreflightAction::kExclude, PreflightAction::kFail}) {
+    if (text != ActionName(each)) continue;
+    options.preflight_action = each;
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError("expected warn, exclude or fail");
+}
+
+absl::Status SetPreflightShare(string_view text, Options& options) {
+  if (ParseInt(text, 0, 100, &options.preflight_share)) return absl::OkStatus();
+  return InvalidArgumentError("expected a number of percent from 0 to 100");
+}
+
+absl::Status SetHealthInterval(string_view text, Options& options) {
+  constexpr double kLeast = 0.1;  // Seconds.
+  options.health_interval = Duration::zero();
+  if (text == "0") return absl::OkStatus();
+  const absl::StatusOr<Duration> interval = ParseTimeout(text, kLeast);
+  if (!interval.ok()) {
+    return InvalidArgumentError(absl::StrCat(
+        "expected 0 for never, or ", absl::StripPrefix(interval.status().message(), "expected ")));
+  }
+  options.health_interval = *interval;
+  return absl::OkStatus();
+}
+
+absl::Status SetSize(string_view text, int64_t max, size_t* out) {
+  HLAUNCH_ASSIGN_OR_RETURN(*out, ParseSize(text, 1, max));
+  return absl::OkStatus();
+}
+
+const OptionRow kRows[] = {
+    {"Nodes and workers", "", "--config", "FILE",
+     "JSON with these options, maybe the script as well: {\"nnodes\": 2, \"command\": "
+     "[\"train.py\"]}; "
+     "what is typed beats it, and it beats PET_*",
+     nullptr},
+    {"", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes, kPet},
+    {"", "", "--nproc-per-node", "N|WORD",
+     "workers on this node (1); gpu, hpu, xpu: one for each; cpu: for each usable CPU; auto: for "
+     "each device, or CPU",
+     SetNproc, kPet},
+    {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
+     SetMaxRestarts, kPet},
+    {"", "", "--spares", "N", "nodes beyond --nnodes that stand by (0)", SetSpares},
+    {"", "", "--preflight", "off|quick|full",
+     "check before workers start that all reach the store and no node is bad (quick)",
+     SetPreflight},
+    {"", "", "--preflight-action", "warn|exclude|fail",
+     "what becomes of a bad node, as long as there are enough without it (exclude)",
+     SetPreflightAction},
+    {"", "", "--preflight-share", "PERCENT",
+     "of the nodes: so many may be excluded as bad, at least one (25)", SetPreflightShare},
+    {"", "", "--health-interval", "S",
+     "while workers run, check the nodes so often and name what becomes worse; 0: never (60)",
+     SetHealthInterval},
+    {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT]",
+     "the same on every node (port 29400); its owner hosts", SetEndpoint, kPet},
+    {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId, kPet},
+    {"", "", "--rdzv-backend", "NAME", "static or c10d, as for torchrun", SetBackend, kPet},
+    // Before the options that say the same by themselves, which win.
+    {"", "", "--rdzv-conf", "K=V,...", "is_host=1, join_timeout=S, last_call_timeout=S",
+     SetRdzvConf, kPet},
+    {"", "", "--node-rank", "N", "this node's rank; else the rendezvous decides", SetNodeRank,
+     kPet},
+    {"", "", "--master-addr", "HOST", "static form: node rank 0 hosts the rendezvous there",
+     SetMasterAddr, kPet},
+    {"", "", "--master-port", "PORT", "static form: its port, and MASTER_PORT of workers (29500)",
+     SetMasterPort, kPet},
+    {"", "", "--master-store", "agent|worker",
+     "who serves at MASTER_PORT: hlaunch (agent), or rank 0 itself", SetMasterStore},
+    {"", "", "--local-addr", "HOST", "what this node is reached at (the way to the others decides)",
+     SetLocalAddr, kPet},
+    {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1", SetNothing,
+     kPet},
+    {"", "", "--token-file", "FILE",
+     "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", SetTokenFile},
+    {"Times", "", "--join-timeout", "S", "wait this long for the nodes to come (600)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 1, &options.join_timeout);
+     }},
+    {"", "", "--last-call", "S", "from MIN nodes there to the start without MAX (30)",
+     [](string_view text, Options& options) { return SetDuration(text, 0, &options.last_call); }},
+    {"", "", "--shutdown-timeout", "S", "from SIGTERM to SIGKILL for workers (30)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 0, &options.shutdown_timeout);
+     },
+     kPet},
+    {"", "", "--loss-limit", "S", "a node cut off for so long stops its workers (30)",
+     [](string_view text, Options& options) { return SetDuration(text, 1, &options.loss_limit); }},
+    {"Master store", "", "--store-allow", "WHO",
+     "who may use the master store, as in members,10.0.0.0/16 (all)",
+     [](string_view text, Options& options) {
+       HLAUNCH_ASSIGN_OR_RETURN(options.store.access, ParseStoreAllow(text));
+       return absl::OkStatus();
+     }},
+    {"", "", "--store-dialect", "WIRE", "torch1.13, torch2.1, torch2.2+, or as workers show (auto)",
+     [](string_view text, Options& options) {
+       HLAUNCH_ASSIGN_OR_RETURN(options.store.older, ParseC10dDialect(text));
+       return absl::OkStatus();
+     }},
+    {"", "", "--store-proxy", "",
+     "workers reach it through their own agent, at 127.0.0.1: one connection for a node",
+     [](string_view, Options& options) { return SetFlag(&options.store_proxy); }},
+    {"", "", "--store-max-key", "SIZE", "longest key that the master store takes (8K)",
+     [](string_view text, Options& options) {
+       return SetSize(text, 64 << 20, &options.store.limits.key_bytes);
+     }},
+    {"", "", "--store-max-value", "SIZE", "largest value that it takes (8M)",
+     [](string_view text, Options& options) {
+       return SetSize(text, 1 << 30, &options.store.limits.value_bytes);
+     }},
+    {"", "", "--store-max-total", "SIZE", "what all its keys and values may take (1G)",
+     [](string_view text, Options& options) {
+       return SetSize(text, int64_t{1} << 40, &options.store.limits.total_bytes);
+     }},
+};
+
+}  // namespace
+
+absl::Span<const OptionRow> RendezvousOptions() { return kRows; }
+
+}  // namespace hlaunch

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/options/take_place.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "launcher/words/endpoint.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::string_view;
+
+class Given {
+ public:
+  explicit Given(const std::vector<FoundValue>& values) : values_(values) {}
+
+  const FoundValue* Find(string_view name) const {
+    const auto found =
+        std::find_if(values_.begin(), values_.end(),
+                     [name](const FoundValue& value) { return value.row->name == name; });
+    return found == values_.end() ? nullptr : &*found;
+  }
+  bool Has(string_view name) const { return Find(name) != nullptr; }
+  bool has_meeting() const { return Has("--rdzv-endpoint") || Has("--master-addr"); }
+
+ private:
+  const std::vector<FoundValue>& values_;
+};
+
+// MAX of "N" and "MIN:MAX".
+string_view MaxNodes(string_view nnodes) {
+  const size_t colon = nnodes.find(':');
+  return colon == nnodes.npos ? nnodes : nnodes.substr(colon + 1);
+}
+
+bool IsMeeting(string_view option) {
+  return option == "--rdzv-endpoint" || option == "--master-addr" || option == "--master-port";
+}
+
+const PlaceValue* FindIn(const ClusterPlace& place, string_view name) {
+  const auto found = std::find_if(place.values.begin(), place.values.end(),
+                                  [name](const PlaceValue& value) { return value.name == name; });
+  return found == place.values.end() ? nullptr : &*found;
+}
+
+// A port that the user names is the workers' port: the static form, at the place's host.
+PlaceValue AsStaticForm(const PlaceValue& endpoint) {
+  const auto parsed = ParseEndpoint(endpoint.value, kDefaultRdzvPort);
+  return {"--master-addr", parsed.ok() ? parsed->host : endpoint.value, endpoint.source,
+          endpoint.meaning};
+}
+
+}  // namespace
+
+absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
+                                     const std::vector<FoundValue>& values) {
+  const Given given(values);
+  TakenPlace taken;
+  const FoundValue* typed_nnodes = given.Find("--nnodes");
+  const bool one_node = given.Has("--standalone") ||
+                        (typed_nnodes != nullptr && MaxNodes(typed_nnodes->value) == "1");
+  if (one_node || (typed_nnodes != nullptr && given.has_meeting())) return taken;
+  if (!place.refusal.ok()) return place.refusal;
+  if (!place.found()) {
+    if (typed_nnodes == nullptr) taken.warnings = place.warnings;
+    return taken;
+  }
+  const PlaceValue* found_nnodes = FindIn(place, "--nnodes");
+  if (typed_nnodes == nullptr && found_nnodes == nullptr) {
+    if (!place.no_nnodes.empty()) taken.warnings = {place.no_nnodes};
+    return taken;
+  }
+  const bool several =
+      MaxNodes(typed_nnodes != nullptr ? typed_nnodes->value : found_nnodes->value) != "1";
+  bool meets = given.has_meeting();
+  for (PlaceValue value : place.values) {
+    if (!value.is_option()) continue;
+    if (value.name == "--rdzv-endpoint" && given.Has("--master-port")) value = AsStaticForm(value);
+    const bool meeting = IsMeeting(value.name);
+    if (given.Has(value.name) || (meeting && given.has_meeting())) continue;
+    if (!several && (meeting || value.name == "--node-rank")) continue;
+    if (value.name == "--nproc-per-node" && given.Has("--per-node")) continue;
+    meets = meets || meeting;
+    taken.values.push_back(
+        {FindOption(value.name), value.value, OptionSource::kCluster, value.source});
+  }
+  if (several && !meets && !place.no_endpoint.empty()) {
+    return absl::InvalidArgumentError(place.no_endpoint);
+  }
+  return taken;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "launcher/cluster/place.h"
+#include "launcher/options/option_sources.h"
+
+namespace hlaunch {
+
+// What of a place is used. A value.
+struct TakenPlace {
+  std::vector<FoundValue> values;
+  std::vector<std::string> warnings;  // One line each.
+};
+
+// Decides which values of `place` are taken beside `given`, which is from stronger sources. Who
+// says there that it is one node, or which nodes there are and where they meet, has said all; who
+// says less is completed. Where it comes to one node, nothing of where nodes meet is taken. Pure.
+//
+// Errors:
+//   InvalidArgument - the place's refusal; or several nodes, and nobody says where they meet.
+absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
+                                     const std::vector<FoundValue>& given);
+
+}  // namespace hlaunch

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/options/option_table.h"
+#include "launcher/options/option_values.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+constexpr size_t kMaxRole = 256;
+constexpr double kLeastHeartbeatTimeout = 0.1;  // Seconds.
+
+absl::Status SetRole(string_view text, Options& options) {
+  const bool printable = std::all_of(text.begin(), text.end(), absl::ascii_isprint);
+  if (text.empty() || text.size() > kMaxRole || !printable) {
+    return InvalidArgumentError(absl::StrCat("expected 1 to ", kMaxRole, " printable characters"));
+  }
+  options.role = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetSignals(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.signals_to_handle, ParseSignals(text));
+  return absl::OkStatus();
+}
+
+// Old scripts of torch.distributed.launch and those of DeepSpeed want --local_rank.
+absl::Status SetLocalRankOption(string_view text, Options& options) {
+  if (text == "true") text = "--local-rank";  // None was named: torch's own spelling.
+  const string_view bare = text.substr(std::min(text.find_first_not_of('-'), text.size()));
+  const bool plain = std::all_of(bare.begin(), bare.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
+  });
+  if (bare.empty() || !plain) {
+    return InvalidArgumentError("expected an option of the script, such as --local_rank");
+  }
+  options.local_rank_option = absl::StrCat(bare.size() == text.size() ? "--" : "", text);
+  return absl::OkStatus();
+}
+
+absl::Status SetCompat(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.compat, ParseSet(text, {"openmpi", "slurm"}));
+  return absl::OkStatus();
+}
+
+absl::Status SetHeartbeatTimeout(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.heartbeat_timeout, ParseTimeout(text, kLeastHeartbeatTimeout));
+  return absl::OkStatus();
+}
+
+absl::Status SetStallAction(string_view text, Options& options) {
+  if (text != "fail" && text != "warn") return InvalidArgumentError("expected fail or warn");
+  options.stall_action = text == "fail" ? StallAction::kFail : StallAction::kWarn;
+  return absl::OkStatus();
+}
+
+// What torchrun needs and hlaunch does not: accepted where it changes nothing, so that command
+// lines of torchrun run.
+absl::Status SetMonitorInterval(string_view text, Options& options) {
+  HLAUNCH_RETURN_IF_ERROR(ParseTimeout(text, 0).status());
+  options.unneeded.emplace_back("--monitor-interval");
+  return absl::OkStatus();
+}
+
+absl::Status SetStartMethod(string_view text, Options& options) {
+  if (text != "spawn" && text != "fork" && text != "forkserver") {
+    return InvalidArgumentError("expected spawn, fork or forkserver");
+  }
+  options.unneeded.emplace_back("--start-method");
+  return absl::OkStatus();
+}
+
+absl::Status SetEventHandler(string_view text, Options& options) {
+  if (text != "null") {
+    return InvalidArgumentError(
+        "handlers are Python code of torch's, and hlaunch runs none; leave it out, or use --report "
+        "FILE or --json");
+  }
+  options.unneeded.emplace_back("--event-log-handler");
+  return absl::OkStatus();
+}
+
+absl::Status RefuseLogsSpecs(string_view, Options&) {
+  return InvalidArgumentError(
+      "it names Python code of torch's, and hlaunch runs none; leave it out, and see --log-dir, "
+      "--tee and --log-rotate");
+}
+
+const OptionRow kRows[] = {
+    {"The program", "-m", "--module", "", "the script is a Python module's name",
+     [](string_view, Options& options) { return SetFlag(&options.module); }, kPet},
+    {"", "", "--no-python", "", "run the program itself, without Python",
+     [](string_view, Options& options) { return SetFlag(&options.no_python); }, kPet},
+    {"", "", "--run-path", "", "run the script with Python, even if it would run by itself",
+     [](string_view, Options& options) { return SetFlag(&options.run_path); }, kPet},
+    {"", "", "--stdin", "", "local rank 0 reads standard input (a lone worker always does)",
+     [](string_view, Options& options) { return SetFlag(&options.use_stdin); }},
+    {"", "", "--role", "NAME", "name of the workers' role (default)", SetRole, kPet},
+    {"", "", "--signals-to-handle", "NAMES", "passed on to workers (SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
+     SetSignals, kPet},
+    {"", "", "--pass-local-rank", "[=NAME]",
+     "give the script its local rank as well, as the option NAME=N", SetLocalRankOption},
+    {"", "", "--virtual-local-rank", "", "each worker sees one device and LOCAL_RANK 0",
+     [](string_view, Options& options) { return SetFlag(&options.virtual_local_rank); }, kPet},
+    {"", "", "--compat", "SET,...", "set variables of openmpi, slurm as well", SetCompat},
+    {"", "", "--keep-env", "", "workers inherit also what other launchers set",
+     [](string_view, Options& options) { return SetFlag(&options.keep_env); }},
+    {"Stalled workers", "", "--heartbeat-timeout", "S",
+     "a worker that calls hlaunch.heartbeat(), and then not for so long, has stalled (off)",
+     SetHeartbeatTimeout},
+    {"", "", "--stall-action", "fail|warn", "it is killed and has failed (fail), or is only named",
+     SetStallAction},
+    {"For torchrun's command lines", "", "--monitor-interval", "S",
+     "not needed: a worker's end is known at once", SetMonitorInterval, kPet},
+    {"", "", "--start-method", "spawn|fork|forkserver", "not needed: workers are programs",
+     SetStartMethod, kPet},
+    {"", "", "--event-log-handler", "null", "not needed: see --report and --json", SetEventHandler,
+     kPet},
+    {"", "", "--logs-specs", "NAME", "refused: a plugin in Python", RefuseLogsSpecs},
+};
+
+}  // namespace
+
+absl::Span<const OptionRow> WorkerOptions() { return kRows; }
+
+}  // namespace hlaunch

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/report/json_report.h"
+
+#include <string.h>  // sigabbrev_np
+
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "launcher/report/advice.h"
+#include "nlohmann/json.hpp"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/round/first_cause.h"
+
+namespace hlaunch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Of the members' meaning: raised when a reader of the former one would misunderstand.
+constexpr int kSchema = 1;
+
+// "2026-11-21T18:40:26.123Z".
+std::string Time(int64_t wall_ms) {
+  const std::time_t seconds = wall_ms / 1000;
+  std::tm utc = {};
+  ::gmtime_r(&seconds, &utc);
+  char text[sizeof "2026-11-21T18:40:26"] = "";
+  std::strftime(text, sizeof text, "%FT%T", &utc);
+  return absl::StrFormat("%s.%03dZ", text, wall_ms % 1000);
+}
+
+Json Text(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json OfSignal(int signal) {
+  if (signal == 0) return nullptr;
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat(signal);
+}
+
+Json OfFailure(const WorkerFailure& failure) {
+  return {{"rank", failure.rank},
+          {"host", failure.host},
+          {"node_rank", failure.node_rank},
+          {"local_rank", failure.local_rank},
+          {"pid", failure.pid},
+          {"exit_code", failure.signal == 0 ? Json(failure.exit_code) : Json(nullptr)},
+          {"signal", OfSignal(failure.signal)},
+          {"time", Time(failure.wall_ms)},
+          {"exception", Text(ExceptionOf(failure))},
+          {"traceback", Text(failure.traceback)},
+          {"log_tail", Text(failure.log_tail)},
+          {"log_file", Text(failure.log_file)},
+          {"out_of_memory", failure.out_of_memory},
+          {"evidence", Text(failure.evidence)}};
+}
+
+absl::string_view Word(const Outcome& outcome) {
+  if (outcome.exit_code == kExitOk) return "succeeded";
+  const bool interrupted = !outcome.worker_failed && outcome.exit_code > kExitSignalBase &&
+                           outcome.exit_code <= kExitSignalBase + 64;
+  return interrupted ? "stopped" : "failed";
+}
+
+absl::Status CannotWrite(const std::string& path) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot write the report to ", path, ": ", ::strerror(errno)));
+}
+
+}  // namespace
+
+std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
+  Json awaited = Json::array(), consequences = Json::array(), history = Json::array();
+  for (const WorkerPlace& place : outcome.awaited) {
+    awaited.push_back(
+        {{"rank", place.rank}, {"host", place.host}, {"local_rank", place.local_rank}});
+  }
+  for (size_t i = outcome.worker_failed ? 1 : 0; i < outcome.failures.size(); ++i) {
+    consequences.push_back(OfFailure(outcome.failures[i]));
+  }
+  for (const PastRound& past : outcome.history) {
+    history.push_back({{"round", past.round},
+                       {"reason", past.reason},
+                       {"first_cause", past.failure ? OfFailure(*past.failure) : Json(nullptr)}});
+  }
+  const Json report = {
+      {"schema", kSchema},
+      {"job_id", facts.job_id},
+      {"written_by", facts.host},
+      {"written_at", Time(facts.wall_ms)},
+      {"outcome", std::string(Word(outcome))},
+      {"exit_code", outcome.exit_code},
+      {"reason", Text(outcome.reason)},
+      {"first_cause", outcome.worker_failed ? OfFailure(outcome.failures.front()) : Json(nullptr)},
+      {"cause_reason", Text(outcome.cause_reason)},
+      {"did_not_fail", awaited},
+      {"consequences", consequences},
+      {"failures", outcome.total_failures},
+      {"restarts", outcome.restart_count},
+      {"max_restarts", facts.max_restarts},
+      {"excluded", outcome.excluded},
+      {"history", history},
+      {"advice", Text(AdviceFor(outcome, facts.store_port))}};
+  return report.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::Status WriteReport(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  errno = 0;
+  std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) {
+    const absl::Status status = CannotWrite(path);
+    std::remove(fresh.c_str());
+    return status;
+  }
+  return std::rename(fresh.c_str(), path.c_str()) == 0 ? absl::OkStatus() : CannotWrite(path);
+}
+
+}  // namespace hlaunch

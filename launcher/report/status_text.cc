@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/report/status_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "launcher/options/options.h"
+#include "launcher/options/parse_options.h"
+#include "launcher/words/command_words.h"
+#include "launcher/words/printable.h"
+#include "launcher/words/text_table.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+
+constexpr char kCommand[] = "hlaunch status";
+
+constexpr WordRow kTable[] = {
+    {"", "--rdzv-endpoint", "HOST[:PORT]", "the rendezvous to ask (port 29400)"},
+    {"", "--json", "", "print one JSON object"},
+    {"", "--token-file", "FILE", "its secret (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)"},
+    {"-h", "--help", "", "print this text"},
+};
+
+std::string HelpText() {
+  return absl::StrCat(
+      "usage: hlaunch status [JOB] --rdzv-endpoint HOST[:PORT] [--json] [--token-file FILE]\n\n"
+      "Says where a job stands and why: who is awaited, which round runs, how it ended. Without\n"
+      "JOB (its --rdzv-id) all jobs of that rendezvous, a line each. A script named `status` is\n"
+      "started as `hlaunch ./status`.\n\n",
+      DescribeWords(kTable),
+      "\nExit code: 0 found; 2 wrong usage; 201 no rendezvous answers there; 203 there is no such\n"
+      "job, or the token is not right.\n");
+}
+
+const char* StateName(JobState state) {
+  switch (state) {
+    case JobState::kForming:
+      return "forming";
+    case JobState::kPreflight:
+      return "preflight";
+    case JobState::kRunning:
+      return "running";
+    case JobState::kStopping:
+      return "stopping";
+    case JobState::kOver:
+      return "over";
+  }
+  return "";
+}
+
+std::string StateText(const JobStatus& job) {
+  return job.state == JobState::kOver ? absl::StrCat("over, exit code ", job.exit_code)
+                                      : StateName(job.state);
+}
+
+// "2 of 4", "3 of 2:4".
+std::string NodesText(const JobStatus& job) {
+  return absl::StrCat(job.total_nodes, " of ",
+                      job.min_nodes == job.max_nodes ? "" : absl::StrCat(job.min_nodes, ":"),
+                      job.max_nodes);
+}
+
+std::string RestartsText(const JobStatus& job) {
+  return absl::StrCat(job.restarts, " of ", job.max_restarts);
+}
+
+nlohmann::ordered_json ToJson(const NodeStatus& node) {
+  nlohmann::ordered_json json = {{"host", node.host}, {"address", node.address}, {"pid", node.pid}};
+  json["node_rank"] = nullptr;
+  if (node.node_rank >= 0) json["node_rank"] = node.node_rank;
+  json["nproc"] = node.nproc;
+  json["state"] = node.state;
+  return json;
+}
+
+nlohmann::ordered_json ToJson(const JobStatus& job, bool with_nodes) {
+  nlohmann::ordered_json json = {
+      {"job_id", job.job_id},           {"state", StateName(job.state)},
+      {"explanation", job.explanation}, {"round", job.round},
+      {"min_nodes", job.min_nodes},     {"max_nodes", job.max_nodes},
+      {"restarts", job.restarts},       {"max_restarts", job.max_restarts}};
+  json["exit_code"] = nullptr;
+  if (job.state == JobState::kOver) json["exit_code"] = job.exit_code;
+  json["total_nodes"] = job.total_nodes;
+  if (!with_nodes) return json;
+  json["nodes"] = nlohmann::ordered_json::array();
+  for (const NodeStatus& node : job.nodes) json["nodes"].push_back(ToJson(node));
+  return json;
+}
+
+}  // namespace
+
+bool IsStatusCommand(int argc, const char* const* argv) {
+  // A user of torchrun's name means a script.
+  return argc > 1 && absl::string_view(argv[1]) == "status" && ProgramName(argv[0]) == "hlaunch";
+}
+
+absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + 2, argv + argc);
+  HLAUNCH_ASSIGN_OR_RETURN(const CommandWords read, ReadWords(kCommand, kTable, words));
+  StatusOptions options;
+  if (read.Has("--help")) {
+    options.text_to_print = HelpText();
+    return options;
+  }
+  if (read.rest.size() > 1) {
+    return InvalidArgumentError(
+        absl::StrCat("hlaunch status takes one job, and then comes ", PrintableLine(read.rest[1]),
+                     "; to start a script of that name, write hlaunch ./status"));
+  }
+  if (!read.rest.empty()) options.job_id = read.rest[0];
+  if (!read.Has("--rdzv-endpoint")) {
+    return InvalidArgumentError(
+        "hlaunch status asks a rendezvous: add --rdzv-endpoint HOST[:PORT] (to start a script of "
+        "that name, write hlaunch ./status)");
+  }
+  const std::string text = read.Get("--rdzv-endpoint", "");
+  absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text, kDefaultRdzvPort);
+  if (endpoint.ok() && endpoint->port == 0) endpoint = InvalidArgumentError("port 0 is none");
+  if (!endpoint.ok()) {
+    return InvalidArgumentError(
+        absl::StrCat("--rdzv-endpoint '", PrintableLine(text), "': ", endpoint.status().message()));
+  }
+  options.endpoint = *std::move(endpoint);
+  options.token_file = read.Get("--token-file", "");
+  options.json = read.Has("--json");
+  return options;
+}
+
+std::string JobText(const JobStatus& job) {
+  std::string text =
+      absl::StrCat("job       ", PrintableLine(job.job_id), "\nstate     ", StateText(job),
+                   "\nwhy       ", PrintableLine(job.explanation), "\nround     ", job.round,
+                   "\nnodes     ", NodesText(job), "\nrestarts  ", RestartsText(job), "\n");
+  if (job.nodes.empty()) return text;
+  std::vector<std::vector<std::string>> rows = {
+      {"RANK", "HOST", "ADDRESS", "PID", "WORKERS", "STATE"}};
+  for (const NodeStatus& node : job.nodes) {
+    rows.push_back({node.node_rank < 0 ? "-" : absl::StrCat(node.node_rank), node.host,
+                    node.address, absl::StrCat(node.pid), absl::StrCat(node.nproc), node.state});
+  }
+  absl::StrAppend(&text, "\n", TextTable(rows));
+  const int more = job.total_nodes - static_cast<int>(job.nodes.size());
+  if (more > 0) absl::StrAppend(&text, "and ", more, " more\n");
+  return text;
+}
+
+std::string JobListText(const std::vector<JobStatus>& jobs, int total) {
+  if (jobs.empty()) return "no jobs\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"JOB", "STATE", "ROUND", "NODES", "RESTARTS", "WHY"}};
+  for (const JobStatus& job : jobs) {
+    rows.push_back({job.job_id, StateText(job), absl::StrCat(job.round), NodesText(job),
+                    RestartsText(job), job.explanation});
+  }
+  const int more = total - static_cast<int>(jobs.size());
+  return absl::StrCat(TextTable(rows), more > 0 ? absl::StrCat("and ", more, " more\n") : "");
+}
+
+std::string JobJson(const JobStatus& job) { return JsonText(ToJson(job, /*with_nodes=*/true)); }
+
+std::string JobListJson(const std::vector<JobStatus>& jobs, int total) {
+  nlohmann::ordered_json json = {{"total_jobs", total}};
+  json["jobs"] = nlohmann::ordered_json::array();
+  for (const JobStatus& job : jobs) json["jobs"].push_back(ToJson(job, /*with_nodes=*/false));
+  return JsonText(json);
+}
+
+}  // namespace hlaunch

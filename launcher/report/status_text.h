@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "launcher/words/endpoint.h"
+#include "rendezvous/round/round.h"
+
+// `hlaunch status`: its command line, and what it prints. Pure.
+
+namespace hlaunch {
+
+// Whether the words of `hlaunch` ask for a job's state instead of starting one.
+bool IsStatusCommand(int argc, const char* const* argv);
+
+struct StatusOptions {
+  std::optional<std::string> text_to_print;  // --help: nothing else is set.
+  std::string job_id;                        // Empty: all jobs.
+  Endpoint endpoint;
+  std::string token_file;
+  bool json = false;
+};
+
+// Requires: IsStatusCommand.
+//
+// Errors:
+//   InvalidArgument - one line that names the option, the value and the way out.
+absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* argv);
+
+// One job with its nodes, for people: a few lines and a table.
+std::string JobText(const JobStatus& job);
+// A line for each of all jobs, of which there are `total`.
+std::string JobListText(const std::vector<JobStatus>& jobs, int total);
+
+// The same for programs: one object, and one with the array "jobs".
+std::string JobJson(const JobStatus& job);
+std::string JobListJson(const std::vector<JobStatus>& jobs, int total);
+
+}  // namespace hlaunch

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/report/summary.h"
+
+#include <string.h>  // sigabbrev_np
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "launcher/report/advice.h"
+#include "launcher/words/printable.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/round/first_cause.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kEvidenceLines = 6;
+constexpr size_t kTracebackLines = 1000;  // Read of it, not shown.
+constexpr size_t kRestartsShown = 3;
+constexpr size_t kNamedConsequences = 3;
+constexpr int kLastSignalExit = kExitSignalBase + 64;
+
+// "SIGKILL"; the C library has no names for real-time signals.
+std::string SignalName(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? absl::StrCat("SIG", name) : "real-time signal";
+}
+
+std::string HowItEnded(const WorkerFailure& failure) {
+  if (failure.signal == 0) return absl::StrCat("exited with code ", failure.exit_code);
+  return absl::StrCat("was killed by signal ", failure.signal, " (", SignalName(failure.signal),
+                      ")");
+}
+
+// Whether there ever was a process.
+bool WasStarted(const WorkerFailure& failure) { return failure.pid != 0; }
+
+bool IsInterrupt(int exit_code) {
+  return exit_code > kExitSignalBase && exit_code <= kLastSignalExit;
+}
+
+// What happened, in words, where the rendezvous gave none.
+std::string ReasonFor(int exit_code) {
+  switch (exit_code) {
+    case kExitBadEndpoint:
+      return "the rendezvous could not be reached";
+    case kExitPortInUse:
+      return "the endpoint's port is in use";
+    case kExitRefused:
+      return "a node was refused";
+    case kExitJoinTimeout:
+      return "nodes did not come in time";
+    case kExitRendezvousLost:
+      return "the host of the rendezvous was not heard of any more";
+    case kExitNodeLost:
+      return "a node died or was cut off";
+    case kExitAgentLost:
+      return "hlaunch itself was killed on a node";
+    case kExitNoResources:
+      return "a node ran out of processes, descriptors or memory";
+    default:
+      return IsInterrupt(exit_code)
+                 ? absl::StrCat(SignalName(exit_code - kExitSignalBase), " was received")
+                 : absl::StrCat("exit code ", exit_code);
+  }
+}
+
+// "rank 1 (node0), rank 5 (node2)".
+std::string Names(const std::vector<WorkerPlace>& places) {
+  std::vector<std::string> names;
+  for (const WorkerPlace& place : places) {
+    names.push_back(absl::StrCat("rank ", place.rank, " (", PrintableLine(place.host), ")"));
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+std::string Header(const Outcome& outcome) {
+  if (outcome.worker_failed) {
+    const WorkerFailure& first = outcome.failures.front();
+    std::string exception = WasStarted(first) ? PrintableLine(ExceptionOf(first)) : "";
+    if (exception.empty()) exception = PrintableLine(first.evidence);
+    const bool waited = KindOf(first) == FailureKind::kTimedOut && !outcome.awaited.empty();
+    return absl::StrCat(
+        "job failed: ", waited ? absl::StrCat(Names(outcome.awaited), " did not come: ") : "",
+        FailureLine(first), exception.empty() ? "" : ": ", exception);
+  }
+  const std::string reason = PrintableLine(outcome.reason);
+  return absl::StrCat(IsInterrupt(outcome.exit_code) ? "job stopped: " : "job failed: ",
+                      reason.empty() ? ReasonFor(outcome.exit_code) : reason);
+}
+
+// Whether a frame is of the person's own code rather than of Python or a package.
+bool IsOwn(const std::string& frame) {
+  return !absl::StrContains(frame, "/site-packages/") &&
+         !absl::StrContains(frame, "/dist-packages/") &&
+         !absl::StrContains(frame, "/lib/python3") && !absl::StrContains(frame, "\"<frozen ");
+}
+
+// The traceback's frames that say most: the last of the person's own and the last two.
+std::vector<std::string> Frames(absl::string_view traceback) {
+  std::vector<std::vector<std::string>> frames;
+  for (const std::string& line : PrintableLines(traceback, kTracebackLines)) {
+    const size_t mark = line.find_first_not_of(" ~^");
+    if (mark == line.npos) continue;  // Points at a part of the line above.
+    if (absl::StartsWith(line, "  File ")) {
+      frames.push_back({line});
+    } else if (!frames.empty() && frames.back().size() == 1 && line[0] == ' ') {
+      frames.back().push_back(line);
+    }
+  }
+  size_t own = frames.size();
+  while (own > 0 && !IsOwn(frames[own - 1][0])) --own;
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (i + 1 != own && i + 2 < frames.size()) continue;
+    lines.insert(lines.end(), frames[i].begin(), frames[i].end());
+  }
+  return lines;
+}
+
+// Where the exception came from, or else the end of stderr.
+void AppendEvidence(const WorkerFailure& failure, std::vector<std::string>& lines) {
+  const std::vector<std::string> shown = failure.traceback.empty()
+                                             ? PrintableLines(failure.log_tail, kEvidenceLines)
+                                             : Frames(failure.traceback);
+  for (const std::string& line : shown) lines.push_back(absl::StrCat("    | ", line));
+  if (!failure.log_file.empty()) {
+    lines.push_back(absl::StrCat("  log: ", PrintableLine(failure.log_file), " on ",
+                                 PrintableLine(failure.host)));
+  }
+}
+
+// One line for all failures from `first` on; none if there are none.
+void AppendConsequences(const Outcome& outcome, size_t first, std::vector<std::string>& lines) {
+  const size_t total =
+      std::max<size_t>(std::max(outcome.total_failures, 0), outcome.failures.size());
+  if (total <= first) return;
+  const size_t named_end = std::min(outcome.failures.size(), first + kNamedConsequences);
+  std::vector<std::string> named;
+  for (size_t i = first; i < named_end; ++i) {
+    const WorkerFailure& failure = outcome.failures[i];
+    named.push_back(absl::StrCat("rank ", failure.rank, " (", PrintableLine(failure.host), ") ",
+                                 HowItEnded(failure)));
+  }
+  if (total > named_end) named.push_back(absl::StrCat("and ", total - named_end, " more"));
+  lines.push_back(absl::StrCat(first == 0 ? "  workers that failed: " : "  consequences: ",
+                               absl::StrJoin(named, ", ")));
+}
+
+void AppendExcluded(const Outcome& outcome, std::vector<std::string>& lines) {
+  for (const std::string& one : outcome.excluded) {
+    lines.push_back(absl::StrCat("  excluded: ", PrintableLine(one)));
+  }
+}
+
+// A line for each of the last restarts.
+void AppendHistory(const Outcome& outcome, std::vector<std::string>& lines) {
+  const size_t total = outcome.history.size();
+  const size_t begin = total - std::min(total, kRestartsShown);
+  if (begin > 0) lines.push_back(absl::StrCat("  before: ", begin, " more restarts"));
+  for (size_t i = begin; i < total; ++i) {
+    lines.push_back(absl::StrCat("  restart after round ", outcome.history[i].round, ": ",
+                                 PrintableLine(outcome.history[i].reason)));
+  }
+}
+
+}  // namespace
+
+std::string FailureLine(const WorkerFailure& failure) {
+  if (!WasStarted(failure)) {
+    return absl::StrCat("rank ", failure.rank, " (", PrintableLine(failure.host),
+                        ") was not started: ", PrintableLine(failure.message));
+  }
+  return absl::StrCat("rank ", failure.rank, " (", PrintableLine(failure.host), ", local rank ",
+                      failure.local_rank, ", pid ", failure.pid, ") ", HowItEnded(failure));
+}
+
+std::string SummaryLine(const Outcome& outcome) {
+  if (outcome.exit_code == kExitOk) return "";
+  return absl::StrCat(Header(outcome), "; exit code ", outcome.exit_code);
+}
+
+std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle& style) {
+  const std::string restarts =
+      absl::StrCat(outcome.restart_count, " of ", style.max_restarts, " restarts used");
+  if (outcome.exit_code == kExitOk) {
+    if (!style.verbose) return {};
+    std::vector<std::string> lines = {
+        style.max_restarts > 0 ? absl::StrCat("job succeeded; ", restarts) : "job succeeded"};
+    AppendExcluded(outcome, lines);
+    return lines;
+  }
+  std::vector<std::string> lines;
+  lines.push_back(style.colour ? absl::StrCat("\x1b[1;31m", Header(outcome), "\x1b[0m")
+                               : Header(outcome));
+  const bool for_worker = outcome.worker_failed;
+  if (for_worker && !WasStarted(outcome.failures.front())) return lines;  // That says it all.
+  if (for_worker) AppendEvidence(outcome.failures.front(), lines);
+  AppendConsequences(outcome, for_worker ? 1 : 0, lines);
+  if (for_worker && KindOf(outcome.failures.front()) == FailureKind::kPeerGone &&
+      !outcome.awaited.empty()) {
+    lines.push_back(absl::StrCat("  did not fail: ", Names(outcome.awaited)));
+  }
+  AppendExcluded(outcome, lines);
+  AppendHistory(outcome, lines);
+  if (style.max_restarts > 0) lines.push_back(absl::StrCat("  ", restarts));
+  if (const std::string advice = AdviceFor(outcome, style.store_port); !advice.empty()) {
+    lines.push_back(absl::StrCat("  advice: ", advice));
+  }
+  lines.push_back(absl::StrCat("  exit code ", outcome.exit_code));
+  return lines;
+}
+
+}  // namespace hlaunch

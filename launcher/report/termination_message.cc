@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/report/termination_message.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+
+std::string TerminationMessage(const std::vector<std::string>& lines) {
+  std::string message;
+  for (const std::string& line : lines) {
+    if (message.size() + line.size() + 1 > kMaxTerminationBytes) break;
+    absl::StrAppend(&message, line, "\n");
+  }
+  if (!message.empty() || lines.empty()) return message;
+  size_t end = kMaxTerminationBytes;  // At the beginning of a character.
+  while (end > 0 && (static_cast<unsigned char>(lines[0][end]) & 0xC0) == 0x80) --end;
+  return lines[0].substr(0, end);
+}
+
+std::string KeepTerminationMessage(const std::string& path, absl::string_view message) {
+  // Not blocking: a pipe nobody reads is no place for it.
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NONBLOCK | O_CLOEXEC));
+  struct stat info = {};
+  if (!file.valid()) {
+    if (errno == ENOENT && path == kTerminationLog) return "";
+    return absl::StrCat("cannot write the termination message to ", path, ": ",
+                        std::strerror(errno));
+  }
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return absl::StrCat("cannot write the termination message to ", path, ": it is no plain file");
+  }
+  if (::write(file.get(), message.data(), message.size()) == static_cast<ssize_t>(message.size())) {
+    return "";
+  }
+  return absl::StrCat("cannot write the termination message to ", path, ": ", std::strerror(errno));
+}
+
+}  // namespace hlaunch

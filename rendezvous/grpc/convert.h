@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "hlaunch/v1/job.pb.h"
+#include "rendezvous/round/round.h"
+
+// Between the plain values of rendezvous/round/round.h and the messages of job.proto.
+//
+// ToProto never fails: it makes text valid UTF-8 and cuts what is for people (reasons, tails,
+// failures beyond the limit) to size. FromProto trusts nothing: what is out of its range is
+// InvalidArgument, and the message names the field.
+
+namespace hlaunch {
+
+// A peer with another one is refused. Raised when old and new can no longer talk.
+inline constexpr int kProtocolMajor = 3;
+
+inline constexpr size_t kMaxNameBytes = 256;   // job_id, node_id, host
+inline constexpr size_t kMaxTextBytes = 4096;  // reasons, messages
+inline constexpr int kMaxFailures = 16;
+
+v1::NodeInfo ToProto(const NodeInfo& info);
+v1::NodeUpdate ToProto(const NodeUpdate& update);
+v1::Directive ToProto(const Directive& directive);
+v1::Policy ToProto(const JobPolicy& policy);
+v1::JobStatus ToProto(const JobStatus& status);
+v1::WorkerFailure ToProto(const WorkerFailure& failure);
+v1::PastRound ToProto(const PastRound& past);
+v1::Outcome ToProto(const Outcome& outcome);
+
+// Errors:
+//   FailedPrecondition - the peer's protocol major differs; the message names both.
+absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& info);
+absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& update);
+absl::StatusOr<Directive> FromProto(const v1::Directive& directive);
+absl::StatusOr<JobPolicy> FromProto(const v1::Policy& policy);
+absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& status);
+absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& failure);
+absl::StatusOr<PastRound> FromProto(const v1::PastRound& past);
+absl::StatusOr<Outcome> FromProto(const v1::Outcome& outcome);
+
+// `text` with U+FFFD in place of what is not UTF-8, cut at a character to `max_bytes`.
+std::string ToUtf8(absl::string_view text, size_t max_bytes);
+
+}  // namespace hlaunch

@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/grpc/grpc_rendezvous_client.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/completion_queue.h"
+#include "hlaunch/v1/rendezvous.grpc.pb.h"
+#include "proto/base/address.h"
+#include "proto/base/log.h"
+#include "proto/base/mutex.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/grpc_status.h"
+#include "rendezvous/grpc/convert.h"
+#include "rendezvous/grpc/grpc_transport.h"
+#include "rendezvous/listening/lookup.h"
+#include "rendezvous/listening/route.h"
+#include "rendezvous/round/job_policy.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kFirstBackoff = milliseconds(50);
+constexpr Duration kLastBackoff = seconds(1);
+constexpr Duration kFirstAnswer = seconds(5);   // From the start of a stream, before any contact.
+constexpr Duration kQuietAtFirst = seconds(1);  // Failures within it are no news yet.
+constexpr Duration kLastWord = seconds(2);      // To deliver the last update.
+
+// "2.5", for people.
+std::string Seconds(Duration duration) {
+  return absl::StrFormat("%g", std::chrono::duration<double>(duration).count());
+}
+
+gpr_timespec FromNow(Duration duration) {
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  return ::gpr_time_add(::gpr_now(GPR_CLOCK_MONOTONIC),
+                        ::gpr_time_from_micros(std::max<int64_t>(micros, 0), GPR_TIMESPAN));
+}
+
+// What gRPC says of a connection that failed, without its own wrapping. For people only.
+std::string Trouble(const grpc::Status& status) {
+  std::string text = status.error_message();
+  for (const char* wrapping : {"last error: ", "Failed to connect to remote host: "}) {
+    if (const size_t at = text.find(wrapping); at != std::string::npos) {
+      text = text.substr(at + std::string(wrapping).size());
+    }
+  }
+  return text.empty() ? absl::StatusCodeToString(FromGrpcStatus(status).code()) : text;
+}
+
+// Whether the rendezvous' word is final; anything else may pass.
+bool IsRefusal(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kInvalidArgument:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsLastWord(NodePhase phase) {
+  return phase == NodePhase::kLeft || phase == NodePhase::kFinished;
+}
+
+// The tags of the completion queue.
+enum class Event { kTimeout, kWake, kStarted, kRead, kWritten, kHalfClosed, kEnded };
+
+void* Tag(Event event) { return reinterpret_cast<void*>(static_cast<intptr_t>(event)); }
+
+// One stream and what is under way on it. Belongs to the client's thread.
+struct Stream {
+  Stream(const std::string& address, const RendezvousEndpoint& endpoint,
+         grpc::CompletionQueue* queue)
+      : stub(v1::Rendezvous::NewStub(MakeChannel(address, endpoint.port))) {
+    AddToken(endpoint.token, &context);
+    rpc = stub->PrepareAsyncAttach(&context, queue);
+  }
+
+  std::unique_ptr<v1::Rendezvous::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::AttachRequest, v1::AttachResponse>> rpc;
+  v1::AttachRequest request;
+  v1::AttachResponse response;
+  grpc::Status status;
+  int in_flight = 0;    // Operations whose event has not come.
+  bool ready = false;   // Started, and no write is in flight.
+  bool joined = false;  // The join message was written.
+  bool half_closed = false;
+  bool ending = false;
+  bool cancelled = false;
+  uint64_t sent = 0;               // Version of the last update that was written.
+  std::string own_address;         // On the route of this stream.
+  Instant heard;                   // The last word on this stream; at first, its start.
+  Instant speaks_at;               // Its next sign of life is due.
+  std::deque<Instant> unanswered;  // When the words of ours were sent that were not taken yet,
+  uint64_t answered = 0;           // after so many that were.
+};
+
+}  // namespace
+
+// The mailbox is shared; everything below it belongs to the thread.
+class GrpcRendezvousClient::Conversation {
+ public:
+  Conversation(Options options, const NodeInfo& info, const NodeUpdate& update, Listener* listener,
+               std::atomic<bool>* contacted)
+      : latest_(update),
+        options_(std::move(options)),
+        info_(info),
+        listener_(listener),
+        contacted_(*contacted) {
+    thread_ = std::thread([this] {
+      ::pthread_setname_np(::pthread_self(), "rdzv-client");
+      Run();
+    });
+  }
+
+  ~Conversation() {
+    {
+      MutexLock lock(&mu_);
+      closing_ = MonotonicClock().Now() + kLastWord;
+      WakeLocked();
+    }
+    thread_.join();
+    queue_.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+
+  void Send(const NodeUpdate& update) {
+    MutexLock lock(&mu_);
+    latest_ = update;
+    ++version_;
+    WakeLocked();
+  }
+
+ private:
+  void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (std::exchange(waking_, true)) return;  // An alarm is not set twice.
+    wake_.Set(&queue_, FromNow(Duration::zero()), Tag(Event::kWake));
+  }
+
+  void Run() {
+    begun_ = last_heard_ = Now();
+    if (const absl::Status status = CheckToken(options_.endpoint.token); !status.ok()) {
+      return End(status);
+    }
+    while (true) {
+      if (std::optional<std::string> address = NextAddress()) Converse(*address);
+      if (IsOver()) return;
+      PauseBeforeRetry();
+      if (IsOver()) return;
+    }
+  }
+
+  void PauseBeforeRetry() {
+    const Instant until = std::min(Now() + NextBackoff(), GiveUpAt());
+    while (Now() < until && !IsOver()) {
+      const Instant speak_at = begun_ + kQuietAtFirst;
+      AwaitEvent(Now() < speak_at ? std::min(until, speak_at) : until);
+      TellTrouble();
+    }
+  }
+
+  // Whether there is no reason to go on: the end was told, the last word was heard, time is up,
+  // or the owner leaves and has no last word to say.
+  bool IsOver() {
+    if (over_) return true;
+    {
+      MutexLock lock(&mu_);
+      if (closing_.has_value()) {
+        const bool last_word_owed = contacted_ && IsLastWord(latest_.phase);
+        return over_ = !last_word_owed || Now() >= *closing_;
+      }
+    }
+    if (Now() < GiveUpAt()) return false;
+    EndInSilence();
+    return true;
+  }
+
+  Instant GiveUpAt() const {
+    if (!contacted_) return begun_ + JoinLimit();
+    const Instant at = last_heard_ + lease_.loss_limit;
+    // The rest of the margin is for stopping. Who was paused for longer has lost its place, unless
+    // the rendezvous was paused too: it may ask.
+    const Instant last = at + lease_.margin / 2;
+    if (forgiven_until_ - lease_.lease >= last) return forgiven_until_;
+    return std::max(at, std::min(forgiven_until_, last));
+  }
+
+  Duration JoinLimit() const {
+    if (answered_) return options_.join_timeout;
+    return std::min(options_.join_timeout, options_.answer_timeout.value_or(options_.join_timeout));
+  }
+
+  void EndInSilence() {
+    const std::string because = trouble_.empty() ? "" : absl::StrCat(": ", trouble_);
+    if (contacted_) {
+      return End(absl::DeadlineExceededError(
+          absl::StrCat("nothing heard from the rendezvous at ", Endpoint(), " for ",
+                       Seconds(lease_.loss_limit), " s", because)));
+    }
+    if (addresses_.empty()) {
+      return End(
+          absl::InvalidArgumentError(absl::StrCat("rendezvous endpoint ", Endpoint(), because,
+                                                  " (tried for ", Seconds(JoinLimit()), " s)")));
+    }
+    if (answered_) {
+      return End(absl::FailedPreconditionError(absl::StrCat("the rendezvous at ", Endpoint(),
+                                                            " took this node not in within ",
+                                                            Seconds(JoinLimit()), " s", because)));
+    }
+    End(absl::UnavailableError(absl::StrCat("rendezvous at ", Endpoint(), " not reached within ",
+                                            Seconds(JoinLimit()), " s", because)));
+  }
+
+  void End(const absl::Status& status) {
+    over_ = true;
+    listener_->OnEnd(status);
+  }
+
+  // The next address to try, in turn; the name is looked up again after each turn, since its
+  // host may have moved. None if there is none yet.
+  std::optional<std::string> NextAddress() {
+    if (next_address_ >= addresses_.size()) {
+      if (lookup_ == nullptr) lookup_ = Lookup::Start(options_.endpoint.host);
+      const Instant asked = Now();
+      Duration slice = milliseconds(1);  // Most names are found at once.
+      while (!lookup_->result().has_value()) {
+        // A dead name server must not keep us from an address that we know.
+        if (Now() - asked >= kLastBackoff) AddDetour();
+        if (!addresses_.empty() && Now() - asked >= kLastBackoff) {
+          next_address_ = 1;
+          return addresses_[0];
+        }
+        AwaitEvent(Now() + slice);
+        if (IsOver()) return std::nullopt;
+        if (trouble_.empty()) trouble_ = absl::StrCat("resolving '", options_.endpoint.host, "'");
+        TellTrouble();
+        slice = std::min<Duration>(2 * slice, milliseconds(20));
+      }
+      const Lookup::Result found = *std::exchange(lookup_, nullptr)->result();
+      if (absl::IsInvalidArgument(found.status())) {
+        End(found.status());
+        return std::nullopt;
+      }
+      if (options_.on_lookup) options_.on_lookup(found);
+      if (found.ok()) {
+        addresses_ = *found;
+      } else {
+        Lost(std::string(found.status().message()));
+      }
+      AddDetour();
+      next_address_ = 0;
+    }
+    if (addresses_.empty()) return std::nullopt;
+    return addresses_[next_address_++];
+  }
+
+  // After the endpoint's own addresses, since everyone ends where the endpoint leads.
+  void AddDetour() {
+    const auto detour = options_.detour ? options_.detour() : std::nullopt;
+    if (!detour) return;
+    if (std::find(addresses_.begin(), addresses_.end(), *detour) == addresses_.end()) {
+      addresses_.push_back(*detour);
+    }
+  }
+
+  // 50 ms doubling to 1 s, each time between half of it and all of it.
+  Duration NextBackoff() {
+    const Duration whole = backoff_;
+    backoff_ = std::min(2 * backoff_, kLastBackoff);
+    return Between(whole / 2, whole);
+  }
+
+  // The next sign of life is due after so long: half a lease at the latest.
+  Duration NextSign() { return Between(lease_.lease * 3 / 8, lease_.lease / 2); }
+
+  // At random, so that those who began together do not go on together.
+  Duration Between(Duration low, Duration high) {
+    return Duration(
+        std::uniform_int_distribution<Duration::rep>(low.count(), high.count())(random_));
+  }
+
+  // Talks on one stream until it is gone.
+  void Converse(const std::string& address) {
+    Stream stream(address, options_.endpoint, &queue_);
+    stream.own_address = LocalAddressTowards(address).value_or("");
+    stream.heard = Now();
+    stream.rpc->StartCall(Tag(Event::kStarted));
+    ++stream.in_flight;
+    while (stream.in_flight > 0) {
+      const auto [event, ok] = AwaitEvent(WakeAt(stream));
+      React(event, ok, &stream);
+      if (!stream.cancelled && (IsOver() || Now() >= SilentAt(stream))) {
+        stream.cancelled = true;
+        stream.context.TryCancel();
+      }
+      if (!stream.cancelled) Say(&stream);
+    }
+    Judge(stream);
+  }
+
+  // How long a stream may be silent.
+  Duration Patience() const {
+    if (contacted_) return lease_.lease;
+    return addresses_.size() > 1 ? kFirstAnswer / 2 : kFirstAnswer;
+  }
+
+  Instant SilentAt(const Stream& stream) const {
+    return std::max(stream.heard + Patience(), forgiven_until_);
+  }
+
+  Instant WakeAt(const Stream& stream) {
+    if (stream.cancelled) return Now() + kLastBackoff;  // Its last events are due any moment.
+    Instant at = std::min(SilentAt(stream), GiveUpAt());
+    if (stream.ready && stream.joined) at = std::min(at, stream.speaks_at);
+    MutexLock lock(&mu_);
+    return closing_.has_value() ? std::min(at, *closing_) : at;
+  }
+
+  void React(Event event, bool ok, Stream* stream) {
+    if (event == Event::kTimeout || event == Event::kWake) return;
+    --stream->in_flight;
+    if (event == Event::kRead && ok) Hear(stream);
+    const bool reads = event == Event::kStarted || event == Event::kRead;
+    if (reads && ok && !over_) {
+      stream->rpc->Read(&stream->response, Tag(Event::kRead));
+      ++stream->in_flight;
+    } else if (reads && !std::exchange(stream->ending, true)) {
+      stream->rpc->Finish(&stream->status, Tag(Event::kEnded));
+      ++stream->in_flight;
+    }
+    if (event == Event::kStarted || event == Event::kWritten) stream->ready = ok;
+  }
+
+  void Hear(Stream* stream) {
+    stream->heard = Now();
+    // It answers, so it took at least the join.
+    const uint64_t answered = std::max<uint64_t>(1, stream->response.heard());
+    while (stream->answered < answered && !stream->unanswered.empty()) {
+      last_heard_ = std::max(last_heard_, stream->unanswered.front());
+      stream->unanswered.pop_front();
+      ++stream->answered;
+    }
+    if (stream->response.has_policy()) {
+      const auto policy = FromProto(stream->response.policy());
+      if (!policy.ok()) return EndInConfusion(policy.status());
+      lease_ = policy->lease;
+      const std::string differences = DescribeDifferences(*policy, info_.policy);
+      if (!contacted_ && !differences.empty()) {
+        LogInfo(absl::StrCat("what the rendezvous says holds for the job: ", differences));
+      }
+      stream->speaks_at = Now() + NextSign();
+    }
+    if (stream->response.probe()) stream->speaks_at = {};  // A sign of life is due.
+    contacted_ = true;
+    trouble_.clear();
+    backoff_ = kFirstBackoff;
+    News(true, absl::StrCat("connected to the rendezvous at ", Endpoint()));
+    if (!stream->response.has_directive()) return;
+    const auto directive = FromProto(stream->response.directive());
+    if (!directive.ok()) return EndInConfusion(directive.status());
+    listener_->OnDirective(*directive);
+  }
+
+  void EndInConfusion(const absl::Status& status) {
+    End(absl::FailedPreconditionError(
+        absl::StrCat("cannot understand the rendezvous at ", Endpoint(), ": ", status.message())));
+  }
+
+  // Starts the write that is due, if any: the latest update, a sign of life, or good-bye.
+  void Say(Stream* stream) {
+    if (!stream->ready || stream->half_closed || stream->ending) return;
+    NodeUpdate update;
+    uint64_t version = 0;
+    bool closing = false;
+    {
+      MutexLock lock(&mu_);
+      update = latest_;
+      version = version_;
+      closing = closing_.has_value();
+    }
+    const Instant now = Now();
+    stream->request.Clear();
+    if (!stream->joined) {
+      *stream->request.mutable_join() = ToProto(info_);
+      if (info_.address.empty()) stream->request.mutable_join()->set_address(stream->own_address);
+    }
+    if (version != stream->sent) {
+      *stream->request.mutable_update() = ToProto(update);
+    } else if (closing) {
+      stream->half_closed = true;
+      stream->rpc->WritesDone(Tag(Event::kHalfClosed));
+      ++stream->in_flight;
+      return;
+    } else if (now < stream->speaks_at) {
+      return;
+    }
+    stream->joined = true;
+    stream->sent = version;
+    stream->speaks_at = now + NextSign();
+    stream->unanswered.push_back(now);
+    stream->ready = false;
+    stream->rpc->Write(stream->request, Tag(Event::kWritten));
+    ++stream->in_flight;
+  }
+
+  // What the end of a stream means.
+  void Judge(const Stream& stream) {
+    if (over_) return;
+    const absl::Status status = FromGrpcStatus(stream.status);
+    if (status.ok()) {
+      // All that was sent before the good-bye, or the node's kFinished, was taken.
+      MutexLock lock(&mu_);
+      if (stream.sent == version_ && (stream.half_closed || IsLastWord(latest_.phase))) {
+        over_ = true;
+        return;
+      }
+    }
+    answered_ = answered_ || IsAnswer(stream.status);
+    if (IsRefusal(status.code())) return End(status);
+    if (absl::IsUnimplemented(status)) {
+      return End(absl::FailedPreconditionError(
+          absl::StrCat("what answers at ", Endpoint(), " is not hlaunch's rendezvous")));
+    }
+    if (stream.cancelled) return Lost(absl::StrCat("no answer for ", Seconds(Patience()), " s"));
+    Lost(status.ok() ? "it closed the connection" : Trouble(stream.status));
+  }
+
+  void Lost(const std::string& trouble) {
+    trouble_ = trouble;
+    TellTrouble();
+  }
+
+  // Nodes rarely start in the same second; that is not worth a word.
+  void TellTrouble() {
+    if (trouble_.empty() || (!contacted_ && Now() - begun_ < kQuietAtFirst)) return;
+    News(false, absl::StrCat("rendezvous at ", Endpoint(), ": ", trouble_));
+  }
+
+  // Each thing once.
+  void News(bool connected, const std::string& detail) {
+    std::pair<bool, std::string> news(connected, detail);
+    if (news == told_) return;
+    told_ = std::move(news);
+    listener_->OnContact(connected, detail);
+  }
+
+  std::pair<Event, bool> AwaitEvent(Instant until) {
+    void* tag = nullptr;
+    bool ok = false;
+    const Instant before = Now();
+    const auto next = queue_.AsyncNext(&tag, &ok, FromNow(until - before));
+    ForgivePause(std::max(before, until));
+    if (next != grpc::CompletionQueue::GOT_EVENT) return {Event::kTimeout, false};
+    const Event event = static_cast<Event>(reinterpret_cast<intptr_t>(tag));
+    if (event == Event::kWake) {
+      MutexLock lock(&mu_);
+      waking_ = false;
+    }
+    return {event, ok};
+  }
+
+  // This process was stopped or starved if it is much later than it wanted to wake: what it did
+  // not hear meanwhile says nothing, so the rendezvous has one more lease to be heard.
+  void ForgivePause(Instant wanted) {
+    const Instant now = Now();
+    if (now - wanted < lease_.lease / 2) return;
+    forgiven_until_ = now + lease_.lease;
+  }
+
+  std::string Endpoint() const { return HostPort(options_.endpoint.host, options_.endpoint.port); }
+  static Instant Now() { return MonotonicClock().Now(); }
+
+  grpc::CompletionQueue queue_;
+
+  Mutex mu_;
+  NodeUpdate latest_ ABSL_GUARDED_BY(mu_);
+  uint64_t version_ ABSL_GUARDED_BY(mu_) = 1;
+  std::optional<Instant> closing_ ABSL_GUARDED_BY(mu_);  // When the last word must be out.
+  bool waking_ ABSL_GUARDED_BY(mu_) = false;
+  grpc::Alarm wake_ ABSL_GUARDED_BY(mu_);
+
+  const Options options_;
+  const NodeInfo info_;
+  Listener* const listener_;
+  Lease lease_;
+  Instant begun_;
+  Instant last_heard_;      // When the last word of ours was sent that was taken.
+  Instant forgiven_until_;  // Silence until then is not held against the rendezvous.
+  std::atomic<bool>& contacted_;
+  bool answered_ = false;  // A rendezvous said something, at least "not yet".
+  bool over_ = false;
+  std::string trouble_;  // The latest, empty while connected.
+  std::pair<bool, std::string> told_;
+  std::vector<std::string> addresses_;
+  std::shared_ptr<Lookup> lookup_ = options_.lookup;  // Under way; shared with its thread.
+  size_t next_address_ = 0;
+  Duration backoff_ = kFirstBackoff;
+  std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(NewIncarnation())};
+
+  std::thread thread_;
+};
+
+GrpcRendezvousClient::GrpcRendezvousClient(Options options) : options_(std::move(options)) {}
+
+GrpcRendezvousClient::~GrpcRendezvousClient() = default;
+
+void GrpcRendezvousClient::Join(const NodeInfo& info, const NodeUpdate& update,
+                                Listener* listener) {
+  HLAUNCH_CHECK(conversation_ == nullptr);
+  conversation_ = std::make_unique<Conversation>(options_, info, update, listener, &contacted_);
+}
+
+void GrpcRendezvousClient::Send(const NodeUpdate& update) {
+  HLAUNCH_CHECK(conversation_ != nullptr);
+  conversation_->Send(update);
+}
+
+absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_view job_id,
+                             absl::string_view node_id, Incarnation incarnation,
+                             absl::string_view reason, Instant deadline) {
+  HLAUNCH_RETURN_IF_ERROR(CheckToken(endpoint.token));
+  const auto found = Lookup::Start(endpoint.host)->Await(deadline);
+  if (!found.has_value()) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("cannot resolve '", endpoint.host, "' in time"));
+  }
+  HLAUNCH_RETURN_IF_ERROR(found->status());
+  v1::ReportNodeDeathRequest request;
+  request.set_job_id(ToUtf8(job_id, kMaxTextBytes));
+  request.set_node_id(ToUtf8(node_id, kMaxTextBytes));
+  request.set_incarnation(incarnation);
+  request.set_reason(ToUtf8(reason, kMaxTextBytes));
+  const std::vector<std::string>& addresses = **found;
+  grpc::Status status(grpc::StatusCode::DEADLINE_EXCEEDED, "no time left");
+  for (size_t i = 0; MonotonicClock().Now() < deadline; i = (i + 1) % addresses.size()) {
+    const Duration left = deadline - MonotonicClock().Now();
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(FromNow(addresses.size() == 1 ? left : std::min(left, kLastBackoff)));
+    AddToken(endpoint.token, &context);
+    v1::ReportNodeDeathResponse response;
+    status = v1::Rendezvous::NewStub(MakeChannel(addresses[i], endpoint.port))
+                 ->ReportNodeDeath(&context, request, &response);
+    if (status.ok() || IsRefusal(FromGrpcStatus(status).code())) break;
+  }
+  if (status.ok() || IsRefusal(FromGrpcStatus(status).code())) return FromGrpcStatus(status);
+  return absl::UnavailableError(absl::StrCat(
+      "rendezvous at ", HostPort(endpoint.host, endpoint.port), " not reached: ", Trouble(status)));
+}
+
+}  // namespace hlaunch

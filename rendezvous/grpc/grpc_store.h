@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/base/clock.h"
+#include "proto/contract/ids.h"
+#include "rendezvous/store/store.h"
+
+namespace hlaunch {
+
+// Whose calls a GrpcStore makes, and where.
+struct GrpcStoreOptions {
+  std::string address;  // Of the rendezvous: a literal without brackets.
+  uint16_t port = 0;
+  std::string token;  // Empty: none.
+  std::string job_id;
+  std::string node_id;
+  Incarnation incarnation = 0;
+  // For what does not wait for others.
+  Duration request_timeout = std::chrono::seconds(30);
+};
+
+// The keys that a job's agents share, in the rendezvous; limits and errors: store.proto. Besides
+// those of Store and WatchableStore all calls may fail with
+//   PermissionDenied - the token was refused.
+//   NotFound - the rendezvous knows no such job.
+//   Aborted - this incarnation does not hold its place (any more), or the job left the round.
+//   FailedPrecondition - the job is over.
+//
+// Thread-safe; 16 calls may be under way at a time, more of them queue. Calls that change nothing
+// are repeated until their deadline while the rendezvous cannot be reached, others are not.
+class GrpcStore final : public Store, public WatchableStore {
+ public:
+  // Connects with the first call.
+  //
+  // Errors:
+  //   InvalidArgument - the address is no literal, or the token cannot be sent.
+  static absl::StatusOr<std::unique_ptr<GrpcStore>> Make(GrpcStoreOptions options);
+  ~GrpcStore() override;
+
+  // Calls from now on are of this round, and refused once the job has left it; 0, as at first: of
+  // none.
+  void SetRound(Round round);
+
+  absl::Status Set(absl::string_view key, absl::string_view value) override;
+  absl::StatusOr<std::string> Get(absl::string_view key, Instant deadline) override;
+  absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override;
+  absl::StatusOr<std::string> CompareAndSet(absl::string_view key, absl::string_view expected,
+                                            absl::string_view desired) override;
+  absl::Status Append(absl::string_view key, absl::string_view data) override;
+  absl::StatusOr<bool> Delete(absl::string_view key) override;
+  absl::StatusOr<bool> Check(const std::vector<std::string>& keys) override;
+  absl::Status Wait(const std::vector<std::string>& keys, Instant deadline) override;
+  absl::StatusOr<std::vector<std::string>> MultiGet(const std::vector<std::string>& keys,
+                                                    Instant deadline) override;
+  // Not atomic.
+  absl::Status MultiSet(const std::vector<std::pair<std::string, std::string>>& pairs) override;
+  absl::StatusOr<int64_t> NumKeys() override;
+
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
+  // Unavailable: it is unknown whether this arrival was counted.
+  absl::Status Barrier(absl::string_view key, int64_t world_size, Instant deadline) override;
+  // With a thread of its own, "store-watch".
+  absl::StatusOr<std::unique_ptr<StoreWatch>> Watch(absl::string_view prefix) override;
+
+ private:
+  class Link;
+  explicit GrpcStore(std::unique_ptr<Link> link);
+
+  const std::unique_ptr<Link> link_;
+};
+
+}  // namespace hlaunch

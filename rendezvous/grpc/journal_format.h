@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rendezvous/round/job_record.h"
+
+// The content of one job's file in the journal: a line for people, with the format's version, a
+// checksum and the length, then a JobRecord of journal.proto. Pure.
+
+namespace hlaunch {
+
+std::string EncodeRecord(const JobRecord& record);
+
+// Errors:
+//   FailedPrecondition - another version of hlaunch wrote it; the message names its format.
+//   DataLoss - torn, damaged or foreign.
+absl::StatusOr<JobRecord> DecodeRecord(absl::string_view content);
+
+// The name of the job's file: safe for any job id, of at most 255 bytes, readable where the id is.
+std::string RecordFileName(absl::string_view job_id);
+inline constexpr char kRecordSuffix[] = ".job";
+
+}  // namespace hlaunch

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/grpc/rendezvous_server.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "proto/base/mutex.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/grpc/grpc_transport.h"
+#include "rendezvous/grpc/rendezvous_service.h"
+#include "rendezvous/grpc/store_service.h"
+#include "rendezvous/listening/front.h"
+
+namespace hlaunch {
+namespace {
+
+using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+
+}  // namespace
+
+// Members in the order of construction: the front goes first, because gRPC keeps, unserved and
+// open, a connection that is handed to it after its shutdown.
+struct RendezvousServer::State {
+  State(Jobs& jobs, const std::string& token, Duration patience)
+      : service(jobs, token, patience),
+        store(jobs, [this](const grpc::CallbackServerContext& context) {
+          return service.Admit(context);
+        }) {}
+
+  RendezvousService service;
+  StoreService store;
+  std::unique_ptr<Acceptor> acceptor;
+  std::unique_ptr<grpc::Server> server;
+  Mutex mu;
+  std::unique_ptr<Front> front ABSL_GUARDED_BY(mu);
+};
+
+absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Options options,
+                                                                          Jobs& jobs) {
+  HLAUNCH_RETURN_IF_ERROR(CheckToken(options.token));
+  auto state = std::make_unique<State>(jobs, options.token, options.patience);
+  grpc::ServerBuilder builder;
+  PrepareServer(&builder);
+  builder.RegisterService(&state->service);
+  builder.RegisterService(&state->store);
+  state->acceptor = builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD,
+                                                                         MakeServerCredentials());
+  state->server = builder.BuildAndStart();
+  if (state->server == nullptr) return absl::InternalError("gRPC refuses to serve");
+  Front::Options front;
+  front.grpc = [acceptor = state->acceptor.get()](UniqueFd connection) {
+    Acceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = -1;
+    parameters.fd = connection.Release();
+    acceptor->HandleNewConnection(&parameters);
+  };
+  front.c10d = std::move(options.c10d);
+  {
+    MutexLock lock(&state->mu);
+    state->front = std::make_unique<Front>(std::move(options.listener), std::move(front));
+  }
+  return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(state)));
+}
+
+RendezvousServer::RendezvousServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+RendezvousServer::~RendezvousServer() { Shutdown(Duration::zero()); }
+
+void RendezvousServer::Shutdown(Duration grace) {
+  std::unique_ptr<Front> front;
+  {
+    MutexLock lock(&state_->mu);
+    front = std::move(state_->front);
+  }
+  if (front == nullptr) return;
+  front.reset();
+  state_->service.EndAll(absl::UnavailableError("the rendezvous is shutting down"));
+  // gRPC takes deadlines on the wall clock.
+  state_->server->Shutdown(std::chrono::system_clock::now() +
+                           std::chrono::duration_cast<std::chrono::system_clock::duration>(grace));
+  state_->server.reset();  // Waits until all streams are done.
+}
+
+void RendezvousServer::EndC10d() {
+  MutexLock lock(&state_->mu);
+  if (state_->front != nullptr) state_->front->EndC10d();
+}
+
+size_t RendezvousServer::open_streams() const { return state_->service.open_streams(); }
+
+}  // namespace hlaunch

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/base/clock.h"
+#include "proto/base/unique_fd.h"
+#include "rendezvous/job/jobs.h"
+
+namespace hlaunch {
+
+// Serves the jobs' rendezvous over gRPC on a socket that is already listening, and hands on
+// what does not speak gRPC, so that the master store may share the port.
+//
+// Thread-safe. Owns the socket and its threads; destruction shuts down without grace.
+class RendezvousServer {
+ public:
+  struct Options {
+    UniqueFd listener;  // A listening TCP socket.
+    std::string token;  // What nodes must know; empty: nothing.
+    // For the first message of a stream.
+    Duration patience = std::chrono::seconds(10);
+    // Gets the connections that do not speak gRPC; empty: they are closed. Must not block.
+    std::function<void(UniqueFd connection)> c10d;
+  };
+
+  // `jobs` must outlive the server.
+  //
+  // Errors:
+  //   InvalidArgument - the token cannot be sent.
+  //   Internal - gRPC refuses to serve.
+  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options, Jobs& jobs);
+  ~RendezvousServer();
+
+  // Stops accepting, lets every stream take its last directive, and returns after `grace` at
+  // the latest; streams that are still open are cut. No call into the rendezvous or to
+  // `c10d` is made after it.
+  void Shutdown(Duration grace);
+
+  // Closes what has connected and not spoken yet, unless it turns out to be gRPC: see Front.
+  void EndC10d();
+
+  // How many agents are connected.
+  size_t open_streams() const;
+
+ private:
+  struct State;
+  explicit RendezvousServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/grpc/rendezvous_service.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/alarm.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/grpc_status.h"
+#include "rendezvous/grpc/convert.h"
+#include "rendezvous/grpc/grpc_transport.h"
+#include "rendezvous/listening/route.h"
+#include "rendezvous/round/master_address.h"
+
+namespace hlaunch {
+namespace {
+
+// Streams that have not joined; beyond it the oldest goes. A whole cluster may knock at once.
+constexpr size_t kMaxInLobby = 16384;
+
+}  // namespace
+
+// One alarm does for all, since all have the same patience.
+struct RendezvousService::Lobby : std::enable_shared_from_this<Lobby> {
+  using Place = std::pair<Instant, const AttachStream*>;  // Its time is up then.
+
+  explicit Lobby(Duration the_patience) : patience(the_patience) {}
+
+  Place Enter(const std::shared_ptr<AttachStream>& stream) ABSL_LOCKS_EXCLUDED(mu);
+  void Leave(const Place& place) ABSL_LOCKS_EXCLUDED(mu);
+  void Sweep() ABSL_LOCKS_EXCLUDED(mu);
+  void SetAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+  const Duration patience;
+  Mutex mu;
+  std::map<Place, std::shared_ptr<AttachStream>> guests ABSL_GUARDED_BY(mu);
+  std::unique_ptr<grpc::Alarm> alarm ABSL_GUARDED_BY(mu);  // Set if there is a guest, or was.
+};
+
+// One agent's stream: a reactor to gRPC, a session to the rendezvous. Owned by both: by the
+// service until gRPC is done with it, by the rendezvous until the node is detached.
+//
+// Thread-safe. Reading belongs to OnReadDone and, after all reads, OnDone. Writes and the end go
+// through Pump: whoever finds the stream idle starts the next operation, so at most one is under
+// way and a slow client costs one directive.
+class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>,
+                           public JobRendezvous::Session,
+                           public std::enable_shared_from_this<AttachStream> {
+ public:
+  AttachStream(RendezvousService& service, std::string peer)
+      : service_(service), peer_(std::move(peer)) {}
+
+  void Begin() {
+    guest_ = service_.lobby_->Enter(shared_from_this());
+    StartRead(&request_);
+  }
+
+  void End(const absl::Status& status) {
+    {
+      MutexLock lock(&mu_);
+      if (!end_.has_value()) end_ = status;
+    }
+    Pump();
+  }
+
+  // From the rendezvous.
+  void OnDirective(const Directive& directive) override {
+    {
+      MutexLock lock(&mu_);
+      directive_ = directive;
+    }
+    Pump();
+  }
+  void OnProbe() override {
+    {
+      MutexLock lock(&mu_);
+      probe_ = true;
+    }
+    Pump();
+  }
+  void OnEnd(const absl::Status& status) override { End(status); }
+
+  // From gRPC.
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      // Half-closed: all that the node sent has been taken. Or broken: then nobody hears this.
+      Leave();
+      return End(absl::OkStatus());
+    }
+    {
+      MutexLock lock(&mu_);
+      ++heard_;
+    }
+    if (const absl::Status status = Take(); !status.ok()) return End(status);
+    if (last_word_) return End(absl::OkStatus());
+    request_ = v1::AttachRequest();  // Thousands of streams keep nothing between two words.
+    StartRead(&request_);
+  }
+  void OnWriteDone(bool ok) override {
+    {
+      MutexLock lock(&mu_);
+      busy_ = false;
+      response_ = v1::AttachResponse();
+      if (!ok && !end_.has_value()) end_ = absl::CancelledError("the stream broke");
+    }
+    Pump();
+  }
+  void OnCancel() override { End(absl::CancelledError("the stream broke")); }
+  void OnDone() override {
+    LeaveLobby();
+    Leave();
+    service_.Strike(shared_from_this());
+  }
+
+ private:
+  // Unpack, one call of the rendezvous. An error ends the stream.
+  absl::Status Take() {
+    if (job_ == nullptr) return Join();
+    if (!request_.has_update()) {
+      job_->Heard(node_id_, incarnation_);
+    } else {
+      HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
+      TakeLastWord(update);
+      HLAUNCH_RETURN_IF_ERROR(job_->Update(node_id_, incarnation_, update));
+    }
+    Answer();
+    return absl::OkStatus();
+  }
+
+  // A node that has said kFinished parts in peace, even from a rendezvous that shuts down
+  // because this was the last word it waited for.
+  void TakeLastWord(const NodeUpdate& update) {
+    last_word_ = update.phase == NodePhase::kFinished;
+    MutexLock lock(&mu_);
+    if (last_word_ && !end_.has_value()) end_ = absl::OkStatus();
+  }
+
+  absl::Status Join() {
+    LeaveLobby();
+    if (!request_.has_join() || !request_.has_update()) {
+      return absl::InvalidArgumentError("the first message of a stream sets join and update");
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(NodeInfo info, FromProto(request_.join()));
+    HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
+    if (!peer_.empty()) {
+      info.route_address = LocalAddressTowards(peer_).value_or("");
+      info.seen_address = peer_;
+      // A node that took the rendezvous' name for its own host (a NAT, a tunnel) is wrong.
+      if (IsLoopback(info.address) && !IsLoopback(peer_)) info.address = peer_;
+    }
+    TakeLastWord(update);  // Also if its job is not known any more.
+    HLAUNCH_ASSIGN_OR_RETURN(job_, service_.jobs_.Open(info, update));
+    node_id_ = info.node_id;
+    incarnation_ = info.incarnation;
+    HLAUNCH_RETURN_IF_ERROR(job_->Attach(info, update, /*local=*/false, shared_from_this()));
+    service_.WarnIfOpen(info);
+    Answer();
+    return absl::OkStatus();
+  }
+
+  // Every message is answered: that is how the node knows it was heard.
+  void Answer() {
+    {
+      MutexLock lock(&mu_);
+      answer_ = true;
+    }
+    Pump();
+  }
+
+  void LeaveLobby() {
+    if (guest_) service_.lobby_->Leave(*std::exchange(guest_, std::nullopt));
+  }
+
+  void Leave() {
+    if (job_ != nullptr) job_->Detach(node_id_, this);
+  }
+
+  void Pump() {
+    std::optional<grpc::Status> finish;
+    {
+      MutexLock lock(&mu_);
+      const bool news = directive_.has_value() || answer_ || probe_;
+      if (busy_ || !(news || end_.has_value())) return;
+      busy_ = true;  // For good, if this is the end.
+      const bool broken = end_.has_value() && absl::IsCancelled(*end_);
+      if (!broken && news) {
+        PackLocked();
+      } else {
+        finish = ToGrpcStatus(*end_);
+      }
+    }
+    // Only the one who set busy_ is here, and gRPC ends the stream only after Finish.
+    if (finish.has_value()) {
+      Finish(*finish);
+    } else {
+      StartWrite(&response_);
+    }
+  }
+
+  void PackLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    response_.Clear();
+    if (!std::exchange(policy_sent_, true)) *response_.mutable_policy() = ToProto(job_->policy());
+    if (std::exchange(probe_, false)) response_.set_probe(true);
+    response_.set_heard(heard_);
+    if (directive_.has_value()) *response_.mutable_directive() = ToProto(*directive_);
+    directive_.reset();
+    answer_ = false;
+  }
+
+  RendezvousService& service_;
+  const std::string peer_;                                // Address, empty if unknown.
+  std::optional<RendezvousService::Lobby::Place> guest_;  // Until the first message.
+  v1::AttachRequest request_;
+  std::shared_ptr<JobRendezvous> job_;  // Null until joined; set before it knows this session.
+  std::string node_id_;                 // As job_.
+  Incarnation incarnation_ = 0;
+  bool last_word_ = false;  // The node said kFinished.
+
+  Mutex mu_;
+  v1::AttachResponse response_;  // Of whoever set busy_.
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;
+  bool policy_sent_ ABSL_GUARDED_BY(mu_) = false;
+  bool probe_ ABSL_GUARDED_BY(mu_) = false;
+  bool answer_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;                  // Messages.
+  std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest that was not sent.
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
+};
+
+RendezvousService::Lobby::Place RendezvousService::Lobby::Enter(
+    const std::shared_ptr<AttachStream>& stream) {
+  const Place place(MonotonicClock().Now() + patience, stream.get());
+  std::shared_ptr<AttachStream> oldest;
+  {
+    MutexLock lock(&mu);
+    guests.emplace(place, stream);
+    if (guests.size() > kMaxInLobby) oldest = guests.extract(guests.begin()).mapped();
+    if (alarm == nullptr) SetAlarm();
+  }
+  if (oldest != nullptr) {
+    oldest->End(absl::UnavailableError("too many streams that have not joined"));
+  }
+  return place;
+}
+
+void RendezvousService::Lobby::Leave(const Place& place) {
+  MutexLock lock(&mu);
+  guests.erase(place);
+}
+
+void RendezvousService::Lobby::SetAlarm() {
+  const Duration left = guests.begin()->first.first - MonotonicClock().Now();
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
+  alarm = std::make_unique<grpc::Alarm>();  // One that rings cannot be set again.
+  alarm->Set(::gpr_time_add(::gpr_now(GPR_CLOCK_MONOTONIC),
+                            ::gpr_time_from_micros(micros + 1, GPR_TIMESPAN)),
+             [weak = weak_from_this()](bool rang) {
+               const std::shared_ptr<Lobby> lobby = rang ? weak.lock() : nullptr;
+               if (lobby != nullptr) lobby->Sweep();
+             });
+}
+
+// The alarm rings.
+void RendezvousService::Lobby::Sweep() {
+  std::vector<std::shared_ptr<AttachStream>> late;
+  {
+    MutexLock lock(&mu);
+    const Instant now = MonotonicClock().Now();
+    while (!guests.empty() && guests.begin()->first.first <= now) {
+      late.push_back(guests.extract(guests.begin()).mapped());
+    }
+    alarm.reset();
+    if (!guests.empty()) SetAlarm();
+  }
+  for (const auto& stream : late) {
+    stream->End(absl::DeadlineExceededError("no join came in time"));
+  }
+}
+
+namespace {
+
+// Ends a call before anything of it is read.
+class RefusedStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse> {
+ public:
+  explicit RefusedStream(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+  void OnDone() override { delete this; }
+};
+
+std::string NoSuchJob(absl::string_view job_id) {
+  return absl::StrCat("there is no job '", ToUtf8(job_id, kMaxNameBytes), "' here");
+}
+
+// For one line of a long list.
+v1::JobStatus Brief(v1::JobStatus job) {
+  job.set_explanation(ToUtf8(job.explanation(), kMaxNameBytes));
+  return job;
+}
+
+absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
+  for (const std::string* text : {&request.job_id(), &request.node_id(), &request.reason()}) {
+    if (text->size() > kMaxTextBytes) return absl::InvalidArgumentError("a field is too long");
+  }
+  if (request.node_id().empty()) return absl::InvalidArgumentError("node_id is empty");
+  if (request.incarnation() == 0) return absl::InvalidArgumentError("incarnation is 0");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+RendezvousService::RendezvousService(Jobs& jobs, std::string token, Duration patience)
+    : jobs_(jobs), token_(std::move(token)), lobby_(std::make_shared<Lobby>(patience)) {}
+
+RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
+
+grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* RendezvousService::Attach(
+    grpc::CallbackServerContext* context) {
+  if (const absl::Status status = Admit(*context); !status.ok()) return new RefusedStream(status);
+  auto stream = std::make_shared<AttachStream>(*this, PeerAddress(context->peer()));
+  Enlist(stream);
+  stream->Begin();
+  return stream.get();  // The list keeps it until OnDone.
+}
+
+grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
+    grpc::CallbackServerContext* context, const v1::ReportNodeDeathRequest* request,
+    v1::ReportNodeDeathResponse* /*response*/) {
+  absl::Status status = Admit(*context);
+  if (status.ok()) status = CheckReport(*request);
+  if (status.ok()) {
+    const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
+    status = job == nullptr ? absl::AbortedError(NoSuchJob(request->job_id()))
+                            : job->ReportNodeDeath(request->node_id(), request->incarnation(),
+                                                   request->reason());
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerContext* context,
+                                                       const v1::GetStatusRequest* request,
+                                                       v1::GetStatusResponse* response) {
+  absl::Status status = Admit(*context);
+  if (status.ok() && request->job_id().empty()) {
+    for (const JobStatus& job : jobs_.List()) {
+      if (response->jobs_size() < kMaxJobsShown) *response->add_jobs() = Brief(ToProto(job));
+      response->set_total_jobs(response->total_jobs() + 1);
+    }
+  } else if (status.ok()) {
+    const std::optional<JobStatus> job = jobs_.Status(request->job_id());
+    response->set_total_jobs(1);
+    if (job.has_value()) {
+      *response->add_jobs() = ToProto(*job);
+    } else {
+      status = absl::NotFoundError(NoSuchJob(request->job_id()));
+    }
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+void RendezvousService::EndAll(const absl::Status& status) {
+  std::vector<std::shared_ptr<AttachStream>> open;
+  {
+    MutexLock lock(&mu_);
+    ended_ = status;
+    open.assign(streams_.begin(), streams_.end());
+  }
+  for (const auto& stream : open) stream->End(status);
+}
+
+size_t RendezvousService::open_streams() const {
+  MutexLock lock(&mu_);
+  return streams_.size();
+}
+
+absl::Status RendezvousService::Admit(const grpc::CallbackServerContext& context) {
+  const absl::Status status = CheckCallToken(token_, context);
+  if (status.ok()) return status;
+  const std::string who = PeerAddress(context.peer());
+  std::string line = absl::StrCat("refused a node at ", who, ": ", status.message());
+  {
+    MutexLock lock(&mu_);
+    line = refusals_.Admit(line, MonotonicClock().Now());
+  }
+  if (!line.empty()) LogWarning(line);
+  return status;
+}
+
+void RendezvousService::Enlist(const std::shared_ptr<AttachStream>& stream) {
+  absl::Status ended;
+  {
+    MutexLock lock(&mu_);
+    streams_.insert(stream);
+    ended = ended_;
+  }
+  if (!ended.ok()) stream->End(ended);
+}
+
+void RendezvousService::Strike(const std::shared_ptr<AttachStream>& stream) {
+  MutexLock lock(&mu_);
+  streams_.erase(stream);
+}
+
+void RendezvousService::WarnIfOpen(const NodeInfo& info) {
+  if (!token_.empty() || IsLoopback(info.address)) return;
+  {
+    MutexLock lock(&mu_);
+    if (std::exchange(warned_, true)) return;
+  }
+  LogWarning(absl::StrCat(info.host,
+                          " joined without a token, so anyone who reaches this port may; "
+                          "set HLAUNCH_TOKEN or --token-file on all nodes to allow only yours"));
+}
+
+}  // namespace hlaunch

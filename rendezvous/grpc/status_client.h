@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
+#include "rendezvous/grpc/grpc_rendezvous_client.h"
+#include "rendezvous/round/round.h"
+
+namespace hlaunch {
+
+struct JobList {
+  std::vector<JobStatus> jobs;
+  int total = 0;  // How many there are, of which `jobs` may be the first ones.
+};
+
+// Asks the rendezvous at `endpoint` where its jobs stand: one with its nodes, or, if `job_id` is
+// empty, all of them without. Blocks until `deadline`, and as long as the resolver does.
+//
+// Errors:
+//   InvalidArgument - the endpoint's name or the token cannot be right.
+//   NotFound - there is no such job.
+//   PermissionDenied - the token was refused.
+//   FailedPrecondition - what answers there is no rendezvous of this version of hlaunch.
+//   Unavailable - nobody answers there, or the name does not resolve.
+absl::StatusOr<JobList> FetchStatus(const RendezvousEndpoint& endpoint, absl::string_view job_id,
+                                    Instant deadline);
+
+}  // namespace hlaunch

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
+#include "proto/base/mutex.h"
+#include "rendezvous/job/jobs.h"
+#include "rendezvous/round/job_record.h"
+
+namespace hlaunch {
+
+class JobKeeping;
+class KeepingLog;
+
+// The jobs of a rendezvous that is a service of its own. A job begins with the first node that
+// joins it, with that node's policy. One that is over stays to be seen for ten minutes; once all
+// its nodes have heard so, a node that joins afresh begins a new run of it.
+//
+// Thread-safe. Must outlive the server; Open, Find and Status are O(log n).
+class JobRegistry final : public Jobs {
+ public:
+  struct Options {
+    int max_jobs = 1000;
+    // Keeps a record beyond the end of this process; one of a job that is over and has no members
+    // left is forgotten instead. Called by one thread at a time for a job. Empty: none is kept.
+    std::function<absl::Status(const JobRecord& record)> keep;
+    std::string kept_in;  // Where, for people.
+    // What an earlier process kept.
+    std::vector<JobRecord> records;
+  };
+
+  // `clock` must outlive it, and run.
+  JobRegistry(Options options, const Clock& clock);
+  ~JobRegistry() override;
+
+  // Errors, beside those of Jobs::Open:
+  //   Unavailable - a former run of the job has not ended on all its nodes.
+  absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo& info,
+                                                      const NodeUpdate& update) override;
+  std::shared_ptr<JobRendezvous> Find(absl::string_view job_id) override;
+  std::optional<JobStatus> Status(absl::string_view job_id) override;
+  std::vector<JobStatus> List() override;
+
+  // To be called about once a second: drops what is done since long and tries again to keep what
+  // could not be kept.
+  void Tidy();
+
+  // Jobs that are not over.
+  int going_on() const;
+
+ private:
+  struct Job {
+    std::shared_ptr<JobRendezvous> rendezvous;  // The streams of its nodes own it, too.
+    std::shared_ptr<JobKeeping> keeping;        // The rendezvous owns it, too.
+    std::optional<Instant> done_since;
+  };
+  using Map = std::map<std::string, Job, std::less<>>;
+
+  void Restore(const JobRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::shared_ptr<JobRendezvous>> BeginLocked(const NodeInfo& info)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MakeRoomLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Map::iterator DropLocked(Map::iterator job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Options options_;
+  const Clock& clock_;
+  const std::shared_ptr<KeepingLog> log_;  // What keeps a job's records owns it, too.
+
+  mutable Mutex mu_;
+  Map jobs_ ABSL_GUARDED_BY(mu_);
+  // Jobs whose id has a new run while streams still hold them: they end here, not in a stream,
+  // which may be in the rendezvous' own call.
+  std::vector<std::shared_ptr<JobRendezvous>> former_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace hlaunch

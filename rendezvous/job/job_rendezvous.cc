@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/job/job_rendezvous.h"
+
+#include <pthread.h>
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/mutex.h"
+#include "rendezvous/round/lease.h"
+#include "rendezvous/round/round_table.h"
+
+namespace hlaunch {
+namespace {
+
+// What a session has still to be told. It says *that* there is news: the directive is made
+// when it is handed over, so the latest always wins.
+struct Outbox {
+  std::string node_id;
+  Incarnation incarnation = 0;
+  // With the stream or client that attached it; held for as long as news may come.
+  std::shared_ptr<JobRendezvous::Session> session;
+  bool news = false;
+  bool probe = false;
+  std::optional<absl::Status> end;
+  bool detached = false;
+  bool busy = false;  // A thread is inside the session.
+};
+
+constexpr size_t kMaxSharedWaits = 2 * kMaxNodes;
+
+absl::Status JobIsOver() { return absl::FailedPreconditionError("the job is over"); }
+
+JobRules WithLease(JobRules rules) {
+  rules.policy.lease =
+      LeaseForNodes(rules.policy.lease, rules.policy.max_nodes + rules.policy.spares);
+  return rules;
+}
+
+}  // namespace
+
+struct JobRendezvous::State {
+  State(JobRules the_rules, const Clock& the_clock)
+      : rules(WithLease(std::move(the_rules))), clock(the_clock), table(rules) {}
+  State(JobRules the_rules, const JobRecord& record, const Clock& the_clock)
+      : rules(WithLease(std::move(the_rules))),
+        clock(the_clock),
+        table(rules, record, clock.Now()),
+        opened(table.round()),
+        committed(table.durable_version()) {}
+
+  const JobRules rules;
+  const Clock& clock;
+
+  Mutex mu;
+  RoundTable table ABSL_GUARDED_BY(mu);
+  // Shared with the thread that is inside the session.
+  std::map<std::string, std::shared_ptr<Outbox>, std::less<>> outboxes ABSL_GUARDED_BY(mu);
+  std::deque<std::shared_ptr<Outbox>> ready ABSL_GUARDED_BY(mu);  // With news or an end.
+  Round opened ABSL_GUARDED_BY(mu) = 0;        // before_round was called up to here.
+  uint64_t committed ABSL_GUARDED_BY(mu) = 0;  // Durable version that was kept.
+  bool halted ABSL_GUARDED_BY(mu) = false;     // A thread opens a round or keeps a record.
+  bool stop ABSL_GUARDED_BY(mu) = false;
+  std::optional<Instant> timer_at ABSL_GUARDED_BY(mu);  // What the timer thread waits for.
+  CondVar timer_wakes;
+  CondVar all_finished;
+  std::thread timer ABSL_GUARDED_BY(mu);
+  // With the calls that wait in it.
+  const std::shared_ptr<MemoryStore> keys = std::make_shared<MemoryStore>(
+      MemoryStore::Options{kSharedLimits, kMaxSharedWaits, kSharedLimits.total_bytes});
+  bool keys_ended ABSL_GUARDED_BY(mu) = false;
+
+  void End(const std::shared_ptr<Outbox>& outbox, absl::Status status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void SetTimerLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool MustOpenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void OpenRoundLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void CommitLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void DeliverLocked(const std::shared_ptr<Outbox>& outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void RunTimer() ABSL_LOCKS_EXCLUDED(mu);
+};
+
+void JobRendezvous::State::End(const std::shared_ptr<Outbox>& outbox, absl::Status status) {
+  outbox->end = std::move(status);
+  ready.push_back(outbox);
+}
+
+// Takes what the table decided into the outboxes. After every call that may change it.
+void JobRendezvous::State::CollectLocked() {
+  for (RoundTable::Ended& ended : table.TakeEnded()) {
+    const auto it = outboxes.find(ended.node_id);
+    if (it == outboxes.end() || it->second->incarnation != ended.incarnation) continue;
+    End(it->second, std::move(ended.status));
+    outboxes.erase(it);
+  }
+  for (const std::string& node_id : table.TakeChanged()) {
+    const auto it = outboxes.find(node_id);
+    if (it == outboxes.end() || it->second->news) continue;
+    it->second->news = true;
+    ready.push_back(it->second);
+  }
+  for (const std::string& node_id : table.TakeAsked()) {
+    const auto it = outboxes.find(node_id);
+    if (it == outboxes.end()) continue;
+    it->second->probe = true;
+    ready.push_back(it->second);
+  }
+  SetTimerLocked();
+  if (table.AllFinished()) all_finished.SignalAll();
+}
+
+void JobRendezvous::State::SetTimerLocked() {
+  const std::optional<Instant> next = table.NextDeadline();
+  if (!next || stop) return;
+  if (!timer.joinable()) {
+    timer = std::thread([this] { RunTimer(); });
+    pthread_setname_np(timer.native_handle(), "hl-rdzv-timer");
+  } else if (!timer_at || *next < *timer_at) {
+    timer_wakes.Signal();
+  }
+}
+
+void JobRendezvous::State::RunTimer() {
+  MutexLock lock(&mu);
+  while (!stop) {
+    timer_at = table.NextDeadline();
+    if (!timer_at) {
+      timer_wakes.Wait(&mu);
+    } else if (clock.Now() < *timer_at) {
+      timer_wakes.WaitUntil(&mu, *timer_at);
+    } else {
+      table.Tick(clock.Now());
+      CollectLocked();
+      FlushLocked();
+    }
+  }
+}
+
+bool JobRendezvous::State::MustOpenLocked() {
+  const bool proposed =
+      table.state() == JobState::kPreflight || table.state() == JobState::kRunning;
+  return rules.before_round && proposed && table.round() > opened;
+}
+
+// All wait while one thread opens the round: nobody hears of it before.
+void JobRendezvous::State::OpenRoundLocked() {
+  const Round round = table.round();
+  const Assignment first = table.FirstAssignment();
+  halted = true;
+  mu.Unlock();
+  rules.before_round(first);
+  mu.Lock();
+  halted = false;
+  opened = round;
+}
+
+// The same for what must not be told before it is kept.
+void JobRendezvous::State::CommitLocked() {
+  const uint64_t version = table.durable_version();
+  const JobRecord record = table.Record();
+  halted = true;
+  mu.Unlock();
+  rules.commit(record);
+  mu.Lock();
+  halted = false;
+  committed = version;
+}
+
+void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) {
+  if (outbox->busy || outbox->detached) return;  // Busy: whoever is inside takes it up.
+  outbox->busy = true;
+  if (outbox->end) {
+    const absl::Status status = *std::exchange(outbox->end, std::nullopt);
+    const auto session = std::exchange(outbox->session, nullptr);
+    outbox->detached = true;
+    mu.Unlock();
+    session->OnEnd(status);
+    mu.Lock();
+  } else if (std::exchange(outbox->probe, false)) {
+    const auto session = outbox->session;
+    mu.Unlock();
+    session->OnProbe();
+    mu.Lock();
+  } else if (std::exchange(outbox->news, false)) {
+    const Directive directive = table.DirectiveFor(outbox->node_id);
+    const auto session = outbox->session;
+    mu.Unlock();
+    session->OnDirective(directive);
+    mu.Lock();
+  }
+  outbox->busy = false;
+  if (outbox->news || outbox->probe || outbox->end) ready.push_back(outbox);
+}
+
+// Hands over all there is. Drops the lock for every call that leaves this file, so whoever is
+// called may call back, and other threads may deliver to other sessions meanwhile.
+void JobRendezvous::State::FlushLocked() {
+  while (!halted) {
+    if (rules.commit && table.durable_version() != committed) {
+      CommitLocked();
+    } else if (MustOpenLocked()) {
+      OpenRoundLocked();
+    } else if (table.state() == JobState::kOver && !keys_ended) {
+      keys_ended = true;
+      mu.Unlock();
+      keys->End(JobIsOver());
+      mu.Lock();
+    } else if (!ready.empty()) {
+      const std::shared_ptr<Outbox> outbox = std::move(ready.front());
+      ready.pop_front();
+      DeliverLocked(outbox);
+    } else {
+      return;
+    }
+  }
+}
+
+JobRendezvous::JobRendezvous(JobRules rules, const Clock& clock)
+    : state_(std::make_unique<State>(std::move(rules), clock)) {}
+
+JobRendezvous::JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock)
+    : state_(std::make_unique<State>(std::move(rules), record, clock)) {
+  MutexLock lock(&state_->mu);
+  state_->SetTimerLocked();
+}
+
+JobRendezvous::~JobRendezvous() {
+  std::thread timer;
+  {
+    MutexLock lock(&state_->mu);
+    state_->stop = true;
+    timer = std::move(state_->timer);
+    state_->timer_wakes.Signal();
+  }
+  if (timer.joinable()) timer.join();
+  state_->keys->End(absl::UnavailableError("the rendezvous is shutting down"));
+}
+
+absl::Status JobRendezvous::Attach(const NodeInfo& info, const NodeUpdate& update, bool local,
+                                   std::shared_ptr<Session> session) {
+  MutexLock lock(&state_->mu);
+  const absl::Status status = state_->table.Join(info, update, local, state_->clock.Now());
+  if (status.ok()) {
+    auto outbox = std::make_shared<Outbox>();
+    outbox->node_id = info.node_id;
+    outbox->incarnation = info.incarnation;
+    outbox->session = std::move(session);
+    std::shared_ptr<Outbox>& place = state_->outboxes[info.node_id];
+    if (place != nullptr) {
+      state_->End(place, absl::UnavailableError("another connection of this node took its place"));
+    }
+    place = std::move(outbox);
+  }
+  state_->CollectLocked();
+  state_->FlushLocked();
+  return status;
+}
+
+absl::Status JobRendezvous::Update(absl::string_view node_id, Incarnation incarnation,
+                                   const NodeUpdate& update) {
+  MutexLock lock(&state_->mu);
+  const absl::Status status =
+      state_->table.Update(node_id, incarnation, update, state_->clock.Now());
+  state_->CollectLocked();
+  state_->FlushLocked();
+  return status;
+}
+
+void JobRendezvous::Heard(absl::string_view node_id, Incarnation incarnation) {
+  MutexLock lock(&state_->mu);
+  state_->table.Heard(node_id, incarnation, state_->clock.Now());
+  state_->CollectLocked();
+  state_->FlushLocked();
+}
+
+void JobRendezvous::Detach(absl::string_view node_id, const Session* session) {
+  MutexLock lock(&state_->mu);
+  const auto it = state_->outboxes.find(node_id);
+  if (it == state_->outboxes.end() || it->second->session.get() != session) return;
+  const std::shared_ptr<Outbox> outbox = std::move(it->second);
+  state_->outboxes.erase(it);
+  outbox->detached = true;
+  state_->table.Disconnected(node_id, outbox->incarnation, state_->clock.Now());
+  state_->CollectLocked();
+  state_->FlushLocked();
+}
+
+absl::Status JobRendezvous::ReportNodeDeath(absl::string_view node_id, Incarnation incarnation,
+                                            const std::string& reason) {
+  MutexLock lock(&state_->mu);
+  const absl::Status status =
+      state_->table.NodeDied(node_id, incarnation, reason, state_->clock.Now());
+  state_->CollectLocked();
+  state_->FlushLocked();
+  return status;
+}
+
+void JobRendezvous::End(const Outcome& outcome) {
+  MutexLock lock(&state_->mu);
+  state_->table.End(outcome, state_->clock.Now());
+  state_->CollectLocked();
+  state_->FlushLocked();
+}
+
+std::vector<std::string> JobRendezvous::AwaitAllFinished(Instant deadline) {
+  MutexLock lock(&state_->mu);
+  while (!state_->table.AllFinished()) {
+    if (!state_->all_finished.WaitUntil(&state_->mu, deadline)) break;
+  }
+  return state_->table.AllFinished() ? std::vector<std::string>() : state_->table.Unfinished();
+}
+
+JobStatus JobRendezvous::Status() const {
+  MutexLock lock(&state_->mu);
+  return state_->table.Status(state_->clock.Now());
+}
+
+bool JobRendezvous::Done() const {
+  MutexLock lock(&state_->mu);
+  return state_->table.AllFinished() || state_->table.Deserted();
+}
+
+JobState JobRendezvous::state() const {
+  MutexLock lock(&state_->mu);
+  return state_->table.state();
+}
+
+bool JobRendezvous::Holds(absl::string_view node_id, Incarnation incarnation) const {
+  MutexLock lock(&state_->mu);
+  return state_->table.Holds(node_id, incarnation);
+}
+
+absl::StatusOr<std::shared_ptr<MemoryStore>> JobRendezvous::SharedKeys(absl::string_view node_id,
+                                                                       Incarnation incarnation,
+                                                                       Round round) const {
+  MutexLock lock(&state_->mu);
+  if (state_->table.state() == JobState::kOver) return JobIsOver();
+  if (!state_->table.Holds(node_id, incarnation)) {
+    return absl::AbortedError("this incarnation of the node holds no place in the job");
+  }
+  if (round != 0 && round != state_->table.round()) {
+    return absl::AbortedError(absl::StrCat("a call of round ", round, ", and the job is in round ",
+                                           state_->table.round()));
+  }
+  return state_->keys;
+}
+
+const JobPolicy& JobRendezvous::policy() const { return state_->rules.policy; }
+
+}  // namespace hlaunch

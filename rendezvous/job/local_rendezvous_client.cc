@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/job/local_rendezvous_client.h"
+
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "proto/base/mutex.h"
+
+namespace hlaunch {
+
+// The session: outlives the client where the rendezvous is just inside it, so it knows whether
+// there is still somebody to tell.
+class LocalRendezvousClient::Link : public JobRendezvous::Session {
+ public:
+  explicit Link(Listener* listener) : listener_(listener) {}
+
+  void OnDirective(const Directive& directive) override {
+    {
+      MutexLock lock(&mu_);
+      if (closed_) return;
+      inside_ = true;
+    }
+    listener_->OnDirective(directive);
+    Leave();
+  }
+
+  void OnEnd(const absl::Status& status) override {
+    {
+      MutexLock lock(&mu_);
+      if (closed_) return;
+      closed_ = true;
+      end_ = status;
+      if (inside_) return;  // Whoever is inside tells it: one call at a time.
+      inside_ = true;
+    }
+    Leave();
+  }
+
+  // No listener call is made after it.
+  void Close() {
+    MutexLock lock(&mu_);
+    closed_ = true;
+    end_.reset();
+    while (inside_) left_.Wait(&mu_);
+  }
+
+ private:
+  void Leave() {
+    std::optional<absl::Status> end;
+    {
+      MutexLock lock(&mu_);
+      end.swap(end_);
+    }
+    if (end) listener_->OnEnd(*end);
+    MutexLock lock(&mu_);
+    inside_ = false;
+    left_.SignalAll();
+  }
+
+  Listener* const listener_;
+  Mutex mu_;
+  CondVar left_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  bool inside_ ABSL_GUARDED_BY(mu_) = false;  // A thread is in the listener.
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
+};
+
+LocalRendezvousClient::LocalRendezvousClient(JobRendezvous& rendezvous) : rendezvous_(rendezvous) {}
+
+LocalRendezvousClient::~LocalRendezvousClient() {
+  if (link_ == nullptr) return;
+  rendezvous_.Detach(node_id_, link_.get());
+  link_->Close();
+}
+
+void LocalRendezvousClient::Join(const NodeInfo& info, const NodeUpdate& update,
+                                 Listener* listener) {
+  NodeInfo here = info;
+  if (here.address.empty()) here.address = "127.0.0.1";
+  here.route_address = "127.0.0.1";
+  node_id_ = info.node_id;
+  incarnation_ = info.incarnation;
+  link_ = std::make_shared<Link>(listener);
+  const absl::Status status = rendezvous_.Attach(here, update, /*local=*/true, link_);
+  if (!status.ok()) link_->OnEnd(status);
+}
+
+void LocalRendezvousClient::Send(const NodeUpdate& update) {
+  const absl::Status status = rendezvous_.Update(node_id_, incarnation_, update);
+  if (!status.ok()) link_->OnEnd(status);
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include "absl/status/status.h"
+#include "rendezvous/round/round.h"
+
+namespace hlaunch {
+
+// A node's end of the rendezvous: sends this node's latest state, hands on the latest
+// directive, and keeps the connection by itself (reconnects with the same incarnation).
+//
+// Thread-safe. Destruction ends the conversation and joins its threads; no listener call is
+// made after it.
+class RendezvousClient {
+ public:
+  // What comes back. Called from a thread of the client, one call at a time, never under a
+  // lock; must not block and must not destroy the client.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+
+    // The latest directive; the same one may come again after a reconnect.
+    virtual void OnDirective(const Directive& directive) = 0;
+
+    // Contact with the rendezvous was lost or found again; `detail` says with whom and why.
+    // Workers keep running.
+    virtual void OnContact(bool connected, const std::string& detail) = 0;
+
+    // The conversation is over without an outcome; nothing more will come.
+    //
+    //   InvalidArgument - the endpoint's name does not resolve.
+    //   PermissionDenied - the token was refused.
+    //   FailedPrecondition - this node does not fit the job; the message names the difference.
+    //   AlreadyExists - a live node holds this place.
+    //   Aborted - a newer incarnation of this node took its place, or the job went on without it.
+    //   DeadlineExceeded - nothing was heard for the loss limit.
+    //   Unavailable - the rendezvous was never reached within the join time-out.
+    virtual void OnEnd(const absl::Status& status) = 0;
+  };
+
+  virtual ~RendezvousClient() = default;
+
+  // Joins, sending `update` as this node's first state. Called once.
+  virtual void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) = 0;
+
+  // Replaces this node's state and sends it as soon as the connection allows.
+  virtual void Send(const NodeUpdate& update) = 0;
+};
+
+}  // namespace hlaunch

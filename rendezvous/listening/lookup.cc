@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/listening/lookup.h"
+
+#include <thread>
+#include <utility>
+
+#include "proto/base/address.h"
+#include "rendezvous/listening/route.h"
+
+namespace hlaunch {
+
+std::shared_ptr<Lookup> Lookup::Start(const std::string& host) {
+  auto lookup = std::make_shared<Lookup>();
+  if (IsAddressLiteral(host)) {
+    lookup->Set(ResolveHost(host));
+  } else {
+    std::thread([lookup, host] { lookup->Set(ResolveHost(host)); }).detach();
+  }
+  return lookup;
+}
+
+std::optional<Lookup::Result> Lookup::result() const {
+  MutexLock lock(&mu_);
+  return result_;
+}
+
+std::optional<Lookup::Result> Lookup::Await(Instant deadline) {
+  MutexLock lock(&mu_);
+  while (!result_.has_value() && set_.WaitUntil(&mu_, deadline)) {
+  }
+  return result_;
+}
+
+void Lookup::Set(Result result) {
+  MutexLock lock(&mu_);
+  result_ = std::move(result);
+  set_.SignalAll();
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round/first_cause.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+
+namespace hlaunch {
+namespace {
+
+using Lines = std::vector<absl::string_view>;
+
+constexpr size_t kMaxExceptionBytes = 300;
+constexpr size_t kLastLines = 5;  // Searched where no exception was found.
+constexpr absl::string_view kTraceback = "Traceback (most recent call last):";
+
+// In the words of gloo, c10d's store and NCCL.
+constexpr absl::string_view kTimedOut[] = {
+    "Timed out waiting",                         // gloo
+    "Application timeout caused pair closure",   // gloo
+    "collective operation timeout",              // NCCL's watchdog
+    "NCCL operations have failed or timed out",  // NCCL's watchdog
+    "monitoredBarrier",                          // c10d
+    "wait timeout after",                        // c10d's store
+    "Socket Timeout",                            // c10d's store, 1.x
+    "waiting for clients",                       // c10d's store
+    "Heartbeat monitor timed out",               // NCCL's watchdog
+};
+constexpr absl::string_view kNoConnect[] = {
+    "onnection refused",       // the C library
+    "connectFullMesh failed",  // c10d with gloo
+};
+constexpr absl::string_view kPeerGone[] = {
+    "Connection closed by peer",     // gloo
+    "onnection reset by peer",       // the C library
+    "roken pipe",                    // the C library
+    "Connection was likely closed",  // c10d's store
+    "went away",
+    "ncclRemoteError",
+    "remote process exited or there was a network error",
+    "NCCL communicator was aborted",
+    "JAX distributed service detected fatal errors",
+};
+
+bool HasAny(absl::string_view text, absl::Span<const absl::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](absl::string_view word) { return absl::StrContains(text, word); });
+}
+
+// "[rank3]: " is torch's, from 2.3 on.
+absl::string_view WithoutRank(absl::string_view line) {
+  absl::string_view rest = line;
+  if (!absl::ConsumePrefix(&rest, "[rank")) return line;
+  while (!rest.empty() && absl::ascii_isdigit(rest[0])) rest.remove_prefix(1);
+  if (!absl::ConsumePrefix(&rest, "]:")) return line;
+  absl::ConsumePrefix(&rest, " ");
+  return rest;
+}
+
+Lines SplitLines(absl::string_view text) {
+  Lines lines = absl::StrSplit(text, '\n');
+  for (absl::string_view& line : lines) line = WithoutRank(absl::StripSuffix(line, "\r"));
+  return lines;
+}
+
+// "package.SomeError: text", "KeyboardInterrupt": as the last line of a traceback begins.
+bool LooksLikeException(absl::string_view line) {
+  size_t end = 0;
+  while (end < line.size() &&
+         (absl::ascii_isalnum(line[end]) || line[end] == '_' || line[end] == '.')) {
+    ++end;
+  }
+  const absl::string_view name = line.substr(0, end);
+  const bool ends = end == line.size() || line[end] == ':';
+  return ends && (absl::EndsWith(name, "Error") || absl::EndsWith(name, "Exception") ||
+                  absl::EndsWith(name, "Interrupt") || absl::EndsWith(name, "Timeout") ||
+                  absl::EndsWith(name, "Failure"));
+}
+
+bool IsIndented(absl::string_view line) { return line.empty() || line[0] == ' '; }
+
+// The lines of one traceback: [begin, end), of which the exception's begins at `exception`.
+struct Block {
+  size_t begin = 0;
+  size_t exception = 0;
+};
+
+// What Python says of exceptions that end nothing.
+bool IsIgnored(const Lines& lines, size_t traceback) {
+  if (traceback == 0) return false;
+  const absl::string_view before = lines[traceback - 1];
+  return absl::StartsWith(before, "Exception ignored in") ||
+         absl::StartsWith(before, "Error in atexit");
+}
+
+std::optional<Block> BlockFrom(const Lines& lines, size_t traceback) {
+  size_t i = traceback + 1;
+  while (i < lines.size() && IsIndented(lines[i])) ++i;
+  if (i == lines.size()) return std::nullopt;  // Its end did not come out.
+  return Block{traceback, i};
+}
+
+// The last traceback; where its head was cut off, or a syntax error has none, what looks like the
+// end of one and the indented lines before it.
+std::optional<Block> LastBlock(const Lines& lines) {
+  for (size_t i = lines.size(); i-- > 0;) {
+    if (lines[i] != kTraceback || IsIgnored(lines, i)) continue;
+    if (const auto block = BlockFrom(lines, i)) return block;
+  }
+  for (size_t i = lines.size(); i-- > 0;) {
+    if (!LooksLikeException(lines[i])) continue;
+    size_t begin = i;
+    while (begin > 0 && IsIndented(lines[begin - 1])) --begin;
+    if (begin > 0 && lines[begin - 1] == kTraceback) continue;  // One that was ignored.
+    return Block{begin, i};
+  }
+  return std::nullopt;
+}
+
+// "terminate called after throwing an instance of 'X'", then "  what():  text".
+std::string UncaughtInCpp(const Lines& lines) {
+  for (size_t i = lines.size(); i-- > 0;) {
+    absl::string_view type = lines[i];
+    if (!absl::ConsumePrefix(&type, "terminate called after throwing an instance of ")) continue;
+    absl::string_view what = i + 1 < lines.size() ? lines[i + 1] : "";
+    what = absl::StripLeadingAsciiWhitespace(what);
+    const bool said = absl::ConsumePrefix(&what, "what():");
+    return absl::StrCat(absl::StripPrefix(absl::StripSuffix(type, "'"), "'"), said ? ": " : "",
+                        said ? absl::StripAsciiWhitespace(what) : "");
+  }
+  return "";
+}
+
+std::string OneCleanLine(absl::string_view text) {
+  text = absl::StripAsciiWhitespace(text);
+  std::string line(text.substr(0, text.find('\n')));
+  if (line.size() > kMaxExceptionBytes) {
+    size_t end = kMaxExceptionBytes - 3;
+    while (end > 0 && (line[end] & '\xc0') == '\x80') --end;  // Not within a UTF-8 character.
+    line = absl::StrCat(line.substr(0, end), "...");
+  }
+  std::replace_if(line.begin(), line.end(), absl::ascii_iscntrl, '?');
+  return line;
+}
+
+// What is searched for signatures.
+std::string LastWords(const WorkerFailure& failure) {
+  std::string words = ExceptionOf(failure);
+  if (!words.empty()) return words;
+  Lines lines = SplitLines(absl::StripTrailingAsciiWhitespace(failure.log_tail));
+  if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
+  return absl::StrJoin(lines, "\n");
+}
+
+std::string Name(const WorkerFailure& failure) {
+  return absl::StrCat("rank ", failure.rank, " on ", failure.host);
+}
+
+absl::string_view Did(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::kOriginal:
+      return "failed by itself";
+    case FailureKind::kNoConnect:
+      return "could not connect";
+    case FailureKind::kTimedOut:
+      return "waited in vain";
+    case FailureKind::kPeerGone:
+      return "lost a connection";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string LastLines(absl::string_view text, size_t max_bytes) {
+  text = absl::StripTrailingAsciiWhitespace(text);
+  if (text.size() <= max_bytes) return std::string(text);
+  const size_t newline = text.find('\n', text.size() - max_bytes - 1);
+  return newline == text.npos ? "" : std::string(text.substr(newline + 1));
+}
+
+std::string TracebackIn(absl::string_view text) {
+  const Lines lines = SplitLines(text);
+  const std::optional<Block> block = LastBlock(lines);
+  if (!block) return "";
+  return LastLines(
+      absl::StrJoin(lines.begin() + static_cast<ptrdiff_t>(block->begin),
+                    lines.begin() + static_cast<ptrdiff_t>(block->exception) + 1, "\n"),
+      kMaxTracebackBytes);
+}
+
+std::string ExceptionOf(const WorkerFailure& failure) {
+  if (!failure.message.empty()) return OneCleanLine(failure.message);
+  if (failure.signal != 0 && failure.signal != SIGABRT) return "";  // What is there was survived.
+  const Lines lines = SplitLines(failure.traceback.empty() ? failure.log_tail : failure.traceback);
+  const std::string uncaught = UncaughtInCpp(lines);
+  if (!uncaught.empty()) return OneCleanLine(uncaught);
+  const std::optional<Block> block = LastBlock(lines);
+  return block ? OneCleanLine(lines[block->exception]) : "";
+}
+
+FailureKind KindOf(const WorkerFailure& failure) {
+  if (absl::StrContains(failure.evidence, kWhileItWaits)) return FailureKind::kTimedOut;
+  if (failure.signal == SIGPIPE) return FailureKind::kPeerGone;
+  if (failure.signal != 0 && failure.signal != SIGABRT) return FailureKind::kOriginal;
+  const std::string words = LastWords(failure);
+  if (HasAny(words, kNoConnect)) return FailureKind::kNoConnect;
+  if (HasAny(words, kTimedOut)) return FailureKind::kTimedOut;
+  return HasAny(words, kPeerGone) ? FailureKind::kPeerGone : FailureKind::kOriginal;
+}
+
+Cause FirstCause(const std::vector<WorkerFailure>& failures) {
+  std::array<size_t, 4> first;  // Of each kind.
+  first.fill(failures.size());
+  for (size_t i = failures.size(); i-- > 0;) first[static_cast<size_t>(KindOf(failures[i]))] = i;
+  Cause cause;
+  size_t kind = 0;
+  while (first[kind] == failures.size()) ++kind;
+  cause.index = first[kind];
+  cause.kind = static_cast<FailureKind>(kind);
+  const FailureKind before = KindOf(failures[0]);
+  const std::string name = Name(failures[cause.index]);
+  if (cause.index > 0) {
+    cause.reason = absl::StrCat(name, " ", Did(cause.kind), "; ", cause.index,
+                                cause.index == 1 ? " failure" : " failures",
+                                " heard before: ", Name(failures[0]), " ", Did(before));
+  } else if (cause.kind != FailureKind::kOriginal) {
+    cause.reason =
+        absl::StrCat(name, " ", Did(cause.kind), ", and no failure that explains it was heard of");
+  } else if (failures.size() > 1) {
+    cause.reason = absl::StrCat(name, " was heard of first");
+  }
+  return cause;
+}
+
+Duration CauseWindow(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::kOriginal:
+      return Duration::zero();
+    case FailureKind::kTimedOut:
+      return std::chrono::seconds(3);
+    case FailureKind::kNoConnect:
+    case FailureKind::kPeerGone:
+      return std::chrono::seconds(1);
+  }
+  return Duration::zero();
+}
+
+}  // namespace hlaunch

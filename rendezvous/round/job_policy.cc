@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round/job_policy.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hlaunch {
+namespace {
+
+double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+const char* PreflightName(Preflight preflight) {
+  switch (preflight) {
+    case Preflight::kOff:
+      return "off";
+    case Preflight::kQuick:
+      return "quick";
+    case Preflight::kFull:
+      return "full";
+  }
+  return "";
+}
+
+const char* ActionName(PreflightAction action) {
+  switch (action) {
+    case PreflightAction::kWarn:
+      return "warn";
+    case PreflightAction::kExclude:
+      return "exclude";
+    case PreflightAction::kFail:
+      return "fail";
+  }
+  return "";
+}
+
+std::string DescribeDifferences(const JobPolicy& holds, const JobPolicy& here) {
+  std::vector<std::string> differences;
+  const auto compare = [&](const char* option, const auto& a, const auto& b) {
+    if (a != b) differences.push_back(absl::StrCat(option, " ", a, " (here ", b, ")"));
+  };
+  compare("--max-restarts", holds.max_restarts, here.max_restarts);
+  compare("--spares", holds.spares, here.spares);
+  compare("--join-timeout", Seconds(holds.join_timeout), Seconds(here.join_timeout));
+  compare("--last-call", Seconds(holds.last_call), Seconds(here.last_call));
+  compare("--loss-limit", Seconds(holds.lease.loss_limit), Seconds(here.lease.loss_limit));
+  compare("--preflight", PreflightName(holds.preflight), PreflightName(here.preflight));
+  compare("--preflight-action", ActionName(holds.preflight_action),
+          ActionName(here.preflight_action));
+  compare("--preflight-share", holds.preflight_share, here.preflight_share);
+  return absl::StrJoin(differences, ", ");
+}
+
+}  // namespace hlaunch

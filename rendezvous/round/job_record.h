@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/round/round.h"
+
+// What must survive the rendezvous for its job to go on: all that was decided and cannot be
+// asked of the agents, who tell their own whole state when they come back. Plain values.
+
+namespace hlaunch {
+
+// A node that was told a round.
+struct MemberRecord {
+  NodeInfo info;
+  Round told = 0;  // The last round it was a member of; below, its place there.
+  int node_rank = 0;
+  Rank first_rank = 0;
+  bool succeeded = false;
+  bool stopped = false;
+};
+
+// An incarnation that lost its place and whose workers may still live.
+struct Ghost {
+  std::string node_id;
+  Incarnation incarnation = 0;
+  std::string host;
+  int pid = 0;
+  Instant heard;  // Not kept: who restores it counts from then.
+};
+
+struct JobRecord {
+  std::string job_id;
+  JobPolicy policy;
+  JobState state = JobState::kForming;
+  Round round = 0;
+  int restarts = 0;
+  std::vector<MemberRecord> members;
+  std::vector<Ghost> ghosts;
+  std::vector<Incarnation> given_up;  // They are refused, also those that do not know their round.
+  std::vector<std::pair<std::string, int>> held_ranks;  // Node id and rank in the last round.
+  // The last round.
+  int round_nodes = 0;
+  int succeeded = 0;
+  int stopped = 0;
+  int world_size = 0;
+  std::string master_addr;
+  uint16_t master_port = 0;
+  uint16_t coordinator_port = 0;
+  bool worker_store = false;
+  std::string cause;
+  std::vector<WorkerFailure> failures;
+  int total_failures = 0;
+  std::vector<std::string> excluded;  // By the preflight, and why.
+  int total_excluded = 0;             // Because they were bad.
+  std::vector<PastRound> history;
+  Outcome outcome;  // kOver.
+};
+
+// What one job's rendezvous is told when it is made.
+struct JobRules {
+  std::string job_id;
+  JobPolicy policy;
+  std::string set_by;  // Whose policy it is, for people: "node0 (pid 77)"; may be empty.
+  // Called with no lock held, before any node is told to prepare or run a round, once all nodes
+  // are ready, with what node rank 0 will be told. The one user is the shared listener, which
+  // empties its store here. May be empty.
+  std::function<void(const Assignment& first)> before_round;
+  // Keeps what must survive this process. Called with no lock held and by one thread at a time,
+  // before any node is told what follows from it. May be empty.
+  std::function<void(const JobRecord& record)> commit;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round/restart_policy.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/round/first_cause.h"
+
+namespace hlaunch {
+namespace {
+
+// A failed job never exits with 0, whatever came over the wire.
+int FailureCode(int code, int otherwise) { return code > 0 && code < 256 ? code : otherwise; }
+
+int ExitCodeOf(const FailureEvent& event) {
+  switch (event.kind) {
+    case FailureEvent::Kind::kWorkerFailed:
+      if (event.worker.signal > 0) return FailureCode(kExitSignalBase + event.worker.signal, 1);
+      return FailureCode(event.worker.exit_code, 1);
+    case FailureEvent::Kind::kNodeLost:
+      return kExitNodeLost;
+    case FailureEvent::Kind::kNodeLeft:
+      return FailureCode(event.left_exit_code, kExitNodeLost);
+  }
+  return kExitInternal;
+}
+
+std::string DescribeAwaited(const std::vector<WorkerPlace>& awaited) {
+  std::vector<std::string> names;
+  for (const WorkerPlace& place : awaited) {
+    names.push_back(absl::StrCat("rank ", place.rank, " on ", place.host));
+  }
+  return names.empty() ? "" : absl::StrCat("; ", absl::StrJoin(names, " and "), " did not fail");
+}
+
+}  // namespace
+
+std::string DescribeEvent(const FailureEvent& event) {
+  switch (event.kind) {
+    case FailureEvent::Kind::kWorkerFailed:
+      return absl::StrCat(DescribeFailure(event.worker), DescribeAwaited(event.awaited));
+    case FailureEvent::Kind::kNodeLost:
+      return absl::StrCat("node ", event.host, " was lost: ", event.detail);
+    case FailureEvent::Kind::kNodeLeft:
+      return absl::StrCat("node ", event.host, " left: ", event.detail);
+  }
+  return "";
+}
+
+std::string DescribeFailure(const WorkerFailure& failure) {
+  std::string text =
+      absl::StrCat("worker rank ", failure.rank, " on ", failure.host, " (pid ", failure.pid, ") ");
+  if (failure.signal == 0) {
+    absl::StrAppend(&text, "exited with ", failure.exit_code);
+  } else {
+    const char* name = sigabbrev_np(failure.signal);
+    absl::StrAppend(&text, "was killed by signal ", failure.signal);
+    if (name != nullptr) absl::StrAppend(&text, " (SIG", name, ")");
+  }
+  const std::string exception = ExceptionOf(failure);
+  return exception.empty() ? text : absl::StrCat(text, ": ", exception);
+}
+
+JobVerdict AfterFailure(const RestartBudget& budget, const FailureEvent& event) {
+  JobVerdict verdict{budget.used < budget.max_restarts, ExitCodeOf(event), DescribeEvent(event)};
+  if (verdict.restart) {
+    absl::StrAppend(&verdict.reason, "; restart ", budget.used + 1, " of ", budget.max_restarts);
+  } else if (budget.max_restarts > 0) {
+    absl::StrAppend(&verdict.reason, "; ", budget.max_restarts,
+                    budget.max_restarts == 1 ? " restart was" : " restarts were", " used");
+  }
+  return verdict;
+}
+
+}  // namespace hlaunch

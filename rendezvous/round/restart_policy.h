@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/round/round.h"
+
+// The decision what follows a failure, made once for the whole job. Pure.
+
+namespace hlaunch {
+
+struct RestartBudget {
+  int max_restarts = 0;  // Of the job, however often nodes come and go.
+  int used = 0;
+};
+
+// The first thing that went wrong in a round; what follows from it is no event of its own.
+struct FailureEvent {
+  enum class Kind {
+    kWorkerFailed,  // `worker` says how.
+    kNodeLost,      // Silent for too long, or proven dead: `detail`.
+    kNodeLeft,      // By its own word: `detail` and `left_exit_code`.
+  };
+  Kind kind = Kind::kWorkerFailed;
+  WorkerFailure worker;
+  std::vector<WorkerPlace> awaited;  // See Outcome.
+  std::string host;                  // Of the node that was lost or left.
+  std::string detail;
+  int left_exit_code = 0;
+};
+
+struct JobVerdict {
+  bool restart = false;  // A new round, charged to the budget; else the job is over.
+  int exit_code = 0;     // Of the job if it is over; never 0.
+  std::string reason;    // Always set; one line.
+};
+
+// What happened, in words: "node node3 was lost: it was not heard of for 40 s".
+std::string DescribeEvent(const FailureEvent& event);
+
+JobVerdict AfterFailure(const RestartBudget& budget, const FailureEvent& event);
+
+// "worker rank 3 on node1 (pid 77) was killed by signal 9 (SIGKILL)", with its exception if it
+// named one.
+std::string DescribeFailure(const WorkerFailure& failure);
+
+}  // namespace hlaunch

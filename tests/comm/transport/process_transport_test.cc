@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// What transport_contract_test.cc cannot ask of every transport.
+
+#include "comm/transport/process_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "comm/transport/meeting.h"
+#include "rendezvous/store/memory_store.h"
+
+namespace hlaunch {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Instant In(Duration time) { return MonotonicClock().Now() + time; }
+
+size_t FilesIn(const char* folder) {
+  const std::filesystem::directory_iterator files(folder);
+  return std::distance(begin(files), end(files));
+}
+
+std::string Contents(const char* path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Both send 100,000 bytes to the other; the status of each as text.
+std::string Swap(Transport& transport) {
+  const Rank peer = 1 - transport.rank();
+  std::vector<std::byte> mine(100000, std::byte(1 + transport.rank())), theirs(mine.size());
+  Outgoing sent{{peer}, mine};
+  Incoming received{{peer}, theirs};
+  transport.Start(&sent);
+  transport.Start(&received);
+  absl::Status status = transport.Wait(received, In(30s));
+  if (status.ok()) status = transport.Wait(sent, In(30s));
+  if (status.ok() && theirs.back() != std::byte(1 + peer)) return "other bytes";
+  return status.ToString();
+}
+
+std::vector<std::string> SwapAsThreads(Store& store, ProcessTransportOptions options) {
+  std::vector<std::string> results(2);
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto transport = ProcessTransport::Create(store, rank, 2, options);
+      results[rank] = transport.ok() ? Swap(**transport) : transport.status().ToString();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+TEST(ProcessTransport, LeavesNothingBehind) {
+  const size_t descriptors = FilesIn("/proc/self/fd"), shared = FilesIn("/dev/shm");
+  for (const bool shared_memory : {true, false}) {
+    MemoryStore store;
+    EXPECT_THAT(SwapAsThreads(store, {.address = "127.0.0.1", .shared_memory = shared_memory}),
+                testing::Each("OK"));
+  }
+  EXPECT_EQ(FilesIn("/proc/self/fd"), descriptors);
+  EXPECT_EQ(FilesIn("/dev/shm"), shared);
+  EXPECT_THAT(Contents("/proc/self/maps"), Not(HasSubstr("memfd:hlaunch-comm")));
+}
+
+// Rank 2's large message is for whoever asks for any, and has begun to arrive before that. What
+// rank 0 waits for comes only once it was taken.
+TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
+  for (const bool shared_memory : {true, false}) {
+    MemoryStore store;
+    std::vector<std::string> results(3);
+    const auto run = [&](Rank rank) -> absl::Status {
+      auto made = ProcessTransport::Create(
+          store, rank, 3, {.address = "127.0.0.1", .shared_memory = shared_memory});
+      if (!made.ok()) return made.status();
+      Transport& transport = **made;
+      std::vector<std::byte> large(32 << 20), small(1);
+      const auto send = [&](Rank peer, uint64_t tag, std::span<const std::byte> bytes) {
+        Outgoing message{{.peer = peer, .number = tag}, bytes};
+        transport.Start(&message);
+        return transport.Wait(message, In(20s));
+      };
+      const auto receive = [&](Rank peer, uint64_t tag) {
+        Incoming message{{.peer = peer, .number = tag}, small};
+        transport.Start(&message);
+        return transport.Wait(message, In(20s));
+      };
+      if (rank == 1) {
+        std::this_thread::sleep_for(300ms);
+        if (auto sent = send(0, 1, small); !sent.ok()) return sent;
+        if (auto done = receive(2, 2); !done.ok()) return done;
+        return send(0, 3, small);
+      }
+      if (rank == 2) {
+        if (auto sent = send(0, 4, large); !sent.ok()) return sent;
+        return send(1, 2, small);
+      }
+      if (auto begun = receive(1, 1); !begun.ok()) return begun;
+      Incoming any{{.peer = kAnyRank, .number = 4}, large};
+      transport.Start(&any);
+      if (auto done = receive(1, 3); !done.ok()) return done;
+      return transport.Wait(any, In(20s));
+    };
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] { results[rank] = run(rank).ToString(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_THAT(results, testing::Each("OK")) << (shared_memory ? "shared memory" : "TCP");
+  }
+}
+
+// Rank 1, for which rank 0 waits, has said that it waited for rank 2, or for rank 0 itself.
+TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForInTheEnd) {
+  for (const Rank other : {2, 0}) {
+    MemoryStore store;
+    ASSERT_TRUE(store
+                    .Append("hlaunch/comm/default/waits",
+                            absl::StrCat("1 ", other, " rank 1 waited for rank ", other, "\n"))
+                    .ok());
+    auto transport = *ProcessTransport::Create(store, 0, 3, {.address = "127.0.0.1"});
+    std::byte byte;
+    Incoming message{{1, {Verb::kAllToAll}, 7}, {&byte, 1}};
+    transport->Start(&message);
+    const absl::Status status = transport->Wait(message, In(10ms));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_THAT(status.message(),
+                HasSubstr(other == 2 ? "rank 1 waited for rank 2" : "rank 1 has not come"));
+  }
+}
+
+TEST(ProcessTransport, SpeaksIpv6) {
+  MemoryStore store;
+  if (!Door::Open("::1").ok()) GTEST_SKIP() << "this host has no IPv6";
+  EXPECT_THAT(SwapAsThreads(store, {.address = "::1", .shared_memory = false}),
+              testing::Each("OK"));
+}
+
+TEST(ProcessTransport, GroupsOfOneStoreDoNotMeet) {
+  MemoryStore store;
+  EXPECT_THAT(SwapAsThreads(store, {.name = "a", .address = "127.0.0.1"}), testing::Each("OK"));
+  EXPECT_THAT(SwapAsThreads(store, {.name = "b", .address = "127.0.0.1"}), testing::Each("OK"));
+}
+
+TEST(ProcessTransport, NamesTheRankThatNeverCame) {
+  MemoryStore store;
+  auto transport = ProcessTransport::Create(store, 0, 2, {.address = "127.0.0.1"});
+  ASSERT_TRUE(transport.ok());
+  std::byte byte;
+  Incoming message{{1, {Verb::kBarrier}, 3}, {&byte, 1}};
+  (*transport)->Start(&message);
+  EXPECT_THAT((*transport)->Wait(message, In(100ms)).ToString(),
+              AllOf(HasSubstr("DEADLINE_EXCEEDED: rank 1 has not come to group 'default'"),
+                    HasSubstr("barrier #3")));
+}
+
+// Rank 2 finds rank 1 gone, which left because rank 0 had not come.
+TEST(ProcessTransport, WhoComesLateLearnsTheCause) {
+  MemoryStore store;
+  std::byte byte;
+  const auto await = [&](Transport& transport, Rank peer) {
+    Incoming message{{peer, {Verb::kBarrier}, 3}, {&byte, 1}};
+    transport.Start(&message);
+    return transport.Wait(message, In(50ms));
+  };
+  auto early = ProcessTransport::Create(store, 1, 3, {.address = "127.0.0.1"});
+  auto late = ProcessTransport::Create(store, 2, 3, {.address = "127.0.0.1"});
+  ASSERT_TRUE(early.ok() && late.ok());
+  const absl::Status cause = await(**early, 0);
+  EXPECT_THAT(cause.ToString(), HasSubstr("rank 0 has not come"));
+  early->reset();
+  EXPECT_EQ(await(**late, 1), cause);
+  EXPECT_EQ((*late)->failure()->rank, 0);
+}
+
+TEST(MeetingPoint, TravelsAsText) {
+  const auto door = Door::Open("127.0.0.1");
+  ASSERT_TRUE(door.ok());
+  const auto point = ParseMeetingPoint(ToText(door->point()));
+  ASSERT_TRUE(point.ok()) << point.status();
+  EXPECT_EQ(ToText(*point), ToText(door->point()));
+}
+
+TEST(MeetingPoint, NonsenseIsRefused) {
+  for (const char* text : {"", "hlaunch-comm-1", "hlaunch-comm-2 a b c 1 d",
+                           "hlaunch-comm-1 short name 127.0.0.1 1 host",
+                           "hlaunch-comm-1 0123456789abcdef0123456789abcdef n 127.0.0.1 70000 h"}) {
+    EXPECT_THAT(ParseMeetingPoint(text).status().ToString(), HasSubstr("makes no sense")) << text;
+  }
+}
+
+// Whoever has not read the store is not let in.
+TEST(Door, ShowsStrangersOut) {
+  auto door = Door::Open("127.0.0.1");
+  ASSERT_TRUE(door.ok());
+  MeetingPoint forged = door->point();
+  forged.token = std::string(32, '0');
+  for (const bool shared_memory : {true, false}) {
+    auto link = Dial(forged, 1, "elsewhere", shared_memory, 1, In(10s));
+    ASSERT_TRUE(link.ok()) << link.status();
+    bool gone = false;
+    while (!gone) {
+      EXPECT_TRUE(door->LetIn().empty());
+      for (const News& news : (*link)->Hear()) gone |= news.kind == News::kGone;
+    }
+  }
+  EXPECT_TRUE(door->strangers().empty());
+}
+
+}  // namespace
+}  // namespace hlaunch

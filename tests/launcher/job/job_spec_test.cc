@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/job/job_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "launcher/job/make_job_spec.h"
+#include "launcher/job/token.h"
+#include "launcher/options/parse_options.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Options Read(std::vector<const char*> words) {
+  words.insert(words.begin(), "hlaunch");
+  absl::StatusOr<Options> options = ParseOptions(static_cast<int>(words.size()), words.data());
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.ok() ? *options : Options{};
+}
+
+// A host with 6 usable CPUs, where every token file holds `token`.
+HostProbes FakeProbes(const absl::StatusOr<TokenFile>& token = TokenFile{"s3cret\n", false}) {
+  return {[] { return 6; }, [] { return std::string("random-id"); },
+          [token](const std::string&) { return token; },
+          [](const ScriptRequest& request, const Environment&) { return request.command; }};
+}
+
+absl::StatusOr<JobSpec> Make(std::vector<const char*> words, std::vector<std::string> env = {},
+                             const HostProbes& probes = FakeProbes()) {
+  return MakeJobSpec(Read(std::move(words)), Environment(std::move(env)), probes);
+}
+
+TEST(DecideMode, FollowsWhatWasNamed) {
+  struct {
+    std::vector<const char*> words;
+    JobMode mode;
+  } const rows[] = {
+      {{"x"}, JobMode::kSingleNode},
+      {{"--standalone", "x"}, JobMode::kSingleNode},
+      {{"--rdzv-endpoint=n0", "x"}, JobMode::kSingleNode},
+      {{"--nnodes=1", "--node-rank=0", "--master-addr=n0", "x"}, JobMode::kSingleNode},
+      {{"--nnodes=2", "x"}, JobMode::kListenAndPrint},
+      {{"--nnodes=1:2", "x"}, JobMode::kListenAndPrint},
+      {{"--nnodes=2", "--rdzv-backend=c10d", "x"}, JobMode::kListenAndPrint},
+      {{"--nnodes=2", "--rdzv-endpoint=n0", "x"}, JobMode::kEndpoint},
+      {{"--nnodes=2", "--rdzv-endpoint=n0", "--node-rank=1", "x"}, JobMode::kEndpoint},
+      {{"--nnodes=2", "--rdzv-endpoint=n0", "--rdzv-backend=static", "x"}, JobMode::kStatic},
+      {{"--nnodes=2", "--master-addr=n0", "x"}, JobMode::kStatic},
+      {{"--nnodes=2", "--master-addr=n0", "--rdzv-endpoint=n1", "x"}, JobMode::kEndpoint},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(DecideMode(Read(row.words)), row.mode) << testing::PrintToString(row.words);
+    EXPECT_EQ(NeedsGrpc(DecideMode(Read(row.words))), row.mode != JobMode::kSingleNode);
+  }
+}
+
+TEST(MakeJobSpec, GivesTheStaticFormOnePort) {
+  const auto spec = Make({"--nnodes=2", "--node-rank=1", "--master-addr=n0", "x"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->endpoint.host, "n0");
+  EXPECT_EQ(spec->endpoint.port, 29500);
+  EXPECT_EQ(spec->master_port, 29500);
+  EXPECT_EQ(spec->node_rank, 1);
+  EXPECT_EQ(spec->job_id, "none");
+}
+
+TEST(MakeJobSpec, LeavesThePortOpenAtAnEndpoint) {
+  const auto spec = Make({"--nnodes=1:4", "--rdzv-endpoint=n0:7", "--rdzv-id=j", "x"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->endpoint.port, 7);
+  EXPECT_EQ(spec->master_port, std::nullopt);
+  EXPECT_EQ(spec->job_id, "j");
+  EXPECT_EQ(spec->worker.job_id, "j");
+  EXPECT_EQ(spec->policy.min_nodes, 1);
+  EXPECT_EQ(spec->policy.max_nodes, 4);
+}
+
+TEST(MakeJobSpec, KeepsTheNamedPortOfASingleNode) {
+  EXPECT_EQ(Make({"--master-port=29511", "x"})->master_port, 29511);
+  EXPECT_EQ(Make({"--master-port=0", "x"})->master_port, std::nullopt);
+  EXPECT_EQ(Make({"x"})->master_port, std::nullopt);
+}
+
+TEST(MakeJobSpec, InventsAJobIdWhereNobodyElseMustKnowIt) {
+  EXPECT_EQ(Make({"x"})->job_id, "random-id");
+  EXPECT_EQ(Make({"--nnodes=2", "x"})->job_id, "random-id");
+  EXPECT_EQ(Make({"--nnodes=2", "--rdzv-id=7", "x"})->job_id, "7");
+  EXPECT_EQ(Make({"--nnodes=2", "--rdzv-endpoint=n0", "x"})->job_id, "none");
+}
+
+TEST(MakeJobSpec, SaysWhatItDoesNotUse) {
+  EXPECT_THAT(Make({"--nnodes=2", "--master-addr=n1", "--rdzv-endpoint=n0:7", "x"})->warnings,
+              ElementsAre("--master-addr is not used: --rdzv-endpoint says that the nodes meet at "
+                          "n0:7"));
+  EXPECT_THAT(
+      Make({"--nnodes=2", "--master-addr=n0", "--master-port=7", "--rdzv-endpoint=n0:7", "x"})
+          ->warnings,
+      IsEmpty());
+}
+
+TEST(MakeJobSpec, NotesWhatOfTorchrunsConfIsNotNeeded) {
+  const auto spec = Make({"--rdzv-conf=is_host=1,timeout=9,read_timeout=9", "x"});
+  EXPECT_EQ(spec->is_host, true);
+  EXPECT_THAT(spec->notes, ElementsAre("--rdzv-conf: not needed here: timeout, read_timeout"));
+  EXPECT_THAT(Make({"x"})->notes, IsEmpty());
+}
+
+TEST(MakeJobSpec, MakesThePolicyOfTheOptions) {
+  const auto spec = Make({"--nnodes=2:4", "--spares=1", "--preflight=off", "--last-call=5",
+                          "--join-timeout=9", "--max-restarts=3", "--rdzv-endpoint=n0", "x"});
+  EXPECT_EQ(spec->policy.min_nodes, 2);
+  EXPECT_EQ(spec->policy.max_nodes, 4);
+  EXPECT_EQ(spec->policy.spares, 1);
+  EXPECT_EQ(spec->policy.preflight, Preflight::kOff);
+  EXPECT_EQ(spec->policy.last_call, seconds(5));
+  EXPECT_EQ(spec->policy.join_timeout, seconds(9));
+  EXPECT_EQ(spec->policy.max_restarts, 3);
+}
+
+TEST(MakeJobSpec, ScalesTheLeaseWithTheLossLimit) {
+  const Lease normal = Make({"x"})->policy.lease;
+  EXPECT_EQ(normal.lease, seconds(5));
+  EXPECT_EQ(normal.loss_limit, seconds(30));
+  EXPECT_EQ(normal.margin, seconds(10));
+  const Lease quick = Make({"--loss-limit=1.5", "x"})->policy.lease;
+  EXPECT_EQ(quick.lease, milliseconds(500));
+  EXPECT_EQ(quick.loss_limit, milliseconds(1500));
+  EXPECT_EQ(quick.margin, quick.lease + seconds(5));
+}
+
+TEST(MakeJobSpec, GivesStdinToALoneWorkerOrOnRequest) {
+  EXPECT_TRUE(Make({"x"})->worker.stdin_to_rank0);
+  EXPECT_FALSE(Make({"--nproc-per-node=2", "x"})->worker.stdin_to_rank0);
+  EXPECT_TRUE(Make({"--nproc-per-node=2", "--stdin", "x"})->worker.stdin_to_rank0);
+  EXPECT_FALSE(Make({"--nnodes=2", "--rdzv-endpoint=n0", "x"})->worker.stdin_to_rank0);
+}
+
+TEST(MakeJobSpec, FillsTheWorkerSpec) {
+  const auto spec = Make({"--nproc-per-node=auto", "--shutdown-timeout=5", "t.py", "--lr", "1"},
+                         {"A=1", "HLAUNCH_TOKEN=hidden", "B=2"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->worker.nproc, 6);
+  EXPECT_EQ(spec->worker.stop_grace, seconds(5));
+  EXPECT_THAT(spec->worker.argv, ElementsAre("t.py", "--lr", "1"));
+  EXPECT_THAT(spec->worker.inherited_env, ElementsAre("A=1", "B=2"));
+}
+
+TEST(MakeJobSpec, HandsOnWhatConcernsWorkersAndTheirOutput) {
+  const auto spec = Make({"--role=r", "--signals-to-handle=SIGUSR1", "--virtual-local-rank",
+                          "--keep-env", "--pass-local-rank", "--compat=slurm", "--tee=3", "t.py"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->worker.role, "r");
+  EXPECT_THAT(spec->worker.signals_to_handle, ElementsAre(SIGUSR1));
+  EXPECT_TRUE(spec->worker.virtual_local_rank);
+  EXPECT_TRUE(spec->worker.keep_env);
+  EXPECT_THAT(spec->worker.argv, ElementsAre("t.py", "--local-rank=${local_rank}"));
+  EXPECT_THAT(spec->worker.compat, ElementsAre("slurm"));
+  EXPECT_EQ(spec->logs.tee.Of(0), Streams::kBoth);
+}
+
+TEST(MakeJobSpec, PassesTheLocalRankBeforeTheScriptsOwnArguments) {
+  for (const char* words : {"-m", "--no-python", "--keep-env"}) {
+    const auto spec = Make({words, "--pass-local-rank=--local_rank", "t", "--lr", "1"});
+    EXPECT_THAT(spec->worker.argv, ElementsAre("t", "--local_rank=${local_rank}", "--lr", "1"));
+  }
+}
+
+TEST(MakeJobSpec, RefusesWhatNotEveryWorkerCanHave) {
+  const auto refused = [](std::vector<const char*> words, std::vector<std::string> env = {}) {
+    const auto spec = Make(std::move(words), std::move(env));
+    return spec.ok() || !absl::IsInvalidArgument(spec.status())
+               ? ""
+               : std::string(spec.status().message());
+  };
+  EXPECT_THAT(
+      refused({"--virtual-local-rank", "--nproc-per-node=3", "x"}, {"CUDA_VISIBLE_DEVICES=0,1"}),
+      HasSubstr("3 workers, but CUDA_VISIBLE_DEVICES=0,1 has 2"));
+  EXPECT_THAT(refused({"--nnodes=2", "--compat=slurm", "x"}), HasSubstr("SLURM_JOB_NODELIST"));
+  EXPECT_EQ(refused({"--nnodes=2", "--compat=slurm", "x"}, {"SLURM_JOB_NODELIST=a,b"}), "");
+}
+
+TEST(MakeJobSpec, TakesThePrefixFromTorchrunsVariable) {
+  const std::vector<std::string> env = {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[env]"};
+  EXPECT_EQ(Make({"x"}, env)->logs.prefix_template, "[env]");
+  EXPECT_EQ(Make({"--log-prefix=[cli]", "x"}, env)->logs.prefix_template, "[cli]");
+  EXPECT_EQ(Make({"x"})->logs.prefix_template, "");
+}
+
+TEST(MakeJobSpec, WarnsOfLocalRanksThatThisNodeLacks) {
+  EXPECT_THAT(Make({"--redirects=0:1,12:3", "--tee=1:1", "--local-ranks-filter=0,2",
+                    "--nproc-per-node=2", "x"})
+                  ->warnings,
+              ElementsAre("--redirects names local rank 12, and this node has 2 workers: local "
+                          "ranks 0 to 1",
+                          "--local-ranks-filter names local rank 2, and this node has 2 workers: "
+                          "local ranks 0 to 1"));
+  EXPECT_THAT(Make({"--tee=1:1", "x"})->warnings,
+              ElementsAre("--tee names local rank 1, and this node has 1 worker: local rank 0"));
+  EXPECT_THAT(Make({"--tee=3", "--redirects=0:1", "--local-ranks-filter=0", "x"})->warnings,
+              IsEmpty());
+}
+
+TEST(MakeJobSpec, KeepsTheRendezvousPortFromAStoreOfRank0) {
+  const auto spec = Make({"--nnodes=2", "--master-addr=n0", "--master-store=worker", "x"});
+  ASSERT_TRUE(spec.ok());
+  EXPECT_TRUE(spec->worker_store);
+  EXPECT_FALSE(spec->master_port.has_value());
+  EXPECT_THAT(spec->warnings, ElementsAre(HasSubstr("MASTER_PORT is a port of its own")));
+  const auto one = Make({"--master-port=29511", "--master-store=worker", "x"});
+  EXPECT_EQ(one->master_port, 29511);
+  EXPECT_THAT(one->warnings, IsEmpty());
+}
+
+TEST(MakeJobSpec, TakesTheTokenFromTheNearestSource) {
+  const std::vector<const char*> plain = {"--nnodes=2", "x"};
+  const std::vector<const char*> file = {"--nnodes=2", "--token-file=/t", "x"};
+  EXPECT_EQ(Make(plain)->token, "");
+  EXPECT_EQ(Make(plain, {"HLAUNCH_TOKEN=env"})->token, "env");
+  EXPECT_EQ(Make(plain, {"HLAUNCH_TOKEN=env", "HLAUNCH_TOKEN_FILE=/t"})->token, "s3cret");
+  EXPECT_EQ(Make(file, {"HLAUNCH_TOKEN=env"})->token, "s3cret");
+  EXPECT_EQ(Make({"--token-file=/t", "x"})->token, "");  // One node asks nobody for it.
+}
+
+TEST(MakeJobSpec, RefusesATokenItCannotUse) {
+  const std::vector<const char*> words = {"--nnodes=2", "--token-file=/t", "x"};
+  for (const std::string& content : {std::string(), std::string(" \n"), std::string("two\nlines"),
+                                     std::string("caf\xc3\xa9"), std::string(5000, 'a')}) {
+    const auto spec = Make(words, {}, FakeProbes(TokenFile{content, false}));
+    EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(spec.status().message()), HasSubstr("/t"));
+    EXPECT_THAT(std::string(spec.status().message()), Not(HasSubstr("lines")));
+  }
+  const auto spec = Make(words, {}, FakeProbes(absl::InvalidArgumentError("no")));
+  EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(MakeJobSpec, WarnsOfATokenThatOthersCanRead) {
+  const auto spec =
+      Make({"--nnodes=2", "--token-file=/t", "x"}, {}, FakeProbes(TokenFile{"abc", true}));
+  EXPECT_THAT(spec->warnings,
+              ElementsAre("token file /t can be read by other users; run: chmod 600 /t"));
+}
+
+TEST(RealHostProbes, ReadTokenFiles) {
+  const HostProbes probes = RealHostProbes();
+  const std::string path = testing::TempDir() + "/hlaunch_token";
+  std::ofstream(path) << "abc\n";
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  const auto token = probes.read_token_file(path);
+  ASSERT_TRUE(token.ok());
+  EXPECT_EQ(token->content, "abc\n");
+  EXPECT_TRUE(token->others_can_read);
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  EXPECT_FALSE(probes.read_token_file(path)->others_can_read);
+  EXPECT_EQ(probes.read_token_file(path + ".not").status().message(),
+            "cannot read the token file " + path + ".not: No such file or directory");
+  EXPECT_EQ(probes.read_token_file(testing::TempDir()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  ::unlink(path.c_str());
+}
+
+TEST(RealHostProbes, CountUsableCpus) { EXPECT_GE(RealHostProbes().usable_cpus(), 1); }
+
+TEST(ExitCodeBeforeStart, IsThatOfAShell) {
+  EXPECT_EQ(ExitCodeBeforeStart(absl::InvalidArgumentError("")), kExitUsage);
+  EXPECT_EQ(ExitCodeBeforeStart(absl::NotFoundError("")), kExitNotFound);
+  EXPECT_EQ(ExitCodeBeforeStart(absl::PermissionDeniedError("")), kExitNotExecutable);
+  EXPECT_EQ(ExitCodeBeforeStart(absl::FailedPreconditionError("")), kExitNotExecutable);
+}
+
+}  // namespace
+}  // namespace hlaunch

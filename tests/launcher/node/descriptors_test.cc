@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/node/descriptors.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace hlaunch {
+namespace {
+
+TEST(DecideCeiling, CountsAgentsAndTheirWorkersAtTheStore) {
+  const struct {
+    const char* what;
+    DescriptorNeed need;
+    uint64_t limit;
+    int64_t nodes;
+    uint64_t needed;
+  } rows[] = {
+      {"one worker a node", {1000, 0, 1, true}, 2068, 1000, 2068},
+      {"one short", {1000, 0, 1, true}, 2067, 999, 2068},
+      {"eight workers a node", {1000, 0, 8, true}, 1024, 103, 9096},
+      {"the store is elsewhere", {1000, 0, 8, false}, 1024, 928, 1096},
+      {"spares run no workers", {1000, 100, 8, true}, 1024, 92, 9196},
+      {"too few for itself", {2, 0, 8, true}, 20, 0, 114},
+      {"no limit", {2, 0, 8, true}, RLIM_INFINITY, (RLIM_INFINITY - 96) / 9, 114},
+  };
+  for (const auto& row : rows) {
+    const Ceiling ceiling = DecideCeiling(row.need, row.limit);
+    EXPECT_EQ(ceiling.nodes, row.nodes) << row.what;
+    EXPECT_EQ(ceiling.needed, row.needed) << row.what;
+  }
+}
+
+TEST(DecideCeiling, SaysWhereTheyGo) {
+  EXPECT_EQ(DecideCeiling({1000, 0, 8, true}, 256).reason,
+            "of 256 descriptors this node takes 96 and each node 9: its agent's connection and its "
+            "workers' to the store");
+  EXPECT_EQ(DecideCeiling({2, 0, 1, false}, RLIM_INFINITY).reason,
+            "of unlimited descriptors this node takes 68 and each node 1: its agent's connection");
+}
+
+TEST(RaiseDescriptorLimit, RaisesToTheHardLimitAndTellsTheOldOne) {
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low = {100, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  EXPECT_EQ(RaiseDescriptorLimit(), 100u);
+  EXPECT_EQ(DescriptorLimit(), before.rlim_max);
+  EXPECT_EQ(RaiseDescriptorLimit(), std::nullopt);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/options/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "launcher/options/parse_options.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+absl::StatusOr<Options> Parse(const Words& words) {
+  std::vector<const char*> argv = {"hlaunch"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return ParseOptions(static_cast<int>(argv.size()), argv.data());
+}
+
+Options MustParse(const Words& words) {
+  absl::StatusOr<Options> options = Parse(words);
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.ok() ? *options : Options{};
+}
+
+std::string Error(const Words& words) {
+  const absl::StatusOr<Options> options = Parse(words);
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(options.status().message());
+}
+
+TEST(ParseOptions, HasDefaults) {
+  const Options options = MustParse({"train.py"});
+  EXPECT_EQ(options.min_nodes, 1);
+  EXPECT_EQ(options.max_nodes, 1);
+  EXPECT_EQ(options.nproc, 1);
+  EXPECT_EQ(options.max_restarts, 0);
+  EXPECT_EQ(options.shutdown_timeout, seconds(30));
+  EXPECT_EQ(options.join_timeout, seconds(600));
+  EXPECT_EQ(options.loss_limit, seconds(30));
+  EXPECT_FALSE(options.rdzv_endpoint.has_value());
+  EXPECT_FALSE(options.text_to_print.has_value());
+  EXPECT_THAT(options.command, ElementsAre("train.py"));
+}
+
+TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
+  const char* const spellings[][11] = {
+      {"--nproc-per-node=8", "--rdzv-endpoint=n0:7", "--rdzv-id=j1", "--rdzv-backend=c10d",
+       "--node-rank=1", "--max-restarts=3", "--token-file=/t", "--shutdown-timeout=5m",
+       "--join-timeout=1.5", "--loss-limit=20s", "--no-python"},
+      {"--nproc_per_node=8", "--rdzv_endpoint=n0:7", "--rdzv_id=j1", "--rdzv_backend=c10d",
+       "--node_rank=1", "--max_restarts=3", "--token_file=/t", "--shutdown_timeout=5m",
+       "--join_timeout=1.5", "--loss_limit=20s", "--no_python"}};
+  for (const auto& spelling : spellings) {
+    Words words(std::begin(spelling), std::end(spelling));
+    words.insert(words.end(), {"--nnodes", "2:4", "--stdin", "-v", "--store-dialect=torch1.13",
+                               "--store-allow=10.0.0.0/8", "--store-max-key=64K",
+                               "--store_max_value=1G", "--store-max-total", "3000000000", "x"});
+    const Options options = MustParse(words);
+    EXPECT_EQ(options.min_nodes, 2);
+    EXPECT_EQ(options.max_nodes, 4);
+    EXPECT_EQ(options.nproc, 8);
+    ASSERT_TRUE(options.rdzv_endpoint.has_value());
+    EXPECT_EQ(options.rdzv_endpoint->host, "n0");
+    EXPECT_EQ(options.rdzv_endpoint->port, 7);
+    EXPECT_EQ(options.rdzv_id, "j1");
+    EXPECT_EQ(options.rdzv_backend, "c10d");
+    EXPECT_EQ(options.node_rank, 1);
+    EXPECT_EQ(options.max_restarts, 3);
+    EXPECT_EQ(options.token_file, "/t");
+    EXPECT_EQ(options.shutdown_timeout, seconds(300));
+    EXPECT_EQ(options.join_timeout, milliseconds(1500));
+    EXPECT_EQ(options.loss_limit, seconds(20));
+    EXPECT_EQ(options.store.older, C10dDialect::kTorch1);
+    ASSERT_TRUE(options.store.access.has_value());
+    EXPECT_TRUE(options.store.access->refuse_others);
+    EXPECT_EQ(options.store.limits.key_bytes, 64u << 10);
+    EXPECT_EQ(options.store.limits.value_bytes, 1u << 30);
+    EXPECT_EQ(options.store.limits.total_bytes, 3'000'000'000u);
+    EXPECT_TRUE(options.no_python);
+    EXPECT_TRUE(options.use_stdin);
+    EXPECT_EQ(options.log_level, LogLevel::kDebug);
+  }
+}
+
+TEST(ParseOptions, ReadsTheStaticForm) {
+  const Options options = MustParse({"--nnodes=2", "--node_rank=0", "--master_addr=[fd00::1]",
+                                     "--master_port", "29511", "train.py"});
+  EXPECT_EQ(options.master_addr, "fd00::1");
+  EXPECT_EQ(options.master_port, 29511);
+}
+
+TEST(ParseOptions, ReadsWhoServesTheStore) {
+  EXPECT_FALSE(MustParse({"x"}).worker_store);
+  EXPECT_FALSE(MustParse({"--master-store=agent", "x"}).worker_store);
+  EXPECT_TRUE(MustParse({"--master_store", "worker", "x"}).worker_store);
+}
+
+TEST(ParseOptions, ReadsBracketedAddressWithoutPort) {
+  const Options options = MustParse({"--rdzv-endpoint", "[::1]", "x"});
+  EXPECT_EQ(options.rdzv_endpoint->host, "::1");
+  EXPECT_EQ(options.rdzv_endpoint->port, kDefaultRdzvPort);
+}
+
+TEST(ParseOptions, ReadsTorchrunsRendezvousConf) {
+  const Options options =
+      MustParse({"--rdzv-conf",
+                 " is_host=True,join_timeout=90, last_call_timeout=5,timeout=900,read_timeout=60",
+                 "--nnodes=2", "--rdzv-endpoint=n0", "x"});
+  EXPECT_EQ(options.is_host, true);
+  EXPECT_EQ(options.join_timeout, seconds(90));
+  EXPECT_EQ(options.last_call, seconds(5));
+  EXPECT_THAT(options.unneeded_conf, ElementsAre("timeout", "read_timeout"));
+  EXPECT_EQ(MustParse({"--rdzv_conf=is_host=0", "x"}).is_host, false);
+  EXPECT_EQ(MustParse({"--rdzv-conf", "", "x"}).is_host, std::nullopt);
+}
+
+TEST(ParseOptions, LetsAnOptionBeatTheConf) {
+  const Options options = MustParse({"--join-timeout=7", "--last-call=8", "--rdzv-conf",
+                                     "join_timeout=90,last_call_timeout=91", "x"});
+  EXPECT_EQ(options.join_timeout, seconds(7));
+  EXPECT_EQ(options.last_call, seconds(8));
+}
+
+TEST(ParseOptions, ReadsWhatARoundMayWaitFor) {
+  const Options options = MustParse({"--spares=2", "--preflight=off", "--last_call=1.5", "x"});
+  EXPECT_EQ(options.spares, 2);
+  EXPECT_EQ(options.preflight, Preflight::kOff);
+  EXPECT_EQ(options.last_call, milliseconds(1500));
+  EXPECT_EQ(MustParse({"x"}).spares, 0);
+  EXPECT_EQ(MustParse({"x"}).last_call, seconds(30));
+  EXPECT_EQ(MustParse({"--preflight", "quick", "x"}).preflight, Preflight::kQuick);
+}
+
+TEST(ParseOptions, ReadsHowOftenRunningNodesAreChecked) {
+  EXPECT_EQ(MustParse({"x"}).health_interval, seconds(60));
+  EXPECT_EQ(MustParse({"--health-interval", "0", "x"}).health_interval, Duration::zero());
+  EXPECT_EQ(MustParse({"--health-interval=5m", "x"}).health_interval, seconds(300));
+}
+
+TEST(ParseOptions, CountsCpusForAutoAndCpu) {
+  EXPECT_EQ(MustParse({"--nproc-per-node", "auto", "x"}).nproc, std::nullopt);
+  EXPECT_EQ(MustParse({"--nproc-per-node", "cpu", "x"}).nproc, std::nullopt);
+}
+
+TEST(ParseOptions, ReadsWhatConcernsWorkers) {
+  const Options options =
+      MustParse({"--role=trainer", "--signals_to_handle=SIGTERM,USR1", "--virtual-local-rank",
+                 "--keep-env", "--compat=slurm,openmpi", "--local_addr=[fd00::7]", "x"});
+  EXPECT_EQ(options.role, "trainer");
+  EXPECT_THAT(options.signals_to_handle, ElementsAre(SIGTERM, SIGUSR1));
+  EXPECT_TRUE(options.virtual_local_rank);
+  EXPECT_TRUE(options.keep_env);
+  EXPECT_THAT(options.compat, ElementsAre("openmpi", "slurm"));
+  EXPECT_EQ(options.local_addr, "fd00::7");
+  EXPECT_EQ(MustParse({"x"}).role, "default");
+}
+
+TEST(ParseOptions, LeavesTheNameOfTheLocalRankOptionOut) {
+  EXPECT_EQ(MustParse({"x"}).local_rank_option, "");
+  const Options options = MustParse({"--pass-local-rank", "train.py"});
+  EXPECT_EQ(options.local_rank_option, "--local-rank");
+  EXPECT_THAT(options.command, ElementsAre("train.py"));
+  EXPECT_EQ(MustParse({"--pass_local_rank=--local_rank", "x"}).local_rank_option, "--local_rank");
+  EXPECT_EQ(MustParse({"--pass-local-rank=rank", "x"}).local_rank_option, "--rank");
+  EXPECT_EQ(MustParse({"--pass-local-rank=-r", "x"}).local_rank_option, "-r");
+}
+
+TEST(ParseOptions, ServesMetricsOnLoopbackUnlessAnAddressIsGiven) {
+  EXPECT_EQ(MustParse({"--metrics-port=0", "x"}).metrics->host, "127.0.0.1");
+  const Options options = MustParse({"--metrics-port", "[fd77::10]:9400", "x"});
+  EXPECT_EQ(options.metrics->host, "fd77::10");
+  EXPECT_EQ(options.metrics->port, 9400);
+}
+
+TEST(ParseOptions, ReadsWhereOutputGoes) {
+  const Options options =
+      MustParse({"--log_dir=/logs", "-r", "3", "-t0:1,12:2", "--local_ranks_filter=0,2",
+                 "--duplicate_stdout_filters=a,,b,c", "--duplicate-stderr-filters", "Error",
+                 "--log-prefix", "[${rank}]", "--log-rotate=1M:3", "--report=r.json",
+                 "--termination-log=end", "--json", "--metrics-port=9100", "x"});
+  EXPECT_EQ(options.logs.directory, "/logs");
+  EXPECT_EQ(options.logs.redirects.Of(5), Streams::kBoth);
+  EXPECT_EQ(options.logs.tee.Of(12), Streams::kErr);
+  EXPECT_THAT(options.logs.shown_ranks, ElementsAre(0, 2));
+  EXPECT_THAT(options.logs.stdout_filters, ElementsAre("a,b", "c"));
+  EXPECT_THAT(options.logs.stderr_filters, ElementsAre("Error"));
+  EXPECT_EQ(options.logs.prefix_template, "[${rank}]");
+  EXPECT_EQ(options.logs.rotation.bytes, 1u << 20);
+  EXPECT_EQ(options.logs.rotation.keep, 3);
+  EXPECT_EQ(options.report_file, "r.json");
+  EXPECT_TRUE(options.json);
+  EXPECT_EQ(options.metrics->port, 9100);
+  EXPECT_EQ(options.termination_log, "end");
+}
+
+TEST(ParseOptions, TakesTheLastOfARepeatedOption) {
+  EXPECT_EQ(MustParse({"--nproc-per-node=2", "--nproc_per_node=4", "-v", "-v", "x"}).nproc, 4);
+}
+
+TEST(ParseOptions, LeavesTheScriptsArgumentsAlone) {
+  const Words command = {"train.py", "--nnodes", "9", "--", "-v", "--help", "--bogus", "", "a=b="};
+  const Options options = MustParse(command);
+  EXPECT_EQ(options.command, command);
+  EXPECT_EQ(options.max_nodes, 1);
+}
+
+TEST(ParseOptions, StripsOneSeparator) {
+  EXPECT_THAT(MustParse({"--nnodes=1", "--", "train.py", "--", "-x"}).command,
+              ElementsAre("train.py", "--", "-x"));
+  EXPECT_THAT(MustParse({"--nnodes=1", "--", "train.py"}).option_words,
+              ElementsAre("hlaunch", "--nnodes=1"));
+}
+
+TEST(ParseOptions, KeepsTheWordsAsTyped) {
+  EXPECT_THAT(MustParse({"--nnodes=2", "--nproc_per_node", "auto", "train.py", "-v"}).option_words,
+              ElementsAre("hlaunch", "--nnodes=2", "--nproc_per_node", "auto"));
+}
+
+TEST(ParseOptions, TakesModuleNameAsTheScript) {
+  const Options options = MustParse({"-m", "pkg.train", "-m"});
+  EXPECT_TRUE(options.module);
+  EXPECT_THAT(options.command, ElementsAre("pkg.train", "-m"));
+}
+
+TEST(ParseOptions, AcceptsWhatTorchrunScriptsSay) {
+  MustParse({"--standalone", "--nproc_per_node=2", "x.py"});
+  MustParse({"--nnodes=1:1", "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0", "x.py"});
+  MustParse({"--nnodes=1", "--node_rank=0", "--master_port=0", "x.py"});
+  MustParse({"--nnodes=2", "--node_rank=1", "--master_addr=a", "--master_port=1", "--rdzv_id=9",
+             "--rdzv_backend=c10d", "--rdzv_endpoint=a:1", "x.py"});
+}
+
+TEST(ParseOptions, GivesHelpAsAResult) {
+  for (const Words& words : {Words{"--help"}, Words{"-h"}, Words{"--bogus", "--help"}}) {
+    const Options options = MustParse(words);
+    ASSERT_TRUE(options.text_to_print.has_value());
+    EXPECT_THAT(*options.text_to_print, HasSubstr("usage: hlaunch [options] script.py"));
+    EXPECT_THAT(*options.text_to_print, HasSubstr("--nproc-per-node N|WORD"));
+    EXPECT_THAT(*options.text_to_print, HasSubstr("Examples:"));
+    EXPECT_THAT(*options.text_to_print, HasSubstr("Exit code:"));
+  }
+}
+
+TEST(ParseOptions, TakesWhatTorchrunNeedsAndHlaunchDoesNot) {
+  const Options options = MustParse({"--monitor-interval=5", "--start_method=fork",
+                                     "--event-log-handler=null", "--rdzv-backend=c10d", "x"});
+  EXPECT_THAT(options.unneeded,
+              ElementsAre("--monitor-interval", "--start-method", "--event-log-handler"));
+}
+
+TEST(ParseOptions, RunsAPathWhateverElseIsSaid) {
+  const Options options = MustParse({"--run-path", "--no-python", "/a/train"});
+  EXPECT_TRUE(options.run_path);
+  EXPECT_FALSE(options.no_python);
+}
+
+TEST(ParseOptions, SpeaksUnderTheNameItWasCalledBy) {
+  const char* const help[] = {"/usr/bin/torchrun", "--help"};
+  const char* const nothing[] = {"torchrun"};
+  const char* const unknown[] = {"torchrun", "--bogus", "x"};
+  EXPECT_THAT(*ParseOptions(2, help)->text_to_print,
+              HasSubstr("usage: torchrun [options] script.py [args...]\n\n"));
+  EXPECT_EQ(ParseOptions(1, nothing).status().message(),
+            "no script given; usage: torchrun [options] script.py [args...]");
+  EXPECT_EQ(ParseOptions(3, unknown).status().message(),
+            "unknown option --bogus; see torchrun --help");
+  EXPECT_EQ(ProgramName("/opt/hlaunch-agent"), "hlaunch");
+}
+
+TEST(ParseOptions, HelpFitsATerminal) {
+  const std::string text = *MustParse({"--help"}).text_to_print;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = text.find('\n', start);
+    EXPECT_LE(end - start, 80u) << text.substr(start, end - start);
+    start = end + 1;
+  }
+}
+
+TEST(ParseOptions, GivesTheVersionAsAResult) {
+  EXPECT_THAT(*MustParse({"--version"}).text_to_print, HasSubstr("hlaunch "));
+}
+
+struct BadLine {
+  Words words;
+  const char* message;
+};
+
+class WrongOptions : public testing::TestWithParam<BadLine> {};
+
+TEST_P(WrongOptions, AreRefusedInOneLine) {
+  const std::string message = Error(GetParam().words);
+  EXPECT_EQ(message, GetParam().message);
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+const BadLine kBadLines[] = {
+    {{"--master-store", "both", "x"}, "--master-store 'both': expected agent or worker"},
+    {{}, "no script given; usage: hlaunch [options] script.py [args...]"},
+    {{"--nnodes", "2"}, "no script given; usage: hlaunch [options] script.py [args...]"},
+    {{"--"}, "no script given; usage: hlaunch [options] script.py [args...]"},
+    {{""}, "no script given; usage: hlaunch [options] script.py [args...]"},
+    {{"--bogus", "2", "./train"}, "unknown option --bogus; see hlaunch --help"},
+    {{"--nodes=2", "x"}, "unknown option --nodes; did you mean --nnodes?"},
+    {{"--nproc", "2", "x"}, "unknown option --nproc; did you mean --nproc-per-node?"},
+    {{"--rdzv_endpiont=n0", "x"}, "unknown option --rdzv_endpiont; did you mean --rdzv-endpoint?"},
+    {{"-np", "4", "x"}, "unknown option -np; did you mean --nproc-per-node?"},
+    {{"-x", "x"}, "unknown option -x; see hlaunch --help"},
+    {{"-vx", "x"}, "unknown option -x; see hlaunch --help"},
+    {{"--", "-x"}, "unknown option -x; see hlaunch --help"},
+    {{"--", "--nnodes=2", "x"}, "--nnodes stands behind --, where the script begins"},
+    {{"--pass-local-rank", "--local_rank", "x"},
+     "unknown option --local_rank; did you mean --pass-local-rank=--local_rank?"},
+    {{"--monitor_interval", "soon", "x"},
+     "--monitor-interval 'soon': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--start-method", "thread", "x"},
+     "--start-method 'thread': expected spawn, fork or forkserver"},
+    {{"--event-log-handler=mine", "x"},
+     "--event-log-handler 'mine': handlers are Python code of torch's, and hlaunch runs none; "
+     "leave "
+     "it out, or use --report FILE or --json"},
+    {{"--logs-specs=mine", "x"},
+     "--logs-specs 'mine': it names Python code of torch's, and hlaunch runs none; leave it out, "
+     "and see --log-dir, --tee and --log-rotate"},
+    {{"--bind=cores", "x"}, "--bind 'cores': expected auto, none, numa, socket, core or l3"},
+    {{"--bind=core", "--numa-binding=node", "x"},
+     "--bind and --numa-binding: leave one of them out"},
+    {{"--per-node", "--bind=core", "x"},
+     "--per-node: the worker starts its node's others, and all would be bound as one; leave --bind "
+     "and --numa-binding out"},
+    {{"--numa-binding=core", "x"},
+     "--numa-binding 'core': expected node, socket, exclusive or core-complex"},
+    {{"--print-completion=fish", "x"}, "--print-completion 'fish': expected bash or zsh"},
+    {{"--print-env=x", "x"}, "--print-env 'x': expected a local rank, such as 0"},
+    {{"--bind-to", "core", "x"}, "unknown option --bind-to; did you mean --bind?"},
+    {{"--num_machines=2", "x"}, "unknown option --num_machines; did you mean --nnodes?"},
+    {{"-H", "n0,n1", "x"},
+     "unknown option -H; hlaunch starts no other hosts yet: run the same command on each, with "
+     "--nnodes"},
+    {{"--role", "", "x"}, "--role '': expected 1 to 256 printable characters"},
+    {{"--signals-to-handle", "SIGTERM,SIGKILL", "x"},
+     "--signals-to-handle 'SIGTERM,SIGKILL': SIGKILL cannot be passed on: no process can handle "
+     "it"},
+    {{"--pass-local-rank=a b", "x"},
+     "--pass-local-rank 'a b': expected an option of the script, such as --local_rank"},
+    {{"--pass-local-rank=--", "x"},
+     "--pass-local-rank '--': expected an option of the script, such as --local_rank"},
+    {{"--compat", "pmix", "x"}, "--compat 'pmix': 'pmix' is unknown; known are openmpi, slurm"},
+    {{"--local-addr", "a:1:2", "x"},
+     "--local-addr 'a:1:2': a host name holds only letters, digits, '-', '.' and '_'"},
+    {{"--log-dir", "", "x"}, "--log-dir '': the name of the folder is missing"},
+    {{"-t", "5", "x"},
+     "--tee '5': expected 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or one of them for some "
+     "local ranks, such as 0:1,12:3"},
+    {{"--redirects", "1:1,1:2", "x"}, "--redirects '1:1,1:2': names local rank 1 twice"},
+    {{"--local-ranks-filter", "0-3", "x"},
+     "--local-ranks-filter '0-3': expected local ranks from 0 to 4095, such as 0,2"},
+    {{"--log-prefix", "", "x"},
+     "--log-prefix '': expected text such as '[${role_name}${local_rank}]: '"},
+    {{"--log-rotate", "1", "x"},
+     "--log-rotate '1': expected SIZE or SIZE:KEEP, such as 100M or 100M:5; SIZE from 4K on, KEEP "
+     "from 0 to 1000"},
+    {{"--report", "", "x"}, "--report '': the name of the file is missing"},
+    {{"--metrics-port", "70000", "x"},
+     "--metrics-port '70000': expected a port from 0 to 65535; 0 takes a free one; for scrapers on "
+     "other "
+     "hosts write ADDRESS:PORT, as in 0.0.0.0:9400"},
+    {{"--metrics-port", "node0:9400", "x"},
+     "--metrics-port 'node0:9400': expected a port from 0 to 65535; 0 takes a free one; for "
+     "scrapers on other "
+     "hosts write ADDRESS:PORT, as in 0.0.0.0:9400"},
+    {{"--json=1", "x"}, "--json takes no value; leave out 1"},
+    {{"--nnodes"}, "--nnodes needs a value; see hlaunch --help"},
+    {{"--rdzv-id=", "x.py", "y"}, "--rdzv-id= has no value; see hlaunch --help"},
+    {{"--max-restarts", "\x1b[2J1\n2", "x"},
+     "--max-restarts '1': expected a number from 0 to 1000000"},
+    {{"--standalone=maybe", "x"}, "--standalone takes no value; leave out maybe"},
+    {{"--no-python=false", "x"}, "--no-python takes no value; leave out false"},
+    {{"--nnodes", "0", "x"},
+     "--nnodes '0': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", "-1", "x"},
+     "--nnodes '-1': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", "1:2:3", "x"},
+     "--nnodes '1:2:3': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", ":", "x"},
+     "--nnodes ':': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", "99999999999", "x"},
+     "--nnodes '99999999999': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
+    {{"--nnodes", "4:2", "x"}, "--nnodes '4:2': MIN is greater than MAX; did you mean 2:4?"},
+    {{"--nproc-per-node", "0", "x"},
+     "--nproc-per-node '0': expected a number from 1 to 4096, or auto, cpu, gpu, hpu or xpu"},
+    {{"--nproc-per-node=2", "--per-node", "x"},
+     "--per-node starts one worker, which starts the others itself: leave --nproc-per-node out"},
+    {{"--devices=3-1", "x"},
+     "--devices '3-1': expected numbers of `hlaunch devices` such as 0,2-3, or all, or none"},
+    {{"--rdzv-endpoint", "::1", "x"},
+     "--rdzv-endpoint '::1': an IPv6 address needs brackets here; write [ADDRESS] or "
+     "[ADDRESS]:PORT"},
+    {{"--rdzv-endpoint", ":29400", "x"}, "--rdzv-endpoint ':29400': the host is missing"},
+    {{"--rdzv-endpoint", "n0:65536", "x"},
+     "--rdzv-endpoint 'n0:65536': a port is a number from 0 to 65535"},
+    {{"--rdzv-endpoint", "http://n0", "x"},
+     "--rdzv-endpoint 'http://n0': expected HOST:PORT, not a URL"},
+    {{"--rdzv-backend", "etcd", "x"},
+     "--rdzv-backend 'etcd': hlaunch needs no etcd to meet; use c10d, with the same endpoint's "
+     "host, "
+     "or static"},
+    {{"--rdzv-backend", "zookeeper", "x"},
+     "--rdzv-backend 'zookeeper': expected static or c10d; other backends are not needed here"},
+    {{"--rdzv-id", "a b", "x"},
+     "--rdzv-id 'a b': expected 1 to 256 printable characters without spaces"},
+    {{"--master-port", "70000", "x"}, "--master-port '70000': expected a port from 0 to 65535"},
+    {{"--master-addr", "", "x"}, "--master-addr '': the host is missing"},
+    {{"--max-restarts", "many", "x"}, "--max-restarts 'many': expected a number from 0 to 1000000"},
+    {{"--join-timeout", "soon", "x"},
+     "--join-timeout 'soon': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--loss-limit", "nan", "x"},
+     "--loss-limit 'nan': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--store-dialect", "torch3", "x"},
+     "--store-dialect 'torch3': 'torch3' is no dialect of the store: give auto, torch1.13, "
+     "torch2.1 "
+     "or torch2.2+"},
+    {{"--store-allow", "10.0.0.1,node0", "x"},
+     "--store-allow '10.0.0.1,node0': 'node0' is no address and no range; give members, "
+     "10.0.0.7, 10.1.0.0/16 or fd00::/8"},
+    {{"--store-proxy", "--master-store=worker", "x"},
+     "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one of "
+     "them out"},
+    {{"--store-max-key", "1G", "x"},
+     "--store-max-key '1G': expected bytes from 1 to 67108864, such as 65536, 64K, 16M or 1G"},
+    {{"--store-max-value", "", "x"},
+     "--store-max-value '': expected bytes from 1 to 1073741824, such as 65536, 64K, 16M or 1G"},
+    {{"--store-max-value", "64M", "--store-max-total=1M", "x"},
+     "--store-max-value 67108864 is more than the whole store takes, 1048576: raise "
+     "--store-max-total as well"},
+    {{"--shutdown-timeout", "-1", "x"},
+     "--shutdown-timeout '-1': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--heartbeat-timeout", "0", "x"},
+     "--heartbeat-timeout '0': expected a time from 0.1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+    {{"--stall-action", "kill", "x"}, "--stall-action 'kill': expected fail or warn"},
+    {{"--rdzv-conf", "ishost=1", "x"},
+     "--rdzv-conf 'ishost=1': unknown key; known are is_host, join_timeout, last_call_timeout, "
+     "timeout, read_timeout, close_timeout, heartbeat_timeout, keep_alive_interval, "
+     "keep_alive_max_attempt, store_type, use_libuv"},
+    {{"--rdzv-conf", "is_host", "x"}, "--rdzv-conf 'is_host': expected KEY=VALUE, KEY=VALUE, ..."},
+    {{"--rdzv-conf", "is_host=maybe", "x"},
+     "--rdzv-conf 'is_host=maybe': is_host: expected 1, true, 0 or false"},
+    {{"--rdzv-conf", "join_timeout=soon", "x"},
+     "--rdzv-conf 'join_timeout=soon': join_timeout: expected a time from 1s to 8760h, such as 30, "
+     "1.5, 30s, 5m or 2h"},
+    {{"--nnodes=2", "--rdzv-conf=is_host=0", "x"},
+     "--rdzv-conf is_host=0: nobody else is named who could host; add --rdzv-endpoint HOST"},
+    {{"--nnodes=2", "--master-addr=a", "--node-rank=1", "--rdzv-conf=is_host=1", "x"},
+     "--rdzv-conf is_host=1 with --node-rank 1: in the static form node rank 0 hosts; leave "
+     "is_host "
+     "out"},
+    {{"--spares", "-1", "x"}, "--spares '-1': expected a number from 0 to 65536"},
+    {{"--health-interval", "0.01", "x"},
+     "--health-interval '0.01': expected 0 for never, or a time from 0.1s to 8760h, such as 30, "
+     "1.5, 30s, 5m or 2h"},
+    {{"--preflight", "on", "x"}, "--preflight 'on': expected off, quick or full"},
+    {{"-m", "--no-python", "x"},
+     "--module runs Python and --no-python runs none: leave one of them out"},
+    {{"-v", "-q", "x"}, "--verbose and --quiet: leave one of them out"},
+    {{"--standalone", "--nnodes=2", "x"},
+     "--standalone is for one node and --nnodes says 2: leave one of them out"},
+    {{"--nnodes=2", "--node-rank=0", "x"},
+     "--node-rank needs the place where the nodes meet: add --master-addr HOST or --rdzv-endpoint "
+     "HOST"},
+    {{"--nnodes=2", "--node-rank=2", "--master-addr=a", "x"},
+     "--node-rank 2: with --nnodes 2 ranks go from 0 to 1"},
+    {{"--node-rank=1", "x"}, "--node-rank 1: with --nnodes 1 ranks go from 0 to 0"},
+    {{"--nnodes=2", "--master-port=29511", "x"},
+     "--master-port needs the place where the nodes meet: add --master-addr HOST or "
+     "--rdzv-endpoint HOST"},
+    {{"--nnodes=2", "--rdzv-backend=static", "x"},
+     "--rdzv-backend static needs the place where the nodes meet: add --master-addr HOST"},
+    {{"--nnodes=2", "--rdzv-endpoint=localhost:0", "x"},
+     "--rdzv-endpoint: several nodes must know the port; write one instead of 0, such as 29400"},
+    {{"--nnodes=2", "--master-addr=a", "--master-port=0", "x"},
+     "--master-port: several nodes must know the port; write one instead of 0, such as 29500"},
+};
+
+INSTANTIATE_TEST_SUITE_P(ParseOptions, WrongOptions, testing::ValuesIn(kBadLines));
+
+}  // namespace
+}  // namespace hlaunch

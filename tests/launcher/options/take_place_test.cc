@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/options/take_place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/options/options.h"
+#include "launcher/options/parse_options.h"
+#include "nlohmann/json.hpp"
+
+namespace hlaunch {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> Step(std::vector<std::string> more = {}) {
+  for (const char* entry :
+       {"SLURM_JOB_ID=17", "SLURM_STEP_ID=0", "SLURM_PROCID=1", "SLURM_NODEID=1",
+        "SLURM_STEP_NUM_NODES=2", "SLURM_STEP_NODELIST=n[1-2]", "SLURM_STEP_TASKS_PER_NODE=1(x2)",
+        "CUDA_VISIBLE_DEVICES=0,1", "SLURM_CONF=/nonexistent"}) {
+    more.emplace_back(entry);
+  }
+  return more;
+}
+
+absl::StatusOr<Options> Parse(std::vector<const char*> words,
+                              std::vector<std::string> env = Step()) {
+  words.insert(words.begin(), "hlaunch");
+  words.push_back("train.py");
+  return ParseOptions(static_cast<int>(words.size()), words.data(),
+                      Surroundings{Environment(std::move(env)), "n2", {}, ""});
+}
+
+// Nodes, rank, endpoint, workers and the job's id in a line.
+std::string Place(const absl::StatusOr<Options>& options) {
+  if (!options.ok()) return std::string(options.status().message());
+  return absl::StrCat(
+      options->min_nodes, ":", options->max_nodes, " rank ", options->node_rank.value_or(-1),
+      " at ",
+      options->rdzv_endpoint ? FormatEndpoint(*options->rdzv_endpoint) : options->master_addr,
+      " x ", options->nproc.value_or(-1), " id ", options->rdzv_id);
+}
+
+TEST(TakePlace, GivesWhatNobodySays) {
+  EXPECT_EQ(Place(Parse({})), "2:2 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Parse({})->shutdown_timeout, std::chrono::seconds(25));
+}
+
+TEST(TakePlace, CompletesWhatIsTyped) {
+  EXPECT_EQ(Place(Parse({"--nproc-per-node", "8", "--rdzv-id", "x"})),
+            "2:2 rank 1 at n1:12272 x 8 id x");
+  EXPECT_EQ(Place(Parse({"--nnodes", "1:2"})), "1:2 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(Parse({"--rdzv-endpoint", "head:1"})), "2:2 rank 1 at head:1 x 2 id 17.0");
+  EXPECT_EQ(Place(Parse({"--node-rank", "0"})), "2:2 rank 0 at n1:12272 x 2 id 17.0");
+}
+
+TEST(TakePlace, MakesTheStaticFormOfAPort) {
+  const auto options = Parse({"--master-port", "29600"});
+  EXPECT_EQ(Place(options), "2:2 rank 1 at n1 x 2 id 17.0");
+  EXPECT_EQ(options->master_port, 29600);
+}
+
+TEST(TakePlace, TakesNothingWhereAllIsSaid) {
+  EXPECT_EQ(Place(Parse({"--standalone"})), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(Parse({"--nnodes", "1"})), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(Parse({"--nnodes", "2", "--rdzv-endpoint", "h:1"})),
+            "2:2 rank -1 at h:1 x 1 id ");
+  EXPECT_EQ(Place(Parse({"--cluster", "none"})), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(Parse({}, Step({"PET_NNODES=1"}))), "1:1 rank -1 at  x 1 id ");
+}
+
+TEST(TakePlace, LetsThoseRunWhoSayAllThoughItWouldRefuse) {
+  const auto tasks = Step({"SLURM_STEP_TASKS_PER_NODE=2(x2)"});
+  EXPECT_THAT(Place(Parse({}, tasks)), HasSubstr("has 2 tasks on a node"));
+  EXPECT_EQ(Place(Parse({"--standalone"}, tasks)), "1:1 rank -1 at  x 1 id ");
+}
+
+TEST(TakePlace, NeedsNoEndpointForOneNode) {
+  EXPECT_EQ(Place(Parse({}, Step({"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n2",
+                                  "SLURM_STEP_TASKS_PER_NODE=1", "SLURM_NODEID=0"}))),
+            "1:1 rank -1 at  x 2 id 17.0");
+}
+
+TEST(TakePlace, LeavesPerNodeItsOneWorker) {
+  EXPECT_EQ(Place(Parse({"--per-node"})), "2:2 rank 1 at n1:12272 x 1 id 17.0");
+}
+
+TEST(TakePlace, WarnsOfNodesThatAreNotUsed) {
+  const std::vector<std::string> batch = {"SLURM_JOB_ID=17", "SLURM_JOB_NUM_NODES=3"};
+  EXPECT_THAT(Parse({}, batch)->cluster_warnings, ElementsAre(HasSubstr("one node of the 3")));
+  EXPECT_THAT(Parse({"--nnodes", "1"}, batch)->cluster_warnings, IsEmpty());
+  EXPECT_EQ(Place(Parse({}, batch)), "1:1 rank -1 at  x 1 id ");
+}
+
+TEST(TakePlace, NeedsTheNumberOfPods) {
+  const std::vector<std::string> pod = {"KUBERNETES_SERVICE_HOST=1", "JOB_COMPLETION_INDEX=1"};
+  EXPECT_EQ(Place(Parse({}, pod)), "1:1 rank -1 at  x 1 id ");
+  EXPECT_THAT(Parse({}, pod)->cluster_warnings, ElementsAre(HasSubstr("add --nnodes N")));
+  EXPECT_THAT(Place(Parse({"--nnodes", "2"}, pod)), HasSubstr("make a headless Service"));
+  EXPECT_EQ(Place(Parse({"--nnodes", "2", "--rdzv-endpoint", "h:1"}, pod)),
+            "2:2 rank -1 at h:1 x 1 id ");
+}
+
+TEST(TakePlace, NamesTheVariableOfAWrongValue) {
+  EXPECT_EQ(Place(Parse({"--cluster", "lsf"})), "--cluster lsf: LSB_JOBID is not set here");
+  EXPECT_EQ(Place(Parse({"--cluster", "slrum"})),
+            "--cluster 'slrum': expected one of auto, none, mpirun, slurm, pbs, lsf, sagemaker, "
+            "kubernetes");
+  EXPECT_THAT(Place(Parse({}, Step({"SLURM_STEP_NODELIST=a:b,n2"}))),
+              HasSubstr("SLURM_STEP_NODELIST 'a:b:12272'"));
+}
+
+std::string Explained(std::vector<const char*> words, std::vector<std::string> env = Step()) {
+  words.push_back("--explain-cluster");
+  const auto options = Parse(std::move(words), std::move(env));
+  return options.ok() ? options->text_to_print.value_or("")
+                      : std::string(options.status().message());
+}
+
+TEST(ExplainPlace, HasValueSourceAndMeaning) {
+  const std::string text = Explained({"--nproc-per-node", "4"});
+  EXPECT_THAT(text, HasSubstr("cluster: slurm\na task of Slurm step 17.0 (SLURM_STEP_ID)\n"));
+  EXPECT_THAT(text, HasSubstr("not taken, the command line says 4"));
+  const auto json = nlohmann::json::parse(Explained({"--json"}));
+  EXPECT_EQ(json["cluster"], "slurm");
+  EXPECT_EQ(json["refusal"], nullptr);
+  EXPECT_EQ(json["values"][0], (nlohmann::json{{"name", "--nnodes"},
+                                               {"value", "2"},
+                                               {"source", "SLURM_STEP_NUM_NODES"},
+                                               {"meaning", "nodes of the step"},
+                                               {"taken", true}}));
+}
+
+TEST(ExplainPlace, SaysWhyNothingIsTaken) {
+  EXPECT_EQ(Explained({}, {}),
+            "cluster: none\nno variable of a scheduler or of another launcher is set\n");
+  EXPECT_THAT(Explained({}, {"PET_NNODES=2", "KUBERNETES_SERVICE_HOST=1"}),
+              HasSubstr("PET_NNODES  given"));
+  EXPECT_THAT(Explained({}, Step({"SLURM_STEP_TASKS_PER_NODE=2(x2)"})),
+              HasSubstr("has 2 tasks on a node"));
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/report/advice.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+WorkerFailure Failure(Rank rank, int exit_code, int signal = 0) {
+  WorkerFailure failure;
+  failure.rank = rank;
+  failure.host = absl::StrCat("node", rank / 2);
+  failure.pid = 4242;
+  failure.exit_code = exit_code;
+  failure.signal = signal;
+  return failure;
+}
+
+Outcome Of(const WorkerFailure& failure) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.worker_failed = true;
+  outcome.failures = {failure};
+  return outcome;
+}
+
+// What programs say when they fail, and what the advice must name.
+TEST(AdviceFor, NamesTheWayOut) {
+  const struct {
+    const char* says;
+    const char* advice;
+  } rows[] = {
+      // Said by the real thing, see tests/end_to_end/planted_failures_test.py.
+      {"OSError: [Errno 98] Address already in use", "ss -ltnp"},
+      {"socket.gaierror: [Errno -2] Name or service not known", "/etc/hosts"},
+      {"OSError: [Errno 113] No route to host", "routes"},
+      {"OSError: [Errno 101] Network is unreachable", "routes"},
+      {"ModuleNotFoundError: No module named 'transformers'", "install it there"},
+      {"ImportError: libcudart.so.12: cannot open shared object file: No such file or directory",
+       "install it there"},
+      {"OSError: [Errno 24] Too many open files", "ulimit -n"},
+      {"OSError: [Errno 28] No space left on device: '/data/x'", "df -h"},
+      {"PermissionError: [Errno 13] Permission denied: '/data'", "owner and mode"},
+      {"MemoryError", "memory"},
+      {"OSError: [Errno 12] Cannot allocate memory", "memory"},
+      {"FileNotFoundError: [Errno 2] No such file or directory: 'data.bin'", "every node"},
+      {"SyntaxError: invalid syntax", "PYTHON_EXEC"},
+      {"RecursionError: maximum recursion depth exceeded", "without end"},
+      {"RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. ", "num_workers"},
+      {"RuntimeError: DataLoader worker (pid(s) 77) exited unexpectedly", "num_workers=0"},
+      {"RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed "
+       "out "
+       "waiting 2000ms for recv operation to complete",
+       "py-spy"},
+      {"torch.distributed.DistStoreError: wait timeout after 1000ms, keys: /default_pg/0//cpu//0/1",
+       "/default_pg/0//cpu//0/1"},
+      {"RuntimeError: Connection closed by peer [10.0.0.1]:4711", "another worker was gone"},
+      // From the sources of torch, gloo, NCCL and CUDA, and from what their users report.
+      {"RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error. It is possible "
+       "that dataloader's workers are out of shared memory.",
+       "--shm-size"},
+      {"RuntimeError: Gloo connectFullMesh failed with [x.cc:1] no error", "GLOO_SOCKET_IFNAME"},
+      {"RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 2000 ms", "it names"},
+      {"RuntimeError: CUDA error: invalid device ordinal", "--nproc-per-node"},
+      {"RuntimeError: No CUDA GPUs are available", "--nproc-per-node"},
+      {"RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+       "driver"},
+      {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "smaller batch"},
+      {"RuntimeError: CUDA error: device-side assert triggered", "CUDA_LAUNCH_BLOCKING=1"},
+      {"RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable", "nvidia-smi"},
+      {"RuntimeError: [Rank:0] FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::64",
+       "Gaudi card"},
+      {"RuntimeError: synStatus=26 [Generic failure] Device acquire failed.", "hl-smi"},
+      {"RuntimeError: [Rank:0] FATAL ERROR :: MODULE:PT_BRIDGE Graph compile failed. "
+       "synStatus=synStatus 26",
+       "HABANA_LOGS"},
+      {"torch.distributed.DistBackendError: NCCL error: unhandled system error", "NCCL_DEBUG=INFO"},
+      {"RuntimeError: NCCL version mismatch", "same torch"},
+      {"torch.distributed.DistBackendError: [Rank 1] Watchdog caught collective operation timeout: "
+       "WorkNCCL(SeqNum=3, OpType=ALLREDUCE)",
+       "late for a collective"},
+      {"RuntimeError: Expected to have finished reduction in the prior iteration before starting a "
+       "new one.",
+       "find_unused_parameters"},
+      {"ValueError: bad batch", ""},
+  };
+  for (const auto& row : rows) {
+    WorkerFailure failure = Failure(3, 1);
+    failure.message = row.says;
+    const std::string by_file = AdviceFor(Of(failure), 0);
+    EXPECT_TRUE(absl::StrContains(by_file, row.advice)) << row.says << "\n" << by_file;
+    EXPECT_EQ(by_file.empty(), row.advice[0] == '\0') << row.says << "\n" << by_file;
+    failure.message.clear();
+    failure.log_tail = absl::StrCat("[W] Too many open files, retrying\n",
+                                    "Traceback (most recent call last):\n  File \"t.py\"\n",
+                                    row.says, "\n[W] bye\n");
+    EXPECT_EQ(AdviceFor(Of(failure), 0), by_file);
+  }
+}
+
+TEST(AdviceFor, KnowsTheSignals) {
+  const struct {
+    int signal;
+    const char* advice;
+  } rows[] = {{SIGKILL, "who ends processes on node1"},
+              {SIGSEGV, "PYTHONFAULTHANDLER=1"},
+              {SIGBUS, "/dev/shm of node1"},
+              {SIGILL, "CPU of node1"},
+              {SIGABRT, "abort"},
+              {SIGTERM, "did not send it"}};
+  for (const auto& row : rows) {
+    const std::string advice = AdviceFor(Of(Failure(3, 0, row.signal)), 0);
+    EXPECT_TRUE(absl::StrContains(advice, row.advice)) << row.signal << advice;
+  }
+}
+
+TEST(AdviceFor, KnowsLackOfMemoryFromOtherKills) {
+  WorkerFailure failure = Failure(3, 0, SIGKILL);
+  failure.out_of_memory = true;
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "a higher limit"));
+}
+
+TEST(AdviceFor, KnowsAStallFromOtherKills) {
+  WorkerFailure failure = Failure(3, 0, SIGKILL);
+  failure.evidence = "stalled: no heartbeat for 62 s (limit 60 s)";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "--heartbeat-timeout"));
+}
+
+TEST(AdviceFor, AnAbortIsExplainedByItsWords) {
+  WorkerFailure failure = Failure(3, 0, SIGABRT);
+  failure.log_tail =
+      "terminate called after throwing an instance of 'std::bad_alloc'\n"
+      "  what():  std::bad_alloc\n";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "ran out of memory"));
+}
+
+TEST(AdviceFor, KnowsTheAbortOfTorchAsPythonEnds) {
+  WorkerFailure failure = Failure(3, 0, SIGABRT);
+  failure.log_tail = "terminate called without an active exception\n";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "os._exit(0)"));
+}
+
+TEST(AdviceFor, ReadsAProgramThatIsNoPython) {
+  WorkerFailure failure = Failure(3, 2);
+  failure.log_tail =
+      "python3: can't open file '/x/train.py': [Errno 2] No such file or directory\n";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "missing on node1"));
+}
+
+TEST(AdviceFor, NamesTheHostsThatSayTheSame) {
+  Outcome outcome = Of(Failure(3, 1));
+  outcome.failures.push_back(Failure(5, 1));
+  outcome.failures.push_back(Failure(0, 1));
+  outcome.failures[0].message = outcome.failures[1].message = "ModuleNotFoundError: No module 'x'";
+  outcome.failures[2].message = "RuntimeError: Connection closed by peer";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(outcome, 0), "cannot be imported on node1 and node2:"));
+}
+
+TEST(AdviceFor, SaysNothingBesideAWorkerThatNeverRan) {
+  WorkerFailure failure = Failure(3, 127);
+  failure.pid = 0;
+  failure.message = "no such program: ./train: No such file or directory";
+  EXPECT_EQ(AdviceFor(Of(failure), 0), "");
+}
+
+TEST(AdviceFor, IsForTheJobIfNoWorkerEndedIt) {
+  Outcome outcome = Of(Failure(3, 0, SIGSEGV));
+  outcome.worker_failed = false;
+  outcome.exit_code = kExitNodeLost;
+  EXPECT_TRUE(absl::StrContains(AdviceFor(outcome, 0), "look at that host first"));
+}
+
+// What torch 1.13, torch 2.13 (both backends), Python and gRPC say of a taken port.
+TEST(AdviceFor, AProgramThatServesAtMasterPortIsTheFlag) {
+  const char* said[] = {
+      "RuntimeError: The server socket has failed to listen on any local network address. The "
+      "server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+      "torch.distributed.DistNetworkError: The server socket has failed to listen on any local "
+      "network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: "
+      "address already in use",
+      "OSError: [Errno 98] Address already in use: 0.0.0.0:29500",
+      "E1121 add_port.cc:83] Failed to add port to server: No address added out of total 1 "
+      "resolved for '[::]:29500'",
+  };
+  for (const char* text : said) {
+    Outcome outcome;
+    outcome.exit_code = 1;
+    outcome.worker_failed = true;
+    outcome.failures = {Failure(0, 1)};
+    outcome.failures[0].log_tail = absl::StrCat("step 1\n", text, "\n");
+    EXPECT_NE(AdviceFor(outcome, 29500).find("add --master-store=worker"), std::string::npos)
+        << text;
+    EXPECT_EQ(AdviceFor(outcome, 0).find("--master-store"),
+              std::string::npos);  // Rank 0 had the port.
+    EXPECT_EQ(AdviceFor(outcome, 2950).find("--master-store"), std::string::npos);
+    outcome.failures[0].log_tail.clear();
+    outcome.failures[0].message = text;
+    EXPECT_NE(AdviceFor(outcome, 29500).find("add --master-store=worker"), std::string::npos)
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace hlaunch

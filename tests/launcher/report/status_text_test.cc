@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/report/status_text.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace hlaunch {
+namespace {
+
+using testing::HasSubstr;
+
+absl::StatusOr<StatusOptions> Parse(std::vector<const char*> words) {
+  words.insert(words.begin(), {"hlaunch", "status"});
+  EXPECT_TRUE(IsStatusCommand(static_cast<int>(words.size()), words.data()));
+  return ParseStatusOptions(static_cast<int>(words.size()), words.data());
+}
+
+std::string ErrorOf(const std::vector<const char*>& words) {
+  const auto options = Parse(words);
+  return options.ok() ? "none" : std::string(options.status().message());
+}
+
+JobStatus Llama() {
+  JobStatus job;
+  job.job_id = "llama";
+  job.state = JobState::kRunning;
+  job.explanation = "round 3 runs with 2 nodes and 4 workers; not heard of: node7 (silent for 7 s)";
+  job.round = 3;
+  job.min_nodes = 2;
+  job.max_nodes = 4;
+  job.restarts = 1;
+  job.max_restarts = 3;
+  job.total_nodes = 3;
+  job.nodes = {{"node7", "10.0.0.7", 4242, 1, 8, "silent for 7 s"},
+               {"node0", "10.0.0.1", 77, 0, 8, "running"},
+               {"node10", "10.0.0.10", 9, -1, 8, "ready"}};
+  return job;
+}
+
+TEST(IsStatusCommand, IsNoneUnderTorchrunsName) {
+  const char* const words[] = {"/usr/bin/torchrun", "status"};
+  EXPECT_FALSE(IsStatusCommand(2, words));
+}
+
+TEST(ParseStatusOptions, ReadsJobAndEndpointInAnyOrder) {
+  const auto options = Parse({"--json", "llama", "--rdzv_endpoint", "node0"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->job_id, "llama");
+  EXPECT_EQ(options->endpoint.host, "node0");
+  EXPECT_EQ(options->endpoint.port, 29400);
+  EXPECT_TRUE(options->json);
+  EXPECT_EQ(Parse({"--rdzv-endpoint=[::1]:7"})->endpoint.port, 7);
+  EXPECT_THAT(*Parse({"--help"})->text_to_print, HasSubstr("hlaunch ./status"));
+}
+
+TEST(ParseStatusOptions, NamesWhatIsWrong) {
+  EXPECT_THAT(ErrorOf({"a"}), HasSubstr("add --rdzv-endpoint HOST[:PORT]"));
+  EXPECT_THAT(ErrorOf({"a", "b", "--rdzv-endpoint", "n"}), HasSubstr("then comes b"));
+  EXPECT_THAT(ErrorOf({"--rdzv-endpoint", "n:x"}), HasSubstr("--rdzv-endpoint 'n:x': a port is"));
+  EXPECT_THAT(ErrorOf({"--rdzv-endpoint", "n:0"}), HasSubstr("port 0"));
+  EXPECT_THAT(ErrorOf({"--jsn"}), HasSubstr("did you mean --json?"));
+}
+
+TEST(IsStatusCommand, IsTheFirstWordOnly) {
+  const char* const script[] = {"hlaunch", "./status"};
+  const char* const later[] = {"hlaunch", "-v", "status"};
+  EXPECT_FALSE(IsStatusCommand(1, script));
+  EXPECT_FALSE(IsStatusCommand(2, script));
+  EXPECT_FALSE(IsStatusCommand(3, later));
+}
+
+TEST(JobText, SaysWhyAndShowsWhoIsAwaitedFirst) {
+  EXPECT_EQ(JobText(Llama()),
+            "job       llama\n"
+            "state     running\n"
+            "why       round 3 runs with 2 nodes and 4 workers; not heard of: node7 (silent for 7 "
+            "s)\n"
+            "round     3\n"
+            "nodes     3 of 2:4\n"
+            "restarts  1 of 3\n"
+            "\n"
+            "RANK  HOST    ADDRESS    PID   WORKERS  STATE\n"
+            "1     node7   10.0.0.7   4242  8        silent for 7 s\n"
+            "0     node0   10.0.0.1   77    8        running\n"
+            "-     node10  10.0.0.10  9     8        ready\n");
+}
+
+TEST(JobText, ForeignTextCannotDriveTheTerminal) {
+  JobStatus job = Llama();
+  job.explanation = "a\x1b[31mb";
+  job.nodes[0].host = "n\x1b]0;x\x07";
+  EXPECT_EQ(JobText(job).find('\x1b'), std::string::npos);
+  EXPECT_EQ(JobListText({job}, 1).find('\x1b'), std::string::npos);
+}
+
+TEST(JobListText, IsALineForEachJob) {
+  JobStatus over = Llama();
+  over.job_id = "b";
+  over.state = JobState::kOver;
+  over.exit_code = 7;
+  over.explanation = "the job is over";
+  EXPECT_EQ(JobListText({over}, 3),
+            "JOB  STATE              ROUND  NODES     RESTARTS  WHY\n"
+            "b    over, exit code 7  3      3 of 2:4  1 of 3    the job is over\n"
+            "and 2 more\n");
+  EXPECT_EQ(JobListText({}, 0), "no jobs\n");
+}
+
+TEST(JobJson, HoldsAllOfIt) {
+  const auto json = nlohmann::json::parse(JobJson(Llama()));
+  EXPECT_EQ(json["job_id"], "llama");
+  EXPECT_EQ(json["state"], "running");
+  EXPECT_TRUE(json["exit_code"].is_null());
+  EXPECT_EQ(json["nodes"].size(), 3u);
+  EXPECT_EQ(json["nodes"][0]["node_rank"], 1);
+  EXPECT_TRUE(json["nodes"][2]["node_rank"].is_null());
+  EXPECT_EQ(json["nodes"][0]["state"], "silent for 7 s");
+  const auto list = nlohmann::json::parse(JobListJson({Llama()}, 5));
+  EXPECT_EQ(list["total_jobs"], 5);
+  EXPECT_EQ(list["jobs"][0]["max_nodes"], 4);
+  EXPECT_FALSE(list["jobs"][0].contains("nodes"));
+}
+
+TEST(JobJson, WhatIsNotUtf8IsReplaced) {
+  JobStatus job = Llama();
+  job.explanation = "a\xff";
+  EXPECT_EQ(nlohmann::json::parse(JobJson(job))["explanation"], "a\xEF\xBF\xBD");
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/report/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+WorkerFailure Failure(Rank rank, int exit_code, int signal = 0) {
+  WorkerFailure failure;
+  failure.rank = rank;
+  failure.local_rank = rank % 2;
+  failure.host = absl::StrCat("node", rank / 2);
+  failure.pid = 4242;
+  failure.exit_code = exit_code;
+  failure.signal = signal;
+  return failure;
+}
+
+std::string Report(const Outcome& outcome, const SummaryStyle& style = {}) {
+  return absl::StrJoin(SummaryLines(outcome, style), "\n");
+}
+
+TEST(SummaryLines, AreSilentOnSuccess) {
+  EXPECT_EQ(Report({}), "");
+  EXPECT_EQ(SummaryLine({}), "");
+  EXPECT_EQ(Report({}, {.verbose = true}), "job succeeded");
+  Outcome outcome;
+  outcome.restart_count = 1;
+  EXPECT_EQ(Report(outcome, {.verbose = true, .max_restarts = 3}),
+            "job succeeded; 1 of 3 restarts used");
+}
+
+TEST(SummaryLines, BeginWithTheCause) {
+  Outcome outcome;
+  outcome.exit_code = 7;
+  outcome.failures = {Failure(3, 7)};
+  outcome.failures[0].message = "ValueError: bad batch\nmore";
+  outcome.worker_failed = true;
+  outcome.failures[0].log_tail = "step 1\n\x1b[31mstep 2\n";
+  outcome.restart_count = 2;
+  EXPECT_EQ(Report(outcome, {.max_restarts = 2}),
+            "job failed: rank 3 (node1, local rank 1, pid 4242) exited with code 7: ValueError: "
+            "bad batch\n"
+            "    | step 1\n"
+            "    | step 2\n"
+            "  2 of 2 restarts used\n"
+            "  exit code 7");
+  EXPECT_EQ(SummaryLine(outcome),
+            "job failed: rank 3 (node1, local rank 1, pid 4242) exited with code 7: ValueError: "
+            "bad batch; exit code 7");
+}
+
+TEST(SummaryLines, NameTheSignal) {
+  Outcome outcome;
+  outcome.exit_code = kExitSignalBase + SIGKILL;
+  outcome.failures = {Failure(0, 0, SIGKILL)};
+  outcome.worker_failed = true;
+  outcome.failures[0].evidence = "sent from outside, not by hlaunch";
+  EXPECT_EQ(Report(outcome),
+            "job failed: rank 0 (node0, local rank 0, pid 4242) was killed by signal 9 (SIGKILL): "
+            "sent from outside, not by hlaunch\n"
+            "  advice: look for who ends processes on node0: a scheduler's limit, systemd-oomd, a "
+            "person\n"
+            "  exit code 137");
+}
+
+TEST(SummaryLines, ShowThePersonsFrameAndTheLastTwo) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(0, 1)};
+  outcome.failures[0].traceback =
+      "Traceback (most recent call last):\n"
+      "  File \"/home/me/train.py\", line 9, in <module>\n"
+      "    main()\n"
+      "    ^^^^^^\n"
+      "  File \"/home/me/train.py\", line 5, in main\n"
+      "    loss.backward()\n"
+      "  File \"/usr/lib/python3/dist-packages/torch/a.py\", line 1, in backward\n"
+      "    b(\n"
+      "  File \"/usr/lib/python3/dist-packages/torch/b.py\", line 2, in b\n"
+      "    return c(self)\n"
+      "           ~^^^^^^\n"
+      "  File \"/usr/lib/python3/dist-packages/torch/c.py\", line 3, in c\n"
+      "    raise RuntimeError(\"boom\")\n"
+      "RuntimeError: boom\n";
+  EXPECT_EQ(Report(outcome),
+            "job failed: rank 0 (node0, local rank 0, pid 4242) exited with code 1: RuntimeError: "
+            "boom\n"
+            "    |   File \"/home/me/train.py\", line 5, in main\n"
+            "    |     loss.backward()\n"
+            "    |   File \"/usr/lib/python3/dist-packages/torch/b.py\", line 2, in b\n"
+            "    |     return c(self)\n"
+            "    |   File \"/usr/lib/python3/dist-packages/torch/c.py\", line 3, in c\n"
+            "    |     raise RuntimeError(\"boom\")\n"
+            "  exit code 1");
+}
+
+TEST(SummaryLines, NameTheWorkerThatDidNotCome) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(0, 1), Failure(1, 1)};
+  outcome.failures[0].message = "RuntimeError: Timed out waiting 2000ms for recv operation";
+  outcome.failures[1].message = outcome.failures[0].message;
+  outcome.awaited = {{2, 0, "node1"}};
+  EXPECT_EQ(Report(outcome),
+            "job failed: rank 2 (node1) did not come: rank 0 (node0, local rank 0, pid 4242) "
+            "exited with code 1: RuntimeError: Timed out waiting 2000ms for recv operation\n"
+            "  consequences: rank 1 (node0) exited with code 1\n"
+            "  advice: see where rank 2 on node1 stands (py-spy dump --pid PID), or allow longer "
+            "with init_process_group(timeout=...)\n"
+            "  exit code 1");
+  outcome.failures.resize(1);
+  outcome.failures[0].message = "RuntimeError: Connection closed by peer";
+  EXPECT_TRUE(absl::StrContains(Report(outcome), "\n  did not fail: rank 2 (node1)\n"));
+}
+
+TEST(SummaryLines, TellOfTheLastRestarts) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(0, 1)};
+  for (int i = 1; i <= 5; ++i) {
+    outcome.history.push_back({i, absl::StrCat("rank ", i, " failed"), {}});
+  }
+  outcome.restart_count = 5;
+  EXPECT_EQ(Report(outcome, {.max_restarts = 5}),
+            "job failed: rank 0 (node0, local rank 0, pid 4242) exited with code 1\n"
+            "  before: 2 more restarts\n"
+            "  restart after round 3: rank 3 failed\n"
+            "  restart after round 4: rank 4 failed\n"
+            "  restart after round 5: rank 5 failed\n"
+            "  5 of 5 restarts used\n"
+            "  exit code 1");
+}
+
+TEST(SummaryLines, CountConsequencesApart) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  for (int rank = 0; rank < 6; ++rank) outcome.failures.push_back(Failure(rank, 1));
+  outcome.failures[1] = Failure(1, 0, SIGABRT);
+  outcome.worker_failed = true;
+  outcome.total_failures = 1000;
+  EXPECT_EQ(Report(outcome),
+            "job failed: rank 0 (node0, local rank 0, pid 4242) exited with code 1\n"
+            "  consequences: rank 1 (node0) was killed by signal 6 (SIGABRT), rank 2 (node1) "
+            "exited with code 1, rank 3 (node1) exited with code 1, and 996 more\n"
+            "  exit code 1");
+}
+
+TEST(SummaryLines, StayShort) {
+  Outcome outcome;
+  outcome.exit_code = kExitSignalBase + SIGKILL;
+  for (int rank = 0; rank < 16; ++rank) outcome.failures.push_back(Failure(rank, 0, SIGKILL));
+  outcome.worker_failed = true;
+  outcome.failures[0].message = "m\nm\nm";
+  for (int i = 0; i < 100; ++i) absl::StrAppend(&outcome.failures[0].log_tail, "line ", i, "\n");
+  const auto lines = SummaryLines(outcome, {.max_restarts = 9});
+  EXPECT_LE(lines.size(), 11u);
+  for (const std::string& line : lines) EXPECT_FALSE(absl::StrContains(line, "\n")) << line;
+}
+
+TEST(SummaryLines, ColourOnlyOnRequest) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.failures = {Failure(0, 1)};
+  EXPECT_FALSE(absl::StrContains(Report(outcome), "\x1b"));
+  EXPECT_TRUE(absl::StartsWith(Report(outcome, {.colour = true}), "\x1b[1;31mjob failed"));
+}
+
+TEST(SummaryLines, SayInPlainWordsWhatElseEndedTheJob) {
+  const struct {
+    int exit_code;
+    const char* reason;
+    const char* report;
+  } rows[] = {
+      {kExitNodeLost, "node1 was silent for 40 s",
+       "job failed: node1 was silent for 40 s\n"
+       "  advice: look at that host first, then at the network; --max-restarts lets the job try "
+       "again\n"
+       "  exit code 206"},
+      {kExitNodeLost, "",
+       "job failed: a node died or was cut off\n"
+       "  advice: look at that host first, then at the network; --max-restarts lets the job try "
+       "again\n"
+       "  exit code 206"},
+      {kExitJoinTimeout, "1 of 2 nodes missing after 600 s",
+       "job failed: 1 of 2 nodes missing after 600 s\n"
+       "  advice: start the missing nodes, or give them longer with --join-timeout\n"
+       "  exit code 204"},
+      {kExitRendezvousLost, "",
+       "job failed: the host of the rendezvous was not heard of any more\n"
+       "  advice: look at that host first, then at the network to it; --loss-limit sets the "
+       "patience\n"
+       "  exit code 205"},
+      {kExitSignalBase + SIGINT, "SIGINT on node0",
+       "job stopped: SIGINT on node0\n"
+       "  exit code 130"},
+      {kExitSignalBase + SIGTERM, "",
+       "job stopped: SIGTERM was received\n"
+       "  exit code 143"},
+      {kExitAgentLost, "",
+       "job failed: hlaunch itself was killed on a node\n"
+       "  exit code 207"},
+  };
+  for (const auto& row : rows) {
+    Outcome outcome;
+    outcome.exit_code = row.exit_code;
+    outcome.reason = row.reason;
+    EXPECT_EQ(Report(outcome), row.report);
+  }
+}
+
+TEST(SummaryLines, ListWorkersBesideALostNode) {
+  Outcome outcome;
+  outcome.exit_code = kExitNodeLost;
+  outcome.reason = "node1 was silent for 40 s";
+  outcome.failures = {Failure(0, 1)};
+  EXPECT_EQ(
+      Report(outcome),
+      "job failed: node1 was silent for 40 s\n"
+      "  workers that failed: rank 0 (node0) exited with code 1\n"
+      "  advice: look at that host first, then at the network; --max-restarts lets the job try "
+      "again\n"
+      "  exit code 206");
+}
+
+TEST(SummaryLines, SaysInOneLineWhatCouldNotBeStarted) {
+  Outcome outcome;
+  outcome.exit_code = 126;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(3, 0, 0)};
+  outcome.failures[0].pid = 0;
+  outcome.failures[0].exit_code = 126;
+  outcome.failures[0].message = "cannot run ./train: it is not a program";
+  EXPECT_EQ(SummaryLines(outcome, {}),
+            std::vector<std::string>{"job failed: rank 3 (" + outcome.failures[0].host +
+                                     ") was not started: cannot run ./train: it is not a program"});
+}
+
+TEST(FailureLine, NumbersSignalsWithoutAName) {
+  EXPECT_EQ(FailureLine(Failure(0, 0, 40)),
+            "rank 0 (node0, local rank 0, pid 4242) was killed by signal 40 (real-time signal)");
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/words/endpoint.h"
+
+#include <gtest/gtest.h>
+
+namespace hlaunch {
+namespace {
+
+struct Row {
+  const char* text;
+  const char* host;  // Null: refused.
+  int port;
+};
+
+TEST(ParseEndpoint, ReadsEveryForm) {
+  const Row rows[] = {
+      {"node0", "node0", 29400},
+      {"node0:1", "node0", 1},
+      {"10.0.0.1:65535", "10.0.0.1", 65535},
+      {"[::1]", "::1", 29400},
+      {"[fd00::1]:80", "fd00::1", 80},
+      {"[fe80::1%eth0]:80", "fe80::1%eth0", 80},
+      {"a_b-c.d:0", "a_b-c.d", 0},
+      {"", nullptr, 0},
+      {":80", nullptr, 0},
+      {"a:", nullptr, 0},
+      {"a:x", nullptr, 0},
+      {"a:-1", nullptr, 0},
+      {"a:65536", nullptr, 0},
+      {"a: 80", nullptr, 0},
+      {"::1", nullptr, 0},
+      {"fd00::1:80", nullptr, 0},
+      {"[::1", nullptr, 0},
+      {"[::1]x", nullptr, 0},
+      {"[node0]:80", nullptr, 0},
+      {"[]:80", nullptr, 0},
+      {"tcp://a:80", nullptr, 0},
+      {"a b:80", nullptr, 0},
+      {"a/b", nullptr, 0},
+      {"a:80:90", nullptr, 0},
+  };
+  for (const Row& row : rows) {
+    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(row.text, 29400);
+    ASSERT_EQ(endpoint.ok(), row.host != nullptr) << row.text << ": " << endpoint.status();
+    if (row.host == nullptr) {
+      EXPECT_EQ(endpoint.status().code(), absl::StatusCode::kInvalidArgument) << row.text;
+    } else {
+      EXPECT_EQ(endpoint->host, row.host) << row.text;
+      EXPECT_EQ(endpoint->port, row.port) << row.text;
+    }
+  }
+}
+
+TEST(ParseEndpoint, RefusesEndlessNames) {
+  EXPECT_FALSE(ParseEndpoint(std::string(254, 'a'), 1).ok());
+}
+
+TEST(ParseHost, TakesIpv6WithAndWithoutBrackets) {
+  EXPECT_EQ(*ParseHost("[::1]"), "::1");
+  EXPECT_EQ(*ParseHost("::1"), "::1");
+  EXPECT_FALSE(ParseHost("node0:80").ok());
+}
+
+TEST(FormatEndpoint, PutsIpv6InBrackets) {
+  EXPECT_EQ(FormatEndpoint({"::1", 80}), "[::1]:80");
+  EXPECT_EQ(FormatEndpoint({"node0", 80}), "node0:80");
+}
+
+TEST(IsLoopbackLiteral, KnowsTheWholeNetwork) {
+  EXPECT_TRUE(IsLoopbackLiteral("127.0.0.1"));
+  EXPECT_TRUE(IsLoopbackLiteral("127.0.1.1"));
+  EXPECT_TRUE(IsLoopbackLiteral("::1"));
+  EXPECT_FALSE(IsLoopbackLiteral("10.0.0.1"));
+  EXPECT_FALSE(IsLoopbackLiteral("localhost"));
+  EXPECT_FALSE(IsLoopbackLiteral("fd00::1"));
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/words/man_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hlaunch {
+namespace {
+
+using testing::EndsWith;
+
+TEST(ManPage, MakesSectionsOfHelp) {
+  EXPECT_THAT(ManPage("x-y", "do it",
+                      "usage: x [options]\n"
+                      "       x --all\n"
+                      "\n"
+                      "Does it,\n"
+                      "and well.\n"
+                      "\n"
+                      ".hidden files too.\n"
+                      "\n"
+                      "Places:\n"
+                      "  -o, --out FILE    where to,\n"
+                      "                    in words\n"
+                      "      --a-very-long-one TEXT\n"
+                      "                    what \\ is\n"
+                      "\n"
+                      "Remember.\n"
+                      "\n"
+                      "Examples:\n"
+                      "  x -o a\n"
+                      "  x --all\n"
+                      "\n"
+                      "Exit code: 0\n"),
+              EndsWith(".SH NAME\nx\\-y \\- do it\n"
+                       ".SH SYNOPSIS\n.B x [options]\n.br\n.B x \\-\\-all\n.br\n"
+                       ".SH DESCRIPTION\nDoes it,\nand well.\n.PP\n\\&.hidden files too.\n"
+                       ".SH OPTIONS\n.SS Places\n"
+                       ".TP\n.B \\-o, \\-\\-out FILE\nwhere to,\nin words\n"
+                       ".TP\n.B \\-\\-a\\-very\\-long\\-one TEXT\nwhat \\(rs is\n"
+                       ".SH NOTES\nRemember.\n"
+                       ".SH EXAMPLES\n.nf\n  x \\-o a\n  x \\-\\-all\n.fi\n"
+                       ".SH EXIT STATUS\n0\n"));
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/c10d/store_proxy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/c10d/c10d_protocol.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/c10d/store_streams.h"
+#include "tests/rendezvous/no_descriptors.h"
+#include "tests/rendezvous/raw_connection.h"
+
+namespace hlaunch {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::unique_ptr<StoreProxy> ProxyTo(uint16_t port, size_t max_unread = 256 << 20) {
+  return *StoreProxy::Start(*Listen("127.0.0.1", 0), {"127.0.0.1", port, max_unread});
+}
+
+std::string Validate() {
+  std::string bytes(1, '\0');
+  PutUint32(&bytes, kC10dMagic);
+  return bytes;
+}
+
+std::string Ping(int64_t nonce) { return SerializeC10dRequest({C10dOp::kPing, {}, {}, nonce}); }
+
+std::string Set(const std::string& key, const std::string& value) {
+  return SerializeC10dRequest({C10dOp::kSet, {key}, {value}, 0});
+}
+
+std::string Get(const std::string& key) {
+  return SerializeC10dRequest({C10dOp::kGet, {key}, {}, 0});
+}
+
+std::string Wait(const std::string& key) {
+  return SerializeC10dRequest({C10dOp::kWait, {key}, {}, 0});
+}
+
+bool Answers(RawConnection& connection) {
+  connection.Send(Ping(7));
+  return connection.Receive(4) == std::string("\7\0\0\0", 4);
+}
+
+std::string Frame(uint32_t stream, absl::string_view bytes) {
+  std::string frame;
+  PutFrame(&frame, stream, bytes);
+  return frame;
+}
+
+// What `bytes` hold, given in pieces of that size: "stream bytes" each.
+std::vector<std::string> Frames(absl::string_view bytes, size_t size) {
+  FrameReader reader(/*greeted=*/true);
+  std::vector<std::string> seen;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(size, bytes.size()))) {
+    const absl::Status taken =
+        reader.Take(bytes.substr(0, size), [&seen](uint32_t stream, absl::string_view piece) {
+          const std::string name = absl::StrCat(stream, " ");
+          if (!piece.empty() && !seen.empty() && seen.back().rfind(name, 0) == 0) {
+            seen.back().append(piece.data(), piece.size());
+          } else {
+            seen.push_back(absl::StrCat(name, piece));
+          }
+        });
+    if (!taken.ok()) seen.push_back(taken.ToString());
+    if (!taken.ok()) break;
+  }
+  return seen;
+}
+
+TEST(FrameReader, TakesFramesApartHoweverTheyAreSplit) {
+  const std::string bytes = absl::StrCat(kStreamsGreeting, Frame(1, "hello"), Frame(70'000, "x"),
+                                         Frame(1, ""), Frame(2, "there"));
+  for (const size_t size : {1, 2, 3, 8, 11, 1000}) {
+    EXPECT_THAT(Frames(bytes, size), ElementsAre("1 hello", "70000 x", "1 ", "2 there")) << size;
+  }
+  EXPECT_THAT(Frames("\x15hellx", 1), ElementsAre(testing::HasSubstr("INVALID_ARGUMENT")));
+  EXPECT_THAT(Frames(kStreamsGreeting, 3), IsEmpty());
+}
+
+TEST(StoreProxy, CarriesAllClientsOnOneConnection) {
+  const ListeningSocket master = *Listen("127.0.0.1", 0);
+  const auto proxy = ProxyTo(master.port);
+  pollfd entry{master.fd.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&entry, 1, 10'000), 1);
+  RawConnection carried(UniqueFd(::accept(master.fd.get(), nullptr, nullptr)));
+  EXPECT_EQ(carried.Receive(kStreamsGreeting.size()), kStreamsGreeting);
+  RawConnection first(proxy->port());
+  first.Send("one");
+  EXPECT_EQ(carried.Receive(11), Frame(1, "one"));
+  auto second = std::make_unique<RawConnection>(proxy->port());
+  second->Send("two");
+  EXPECT_EQ(carried.Receive(11), Frame(2, "two"));
+  carried.Send(Frame(2, "2") + Frame(1, "1"));
+  EXPECT_EQ(first.Receive(1), "1");
+  EXPECT_EQ(second->Receive(1), "2");
+  second.reset();
+  EXPECT_EQ(carried.Receive(8), Frame(2, ""));
+  carried.Send(Frame(2, "late") + Frame(2, "") + Frame(1, ""));
+  EXPECT_TRUE(first.Ends());
+  EXPECT_EQ(carried.Receive(8), Frame(1, ""));
+  EXPECT_EQ(::poll(&entry, 1, 0), 0);  // Nobody else has come to the store.
+}
+
+// Whoever connects first need not be the first to speak.
+TEST(StoreProxy, CarriesClientsInWhateverOrderTheySpeak) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  RawConnection first(proxy->port()), second(proxy->port());
+  second.Send(Validate());
+  EXPECT_TRUE(Answers(second));
+  first.Send(Validate());
+  EXPECT_TRUE(Answers(first));
+}
+
+TEST(StoreProxy, OneThatWaitsHoldsUpNobody) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  RawConnection waits(proxy->port()), goes_on(proxy->port()), direct(server->port());
+  waits.Send(Validate() + Wait("k") + Get("k") + Ping(1));
+  goes_on.Send(Validate());
+  EXPECT_TRUE(Answers(goes_on));
+  direct.Send(Validate() + Set("k", "v"));
+  EXPECT_TRUE(Answers(direct));
+  std::string reply(1, static_cast<char>(kC10dStopWaiting));
+  PutText(&reply, "v");
+  EXPECT_EQ(waits.Receive(reply.size() + 4), reply + std::string("\1\0\0\0", 4));
+}
+
+TEST(StoreProxy, TellsAnOldClientsDeleteKeyByItsSilence) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  RawConnection old(proxy->port());
+  std::string bytes;
+  PutByte(&bytes, 3);  // ADD of PyTorch 1.13.
+  PutText(&bytes, "init/");
+  PutInt64(&bytes, 1);
+  PutByte(&bytes, 8);  // Its DELETE_KEY.
+  PutText(&bytes, "init/");
+  old.Send(bytes);
+  std::string replies;
+  PutInt64(&replies, 1);
+  PutInt64(&replies, 1);
+  EXPECT_EQ(old.Receive(16), replies);
+}
+
+TEST(StoreProxy, NonsenseEndsItsOwnStreamAlone) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  RawConnection good(proxy->port()), bad(proxy->port());
+  good.Send(Validate());
+  EXPECT_TRUE(Answers(good));
+  bad.Send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(bad.Ends());
+  EXPECT_TRUE(Answers(good));
+}
+
+TEST(StoreProxy, ClientsWaitForAStoreThatComesLate) {
+  auto kept = *Reserve(0);
+  const auto proxy = ProxyTo(kept.port);
+  RawConnection client(proxy->port());
+  client.Send(Validate() + Ping(7));
+  pollfd entry{client.fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&entry, 1, 30), 0);
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", kept.port));
+  EXPECT_EQ(client.Receive(4), std::string("\7\0\0\0", 4));
+}
+
+TEST(StoreProxy, ClosesItsClientsWithTheStoreAndFindsTheNext) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  RawConnection client(proxy->port());
+  client.Send(Validate() + Wait("lost"));
+  RawConnection other(proxy->port());
+  other.Send(Validate());
+  EXPECT_TRUE(Answers(other));
+  server->Reset();
+  EXPECT_TRUE(client.Ends());
+  EXPECT_TRUE(other.Ends());
+  RawConnection next(proxy->port());
+  next.Send(Validate());
+  EXPECT_TRUE(Answers(next));
+}
+
+TEST(StoreProxy, OutlivesRunningOutOfDescriptorsAndDoesNotSpin) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  RawConnection first(proxy->port());
+  first.Send(Validate());
+  EXPECT_TRUE(Answers(first));
+  RawConnection late(UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  {
+    const NoDescriptors none;
+    late.Connect(proxy->port());
+    late.Send(Validate());
+    const std::clock_t before = std::clock();
+    pollfd entry{late.fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&entry, 1, 300), 0);  // Waits in the kernel's queue.
+    EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 10);
+    EXPECT_TRUE(Answers(first));
+  }
+  EXPECT_TRUE(Answers(late));
+}
+
+TEST(StoreProxy, ClosesAClientThatReadsNothing) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port(), 4 << 20);
+  RawConnection slow(proxy->port()), good(proxy->port());
+  slow.Send(Validate() + Set("k", std::string(1 << 20, 'x')));
+  for (int i = 0; i < 64; ++i) slow.Send(Get("k"));
+  good.Send(Validate());
+  EXPECT_TRUE(Answers(good));
+  EXPECT_LT(slow.Receive(size_t{64} * ((1 << 20) + 8)).size(), size_t{64} << 20);
+  EXPECT_TRUE(Answers(good));
+}
+
+TEST(StoreProxy, AWaitOfAClientThatHasGoneIsForgotten) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  std::string pop = SerializeC10dRequest({C10dOp::kQueuePop, {"q"}, {}, 0});
+  RawConnection second(proxy->port());
+  second.Send(Validate());
+  {
+    RawConnection first(proxy->port());
+    first.Send(Validate() + Ping(7) + Wait("q"));
+    EXPECT_EQ(first.Receive(4), std::string("\7\0\0\0", 4));
+    second.Send(Wait("q"));
+  }
+  // One item wakes one waiter: had the first not gone, it would be the one.
+  RawConnection pushes(server->port());
+  pushes.Send(Validate() + SerializeC10dRequest({C10dOp::kQueuePush, {"q"}, {"item"}, 0}));
+  EXPECT_EQ(second.Receive(1), std::string(1, static_cast<char>(kC10dStopWaiting)));
+}
+
+// As a proxy's connection to the store, byte by byte.
+TEST(C10dServer, LeavesAStreamThatItHasEnded) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  RawConnection carrier(server->port());
+  carrier.Send(kStreamsGreeting);
+  carrier.Send(Frame(5, "GET /"));
+  EXPECT_EQ(carrier.Receive(8), Frame(5, ""));
+  carrier.Send(Frame(5, Validate() + Ping(1)) + Frame(4, Validate() + Ping(2)));
+  EXPECT_EQ(carrier.Receive(12), Frame(4, std::string("\2\0\0\0", 4)));
+  carrier.Send(Frame(5, "") + Frame(4, ""));  // Both have ended the first now.
+  EXPECT_EQ(carrier.Receive(8), Frame(4, ""));
+  carrier.Send(Frame(6, Validate() + Ping(3)));
+  EXPECT_EQ(carrier.Receive(12), Frame(6, std::string("\3\0\0\0", 4)));
+}
+
+TEST(C10dServer, ClosesWhoGreetsLikeAProxyAndIsNone) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  RawConnection stranger(server->port());
+  stranger.Send("\x15hullaballoo");
+  EXPECT_TRUE(stranger.Ends());
+}
+
+}  // namespace
+}  // namespace hlaunch

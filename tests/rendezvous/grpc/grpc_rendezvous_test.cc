@@ -1,0 +1,691 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hlaunch/v1/rendezvous.grpc.pb.h"
+#include "proto/base/mutex.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/grpc/convert.h"
+#include "rendezvous/grpc/grpc_rendezvous_client.h"
+#include "rendezvous/grpc/grpc_transport.h"
+#include "rendezvous/grpc/rendezvous_server.h"
+#include "rendezvous/job/job_rendezvous.h"
+#include "rendezvous/listening/listen.h"
+#include "tests/fakes/tcp_proxy.h"
+#include "tests/rendezvous/rounds.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using Kind = Directive::Kind;
+
+// A rendezvous that serves on a free port of loopback.
+struct Host {
+  explicit Host(const JobPolicy& policy = Policy(1, 1), const std::string& token = "",
+                const std::string& address = "127.0.0.1", C10dServer* store = nullptr,
+                Duration patience = seconds(10))
+      : rendezvous(RulesOf(policy), MonotonicClock()), jobs(MakeOneJob("job", rendezvous)) {
+    ListeningSocket socket = Listen(address, 0).value();
+    endpoint = {address, socket.port, token};
+    RendezvousServer::Options options;
+    options.listener = std::move(socket.fd);
+    options.token = token;
+    options.patience = patience;
+    if (store != nullptr) options.c10d = [store](UniqueFd fd) { store->Adopt(std::move(fd)); };
+    server = RendezvousServer::Start(std::move(options), *jobs).value();
+  }
+
+  static JobRules RulesOf(const JobPolicy& policy) {
+    JobRules rules;
+    rules.job_id = "job";
+    rules.policy = policy;
+    return rules;
+  }
+
+  JobRendezvous rendezvous;
+  std::unique_ptr<Jobs> jobs;
+  RendezvousEndpoint endpoint;
+  std::unique_ptr<RendezvousServer> server;
+};
+
+// A node that joins at once and writes down what it is told.
+class Member final : public RendezvousClient::Listener {
+ public:
+  Member(const RendezvousEndpoint& endpoint, const NodeInfo& info,
+         Duration join_timeout = seconds(30))
+      : Member(info, GrpcRendezvousClient::Options{endpoint, join_timeout}) {}
+  Member(NodeInfo info, GrpcRendezvousClient::Options options) {
+    info.address.clear();
+    info.route_address.clear();
+    client_ = std::make_unique<GrpcRendezvousClient>(std::move(options));
+    client_->Join(info, Says(0, NodePhase::kReady), this);
+  }
+
+  void OnDirective(const Directive& directive) override {
+    MutexLock lock(&mu_);
+    latest_ = directive;
+    ++directives_;
+    changed_.SignalAll();
+  }
+  void OnContact(bool connected, const std::string& detail) override {
+    MutexLock lock(&mu_);
+    contacts_.emplace_back(connected, detail);
+    changed_.SignalAll();
+  }
+  void OnEnd(const absl::Status& status) override {
+    MutexLock lock(&mu_);
+    EXPECT_FALSE(end_.has_value()) << "a second end: " << status;
+    end_ = status;
+    changed_.SignalAll();
+  }
+
+  void Send(const NodeUpdate& update) { client_->Send(update); }
+  bool contacted() { return client_->contacted(); }
+  void Leave() { client_.reset(); }
+
+  // The first directive of this kind from now on, or the latest if it is one.
+  Directive Await(Kind kind) {
+    MutexLock lock(&mu_);
+    AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return latest_.has_value() && latest_->kind == kind;
+    });
+    return latest_.value_or(Directive());
+  }
+  absl::Status AwaitEnd() {
+    MutexLock lock(&mu_);
+    AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return end_.has_value(); });
+    return end_.value_or(absl::UnknownError("no end came"));
+  }
+  // What was said of the connection, once it is `count` things.
+  std::vector<std::pair<bool, std::string>> AwaitContacts(size_t count) {
+    MutexLock lock(&mu_);
+    AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return contacts_.size() >= count; });
+    auto contacts = contacts_;
+    contacts.resize(std::max(count, contacts.size()));
+    return contacts;
+  }
+  std::vector<std::pair<bool, std::string>> contacts() {
+    MutexLock lock(&mu_);
+    return contacts_;
+  }
+  int AwaitDirectives(int count) {
+    MutexLock lock(&mu_);
+    AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return directives_ >= count; });
+    return directives_;
+  }
+  int directives() {
+    MutexLock lock(&mu_);
+    return directives_;
+  }
+  bool EndsWithin(Duration limit) {
+    const Instant deadline = MonotonicClock().Now() + limit;
+    MutexLock lock(&mu_);
+    while (!end_.has_value() && changed_.WaitUntil(&mu_, deadline)) {
+    }
+    return end_.has_value();
+  }
+
+ private:
+  template <typename Done>
+  void AwaitLocked(Done done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const Instant deadline = MonotonicClock().Now() + seconds(30);
+    while (!done()) {
+      if (!changed_.WaitUntil(&mu_, deadline)) {
+        ADD_FAILURE() << "waited for 30 s";
+        return;
+      }
+    }
+  }
+
+  Mutex mu_;
+  CondVar changed_;
+  std::optional<Directive> latest_ ABSL_GUARDED_BY(mu_);
+  int directives_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<std::pair<bool, std::string>> contacts_ ABSL_GUARDED_BY(mu_);
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<GrpcRendezvousClient> client_;
+};
+
+std::vector<std::unique_ptr<Member>> Join(const RendezvousEndpoint& endpoint, int count) {
+  std::vector<std::unique_ptr<Member>> members;
+  for (int i = 0; i < count; ++i) {
+    members.push_back(std::make_unique<Member>(endpoint, Node(i, count, count)));
+  }
+  return members;
+}
+
+// All run round 1, all succeed, all are told to finish and say so.
+void RunToTheEnd(Host& host, std::vector<std::unique_ptr<Member>>& members) {
+  for (auto& member : members) member->Await(Kind::kRun);
+  for (auto& member : members) member->Send(Says(1, NodePhase::kRunning));
+  for (auto& member : members) member->Send(Says(1, NodePhase::kSucceeded));
+  for (auto& member : members) {
+    EXPECT_EQ(member->Await(Kind::kFinish).outcome.exit_code, 0);
+    member->Send(Says(1, NodePhase::kFinished));
+  }
+  for (auto& member : members) member->Leave();
+  EXPECT_THAT(host.rendezvous.AwaitAllFinished(MonotonicClock().Now() + seconds(10)),
+              testing::IsEmpty());
+}
+
+JobPolicy ShortLimits(int nodes) {
+  JobPolicy policy = Policy(nodes, nodes);
+  policy.lease = {milliseconds(200), milliseconds(1000), milliseconds(200)};
+  return policy;
+}
+
+UniqueFd Connect(uint16_t port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+TEST(GrpcRendezvous, PartsInPeaceFromANodeWhoseLastWordItWaitedFor) {
+  // The rendezvous shuts down the moment it has heard kFinished, as the host's agent does.
+  for (int i = 0; i < 30; ++i) {
+    Host host;
+    Member member(host.endpoint, Node(0, 1, 1));
+    member.Await(Kind::kRun);
+    member.Send(Says(1, NodePhase::kSucceeded));
+    member.Await(Kind::kFinish);
+    member.Send(Says(1, NodePhase::kFinished));
+    EXPECT_THAT(host.rendezvous.AwaitAllFinished(MonotonicClock().Now() + seconds(10)),
+                testing::IsEmpty());
+    host.server->Shutdown(seconds(1));
+    member.Leave();
+    for (const auto& [connected, detail] : member.contacts()) EXPECT_TRUE(connected) << detail;
+  }
+}
+
+class OverBothFamilies : public testing::TestWithParam<const char*> {};
+
+TEST_P(OverBothFamilies, ThreeNodesJoinRunAndFinish) {
+  Host host(Policy(3, 3), "secret", GetParam());
+  auto members = Join(host.endpoint, 3);
+  for (int i = 0; i < 3; ++i) {
+    const Assignment place = members[i]->Await(Kind::kRun).assignment;
+    EXPECT_EQ(place.node_rank, i);
+    EXPECT_EQ(place.first_rank, 2 * i);
+    EXPECT_EQ(place.world_size, 6);
+    EXPECT_EQ(place.master_addr, GetParam());
+    EXPECT_EQ(place.master_port, 4000);
+  }
+  RunToTheEnd(host, members);
+}
+
+INSTANTIATE_TEST_SUITE_P(GrpcRendezvous, OverBothFamilies, testing::Values("127.0.0.1", "::1"));
+
+TEST(GrpcRendezvous, ResolvesNames) {
+  Host host;
+  host.endpoint.host = "localhost";
+  auto members = Join(host.endpoint, 1);
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, RefusesWrongMissingAndUncalledForTokens) {
+  Host guarded(Policy(1, 1), "secret");
+  Host open;
+  const std::pair<RendezvousEndpoint, const char*> cases[] = {
+      {{"127.0.0.1", guarded.endpoint.port, "wrong!"}, "is not the rendezvous' token"},
+      {{"127.0.0.1", guarded.endpoint.port, ""}, "sent no token"},
+      {{"127.0.0.1", open.endpoint.port, "secret"}, "the rendezvous has none"},
+  };
+  for (const auto& [endpoint, words] : cases) {
+    Member member(endpoint, Node(0, 1, 1));
+    const absl::Status status = member.AwaitEnd();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    EXPECT_EQ(ReportNodeDeath(endpoint, "job", "id0", 1, "x", MonotonicClock().Now() + seconds(10))
+                  .code(),
+              absl::StatusCode::kPermissionDenied);
+    member.Leave();
+  }
+}
+
+TEST(GrpcRendezvous, RefusesATokenThatCannotBeSent) {
+  Member member({"127.0.0.1", 1, "with blank"}, Node(0, 1, 1));
+  EXPECT_EQ(member.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, NamesTheDifferenceOfANodeThatDoesNotFit) {
+  Host host(Policy(2, 2));
+  Member first(host.endpoint, Node(0, 2, 2));
+  first.Await(Kind::kWait);
+  Member second(host.endpoint, Node(1, 3, 3));
+  const absl::Status status = second.AwaitEnd();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--nnodes 2"));
+  second.Leave();
+  first.Leave();
+}
+
+TEST(GrpcRendezvous, NamesBothProtocolsThatDiffer) {
+  Host host;
+  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port));
+  grpc::ClientContext context;
+  auto stream = stub->Attach(&context);
+  v1::AttachRequest request;
+  *request.mutable_join() = ToProto(Node(0, 1, 1));
+  *request.mutable_update() = ToProto(Says(0, NodePhase::kReady));
+  request.mutable_join()->set_protocol(99);
+  stream->Write(request);
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("protocol 99"));
+}
+
+TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
+  Host host;
+  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port));
+  grpc::ClientContext context;
+  auto stream = stub->Attach(&context);
+  stream->Write(v1::AttachRequest());
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// The other end of a stream, without a client's manners.
+struct BareStream {
+  explicit BareStream(const Host& host)
+      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port))),
+        stream(stub->Attach(&context)) {}
+
+  void Join(const NodeInfo& info) {
+    v1::AttachRequest request;
+    *request.mutable_join() = ToProto(info);
+    *request.mutable_update() = ToProto(Says(0, NodePhase::kReady));
+    EXPECT_TRUE(stream->Write(request));
+  }
+
+  std::unique_ptr<v1::Rendezvous::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AttachRequest, v1::AttachResponse>> stream;
+};
+
+TEST(GrpcRendezvous, EndsStreamsThatDoNotJoin) {
+  Host host(Policy(1, 1), "", "127.0.0.1", nullptr, milliseconds(300));
+  BareStream silent(host);
+  BareStream later(host);
+  EXPECT_EQ(silent.stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(later.stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  BareStream much_later(host);
+  EXPECT_EQ(much_later.stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST(GrpcRendezvous, AStreamThatHasJoinedMayBeSilentForLonger) {
+  Host host(Policy(1, 1), "", "127.0.0.1", nullptr, milliseconds(100));
+  BareStream joined(host);
+  joined.Join(Node(0, 1, 1));
+  BareStream silent(host);  // Comes later, so once it is gone, the other's time is up as well.
+  EXPECT_EQ(silent.stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(joined.stream->Write(v1::AttachRequest()));
+  EXPECT_TRUE(joined.stream->WritesDone());
+  v1::AttachResponse response;
+  while (joined.stream->Read(&response)) {
+  }
+  EXPECT_TRUE(joined.stream->Finish().ok());
+}
+
+TEST(GrpcRendezvous, RefusesAMessageThatNoNodeSends) {
+  Host host;
+  v1::AttachRequest request;
+  request.mutable_join()->set_host(std::string(255 << 10, 'x'));
+  request.mutable_update()->set_left_reason(std::string(255 << 10, 'x'));
+  auto stub = v1::Rendezvous::NewStub(grpc::CreateChannel(
+      absl::StrCat("127.0.0.1:", host.endpoint.port), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  auto stream = stub->Attach(&context);
+  stream->Write(request);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST(GrpcRendezvous, ANodeThatDoesNotReadIsNotAnsweredMore) {
+  constexpr int kSigns = 40000;
+  Host host(Policy(2, 2));
+  BareStream deaf(host);
+  deaf.Join(Node(0, 2, 2));
+  for (int i = 0; i < kSigns; ++i) ASSERT_TRUE(deaf.stream->Write(v1::AttachRequest()));
+  Member other(host.endpoint, Node(1, 2, 2));
+  other.Await(Kind::kRun);
+  EXPECT_TRUE(deaf.stream->WritesDone());
+  int answers = 0;
+  v1::AttachResponse response;
+  bool told = false;
+  while (deaf.stream->Read(&response)) {
+    ++answers;
+    told = told || response.directive().has_run();
+  }
+  EXPECT_TRUE(told);
+  EXPECT_LT(answers, kSigns / 2);  // As many as its window takes, then one for all the rest.
+  other.Leave();
+}
+
+TEST(GrpcRendezvous, BrokenConnectionsBeginNoRound) {
+  Host host(Policy(2, 2));
+  TcpProxy proxy("127.0.0.1", host.endpoint.port);
+  host.endpoint.port = proxy.port();
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  for (auto& member : members) member->Send(Says(1, NodePhase::kRunning));
+  const int told[] = {members[0]->directives(), members[1]->directives()};
+  proxy.DropConnections();
+  for (int i = 0; i < 2; ++i) {
+    const auto contacts = members[i]->AwaitContacts(3);
+    EXPECT_TRUE(contacts[0].first);
+    EXPECT_FALSE(contacts[1].first);
+    EXPECT_TRUE(contacts[2].first);
+    members[i]->AwaitDirectives(told[i] + 1);
+    EXPECT_EQ(members[i]->Await(Kind::kRun).assignment.round, 1);
+  }
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, GivesUpAfterTheLossLimit) {
+  Host host(ShortLimits(1));
+  TcpProxy proxy("127.0.0.1", host.endpoint.port);
+  host.endpoint.port = proxy.port();
+  Member member(host.endpoint, Node(0, 1, 1));
+  member.Await(Kind::kRun);
+  const Instant begin = MonotonicClock().Now();
+  proxy.Swallow();
+  const absl::Status status = member.AwaitEnd();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat("127.0.0.1:", proxy.port(), " for 1 s")));
+  EXPECT_GE(MonotonicClock().Now() - begin, milliseconds(800));
+  member.Leave();
+}
+
+// Takes a node's first message and then only talks.
+class DeafRendezvous final : public v1::Rendezvous::Service {
+ public:
+  grpc::Status Attach(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::AttachResponse, v1::AttachRequest>* stream) override {
+    v1::AttachRequest request;
+    if (!stream->Read(&request)) return grpc::Status::OK;
+    v1::AttachResponse response;
+    *response.mutable_policy() = ToProto(ShortLimits(2));
+    response.set_heard(1);
+    while (!context->IsCancelled() && stream->Write(response)) {
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    return grpc::Status::OK;
+  }
+};
+
+TEST(GrpcRendezvous, GivesUpThoughItHearsIfItIsNotHeard) {
+  DeafRendezvous deaf;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", MakeServerCredentials(), &port);
+  builder.RegisterService(&deaf);
+  const auto server = builder.BuildAndStart();
+  Member member({"127.0.0.1", static_cast<uint16_t>(port), ""}, Node(0, 2, 2));
+  EXPECT_EQ(member.AwaitEnd().code(), absl::StatusCode::kDeadlineExceeded);
+  member.Leave();
+  server->Shutdown();
+}
+
+TEST(GrpcRendezvous, SignsOfLifeKeepAQuietNode) {
+  Host host(ShortLimits(2));
+  Member quiet(host.endpoint, Node(0, 2, 2));
+  // A job that still waits after the time in which a silent node would be given up.
+  quiet.Await(Kind::kWait);
+  EXPECT_FALSE(quiet.EndsWithin(milliseconds(1500)));
+  EXPECT_EQ(quiet.AwaitContacts(1).size(), 1u);
+  quiet.Leave();
+}
+
+TEST(GrpcRendezvous, AnObituaryEndsTheRoundAtOnce) {
+  Host host(Policy(2, 2));
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  EXPECT_TRUE(ReportNodeDeath(host.endpoint, "job", "id1", 2, "its agent was killed by signal 9",
+                              MonotonicClock().Now() + seconds(10))
+                  .ok());
+  const Outcome outcome = members[0]->Await(Kind::kFinish).outcome;
+  EXPECT_EQ(outcome.exit_code, kExitNodeLost);
+  EXPECT_THAT(outcome.reason, HasSubstr("its agent was killed by signal 9"));
+  EXPECT_EQ(members[1]->AwaitEnd().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(
+      ReportNodeDeath(host.endpoint, "job", "id1", 2, "again", MonotonicClock().Now() + seconds(10))
+          .code(),
+      absl::StatusCode::kAborted);
+  for (auto& member : members) member->Leave();
+}
+
+TEST(GrpcRendezvous, TheLastWordArrivesThoughTheClientIsDestroyedAtOnce) {
+  Host host(Policy(2, 2));
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  members[1]->Send(Says(1, NodePhase::kLeft));
+  members[1]->Leave();
+  EXPECT_EQ(members[0]->Await(Kind::kFinish).outcome.exit_code, 130);
+  members[0]->Leave();
+}
+
+TEST(GrpcRendezvous, ANodeMayComeBeforeItsRendezvous) {
+  const uint16_t port = Listen("127.0.0.1", 0)->port;  // Free again at once.
+  const RendezvousEndpoint endpoint = {"127.0.0.1", port, ""};
+  Member early(endpoint, Node(0, 1, 1));
+  const auto contacts = early.AwaitContacts(1);
+  EXPECT_FALSE(contacts[0].first);
+  EXPECT_THAT(contacts[0].second,
+              HasSubstr(absl::StrCat("127.0.0.1:", port, ": Connection refused")));
+  JobRendezvous rendezvous(Host::RulesOf(Policy(1, 1)), MonotonicClock());
+  const auto jobs = MakeOneJob("job", rendezvous);
+  RendezvousServer::Options options;
+  options.listener = std::move(Listen("127.0.0.1", port)->fd);
+  auto server = RendezvousServer::Start(std::move(options), *jobs).value();
+  EXPECT_EQ(early.Await(Kind::kRun).assignment.round, 1);
+  early.Leave();
+}
+
+TEST(GrpcRendezvous, SaysThatNobodyAnswered) {
+  const uint16_t port = Listen("127.0.0.1", 0)->port;
+  Member member({"127.0.0.1", port, ""}, Node(0, 1, 1), milliseconds(300));
+  const absl::Status status = member.AwaitEnd();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("within 0.3 s: Connection refused"));
+  member.Leave();
+}
+
+// Serves no job yet.
+class NotYet final : public Jobs {
+ public:
+  absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo&, const NodeUpdate&) override {
+    return absl::UnavailableError("the former run of job job is ending");
+  }
+  std::shared_ptr<JobRendezvous> Find(absl::string_view) override { return nullptr; }
+  std::optional<JobStatus> Status(absl::string_view) override { return std::nullopt; }
+  std::vector<JobStatus> List() override { return {}; }
+};
+
+TEST(GrpcRendezvous, ARendezvousThatSaysNotYetIsNoForeignProgram) {
+  NotYet jobs;
+  ListeningSocket socket = Listen("127.0.0.1", 0).value();
+  GrpcRendezvousClient::Options options;
+  options.endpoint = {"127.0.0.1", socket.port, ""};
+  options.join_timeout = milliseconds(300);
+  options.answer_timeout = milliseconds(50);
+  RendezvousServer::Options serving;
+  serving.listener = std::move(socket.fd);
+  const auto server = RendezvousServer::Start(std::move(serving), jobs).value();
+  Member member(Node(0, 1, 1), options);
+  const absl::Status end = member.AwaitEnd();
+  EXPECT_EQ(end.code(), absl::StatusCode::kFailedPrecondition) << end;
+  EXPECT_THAT(std::string(end.message()),
+              HasSubstr("took this node not in within 0.3 s: the former run of job job is ending"));
+}
+
+TEST(GrpcRendezvous, SaysThatTheNameDoesNotResolve) {
+  Member member({"no-such-host.invalid", 1, ""}, Node(0, 1, 1), milliseconds(1500));
+  const auto contacts = member.AwaitContacts(1);
+  EXPECT_FALSE(contacts[0].first);
+  EXPECT_THAT(contacts[0].second, HasSubstr("cannot resolve 'no-such-host.invalid'"));
+  const absl::Status status = member.AwaitEnd();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no-such-host.invalid"));
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, TakesTheDetourOnceThereIsOne) {
+  Host host;
+  GrpcRendezvousClient::Options options;
+  options.endpoint = {"127.0.0.2", host.endpoint.port, ""};  // Refused: the host is at 127.0.0.1.
+  std::atomic<bool> open = false;
+  options.detour = [&open] {
+    return open ? std::optional<std::string>("127.0.0.1") : std::nullopt;
+  };
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_THAT(member.AwaitContacts(1)[0].second, HasSubstr("Connection refused"));
+  EXPECT_FALSE(member.contacted());
+  open = true;
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
+  EXPECT_TRUE(member.contacted());
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, PrefersTheEndpointToTheDetour) {
+  Host host;
+  GrpcRendezvousClient::Options options;
+  options.endpoint = host.endpoint;
+  options.detour = [] { return std::optional<std::string>("127.0.0.2"); };
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
+  EXPECT_TRUE(member.contacts().empty() || member.contacts()[0].first);
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, TellsWhatTheResolverSaysAndAsksOnlyOnce) {
+  Host host;
+  GrpcRendezvousClient::Options options;
+  options.endpoint = {"localhost", host.endpoint.port, ""};
+  options.lookup = Lookup::Start("127.0.0.1");  // Not what localhost may lead to besides.
+  Mutex mu;
+  std::vector<Lookup::Result> heard;
+  options.on_lookup = [&](const Lookup::Result& found) {
+    MutexLock lock(&mu);
+    heard.push_back(found);
+  };
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
+  member.Leave();
+  MutexLock lock(&mu);
+  ASSERT_EQ(heard.size(), 1u);
+  EXPECT_THAT(heard[0].value(), testing::ElementsAre("127.0.0.1"));
+}
+
+TEST(GrpcRendezvous, GarbageHarmsOnlyItsOwnConnection) {
+  Host host(Policy(2, 2));
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  std::vector<UniqueFd> vandals;
+  for (const char* bytes :
+       {"PRI garbage that is no preface", "GET / HTTP/1.1\r\n\r\n", "\x16\x03",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"}) {
+    vandals.push_back(Connect(host.endpoint.port));
+    const std::string text = bytes;
+    EXPECT_EQ(::send(vandals.back().get(), text.data(), text.size(), 0),
+              static_cast<ssize_t>(text.size()));
+  }
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, SharesItsPortWithTheStore) {
+  auto store = C10dServer::Start(std::nullopt).value();
+  Host host(Policy(1, 1), "", "127.0.0.1", store.get());
+  auto members = Join(host.endpoint, 1);
+  members[0]->Await(Kind::kRun);
+  const UniqueFd client = Connect(host.endpoint.port);
+  // VALIDATE, then PING with nonce 4660, which comes back.
+  const std::string bytes("\0\xCE\xF7\x85\x3C\x0D\x34\x12\0\0", 10);
+  ASSERT_EQ(::send(client.get(), bytes.data(), bytes.size(), 0), 10);
+  char reply[4] = {};
+  ASSERT_EQ(::recv(client.get(), reply, sizeof reply, MSG_WAITALL), 4);
+  EXPECT_EQ(std::string(reply, 4), std::string("\x34\x12\0\0", 4));
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, ShutdownLeavesNoStreamWaiting) {
+  Host host(Policy(2, 2));
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  const Instant begin = MonotonicClock().Now();
+  host.rendezvous.End({.exit_code = 7, .reason = "enough", .failures = {}});
+  host.server->Shutdown(seconds(20));
+  EXPECT_LT(MonotonicClock().Now() - begin, seconds(10));
+  for (auto& member : members) {
+    EXPECT_EQ(member->Await(Kind::kFinish).outcome.exit_code, 7);
+    member->Leave();
+  }
+}
+
+TEST(GrpcRendezvous, ALiveHolderOfAPlaceAnswersAtOnceAndKeepsIt) {
+  Host host(Policy(2, 2));
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  NodeInfo claimant = Node(1, 2, 2);
+  claimant.incarnation = 99;
+  Member second(host.endpoint, claimant);
+  EXPECT_EQ(second.AwaitEnd().code(), absl::StatusCode::kAlreadyExists);
+  second.Leave();
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, TellsWhereAJobStands) {
+  Host host(Policy(2, 2));
+  Member member(host.endpoint, Node(0, 2, 2));
+  member.Await(Kind::kWait);
+  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port));
+  const auto ask = [&](const std::string& job_id, v1::GetStatusResponse* response) {
+    grpc::ClientContext context;
+    v1::GetStatusRequest request;
+    request.set_job_id(job_id);
+    return stub->GetStatus(&context, request, response).error_code();
+  };
+  v1::GetStatusResponse one, all, none;
+  ASSERT_EQ(ask("job", &one), grpc::StatusCode::OK);
+  ASSERT_EQ(one.jobs_size(), 1);
+  EXPECT_EQ(one.jobs(0).explanation(), "waiting for 1 of 2 nodes; here: node0");
+  ASSERT_EQ(one.jobs(0).nodes_size(), 1);
+  EXPECT_EQ(one.jobs(0).nodes(0).host(), "node0");
+  ASSERT_EQ(ask("", &all), grpc::StatusCode::OK);
+  ASSERT_EQ(all.jobs_size(), 1);
+  EXPECT_EQ(all.jobs(0).nodes_size(), 0);
+  EXPECT_EQ(ask("other", &none), grpc::StatusCode::NOT_FOUND);
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, TwoHundredNodesJoin) {
+  Host host(Policy(200, 200));
+  auto members = Join(host.endpoint, 200);
+  RunToTheEnd(host, members);
+}
+
+}  // namespace
+}  // namespace hlaunch

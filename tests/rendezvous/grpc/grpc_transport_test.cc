@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/grpc/grpc_transport.h"
+
+#include <gtest/gtest.h>
+
+namespace hlaunch {
+namespace {
+
+TEST(PeerAddress, KnowsWhatGrpcWrites) {
+  EXPECT_EQ(PeerAddress("ipv4:10.0.0.1:58194"), "10.0.0.1");
+  EXPECT_EQ(PeerAddress("ipv6:%5B::1%5D:52082"), "::1");
+  EXPECT_EQ(PeerAddress("ipv6:[fd00::2]:52082"), "fd00::2");
+  EXPECT_EQ(PeerAddress("ipv6:%5Bfe80::1%25lo%5D:1"), "fe80::1%lo");
+  EXPECT_EQ(PeerAddress("unix:/tmp/socket"), "");
+  EXPECT_EQ(PeerAddress("ipv4:nonsense"), "");
+  EXPECT_EQ(PeerAddress(""), "");
+}
+
+TEST(CheckToken, AllowsWhatMetadataCanCarry) {
+  EXPECT_TRUE(CheckToken("").ok());
+  EXPECT_TRUE(CheckToken("s3cret-~!").ok());
+  EXPECT_FALSE(CheckToken("with blank").ok());
+  EXPECT_FALSE(CheckToken("line\n").ok());
+  EXPECT_FALSE(CheckToken("\xC3\xA9").ok());
+  EXPECT_FALSE(CheckToken(std::string(1025, 'x')).ok());
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/job/job_rendezvous.h"
+
+#include <atomic>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/base/mutex.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/job/local_rendezvous_client.h"
+#include "tests/rendezvous/rounds.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Kind = Directive::Kind;
+
+Instant Soon() { return MonotonicClock().Now() + seconds(5); }
+
+JobRules Rules(int nodes, int max_restarts = 0) {
+  JobRules rules;
+  rules.job_id = "job";
+  rules.policy = Policy(nodes, nodes, max_restarts);
+  return rules;
+}
+
+// Records what it is told, checks that calls do not overlap, and may answer from inside.
+class FakeAgent : public JobRendezvous::Session, public RendezvousClient::Listener {
+ public:
+  std::function<void(const Directive&)> answer;  // Set before it joins.
+
+  void OnDirective(const Directive& directive) override {
+    EXPECT_EQ(inside_.fetch_add(1), 0) << "two calls at once";
+    {
+      MutexLock lock(&mu_);
+      directives_.push_back(directive);
+      told_.SignalAll();
+    }
+    inside_.fetch_sub(1);
+    if (answer) answer(directive);
+  }
+  void OnProbe() override {
+    MutexLock lock(&mu_);
+    probed_ = true;
+    told_.SignalAll();
+  }
+  void OnEnd(const absl::Status& status) override {
+    MutexLock lock(&mu_);
+    ends_.push_back(status);
+    told_.SignalAll();
+  }
+  void OnContact(bool, const std::string&) override {}
+
+  Directive AwaitKind(Kind kind) {
+    MutexLock lock(&mu_);
+    const Instant deadline = Soon();
+    while (directives_.empty() || directives_.back().kind != kind) {
+      if (!told_.WaitUntil(&mu_, deadline)) break;
+    }
+    EXPECT_FALSE(directives_.empty());
+    if (directives_.empty()) return {};
+    EXPECT_EQ(directives_.back().kind, kind) << directives_.back().reason;
+    return directives_.back();
+  }
+  void AwaitProbe() {
+    MutexLock lock(&mu_);
+    const Instant deadline = Soon();
+    while (!probed_ && told_.WaitUntil(&mu_, deadline)) {
+    }
+    EXPECT_TRUE(probed_);
+  }
+  absl::Status AwaitEnd() {
+    MutexLock lock(&mu_);
+    const Instant deadline = Soon();
+    while (ends_.empty() && told_.WaitUntil(&mu_, deadline)) {
+    }
+    return ends_.empty() ? absl::OkStatus() : ends_.back();
+  }
+  size_t calls() {
+    MutexLock lock(&mu_);
+    return directives_.size() + ends_.size();
+  }
+
+ private:
+  Mutex mu_;
+  CondVar told_;
+  std::vector<Directive> directives_ ABSL_GUARDED_BY(mu_);
+  std::vector<absl::Status> ends_ ABSL_GUARDED_BY(mu_);
+  bool probed_ ABSL_GUARDED_BY(mu_) = false;
+  std::atomic<int> inside_{0};
+};
+
+TEST(LocalRendezvousClient, RunsAJobOfOneNodeInline) {
+  JobRendezvous rendezvous(Rules(1), MonotonicClock());
+  FakeAgent agent;
+  LocalRendezvousClient client(rendezvous);
+  NodeInfo info = Node(0, 1, 1);
+  info.address = "";
+  client.Join(info, Says(0, NodePhase::kReady), &agent);
+  const Directive run = agent.AwaitKind(Kind::kRun);
+  EXPECT_EQ(run.assignment.round, 1);
+  EXPECT_EQ(run.assignment.world_size, 2);
+  EXPECT_EQ(run.assignment.master_addr, "127.0.0.1");
+  EXPECT_EQ(run.assignment.master_port, 4000);
+  client.Send(Says(1, NodePhase::kRunning));
+  client.Send(Says(1, NodePhase::kSucceeded));
+  EXPECT_EQ(agent.AwaitKind(Kind::kFinish).outcome.exit_code, 0);
+  EXPECT_THAT(rendezvous.AwaitAllFinished(MonotonicClock().Now()), ElementsAre("node0"));
+  client.Send(Says(1, NodePhase::kFinished));
+  EXPECT_THAT(rendezvous.AwaitAllFinished(MonotonicClock().Now()), IsEmpty());
+}
+
+TEST(LocalRendezvousClient, RestartsAndMayBeAnsweredFromInside) {
+  JobRendezvous rendezvous(Rules(1, 2), MonotonicClock());
+  FakeAgent agent;
+  LocalRendezvousClient client(rendezvous);
+  agent.answer = [&](const Directive& d) {
+    if (d.kind == Kind::kRun) client.Send(Failed(d.round, Failure(1, 7)));
+    if (d.kind == Kind::kStop) client.Send(Says(d.round, NodePhase::kReady));
+    if (d.kind == Kind::kFinish) client.Send(Says(3, NodePhase::kFinished));
+  };
+  NodeInfo info = Node(0, 1, 1);
+  client.Join(info, Says(0, NodePhase::kReady), &agent);
+  const Directive finish = agent.AwaitKind(Kind::kFinish);
+  EXPECT_EQ(finish.outcome.exit_code, 7);
+  EXPECT_EQ(finish.outcome.restart_count, 2);
+  EXPECT_THAT(finish.outcome.reason, HasSubstr("exited with 7; 2 restarts were used"));
+  EXPECT_THAT(rendezvous.AwaitAllFinished(Soon()), IsEmpty());
+}
+
+TEST(LocalRendezvousClient, TellsTheRefusalOnce) {
+  JobRendezvous rendezvous(Rules(1), MonotonicClock());
+  FakeAgent agent;
+  LocalRendezvousClient client(rendezvous);
+  NodeInfo info = Node(0, 1, 1);
+  info.job_id = "other";
+  client.Join(info, Says(0, NodePhase::kReady), &agent);
+  EXPECT_EQ(agent.AwaitEnd().code(), absl::StatusCode::kFailedPrecondition);
+  client.Send(Says(0, NodePhase::kReady));
+  EXPECT_EQ(agent.calls(), 1u);
+}
+
+TEST(JobRendezvous, OpensTheRoundBeforeAnyNodeHearsOfIt) {
+  std::atomic<int> opened{0};
+  JobRules rules = Rules(2);
+  rules.before_round = [&](const Assignment& first) { opened = static_cast<int>(first.round); };
+  JobRendezvous rendezvous(rules, MonotonicClock());
+  auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+  a->answer =
+      b->answer = [&](const Directive& d) { EXPECT_EQ(opened, d.kind == Kind::kRun ? 1 : 0); };
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+  EXPECT_THAT(a->AwaitKind(Kind::kWait).reason, HasSubstr("waiting for 1 of 2 nodes"));
+  ASSERT_TRUE(rendezvous.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, b).ok());
+  EXPECT_EQ(a->AwaitKind(Kind::kRun).assignment.node_rank, 0);
+  EXPECT_EQ(b->AwaitKind(Kind::kRun).assignment.node_rank, 1);
+}
+
+TEST(JobRendezvous, EndsWhenNobodyComesInTime) {
+  JobRules rules = Rules(2);
+  rules.policy.join_timeout = milliseconds(20);
+  JobRendezvous rendezvous(rules, MonotonicClock());
+  FakeAgent agent;
+  LocalRendezvousClient client(rendezvous);
+  client.Join(Node(0, 2, 2), Says(0, NodePhase::kReady), &agent);
+  const Outcome outcome = agent.AwaitKind(Kind::kFinish).outcome;
+  EXPECT_EQ(outcome.exit_code, kExitJoinTimeout);
+  EXPECT_THAT(outcome.reason, HasSubstr("waiting for 1 of 2 nodes; here: node0"));
+}
+
+TEST(JobRendezvous, LosesASilentNode) {
+  JobRules rules = Rules(2);
+  rules.policy.lease = {milliseconds(5), milliseconds(20), milliseconds(5)};
+  JobRendezvous rendezvous(rules, MonotonicClock());
+  auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), true, a).ok());
+  ASSERT_TRUE(rendezvous.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, b).ok());
+  EXPECT_EQ(a->AwaitKind(Kind::kFinish).outcome.exit_code, kExitNodeLost);
+  EXPECT_EQ(b->AwaitEnd().code(), absl::StatusCode::kAborted);
+}
+
+TEST(JobRendezvous, ANewStreamOfTheSameNodeTakesOver) {
+  JobRendezvous rendezvous(Rules(1), MonotonicClock());
+  auto old = std::make_shared<FakeAgent>(), young = std::make_shared<FakeAgent>();
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 1, 1), Says(0, NodePhase::kReady), false, old).ok());
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 1, 1), Says(1, NodePhase::kRunning), false, young).ok());
+  // Not final: a join that was late may have taken over from the connection that the node holds.
+  EXPECT_EQ(old->AwaitEnd().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(young->AwaitKind(Kind::kRun).round, 1);
+  rendezvous.Detach("id0", old.get());  // Says nothing of the stream that took over.
+  rendezvous.End({.exit_code = 3, .reason = "asked to", .failures = {}});
+  EXPECT_EQ(young->AwaitKind(Kind::kFinish).outcome.exit_code, 3);
+}
+
+TEST(JobRendezvous, KeepsWhatItDecidedBeforeAnyNodeHearsOfIt) {
+  std::atomic<int> kept{0};
+  JobRules rules = Rules(2);
+  rules.commit = [&](const JobRecord& record) {
+    EXPECT_EQ(record.state, JobState::kRunning);
+    kept = static_cast<int>(record.round);
+  };
+  JobRendezvous rendezvous(rules, MonotonicClock());
+  auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+  a->answer = b->answer = [&](const Directive& d) { EXPECT_EQ(kept, d.round); };
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+  ASSERT_TRUE(rendezvous.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, b).ok());
+  EXPECT_EQ(a->AwaitKind(Kind::kRun).round, 1);
+  EXPECT_EQ(b->AwaitKind(Kind::kRun).round, 1);
+}
+
+TEST(JobRendezvous, GoesOnFromARecord) {
+  JobRecord record;
+  JobRules rules = Rules(2);
+  rules.commit = [&](const JobRecord& latest) { record = latest; };
+  {
+    JobRendezvous first(rules, MonotonicClock());
+    auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+    ASSERT_TRUE(first.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+    ASSERT_TRUE(first.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, b).ok());
+    b->AwaitKind(Kind::kRun);
+  }
+  JobRendezvous second(rules, record, MonotonicClock());
+  auto b = std::make_shared<FakeAgent>();
+  ASSERT_TRUE(second.Attach(Node(1, 2, 2), Says(1, NodePhase::kRunning), false, b).ok());
+  EXPECT_EQ(b->AwaitKind(Kind::kRun).assignment.node_rank, 1);
+  EXPECT_EQ(second.Status().round, 1);
+}
+
+TEST(JobRendezvous, AsksTheHolderOfAPlace) {
+  JobRendezvous rendezvous(Rules(2), MonotonicClock());
+  auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+  NodeInfo claimant = Node(0, 2, 2);
+  claimant.incarnation = 99;
+  const auto attach = [&] {
+    return rendezvous.Attach(claimant, Says(0, NodePhase::kReady), false, b).code();
+  };
+  EXPECT_EQ(attach(), absl::StatusCode::kUnavailable);
+  a->AwaitProbe();
+  rendezvous.Heard("id0", 1);
+  EXPECT_EQ(attach(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST(JobRendezvous, ServesManyThreads) {
+  constexpr int kNodes = 8;
+  JobRules rules = Rules(kNodes, 3);
+  std::atomic<int> opened{0};
+  rules.before_round = [&](const Assignment& first) { opened = static_cast<int>(first.round); };
+  JobRendezvous rendezvous(rules, MonotonicClock());
+  std::vector<std::shared_ptr<FakeAgent>> agents;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kNodes; ++i) {
+    auto agent = agents.emplace_back(std::make_shared<FakeAgent>());
+    const NodeInfo info = Node(i, kNodes, kNodes);
+    agent->answer = [&rendezvous, &opened, info, i](const Directive& d) {
+      NodeUpdate update = Says(d.round, NodePhase::kReady);
+      if (d.kind == Kind::kWait) return;
+      if (d.kind == Kind::kFinish) update = Says(4, NodePhase::kFinished);
+      if (d.kind == Kind::kRun) {
+        EXPECT_EQ(opened, d.round);
+        update = d.round < 4 && i == 5 ? Failed(d.round, Failure(10, 1))
+                                       : Says(d.round, NodePhase::kSucceeded);
+      }
+      EXPECT_TRUE(rendezvous.Update(info.node_id, info.incarnation, update).ok());
+    };
+    threads.emplace_back([&rendezvous, info, agent] {
+      EXPECT_TRUE(rendezvous.Attach(info, Says(0, NodePhase::kReady), false, agent).ok());
+      for (int beat = 0; beat < 100; ++beat) rendezvous.Heard(info.node_id, info.incarnation);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(rendezvous.AwaitAllFinished(Soon()), IsEmpty());
+  for (auto& agent : agents) {
+    const Outcome outcome = agent->AwaitKind(Kind::kFinish).outcome;
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.restart_count, 3);
+    agent->answer = nullptr;
+  }
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/listening/front.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proto/base/mutex.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+UniqueFd ListenOnLoopback(uint16_t* port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(::listen(fd.get(), 128), 0);
+  EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  *port = ntohs(address.sin_port);
+  return fd;
+}
+
+UniqueFd Connect(uint16_t port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+void Say(const UniqueFd& fd, const std::string& bytes) {
+  EXPECT_EQ(::send(fd.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+}
+
+// Whether the other side closes within 10 s.
+bool IsClosed(const UniqueFd& fd) {
+  pollfd wait = {fd.get(), POLLIN, 0};
+  char byte = 0;
+  return ::poll(&wait, 1, 10000) == 1 && ::recv(fd.get(), &byte, 1, 0) <= 0;
+}
+
+// Keeps what it is handed, with the bytes that are readable then.
+class Inbox {
+ public:
+  Front::Handler Handler() {
+    return [this](UniqueFd fd) {
+      char bytes[64] = {};
+      const ssize_t n = ::recv(fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+      MutexLock lock(&mu_);
+      seen_.push_back(std::string(bytes, n > 0 ? n : 0));
+      connections_.push_back(std::move(fd));
+      more_.SignalAll();
+    };
+  }
+
+  // What came, once there are `count` of them.
+  std::vector<std::string> Await(size_t count) {
+    const Instant deadline = MonotonicClock().Now() + seconds(20);
+    MutexLock lock(&mu_);
+    while (seen_.size() < count && more_.WaitUntil(&mu_, deadline)) {
+    }
+    return seen_;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar more_;
+  std::vector<std::string> seen_ ABSL_GUARDED_BY(mu_);
+  std::vector<UniqueFd> connections_ ABSL_GUARDED_BY(mu_);
+};
+
+class FrontTest : public testing::Test {
+ protected:
+  void Start(bool with_c10d) {
+    options_.grpc = grpc_.Handler();
+    if (with_c10d) options_.c10d = c10d_.Handler();
+    front_ = std::make_unique<Front>(ListenOnLoopback(&port_), options_);
+  }
+
+  Inbox grpc_;
+  Inbox c10d_;
+  Front::Options options_;
+  uint16_t port_ = 0;
+  std::unique_ptr<Front> front_;
+};
+
+TEST_F(FrontTest, TellsTheProtocolsApartAndTakesNoByte) {
+  Start(/*with_c10d=*/true);
+  const UniqueFd http = Connect(port_);
+  Say(http, "PRI * HTTP/2.0\r\n");
+  const UniqueFd tls = Connect(port_);
+  Say(tls, "\x16\x03\x01");
+  const UniqueFd validate = Connect(port_);
+  Say(validate, std::string("\0\xCE\xF7\x85\x3C", 5));
+  EXPECT_THAT(grpc_.Await(2), testing::UnorderedElementsAre("PRI * HTTP/2.0\r\n", "\x16\x03\x01"));
+  EXPECT_THAT(c10d_.Await(1), testing::ElementsAre(std::string("\0\xCE\xF7\x85\x3C", 5)));
+}
+
+TEST_F(FrontTest, GivesASilentConnectionToTheStore) {
+  options_.patience = milliseconds(20);
+  Start(/*with_c10d=*/true);
+  const UniqueFd silent = Connect(port_);
+  EXPECT_THAT(c10d_.Await(1), testing::ElementsAre(""));
+}
+
+TEST_F(FrontTest, ClosesWhatNobodyWants) {
+  options_.patience = milliseconds(20);
+  Start(/*with_c10d=*/false);
+  const UniqueFd silent = Connect(port_);
+  EXPECT_TRUE(IsClosed(silent));
+  const UniqueFd garbage = Connect(port_);
+  Say(garbage, "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(IsClosed(garbage));
+}
+
+TEST_F(FrontTest, DecidesTheOldestSilentOneWhenTheyAreTooMany) {
+  options_.max_undecided = 2;
+  options_.patience = seconds(1000);
+  Start(/*with_c10d=*/true);
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 3; ++i) silent.push_back(Connect(port_));
+  EXPECT_EQ(c10d_.Await(1).size(), 1u);
+}
+
+TEST_F(FrontTest, HoldsAsManySilentConnectionsAsAClusterOpensAtOnce) {
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit high = before;
+  high.rlim_cur = before.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &high), 0);
+  if (high.rlim_cur < 4096) GTEST_SKIP() << "needs 4096 descriptors";
+  options_.patience = seconds(1000);
+  Start(/*with_c10d=*/true);
+  std::vector<UniqueFd> nodes;
+  for (int i = 0; i < 1200; ++i) nodes.push_back(Connect(port_));
+  for (const UniqueFd& node : nodes) Say(node, "PRI ");
+  EXPECT_EQ(grpc_.Await(1200).size(), 1200u);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_F(FrontTest, HandsNoConnectionOfAnOldRoundToTheStore) {
+  Start(/*with_c10d=*/true);
+  const UniqueFd stale = Connect(port_);
+  const UniqueFd node = Connect(port_);
+  front_->EndC10d();
+  Say(stale, std::string("\0\xCE\xF7\x85\x3C", 5));
+  EXPECT_TRUE(IsClosed(stale));
+  Say(node, "PRI ");
+  EXPECT_EQ(grpc_.Await(1).size(), 1u);
+  const UniqueFd fresh = Connect(port_);
+  Say(fresh, "\x03");
+  EXPECT_THAT(c10d_.Await(1), testing::ElementsAre("\x03"));
+}
+
+TEST_F(FrontTest, GoesOnWhenAConnectionLeavesUndecided) {
+  Start(/*with_c10d=*/true);
+  Connect(port_).Close();
+  const UniqueFd http = Connect(port_);
+  Say(http, "PRI ");
+  EXPECT_EQ(grpc_.Await(1).size(), 1u);
+}
+
+TEST_F(FrontTest, ServesThoseWhoWaitedForADescriptor) {
+  Start(/*with_c10d=*/true);
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const UniqueFd client = Connect(port_);  // Accepted, or waits in the kernel's queue.
+  Say(client, "PRI ");
+  EXPECT_EQ(grpc_.Await(1).size(), 1u);
+  UniqueFd waiting(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  rlimit none = before;
+  none.rlim_cur = waiting.get() + 1;  // No new descriptor in this process.
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port_);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::connect(waiting.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  Say(waiting, "PRI ");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(grpc_.Await(2).size(), 2u);
+}
+
+TEST_F(FrontTest, ClosesUndecidedOnesAtTheEnd) {
+  Start(/*with_c10d=*/true);
+  const UniqueFd silent = Connect(port_);
+  front_.reset();
+  EXPECT_TRUE(IsClosed(silent));
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/listening/listen.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "tests/rendezvous/raw_connection.h"
+
+namespace hlaunch {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Listen, TakesAFreePortOfAllAddresses) {
+  const auto socket = Listen("", 0);
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  EXPECT_NE(socket->port, 0);
+  EXPECT_TRUE(::fcntl(socket->fd.get(), F_GETFD) & FD_CLOEXEC);
+  EXPECT_TRUE(::fcntl(socket->fd.get(), F_GETFL) & O_NONBLOCK);
+  RawConnection connection(socket->port);  // IPv4, whichever family was bound.
+}
+
+TEST(Listen, BindsALiteral) {
+  const auto socket = Listen("127.0.0.1", 0);
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  EXPECT_EQ(socket->address, "127.0.0.1");
+  EXPECT_NE(socket->port, 0);
+}
+
+TEST(Listen, NamesThePortThatIsInUse) {
+  const auto first = Listen("127.0.0.1", 0);
+  ASSERT_TRUE(first.ok());
+  const absl::Status second = Listen("127.0.0.1", first->port).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(second)) << second;
+  EXPECT_THAT(std::string(second.message()),
+              HasSubstr(absl::StrCat("127.0.0.1 port ", first->port)));
+}
+
+TEST(Listen, RefusesWhatIsNoAddressOfThisHost) {
+  EXPECT_TRUE(absl::IsInvalidArgument(Listen("localhost", 0).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Listen("192.0.2.1", 0).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Listen("[::1]", 0).status()));
+}
+
+TEST(Reserve, KeepsAPortFromAllButWhoNamesItAndReuses) {
+  const auto kept = Reserve(0);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_NE(kept->port, 0);
+  EXPECT_TRUE(::fcntl(kept->fd.get(), F_GETFD) & FD_CLOEXEC);
+  UniqueFd plain(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(kept->port);
+  const auto* where = reinterpret_cast<const sockaddr*>(&address);
+  EXPECT_EQ(::bind(plain.get(), where, sizeof address), -1);
+  EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_EQ(::connect(plain.get(), where, sizeof address), -1);
+  EXPECT_EQ(errno, ECONNREFUSED);
+
+  const auto server = Listen("", kept->port);  // Sets SO_REUSEADDR, as torch, libuv and gRPC do.
+  ASSERT_TRUE(server.ok()) << server.status();
+  RawConnection connection(kept->port);
+}
+
+TEST(Reserve, RefusesWhatIsReservedUnlessItIsNamed) {
+  const auto kept = Reserve(0);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Reserve(kept->port).status()));
+  EXPECT_TRUE(Reserve(kept->port, /*named=*/true).ok());
+  const auto server = Listen("127.0.0.1", 0);
+  ASSERT_TRUE(server.ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Reserve(server->port).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(Reserve(server->port, /*named=*/true).status()));
+}
+
+}  // namespace
+}  // namespace hlaunch

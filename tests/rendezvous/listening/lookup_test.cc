@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/listening/lookup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(Lookup, AnswersForALiteralAtOnce) {
+  const auto found = Lookup::Start("10.1.2.3")->result();
+  ASSERT_TRUE(found.has_value() && found->ok());
+  EXPECT_THAT(**found, testing::ElementsAre("10.1.2.3"));
+}
+
+TEST(Lookup, AnswersForANameLater) {
+  const auto found = Lookup::Start("localhost")->Await(MonotonicClock().Now() + seconds(30));
+  ASSERT_TRUE(found.has_value() && found->ok());
+  EXPECT_THAT(**found, testing::Contains("127.0.0.1"));
+}
+
+TEST(Lookup, OutlivesWhoeverAsked) {
+  for (int i = 0; i < 50; ++i) Lookup::Start("localhost");
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round/first_cause.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/rendezvous/rounds.h"
+
+namespace hlaunch {
+namespace {
+
+WorkerFailure Saying(Rank rank, const std::string& tail, int signal = 0) {
+  WorkerFailure failure = Failure(rank, 1);
+  failure.log_tail = tail;
+  failure.signal = signal;
+  return failure;
+}
+
+constexpr char kClosed[] = "RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.1]:33";
+
+TEST(KindOf, KnowsTheWordsOfThoseWhoOnlySuffer) {
+  const struct {
+    FailureKind kind;
+    int signal;
+    const char* tail;
+  } table[] = {
+      {FailureKind::kPeerGone, 0, kClosed},
+      {FailureKind::kPeerGone, 0,
+       "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely "
+       "closed. Did the remote server shutdown or crash?"},
+      {FailureKind::kPeerGone, 0,
+       "torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or "
+       "there was a network error, NCCL version 2.21.5\nncclRemoteError: A call failed"},
+      {FailureKind::kPeerGone, 0, "write: Broken pipe"},
+      {FailureKind::kPeerGone, SIGPIPE, ""},
+      {FailureKind::kTimedOut, 0,
+       "RuntimeError: [unbound_buffer.cc:81] Timed out waiting 2000ms for recv operation to "
+       "complete"},
+      {FailureKind::kTimedOut, 0,
+       "torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//1"},
+      {FailureKind::kTimedOut, SIGABRT,
+       "terminate called after throwing an instance of 'c10::DistBackendError'\n"
+       "  what():  [PG ID 0 PG GUID 0(default_pg) Rank 1] Watchdog caught collective operation "
+       "timeout: WorkNCCL(SeqNum=3)"},
+      {FailureKind::kOriginal, 0, "ValueError: bad batch"},
+      {FailureKind::kOriginal, SIGABRT, "double free or corruption"},
+      {FailureKind::kOriginal, SIGSEGV, kClosed},
+      {FailureKind::kOriginal, SIGKILL, kClosed},
+      {FailureKind::kOriginal, 0, ""},
+  };
+  for (const auto& row : table) {
+    EXPECT_EQ(KindOf(Saying(0, row.tail, row.signal)), row.kind) << row.tail;
+  }
+}
+
+TEST(KindOf, TellsWhoStalledFromWhoStalledWaitingForIt) {
+  WorkerFailure stalled = Saying(0, "", SIGKILL);
+  stalled.evidence = "stalled: no heartbeat for 62 s (limit 60 s), last step 1200";
+  EXPECT_EQ(KindOf(stalled), FailureKind::kOriginal);
+  WorkerFailure waited = stalled;
+  waited.evidence += std::string(" ") + kWhileItWaits + " in barrier (distributed_c10d.py:4818)";
+  EXPECT_EQ(KindOf(waited), FailureKind::kTimedOut);
+  EXPECT_EQ(FirstCause({waited, stalled}).index, 1u);
+}
+
+TEST(KindOf, LooksAtTheExceptionAndNotAtWarningsBeforeIt) {
+  const std::string warned = "[W socket.cpp:464] Connection reset by peer\n";
+  EXPECT_EQ(KindOf(Saying(0, warned + "Traceback (most recent call last):\n  File \"t.py\"\n"
+                                      "ValueError: bad batch\n")),
+            FailureKind::kOriginal);
+  WorkerFailure failure = Saying(0, warned);
+  failure.message = "KeyError: 'x'";
+  EXPECT_EQ(KindOf(failure), FailureKind::kOriginal);
+}
+
+TEST(FirstCause, IsTheFirstThatFailedByItself) {
+  const WorkerFailure gone = Saying(1, kClosed), own = Failure(2, 85), later = Failure(3, 1);
+  const WorkerFailure waited = Saying(4, "RuntimeError: Socket Timeout");
+  const WorkerFailure refused = Saying(5, "OSError: [Errno 111] Connection refused");
+  const struct {
+    std::vector<WorkerFailure> failures;
+    size_t index;
+    FailureKind kind;
+    std::string reason;
+  } table[] = {
+      {{own}, 0, FailureKind::kOriginal, ""},
+      {{own, gone}, 0, FailureKind::kOriginal, "rank 2 on node1 was heard of first"},
+      {{gone, gone, own, later},
+       2,
+       FailureKind::kOriginal,
+       "rank 2 on node1 failed by itself; 2 failures heard before: rank 1 on node0 lost a "
+       "connection"},
+      {{waited, own},
+       1,
+       FailureKind::kOriginal,
+       "rank 2 on node1 failed by itself; 1 failure heard before: rank 4 on node2 waited in vain"},
+      {{gone, waited},
+       1,
+       FailureKind::kTimedOut,
+       "rank 4 on node2 waited in vain; 1 failure heard before: rank 1 on node0 lost a connection"},
+      {{gone, waited, refused},
+       2,
+       FailureKind::kNoConnect,
+       "rank 5 on node2 could not connect; 2 failures heard before: rank 1 on node0 lost a "
+       "connection"},
+      {{gone, gone},
+       0,
+       FailureKind::kPeerGone,
+       "rank 1 on node0 lost a connection, and no failure that explains it was heard of"},
+  };
+  for (const auto& row : table) {
+    const Cause cause = FirstCause(row.failures);
+    EXPECT_EQ(cause.index, row.index) << row.reason;
+    EXPECT_EQ(cause.kind, row.kind) << row.reason;
+    EXPECT_EQ(cause.reason, row.reason);
+  }
+}
+
+TEST(CauseWindow, IsForConsequencesOnly) {
+  EXPECT_EQ(CauseWindow(FailureKind::kOriginal), Duration::zero());
+  EXPECT_GT(CauseWindow(FailureKind::kPeerGone), Duration::zero());
+  EXPECT_GT(CauseWindow(FailureKind::kTimedOut), CauseWindow(FailureKind::kPeerGone));
+}
+
+TEST(ExceptionOf, PrefersTheErrorFile) {
+  WorkerFailure failure = Saying(0, "KeyError: 'y'");
+  failure.message = "ValueError: bad\nbatch";
+  EXPECT_EQ(ExceptionOf(failure), "ValueError: bad");
+}
+
+TEST(ExceptionOf, FindsItInStderr) {
+  const struct {
+    const char* tail;
+    const char* exception;
+  } table[] = {
+      {"", ""},
+      {"step 1\nstep 2\n", ""},
+      {"Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    f()\n"
+       "ValueError: bad batch\n",
+       "ValueError: bad batch"},
+      // As torch 2.3 and newer print it.
+      {"[rank3]: Traceback (most recent call last):\n[rank3]:   File \"t.py\", line 1\n"
+       "[rank3]:     f()\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
+       "torch.OutOfMemoryError: CUDA out of memory."},
+      // A name of its own, that only the traceback tells from other lines.
+      {"Traceback (most recent call last):\n  File \"t.py\", line 1\nStopTraining\nbye\n",
+       "StopTraining"},
+      // The last of a chain.
+      {"Traceback (most recent call last):\n  File \"t.py\"\nKeyError: 1\n\nDuring handling of the "
+       "above exception, another exception occurred:\n\nTraceback (most recent call last):\n"
+       "  File \"t.py\"\nOSError: no\n",
+       "OSError: no"},
+      // What ends nothing.
+      {"Traceback (most recent call last):\n  File \"t.py\"\nValueError: bad\n"
+       "Exception ignored in: <function f>\nTraceback (most recent call last):\n  File \"t.py\"\n"
+       "AttributeError: 'NoneType' object\n",
+       "ValueError: bad"},
+      // No traceback, or one whose head is gone.
+      {"  File \"t.py\", line 3\n    x = = 1\n        ^\nSyntaxError: invalid syntax\n",
+       "SyntaxError: invalid syntax"},
+      {"    raise ValueError(1)\nValueError: 1\n[W] Exception raised from f (most recent first):\n"
+       "frame #0: c10::Error\n",
+       "ValueError: 1"},
+      {"terminate called after throwing an instance of 'std::runtime_error'\n  what():  boom\n",
+       "std::runtime_error: boom"},
+      {"terminate called after throwing an instance of 'int'\n", "int"},
+      {"Traceback (most recent call last):\n  File \"t.py\"\nE: \x1b[31mred\x07\n", "E: ?[31mred?"},
+  };
+  for (const auto& row : table) EXPECT_EQ(ExceptionOf(Saying(0, row.tail)), row.exception);
+  const std::string exception = ExceptionOf(Saying(0, "ValueError: " + std::string(5000, 'x')));
+  EXPECT_EQ(exception.size(), 300u);
+}
+
+TEST(ExceptionOf, PrefersTheTracebackToWhatCameAfterIt) {
+  WorkerFailure failure = Saying(0, "frame #1: c10::Error\nframe #2: main\n");
+  failure.traceback = "Traceback (most recent call last):\n  File \"t\"\nKeyError: 1";
+  EXPECT_EQ(ExceptionOf(failure), "KeyError: 1");
+}
+
+TEST(LastLines, AreWhole) {
+  EXPECT_EQ(LastLines("ab\ncd\n", 100), "ab\ncd");
+  EXPECT_EQ(LastLines("ab\ncd\nef", 5), "cd\nef");
+  EXPECT_EQ(LastLines("ab\ncd\nef", 4), "ef");
+  EXPECT_EQ(LastLines("abcdef", 3), "");
+}
+
+TEST(TracebackIn, IsTheLastOneWhole) {
+  EXPECT_EQ(TracebackIn("step\n[rank0]: Traceback (most recent call last):\n[rank0]:   File \"t\"\n"
+                        "[rank0]: KeyError: 1\n[W] bye\n"),
+            "Traceback (most recent call last):\n  File \"t\"\nKeyError: 1");
+  EXPECT_EQ(TracebackIn("    f()\n  File \"t\"\nKeyError: 1\n"),
+            "    f()\n  File \"t\"\nKeyError: 1");
+  EXPECT_EQ(TracebackIn("step\n"), "");
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "tests/rendezvous/store_contract.h"
+
+#include <functional>
+#include <future>
+
+#include "rendezvous/c10d/c10d_client.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/c10d/store_proxy.h"
+#include "rendezvous/store/memory_store.h"
+
+namespace hlaunch {
+namespace store_contract {
+namespace {
+
+TestedStore MakeMemoryStore() {
+  const auto store = std::make_shared<MemoryStore>();
+  return {nullptr, store, store, {}};
+}
+
+TestedStore MakeC10dStore() {
+  const std::shared_ptr<C10dServer> server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  return {server, *C10dClient::Connect("127.0.0.1", server->port(), In(10s)), nullptr, {}};
+}
+
+TestedStore MakeProxiedStore() {
+  struct Both {
+    std::unique_ptr<C10dServer> server;
+    std::unique_ptr<StoreProxy> proxy;
+  };
+  auto both = std::make_shared<Both>();
+  both->server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  both->proxy = *StoreProxy::Start(*Listen("127.0.0.1", 0), {"127.0.0.1", both->server->port()});
+  return {both, *C10dClient::Connect("127.0.0.1", both->proxy->port(), In(10s)), nullptr, {}};
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StoreContract,
+                         testing::Values(StoreKind{"MemoryStore", MakeMemoryStore},
+                                         StoreKind{"C10dClientByProxy", MakeProxiedStore},
+                                         StoreKind{"C10dClient", MakeC10dStore}),
+                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, WatchableStoreContract,
+                         testing::Values(StoreKind{"MemoryStore", MakeMemoryStore}),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(MemoryStore, RefusesWaitsBeyondItsLimits) {
+  MemoryStore::Options options;
+  options.max_waits = 2;
+  options.max_waiting_bytes = 3 * (kEntryBytes + 1);
+  MemoryStore store(options);
+  int told = 0;
+  const auto count = [&told](const absl::StatusOr<MemoryStore::Values>& values) {
+    told += absl::IsResourceExhausted(values.status()) ? 1 : 100;
+  };
+  store.WhenAll({"a", "b", "c", "d"}, false, count);  // Too much by itself.
+  EXPECT_EQ(told, 1);
+  const auto first = store.WhenAll({"a", "b"}, false, count);
+  store.WhenAll({"c", "d"}, false, count);
+  EXPECT_EQ(told, 2);
+  const auto second = store.WhenBarrier("c", 2, count);
+  store.WhenAll({"d"}, false, count);
+  EXPECT_EQ(told, 3);
+  EXPECT_TRUE(absl::IsResourceExhausted(store.Watch("w").status()));
+  EXPECT_TRUE(store.GiveUp(first));  // Room again.
+  EXPECT_FALSE(store.GiveUp(first));
+  const auto third = store.WhenAll({"d"}, false, count);
+  EXPECT_TRUE(store.GiveUp(second));
+  EXPECT_TRUE(store.GiveUp(third));
+  EXPECT_EQ(told, 3);
+}
+
+TEST(MemoryStore, TellsTheValuesOfTheMomentInWhichAllCame) {
+  MemoryStore store;
+  std::vector<std::string> seen;
+  store.WhenAll({"a", "b"}, true, [&](absl::StatusOr<MemoryStore::Values> values) {
+    seen = *std::move(values);
+    EXPECT_TRUE(*store.Delete("a"));  // It may call back.
+  });
+  ASSERT_TRUE(store.MultiSet({{"a", "1"}, {"b", "2"}}).ok());
+  EXPECT_THAT(seen, ElementsAre("1", "2"));
+  EXPECT_FALSE(*store.Check({"a"}));
+}
+
+TEST(MemoryStore, EndsAllThatWaits) {
+  MemoryStore store;
+  ASSERT_TRUE(store.Set("k", "v").ok());
+  const auto watch = *store.Watch("");
+  EXPECT_EQ(watch->Next(In(10s))->size(), 1u);
+  auto waits = std::async(std::launch::async, [&store] { return store.Wait({"lost"}, In(10s)); });
+  store.End(absl::FailedPreconditionError("over"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(waits.get()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(watch->Next(In(10s)).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.Set("k", "v")));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.Get("k", In(10s)).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.Barrier("b", 1, In(10s))));
+}
+
+TEST(C10dClient, SendsWhatItsServersLimitsAllow) {
+  C10dServerOptions served;
+  served.limits.value_bytes = 2 * kMaxValueBytes;
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), served);
+  C10dClientOptions options;
+  options.limits = served.limits;
+  const auto client = *C10dClient::Connect("127.0.0.1", server->port(), In(10s), options);
+  const std::string value(2 * kMaxValueBytes, 'x');
+  ASSERT_TRUE(client->Set("k", value).ok());
+  EXPECT_TRUE(*client->Get("k", In(10s)) == value);
+  EXPECT_TRUE(absl::IsResourceExhausted(client->Set("k", value + "x")));
+}
+
+// Who comes before the server is there tries again until it is.
+TEST(C10dClient, ConnectsOnceTheServerIsThere) {
+  auto kept = *Reserve(0);
+  auto connecting = std::async(std::launch::async, [port = kept.port] {
+    return C10dClient::Connect("127.0.0.1", port, In(10s));
+  });
+  EXPECT_EQ(connecting.wait_for(50ms), std::future_status::timeout);  // Was refused, tries again.
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", kept.port));
+  const auto client = connecting.get();
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE((*client)->Set("k", "v").ok());
+}
+
+TEST(C10dClient, SaysThatNobodyListens) {
+  uint16_t port = 0;
+  { port = Listen("127.0.0.1", 0)->port; }
+  const absl::Status status = C10dClient::Connect("127.0.0.1", port, In(30ms)).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("127.0.0.1 port"));
+}
+
+TEST(C10dClient, SeesTheEmptyStoreAfterAReset) {
+  TestedStore tested = MakeC10dStore();
+  ASSERT_TRUE(tested.store->Set("k", "v").ok());
+  std::static_pointer_cast<C10dServer>(tested.host)->Reset();
+  EXPECT_EQ(*tested.store->NumKeys(), 0);
+}
+
+TEST(C10dClient, GivesUpWhenItsServerIsGone) {
+  TestedStore tested = MakeC10dStore();
+  tested.host.reset();
+  const absl::Status status = tested.store->Wait({"k"}, In(30ms));
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+}  // namespace
+}  // namespace store_contract
+}  // namespace hlaunch
