@@ -144,11 +144,14 @@ def by_mpirun(command, program, hosts):
     return result.stdout.splitlines(), ""
 
 
-def contenders(build, work, only, torch):
+def contenders(build, beside, work, only, torch):
     """Name → how to run (verb, bytes, times, ranks, hosts)."""
     found = {}
     load = str(build / "tests/bench/comm/comm_load")
     found["hlaunch"] = lambda words, ranks, hosts: by_environment([load] + words, ranks, hosts)
+    if beside:
+        other = str(beside / "tests/bench/comm/comm_load")
+        found["beside"] = lambda words, ranks, hosts: by_environment([other] + words, ranks, hosts)
     for name, compiler, mpirun in [("Open MPI", "mpicc.openmpi", open_mpi),
                                    ("MPICH", "mpicc.mpich", mpich)]:
         if not shutil.which(compiler) or not shutil.which(mpirun(work, 1, None)[0]):
@@ -166,12 +169,14 @@ def contenders(build, work, only, torch):
     if torch:
         found["Gloo"] = lambda words, ranks, hosts: by_environment(
             [torch, str(HERE / "gloo_load.py")] + words, ranks, hosts)
-    return {name: run for name, run in found.items() if only is None or name in only or name == "hlaunch"}
+    return {name: run for name, run in found.items() if only is None or name in only
+            or name in ("hlaunch", "beside")}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--beside", type=pathlib.Path, metavar="BUILD", help="another hlaunch's build")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--verbs", default=",".join(VERBS))
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
@@ -186,7 +191,7 @@ def main():
 
     results = []
     with tempfile.TemporaryDirectory() as work:
-        runs = contenders(arguments.build, pathlib.Path(work),
+        runs = contenders(arguments.build, arguments.beside, pathlib.Path(work),
                           arguments.only and arguments.only.split(","), arguments.torch)
         hosts = Hosts() if arguments.over == "tcp" else None
         if hosts:

@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """How long it takes to launch N x /bin/true, and what hlaunch costs while a worker runs.
 
-    tests/bench/launch/launch_speed.py [--rounds 15] [--workers 1,8,64] [--json FILE]
+    tests/bench/launch/launch_speed.py [--rounds 15] [--workers 1,8,64] [--beside BUILD]
+                                       [--json FILE]
 
 hlaunch beside those of mpiexec.hydra, Open MPI's mpirun and torchrun that are installed, on this
 machine. The launchers take turns within every round, so that a machine that slows down slows all.
@@ -32,9 +33,13 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def launchers():
-    """{name: function of the number of workers that gives the command}, of what is installed."""
+def launchers(beside=None):
+    """{name: function of the number of workers that gives the command}, of what is installed and,
+    where `beside` names one, of another build of hlaunch."""
     found = {"hlaunch": lambda n: [HLAUNCH, "--nproc-per-node", str(n), "--no-python", "/bin/true"]}
+    if beside:
+        found["hlaunch beside"] = lambda n: [f"{beside}/bin/hlaunch", "--nproc-per-node", str(n),
+                                             "--no-python", "/bin/true"]
     if shutil.which("mpiexec.hydra"):
         found["mpiexec.hydra"] = lambda n: ["mpiexec.hydra", "-n", str(n), "/bin/true"]
     if shutil.which("mpirun.openmpi"):
@@ -67,9 +72,9 @@ def seconds(command):
     return took
 
 
-def measure_launch(workers, rounds):
+def measure_launch(found, workers, rounds):
     """{(launcher, n): [seconds]}; one launch of each beforehand warms the page cache."""
-    commands = {(name, n): command(n) for name, command in launchers().items() for n in workers}
+    commands = {(name, n): command(n) for name, command in found.items() for n in workers}
     for command in commands.values():
         seconds(command)
     times = {key: [] for key in commands}
@@ -79,11 +84,11 @@ def measure_launch(workers, rounds):
     return times
 
 
-def print_launch(times, workers):
+def print_launch(found, times, workers):
     print("Launch of N x /bin/true: median in ms (fastest .. slowest), ratio to hlaunch\n")
     print(f"| {'launcher':18} |" + "".join(f" {f'N = {n}':30} |" for n in workers))
     print(f"|{'-' * 20}|" + f"{'-' * 32}|" * len(workers))
-    for name in launchers():
+    for name in found:
         cells = []
         for n in workers:
             done = [took for took in times[name, n] if took is not None]
@@ -146,14 +151,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--workers", default="1,8,64")
+    parser.add_argument("--beside", metavar="BUILD", help="build folder of another hlaunch")
     parser.add_argument("--json", help="write every single figure to this file")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # torchrun prints a warning otherwise.
     workers = [int(n) for n in args.workers.split(",")]
 
     print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}, {args.rounds} rounds\n")
-    times = measure_launch(workers, args.rounds)
-    print_launch(times, workers)
+    found = launchers(args.beside)
+    times = measure_launch(found, workers, args.rounds)
+    print_launch(found, times, workers)
     rows = measure_memory(1) + measure_memory(2)
     print("\nMemory while one `sleep` runs on each node, KiB\n")
     print(f"| {'process':24} | resident | proportional |\n|{'-' * 26}|{'-' * 10}|{'-' * 14}|")

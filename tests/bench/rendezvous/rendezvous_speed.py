@@ -4,7 +4,8 @@
 """How many agents one rendezvous carries, and at which price.
 
     tests/bench/rendezvous/rendezvous_speed.py [--agents 64,256,1024,4096,8192] [--rounds 5]
-                                               [--idle 4000] [--torch 64,256] [--json FILE]
+                                               [--idle 4000] [--torch 64,256] [--beside BUILD]
+                                               [--json FILE]
 
 N agents' real streams without workers join one real rendezvous on this machine: the time until the
 last has its assignment, and what the server pays per agent. Then, how much of a core it takes to
@@ -37,8 +38,8 @@ ROWS = {"assigned_s": "until the last has its assignment, s",
 class Server:
     """The rendezvous, in a process of its own."""
 
-    def __init__(self, agents, preflight="quick"):
-        self.process = subprocess.Popen([str(PROGRAMS / "rendezvous_bench_server"), str(agents),
+    def __init__(self, agents, preflight="quick", programs=PROGRAMS):
+        self.process = subprocess.Popen([str(programs / "rendezvous_bench_server"), str(agents),
                                          preflight],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
@@ -60,9 +61,9 @@ class Server:
 class Agents:
     """The other ends of `count` streams, in one process."""
 
-    def __init__(self, port, count, threads):
+    def __init__(self, port, count, threads, programs=PROGRAMS):
         self.process = subprocess.Popen(
-            [str(PROGRAMS / "rendezvous_bench_agents"), str(port), str(count), str(threads)],
+            [str(programs / "rendezvous_bench_agents"), str(port), str(count), str(threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if not line:
@@ -79,11 +80,11 @@ class Agents:
         self.process.wait(LIMIT)
 
 
-def join(count, threads, preflight):
+def join(count, threads, preflight, programs=PROGRAMS):
     """One job of `count` agents, from nothing to running."""
-    with Server(count, preflight) as server:
+    with Server(count, preflight, programs) as server:
         before = server.cost()
-        with Agents(server.port, count, threads) as agents:
+        with Agents(server.port, count, threads, programs) as agents:
             after = server.cost()
             if after["streams"] != count:
                 raise SystemExit(f"{after['streams']} of {count} streams are left")
@@ -130,8 +131,8 @@ def torch_join(count):
     return json.loads(out)
 
 
-def print_joins(figures, sizes):
-    print("| " + "hlaunch, medians".ljust(38) + " |" + "".join(f" N = {n:<6} |" for n in sizes))
+def print_joins(who, figures, sizes):
+    print("| " + f"{who}, medians".ljust(38) + " |" + "".join(f" N = {n:<6} |" for n in sizes))
     print(f"|{'-' * 40}|" + f"{'-' * 12}|" * len(sizes))
     for name, text in ROWS.items():
         medians = [statistics.median(one[name] for one in figures[n]) for n in sizes]
@@ -163,6 +164,7 @@ def main():
     parser.add_argument("--idle", type=numbers, default="4000")
     parser.add_argument("--idle-seconds", type=float, default=20)
     parser.add_argument("--torch", type=numbers, default="64,256")
+    parser.add_argument("--beside", metavar="BUILD", help="build folder of another hlaunch")
     parser.add_argument("--json", help="write every single figure to this file")
     args = parser.parse_args()
     if not os.access(torch_python(), os.X_OK):
@@ -170,15 +172,21 @@ def main():
 
     print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}, {args.rounds} rounds, "
           f"preflight {args.preflight}\n")
-    record = {"join": {n: [] for n in args.agents}, "torch": {n: [] for n in args.torch}}
+    record = {"join": {n: [] for n in args.agents}, "beside": {n: [] for n in args.agents},
+              "torch": {n: [] for n in args.torch}}
+    beside = pathlib.Path(args.beside or "") / "tests/bench/rendezvous"
     for _ in range(args.rounds):
         for n in args.agents:
             record["join"][n].append(join(n, args.threads, args.preflight))
+            if args.beside:
+                record["beside"][n].append(join(n, args.threads, args.preflight, beside))
         for n in args.torch:
             if None not in record["torch"][n]:  # What takes too long is tried once.
                 record["torch"][n].append(torch_join(n))
     if args.agents:
-        print_joins(record["join"], args.agents)
+        print_joins("hlaunch", record["join"], args.agents)
+    if args.agents and args.beside:
+        print_joins("the one beside", record["beside"], args.agents)
     print_torch(record["torch"], args.torch)
     record["idle"] = {n: idle(n, args.threads, args.idle_seconds) for n in args.idle}
     for n, one in record["idle"].items():

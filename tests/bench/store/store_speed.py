@@ -3,11 +3,12 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """hlaunch's master store beside PyTorch's own server, under the same load, on this machine.
 
-    tests/bench/store/store_speed.py [--rounds 7] [--rows REGEX] [--json FILE]
+    tests/bench/store/store_speed.py [--rounds 7] [--rows REGEX] [--beside BUILD] [--json FILE]
 
 The servers take turns within every round, so that a machine that slows down slows both. Each runs
 on one processor and its load on another, where there are two. Prints medians and ratios: over 1 is
-better than PyTorch's. Checks nothing: a figure is not a test.
+better than PyTorch's, or with --beside than that other build of hlaunch. Checks nothing: a figure
+is not a test.
 """
 
 import argparse
@@ -180,12 +181,12 @@ def rows(most):
     return found + [torch_row(call) for call in TORCH_CALLS]
 
 
-def measure(chosen, rounds, millis):
+def measure(chosen, other, rounds, millis):
     """{row: {figure: {server: [values]}}}"""
     results = {}
     for turn in range(rounds):
-        with Server(SERVERS["hlaunch"]) as ours, Server(SERVERS["torch"]) as theirs:
-            pair = [("hlaunch", ours), ("torch", theirs)]
+        with Server(SERVERS["hlaunch"]) as ours, Server(SERVERS[other]) as theirs:
+            pair = [("hlaunch", ours), (other, theirs)]
             for name, run in chosen:
                 for which, server in pair if turn % 2 == 0 else reversed(pair):
                     print(f"round {turn + 1} of {rounds}: {which}: {name}", file=sys.stderr)
@@ -195,17 +196,17 @@ def measure(chosen, rounds, millis):
     return results
 
 
-def show(results):
-    print("| what | figure | hlaunch | torch | better by | lowest .. highest ratio |")
+def show(results, other):
+    print(f"| what | figure | hlaunch | {other} | better by | lowest .. highest ratio |")
     print("|---|---|---:|---:|---:|---:|")
     for name, figures in results.items():
         for figure, values in figures.items():
             more = figure.endswith("/s")
-            pairs = list(zip(values["hlaunch"], values["torch"]))
+            pairs = list(zip(values["hlaunch"], values[other]))
             ratios = [(ours / theirs if more else theirs / max(ours, 1e-9))
                       for ours, theirs in pairs]
             middle = {which: statistics.median(values[which]) for which in values}
-            print(f"| {name} | {figure} | {middle['hlaunch']:,.1f} | {middle['torch']:,.1f} "
+            print(f"| {name} | {figure} | {middle['hlaunch']:,.1f} | {middle[other]:,.1f} "
                   f"| {statistics.median(ratios):.2f}x | {min(ratios):.2f} .. {max(ratios):.2f} |")
 
 
@@ -216,6 +217,8 @@ def main():
     parser.add_argument("--connections", type=int, default=4000, help="at most")
     parser.add_argument("--millis", type=int, default=250, help="for one figure")
     parser.add_argument("--names", action="store_true", help="let PyTorch's server look up names")
+    parser.add_argument("--beside", metavar="BUILD",
+                        help="build folder of another hlaunch, whose store takes torch's turns")
     parser.add_argument("--json", help="write every single figure to this file")
     args = parser.parse_args()
     if not os.access(TORCH, os.X_OK):
@@ -224,9 +227,13 @@ def main():
     if not args.names:
         file = tempfile.NamedTemporaryFile()  # Lives as long as this process.
         SERVERS["torch"] = [*WITHOUT_NAMES, file.name, *SERVERS["torch"]]
+    other = "torch"
+    if args.beside:
+        other = "beside"
+        SERVERS[other] = [f"{args.beside}/tests/rendezvous/c10d_server_main"]
     chosen = [row for row in rows(args.connections) if re.search(args.rows, row[0])]
-    results = measure(chosen, args.rounds, args.millis)
-    show(results)
+    results = measure(chosen, other, args.rounds, args.millis)
+    show(results, other)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(results, indent=1), encoding="utf-8")
 
