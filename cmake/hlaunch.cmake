@@ -58,7 +58,9 @@ function(hlaunch_room folder)
   string(REPLACE "/" "_" name hlaunch_${folder})
   hlaunch_library(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_USES} ${ARG_DEPS}
     PRIVATE_DEPS ${ARG_PRIVATE_DEPS})
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)  # libhlcomm takes some.
+  if(folder MATCHES "^(proto|rendezvous|comm)")  # What libhlcomm may take.
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
   set_property(GLOBAL APPEND PROPERTY hlaunch_rooms ${name})
 endfunction()
 

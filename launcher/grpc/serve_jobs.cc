@@ -21,7 +21,6 @@
 #include "asio/steady_timer.hpp"
 #include "launcher/command/service_options.h"
 #include "launcher/job/job_spec.h"
-#include "launcher/job/make_job_spec.h"
 #include "launcher/job/token.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
@@ -86,7 +85,7 @@ absl::StatusOr<Beginning> Begin(
     const std::function<absl::Status(Journal::Step, const std::string&)>& before_step) {
   Beginning beginning;
   HLAUNCH_ASSIGN_OR_RETURN(
-      Token token, FindToken(options.token_file, Environment::OfThisProcess(), RealHostProbes()));
+      Token token, FindToken(options.token_file, Environment::OfThisProcess(), ReadTokenFile));
   for (const std::string& warning : token.warnings) LogWarning(warning);
   beginning.token = std::move(token.secret);
   beginning.registry.max_jobs = options.max_jobs;

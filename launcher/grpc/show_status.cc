@@ -7,8 +7,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "launcher/job/job_spec.h"
-#include "launcher/job/make_job_spec.h"
 #include "launcher/job/token.h"
 #include "launcher/report/status_text.h"
 #include "launcher/words/environment.h"
@@ -45,7 +43,7 @@ int ShowStatus(int argc, char** argv) {
   if (!options.ok()) return Fail(options.status(), kExitUsage);
   if (options->text_to_print) return Print(*options->text_to_print);
   const absl::StatusOr<Token> token =
-      FindToken(options->token_file, Environment::OfThisProcess(), RealHostProbes());
+      FindToken(options->token_file, Environment::OfThisProcess(), ReadTokenFile);
   if (!token.ok()) return Fail(token.status(), kExitUsage);
   for (const std::string& warning : token->warnings) LogWarning(warning);
   const absl::StatusOr<JobList> list =

@@ -12,6 +12,7 @@
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
 #include "launcher/words/environment.h"
+#include "proto/base/address.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 
