@@ -76,7 +76,7 @@ absl::StatusOr<Environment> ParseQuery(absl::string_view url, absl::string_view 
 }
 
 // HOST:PORT, [HOST]:PORT.
-absl::Status ParseAuthority(absl::string_view url, absl::string_view text, MeetingPlace* place) {
+absl::Status ParseAuthority(absl::string_view url, absl::string_view text, InitMethod* init) {
   absl::ConsumeSuffix(&text, "/");
   const size_t colon = text.rfind(':');
   absl::string_view host = text.substr(0, colon == text.npos ? 0 : colon);
@@ -90,15 +90,15 @@ absl::Status ParseAuthority(absl::string_view url, absl::string_view text, Meeti
     return absl::InvalidArgumentError(
         absl::StrCat("'", url, "' is not of the form tcp://HOST:PORT"));
   }
-  place->host = std::string(host);
+  init->host = std::string(host);
   HLAUNCH_ASSIGN_OR_RETURN(
       const int port,
       Number(text.substr(colon + 1), absl::StrCat("the port of '", url, "'"), 1, 65535));
-  place->port = static_cast<uint16_t>(port);
+  init->port = static_cast<uint16_t>(port);
   return absl::OkStatus();
 }
 
-absl::Status FindMaster(const Environment& environment, MeetingPlace* place) {
+absl::Status FindMaster(const Environment& environment, InitMethod* init) {
   const std::string* host = Find(environment, kEnvMasterAddr);
   const std::string* port = Find(environment, kEnvMasterPort);
   if (host == nullptr || port == nullptr) {
@@ -107,9 +107,9 @@ absl::Status FindMaster(const Environment& environment, MeetingPlace* place) {
         " is not set, which env:// needs: start this program by hlaunch or torchrun, or give ",
         "tcp://HOST:PORT or file:///PATH"));
   }
-  place->host = *host;
+  init->host = *host;
   HLAUNCH_ASSIGN_OR_RETURN(const int number, Number(*port, kEnvMasterPort, 1, 65535));
-  place->port = static_cast<uint16_t>(number);
+  init->port = static_cast<uint16_t>(number);
   return absl::OkStatus();
 }
 
@@ -119,18 +119,18 @@ constexpr auto kFarewell = std::chrono::seconds(5);
 
 // A client, and the server behind it where this process has opened one.
 struct ServedStore {
-  explicit ServedStore(const MeetingPlace& where) : place(where) {}
+  explicit ServedStore(const InitMethod& where) : init(where) {}
   ~ServedStore() {
-    if (!place.of_rank_0 || client == nullptr) return;
+    if (!init.rank_0_opens || client == nullptr) return;
     const std::string last = "hlaunch/comm/left/all";
     const auto left = client->Add("hlaunch/comm/left", 1);
-    if (left.ok() && *left == place.size) client->Set(last, "").IgnoreError();
+    if (left.ok() && *left == init.size) client->Set(last, "").IgnoreError();
     if (server != nullptr) client->Wait({last}, MonotonicClock().Now() + kFarewell).IgnoreError();
   }
   ServedStore(const ServedStore&) = delete;
   ServedStore& operator=(const ServedStore&) = delete;
 
-  const MeetingPlace place;
+  const InitMethod init;
   std::unique_ptr<C10dServer> server;
   std::unique_ptr<C10dClient> client;
 };
@@ -142,14 +142,14 @@ absl::Status Promised(const absl::Status& status) {
   return status.ok() || one ? status : absl::InvalidArgumentError(status.message());
 }
 
-absl::StatusOr<std::shared_ptr<Store>> ReachServer(const MeetingPlace& place, Instant deadline) {
-  const std::string where = HostPort(place.host, place.port);
-  const auto store = std::make_shared<ServedStore>(place);
-  const bool opens = place.of_rank_0 && place.rank == 0;
+absl::StatusOr<std::shared_ptr<Store>> ReachServer(const InitMethod& init, Instant deadline) {
+  const std::string where = HostPort(init.host, init.port);
+  const auto store = std::make_shared<ServedStore>(init);
+  const bool opens = init.rank_0_opens && init.rank == 0;
   if (opens) {
     // Loopback stays this host's own; else all, as a name or a NAT's address need not be ours.
-    const bool loopback = place.host == "localhost" || absl::StartsWith(place.host, "127.");
-    auto listener = Listen(loopback ? "127.0.0.1" : place.host == "::1" ? "::1" : "", place.port);
+    const bool loopback = init.host == "localhost" || absl::StartsWith(init.host, "127.");
+    auto listener = Listen(loopback ? "127.0.0.1" : init.host == "::1" ? "::1" : "", init.port);
     if (!listener.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("rank 0 opens the store at ", where, ": ", listener.status().message(),
@@ -159,8 +159,8 @@ absl::StatusOr<std::shared_ptr<Store>> ReachServer(const MeetingPlace& place, In
     HLAUNCH_ASSIGN_OR_RETURN(store->server, C10dServer::Start(*std::move(listener)));
   }
   C10dClientOptions patience;
-  if (place.of_rank_0) patience.request_timeout = kFarewell;
-  auto client = C10dClient::Connect(place.host, place.port, deadline, patience);
+  if (init.rank_0_opens) patience.request_timeout = kFarewell;
+  auto client = C10dClient::Connect(init.host, init.port, deadline, patience);
   if (!client.ok()) {
     return absl::Status(client.status().code(),
                         absl::StrCat("looked for the store at ", where,
@@ -175,11 +175,11 @@ absl::StatusOr<std::shared_ptr<Store>> ReachServer(const MeetingPlace& place, In
 // The store of a file, which goes with the last of its ranks.
 class FileOfRanks {
  public:
-  FileOfRanks(std::unique_ptr<FileStore> store, const MeetingPlace& place)
-      : store_(std::move(store)), place_(place) {}
+  FileOfRanks(std::unique_ptr<FileStore> store, const InitMethod& init)
+      : store_(std::move(store)), init_(init) {}
   ~FileOfRanks() {
     const auto left = store_->Add("hlaunch/comm/left", 1);
-    if (left.ok() && *left == place_.size) ::unlink(place_.path.c_str());
+    if (left.ok() && *left == init_.size) ::unlink(init_.path.c_str());
   }
   FileOfRanks(const FileOfRanks&) = delete;
   FileOfRanks& operator=(const FileOfRanks&) = delete;
@@ -187,89 +187,87 @@ class FileOfRanks {
 
  private:
   const std::unique_ptr<FileStore> store_;
-  const MeetingPlace place_;
+  const InitMethod init_;
 };
 
-absl::StatusOr<std::shared_ptr<Store>> ReachFile(const MeetingPlace& place) {
-  HLAUNCH_ASSIGN_OR_RETURN(auto file, FileStore::Open(place.path));
+absl::StatusOr<std::shared_ptr<Store>> ReachFile(const InitMethod& init) {
+  HLAUNCH_ASSIGN_OR_RETURN(auto file, FileStore::Open(init.path));
   HLAUNCH_ASSIGN_OR_RETURN(const int64_t came,
-                           file->Add(absl::StrCat("hlaunch/comm/came/", place.rank), 1));
+                           file->Add(absl::StrCat("hlaunch/comm/came/", init.rank), 1));
   if (came != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rank ", place.rank, " has used '", place.path,
+        absl::StrCat("rank ", init.rank, " has used '", init.path,
                      "' before: remove the file, or give one that does not exist yet"));
   }
-  const auto store = std::make_shared<FileOfRanks>(std::move(file), place);
+  const auto store = std::make_shared<FileOfRanks>(std::move(file), init);
   return std::shared_ptr<Store>(store, store->store());
 }
 
 // This host's address on its route to the store; empty if there is none.
-std::string Route(const MeetingPlace& place) {
-  const auto literals = ResolveHost(place.host);
-  const auto route = LocalAddressTowards(literals.ok() ? literals->front() : place.host);
+std::string Route(const InitMethod& init) {
+  const auto literals = ResolveHost(init.host);
+  const auto route = LocalAddressTowards(literals.ok() ? literals->front() : init.host);
   return route.value_or("");
 }
 
 }  // namespace
 
-absl::StatusOr<MeetingPlace> FindMeetingPlace(absl::string_view url, Rank rank, int size,
-                                              const Environment& environment) {
-  MeetingPlace place;
+absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int size,
+                                           const Environment& environment) {
+  InitMethod init;
   const std::vector<absl::string_view> parts = absl::StrSplit(url, absl::MaxSplits('?', 1));
   HLAUNCH_ASSIGN_OR_RETURN(const Environment query,
                            ParseQuery(url, parts.size() > 1 ? parts[1] : ""));
   absl::string_view rest = parts[0];
   bool open = query.count("store") != 0;
   if (absl::ConsumePrefix(&rest, "env://")) {
-    HLAUNCH_RETURN_IF_ERROR(FindMaster(environment, &place));
+    HLAUNCH_RETURN_IF_ERROR(FindMaster(environment, &init));
     const std::string* agent = Find(environment, kEnvUseAgentStore);
     open = open || (agent != nullptr && *agent == "True");
   } else if (absl::ConsumePrefix(&rest, "tcp://")) {
-    HLAUNCH_RETURN_IF_ERROR(ParseAuthority(url, rest, &place));
+    HLAUNCH_RETURN_IF_ERROR(ParseAuthority(url, rest, &init));
   } else if (absl::ConsumePrefix(&rest, "file://")) {
-    place.path = std::string(rest);
+    init.path = std::string(rest);
     if (!absl::StartsWith(rest, "/")) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", url, "': give the whole path, file:///tmp/", rest));
     }
   } else {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", url, "' is no place to meet; give ", kForms));
+        absl::StrCat("'", url, "' is not an init method; give ", kForms));
   }
-  HLAUNCH_ASSIGN_OR_RETURN(place.rank, Choose(rank, query, "rank", environment, kEnvRank, 0));
-  HLAUNCH_ASSIGN_OR_RETURN(place.size,
+  HLAUNCH_ASSIGN_OR_RETURN(init.rank, Choose(rank, query, "rank", environment, kEnvRank, 0));
+  HLAUNCH_ASSIGN_OR_RETURN(init.size,
                            Choose(size, query, "world_size", environment, kEnvWorldSize, 1));
-  if (place.rank >= place.size) {
-    return absl::InvalidArgumentError(absl::StrCat("rank ", place.rank, " in a world of ",
-                                                   place.size, ": ranks go from 0 to ",
-                                                   place.size - 1));
+  if (init.rank >= init.size) {
+    return absl::InvalidArgumentError(absl::StrCat("rank ", init.rank, " in a world of ", init.size,
+                                                   ": ranks go from 0 to ", init.size - 1));
   }
-  place.of_rank_0 = place.path.empty() && !open;
+  init.rank_0_opens = init.path.empty() && !open;
   if (const std::string* local = Find(environment, kEnvLocalWorldSize)) {
     HLAUNCH_ASSIGN_OR_RETURN(const int said, Number(*local, kEnvLocalWorldSize, 1, kMostRanks));
-    place.local_ranks = std::min(said, place.size);
+    init.local_ranks = std::min(said, init.size);
   }
-  return place;
+  return init;
 }
 
 absl::StatusOr<std::unique_ptr<ProcessGroup>> InitProcessGroup(absl::string_view url, Rank rank,
                                                                int size, GroupOptions options,
                                                                const Environment& environment) {
-  HLAUNCH_ASSIGN_OR_RETURN(const MeetingPlace place,
-                           FindMeetingPlace(url, rank, size, environment));
+  HLAUNCH_ASSIGN_OR_RETURN(const InitMethod init, ParseInitMethod(url, rank, size, environment));
   const Instant deadline = MonotonicClock().Now() + options.timeout;
-  auto store = place.path.empty() ? ReachServer(place, deadline) : ReachFile(place);
+  auto store = init.path.empty() ? ReachServer(init, deadline) : ReachFile(init);
   if (!store.ok()) return Promised(store.status());
 
   const std::string* wish = Find(environment, kEnvSocketInterface);
   // A file says nothing of hosts; a store on loopback, that there is one.
   const bool several_hosts =
-      place.local_ranks != 0 ? place.local_ranks < place.size : !place.path.empty();
+      init.local_ranks != 0 ? init.local_ranks < init.size : !init.path.empty();
   HLAUNCH_ASSIGN_OR_RETURN(options.address,
                            ChooseAddress(InterfaceAddresses(), wish == nullptr ? "" : *wish,
-                                         place.path.empty() ? Route(place) : "", several_hosts));
-  if (place.local_ranks != 0) options.local_ranks = place.local_ranks;
-  auto group = ProcessGroup::Create(*std::move(store), place.rank, place.size, std::move(options));
+                                         init.path.empty() ? Route(init) : "", several_hosts));
+  if (init.local_ranks != 0) options.local_ranks = init.local_ranks;
+  auto group = ProcessGroup::Create(*std::move(store), init.rank, init.size, std::move(options));
   if (!group.ok()) return Promised(group.status());
   return group;
 }

@@ -16,10 +16,10 @@ namespace hlaunch {
 using Environment = std::map<std::string, std::string>;
 
 // Where the ranks of a group meet, and which of them this is.
-struct MeetingPlace {
+struct InitMethod {
   std::string host;  // Of the store; empty: it is a file.
   uint16_t port = 0;
-  bool of_rank_0 = false;  // Rank 0 opens that store.
+  bool rank_0_opens = false;  // Rank 0 opens that store.
   std::string path;
   Rank rank = 0;
   int size = 1;
@@ -30,8 +30,8 @@ struct MeetingPlace {
 //
 // Errors:
 //   InvalidArgument - what is missing or makes no sense, by name, and the way out.
-absl::StatusOr<MeetingPlace> FindMeetingPlace(absl::string_view url, Rank rank, int size,
-                                              const Environment& environment);
+absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int size,
+                                           const Environment& environment);
 
 // Makes a group as torch.distributed.init_process_group does, from
 //

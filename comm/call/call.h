@@ -74,7 +74,7 @@ absl::string_view Name(DataType type);  // "float32"
 absl::string_view Name(ReduceOp op);    // "SUM"
 absl::string_view Name(Verb verb);      // "all_reduce"
 
-// "all_reduce(1024 x float32, SUM)". Of a call that came over a wire, too.
+// "all_reduce(1024 x float32, SUM)". Of a call that came over a comm, too.
 std::string Text(const Call& call);
 
 }  // namespace hlaunch

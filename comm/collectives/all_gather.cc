@@ -11,15 +11,15 @@
 #include <cstring>
 
 #include "comm/collectives/bruck.h"
+#include "comm/collectives/communicator.h"
 #include "comm/collectives/parts.h"
-#include "comm/collectives/wire.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
 
-absl::Status GatherBruck(Wire& wire, std::span<const std::byte> from, std::byte* into) {
+absl::Status GatherBruck(Communicator& comm, std::span<const std::byte> from, std::byte* into) {
   const size_t part = from.size();
-  const int size = wire.size();
+  const int size = comm.size();
   if (part == 0) return absl::OkStatus();
   // Rank r holds r, r + 1, … in this order; turned into place at the end.
   const std::unique_ptr<std::byte[]> turned =
@@ -27,37 +27,37 @@ absl::Status GatherBruck(Wire& wire, std::span<const std::byte> from, std::byte*
   std::memcpy(turned.get(), from.data(), part);
   for (int have = 1; have < size; have *= 2) {
     const size_t more = std::min(have, size - have) * part;
-    Outgoing out = wire.Out(wire.Before(have), {turned.get(), more});
-    Incoming in = wire.In(wire.Next(have), {turned.get() + have * part, more});
-    wire.Start(&out);
-    wire.Start(&in);
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(in));
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(out));
+    Outgoing out = comm.Out(comm.Before(have), {turned.get(), more});
+    Incoming in = comm.In(comm.Next(have), {turned.get() + have * part, more});
+    comm.Start(&out);
+    comm.Start(&in);
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(out));
   }
-  const size_t tail = (size - wire.rank()) * part;  // From this rank's part to the last.
-  std::memcpy(into + wire.rank() * part, turned.get(), tail);
-  std::memcpy(into, turned.get() + tail, wire.rank() * part);
+  const size_t tail = (size - comm.rank()) * part;  // From this rank's part to the last.
+  std::memcpy(into + comm.rank() * part, turned.get(), tail);
+  std::memcpy(into, turned.get() + tail, comm.rank() * part);
   return absl::OkStatus();
 }
 
-absl::Status RunAllGather(Wire& wire, const Task& task) {
+absl::Status RunAllGather(Communicator& comm, const Task& task) {
   const Collective& call = task.call;
   std::byte* const into = call.into.data();
   if (task.algorithm == Algorithm::kBruck && call.get.empty()) {
-    return GatherBruck(wire, call.from, into);
+    return GatherBruck(comm, call.from, into);
   }
   const size_t element = ElementSize(call.type);
-  std::vector<size_t> offsets(wire.size() + 1);
-  for (Rank rank = 0; rank < wire.size(); ++rank) {
+  std::vector<size_t> offsets(comm.size() + 1);
+  for (Rank rank = 0; rank < comm.size(); ++rank) {
     const size_t part = call.get.empty() ? call.from.size() : call.get[rank] * element;
     offsets[rank + 1] = offsets[rank] + part;
   }
-  std::byte* const mine = into + offsets[wire.rank()];
+  std::byte* const mine = into + offsets[comm.rank()];
   if (!call.from.empty() && mine != call.from.data()) {
     std::memmove(mine, call.from.data(), call.from.size());
   }
-  return task.algorithm == Algorithm::kRing ? ShareAround(wire, into, offsets)
-                                            : ShareParts(wire, into, offsets);
+  return task.algorithm == Algorithm::kRing ? ShareAround(comm, into, offsets)
+                                            : ShareParts(comm, into, offsets);
 }
 
 }  // namespace hlaunch

@@ -26,8 +26,8 @@
 #include <cstring>
 
 #include "comm/collectives/bruck.h"
+#include "comm/collectives/communicator.h"
 #include "comm/collectives/parts.h"
-#include "comm/collectives/wire.h"
 #include "comm/reduce/reduce_kernels.h"
 #include "proto/base/status_macros.h"
 
@@ -46,9 +46,9 @@ struct Sum {
   size_t bytes() const { return count * ElementSize(type); }
 };
 
-absl::Status Exchange(Wire& wire, const Sum& sum) {
+absl::Status Exchange(Communicator& comm, const Sum& sum) {
   const size_t bytes = sum.bytes();
-  const int others = wire.size() - 1;
+  const int others = comm.size() - 1;
   // Few and small: nothing is asked of the heap.
   Outgoing sent[8];
   Incoming received[8];
@@ -62,43 +62,43 @@ absl::Status Exchange(Wire& wire, const Sum& sum) {
     out = more_sent.data();
     in = more_received.data();
   }
-  const std::span<std::byte> scratch = wire.scratch().Get(others * bytes);
+  const std::span<std::byte> scratch = comm.scratch().Get(others * bytes);
   for (int i = 0; i < others; ++i) {
-    out[i] = wire.Out(wire.Next(i + 1), {sum.from, bytes});
-    wire.Start(&out[i]);
+    out[i] = comm.Out(comm.Next(i + 1), {sum.from, bytes});
+    comm.Start(&out[i]);
   }
   for (int i = 0; i < others; ++i) {
-    in[i] = wire.In(wire.Before(i + 1), scratch.subspan(i * bytes, bytes));
-    wire.Start(&in[i]);
+    in[i] = comm.In(comm.Before(i + 1), scratch.subspan(i * bytes, bytes));
+    comm.Start(&in[i]);
   }
-  HLAUNCH_RETURN_IF_ERROR(wire.WaitAll(std::span(in, others)));
-  HLAUNCH_RETURN_IF_ERROR(wire.WaitAll(std::span(out, others)));
+  HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(std::span(in, others)));
+  HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(std::span(out, others)));
   const std::byte* few[9];
   std::vector<const std::byte*> many(others > 8 ? others + 1 : 0);
   const std::byte** const sources = others > 8 ? many.data() : few;
-  sources[wire.rank()] = sum.from;
-  for (int i = 0; i < others; ++i) sources[wire.Before(i + 1)] = in[i].bytes.data();
+  sources[comm.rank()] = sum.from;
+  for (int i = 0; i < others; ++i) sources[comm.Before(i + 1)] = in[i].bytes.data();
   Reduce(sum.type, sum.op, sum.into, std::span(sources, others + 1), sum.count, sum.divisor);
   return absl::OkStatus();
 }
 
-absl::Status Bruck(Wire& wire, const Sum& sum) {
+absl::Status Bruck(Communicator& comm, const Sum& sum) {
   const size_t bytes = sum.bytes();
-  std::byte* const all = wire.scratch().Get(bytes * wire.size()).data();
-  HLAUNCH_RETURN_IF_ERROR(GatherBruck(wire, {sum.from, bytes}, all));
+  std::byte* const all = comm.scratch().Get(bytes * comm.size()).data();
+  HLAUNCH_RETURN_IF_ERROR(GatherBruck(comm, {sum.from, bytes}, all));
   std::vector<const std::byte*> sources;
-  for (Rank rank = 0; rank < wire.size(); ++rank) sources.push_back(all + rank * bytes);
+  for (Rank rank = 0; rank < comm.size(); ++rank) sources.push_back(all + rank * bytes);
   Reduce(sum.type, sum.op, sum.into, sources, sum.count, sum.divisor);
   return absl::OkStatus();
 }
 
-absl::Status Direct(Wire& wire, const Sum& sum) {
-  std::vector<size_t> offsets = EqualParts(sum.count, wire.size());
+absl::Status Direct(Communicator& comm, const Sum& sum) {
+  std::vector<size_t> offsets = EqualParts(sum.count, comm.size());
   const size_t element = ElementSize(sum.type);
-  HLAUNCH_RETURN_IF_ERROR(ReduceParts(wire, sum.type, sum.op, sum.divisor, sum.from, offsets,
-                                      sum.into + offsets[wire.rank()] * element));
+  HLAUNCH_RETURN_IF_ERROR(ReduceParts(comm, sum.type, sum.op, sum.divisor, sum.from, offsets,
+                                      sum.into + offsets[comm.rank()] * element));
   for (size_t& offset : offsets) offset *= element;
-  return ShareParts(wire, sum.into, offsets);
+  return ShareParts(comm, sum.into, offsets);
 }
 
 // into = into op other, the lower rank's first.
@@ -112,86 +112,86 @@ void CopyInput(const Sum& sum) {
   if (sum.into != sum.from && sum.count > 0) std::memcpy(sum.into, sum.from, sum.bytes());
 }
 
-absl::Status Ring(Wire& wire, const Sum& sum) {
+absl::Status Ring(Communicator& comm, const Sum& sum) {
   CopyInput(sum);
-  const int size = wire.size();
+  const int size = comm.size();
   const size_t element = ElementSize(sum.type);
   std::vector<size_t> offsets = EqualParts(sum.count, size);
   const auto part = [&](Rank rank) {
     return std::span<std::byte>(sum.into + offsets[rank] * element,
                                 (offsets[rank + 1] - offsets[rank]) * element);
   };
-  const std::span<std::byte> scratch = wire.scratch().Get(part(0).size());
+  const std::span<std::byte> scratch = comm.scratch().Get(part(0).size());
   // What begins as part r - 1 of this rank ends, summed, as its own part.
   for (int step = 1; step < size; ++step) {
-    const std::span<std::byte> summed = part(wire.Before(step + 1));
-    Outgoing out = wire.Out(wire.Next(1), part(wire.Before(step)));
-    Incoming in = wire.In(wire.Before(1), scratch.first(summed.size()));
-    wire.Start(&out);
-    wire.Start(&in);
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(in));
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(out));
+    const std::span<std::byte> summed = part(comm.Before(step + 1));
+    Outgoing out = comm.Out(comm.Next(1), part(comm.Before(step)));
+    Incoming in = comm.In(comm.Before(1), scratch.first(summed.size()));
+    comm.Start(&out);
+    comm.Start(&in);
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(out));
     Combine(sum, summed.data(), scratch.data(), true, summed.size() / element);
   }
-  const std::span<std::byte> mine = part(wire.rank());
+  const std::span<std::byte> mine = part(comm.rank());
   if (sum.divisor != 1) {
     Divide(sum.type, mine.data(), mine.data(), mine.size() / element, sum.divisor);
   }
   for (size_t& offset : offsets) offset *= element;
-  return ShareAround(wire, sum.into, offsets);
+  return ShareAround(comm, sum.into, offsets);
 }
 
-absl::Status RecursiveDoubling(Wire& wire, const Sum& sum) {
+absl::Status RecursiveDoubling(Communicator& comm, const Sum& sum) {
   CopyInput(sum);
   const std::span<std::byte> mine(sum.into, sum.bytes());
-  const std::span<std::byte> theirs = wire.scratch().Get(mine.size());
+  const std::span<std::byte> theirs = comm.scratch().Get(mine.size());
   int power = 1;
-  while (power * 2 <= wire.size()) power *= 2;
-  const int extra = wire.size() - power;
-  const Rank self = wire.rank();
+  while (power * 2 <= comm.size()) power *= 2;
+  const int extra = comm.size() - power;
+  const Rank self = comm.rank();
   // The first 2 * extra ranks form pairs, of which the even one takes part.
   const bool paired = self < 2 * extra;
   if (paired && self % 2 == 1) {
-    Outgoing out = wire.Out(self - 1, mine);
-    Incoming in = wire.In(self - 1, mine);
-    wire.Start(&out);
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(out));
-    wire.Start(&in);
-    return wire.Wait(in);
+    Outgoing out = comm.Out(self - 1, mine);
+    Incoming in = comm.In(self - 1, mine);
+    comm.Start(&out);
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(out));
+    comm.Start(&in);
+    return comm.Wait(in);
   }
   if (paired) {
-    Incoming in = wire.In(self + 1, theirs);
-    wire.Start(&in);
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(in));
+    Incoming in = comm.In(self + 1, theirs);
+    comm.Start(&in);
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
     Combine(sum, sum.into, theirs.data(), false, sum.count);
   }
   const int place = paired ? self / 2 : self - extra;
   for (int distance = 1; distance < power; distance *= 2) {
     const int other = place ^ distance;
     const Rank peer = other < extra ? other * 2 : other + extra;
-    Outgoing out = wire.Out(peer, mine);
-    Incoming in = wire.In(peer, theirs);
-    wire.Start(&out);
-    wire.Start(&in);
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(in));
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(out));
+    Outgoing out = comm.Out(peer, mine);
+    Incoming in = comm.In(peer, theirs);
+    comm.Start(&out);
+    comm.Start(&in);
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(out));
     Combine(sum, sum.into, theirs.data(), other < place, sum.count);
   }
   if (sum.divisor != 1) Divide(sum.type, sum.into, sum.into, sum.count, sum.divisor);
   if (!paired) return absl::OkStatus();
-  Outgoing out = wire.Out(self + 1, mine);
-  wire.Start(&out);
-  return wire.Wait(out);
+  Outgoing out = comm.Out(self + 1, mine);
+  comm.Start(&out);
+  return comm.Wait(out);
 }
 
-absl::Status TwoLevel(Wire& wire, const Sum& sum, const Hosts& hosts) {
+absl::Status TwoLevel(Communicator& comm, const Sum& sum, const Hosts& hosts) {
   const size_t element = ElementSize(sum.type);
-  const Rank self = wire.rank();
+  const Rank self = comm.rank();
   const int index = hosts.index_of[self];
-  Wire inside = wire.Among(hosts.ranks[hosts.host_of[self]]);
+  Communicator inside = comm.Among(hosts.ranks[hosts.host_of[self]]);
   std::vector<Rank> alike;  // Who has the same part on the other hosts.
   for (const auto& ranks : hosts.ranks) alike.push_back(ranks[index]);
-  Wire between = wire.Among(alike);
+  Communicator between = comm.Among(alike);
 
   std::vector<size_t> offsets = EqualParts(sum.count, hosts.per_host);
   std::byte* const mine = sum.into + offsets[index] * element;
@@ -202,20 +202,20 @@ absl::Status TwoLevel(Wire& wire, const Sum& sum, const Hosts& hosts) {
   return ShareParts(inside, sum.into, offsets);
 }
 
-absl::Status Run(Wire& wire, const Sum& sum, const Task& task) {
+absl::Status Run(Communicator& comm, const Sum& sum, const Task& task) {
   switch (task.algorithm) {
     case Algorithm::kExchange:
-      return Exchange(wire, sum);
+      return Exchange(comm, sum);
     case Algorithm::kBruck:
-      return Bruck(wire, sum);
+      return Bruck(comm, sum);
     case Algorithm::kRing:
-      return Ring(wire, sum);
+      return Ring(comm, sum);
     case Algorithm::kRecursiveDoubling:
-      return RecursiveDoubling(wire, sum);
+      return RecursiveDoubling(comm, sum);
     case Algorithm::kTwoLevel:
-      return TwoLevel(wire, sum, task.hosts);
+      return TwoLevel(comm, sum, task.hosts);
     default:
-      return Direct(wire, sum);
+      return Direct(comm, sum);
   }
 }
 
@@ -226,11 +226,11 @@ bool PassesPartialSums(Algorithm algorithm) {
 
 }  // namespace
 
-absl::Status RunAllReduce(Wire& wire, const Task& task) {
+absl::Status RunAllReduce(Communicator& comm, const Task& task) {
   const Collective& call = task.call;
   Sum sum{call.type,
           call.op,
-          call.op == ReduceOp::kAvg ? static_cast<double>(wire.size()) : 1,
+          call.op == ReduceOp::kAvg ? static_cast<double>(comm.size()) : 1,
           call.from.data(),
           call.into.data(),
           call.from.size() / ElementSize(call.type)};
@@ -239,13 +239,13 @@ absl::Status RunAllReduce(Wire& wire, const Task& task) {
     sum.from = sum.into;
   }
   const bool narrow = call.type == DataType::kFloat16 || call.type == DataType::kBfloat16;
-  if (!narrow || !PassesPartialSums(task.algorithm)) return Run(wire, sum, task);
+  if (!narrow || !PassesPartialSums(task.algorithm)) return Run(comm, sum, task);
 
   const auto wide = std::make_unique_for_overwrite<float[]>(sum.count);
   auto* const bytes = reinterpret_cast<std::byte*>(wide.get());
   Widen(call.type, bytes, sum.from, sum.count);
   HLAUNCH_RETURN_IF_ERROR(
-      Run(wire, {DataType::kFloat32, sum.op, sum.divisor, bytes, bytes, sum.count}, task));
+      Run(comm, {DataType::kFloat32, sum.op, sum.divisor, bytes, bytes, sum.count}, task));
   Narrow(call.type, call.into.data(), bytes, sum.count);
   return absl::OkStatus();
 }

@@ -6,19 +6,19 @@
 
 #include <cstring>
 
+#include "comm/collectives/communicator.h"
 #include "comm/collectives/parts.h"
-#include "comm/collectives/wire.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
 
-absl::Status RunAllToAll(Wire& wire, const Task& task) {
+absl::Status RunAllToAll(Communicator& comm, const Task& task) {
   const Collective& call = task.call;
   const size_t element = ElementSize(call.type);
   const auto offsets_of = [&](const std::vector<size_t>& counts, size_t bytes) {
-    const size_t each = bytes / element / wire.size();
+    const size_t each = bytes / element / comm.size();
     std::vector<size_t> offsets =
-        counts.empty() ? Offsets(std::vector<size_t>(wire.size(), each)) : Offsets(counts);
+        counts.empty() ? Offsets(std::vector<size_t>(comm.size(), each)) : Offsets(counts);
     for (size_t& offset : offsets) offset *= element;
     return offsets;
   };
@@ -33,16 +33,16 @@ absl::Status RunAllToAll(Wire& wire, const Task& task) {
   // Empty parts travel too: the other rank may expect something, and must hear that it is wrong.
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
-  for (int step = 1; step < wire.size(); ++step) {
-    sent.push_back(wire.Out(wire.Next(step), given(wire.Next(step))));
-    received.push_back(wire.In(wire.Before(step), got(wire.Before(step))));
+  for (int step = 1; step < comm.size(); ++step) {
+    sent.push_back(comm.Out(comm.Next(step), given(comm.Next(step))));
+    received.push_back(comm.In(comm.Before(step), got(comm.Before(step))));
   }
-  for (Outgoing& message : sent) wire.Start(&message);
-  for (Incoming& message : received) wire.Start(&message);
-  const Rank self = wire.rank();
+  for (Outgoing& message : sent) comm.Start(&message);
+  for (Incoming& message : received) comm.Start(&message);
+  const Rank self = comm.rank();
   if (!got(self).empty()) std::memmove(got(self).data(), given(self).data(), got(self).size());
-  HLAUNCH_RETURN_IF_ERROR(wire.WaitAll(received));
-  return wire.WaitAll(sent);
+  HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(received));
+  return comm.WaitAll(sent);
 }
 
 }  // namespace hlaunch

@@ -5,19 +5,19 @@
 // 1988): in step k every rank tells the one 2^k further on. ceil(log2 n) steps, one empty message
 // out and in for each rank and step; any world.
 
-#include "comm/collectives/wire.h"
+#include "comm/collectives/communicator.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
 
-absl::Status RunBarrier(Wire& wire) {
-  for (int distance = 1; distance < wire.size(); distance *= 2) {
-    Outgoing out = wire.Out(wire.Next(distance), {});
-    Incoming in = wire.In(wire.Before(distance), {});
-    wire.Start(&out);
-    wire.Start(&in);
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(in));
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(out));
+absl::Status RunBarrier(Communicator& comm) {
+  for (int distance = 1; distance < comm.size(); distance *= 2) {
+    Outgoing out = comm.Out(comm.Next(distance), {});
+    Incoming in = comm.In(comm.Before(distance), {});
+    comm.Start(&out);
+    comm.Start(&in);
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(out));
   }
   return absl::OkStatus();
 }

@@ -3,11 +3,11 @@
 
 #pragma once
 
-#include "comm/collectives/wire.h"
+#include "comm/collectives/communicator.h"
 
 namespace hlaunch {
 
 // into = from of rank 0, of rank 1, …, all of one size. See all_gather.cc.
-absl::Status GatherBruck(Wire& wire, std::span<const std::byte> from, std::byte* into);
+absl::Status GatherBruck(Communicator& comm, std::span<const std::byte> from, std::byte* into);
 
 }  // namespace hlaunch

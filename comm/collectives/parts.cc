@@ -40,37 +40,37 @@ std::vector<size_t> Offsets(const std::vector<size_t>& counts) {
   return offsets;
 }
 
-absl::Status ReduceParts(Wire& wire, DataType type, ReduceOp op, double divisor,
+absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double divisor,
                          const std::byte* from, std::span<const size_t> offsets, std::byte* into) {
   const size_t element = ElementSize(type);
-  const int size = wire.size();
-  const Rank self = wire.rank();
+  const int size = comm.size();
+  const Rank self = comm.rank();
   const size_t block = BlockElements(size, element);
   const auto count_of = [&](Rank rank) { return offsets[rank + 1] - offsets[rank]; };
 
   std::vector<Outgoing> sent;
   for (int step = 1; step < size; ++step) {
-    const Rank to = wire.Next(step);
+    const Rank to = comm.Next(step);
     for (size_t begin = 0; begin < count_of(to); begin += block) {
       const size_t count = std::min(block, count_of(to) - begin);
-      sent.push_back(wire.Out(to, {from + (offsets[to] + begin) * element, count * element}));
+      sent.push_back(comm.Out(to, {from + (offsets[to] + begin) * element, count * element}));
     }
   }
-  for (Outgoing& message : sent) wire.Start(&message);
+  for (Outgoing& message : sent) comm.Start(&message);
 
   // Two blocks are under way: one comes while the other is reduced.
   const size_t mine = count_of(self), blocks = Blocks(mine, block);
   const size_t room = block * element, others = size - 1;
   const std::span<std::byte> scratch =
-      wire.scratch().Get(std::min<size_t>(blocks, 2) * others * room);
+      comm.scratch().Get(std::min<size_t>(blocks, 2) * others * room);
   std::vector<Incoming> received(2 * others);
   const auto receive = [&](size_t i) {
     const size_t bytes = std::min(block, mine - i * block) * element;
     for (size_t step = 1; step <= others; ++step) {
       Incoming& message = received[(i % 2) * others + step - 1];
-      const Rank rank = wire.Before(static_cast<int>(step));
-      message = wire.In(rank, scratch.subspan(((i % 2) * others + step - 1) * room, bytes));
-      wire.Start(&message);
+      const Rank rank = comm.Before(static_cast<int>(step));
+      message = comm.In(rank, scratch.subspan(((i % 2) * others + step - 1) * room, bytes));
+      comm.Start(&message);
     }
   };
   std::vector<const std::byte*> sources(size);
@@ -80,43 +80,43 @@ absl::Status ReduceParts(Wire& wire, DataType type, ReduceOp op, double divisor,
     sources[self] = from + (offsets[self] + i * block) * element;
     for (size_t step = 1; step <= others; ++step) {
       const Incoming& message = received[(i % 2) * others + step - 1];
-      HLAUNCH_RETURN_IF_ERROR(wire.Wait(message));
-      sources[wire.Before(static_cast<int>(step))] = message.bytes.data();
+      HLAUNCH_RETURN_IF_ERROR(comm.Wait(message));
+      sources[comm.Before(static_cast<int>(step))] = message.bytes.data();
     }
     Reduce(type, op, into + i * block * element, sources, std::min(block, mine - i * block),
            divisor);
   }
-  return wire.WaitAll(sent);
+  return comm.WaitAll(sent);
 }
 
-absl::Status ShareParts(Wire& wire, std::byte* data, std::span<const size_t> offsets) {
+absl::Status ShareParts(Communicator& comm, std::byte* data, std::span<const size_t> offsets) {
   const auto part = [&](Rank rank) {
     return std::span<std::byte>(data + offsets[rank], offsets[rank + 1] - offsets[rank]);
   };
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
-  for (int step = 1; step < wire.size(); ++step) {
-    const Rank to = wire.Next(step), from = wire.Before(step);
-    if (!part(wire.rank()).empty()) sent.push_back(wire.Out(to, part(wire.rank())));
-    if (!part(from).empty()) received.push_back(wire.In(from, part(from)));
+  for (int step = 1; step < comm.size(); ++step) {
+    const Rank to = comm.Next(step), from = comm.Before(step);
+    if (!part(comm.rank()).empty()) sent.push_back(comm.Out(to, part(comm.rank())));
+    if (!part(from).empty()) received.push_back(comm.In(from, part(from)));
   }
-  for (Outgoing& message : sent) wire.Start(&message);
-  for (Incoming& message : received) wire.Start(&message);
-  HLAUNCH_RETURN_IF_ERROR(wire.WaitAll(received));
-  return wire.WaitAll(sent);
+  for (Outgoing& message : sent) comm.Start(&message);
+  for (Incoming& message : received) comm.Start(&message);
+  HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(received));
+  return comm.WaitAll(sent);
 }
 
-absl::Status ShareAround(Wire& wire, std::byte* data, std::span<const size_t> offsets) {
+absl::Status ShareAround(Communicator& comm, std::byte* data, std::span<const size_t> offsets) {
   const auto part = [&](Rank rank) {
     return std::span<std::byte>(data + offsets[rank], offsets[rank + 1] - offsets[rank]);
   };
-  for (int step = 0; step + 1 < wire.size(); ++step) {
-    Outgoing out = wire.Out(wire.Next(1), part(wire.Before(step)));
-    Incoming in = wire.In(wire.Before(1), part(wire.Before(step + 1)));
-    wire.Start(&out);
-    wire.Start(&in);
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(in));
-    HLAUNCH_RETURN_IF_ERROR(wire.Wait(out));
+  for (int step = 0; step + 1 < comm.size(); ++step) {
+    Outgoing out = comm.Out(comm.Next(1), part(comm.Before(step)));
+    Incoming in = comm.In(comm.Before(1), part(comm.Before(step + 1)));
+    comm.Start(&out);
+    comm.Start(&in);
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
+    HLAUNCH_RETURN_IF_ERROR(comm.Wait(out));
   }
   return absl::OkStatus();
 }

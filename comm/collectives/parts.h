@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/collectives/wire.h"
+#include "comm/collectives/communicator.h"
 
 // The two halves that most verbs for large data are made of: everyone gets one part of everybody's
 // data, and everyone's part goes to everybody.
@@ -27,14 +27,14 @@ std::vector<size_t> Offsets(const std::vector<size_t>& counts);
 // there can be (Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in
 // MPICH, 2005). All terms are added at once, so 16-bit floats are rounded once, and the order does
 // not depend on who comes first.
-absl::Status ReduceParts(Wire& wire, DataType type, ReduceOp op, double divisor,
+absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double divisor,
                          const std::byte* from, std::span<const size_t> offsets, std::byte* into);
 
 // Copies each rank's part of `data` to all others. `offsets` are in bytes. One step, n - 1 messages
 // each.
-absl::Status ShareParts(Wire& wire, std::byte* data, std::span<const size_t> offsets);
+absl::Status ShareParts(Communicator& comm, std::byte* data, std::span<const size_t> offsets);
 
 // The same around a ring: n - 1 steps with one message each.
-absl::Status ShareAround(Wire& wire, std::byte* data, std::span<const size_t> offsets);
+absl::Status ShareAround(Communicator& comm, std::byte* data, std::span<const size_t> offsets);
 
 }  // namespace hlaunch

@@ -9,67 +9,69 @@
 //
 // Both add in the order of ranks and give the same bits.
 
+#include "comm/collectives/communicator.h"
 #include "comm/collectives/parts.h"
-#include "comm/collectives/wire.h"
 #include "comm/reduce/reduce_kernels.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
 namespace {
 
-absl::Status Flat(Wire& wire, const Collective& call, const std::byte* from, double divisor) {
+absl::Status Flat(Communicator& comm, const Collective& call, const std::byte* from,
+                  double divisor) {
   const size_t bytes = call.from.size();
-  if (wire.rank() != call.root) {
-    Outgoing out = wire.Out(call.root, {from, bytes});
-    wire.Start(&out);
-    return wire.Wait(out);
+  if (comm.rank() != call.root) {
+    Outgoing out = comm.Out(call.root, {from, bytes});
+    comm.Start(&out);
+    return comm.Wait(out);
   }
   const std::unique_ptr<std::byte[]> all =
-      std::make_unique_for_overwrite<std::byte[]>(bytes * (wire.size() - 1));
+      std::make_unique_for_overwrite<std::byte[]>(bytes * (comm.size() - 1));
   std::vector<Incoming> received;
-  std::vector<const std::byte*> sources(wire.size());
-  sources[wire.rank()] = from;
-  for (int step = 1; step < wire.size(); ++step) {
-    const Rank rank = wire.Next(step);
-    received.push_back(wire.In(rank, {all.get() + (step - 1) * bytes, bytes}));
+  std::vector<const std::byte*> sources(comm.size());
+  sources[comm.rank()] = from;
+  for (int step = 1; step < comm.size(); ++step) {
+    const Rank rank = comm.Next(step);
+    received.push_back(comm.In(rank, {all.get() + (step - 1) * bytes, bytes}));
     sources[rank] = received.back().bytes.data();
   }
-  for (Incoming& message : received) wire.Start(&message);
-  HLAUNCH_RETURN_IF_ERROR(wire.WaitAll(received));
+  for (Incoming& message : received) comm.Start(&message);
+  HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(received));
   Reduce(call.type, call.op, call.into.data(), sources, bytes / ElementSize(call.type), divisor);
   return absl::OkStatus();
 }
 
-absl::Status Direct(Wire& wire, const Collective& call, const std::byte* from, double divisor) {
+absl::Status Direct(Communicator& comm, const Collective& call, const std::byte* from,
+                    double divisor) {
   const size_t element = ElementSize(call.type);
-  const std::vector<size_t> offsets = EqualParts(call.from.size() / element, wire.size());
+  const std::vector<size_t> offsets = EqualParts(call.from.size() / element, comm.size());
   const auto bytes_of = [&](Rank rank) { return (offsets[rank + 1] - offsets[rank]) * element; };
-  const bool is_root = wire.rank() == call.root;
+  const bool is_root = comm.rank() == call.root;
   std::unique_ptr<std::byte[]> part;
-  if (!is_root) part = std::make_unique_for_overwrite<std::byte[]>(bytes_of(wire.rank()));
-  std::byte* const mine = is_root ? call.into.data() + offsets[wire.rank()] * element : part.get();
-  HLAUNCH_RETURN_IF_ERROR(ReduceParts(wire, call.type, call.op, divisor, from, offsets, mine));
+  if (!is_root) part = std::make_unique_for_overwrite<std::byte[]>(bytes_of(comm.rank()));
+  std::byte* const mine = is_root ? call.into.data() + offsets[comm.rank()] * element : part.get();
+  HLAUNCH_RETURN_IF_ERROR(ReduceParts(comm, call.type, call.op, divisor, from, offsets, mine));
   if (!is_root) {
-    Outgoing out = wire.Out(call.root, {mine, bytes_of(wire.rank())});
-    wire.Start(&out);
-    return wire.Wait(out);
+    Outgoing out = comm.Out(call.root, {mine, bytes_of(comm.rank())});
+    comm.Start(&out);
+    return comm.Wait(out);
   }
   std::vector<Incoming> received;
-  for (int step = 1; step < wire.size(); ++step) {
-    const Rank rank = wire.Next(step);
-    received.push_back(wire.In(rank, {call.into.data() + offsets[rank] * element, bytes_of(rank)}));
+  for (int step = 1; step < comm.size(); ++step) {
+    const Rank rank = comm.Next(step);
+    received.push_back(comm.In(rank, {call.into.data() + offsets[rank] * element, bytes_of(rank)}));
   }
-  for (Incoming& message : received) wire.Start(&message);
-  return wire.WaitAll(received);
+  for (Incoming& message : received) comm.Start(&message);
+  return comm.WaitAll(received);
 }
 
 }  // namespace
 
-absl::Status RunReduce(Wire& wire, const Task& task) {
+absl::Status RunReduce(Communicator& comm, const Task& task) {
   const Collective& call = task.call;
   const size_t count = call.from.size() / ElementSize(call.type);
   if (count == 0) return absl::OkStatus();
-  const double divisor = call.op == ReduceOp::kAvg ? wire.size() : 1;
+  const double divisor = call.op == ReduceOp::kAvg ? comm.size() : 1;
   std::unique_ptr<std::byte[]> multiplied;
   const std::byte* from = call.from.data();
   if (call.op == ReduceOp::kPremulSum) {
@@ -77,8 +79,8 @@ absl::Status RunReduce(Wire& wire, const Task& task) {
     Multiply(call.type, multiplied.get(), from, count, call.factor);
     from = multiplied.get();
   }
-  return task.algorithm == Algorithm::kDirect ? Direct(wire, call, from, divisor)
-                                              : Flat(wire, call, from, divisor);
+  return task.algorithm == Algorithm::kDirect ? Direct(comm, call, from, divisor)
+                                              : Flat(comm, call, from, divisor);
 }
 
 }  // namespace hlaunch

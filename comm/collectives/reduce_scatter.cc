@@ -4,17 +4,17 @@
 // Everyone reduces its part of everybody's data: parts.h. 1 step; n - 1 messages and s (n-1)/n
 // bytes out and in, where s is the size of all parts.
 
+#include "comm/collectives/communicator.h"
 #include "comm/collectives/parts.h"
-#include "comm/collectives/wire.h"
 #include "comm/reduce/reduce_kernels.h"
 
 namespace hlaunch {
 
-absl::Status RunReduceScatter(Wire& wire, const Task& task) {
+absl::Status RunReduceScatter(Communicator& comm, const Task& task) {
   const Collective& call = task.call;
   const size_t element = ElementSize(call.type), count = call.from.size() / element;
   const std::vector<size_t> offsets =
-      call.give.empty() ? Offsets(std::vector<size_t>(wire.size(), count / wire.size()))
+      call.give.empty() ? Offsets(std::vector<size_t>(comm.size(), count / comm.size()))
                         : Offsets(call.give);
   std::unique_ptr<std::byte[]> multiplied;
   const std::byte* from = call.from.data();
@@ -23,8 +23,8 @@ absl::Status RunReduceScatter(Wire& wire, const Task& task) {
     Multiply(call.type, multiplied.get(), from, count, call.factor);
     from = multiplied.get();
   }
-  const double divisor = call.op == ReduceOp::kAvg ? wire.size() : 1;
-  return ReduceParts(wire, call.type, call.op, divisor, from, offsets, call.into.data());
+  const double divisor = call.op == ReduceOp::kAvg ? comm.size() : 1;
+  return ReduceParts(comm, call.type, call.op, divisor, from, offsets, call.into.data());
 }
 
 }  // namespace hlaunch

@@ -5,28 +5,28 @@
 
 #include <cstring>
 
-#include "comm/collectives/wire.h"
+#include "comm/collectives/communicator.h"
 
 namespace hlaunch {
 
-absl::Status RunScatter(Wire& wire, const Task& task) {
+absl::Status RunScatter(Communicator& comm, const Task& task) {
   const Collective& call = task.call;
   const size_t part = call.into.size();
   if (part == 0) return absl::OkStatus();
-  if (wire.rank() != call.root) {
-    Incoming in = wire.In(call.root, call.into);
-    wire.Start(&in);
-    return wire.Wait(in);
+  if (comm.rank() != call.root) {
+    Incoming in = comm.In(call.root, call.into);
+    comm.Start(&in);
+    return comm.Wait(in);
   }
   std::vector<Outgoing> sent;
-  for (int step = 1; step < wire.size(); ++step) {
-    const Rank rank = wire.Next(step);
-    sent.push_back(wire.Out(rank, call.from.subspan(rank * part, part)));
+  for (int step = 1; step < comm.size(); ++step) {
+    const Rank rank = comm.Next(step);
+    sent.push_back(comm.Out(rank, call.from.subspan(rank * part, part)));
   }
-  for (Outgoing& message : sent) wire.Start(&message);
+  for (Outgoing& message : sent) comm.Start(&message);
   const std::byte* const mine = call.from.data() + call.root * part;
   if (call.into.data() != mine) std::memmove(call.into.data(), mine, part);
-  return wire.WaitAll(sent);
+  return comm.WaitAll(sent);
 }
 
 }  // namespace hlaunch

@@ -35,46 +35,46 @@ Environment With(Environment environment, const std::string& name, const std::st
 
 std::string Refused(absl::string_view url, const Environment& environment, Rank rank = -1,
                     int size = -1) {
-  const auto place = FindMeetingPlace(url, rank, size, environment);
-  if (place.ok()) return "accepted";
-  EXPECT_TRUE(absl::IsInvalidArgument(place.status())) << place.status();
-  return std::string(place.status().message());
+  const auto init = ParseInitMethod(url, rank, size, environment);
+  if (init.ok()) return "accepted";
+  EXPECT_TRUE(absl::IsInvalidArgument(init.status())) << init.status();
+  return std::string(init.status().message());
 }
 
-TEST(FindMeetingPlace, ReadsTheEnvironmentOfAWorker) {
-  const MeetingPlace place = *FindMeetingPlace("env://", -1, -1, kWorker);
-  EXPECT_EQ(place.host, "node0");
-  EXPECT_EQ(place.port, 29500);
-  EXPECT_EQ(place.rank, 0);
-  EXPECT_EQ(place.size, 4);
-  EXPECT_EQ(place.local_ranks, 2);
-  EXPECT_TRUE(place.of_rank_0);
+TEST(ParseInitMethod, ReadsTheEnvironmentOfAWorker) {
+  const InitMethod init = *ParseInitMethod("env://", -1, -1, kWorker);
+  EXPECT_EQ(init.host, "node0");
+  EXPECT_EQ(init.port, 29500);
+  EXPECT_EQ(init.rank, 0);
+  EXPECT_EQ(init.size, 4);
+  EXPECT_EQ(init.local_ranks, 2);
+  EXPECT_TRUE(init.rank_0_opens);
 }
 
-TEST(FindMeetingPlace, NobodyOpensTheStoreOfAnAgent) {
+TEST(ParseInitMethod, NobodyOpensTheStoreOfAnAgent) {
   const auto opens = [](const char* said) {
-    return FindMeetingPlace("env://", -1, -1, With(kWorker, "TORCHELASTIC_USE_AGENT_STORE", said))
-        ->of_rank_0;
+    return ParseInitMethod("env://", -1, -1, With(kWorker, "TORCHELASTIC_USE_AGENT_STORE", said))
+        ->rank_0_opens;
   };
   EXPECT_FALSE(opens("True"));
   EXPECT_TRUE(opens("False"));
   EXPECT_TRUE(opens("true"));  // As torch reads it.
-  EXPECT_FALSE(FindMeetingPlace("tcp://a:1?store=open", 0, 1, {})->of_rank_0);
+  EXPECT_FALSE(ParseInitMethod("tcp://a:1?store=open", 0, 1, {})->rank_0_opens);
   // A port that is given is not the agent's.
   EXPECT_TRUE(
-      FindMeetingPlace("tcp://a:1", 0, 1, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})->of_rank_0);
+      ParseInitMethod("tcp://a:1", 0, 1, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})->rank_0_opens);
 }
 
-TEST(FindMeetingPlace, WhatIsGivenBeatsTheUrlAndThatTheEnvironment) {
-  const auto place = FindMeetingPlace("tcp://[::1]:80/?rank=2&world_size=3", -1, 8, kWorker);
-  EXPECT_EQ(place->host, "::1");
-  EXPECT_EQ(place->port, 80);
-  EXPECT_EQ(place->rank, 2);
-  EXPECT_EQ(place->size, 8);
-  EXPECT_EQ(FindMeetingPlace("file:///tmp/x?rank=3", -1, -1, kWorker)->path, "/tmp/x");
+TEST(ParseInitMethod, WhatIsGivenBeatsTheUrlAndThatTheEnvironment) {
+  const auto init = ParseInitMethod("tcp://[::1]:80/?rank=2&world_size=3", -1, 8, kWorker);
+  EXPECT_EQ(init->host, "::1");
+  EXPECT_EQ(init->port, 80);
+  EXPECT_EQ(init->rank, 2);
+  EXPECT_EQ(init->size, 8);
+  EXPECT_EQ(ParseInitMethod("file:///tmp/x?rank=3", -1, -1, kWorker)->path, "/tmp/x");
 }
 
-TEST(FindMeetingPlace, WhatIsMissingIsNamedWithTheWayOut) {
+TEST(ParseInitMethod, WhatIsMissingIsNamedWithTheWayOut) {
   Environment without = kWorker;
   without.erase("MASTER_PORT");
   EXPECT_THAT(Refused("env://", without),
@@ -84,7 +84,7 @@ TEST(FindMeetingPlace, WhatIsMissingIsNamedWithTheWayOut) {
   EXPECT_THAT(Refused("tcp://a:1?rank=0", {}), HasSubstr("WORLD_SIZE"));
 }
 
-TEST(FindMeetingPlace, NonsenseIsNamed) {
+TEST(ParseInitMethod, NonsenseIsNamed) {
   EXPECT_THAT(Refused("env://", With(kWorker, "MASTER_PORT", "x1")),
               HasSubstr("MASTER_PORT is 'x1'"));
   EXPECT_THAT(Refused("env://", With(kWorker, "RANK", "4")), HasSubstr("rank 4 in a world of 4"));
@@ -132,7 +132,7 @@ TEST(InitProcessGroup, Rank0sStoreStaysUntilAllHaveLeft) {
   {
     const auto late = InitProcessGroup(url, 1, 2, {.timeout = 30s}, {});
     ASSERT_TRUE(late.ok()) << late.status();
-    const auto look = C10dClient::Connect("127.0.0.1", FindMeetingPlace(url, 1, 2, {})->port,
+    const auto look = C10dClient::Connect("127.0.0.1", ParseInitMethod(url, 1, 2, {})->port,
                                           MonotonicClock().Now() + 30s);
     ASSERT_TRUE(look.ok()) << look.status();
     // Rank 0 has left its group by now.

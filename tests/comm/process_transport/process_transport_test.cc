@@ -3,7 +3,7 @@
 
 // What transport_contract_test.cc cannot ask of every transport.
 
-#include "comm/transport/process_transport.h"
+#include "comm/process_transport/process_transport.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "comm/transport/meeting.h"
+#include "comm/connection/acceptor.h"
+#include "comm/connection/connect.h"
 #include "rendezvous/store/memory_store.h"
 
 namespace hlaunch {
@@ -145,7 +146,7 @@ TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForInTheEnd) {
 
 TEST(ProcessTransport, SpeaksIpv6) {
   MemoryStore store;
-  if (!Door::Open("::1").ok()) GTEST_SKIP() << "this host has no IPv6";
+  if (!Acceptor::Open("::1").ok()) GTEST_SKIP() << "this host has no IPv6";
   EXPECT_THAT(SwapAsThreads(store, {.address = "::1", .shared_memory = false}),
               testing::Each("OK"));
 }
@@ -187,38 +188,39 @@ TEST(ProcessTransport, WhoComesLateLearnsTheCause) {
   EXPECT_EQ((*late)->failure()->rank, 0);
 }
 
-TEST(MeetingPoint, TravelsAsText) {
-  const auto door = Door::Open("127.0.0.1");
-  ASSERT_TRUE(door.ok());
-  const auto point = ParseMeetingPoint(ToText(door->point()));
-  ASSERT_TRUE(point.ok()) << point.status();
-  EXPECT_EQ(ToText(*point), ToText(door->point()));
+TEST(RankAddress, TravelsAsText) {
+  const auto acceptor = Acceptor::Open("127.0.0.1");
+  ASSERT_TRUE(acceptor.ok());
+  const auto address = ParseRankAddress(ToText(acceptor->address()));
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_EQ(ToText(*address), ToText(acceptor->address()));
 }
 
-TEST(MeetingPoint, NonsenseIsRefused) {
+TEST(RankAddress, NonsenseIsRefused) {
   for (const char* text : {"", "hlaunch-comm-1", "hlaunch-comm-2 a b c 1 d",
                            "hlaunch-comm-1 short name 127.0.0.1 1 host",
                            "hlaunch-comm-1 0123456789abcdef0123456789abcdef n 127.0.0.1 70000 h"}) {
-    EXPECT_THAT(ParseMeetingPoint(text).status().ToString(), HasSubstr("makes no sense")) << text;
+    EXPECT_THAT(ParseRankAddress(text).status().ToString(), HasSubstr("makes no sense")) << text;
   }
 }
 
-// Whoever has not read the store is not let in.
-TEST(Door, ShowsStrangersOut) {
-  auto door = Door::Open("127.0.0.1");
-  ASSERT_TRUE(door.ok());
-  MeetingPoint forged = door->point();
+// A process that has not read the store cannot connect.
+TEST(Acceptor, ClosesSocketsWithAWrongToken) {
+  auto acceptor = Acceptor::Open("127.0.0.1");
+  ASSERT_TRUE(acceptor.ok());
+  RankAddress forged = acceptor->address();
   forged.token = std::string(32, '0');
   for (const bool shared_memory : {true, false}) {
-    auto link = Dial(forged, 1, "elsewhere", shared_memory, 1, In(10s));
-    ASSERT_TRUE(link.ok()) << link.status();
+    auto connection = Connect(forged, 1, "elsewhere", shared_memory, 1, In(10s));
+    ASSERT_TRUE(connection.ok()) << connection.status();
     bool gone = false;
     while (!gone) {
-      EXPECT_TRUE(door->LetIn().empty());
-      for (const News& news : (*link)->Hear()) gone |= news.kind == News::kGone;
+      EXPECT_TRUE(acceptor->Accept().empty());
+      for (const Notice& notice : (*connection)->ReadNotices())
+        gone |= notice.kind == Notice::kDisconnected;
     }
   }
-  EXPECT_TRUE(door->strangers().empty());
+  EXPECT_TRUE(acceptor->pending_fds().empty());
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "comm/transport/wait_plan.h"
+#include "comm/process_transport/wait_plan.h"
 
 #include <sched.h>
 

@@ -29,10 +29,10 @@ class Scratch {
 
 // What an algorithm runs on: for one call, the way to the ranks that take part, numbered from 0.
 // Messages between two ranks arrive in the order of their Starts.
-class Wire {
+class Communicator {
  public:
-  Wire(SharedTransport::Turn& turn, const Call& call, uint64_t number, Instant deadline,
-       Scratch& scratch)
+  Communicator(SharedTransport::Turn& turn, const Call& call, uint64_t number, Instant deadline,
+               Scratch& scratch)
       : turn_(turn),
         call_(call),
         number_(number),
@@ -41,9 +41,9 @@ class Wire {
         rank_(turn->rank()),
         size_(turn->size()) {}
 
-  // The same call among some of all ranks, of which this is one. `ranks` outlives the new wire,
+  // The same call among some of all ranks, of which this is one. `ranks` outlives the new comm,
   // which makes no others.
-  Wire Among(const std::vector<Rank>& ranks) const;
+  Communicator Among(const std::vector<Rank>& ranks) const;
 
   Rank rank() const { return rank_; }
   int size() const { return size_; }
@@ -93,14 +93,14 @@ struct Task {
 };
 
 // The verbs. `call` has been checked.
-absl::Status RunBarrier(Wire& wire);
-absl::Status RunBroadcast(Wire& wire, const Task& task);
-absl::Status RunAllReduce(Wire& wire, const Task& task);
-absl::Status RunReduce(Wire& wire, const Task& task);
-absl::Status RunAllGather(Wire& wire, const Task& task);
-absl::Status RunGather(Wire& wire, const Task& task);
-absl::Status RunScatter(Wire& wire, const Task& task);
-absl::Status RunReduceScatter(Wire& wire, const Task& task);
-absl::Status RunAllToAll(Wire& wire, const Task& task);
+absl::Status RunBarrier(Communicator& comm);
+absl::Status RunBroadcast(Communicator& comm, const Task& task);
+absl::Status RunAllReduce(Communicator& comm, const Task& task);
+absl::Status RunReduce(Communicator& comm, const Task& task);
+absl::Status RunAllGather(Communicator& comm, const Task& task);
+absl::Status RunGather(Communicator& comm, const Task& task);
+absl::Status RunScatter(Communicator& comm, const Task& task);
+absl::Status RunReduceScatter(Communicator& comm, const Task& task);
+absl::Status RunAllToAll(Communicator& comm, const Task& task);
 
 }  // namespace hlaunch

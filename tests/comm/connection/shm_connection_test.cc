@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "comm/transport/shm_link.h"
+#include "comm/connection/shm_connection.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ std::vector<std::byte> Counting(size_t size) {
 }
 
 // Both ends in one process. Without a true proof the receiver may not read the sender's memory.
-class ShmLink : public testing::TestWithParam<bool> {
+class ShmConnection : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     int sockets[2];
@@ -31,18 +31,18 @@ class ShmLink : public testing::TestWithParam<bool> {
     ASSERT_TRUE(mine.ok());
     auto theirs = ShmMapping::Map(UniqueFd(::dup(mine->fd())));
     ASSERT_TRUE(theirs.ok());
-    PullProof proof = MyPullProof();
+    PullProof proof = OwnPullProof();
     if (!GetParam()) ++proof.value;
-    out_ = MakeShmOutLink(UniqueFd(sockets[0]), *std::move(mine));
-    in_ = MakeShmInLink(UniqueFd(sockets[1]), *std::move(theirs), ::getpid(), proof,
-                        SingleCopy::kAlways);
+    out_ = MakeShmOutConnection(UniqueFd(sockets[0]), *std::move(mine));
+    in_ = MakeShmInConnection(UniqueFd(sockets[1]), *std::move(theirs), ::getpid(), proof,
+                              SingleCopy::kAlways);
   }
 
-  std::unique_ptr<OutLink> out_;
-  std::unique_ptr<InLink> in_;
+  std::unique_ptr<OutConnection> out_;
+  std::unique_ptr<InConnection> in_;
 };
 
-TEST_P(ShmLink, CarriesMessagesOfAllSizesManyTimesAround) {
+TEST_P(ShmConnection, CarriesMessagesOfAllSizesManyTimesAround) {
   size_t whole = 0;
   for (int round = 0; round < 300; ++round) {
     const auto sent = Counting(round % 10 == 0 ? 300000 + round : round * 37);
@@ -65,31 +65,31 @@ TEST_P(ShmLink, CarriesMessagesOfAllSizesManyTimesAround) {
   EXPECT_EQ(whole, 300u);
 }
 
-TEST_P(ShmLink, LargeMessageIsCopiedOnceWhereTheKernelLetsIt) {
+TEST_P(ShmConnection, LargeMessageIsCopiedOnceWhereTheKernelLetsIt) {
   const auto sent = Counting(100000);
   Outgoing message{{}, sent};
   out_->Push(&message);
   EXPECT_EQ(message.done, !GetParam()) << "handed over as bytes, or left where it is";
 }
 
-TEST_P(ShmLink, WhatWasWithdrawnIsNotTaken) {
+TEST_P(ShmConnection, WhatWasWithdrawnIsNotTaken) {
   const auto sent = Counting(100000);
   Outgoing message{{}, sent};
   out_->Push(&message);
-  out_->Tell({News::kFailed, {absl::CancelledError("enough"), 3}});
+  out_->SendNotice({Notice::kFailed, {absl::CancelledError("enough"), 3}});
   out_->Withdraw();
   std::vector<std::byte> received(sent.size());
   ASSERT_NE(in_->Front(), nullptr);
   if (GetParam()) {
     EXPECT_FALSE(in_->Take(received));
   }
-  const auto heard = in_->Hear();
-  ASSERT_FALSE(heard.empty());
-  EXPECT_EQ(heard[0].failure.status.message(), "enough");
-  EXPECT_EQ(heard[0].failure.rank, 3);
+  const auto notices = in_->ReadNotices();
+  ASSERT_FALSE(notices.empty());
+  EXPECT_EQ(notices[0].failure.status.message(), "enough");
+  EXPECT_EQ(notices[0].failure.rank, 3);
 }
 
-TEST_P(ShmLink, WakesWhoAsked) {
+TEST_P(ShmConnection, WakesWhoAsked) {
   std::byte byte{9};
   Outgoing message{{}, {&byte, 1}};
   EXPECT_TRUE(in_->Arm());
@@ -99,7 +99,7 @@ TEST_P(ShmLink, WakesWhoAsked) {
   EXPECT_FALSE(in_->Arm()) << "there is something now";
 }
 
-TEST_P(ShmLink, FullRingTakesNoMoreUntilSomethingIsTaken) {
+TEST_P(ShmConnection, FullRingTakesNoMoreUntilSomethingIsTaken) {
   std::byte byte{1};
   std::vector<Outgoing> messages(1000, {{}, {&byte, 1}});
   size_t sent = 0;
@@ -117,7 +117,7 @@ TEST_P(ShmLink, FullRingTakesNoMoreUntilSomethingIsTaken) {
   EXPECT_TRUE(out_->Push(&messages[sent]));
 }
 
-TEST_P(ShmLink, WhoeverSleepsItselfWakesASenderFirst) {
+TEST_P(ShmConnection, WhoeverSleepsItselfWakesASenderFirst) {
   std::byte byte{1};
   std::vector<Outgoing> messages(1000, {{}, {&byte, 1}});
   size_t sent = 0;
@@ -130,24 +130,24 @@ TEST_P(ShmLink, WhoeverSleepsItselfWakesASenderFirst) {
   EXPECT_EQ(::recv(out_->fd(), &wake, 1, MSG_DONTWAIT), 1);
 }
 
-TEST_P(ShmLink, EndOfTheSocketIsADeath) {
+TEST_P(ShmConnection, EndOfTheSocketIsADeath) {
   out_.reset();
-  const auto heard = in_->Hear();
-  ASSERT_EQ(heard.size(), 1u);
-  EXPECT_EQ(heard[0].kind, News::kGone);
+  const auto notices = in_->ReadNotices();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].kind, Notice::kDisconnected);
 }
 
-TEST_P(ShmLink, GoodbyeIsHeardThoughTheLastWordToItWasNotRead) {
-  in_->Tell({News::kLeft});
-  out_->Tell({News::kLeft});
+TEST_P(ShmConnection, GoodbyeIsHeardThoughTheLastWordToItWasNotRead) {
+  in_->SendNotice({Notice::kLeft});
+  out_->SendNotice({Notice::kLeft});
   out_.reset();
-  const std::vector<News> heard = in_->Hear();
-  ASSERT_EQ(heard.size(), 2u);
-  EXPECT_EQ(heard[0].kind, News::kLeft);
-  EXPECT_EQ(heard[1].kind, News::kGone);
+  const std::vector<Notice> notices = in_->ReadNotices();
+  ASSERT_EQ(notices.size(), 2u);
+  EXPECT_EQ(notices[0].kind, Notice::kLeft);
+  EXPECT_EQ(notices[1].kind, Notice::kDisconnected);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ShmLink, testing::Bool(), [](const auto& reads) {
+INSTANTIATE_TEST_SUITE_P(All, ShmConnection, testing::Bool(), [](const auto& reads) {
   return reads.param ? "ReceiverMayReadSender" : "ReceiverMayNot";
 });
 

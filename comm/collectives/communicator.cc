@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "comm/collectives/wire.h"
+#include "comm/collectives/communicator.h"
 
 #include <algorithm>
 
@@ -16,13 +16,13 @@ std::span<std::byte> Scratch::Get(size_t size) {
   return {bytes_.get(), size};
 }
 
-Wire Wire::Among(const std::vector<Rank>& ranks) const {
-  Wire wire = *this;
-  wire.ranks_ = &ranks;
-  wire.size_ = static_cast<int>(ranks.size());
-  wire.rank_ =
+Communicator Communicator::Among(const std::vector<Rank>& ranks) const {
+  Communicator among = *this;
+  among.ranks_ = &ranks;
+  among.size_ = static_cast<int>(ranks.size());
+  among.rank_ =
       static_cast<Rank>(std::find(ranks.begin(), ranks.end(), Real(rank_)) - ranks.begin());
-  return wire;
+  return among;
 }
 
 }  // namespace hlaunch

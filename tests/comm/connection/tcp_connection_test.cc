@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "comm/transport/tcp_link.h"
+#include "comm/connection/tcp_connection.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kHello[] = "here I am";
+constexpr char kHandshake[] = "here I am";
 
 std::vector<std::byte> Counting(size_t size) {
   std::vector<std::byte> bytes(size);
@@ -23,7 +23,7 @@ std::vector<std::byte> Counting(size_t size) {
 }
 
 // Both ends in one process, with stream sockets between them.
-class TcpLink : public testing::Test {
+class TcpConnection : public testing::Test {
  protected:
   static std::pair<UniqueFd, UniqueFd> Pair() {
     int sockets[2];
@@ -33,22 +33,22 @@ class TcpLink : public testing::Test {
 
   void Make(int streams) {
     auto [mine, theirs] = Pair();
-    out_ = MakeTcpOutLink(std::move(mine), streams, [this](int stream) -> Side {
+    out_ = MakeTcpOutConnection(std::move(mine), streams, [this](int stream) -> ExtraStream {
       auto [here, there] = Pair();
       EXPECT_EQ(static_cast<size_t>(stream), arriving_.size() + 1);
       arriving_.push_back(std::move(there));
-      return {std::move(here), kHello};
+      return {std::move(here), kHandshake};
     });
-    in_ = MakeTcpInLink(std::move(theirs));
+    in_ = MakeTcpInConnection(std::move(theirs));
   }
 
-  // Lets the sides in that have been opened, without their hello.
-  void LetIn() {
+  // Gives the opened streams to the receiver, after their handshake.
+  void AcceptStreams() {
     for (size_t i = 0; i < arriving_.size(); ++i) {
-      char said[sizeof kHello];
-      ASSERT_EQ(::recv(arriving_[i].get(), said, std::strlen(kHello), 0),
-                static_cast<ssize_t>(std::strlen(kHello)));
-      ASSERT_TRUE(in_->AddSide(static_cast<int>(i) + 1, std::move(arriving_[i])));
+      char said[sizeof kHandshake];
+      ASSERT_EQ(::recv(arriving_[i].get(), said, std::strlen(kHandshake), 0),
+                static_cast<ssize_t>(std::strlen(kHandshake)));
+      ASSERT_TRUE(in_->AddStream(static_cast<int>(i) + 1, std::move(arriving_[i])));
     }
     arriving_.clear();
   }
@@ -73,67 +73,67 @@ class TcpLink : public testing::Test {
     return received;
   }
 
-  std::unique_ptr<OutLink> out_;
-  std::unique_ptr<InLink> in_;
+  std::unique_ptr<OutConnection> out_;
+  std::unique_ptr<InConnection> in_;
   std::vector<UniqueFd> arriving_;
 };
 
-TEST_F(TcpLink, LargeMessagesGoOverAllStreams) {
+TEST_F(TcpConnection, LargeMessagesGoOverAllStreams) {
   Make(4);
   for (const size_t size : {kStripedFrom, kStripedFrom + 1, 3 * kStripedFrom + 4095}) {
     const auto sent = Counting(size);
-    EXPECT_EQ(Move(sent, [&](int) { LetIn(); }), sent);
+    EXPECT_EQ(Move(sent, [&](int) { AcceptStreams(); }), sent);
   }
-  EXPECT_EQ(out_->side_fds().size(), 3u);
+  EXPECT_EQ(out_->stream_fds().size(), 3u);
 }
 
-TEST_F(TcpLink, SmallMessagesOpenNoStreams) {
+TEST_F(TcpConnection, SmallMessagesOpenNoStreams) {
   Make(4);
   const auto sent = Counting(kStripedFrom - 1);
   EXPECT_EQ(Move(sent, [](int) {}), sent);
-  EXPECT_TRUE(out_->side_fds().empty());
+  EXPECT_TRUE(out_->stream_fds().empty());
 }
 
-TEST_F(TcpLink, PartsThatComeBeforeTheirStreamIsKnownAreNotLost) {
+TEST_F(TcpConnection, PartsThatComeBeforeTheirStreamIsKnownAreNotLost) {
   Make(3);
   const auto sent = Counting(2 * kStripedFrom);
   EXPECT_EQ(Move(sent,
                  [&](int step) {
-                   if (step == 50) LetIn();
+                   if (step == 50) AcceptStreams();
                  }),
             sent);
 }
 
-TEST_F(TcpLink, GoesOnWithoutStreamsThatCannotBeOpened) {
+TEST_F(TcpConnection, GoesOnWithoutStreamsThatCannotBeOpened) {
   auto [mine, theirs] = Pair();
-  out_ = MakeTcpOutLink(std::move(mine), 4, [](int) { return Side(); });
-  in_ = MakeTcpInLink(std::move(theirs));
+  out_ = MakeTcpOutConnection(std::move(mine), 4, [](int) { return ExtraStream(); });
+  in_ = MakeTcpInConnection(std::move(theirs));
   const auto sent = Counting(kStripedFrom);
   EXPECT_EQ(Move(sent, [](int) {}), sent);
 }
 
-TEST_F(TcpLink, AStreamTooManyIsRefused) {
+TEST_F(TcpConnection, AStreamTooManyIsRefused) {
   Make(1);
-  EXPECT_FALSE(in_->AddSide(0, UniqueFd()));
-  EXPECT_FALSE(in_->AddSide(kMostStreams, UniqueFd()));
-  EXPECT_TRUE(in_->AddSide(1, Pair().first));
-  EXPECT_FALSE(in_->AddSide(1, Pair().first)) << "it is there already";
+  EXPECT_FALSE(in_->AddStream(0, UniqueFd()));
+  EXPECT_FALSE(in_->AddStream(kMostStreams, UniqueFd()));
+  EXPECT_TRUE(in_->AddStream(1, Pair().first));
+  EXPECT_FALSE(in_->AddStream(1, Pair().first)) << "it is there already";
 }
 
-TEST_F(TcpLink, AHeadThatNamesTooManyStreamsIsADeath) {
+TEST_F(TcpConnection, AHeadThatNamesTooManyStreamsIsADeath) {
   auto [mine, theirs] = Pair();
-  in_ = MakeTcpInLink(std::move(theirs));
+  in_ = MakeTcpInConnection(std::move(theirs));
   FrameHead head;
   head.size = 8;
   head.call.unused = 200;
   ASSERT_EQ(::send(mine.get(), &head, sizeof head, 0), static_cast<ssize_t>(sizeof head));
   EXPECT_EQ(in_->Front(), nullptr);
-  const auto heard = in_->Hear();
-  ASSERT_EQ(heard.size(), 1u);
-  EXPECT_EQ(heard[0].kind, News::kGone);
+  const auto notices = in_->ReadNotices();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].kind, Notice::kDisconnected);
 }
 
-TEST_F(TcpLink, AStreamThatEndsInTheMiddleIsADeath) {
+TEST_F(TcpConnection, AStreamThatEndsInTheMiddleIsADeath) {
   Make(2);
   const auto sent = Counting(2 * kStripedFrom);
   Outgoing message{{0, {}, 5}, sent};
@@ -141,16 +141,16 @@ TEST_F(TcpLink, AStreamThatEndsInTheMiddleIsADeath) {
   arriving_.clear();  // It is closed without a word.
   auto [here, there] = Pair();
   here.Close();
-  ASSERT_TRUE(in_->AddSide(1, std::move(there)));
+  ASSERT_TRUE(in_->AddStream(1, std::move(there)));
   ASSERT_NE(in_->Front(), nullptr);
   std::vector<std::byte> received(sent.size());
   EXPECT_FALSE(in_->Take(received));
-  const auto heard = in_->Hear();
-  ASSERT_FALSE(heard.empty());
-  EXPECT_EQ(heard.back().kind, News::kGone);
+  const auto notices = in_->ReadNotices();
+  ASSERT_FALSE(notices.empty());
+  EXPECT_EQ(notices.back().kind, Notice::kDisconnected);
 }
 
-TEST_F(TcpLink, AStreamThatOnlyItsSenderFindsBrokenIsADeathForBoth) {
+TEST_F(TcpConnection, AStreamThatOnlyItsSenderFindsBrokenIsADeathForBoth) {
   Make(2);
   const auto sent = Counting(2 * kStripedFrom);
   Outgoing message{{0, {}, 5}, sent};
@@ -160,9 +160,9 @@ TEST_F(TcpLink, AStreamThatOnlyItsSenderFindsBrokenIsADeathForBoth) {
   ASSERT_NE(in_->Front(), nullptr);
   std::vector<std::byte> received(sent.size());
   EXPECT_FALSE(in_->Take(received));
-  for (const auto& heard : {out_->Hear(), in_->Hear()}) {
-    ASSERT_FALSE(heard.empty());
-    EXPECT_EQ(heard.back().kind, News::kGone);
+  for (const auto& notices : {out_->ReadNotices(), in_->ReadNotices()}) {
+    ASSERT_FALSE(notices.empty());
+    EXPECT_EQ(notices.back().kind, Notice::kDisconnected);
   }
 }
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "comm/process_transport/failure_record.h"
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "comm/connection/connection.h"
+
+namespace hlaunch {
+
+Failure FailureRecord::RecordFirst(const Failure& failure) {
+  const NoticePacket packet = Pack({Notice::kFailed, failure});
+  const absl::string_view own(reinterpret_cast<const char*>(&packet), sizeof packet);
+  const auto first = store_.CompareAndSet(absl::StrCat(prefix_, "failure"), "", own);
+  if (!first.ok() || first->size() != sizeof packet) return failure;
+  NoticePacket recorded;
+  std::memcpy(&recorded, first->data(), sizeof recorded);
+  const Notice notice = Unpack(recorded);
+  return notice.kind == Notice::kFailed ? notice.failure : failure;
+}
+
+bool FailureRecord::RecordWait(Rank self, const Failure& failure) {
+  return store_
+      .Append(absl::StrCat(prefix_, "waits"),
+              absl::StrCat(self, " ", failure.rank, " ", failure.status.message(), "\n"))
+      .ok();
+}
+
+Failure FailureRecord::FindRootCause(const Failure& failure, Instant deadline) {
+  const absl::StatusOr<std::string> waits = store_.Get(absl::StrCat(prefix_, "waits"), deadline);
+  return waits.ok() ? EndOfChain(failure, *waits) : failure;
+}
+
+Failure EndOfChain(const Failure& failure, absl::string_view waits) {
+  std::map<Rank, Failure> by_rank;
+  for (const absl::string_view line : absl::StrSplit(waits, '\n', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
+    Rank self, awaited;
+    if (words.size() != 3 || !absl::SimpleAtoi(words[0], &self) ||
+        !absl::SimpleAtoi(words[1], &awaited)) {
+      continue;
+    }
+    by_rank.emplace(self, Failure{absl::DeadlineExceededError(words[2]), awaited});
+  }
+  Failure cause = failure;
+  for (size_t steps = 0; steps < by_rank.size(); ++steps) {
+    const auto next = by_rank.find(cause.rank);
+    if (next == by_rank.end()) return cause;
+    cause = next->second;
+  }
+  return failure;  // They wait for each other.
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "comm/transport/transport.h"
+#include "proto/base/clock.h"
+#include "rendezvous/store/store.h"
+
+namespace hlaunch {
+
+// What the ranks of a group write to the store when it fails, so that all of them name the same
+// cause. Belongs to one thread.
+class FailureRecord {
+ public:
+  // `prefix` begins the keys: PREFIX + "failure", PREFIX + "waits". `store` outlives the record.
+  FailureRecord(Store& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
+
+  // Records `failure` as the group's unless another one was first. Returns the group's failure, or
+  // `failure` if the store does not answer.
+  Failure RecordFirst(const Failure& failure);
+
+  // Records that `self` waited for `failure.rank` until its time was up; false if the store does
+  // not answer.
+  bool RecordWait(Rank self, const Failure& failure);
+  // `failure`, or the wait that it follows from as the records of all ranks say by now.
+  Failure FindRootCause(const Failure& failure, Instant deadline);
+
+ private:
+  Store& store_;
+  const std::string prefix_;
+};
+
+// Follows the chain of ranks that waited for each other, from `failure` to its end. `waits` has a
+// line "SELF AWAITED MESSAGE" for each rank that waited. Returns `failure` itself if the chain is a
+// circle. Pure.
+Failure EndOfChain(const Failure& failure, absl::string_view waits);
+
+}  // namespace hlaunch

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "comm/process_transport/process_transport.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+Instant Now() { return MonotonicClock().Now(); }
+
+std::string KeyPrefix(const std::string& group) {
+  return absl::StrCat("hlaunch/comm/", group, "/");
+}
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+// The milliseconds until `until`, rounded up, for a wait.
+int MillisUntil(Instant until) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Now());
+  return static_cast<int>(std::min<int64_t>(left.count() + 1, 1 << 30));
+}
+
+// The longest time that a rank handles no events while the store or another host does not answer.
+constexpr auto kMostDeafTime = std::chrono::milliseconds(50);
+// How long a rank whose time is up lets other ranks say for which rank they waited.
+constexpr auto kBlameTime = std::chrono::milliseconds(200);
+// After so long without an event a rank looks whether others call something else.
+constexpr auto kMismatchPeriod = std::chrono::milliseconds(500);
+
+// Whether `message`, which is under way with `peer`, is a receive.
+bool IsReceive(const Peer& peer, const Message& message) {
+  return peer.arriving == &message ||
+         std::find(peer.posted.begin(), peer.posted.end(), &message) != peer.posted.end();
+}
+
+// Whether no message can come from `peer` any more.
+bool SendsNoMore(const Peer& peer) { return peer.left_in || (peer.left_out && !peer.sends); }
+
+}  // namespace
+
+ProcessTransport::ProcessTransport(Store& store, Rank rank, int size,
+                                   const ProcessTransportOptions& options, Acceptor acceptor,
+                                   EventPoll poll)
+    : rank_(rank),
+      name_(options.name),
+      // Ranks with the same text can reach the same abstract sockets: unix(7),
+      // network_namespaces(7).
+      host_(options.shared_memory ? HostNodeId(0) : ""),
+      local_ranks_(options.local_ranks),
+      cores_(CpusToSpinOn()),
+      plan_(PlanWait(local_ranks_, cores_)),
+      peers_(rank, size),
+      poll_(std::move(poll)),
+      connections_(store, KeyPrefix(name_), rank, std::move(acceptor),
+                   {options.shared_memory, options.single_copy, options.streams}, peers_, poll_),
+      sender_(peers_, poll_),
+      receiver_(rank, peers_,
+                [this](Failure failure) { FailGroup(std::move(failure)).IgnoreError(); }),
+      record_(store, KeyPrefix(name_)) {}
+
+absl::StatusOr<std::unique_ptr<ProcessTransport>> ProcessTransport::Create(
+    Store& store, Rank rank, int size, const ProcessTransportOptions& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(Acceptor acceptor, Acceptor::Open(options.address));
+  HLAUNCH_ASSIGN_OR_RETURN(EventPoll poll, EventPoll::Create());
+  std::unique_ptr<ProcessTransport> transport(
+      new ProcessTransport(store, rank, size, options, std::move(acceptor), std::move(poll)));
+  HLAUNCH_RETURN_IF_ERROR(transport->connections_.Publish());
+  return transport;
+}
+
+ProcessTransport::~ProcessTransport() {
+  AcceptConnections();  // Ranks that have just connected get the notice, too.
+  for (const auto& peer : peers_.all()) {
+    if (peer == nullptr) continue;
+    const Notice notice{failure() == nullptr ? Notice::kLeft : Notice::kFailed, failure_,
+                        peer->out != nullptr};
+    if (peer->in != nullptr) peer->in->SendNotice(notice);
+    if (peer->out != nullptr) peer->out->SendNotice(notice);
+  }
+}
+
+// ---- Messages.
+
+void ProcessTransport::Start(Outgoing* message) {
+  if (failure() == nullptr) sender_.Start(message);
+}
+
+void ProcessTransport::Start(Incoming* message) {
+  if (failure() == nullptr) receiver_.Start(message);
+}
+
+bool ProcessTransport::Move(const Message& message) {
+  const bool sent = sender_.SendAll();
+  const bool received = message.peer == kAnyRank ? receiver_.ReceiveFromAll()
+                                                 : receiver_.ReceiveFrom(peers_.At(message.peer));
+  return sent || received;
+}
+
+absl::Status ProcessTransport::Progress(const Message& message, Instant until) {
+  if (failure() != nullptr) return failure_.status;
+  if (message.done) return absl::OkStatus();
+  awaited_ = &message;
+  sender_.ResetMoved();
+  receiver_.ResetMoved();
+  for (int i = 0; !message.done; ++i) {
+    if (poked_.load(std::memory_order_relaxed)) {
+      poked_.store(false, std::memory_order_relaxed);
+      HandleEvents(0);
+      if (failure() == nullptr) break;
+    }
+    if (failure() != nullptr) return failure_.status;
+    const bool moved = Move(message);
+    // This counts what was moved before and during a sleep, too.
+    if ((sender_.moved() || receiver_.moved()) && company()) break;
+    if (moved) {
+      i = 0;
+    } else if (i < plan_.spins) {
+      Pause();
+    } else if (i < plan_.spins + plan_.yields) {
+      ::sched_yield();
+    } else {
+      if (Now() >= until) break;
+      HLAUNCH_RETURN_IF_ERROR(Sleep(message, until));
+    }
+  }
+  awaited_ = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status ProcessTransport::GiveUp(const Message& message) {
+  if (message.peer == kAnyRank) return FailGroup({TimedOut(rank_, "any rank", message), -1});
+  const Peer& peer = peers_.At(message.peer);
+  const Failure failure{peer.host.empty() ? absl::DeadlineExceededError(absl::StrCat(
+                                                peer.Name(), " has not come to group '", name_,
+                                                "', missed in ", Text(message)))
+                                          : TimedOut(rank_, peer.Name(), message),
+                        peer.rank};
+  // The rank that this one waited for may itself have waited for another one, and may be about to
+  // say so: its time began a little later. So every rank first records its own wait, and then looks
+  // for the end of the chain.
+  if (!record_.RecordWait(rank_, failure)) return FailGroup(failure);
+  const Instant decided = Now() + kBlameTime;
+  while (this->failure() == nullptr && Now() < decided) HandleEvents(MillisUntil(decided));
+  return FailGroup(record_.FindRootCause(failure, Now() + kMostDeafTime));
+}
+
+// ---- Connections.
+
+absl::StatusOr<std::optional<RankAddress>> ProcessTransport::LookUp(Peer& peer, Instant until) {
+  while (failure() == nullptr && !poked_.load(std::memory_order_relaxed)) {
+    auto address = connections_.LookUp(peer, std::min(until, Now() + kMostDeafTime));
+    if (address.ok()) return *std::move(address);
+    if (!absl::IsDeadlineExceeded(address.status())) return address.status();
+    HandleEvents(0);
+    if (Now() >= until) break;
+  }
+  return std::nullopt;  // The peer has not come yet.
+}
+
+// Connects one peer that a message of this rank needs, if any is not connected. That includes the
+// peer that `message` comes from: it sends notices on the connection to it.
+absl::StatusOr<bool> ProcessTransport::ConnectMissing(const Message& message, Instant until) {
+  for (Peer* peer : sender_.sending()) {
+    if (peer->out_broken) return FailGroup({WentAway(peer->Name(), &message), peer->rank});
+    if (peer->out != nullptr) continue;
+    HLAUNCH_RETURN_IF_ERROR(Connect(*peer, message, until));
+    return true;
+  }
+  if (message.peer == kAnyRank) return false;
+  Peer& peer = peers_.At(message.peer);
+  if (peer.out != nullptr || peer.out_broken) return false;
+  HLAUNCH_RETURN_IF_ERROR(Connect(peer, message, until));
+  return true;
+}
+
+absl::Status ProcessTransport::Connect(Peer& peer, const Message& message, Instant until) {
+  const auto address = LookUp(peer, until);
+  if (failure() != nullptr) return failure_.status;
+  if (!address.ok()) return FailGroup({address.status(), peer.rank});
+  if (!address->has_value()) return absl::OkStatus();
+  const absl::Status status = connections_.ConnectTo(peer, **address, until);
+  if (status.ok() || absl::IsDeadlineExceeded(status)) return absl::OkStatus();
+  if (absl::IsUnavailable(status)) return HandleRefusal(peer, message);
+  return FailGroup({absl::Status(status.code(), absl::StrCat("cannot connect to ", peer.Name(),
+                                                             ": ", status.message())),
+                    peer.rank});
+}
+
+// The peer does not listen any more. It may have connected to this rank and left since; its notice
+// on that connection then says why.
+absl::Status ProcessTransport::HandleRefusal(Peer& peer, const Message& message) {
+  peer.out_broken = true;
+  AcceptConnections();
+  for (int i = 0; i < 20 && peer.in == nullptr && connections_.has_pending(); ++i) {
+    HandleEvents(static_cast<int>(kMostDeafTime.count()));
+  }
+  if (peer.in != nullptr) return absl::OkStatus();
+  return FailGroup({WentAway(peer.Name(), &message), peer.rank});
+}
+
+void ProcessTransport::AcceptConnections() {
+  const std::vector<Peer*> connected = connections_.Accept();
+  if (connected.empty()) return;
+  plan_ = PlanWait(std::max(local_ranks_, connections_.local_peers() + 1), cores_);
+  if (failure() == nullptr) return;
+  // A rank that comes late learns what happened.
+  for (Peer* peer : connected) peer->in->SendNotice({Notice::kFailed, failure_});
+}
+
+// ---- Sleeping, and what wakes a rank.
+
+bool ProcessTransport::AllHaveLeft() const {
+  for (Rank rank = 0; rank < size(); ++rank) {
+    const auto& peer = peers_.all()[rank];
+    if (rank != rank_ && (peer == nullptr || !SendsNoMore(*peer))) return false;
+  }
+  return true;
+}
+
+// Fails the group if `message` cannot be done because its peer has left.
+absl::Status ProcessTransport::CheckNotLeft(const Message& message) {
+  if (message.peer == kAnyRank) {
+    return AllHaveLeft() ? FailGroup({Left("everybody", message), -1}) : absl::OkStatus();
+  }
+  const Peer& peer = peers_.At(message.peer);
+  const bool left = IsReceive(peer, message) ? SendsNoMore(peer) : peer.left_in || peer.left_out;
+  return left ? FailGroup({Left(peer.Name(), message), peer.rank}) : absl::OkStatus();
+}
+
+absl::Status ProcessTransport::Sleep(const Message& message, Instant until) {
+  HLAUNCH_ASSIGN_OR_RETURN(const bool connected, ConnectMissing(message, until));
+  if (connected) return absl::OkStatus();
+  HLAUNCH_RETURN_IF_ERROR(CheckNotLeft(message));
+  // Another rank may wait until this one has taken its message, and this one for that rank.
+  if (receiver_.ReceivePosted() || failure() != nullptr) return failure_.status;
+  if (receiver_.Arm() && sender_.Arm()) {
+    const int most = static_cast<int>(kMismatchPeriod.count());
+    if (HandleEvents(std::clamp(MillisUntil(until), 1, most)) == 0) receiver_.FindMismatch();
+  } else {
+    HandleEvents(0);
+    // A failure clears the list meanwhile.
+    for (size_t i = 0; i < receiver_.receiving().size(); ++i) {
+      Peer& peer = *receiver_.receiving()[i];
+      if (peer.in != nullptr) ReadInNotices(peer);
+    }
+  }
+  return failure_.status;
+}
+
+int ProcessTransport::HandleEvents(int millis) {
+  return poll_.Wait(millis, [this](const EventPoll::Event& event) {
+    switch (event.source) {
+      case EventPoll::kAcceptor:
+        return AcceptConnections();
+      case EventPoll::kWoken:
+        return HandleWake();
+      case EventPoll::kOut:
+        return ReadOutNotices(peers_.At(event.rank));
+      case EventPoll::kIn:
+        receiver_.ReceiveFrom(peers_.At(event.rank));
+        return ReadInNotices(peers_.At(event.rank));
+    }
+  });
+}
+
+void ProcessTransport::HandleWake() {
+  if (!poll_.ClearWake()) return;
+  std::optional<std::string> why;
+  {
+    MutexLock lock(&mu_);
+    why = abort_reason_;
+  }
+  if (!why.has_value()) return;
+  const std::string& host = connections_.address().host;
+  FailGroup({absl::CancelledError(absl::StrCat("rank ", rank_, " on ", host, ": ", *why)), rank_})
+      .IgnoreError();
+}
+
+// Returns whether the connection ended though the peer has not left.
+bool ProcessTransport::HandleNotices(Peer& peer, const std::vector<Notice>& notices, bool* left) {
+  for (const Notice& notice : notices) {
+    if (failure() != nullptr) return false;
+    if (notice.kind == Notice::kFailed) SetFailure(notice.failure);
+    if (notice.kind == Notice::kDisconnected) return !peer.left_in && !peer.left_out;
+    if (notice.kind == Notice::kLeft) {
+      *left = true;
+      peer.sends = notice.sends;
+    }
+  }
+  return false;
+}
+
+// A peer that leaves may close the connection to it before it has accepted it. The notice that it
+// sent on its own connection counts then.
+void ProcessTransport::ReadOutNotices(Peer& peer) {
+  if (!HandleNotices(peer, peer.out->ReadNotices(), &peer.left_out)) return;
+  peer.out_broken = true;
+  AcceptConnections();
+  if (peer.in == nullptr) FailGroup({WentAway(peer.Name(), awaited_), peer.rank}).IgnoreError();
+}
+
+void ProcessTransport::ReadInNotices(Peer& peer) {
+  if (HandleNotices(peer, peer.in->ReadNotices(), &peer.left_in)) {
+    FailGroup({WentAway(peer.Name(), awaited_), peer.rank}).IgnoreError();
+  }
+}
+
+void ProcessTransport::Abort(const std::string& why) {
+  {
+    MutexLock lock(&mu_);
+    if (!abort_reason_.has_value()) abort_reason_ = why;
+  }
+  Poke();
+}
+
+void ProcessTransport::Poke() {
+  poked_.store(true, std::memory_order_relaxed);
+  poll_.Wake();
+}
+
+// ---- Failure.
+
+// Ends the group because of `failure`, or because of the failure that another rank recorded first.
+absl::Status ProcessTransport::FailGroup(Failure failure) {
+  if (failure_.status.ok()) SetFailure(record_.RecordFirst(failure));
+  return failure_.status;
+}
+
+// Tells the peers, and gives the memory of all messages back to the caller.
+void ProcessTransport::SetFailure(Failure failure) {
+  failure_ = std::move(failure);
+  for (const auto& peer : peers_.all()) {
+    if (peer == nullptr) continue;
+    if (peer->in != nullptr) peer->in->SendNotice({Notice::kFailed, failure_});
+    if (peer->out == nullptr) continue;
+    peer->out->SendNotice({Notice::kFailed, failure_});
+    peer->out->Withdraw();
+  }
+  sender_.Clear();
+  receiver_.Clear();
+}
+
+}  // namespace hlaunch
