@@ -45,7 +45,7 @@ absl::StatusOr<int> Number(absl::string_view text, absl::string_view what, int l
 
 constexpr int kMostRanks = 1 << 24;
 
-// `given` unless it is -1, else what the url says, else what the environment does.
+// `given` unless it is -1, else the value of the url, else that of the environment.
 absl::StatusOr<int> Choose(int given, const Environment& query, const char* key,
                            const Environment& environment, const char* variable, int least) {
   if (given != -1) return Number(absl::StrCat(given), key, least, kMostRanks);
@@ -67,7 +67,7 @@ absl::StatusOr<Environment> ParseQuery(absl::string_view url, absl::string_view 
     if (word.first != "rank" && word.first != "world_size" &&
         !(word.first == "store" && word.second == "open")) {
       return absl::InvalidArgumentError(absl::StrCat("'", pair, "' in '", url,
-                                                     "' means nothing; there are rank=R, "
+                                                     "' is unknown; there are rank=R, "
                                                      "world_size=N and store=open"));
     }
     query[word.first] = word.second;
@@ -113,11 +113,11 @@ absl::Status FindMaster(const Environment& environment, InitMethod* init) {
   return absl::OkStatus();
 }
 
-// How long rank 0 keeps its store open for those that have not left yet, and how long they try to
-// reach it when it is gone.
-constexpr auto kFarewell = std::chrono::seconds(5);
+// How long rank 0 keeps its store open for ranks that have not left yet, and how long those try to
+// reach a store that is gone.
+constexpr auto kLeaveTimeout = std::chrono::seconds(5);
 
-// A client, and the server behind it where this process has opened one.
+// A client of the store, and the server if this process has opened it.
 struct ServedStore {
   explicit ServedStore(const InitMethod& where) : init(where) {}
   ~ServedStore() {
@@ -125,7 +125,8 @@ struct ServedStore {
     const std::string last = "hlaunch/comm/left/all";
     const auto left = client->Add("hlaunch/comm/left", 1);
     if (left.ok() && *left == init.size) client->Set(last, "").IgnoreError();
-    if (server != nullptr) client->Wait({last}, MonotonicClock().Now() + kFarewell).IgnoreError();
+    if (server != nullptr)
+      client->Wait({last}, MonotonicClock().Now() + kLeaveTimeout).IgnoreError();
   }
   ServedStore(const ServedStore&) = delete;
   ServedStore& operator=(const ServedStore&) = delete;
@@ -135,7 +136,7 @@ struct ServedStore {
   std::unique_ptr<C10dClient> client;
 };
 
-// Only the codes that InitProcessGroup promises.
+// Turns codes that InitProcessGroup does not promise into InvalidArgument.
 absl::Status Promised(const absl::Status& status) {
   const bool one = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
                    absl::IsResourceExhausted(status) || absl::IsInternal(status);
@@ -147,7 +148,8 @@ absl::StatusOr<std::shared_ptr<Store>> ReachServer(const InitMethod& init, Insta
   const auto store = std::make_shared<ServedStore>(init);
   const bool opens = init.rank_0_opens && init.rank == 0;
   if (opens) {
-    // Loopback stays this host's own; else all, as a name or a NAT's address need not be ours.
+    // A store at loopback listens there only; any other at all addresses, as the given name or the
+    // address of a NAT may not be an address of this host.
     const bool loopback = init.host == "localhost" || absl::StartsWith(init.host, "127.");
     auto listener = Listen(loopback ? "127.0.0.1" : init.host == "::1" ? "::1" : "", init.port);
     if (!listener.ok()) {
@@ -158,9 +160,9 @@ absl::StatusOr<std::shared_ptr<Store>> ReachServer(const InitMethod& init, Insta
     }
     HLAUNCH_ASSIGN_OR_RETURN(store->server, C10dServer::Start(*std::move(listener)));
   }
-  C10dClientOptions patience;
-  if (init.rank_0_opens) patience.request_timeout = kFarewell;
-  auto client = C10dClient::Connect(init.host, init.port, deadline, patience);
+  C10dClientOptions client_options;
+  if (init.rank_0_opens) client_options.request_timeout = kLeaveTimeout;
+  auto client = C10dClient::Connect(init.host, init.port, deadline, client_options);
   if (!client.ok()) {
     return absl::Status(client.status().code(),
                         absl::StrCat("looked for the store at ", where,
@@ -172,7 +174,7 @@ absl::StatusOr<std::shared_ptr<Store>> ReachServer(const InitMethod& init, Insta
   return std::shared_ptr<Store>(store, store->client.get());
 }
 
-// The store of a file, which goes with the last of its ranks.
+// A store in a file; the last rank that leaves deletes the file.
 class FileOfRanks {
  public:
   FileOfRanks(std::unique_ptr<FileStore> store, const InitMethod& init)
@@ -260,7 +262,7 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> InitProcessGroup(absl::string_view
   if (!store.ok()) return Promised(store.status());
 
   const std::string* wish = Find(environment, kEnvSocketInterface);
-  // A file says nothing of hosts; a store on loopback, that there is one.
+  // A file does not tell the number of hosts; a store at loopback means that there is one.
   const bool several_hosts =
       init.local_ranks != 0 ? init.local_ranks < init.size : !init.path.empty();
   HLAUNCH_ASSIGN_OR_RETURN(options.address,

@@ -32,11 +32,11 @@ bool IsWished(absl::string_view interface, absl::string_view wish) {
   return all_but;
 }
 
-// What speaks against an address, the least first.
+// How bad an address is as an answer; 0 is best.
 int Fault(const InterfaceAddress& address, absl::string_view route) {
   const int family = IsIpv6(address.literal) == IsIpv6(route) ? 0 : 1;
   if (IsLoopback(address.literal)) return 4 + family;
-  // Networks that containers have among themselves.
+  // Networks between the containers of one host.
   const bool inner = absl::StartsWith(address.interface, "docker") ||
                      absl::StartsWith(address.interface, "veth") ||
                      absl::StartsWith(address.interface, "virbr");
@@ -84,7 +84,7 @@ absl::StatusOr<std::string> ChooseAddress(const std::vector<InterfaceAddress>& a
   const auto on_route = std::find_if(allowed.begin(), allowed.end(),
                                      [&](const auto& each) { return each.literal == route; });
   if (route_will_do && on_route != allowed.end()) return on_route->literal;
-  // A route from an address that no interface lists is no less a route: 127.0.0.2, say.
+  // A route may begin at an address that no interface lists, such as 127.0.0.2.
   if (wish.empty() && !route.empty() && route_will_do) return std::string(route);
   const auto best = std::min_element(
       allowed.begin(), allowed.end(),

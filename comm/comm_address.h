@@ -13,23 +13,23 @@ namespace hlaunch {
 
 inline constexpr char kEnvSocketInterface[] = "HLAUNCH_SOCKET_IFNAME";
 
-// An address that an interface of this host has.
+// One address of an interface of this host.
 struct InterfaceAddress {
   std::string interface;  // "eth0"
   std::string literal;    // IPv6 without brackets.
 };
 
-// Of all interfaces that are up, in the kernel's order; without those that hold on one link only.
+// The addresses of all interfaces that are up, in the kernel's order, without link-local ones.
 std::vector<InterfaceAddress> InterfaceAddresses();
 
 // The address at which other ranks reach this host. `wish` is what HLAUNCH_SOCKET_IFNAME holds: a
-// comma-separated list of prefixes, `=eth0` for exactly that, `^docker` for all but those, empty
-// for no wish; `route` this host's address on its route to the store, empty if there is none.
-// Pure. The route's own address wins where the wish allows it, except that with several hosts
-// loopback is no answer to them: a host's own name may well lead there.
+// comma-separated list of prefixes, `=eth0` for exactly that name, `^docker` for all but those,
+// empty for no wish. `route` is this host's address on its route to the store, empty if there is
+// none. The route's address is chosen where the wish permits it, unless it is loopback and there
+// are several hosts: a host's own name often resolves to loopback. Pure.
 //
 // Errors:
-//   InvalidArgument - no interface is as wished; the message names those that are there.
+//   InvalidArgument - no interface matches the wish; the message names the interfaces of this host.
 absl::StatusOr<std::string> ChooseAddress(const std::vector<InterfaceAddress>& addresses,
                                           absl::string_view wish, absl::string_view route,
                                           bool several_hosts);

@@ -21,7 +21,8 @@
 
 struct hlcomm_group {
   std::unique_ptr<hlaunch::ProcessGroup> group;
-  std::optional<hlaunch::Duration> timeout = std::nullopt;  // Of its collectives, if not group's.
+  std::optional<hlaunch::Duration> timeout =
+      std::nullopt;  // Of its collectives, unless it is the group's.
 };
 
 struct hlcomm_work {
@@ -39,8 +40,8 @@ static_assert(HLCOMM_PREMUL_SUM == static_cast<int>(ReduceOp::kPremulSum) &&
 
 thread_local std::string last_error;
 
-// The code of `status` among those that the header promises; its words become hlcomm_error().
-int Told(const absl::Status& status) noexcept {
+// Returns the code for `status` that the header promises; its message becomes hlcomm_error().
+int Report(const absl::Status& status) noexcept {
   if (status.ok()) return HLCOMM_OK;
   try {
     last_error = std::string(status.message());
@@ -63,17 +64,17 @@ int Told(const absl::Status& status) noexcept {
   }
 }
 
-// What `body` says, and no exception leaves: out of memory, or no thread can be had.
+// Reports the status that `body` returns. No exception leaves: memory or threads may be used up.
 template <typename Body>
 int Guarded(Body body) noexcept {
   try {
-    return Told(body());
+    return Report(body());
   } catch (const std::bad_alloc&) {
-    return Told(absl::ResourceExhaustedError("out of memory"));
+    return Report(absl::ResourceExhaustedError("out of memory"));
   } catch (const std::exception& error) {
-    return Told(absl::InternalError(error.what()));
+    return Report(absl::InternalError(error.what()));
   } catch (...) {
-    return Told(absl::InternalError("an unknown exception"));
+    return Report(absl::InternalError("an unknown exception"));
   }
 }
 
@@ -81,7 +82,7 @@ absl::Status Null(const char* what) {
   return absl::InvalidArgumentError(absl::StrCat(what, " is NULL"));
 }
 
-// The longest that makes sense, so that no clock overflows.
+// Longer times are cut to this, so that no clock overflows.
 constexpr double kMostSeconds = 1e9;
 
 std::optional<Duration> Positive(double seconds) {
@@ -160,7 +161,7 @@ absl::StatusOr<Collective> ToCollective(const hlcomm_group* group, const hlcomm_
   }
 }
 
-Environment OwnEnvironment() {
+Environment ReadEnvironment() {
   Environment environment;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
     const std::string_view pair = *at;
@@ -170,13 +171,13 @@ Environment OwnEnvironment() {
   return environment;
 }
 
-absl::Status Hand(absl::StatusOr<std::unique_ptr<ProcessGroup>> made, hlcomm_group** group) {
+absl::Status HandOver(absl::StatusOr<std::unique_ptr<ProcessGroup>> made, hlcomm_group** group) {
   HLAUNCH_RETURN_IF_ERROR(made.status());
   if (*made != nullptr) *group = new hlcomm_group{*std::move(made)};
   return absl::OkStatus();
 }
 
-absl::Status Hand(WorkPtr begun, hlcomm_work** work) {
+absl::Status HandOver(WorkPtr begun, hlcomm_work** work) {
   *work = new hlcomm_work{std::move(begun)};
   return absl::OkStatus();
 }
@@ -203,7 +204,7 @@ absl::Status StartRecv(hlcomm_group* group, int type, void* into, size_t count, 
 }  // namespace hlaunch
 
 using hlaunch::Guarded;
-using hlaunch::Hand;
+using hlaunch::HandOver;
 using hlaunch::Null;
 using hlaunch::Positive;
 
@@ -220,8 +221,8 @@ int hlcomm_init(const char* url, int rank, int size, const char* name, double ti
     hlaunch::GroupOptions options;
     if (name != nullptr) options.name = name;
     if (const auto timeout = Positive(timeout_s)) options.timeout = *timeout;
-    return Hand(hlaunch::InitProcessGroup(url, rank, size, options, hlaunch::OwnEnvironment()),
-                group);
+    return HandOver(hlaunch::InitProcessGroup(url, rank, size, options, hlaunch::ReadEnvironment()),
+                    group);
   });
 }
 
@@ -233,12 +234,12 @@ void hlcomm_free(hlcomm_group* group) {
 }
 
 int hlcomm_rank(const hlcomm_group* group) {
-  if (group == nullptr) hlaunch::Told(Null("group"));
+  if (group == nullptr) hlaunch::Report(Null("group"));
   return group == nullptr ? -1 : group->group->rank();
 }
 
 int hlcomm_size(const hlcomm_group* group) {
-  if (group == nullptr) hlaunch::Told(Null("group"));
+  if (group == nullptr) hlaunch::Report(Null("group"));
   return group == nullptr ? -1 : group->group->size();
 }
 
@@ -251,7 +252,7 @@ int hlcomm_new_group(hlcomm_group* group, const int* ranks, int count, double ti
     if (ranks == nullptr) return Null("ranks");
     if (count < 1) return absl::InvalidArgumentError(absl::StrCat("a group of ", count, " ranks"));
     const std::vector<hlaunch::Rank> members(ranks, ranks + count);
-    HLAUNCH_RETURN_IF_ERROR(Hand(group->group->NewGroup(members), sub));
+    HLAUNCH_RETURN_IF_ERROR(HandOver(group->group->NewGroup(members), sub));
     if (*sub != nullptr) (*sub)->timeout = Positive(timeout_s);
     return absl::OkStatus();
   });
@@ -269,7 +270,8 @@ int hlcomm_start(hlcomm_group* group, const hlcomm_call* call, hlcomm_work** wor
     if (work == nullptr) return Null("work");
     *work = nullptr;
     HLAUNCH_ASSIGN_OR_RETURN(auto collective, hlaunch::ToCollective(group, call));
-    return Hand(group->group->Start(std::move(collective), hlaunch::Timeout(*group, *call)), work);
+    return HandOver(group->group->Start(std::move(collective), hlaunch::Timeout(*group, *call)),
+                    work);
   });
 }
 
@@ -300,7 +302,7 @@ int hlcomm_start_send(hlcomm_group* group, int type, const void* from, size_t co
     *work = nullptr;
     hlaunch::WorkPtr begun;
     HLAUNCH_RETURN_IF_ERROR(hlaunch::StartSend(group, type, from, count, to, tag, &begun));
-    return Hand(std::move(begun), work);
+    return HandOver(std::move(begun), work);
   });
 }
 
@@ -311,7 +313,7 @@ int hlcomm_start_recv(hlcomm_group* group, int type, void* into, size_t count, i
     *work = nullptr;
     hlaunch::WorkPtr begun;
     HLAUNCH_RETURN_IF_ERROR(hlaunch::StartRecv(group, type, into, count, from, tag, &begun));
-    return Hand(std::move(begun), work);
+    return HandOver(std::move(begun), work);
   });
 }
 
@@ -324,7 +326,7 @@ int hlcomm_wait(hlcomm_work* work, double timeout_s) {
 }
 
 int hlcomm_done(hlcomm_work* work) {
-  bool done = true;  // So that nobody waits for what is not there.
+  bool done = true;  // So that no caller waits for a call that does not exist.
   Guarded([&]() -> absl::Status {
     if (work == nullptr) return Null("work");
     done = work->work->Done();
@@ -334,7 +336,7 @@ int hlcomm_done(hlcomm_work* work) {
 }
 
 int hlcomm_source(const hlcomm_work* work) {
-  if (work == nullptr) hlaunch::Told(Null("work"));
+  if (work == nullptr) hlaunch::Report(Null("work"));
   return work == nullptr ? -1 : work->work->source();
 }
 

@@ -3,12 +3,12 @@
 
 /* hlcomm: collectives between the ranks of a job, for programs in any language.
  *
- * A group is made from the environment that hlaunch, torchrun or a hand sets, or from an address.
- * All functions may be called from any thread. Memory belongs to the caller and is left alone until
- * the call, or the work it began, is over. Counts are elements of `type`.
+ * A group is made from the environment that hlaunch, torchrun or the user sets, or from an address.
+ * All functions may be called from any thread. Memory belongs to the caller, which must not touch it
+ * until the call, or the work that it began, is over. Counts are elements of `type`.
  *
- * Functions that can fail return a status: 0, or one of hlcomm_status; hlcomm_error() then gives
- * the words, of this thread's last failure. The numbers of all enumerations stay as they are. */
+ * Functions that can fail return a status: 0, or one of hlcomm_status; hlcomm_error() then returns
+ * the message of this thread's last failure. The numbers of all enumerations never change. */
 
 #ifndef HLAUNCH_COMM_HLCOMM_H_
 #define HLAUNCH_COMM_HLCOMM_H_
@@ -24,12 +24,12 @@ extern "C" {
 
 enum hlcomm_status {
   HLCOMM_OK = 0,
-  HLCOMM_CANCELLED = 1,         /* Some rank aborted. */
-  HLCOMM_INVALID_ARGUMENT = 3,  /* Also: ranks do not call the same; the words show both calls. */
-  HLCOMM_DEADLINE_EXCEEDED = 4, /* The words say who waited for whom. */
+  HLCOMM_CANCELLED = 1,         /* A rank aborted. */
+  HLCOMM_INVALID_ARGUMENT = 3,  /* Also: ranks make different calls; the message shows both. */
+  HLCOMM_DEADLINE_EXCEEDED = 4, /* The message says which rank waited for which. */
   HLCOMM_RESOURCE_EXHAUSTED = 8,
   HLCOMM_INTERNAL = 13,
-  HLCOMM_UNAVAILABLE = 14 /* A rank went away; the words name it. */
+  HLCOMM_UNAVAILABLE = 14 /* A rank went away; the message names it. */
 };
 
 enum hlcomm_type {
@@ -75,32 +75,33 @@ enum hlcomm_verb {
 typedef struct hlcomm_group hlcomm_group;
 typedef struct hlcomm_work hlcomm_work;
 
-/* The library's HLCOMM_ABI_VERSION. */
+/* Returns the library's HLCOMM_ABI_VERSION. */
 int hlcomm_abi_version(void);
 
-/* The words of this thread's last failure; "" before the first. Valid until its next call. */
+/* Returns the message of this thread's last failure, "" before the first. Valid until the thread's
+ * next call. */
 const char* hlcomm_error(void);
 
-/* `url`: "env://", "tcp://HOST:PORT", "file:///PATH". rank and size -1: from the url's query
- * (?rank=0&world_size=2) or the environment. With tcp:// rank 0 opens the store there, unless
- * ?store=open says that it is. name NULL: "default"; a store takes each name once.
- * timeout_s <= 0: 1800. */
+/* Joins a group. `url` is "env://", "tcp://HOST:PORT" or "file:///PATH". If rank or size are -1, they
+ * come from the url's query (?rank=0&world_size=2) or the environment. With tcp:// rank 0 opens the
+ * store there, unless ?store=open says that it is open. If name is NULL, it is "default"; a store
+ * accepts each name once. If timeout_s <= 0, it is 1800. */
 int hlcomm_init(const char* url, int rank, int size, const char* name, double timeout_s,
                 hlcomm_group** group);
-/* Leaves the group. Nothing of it may be in use any more. */
+/* Leaves the group. No call or work of it may be in use any more. */
 void hlcomm_free(hlcomm_group* group);
 
 int hlcomm_rank(const hlcomm_group* group);
 int hlcomm_size(const hlcomm_group* group);
 
-/* As torch.distributed.new_group: all ranks of `group` call it; *sub is NULL where this rank is not
- * in it. timeout_s: of its collectives, <= 0: the group's. */
+/* Makes a group of some ranks, as torch.distributed.new_group: all ranks of `group` call it; *sub
+ * becomes NULL at a rank that is not in it. timeout_s is for its collectives; <= 0: the group's. */
 int hlcomm_new_group(hlcomm_group* group, const int* ranks, int count, double timeout_s,
                      hlcomm_group** sub);
 
-/* One collective. What a verb does not use is 0 or NULL; broadcast's data is `into`, also at the
- * root. Where ranks differ in size: `get` for all_gather, `give` for reduce_scatter, both for
- * all_to_all. */
+/* One collective. Fields that the verb does not use are 0 or NULL; the data of broadcast is `into`,
+ * also at the root. Where the sizes of ranks differ, all_gather uses `get`, reduce_scatter `give`,
+ * and all_to_all both. */
 typedef struct hlcomm_call {
   int verb;
   int type;
@@ -117,7 +118,7 @@ typedef struct hlcomm_call {
 } hlcomm_call;
 
 int hlcomm_run(hlcomm_group* group, const hlcomm_call* call);
-/* Begins it. *work is to be freed. */
+/* Begins the call. The caller must free *work. */
 int hlcomm_start(hlcomm_group* group, const hlcomm_call* call, hlcomm_work** work);
 
 int hlcomm_send(hlcomm_group* group, int type, const void* from, size_t count, int to,
@@ -130,11 +131,12 @@ int hlcomm_start_send(hlcomm_group* group, int type, const void* from, size_t co
 int hlcomm_start_recv(hlcomm_group* group, int type, void* into, size_t count, int from,
                       uint64_t tag, hlcomm_work** work);
 
-/* timeout_s < 0: as long as the group lets it. HLCOMM_DEADLINE_EXCEEDED ends nothing. */
+/* Waits for the end of the call; timeout_s < 0: until the group's own time-out. After
+ * HLCOMM_DEADLINE_EXCEEDED because of timeout_s the call goes on. */
 int hlcomm_wait(hlcomm_work* work, double timeout_s);
-/* 1 once it is over, well or badly. */
+/* Returns 1 when the call is over, with success or not. */
 int hlcomm_done(hlcomm_work* work);
-/* Who sent what was received. */
+/* Returns the rank that sent the received message. */
 int hlcomm_source(const hlcomm_work* work);
 /* The call goes on. */
 void hlcomm_free_work(hlcomm_work* work);
@@ -142,14 +144,14 @@ void hlcomm_free_work(hlcomm_work* work);
 int hlcomm_monitored_barrier(hlcomm_group* group, double timeout_s);
 
 /* Tells the hlaunch that started this program that it lives; call it once in each step. With
- * --heartbeat-timeout hlaunch takes a worker that was heard once, and then not for so long, for
- * stalled. step: only a new one counts; < 0: none, and every call counts. timeout_s: until the next
- * call, in place of the option's, for what takes longer; <= 0: the option's, INFINITY: as long as
- * it likes. Waits only, and for a second at most, where a time would be lost otherwise; needs no
- * group. Returns 1 where hlaunch was told, 0 where nobody listens. */
+ * --heartbeat-timeout, a worker that has called it once and then not for that time is stalled. If
+ * step >= 0, only a new step counts; else every call counts. timeout_s replaces the option's value
+ * until the next call, for work that takes longer; <= 0: the option's, INFINITY: no limit. The
+ * function waits, for a second at most, only if timeout_s would be lost otherwise. It needs no
+ * group. Returns 1 if hlaunch was told, 0 if it does not listen. */
 int hlcomm_heartbeat(int64_t step, double timeout_s);
 
-/* Makes all that waits return HLCOMM_CANCELLED, at every rank. */
+/* Makes all calls that wait return HLCOMM_CANCELLED, at every rank. */
 void hlcomm_abort(hlcomm_group* group, const char* why);
 
 #ifdef __cplusplus

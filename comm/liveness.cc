@@ -24,7 +24,7 @@ namespace {
 constexpr int kPatienceMs = 1000;
 constexpr double kMostSeconds = 1e9;
 
-// A socket that leads to whoever listens; -1: nobody does. Never closed: another thread may use it.
+// A socket connected to hlaunch; -1 if it does not listen. Never closed: another thread may use it.
 int Connect() {
   const char* const name = ::getenv(kEnvHeartbeat);
   const size_t length = name != nullptr ? std::strlen(name) : 0;
@@ -63,7 +63,7 @@ bool SendHeartbeat(int64_t step, double timeout_s) noexcept {
   };
   if (send()) return true;
   if (errno != EAGAIN) return false;
-  // What stands in the queue says as well that this worker lives, but it says no time.
+  // The messages in the full queue also show that this worker lives, but have no timeout.
   if (!timed) return true;
   pollfd room = {fd, POLLOUT, 0};
   return ::poll(&room, 1, kPatienceMs) == 1 && send();

@@ -7,13 +7,13 @@
 
 namespace hlaunch {
 
-// Tells the hlaunch that started this process that it lives, at HLAUNCH_HEARTBEAT; see
-// agent/stall/heartbeats.h for the words. step < 0: none. timeout_s: until the next call; 0 or
-// less: as the job's --heartbeat-timeout says; infinity: as long as it likes. False: nobody
-// listens, or what was said was lost.
+// Tells the hlaunch that started this process that it lives, at the socket HLAUNCH_HEARTBEAT; see
+// agent/stall/heartbeats.h for the text. A `step` below 0 is not sent. `timeout_s` is the time
+// until the next call, in seconds: 0 or less means the job's --heartbeat-timeout, infinity means no
+// limit. Returns false if hlaunch does not listen, or the message was lost.
 //
-// Thread-safe; also after a fork. Never waits, but up to a second where a time that was given
-// would be lost.
+// Thread-safe, also after a fork. Does not wait, except up to a second where a given timeout would
+// be lost otherwise.
 bool SendHeartbeat(int64_t step, double timeout_s) noexcept;
 
 }  // namespace hlaunch

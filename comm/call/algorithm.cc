@@ -33,12 +33,13 @@ const std::vector<Choice>& Possible() {
   return possible;
 }
 
-// More ranks than this do not all talk to each other: each pair costs two ways of 150 KiB, and a
-// step of many small messages costs more than a few steps of larger ones.
+// With more ranks than this, not every rank has a connection to every other: each pair costs two
+// connections of 150 KiB, and one step of many small messages costs more than a few steps of larger
+// ones.
 constexpr int kMany = 32;
 constexpr int kFew = 8;
-// What is cheaper sent to all at once than in parts: two steps instead of one are worth about this
-// much. Measured, see DESIGN.md.
+// Up to this size it is cheaper to send all data in one step than parts in two steps. Measured; see
+// DESIGN.md.
 constexpr size_t kSmall = 16 << 10;
 
 }  // namespace

@@ -13,40 +13,40 @@
 
 namespace hlaunch {
 
-// How a verb is done; the files in collectives/ say what each costs.
+// How a verb is carried out; the files in collectives/ say what each algorithm costs.
 enum class Algorithm : uint8_t {
-  kFlat,               // Everyone with everyone, or with the root, at once.
+  kFlat,               // Each rank with every other, or with the root, in one step.
   kTree,               // Binomial; log n steps.
-  kBruck,              // Gathers in log n steps.
-  kExchange,           // all_reduce: everyone gets all inputs and reduces them itself.
-  kDirect,             // all_reduce, reduce: everyone reduces a part, then parts are gathered.
-  kRing,               // n - 1 steps among neighbours.
-  kRecursiveDoubling,  // log n steps with everything.
-  kScatterGather,      // broadcast: parts to all, then everyone with everyone.
+  kBruck,              // A gather in log n steps.
+  kExchange,           // all_reduce: each rank gets all inputs and reduces them itself.
+  kDirect,             // all_reduce, reduce: each rank reduces a part, then the parts are gathered.
+  kRing,               // n - 1 steps between neighbours.
+  kRecursiveDoubling,  // log n steps, each with all data.
+  kScatterGather,      // broadcast: each rank gets a part, then all exchange parts.
   kTwoLevel,           // Inside hosts, between hosts, inside hosts.
 };
 absl::string_view Name(Algorithm algorithm);
 
-// What a choice depends on: the same on all ranks.
+// What the choice of an algorithm depends on; the same at all ranks.
 struct Shape {
   int size = 1;
   int hosts = 1;
-  int per_host = 1;  // 0: they differ.
+  int per_host = 1;  // 0: the hosts differ.
 };
 
-// What to take whatever the table says, by verb; for experiments.
+// Algorithms by verb that replace the choice of the table; for experiments.
 using AlgorithmChoices = std::map<Verb, Algorithm>;
 
 // From HLAUNCH_COMM_<VERB>=<algorithm>, such as HLAUNCH_COMM_ALL_REDUCE=ring.
 //
 // Errors:
-//   InvalidArgument - no such algorithm for that verb; the message lists those there are.
+//   InvalidArgument - the verb has no such algorithm; the message lists those that it has.
 absl::StatusOr<AlgorithmChoices> ChoicesFromEnvironment();
 
-// The table. `bytes`: of one rank's share. Pure.
+// The table. `bytes` is the size of one rank's data. Pure.
 Algorithm Choose(Verb verb, size_t bytes, const Shape& shape, const AlgorithmChoices& choices = {});
 
-// From this many bytes on the choice may depend on hosts.
+// From this size on the choice may depend on the hosts.
 inline constexpr size_t kHostsMatter = 4096;
 
 }  // namespace hlaunch

@@ -24,7 +24,7 @@ constexpr const char* kVerbs[] = {"send",           "barrier",    "broadcast", "
                                   "reduce",         "all_gather", "gather",    "scatter",
                                   "reduce_scatter", "all_to_all"};
 
-// The value may come from another process, so it is looked up with care.
+// The value may come from another process, so it may be out of range.
 template <size_t n>
 absl::string_view Lookup(const char* const (&names)[n], uint8_t value) {
   return value < n ? names[value] : "unknown";

@@ -12,7 +12,7 @@
 
 namespace hlaunch {
 
-// What an element is. kByte has no arithmetic: bytes that are only moved.
+// The type of an element. kByte has no arithmetic: such bytes are only moved.
 enum class DataType : uint8_t {
   kByte,
   kFloat16,
@@ -27,8 +27,8 @@ enum class DataType : uint8_t {
 };
 inline constexpr int kDataTypes = 10;
 
-// How elements become one. kAvg is the sum divided by the world size; kPremulSum the sum of
-// elements that were multiplied by a factor first.
+// How elements are reduced to one. kAvg is the sum divided by the world size; kPremulSum is the sum
+// of elements that were multiplied by a factor first.
 enum class ReduceOp : uint8_t {
   kNone,
   kSum,
@@ -44,7 +44,7 @@ enum class ReduceOp : uint8_t {
 inline constexpr int kReduceOps = 10;
 
 enum class Verb : uint8_t {
-  kSend,  // Also its receive: one rank to another, told apart by tag.
+  kSend,  // A message from one rank to another with a tag; also its receive.
   kBarrier,
   kBroadcast,
   kAllReduce,
@@ -56,15 +56,15 @@ enum class Verb : uint8_t {
   kAllToAll,
 };
 
-// What a rank calls, as far as the others must call the same: a value that goes with every
-// message, so that two ranks that do not agree find out and can show both calls.
+// The part of a rank's call that must be the same at all ranks. It is sent with every message, so
+// that two ranks that make different calls find out and can show both. A value.
 struct Call {
   Verb verb = Verb::kSend;
   DataType type = DataType::kByte;
   ReduceOp op = ReduceOp::kNone;
   uint8_t unused = 0;
-  Rank root = 0;       // 0 where there is none.
-  uint64_t count = 0;  // Elements; 0 where ranks may differ.
+  Rank root = 0;       // 0 for a verb without a root.
+  uint64_t count = 0;  // The number of elements; 0 where it may differ between ranks.
 
   bool operator==(const Call&) const = default;
 };
@@ -74,7 +74,7 @@ absl::string_view Name(DataType type);  // "float32"
 absl::string_view Name(ReduceOp op);    // "SUM"
 absl::string_view Name(Verb verb);      // "all_reduce"
 
-// "all_reduce(1024 x float32, SUM)". Of a call that came over a comm, too.
+// "all_reduce(1024 x float32, SUM)". `call` may come from another process and be nonsense.
 std::string Text(const Call& call);
 
 }  // namespace hlaunch

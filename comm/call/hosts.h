@@ -10,18 +10,19 @@
 
 namespace hlaunch {
 
-// Which ranks share memory with which.
+// Which ranks are on the same host, and so share memory.
 struct Hosts {
-  // The ranks of each host, in their order; hosts in the order of their lowest ranks.
+  // The ranks of each host, ascending; the hosts in the order of their lowest ranks.
   std::vector<std::vector<Rank>> ranks;
   std::vector<int> host_of;   // By rank.
-  std::vector<int> index_of;  // By rank: its place among those of its host.
-  int per_host = 1;           // How many ranks each has; 0 if they differ.
+  std::vector<int> index_of;  // By rank: its position among the ranks of its host.
+  int per_host = 1;           // The number of ranks on each host; 0 if it differs.
 
   int count() const { return static_cast<int>(ranks.size()); }
 };
 
-// From what each rank says of its host; "" for one that shares memory with nobody. Pure.
+// Groups ranks by the name that each gives its host; "" means that the rank shares memory with no
+// other. Pure.
 Hosts GroupByHost(const std::vector<std::string>& names);
 
 }  // namespace hlaunch

@@ -12,23 +12,23 @@
 
 namespace hlaunch {
 
-// A call that is under way. Thread-safe. It may be dropped: the call goes on, and its memory must
-// stay until it is done or the group is gone.
+// A call that is under way. Thread-safe. The object may be dropped: the call goes on, and its
+// memory must stay until it is done or the group is destroyed.
 class Work {
  public:
   virtual ~Work() = default;
 
-  // Blocks until the call is over and says how it went.
+  // Blocks until the call is over and returns its status.
   //
   // Errors: those of ProcessGroup; and
-  //   DeadlineExceeded - not over after `patience`, which ends nothing: wait again. The group's own
-  //       time-out ends the call for all.
+  //   DeadlineExceeded - the call is not over after `patience`. It goes on: call Wait again. The
+  //       group's own time-out ends the call for all ranks.
   virtual absl::Status Wait(std::optional<Duration> patience = std::nullopt) = 0;
 
-  // Whether it is over, well or badly. Moves it on if nobody else does.
+  // Whether the call is over, with success or not. Moves it on if no other thread does.
   virtual bool Done() = 0;
 
-  // Of a receive that is over: who sent it.
+  // For a receive that is over: the rank that sent the message.
   virtual Rank source() const { return -1; }
 };
 using WorkPtr = std::shared_ptr<Work>;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// How everybody gets everybody's part, where s is the size of one:
+// The algorithms by which all ranks get all parts, where s is the size of one part:
 //
-//   flat   everyone to everyone: 1 step, n - 1 messages of s bytes out and in for each.
-//   bruck  (Bruck et al.: Efficient Algorithms for All-to-All Communications, 1997) what is there
-//          doubles in each step: ceil(log2 n) messages, (n - 1) s bytes out and in.
-//   ring   n - 1 steps of s bytes among neighbours.
+//   flat   Each rank sends to every other: 1 step; n - 1 messages of s bytes out and in for each.
+//   bruck  (Bruck et al.: Efficient Algorithms for All-to-All Communications, 1997) The number of
+//          parts that a rank has doubles in each step: ceil(log2 n) messages, (n - 1) s bytes out
+//          and in.
+//   ring   Neighbours exchange s bytes in each of n - 1 steps.
 
 #include <cstring>
 
@@ -21,22 +22,22 @@ absl::Status GatherBruck(Communicator& comm, std::span<const std::byte> from, st
   const size_t part = from.size();
   const int size = comm.size();
   if (part == 0) return absl::OkStatus();
-  // Rank r holds r, r + 1, … in this order; turned into place at the end.
-  const std::unique_ptr<std::byte[]> turned =
+  // Rank r holds the parts r, r + 1, … in this order; they are rotated at the end.
+  const std::unique_ptr<std::byte[]> rotated =
       std::make_unique_for_overwrite<std::byte[]>(part * size);
-  std::memcpy(turned.get(), from.data(), part);
+  std::memcpy(rotated.get(), from.data(), part);
   for (int have = 1; have < size; have *= 2) {
     const size_t more = std::min(have, size - have) * part;
-    Outgoing out = comm.Out(comm.Before(have), {turned.get(), more});
-    Incoming in = comm.In(comm.Next(have), {turned.get() + have * part, more});
+    Outgoing out = comm.Out(comm.Before(have), {rotated.get(), more});
+    Incoming in = comm.In(comm.Next(have), {rotated.get() + have * part, more});
     comm.Start(&out);
     comm.Start(&in);
     HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
     HLAUNCH_RETURN_IF_ERROR(comm.Wait(out));
   }
   const size_t tail = (size - comm.rank()) * part;  // From this rank's part to the last.
-  std::memcpy(into + comm.rank() * part, turned.get(), tail);
-  std::memcpy(into, turned.get() + tail, comm.rank() * part);
+  std::memcpy(into + comm.rank() * part, rotated.get(), tail);
+  std::memcpy(into, rotated.get() + tail, comm.rank() * part);
   return absl::OkStatus();
 }
 

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// How everybody gets the reduction of everybody's data, where s is its size:
+// The algorithms by which all ranks get the reduction of all ranks' data, where s is its size:
 //
-//   exchange            everyone sends all it has to everyone and reduces n inputs itself: 1 step,
+//   exchange            Each rank sends its data to every other and reduces n inputs itself: 1
+//   step;
 //                       n - 1 messages of s bytes.
-//   bruck               the same, gathered in ceil(log2 n) steps.
-//   direct              everyone reduces one part of everybody's data (parts.h), then the parts are
-//                       shared: 2 steps, 2 (n - 1) messages of s/n bytes, 2 s (n-1)/n bytes out and
-//                       in: the least there can be. It is Rabenseifner's algorithm with each half
-//                       in one step instead of log n: for it every rank talks to every other.
-//   ring                the same bytes in 2 (n - 1) steps among neighbours (Patarasuk, Yuan:
-//   Bandwidth
-//                       Optimal All-reduce Algorithms, 2009): for worlds too large for that.
-//   recursive_doubling  ceil(log2 n) steps (2 more where n is no power of two) of s bytes.
-//   two_level           direct inside each host; each part then among the ranks of other hosts that
-//                       have the same part; direct inside again. Between hosts go 2 s (h-1)/h bytes
-//                       out of each host, whatever the number of its ranks.
+//   bruck               The same, gathered in ceil(log2 n) steps.
+//   direct              Each rank reduces one part of all ranks' data (parts.h), then the parts are
+//                       shared: 2 steps; 2 (n - 1) messages of s/n bytes; 2 s (n-1)/n bytes out and
+//                       in, which is the minimum. This is Rabenseifner's algorithm with each half
+//                       in one step instead of log n; every rank needs a connection to every other.
+//   ring                The same bytes in 2 (n - 1) steps between neighbours (Patarasuk, Yuan:
+//                       Bandwidth Optimal All-reduce Algorithms, 2009): for more ranks.
+//   recursive_doubling  ceil(log2 n) steps of s bytes (2 more where n is no power of two).
+//   two_level           direct inside each host; then each part among the ranks of other hosts that
+//                       have the same part; direct inside the hosts again. 2 s (h-1)/h bytes go out
+//                       of each of h hosts, whatever the number of its ranks.
 //
 // The first three add all n terms in the order of ranks, so they give the same bits. The others
-// pass partial sums, of 16-bit floats as float32; each element is computed by one rank, or by all
-// in the same order, so all ranks have the same bits and every run has.
+// pass partial sums; those of 16-bit floats are float32. Each element is computed by one rank, or
+// by all in the same order, so all ranks and all runs have the same bits.
 
 #include <algorithm>
 #include <cstring>
@@ -34,7 +34,7 @@
 namespace hlaunch {
 namespace {
 
-// One all_reduce whose inputs are as they are to be added.
+// One all_reduce; the inputs need no multiplication any more.
 struct Sum {
   DataType type;
   ReduceOp op;
@@ -49,7 +49,7 @@ struct Sum {
 absl::Status Exchange(Communicator& comm, const Sum& sum) {
   const size_t bytes = sum.bytes();
   const int others = comm.size() - 1;
-  // Few and small: nothing is asked of the heap.
+  // With few ranks no memory is allocated.
   Outgoing sent[8];
   Incoming received[8];
   std::vector<Outgoing> more_sent;
@@ -101,7 +101,7 @@ absl::Status Direct(Communicator& comm, const Sum& sum) {
   return ShareParts(comm, sum.into, offsets);
 }
 
-// into = into op other, the lower rank's first.
+// into = into op other, or other op into: the lower rank's data comes first.
 void Combine(const Sum& sum, std::byte* into, const std::byte* other, bool other_first,
              size_t count) {
   const std::byte* const sources[2] = {other_first ? other : into, other_first ? into : other};
@@ -122,7 +122,7 @@ absl::Status Ring(Communicator& comm, const Sum& sum) {
                                 (offsets[rank + 1] - offsets[rank]) * element);
   };
   const std::span<std::byte> scratch = comm.scratch().Get(part(0).size());
-  // What begins as part r - 1 of this rank ends, summed, as its own part.
+  // In each step a rank adds its own data to a part that came around; the last one is its own part.
   for (int step = 1; step < size; ++step) {
     const std::span<std::byte> summed = part(comm.Before(step + 1));
     Outgoing out = comm.Out(comm.Next(1), part(comm.Before(step)));
@@ -149,7 +149,7 @@ absl::Status RecursiveDoubling(Communicator& comm, const Sum& sum) {
   while (power * 2 <= comm.size()) power *= 2;
   const int extra = comm.size() - power;
   const Rank self = comm.rank();
-  // The first 2 * extra ranks form pairs, of which the even one takes part.
+  // The first 2 * extra ranks form pairs; the even rank of a pair takes part for both.
   const bool paired = self < 2 * extra;
   if (paired && self % 2 == 1) {
     Outgoing out = comm.Out(self - 1, mine);
@@ -165,9 +165,9 @@ absl::Status RecursiveDoubling(Communicator& comm, const Sum& sum) {
     HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
     Combine(sum, sum.into, theirs.data(), false, sum.count);
   }
-  const int place = paired ? self / 2 : self - extra;
+  const int position = paired ? self / 2 : self - extra;
   for (int distance = 1; distance < power; distance *= 2) {
-    const int other = place ^ distance;
+    const int other = position ^ distance;
     const Rank peer = other < extra ? other * 2 : other + extra;
     Outgoing out = comm.Out(peer, mine);
     Incoming in = comm.In(peer, theirs);
@@ -175,7 +175,7 @@ absl::Status RecursiveDoubling(Communicator& comm, const Sum& sum) {
     comm.Start(&in);
     HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
     HLAUNCH_RETURN_IF_ERROR(comm.Wait(out));
-    Combine(sum, sum.into, theirs.data(), other < place, sum.count);
+    Combine(sum, sum.into, theirs.data(), other < position, sum.count);
   }
   if (sum.divisor != 1) Divide(sum.type, sum.into, sum.into, sum.count, sum.divisor);
   if (!paired) return absl::OkStatus();
@@ -189,7 +189,7 @@ absl::Status TwoLevel(Communicator& comm, const Sum& sum, const Hosts& hosts) {
   const Rank self = comm.rank();
   const int index = hosts.index_of[self];
   Communicator inside = comm.Among(hosts.ranks[hosts.host_of[self]]);
-  std::vector<Rank> alike;  // Who has the same part on the other hosts.
+  std::vector<Rank> alike;  // The ranks of the other hosts that have the same part.
   for (const auto& ranks : hosts.ranks) alike.push_back(ranks[index]);
   Communicator between = comm.Among(alike);
 

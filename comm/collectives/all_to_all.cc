@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// A part from everyone to everyone: 1 step, n - 1 messages out and in for each, each rank beginning
-// with its neighbour so that nobody is the first of all.
+// Each rank sends a part to every other: 1 step; n - 1 messages out and in for each. Each rank
+// begins with its neighbour, so that not all ranks send to the same one first.
 
 #include <cstring>
 
@@ -30,7 +30,7 @@ absl::Status RunAllToAll(Communicator& comm, const Task& task) {
   const auto got = [&](Rank rank) {
     return call.into.subspan(get[rank], get[rank + 1] - get[rank]);
   };
-  // Empty parts travel too: the other rank may expect something, and must hear that it is wrong.
+  // Empty parts are sent, too: a rank that expects a part must learn that the sizes do not match.
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
   for (int step = 1; step < comm.size(); ++step) {

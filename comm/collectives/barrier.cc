@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 // Dissemination barrier (Hensgen, Finkel, Manber: Two Algorithms for Barrier Synchronization,
-// 1988): in step k every rank tells the one 2^k further on. ceil(log2 n) steps, one empty message
-// out and in for each rank and step; any world.
+// 1988): in step k every rank sends an empty message to the rank 2^k further on. ceil(log2 n)
+// steps; one message out and in for each rank and step; n may be any number.
 
 #include "comm/collectives/communicator.h"
 #include "proto/base/status_macros.h"

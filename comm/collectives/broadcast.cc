@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// How `data` of the root gets to all, where s is its size:
+// The algorithms by which all ranks get `data` of the root, where s is its size:
 //
-//   flat            the root sends to everybody: n - 1 messages at the root, s bytes in for each.
-//                   Inside a host each rank copies out of the root's memory by itself, all at once.
-//   tree            binomial: ceil(log2 n) steps; s bytes for each message.
-//   scatter_gather  the root sends each a part, all exchange parts: 2 steps; about 2s bytes out of
-//                   the root, and 2s/n of them at any time for each.
-//   two_level       to one rank of each host, then inside hosts.
+//   flat            The root sends to every rank: n - 1 messages of s bytes out of the root. Inside
+//                   a host all ranks copy out of the root's memory at the same time.
+//   tree            A binomial tree: ceil(log2 n) steps; s bytes for each message.
+//   scatter_gather  The root sends a part to each rank, then all exchange parts: 2 steps; about 2s
+//                   bytes out of the root, in messages of s/n.
+//   two_level       The root sends to one rank of each host, which sends to its host.
 
 #include "comm/collectives/communicator.h"
 #include "comm/collectives/parts.h"
@@ -30,18 +30,19 @@ absl::Status Flat(Communicator& comm, std::span<std::byte> data, Rank root) {
 }
 
 absl::Status Tree(Communicator& comm, std::span<std::byte> data, Rank root) {
-  const int place = (comm.rank() - root + comm.size()) % comm.size();
+  const int position = (comm.rank() - root + comm.size()) % comm.size();
   const auto rank_at = [&](int at) { return (at + root) % comm.size(); };
-  int reach = 1;  // How far this rank's own branch goes.
-  while (reach < comm.size() && (place & reach) == 0) reach *= 2;
-  if (place != 0) {
-    Incoming in = comm.In(rank_at(place - reach), data);
+  int reach = 1;  // The size of the subtree below this rank.
+  while (reach < comm.size() && (position & reach) == 0) reach *= 2;
+  if (position != 0) {
+    Incoming in = comm.In(rank_at(position - reach), data);
     comm.Start(&in);
     HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
   }
   std::vector<Outgoing> sent;
   for (int distance = reach / 2; distance > 0; distance /= 2) {
-    if (place + distance < comm.size()) sent.push_back(comm.Out(rank_at(place + distance), data));
+    if (position + distance < comm.size())
+      sent.push_back(comm.Out(rank_at(position + distance), data));
   }
   for (Outgoing& message : sent) comm.Start(&message);
   return comm.WaitAll(sent);
@@ -64,7 +65,7 @@ absl::Status ScatterGather(Communicator& comm, std::span<std::byte> data, Rank r
     comm.Start(&in);
     HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
   }
-  // The root has all parts already; what comes to it is what it has.
+  // The root has all parts already; it receives them again.
   if (comm.size() > 32) {
     HLAUNCH_RETURN_IF_ERROR(ShareAround(comm, data.data(), offsets));
   } else {
@@ -75,7 +76,7 @@ absl::Status ScatterGather(Communicator& comm, std::span<std::byte> data, Rank r
 
 absl::Status TwoLevel(Communicator& comm, std::span<std::byte> data, Rank root,
                       const Hosts& hosts) {
-  // Who speaks for a host: the root for its own, else the lowest rank.
+  // One rank of each host: the root for its own host, else the lowest rank.
   std::vector<Rank> leaders;
   for (const auto& ranks : hosts.ranks) leaders.push_back(ranks[0]);
   leaders[hosts.host_of[root]] = root;

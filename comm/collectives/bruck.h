@@ -7,7 +7,7 @@
 
 namespace hlaunch {
 
-// into = from of rank 0, of rank 1, …, all of one size. See all_gather.cc.
+// into = `from` of rank 0, of rank 1, …; all have the same size. See all_gather.cc.
 absl::Status GatherBruck(Communicator& comm, std::span<const std::byte> from, std::byte* into);
 
 }  // namespace hlaunch

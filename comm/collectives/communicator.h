@@ -16,10 +16,10 @@
 
 namespace hlaunch {
 
-// Memory for what is on its way; kept from one call to the next.
+// Memory for intermediate data; it is kept from one call to the next.
 class Scratch {
  public:
-  // Not initialised, and aligned for any type. Valid until the next call.
+  // The memory is not initialised, and aligned for any type. Valid until the next Get.
   std::span<std::byte> Get(size_t size);
 
  private:
@@ -27,8 +27,8 @@ class Scratch {
   size_t size_ = 0;
 };
 
-// What an algorithm runs on: for one call, the way to the ranks that take part, numbered from 0.
-// Messages between two ranks arrive in the order of their Starts.
+// The ranks that take part in one call, numbered from 0, and the messages between them, as an MPI
+// communicator. Messages between two ranks arrive in the order of their Starts.
 class Communicator {
  public:
   Communicator(SharedTransport::Turn& turn, const Call& call, uint64_t number, Instant deadline,
@@ -41,8 +41,8 @@ class Communicator {
         rank_(turn->rank()),
         size_(turn->size()) {}
 
-  // The same call among some of all ranks, of which this is one. `ranks` outlives the new comm,
-  // which makes no others.
+  // The same call among some of the ranks; this rank is one of them. `ranks` outlives the result,
+  // whose own Among may not be called.
   Communicator Among(const std::vector<Rank>& ranks) const;
 
   Rank rank() const { return rank_; }
@@ -80,19 +80,19 @@ class Communicator {
   const uint64_t number_;
   const Instant deadline_;
   Scratch& scratch_;
-  const std::vector<Rank>* ranks_ = nullptr;  // Null: all, under their own numbers.
+  const std::vector<Rank>* ranks_ = nullptr;  // Null: all ranks, under their own numbers.
   Rank rank_;
   int size_;
 };
 
-// What a verb is given.
+// What an algorithm is given.
 struct Task {
   const Collective& call;
   Algorithm algorithm;
-  const Hosts& hosts;  // Filled in where the algorithm is kTwoLevel.
+  const Hosts& hosts;  // Complete if the algorithm is kTwoLevel.
 };
 
-// The verbs. `call` has been checked.
+// One function for each verb. `call` has passed Check.
 absl::Status RunBarrier(Communicator& comm);
 absl::Status RunBroadcast(Communicator& comm, const Task& task);
 absl::Status RunAllReduce(Communicator& comm, const Task& task);

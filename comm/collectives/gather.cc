@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Everyone's part to the root: 1 step, n - 1 messages into the root.
+// Each rank sends its part to the root: 1 step; n - 1 messages into the root.
 
 #include <cstring>
 

@@ -11,7 +11,7 @@
 namespace hlaunch {
 namespace {
 
-// What comes in at a time stays in the second cache.
+// The blocks that arrive at the same time fit into the L2 cache.
 constexpr size_t kInFlight = 512 << 10;
 constexpr size_t kLeastBlock = 16 << 10, kMostBlock = 256 << 10;
 
@@ -58,7 +58,7 @@ absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double 
   }
   for (Outgoing& message : sent) comm.Start(&message);
 
-  // Two blocks are under way: one comes while the other is reduced.
+  // Two blocks are under way: one arrives while the other is reduced.
   const size_t mine = count_of(self), blocks = Blocks(mine, block);
   const size_t room = block * element, others = size - 1;
   const std::span<std::byte> scratch =

@@ -8,33 +8,33 @@
 
 #include "comm/collectives/communicator.h"
 
-// The two halves that most verbs for large data are made of: everyone gets one part of everybody's
-// data, and everyone's part goes to everybody.
+// The two halves of most algorithms for large data: each rank reduces one part of all ranks' data,
+// and then sends its part to all ranks.
 
 namespace hlaunch {
 
-// Where the parts of `count` elements begin, and where the last one ends: one for each of `size`
-// ranks, as equal as can be.
+// Divides `count` elements into a part for each of `size` ranks, as equal as possible. Returns
+// where each part begins, and where the last one ends.
 std::vector<size_t> EqualParts(size_t count, int size);
-// The same where the sizes are given.
+// The same for parts of given sizes.
 std::vector<size_t> Offsets(const std::vector<size_t>& counts);
 
-// into = this rank's part of everybody's `from`, reduced in the order of ranks, divided by
+// into = this rank's part of `from` of all ranks, reduced in the order of ranks and divided by
 // `divisor`. `offsets` are in elements. `into` may be the part itself.
 //
-// Direct: every rank sends each other its part, in blocks, so that what is reduced is still in the
-// cache. One step; n - 1 messages and (n-1)/n of the bytes out and in for each rank: the least
-// there can be (Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in
-// MPICH, 2005). All terms are added at once, so 16-bit floats are rounded once, and the order does
-// not depend on who comes first.
+// Every rank sends each other rank its part directly, in blocks, so that a block is reduced while
+// it is in the cache. This is one step with n - 1 messages, and (n-1)/n of the bytes go out of and
+// into each rank, which is the minimum (Thakur, Rabenseifner, Gropp: Optimization of Collective
+// Communication Operations in MPICH, 2005). All terms are added at once, so 16-bit floats are
+// rounded once, and the order does not depend on timing.
 absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double divisor,
                          const std::byte* from, std::span<const size_t> offsets, std::byte* into);
 
-// Copies each rank's part of `data` to all others. `offsets` are in bytes. One step, n - 1 messages
-// each.
+// Copies each rank's part of `data` to all other ranks. `offsets` are in bytes. One step with n - 1
+// messages for each rank.
 absl::Status ShareParts(Communicator& comm, std::byte* data, std::span<const size_t> offsets);
 
-// The same around a ring: n - 1 steps with one message each.
+// The same around a ring: n - 1 steps with one message for each rank.
 absl::Status ShareAround(Communicator& comm, std::byte* data, std::span<const size_t> offsets);
 
 }  // namespace hlaunch

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// How the root gets the reduction of everybody's data, where s is its size:
+// The algorithms by which the root gets the reduction of all ranks' data, where s is its size:
 //
-//   flat    everyone to the root, which reduces n inputs: 1 step, (n - 1) s bytes into the root.
-//   direct  everyone reduces one part (parts.h), and the parts go to the root: 2 steps, s (n-1)/n
-//           bytes out and in for each, and as many into the root.
+//   flat    Each rank sends to the root, which reduces n inputs: 1 step; (n - 1) s bytes into the
+//           root.
+//   direct  Each rank reduces one part (parts.h) and sends it to the root: 2 steps; s (n-1)/n bytes
+//           out and in for each rank, and as many into the root.
 //
 // Both add in the order of ranks and give the same bits.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Everyone reduces its part of everybody's data: parts.h. 1 step; n - 1 messages and s (n-1)/n
-// bytes out and in, where s is the size of all parts.
+// Each rank reduces its part of all ranks' data (parts.h): 1 step; n - 1 messages and s (n-1)/n
+// bytes out and in for each, where s is the size of all parts.
 
 #include "comm/collectives/communicator.h"
 #include "comm/collectives/parts.h"

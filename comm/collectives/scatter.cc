@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The root's parts, one to each: 1 step, n - 1 messages out of the root.
+// The root sends a part to each rank: 1 step; n - 1 messages out of the root.
 
 #include <cstring>
 

@@ -125,7 +125,7 @@ absl::Status ProcessTransport::Progress(const Message& message, Instant until) {
     if (failure() != nullptr) return failure_.status;
     const bool moved = Move(message);
     // This counts what was moved before and during a sleep, too.
-    if ((sender_.moved() || receiver_.moved()) && company()) break;
+    if ((sender_.moved() || receiver_.moved()) && others_wait()) break;
     if (moved) {
       i = 0;
     } else if (i < plan_.spins) {

@@ -5,18 +5,18 @@
 
 namespace hlaunch {
 
-// How a rank waits for another: it looks `spins` times, then `yields` times with the rest of its
-// time given to others between looks, then sleeps until it is woken.
+// How a rank waits for another one: it looks `spins` times, then `yields` times and yields the
+// processor after each look, and then sleeps until it is woken.
 struct WaitPlan {
   int spins;
   int yields;
 };
 
-// With a core for each rank of the host, spinning costs nobody anything and is quickest. With
-// fewer, whoever spins keeps the one it waits for from running. Pure.
+// With a core for each rank of the host, spinning harms no other rank and is fastest. With fewer
+// cores, a rank that spins may keep the rank it waits for from running. Pure.
 WaitPlan PlanWait(int local_ranks, int cores);
 
-// Cores that this process may use.
+// The number of cores that this process may use.
 int CpusToSpinOn();
 
 }  // namespace hlaunch

@@ -12,14 +12,14 @@
 
 #include "comm/call/call.h"
 
-// The loops of reduce_kernels.h, for those of its files that compile them for a width of vectors.
+// The loops of reduce_kernels.h, for the files that compile them for a width of vectors.
 
-// Everything that a kernel calls must be part of it, else it is compiled for the baseline.
+// A function that a kernel calls must be inlined, else it is compiled for the baseline.
 #define HLAUNCH_INLINE [[gnu::always_inline]] inline
 
 namespace hlaunch::kernels {
 
-// ---- Elements: how they lie in memory, and what is computed with.
+// ---- Elements: their type in memory, and the type for arithmetic.
 
 struct Half {
   using Stored = uint16_t;
@@ -136,14 +136,14 @@ HLAUNCH_INLINE void Put(std::byte* at, size_t i, T value) {
   std::memcpy(at + i * sizeof(T), &value, sizeof value);
 }
 
-constexpr size_t kBlock = 1024;  // Elements that stay in the nearest cache.
+constexpr size_t kBlock = 1024;  // A block of so many elements stays in the L1 cache.
 
 struct Arguments {
   std::byte* into;
   const std::byte* const* sources;
   size_t sources_count;
   size_t count;
-  double factor;  // Of Scale; of Reduce: what the result is divided by before it is rounded.
+  double factor;  // Scale: the factor. Reduce: the result is divided by it before it is rounded.
 };
 
 template <typename Element, typename Op>
@@ -269,7 +269,7 @@ constexpr Kernels MakeKernels() {
   return kernels;
 }
 
-// What each of those files has; null where the processor is of another kind.
+// The kernels of those files; null where the processor does not have the vectors.
 const Kernels* Avx2Kernels();
 const Kernels* Avx512Kernels();
 

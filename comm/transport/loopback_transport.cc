@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-// What has been sent and not yet received.
+// A message that was sent and is not received yet.
 struct Parcel {
   Call call;
   uint64_t number;
@@ -38,10 +38,10 @@ struct LoopbackTransport::World {
     changed.SignalAll();
   }
 
-  // Gives `self` what `from` has sent, as far as it was asked for; whether anything was.
+  // Gives `self` the messages of `from` that it has asked for; returns whether there were any.
   bool TakeAll(Rank from, Rank self, std::vector<Incoming*>* receiving)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Fails if another rank has sent `self` something of another call than it has entered.
+  // Fails if another rank has sent `self` a message of another call than the one it has entered.
   void FindMismatch(Rank self, const Message& entered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   const int size, per_host;
@@ -56,7 +56,7 @@ struct LoopbackTransport::World {
 bool LoopbackTransport::World::TakeAll(Rank from, Rank self, std::vector<Incoming*>* receiving) {
   bool moved = false;
   std::deque<Parcel>& sent = Between(from, self);
-  // The oldest receive that the parcel belongs to; it need not be the one that is waited for.
+  // The oldest receive gets the parcel; another receive may be the one that is waited for.
   for (auto it = receiving->begin(); it != receiving->end();) {
     Incoming& wanted = **it;
     const auto parcel = std::find_if(sent.begin(), sent.end(), [&](const Parcel& p) {
@@ -143,7 +143,7 @@ absl::Status LoopbackTransport::Progress(const Message& message, Instant until) 
     for (Rank from = 0; from < size(); ++from) moved |= world_->TakeAll(from, rank_, &receiving_);
     if (entered_.call.verb != Verb::kSend) world_->FindMismatch(rank_, entered_);
     if (message.done || world_->failure.has_value()) continue;
-    if (std::exchange(world_->poked[rank_], 0) != 0 || (moved && company())) {
+    if (std::exchange(world_->poked[rank_], 0) != 0 || (moved && others_wait())) {
       return absl::OkStatus();
     }
     if (message.peer != kAnyRank && world_->left[message.peer]) {

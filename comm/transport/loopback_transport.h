@@ -10,12 +10,12 @@
 
 namespace hlaunch {
 
-// Ranks that are threads of one process: for tests, and for one that stands alone. Every message is
-// copied at Start and is then done.
+// Connects ranks that are threads of one process: for tests, and for a group of one rank. Start
+// copies every message, which is then done.
 class LoopbackTransport : public Transport {
  public:
-  // One transport for each rank; they share what passes between them, and the last to go frees it.
-  // With `per_host`, so many each say that they are on a host of their own.
+  // Makes one transport for each rank. They share their state, which the last one frees. With
+  // `per_host`, every group of so many ranks says that it is on a host of its own.
   static std::vector<std::unique_ptr<LoopbackTransport>> MakeGroup(int size, int per_host = 0);
 
   ~LoopbackTransport() override;
@@ -34,7 +34,7 @@ class LoopbackTransport : public Transport {
 
   std::string host() const override;
 
-  // Goes as a process does that is killed.
+  // Ends this rank as if its process had been killed.
   void Vanish();
 
  private:

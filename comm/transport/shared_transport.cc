@@ -7,46 +7,46 @@
 
 namespace hlaunch {
 
-void SharedTransport::GoIn() {
+void SharedTransport::BeginTurn() {
   MutexLock lock(&mu_);
-  TakeTurn();
+  AwaitTurn();
 }
 
-void SharedTransport::TakeTurn() {
-  if (inside_) {
-    ++coming_;
-    NoteCompany();
+void SharedTransport::AwaitTurn() {
+  if (taken_) {
+    ++starting_;
+    UpdateOthersWait();
     transport_->Poke();
-    while (inside_) changed_.Wait(&mu_);
-    --coming_;
-    NoteCompany();
-    // Whoever stood back for those who come may go on.
+    while (taken_) changed_.Wait(&mu_);
+    --starting_;
+    UpdateOthersWait();
+    // A thread in YieldTurn, which lets starting threads go first, may go on.
     changed_.SignalAll();
   }
-  inside_ = true;
-  // The poke of those who still wait to come in has been used up by whoever was inside before.
-  if (coming_ > 0) transport_->Poke();
+  taken_ = true;
+  // The thread before this one has used up the poke of the threads that still wait to start.
+  if (starting_ > 0) transport_->Poke();
 }
 
-void SharedTransport::GoOut() {
+void SharedTransport::EndTurn() {
   MutexLock lock(&mu_);
-  inside_ = false;
-  if (coming_ + resting_ > 0) changed_.SignalAll();
+  taken_ = false;
+  if (starting_ + waiting_ > 0) changed_.SignalAll();
 }
 
-void SharedTransport::GiveWay(const Message& message, Instant until) {
+void SharedTransport::YieldTurn(const Message& message, Instant until) {
   MutexLock lock(&mu_);
-  inside_ = false;
-  if (coming_ + resting_ > 0) changed_.SignalAll();
-  ++resting_;
-  NoteCompany();
-  // Those who come go first; then whoever finds nobody inside goes on for all.
-  while (!IsDone(message) && (inside_ || coming_ > 0)) {
+  taken_ = false;
+  if (starting_ + waiting_ > 0) changed_.SignalAll();
+  ++waiting_;
+  UpdateOthersWait();
+  // Threads that start go first. Then the first thread that finds the turn free moves all messages.
+  while (!IsDone(message) && (taken_ || starting_ > 0)) {
     if (!changed_.WaitUntil(&mu_, until)) break;
   }
-  --resting_;
-  NoteCompany();
-  TakeTurn();
+  --waiting_;
+  UpdateOthersWait();
+  AwaitTurn();
 }
 
 absl::StatusOr<bool> SharedTransport::Turn::WaitUntil(const Message& message, Instant until) {
@@ -54,7 +54,7 @@ absl::StatusOr<bool> SharedTransport::Turn::WaitUntil(const Message& message, In
     HLAUNCH_RETURN_IF_ERROR(shared_.transport_->Progress(message, until));
     if (message.done) return true;
     if (MonotonicClock().Now() >= until) return false;
-    shared_.GiveWay(message, until);
+    shared_.YieldTurn(message, until);
   }
 }
 

@@ -12,7 +12,7 @@ absl::Status Transport::Wait(const Message& message, Instant deadline) {
   while (true) {
     HLAUNCH_RETURN_IF_ERROR(Progress(message, deadline));
     if (message.done) return absl::OkStatus();
-    // Only who may have slept can be late, so the clock costs nothing where time matters.
+    // Only a Progress that slept can return late, so the clock is not read on the fast path.
     if (MonotonicClock().Now() >= deadline) return GiveUp(message);
   }
 }

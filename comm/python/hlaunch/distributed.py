@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""torch.distributed's functions, by the same names and with the same arguments, for what memory.py
-takes. `src` and `dst` are ranks of the default group, also where a `group` is given."""
+"""torch.distributed's functions with the same names and arguments, for all data that memory.py
+accepts. `src` and `dst` are ranks of the default group, also where a `group` is given."""
 
 import atexit
 import collections
@@ -10,9 +10,9 @@ from . import memory
 from .process_group import ANY_RANK, ProcessGroup, ReduceOp
 
 _default = None
-_groups = []  # That new_group made.
+_groups = []  # Made by new_group.
 _names = collections.Counter()
-# What new_group returns to a rank that is not in the group; every verb passes it by.
+# new_group returns it at a rank that is not in the group; every verb does nothing with it.
 NON_GROUP_MEMBER = object()
 
 
@@ -22,11 +22,11 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     `init_method`: tcp://HOST:PORT or file:///PATH."""
     global _default
     if backend not in (None, "hlaunch"):
-        raise ValueError(f"backend {backend!r}: this is hlaunch's own; leave it out")
+        raise ValueError(f"backend {backend!r}: the only backend here is hlaunch; leave it out")
     if _default is not None:
-        raise RuntimeError("the default group is there already; destroy_process_group() first")
+        raise RuntimeError("the default group exists already; call destroy_process_group() first")
     name = group_name or "default"
-    # A store takes each name once, and all ranks are here equally often.
+    # A store accepts each name once, and all ranks make the same number of calls.
     again = _names[name]
     _names[name] += 1
     _default = ProcessGroup(init_method or "env://", rank, world_size,
@@ -42,7 +42,7 @@ def is_initialized():
 
 
 def destroy_process_group(group=None):
-    """Leaves `group`, or all."""
+    """Leaves `group`, or all groups."""
     global _default
     if group is not None and group is not _default:
         _groups.remove(group)
@@ -56,11 +56,11 @@ def destroy_process_group(group=None):
     _default = None
 
 
-atexit.register(destroy_process_group)  # The others hear that this rank left, not that it died.
+atexit.register(destroy_process_group)  # So the other ranks learn that this one left, not that it died.
 
 
 def new_group(ranks=None, timeout=None):
-    """A group of some ranks, or all; every rank of the default group calls it."""
+    """Makes a group of some ranks, or of all; every rank of the default group must call it."""
     group = _of(None).new_group(list(range(get_world_size()) if ranks is None else ranks), timeout)
     if group is None:
         return NON_GROUP_MEMBER
@@ -69,7 +69,7 @@ def new_group(ranks=None, timeout=None):
 
 
 def get_rank(group=None):
-    """-1 where this rank is not in the group."""
+    """Returns -1 if this rank is not in the group."""
     return -1 if group is NON_GROUP_MEMBER else _of(group).rank()
 
 
@@ -86,7 +86,7 @@ def _of(group):
 
 
 def _within(group, rank, what):
-    """The number in the group of a rank of the default one."""
+    """Returns the rank in `group` of a rank of the default group."""
     if rank not in group.ranks:
         raise ValueError(f"{what} {rank} is not in the group of ranks {group.ranks}")
     return group.ranks.index(rank)
@@ -158,10 +158,10 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 def _elements(thing, splits, what):
     if splits is None or len(splits) == 0:
         return None
-    count = memory.given(thing).count
+    count = memory.source(thing).count
     rows = len(thing)
     if sum(splits) != rows:
-        raise ValueError(f"{what} {list(splits)} come to {sum(splits)}, not to the {rows} there are")
+        raise ValueError(f"{what} {list(splits)} add up to {sum(splits)}, but there are {rows} rows")
     return [split * (count // max(rows, 1)) for split in splits]
 
 
@@ -183,7 +183,7 @@ def isend(tensor, dst, group=None, tag=0):
 
 
 def irecv(tensor, src=None, group=None, tag=0):
-    """`src` None: from whoever is first; Work.source_rank() tells who."""
+    """`src` None: receives from the first rank that sends; Work.source_rank() returns it."""
     if group is not NON_GROUP_MEMBER:
         group = _of(group)
         return group.irecv(tensor, ANY_RANK if src is None else _within(group, src, "src"), tag)

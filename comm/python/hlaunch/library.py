@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""libhlcomm: where it is, what it can be called with, and its failures as exceptions."""
+"""Finds and loads libhlcomm, declares its functions, and turns its failures into exceptions."""
 
 import ctypes
 import os
@@ -12,27 +12,27 @@ VARIABLE = "HLAUNCH_COMM_LIBRARY"
 
 
 class CommError(RuntimeError):
-    """A call that failed; the words say which ranks and why."""
+    """A call failed; the message says which ranks and why."""
 
 
 class Cancelled(CommError):
-    """Some rank aborted."""
+    """A rank called abort."""
 
 
 class InvalidArgument(CommError, ValueError):
-    """What was given makes no sense, or ranks do not call the same; both calls are shown."""
+    """An argument is wrong, or ranks make different calls; the message shows both calls."""
 
 
 class TimedOut(CommError, TimeoutError):
-    """Time is up; the words say who waited for whom."""
+    """The time is up; the message says which rank waited for which."""
 
 
 class OutOfResources(CommError):
-    """No memory, descriptors or threads."""
+    """Memory, descriptors or threads are used up."""
 
 
 class RankLost(CommError):
-    """A rank went away; the words name it."""
+    """A rank went away; the message names it."""
 
 
 ERRORS = {1: Cancelled, 3: InvalidArgument, 4: TimedOut, 8: OutOfResources, 14: RankLost}
@@ -72,45 +72,45 @@ _loaded = None
 
 
 def candidates():
-    """Where the library is looked for, in that order; a bare name is for the system to find."""
+    """The paths to try, in order; the system searches for a bare name."""
     named = os.environ.get(VARIABLE)
     if named:
         return [named]
     here = os.path.dirname(os.path.abspath(__file__))
-    # Beside this file, as in a wheel; and PREFIX/lib of PREFIX/lib/python3/dist-packages/hlaunch.
-    places = [os.path.join(here, FILE), os.path.join(here, "..", "..", "..", FILE)]
-    return [place for place in places if os.path.exists(place)] + [FILE]
+    # A wheel has it beside this file. From PREFIX/lib/python3/dist-packages/hlaunch, PREFIX/lib.
+    paths = [os.path.join(here, FILE), os.path.join(here, "..", "..", "..", FILE)]
+    return [path for path in paths if os.path.exists(path)] + [FILE]
 
 
 def load():
-    """The library; loaded once.
+    """Returns the library, which is loaded once.
 
-    Raises ImportError where it cannot be had, with the places that were tried.
+    Raises ImportError with the paths that were tried if it cannot be loaded.
     """
     global _loaded
     if _loaded is not None:
         return _loaded
     tried = []
-    for place in candidates():
+    for path in candidates():
         try:
-            library = ctypes.CDLL(place)
+            library = ctypes.CDLL(path)
         except OSError as error:
             tried.append(str(error))
             continue
-        _loaded = declare(library, place)
+        _loaded = declare(library, path)
         return _loaded
     raise ImportError(f"cannot load {FILE}: {'; '.join(tried)}. Install hlaunch's library, or name "
                       f"its file in {VARIABLE}")
 
 
-def declare(library, place):
+def declare(library, path):
     try:
         version = library.hlcomm_abi_version()
     except AttributeError:
-        raise ImportError(f"{place} is not hlaunch's library: it has no hlcomm_abi_version; "
+        raise ImportError(f"{path} is not hlaunch's library: it has no hlcomm_abi_version; "
                           f"see {VARIABLE}") from None
     if version != ABI_VERSION:
-        raise ImportError(f"{place} has ABI version {version}, this package is for {ABI_VERSION}: "
+        raise ImportError(f"{path} has ABI version {version}, this package is for {ABI_VERSION}: "
                           "install both from the same hlaunch")
     for name, (result, *arguments) in FUNCTIONS.items():
         function = getattr(library, name)
@@ -119,7 +119,7 @@ def declare(library, place):
 
 
 def check(status):
-    """Raises what `status`, the result of the last call, stands for."""
+    """Raises the exception for `status`, the result of the last call, unless it is 0."""
     if status != 0:
         words = load().hlcomm_error().decode("utf-8", "replace")
         raise ERRORS.get(status, CommError)(words)

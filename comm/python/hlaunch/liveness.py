@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Heartbeats: a training loop tells the hlaunch that started it that it goes on."""
+"""Heartbeats: a training loop tells the hlaunch that started it that it makes progress."""
 
 import errno
 import faulthandler
@@ -9,27 +9,27 @@ import signal
 import socket
 
 VARIABLE = "HLAUNCH_HEARTBEAT"
-PATIENCE_S = 1  # For a message that the next one does not make up for.
-STACKS_SIGNAL = signal.SIGRTMAX - 7  # Nobody's.
+SEND_TIMEOUT_S = 1  # For a message with a timeout, which the next message may not repeat.
+STACKS_SIGNAL = signal.SIGRTMAX - 7  # No common program uses it.
 
 _socket = None
-_stacks = ""  # Said with each heartbeat: how this process is made to show its stacks.
+_stacks = ""  # Part of each heartbeat: how hlaunch can make this process write its stacks.
 
 
 def heartbeat(step=None, timeout=None):
     """Tells hlaunch that this worker lives; call it once in each step.
 
-    With --heartbeat-timeout S hlaunch takes a worker that was heard once, and then not for S
-    seconds, for stalled. Of `step`, a number, only a new value counts: a thread that goes on
-    telling the same one keeps nothing alive. `timeout`: seconds until the next call, in place of S,
-    for what takes longer; float("inf"): as long as it likes.
+    With --heartbeat-timeout S, a worker that has called this once and then not for S seconds is
+    stalled. If `step`, a number, is given, only a new value counts, so a thread that repeats the
+    same step does not keep a stalled worker alive. `timeout` replaces S until the next call, in
+    seconds, for work that takes longer; float("inf") means no limit.
 
     The first call has Python's faulthandler write this process' stacks to a file in memory when
     hlaunch sends it a signal for them (SIGRTMAX-7), unless that signal is in use.
 
-    Is one system call, may be called from any thread and after a fork, and waits only, for a second
-    at most, where a timeout must not be lost and hlaunch is behind with listening. Where
-    nobody listens, under torchrun say, it does nothing. Returns whether hlaunch was told.
+    A call is one system call. It may be made from any thread and after a fork. It waits, for a
+    second at most, only if a timeout is given and hlaunch has not read the messages before it. Where
+    hlaunch does not listen, as under torchrun, it does nothing. Returns whether hlaunch was told.
     """
     if _socket is None and not _connect():
         return False
@@ -48,7 +48,7 @@ def _milliseconds(timeout):
 
 
 def _show_stacks():
-    """Has faulthandler answer a signal; it needs neither Python's lock nor the main thread."""
+    """Makes faulthandler answer a signal; it needs neither Python's lock nor the main thread."""
     try:
         if signal.getsignal(STACKS_SIGNAL) != signal.SIG_DFL:
             return ""
@@ -83,17 +83,17 @@ def _send(message, wait):
     except OSError as error:
         if error.errno != errno.EAGAIN:
             return False
-    # What stands in the queue says as well that this worker lives, but it says no time.
-    return not wait or _send_patiently(message)
+    # The messages in the full queue also show that this worker lives, but have no timeout.
+    return not wait or _send_waiting(message)
 
 
-def _send_patiently(message):
-    patient = _socket.dup()
+def _send_waiting(message):
+    waiting = _socket.dup()
     try:
-        patient.settimeout(PATIENCE_S)
-        patient.send(message)
+        waiting.settimeout(SEND_TIMEOUT_S)
+        waiting.send(message)
         return True
     except OSError:
         return False
     finally:
-        patient.close()
+        waiting.close()

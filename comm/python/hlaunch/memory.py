@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What memory an object of the caller's has: anything with the buffer protocol, NumPy arrays, and
+"""Finds the memory of an object of the caller: anything with the buffer protocol, NumPy arrays, and
 torch tensors on the CPU. Neither NumPy nor torch is imported here."""
 
 import ctypes
@@ -19,15 +19,15 @@ TAKES = "a NumPy array, a CPU torch tensor or an object with the buffer protocol
 
 
 class Memory:
-    """Elements one after another. `finish`, where it is not None, copies what came into it to
-    where the caller wants it."""
+    """Elements one after another. `finish`, if it is not None, copies received data from here to the
+    caller's object."""
 
     __slots__ = ("address", "count", "type", "name", "owner", "finish")
 
     def __init__(self, address, size, name, owner, finish=None):
         self.name = name  # Of the type.
         self.type = TYPES.get(name, BYTE)
-        # What has no arithmetic is moved as bytes.
+        # Types without arithmetic are moved as bytes.
         self.count = size // SIZES[self.type]
         self.address, self.owner, self.finish = address, owner, finish
 
@@ -37,7 +37,7 @@ class Memory:
 
 
 def of(thing, what, writable):
-    """The memory of `thing`; `what` names it in errors."""
+    """Returns the memory of `thing`; `what` names it in errors."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.Tensor):
         return of_tensor(thing, what, writable)
@@ -90,28 +90,28 @@ def of_buffer(thing, what, writable):
     except TypeError:
         raise TypeError(f"{what} is a {type(thing).__name__}; it must be {TAKES}") from None
     if not view.c_contiguous:
-        raise TypeError(f"{what} is a view with gaps; give one without")
+        raise TypeError(f"{what} is a view with gaps; give a contiguous one")
     name = FORMATS.get(view.format.lstrip("@="), view.format)
     if view.nbytes == 0:
         return Memory(None, 0, name, view)
     if view.readonly:
         if writable:
             raise TypeError(f"{what} is read-only")
-        view = memoryview(bytearray(view.cast("B")))  # ctypes tells addresses of writable memory.
+        view = memoryview(bytearray(view.cast("B")))  # ctypes gives addresses of writable memory only.
     raw = (ctypes.c_char * view.nbytes).from_buffer(view)
     return Memory(ctypes.addressof(raw), view.nbytes, name, raw)
 
 
-def given(thing, what="the input"):
+def source(thing, what="the input"):
     return of(thing, what, False)
 
 
-def wanted(thing, what="the output"):
+def target(thing, what="the output"):
     return of(thing, what, True)
 
 
 def many(things, what, writable):
-    """The memories of a list, all of one type."""
+    """Returns the memories of a list; all must have one type."""
     if things is None or isinstance(things, (str, bytes)) or not hasattr(things, "__iter__"):
         raise TypeError(f"{what} must be a list, one for each rank")
     memories = [of(thing, f"{what}[{index}]", writable) for index, thing in enumerate(things)]
@@ -122,8 +122,8 @@ def many(things, what, writable):
 
 
 def joined(memories, writable):
-    """One memory for all, in order: the same where they lie one after another, else a copy, whose
-    `finish` deals it out again."""
+    """Returns one memory for all, in order: the same memory if they lie one after another, else a
+    copy, whose `finish` distributes it again."""
     size = sum(memory.size for memory in memories)
     name = memories[0].name if memories else "uint8"
     filled = [memory for memory in memories if memory.size]
@@ -141,11 +141,11 @@ def joined(memories, writable):
             at += memory.size
         return Memory(start, size, name, (scratch, memories))
 
-    def deal():
+    def distribute():
         at = start
         for memory in filled:
             ctypes.memmove(memory.address, at, memory.size)
             at += memory.size
         for finish in finishes:
             finish()
-    return Memory(start, size, name, (scratch, memories), deal)
+    return Memory(start, size, name, (scratch, memories), distribute)

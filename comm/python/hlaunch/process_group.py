@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A group of ranks and what they do together, over libhlcomm's C interface."""
+"""A group of ranks and its verbs, over libhlcomm's C interface."""
 
 import collections
 import ctypes
@@ -15,7 +15,7 @@ ANY_RANK = -1
 
 
 class ReduceOp(enum.IntEnum):
-    """How elements become one."""
+    """How elements are reduced to one."""
 
     SUM = 1
     AVG = 2
@@ -54,7 +54,7 @@ NOTHING = memory.Memory(None, 0, "uint8", None)
 
 
 def seconds(timeout):
-    """Of a timedelta or a number; 0 for None, which means the group's."""
+    """Returns the seconds of a timedelta or a number; 0 for None, which means the group's timeout."""
     if timeout is None:
         return 0.0
     if isinstance(timeout, datetime.timedelta):
@@ -65,21 +65,21 @@ def seconds(timeout):
 
 
 class Work:
-    """A call that is under way. May be dropped: the call goes on."""
+    """A call that is under way. The object may be dropped: the call goes on."""
 
     def __init__(self, handle, memories):
         self._handle = handle
         self._lock = threading.Lock()
-        self._memories = memories  # Of the caller, for as long as it is under way.
+        self._memories = memories  # The caller's, kept until the call is over.
         self._error = None
         self._source = ANY_RANK
         self._over = False
-        self._free = library.load().hlcomm_free_work  # When the interpreter ends, nothing else is.
+        self._free = library.load().hlcomm_free_work  # Kept here: modules are gone when the interpreter ends.
 
     def wait(self, timeout=None):
-        """Blocks until the call is over; True, or raises what ended it.
+        """Blocks until the call is over; returns True, or raises the error that ended it.
 
-        TimedOut after `timeout` ends nothing: wait again.
+        After TimedOut, because of `timeout`, the call goes on: call wait again.
         """
         while not self._over:
             status = library.load().hlcomm_wait(self._handle, seconds(timeout) or -1.0)
@@ -91,14 +91,14 @@ class Work:
         return True
 
     def is_completed(self):
-        """Whether it is over, well or badly."""
+        """Whether the call is over, with success or not."""
         return self._over or library.load().hlcomm_done(self._handle) == 1
 
     def is_success(self):
         return self.is_completed() and self.exception() is None
 
     def exception(self):
-        """What ended it badly, or None. Waits for its end."""
+        """Waits for the end of the call; returns the error that ended it, or None."""
         try:
             self.wait()
         except library.CommError as error:
@@ -106,12 +106,12 @@ class Work:
         return None
 
     def source_rank(self):
-        """Of a receive that is over: who sent it."""
+        """Waits for the end of a receive; returns the rank that sent the message."""
         self.wait()
         return self._source
 
     def _settle(self, status):
-        # Another thread may be at it, too.
+        # Another thread may do the same.
         with self._lock:
             if self._over:
                 return
@@ -131,11 +131,11 @@ class Work:
 
 
 class ProcessGroup:
-    """Ranks that do things together: all make the same calls in the same order.
+    """Ranks that communicate: all make the same calls in the same order.
 
-    Made from env://, tcp://HOST:PORT or file:///PATH. Thread-safe. What is given or wanted is
-    anything that memory.py takes; ranks are numbers in this group. Every verb returns None, or with
-    async_op a Work.
+    The url is env://, tcp://HOST:PORT or file:///PATH. Thread-safe. Inputs and outputs are any
+    objects that memory.py accepts; ranks are numbers in this group. Every verb returns None, or a
+    Work if async_op is true.
     """
 
     def __init__(self, url="env://", rank=-1, size=-1, name="default", timeout=None):
@@ -146,7 +146,7 @@ class ProcessGroup:
 
     def _adopt(self, handle, ranks):
         self._handle = handle
-        self.ranks = list(ranks)  # Of the group that it was made of.
+        self.ranks = list(ranks)  # The ranks in the group that this one was made from.
         self._rank = library.load().hlcomm_rank(handle)
         self._size = library.load().hlcomm_size(handle)
         self._lock = threading.Lock()
@@ -165,7 +165,7 @@ class ProcessGroup:
         return self._size
 
     def new_group(self, ranks, timeout=None):
-        """A group of some of these ranks, all of which call this; None where this is not in it."""
+        """Makes a group of some of these ranks. All ranks call it; returns None at a rank not in it."""
         handle = c_void_p()
         numbers = (ctypes.c_int * len(ranks))(*ranks)
         library.check(library.load().hlcomm_new_group(self.handle, numbers, len(ranks),
@@ -177,17 +177,17 @@ class ProcessGroup:
         return group
 
     def destroy(self):
-        """Leaves the group. Nothing of it may be under way."""
+        """Leaves the group. No call of it may be under way."""
         handle, self._handle = self._handle, None
         if handle is not None:
             library.load().hlcomm_free(handle)
             self._under_way.clear()
 
     def abort(self, why="aborted"):
-        """Makes all that waits fail with Cancelled, at every rank."""
+        """Makes all calls that wait fail with Cancelled, at every rank."""
         library.load().hlcomm_abort(self.handle, why.encode())
 
-    # Every verb comes here.
+    # Every verb calls this.
     def call(self, verb, given=NOTHING, wanted=NOTHING, op=0, root=0, give=None, get=None,
              async_op=False, timeout=None):
         kind = given if given.address is not None or wanted is NOTHING else wanted
@@ -214,7 +214,7 @@ class ProcessGroup:
         return self.under_way(Work(handle, (wanted, given)))
 
     def under_way(self, work):
-        """Keeps what it works on alive, though its Work is dropped."""
+        """Keeps the memory of a call alive, though its Work is dropped."""
         with self._lock:
             while self._under_way and self._under_way[0].is_completed():
                 self._under_way.popleft()
@@ -228,12 +228,12 @@ class ProcessGroup:
         library.check(library.load().hlcomm_monitored_barrier(self.handle, seconds(timeout)))
 
     def broadcast(self, data, root=0, **how):
-        # The root's may be read-only.
+        # The memory of the root may be read-only.
         data = memory.of(data, "the data", self._rank != root)
         return self.call(Verb.BROADCAST, wanted=data, root=root, **how)
 
     def all_reduce(self, data, op=ReduceOp.SUM, **how):
-        data = memory.wanted(data, "the data")
+        data = memory.target(data, "the data")
         return self.call(Verb.ALL_REDUCE, data, data, op=op, **how)
 
     def reduce(self, data, root=0, op=ReduceOp.SUM, **how):
@@ -242,45 +242,45 @@ class ProcessGroup:
         return self.call(Verb.REDUCE, data, data if at_root else NOTHING, op=op, root=root, **how)
 
     def all_gather_into(self, output, given, get=None, **how):
-        """`output` is what all give, one after another; `get`: elements of each, where they differ."""
-        return self.call(Verb.ALL_GATHER, memory.given(given), memory.wanted(output), get=get,
+        """`output` gets all inputs in order; `get` has the elements of each, where they differ."""
+        return self.call(Verb.ALL_GATHER, memory.source(given), memory.target(output), get=get,
                          **how)
 
     def all_gather(self, outputs, given, **how):
         outputs = self._for_each(outputs, "the outputs", True)
         sizes = [each.count for each in outputs]
         get = sizes if len(set(sizes)) > 1 else None
-        return self.call(Verb.ALL_GATHER, memory.given(given), memory.joined(outputs, True),
+        return self.call(Verb.ALL_GATHER, memory.source(given), memory.joined(outputs, True),
                          get=get, **how)
 
     def gather(self, given, outputs=None, root=0, **how):
         output = NOTHING
         if self._rank == root:
             output = memory.joined(self._for_each(outputs, "the outputs", True, same=True), True)
-        return self.call(Verb.GATHER, memory.given(given), output, root=root, **how)
+        return self.call(Verb.GATHER, memory.source(given), output, root=root, **how)
 
     def scatter(self, output, inputs=None, root=0, **how):
         given = NOTHING
         if self._rank == root:
             given = memory.joined(self._for_each(inputs, "the inputs", False, same=True), False)
-        return self.call(Verb.SCATTER, given, memory.wanted(output), root=root, **how)
+        return self.call(Verb.SCATTER, given, memory.target(output), root=root, **how)
 
     def reduce_scatter_from(self, output, given, op=ReduceOp.SUM, give=None, **how):
-        """`given` is one part for each rank, one after another; `give`: elements of each part."""
-        return self.call(Verb.REDUCE_SCATTER, memory.given(given), memory.wanted(output), op=op,
+        """`given` has a part for each rank, in order; `give` has the elements of each part."""
+        return self.call(Verb.REDUCE_SCATTER, memory.source(given), memory.target(output), op=op,
                          give=give, **how)
 
     def reduce_scatter(self, output, inputs, op=ReduceOp.SUM, **how):
         inputs = self._for_each(inputs, "the inputs", False)
         sizes = [each.count for each in inputs]
         give = sizes if len(set(sizes)) > 1 else None
-        return self.call(Verb.REDUCE_SCATTER, memory.joined(inputs, False), memory.wanted(output),
+        return self.call(Verb.REDUCE_SCATTER, memory.joined(inputs, False), memory.target(output),
                          op=op, give=give, **how)
 
     def all_to_all_single(self, output, given, get=None, give=None, **how):
-        """`get` and `give`: elements from and for each rank, where they differ."""
-        given, wanted = memory.given(given), memory.wanted(output)
-        if (get is None) != (give is None):  # One side's may be equal all the same.
+        """`get` and `give` have the elements from and for each rank, where they differ."""
+        given, wanted = memory.source(given), memory.target(output)
+        if (get is None) != (give is None):  # The sizes of one side may be equal.
             get = get or [wanted.count // self._size] * self._size
             give = give or [given.count // self._size] * self._size
         return self.call(Verb.ALL_TO_ALL, given, wanted, give=give, get=get, **how)
@@ -293,13 +293,13 @@ class ProcessGroup:
                          get=[each.count for each in outputs], **how)
 
     def isend(self, data, to, tag=0):
-        data, handle = memory.given(data, "the data"), c_void_p()
+        data, handle = memory.source(data, "the data"), c_void_p()
         library.check(library.load().hlcomm_start_send(
             self.handle, data.type, data.address, data.count, to, tag, byref(handle)))
         return self.under_way(Work(handle, (data,)))
 
     def irecv(self, data, source=ANY_RANK, tag=0):
-        data, handle = memory.wanted(data, "the data"), c_void_p()
+        data, handle = memory.target(data, "the data"), c_void_p()
         library.check(library.load().hlcomm_start_recv(
             self.handle, data.type, data.address, data.count, source, tag, byref(handle)))
         return self.under_way(Work(handle, (data,)))

@@ -25,10 +25,10 @@ from .process_group import ANY_RANK, PremulSum, ProcessGroup, ReduceOp
 
 if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 2):
     raise ImportError(f"hlaunch.torch needs torch 2.2 or later, this is {torch.__version__}: its "
-                      "store speaks an older wire")
+                      "store speaks an older protocol")
 
-# How long rank 0 waits for the others when it leaves a group.
-FAREWELL = datetime.timedelta(seconds=5)
+# How long rank 0 waits for the other ranks when it leaves a group.
+LEAVE_TIMEOUT = datetime.timedelta(seconds=5)
 _names = collections.Counter()  # How often this process has made a group of a name at a store.
 
 
@@ -39,9 +39,9 @@ def register():
 
 
 def create(options, _=None):
-    """What torch calls to make a group."""
+    """Makes a group; torch calls it."""
     refuse_mixed(sys._getframe(1).f_locals.get("backend_config"))
-    url, opened = meeting_place(options.store, options.group_rank, options.timeout)
+    url, opened = store_url(options.store, options.group_rank, options.timeout)
     ranks = ",".join(str(rank) for rank in options.global_ranks_in_group)
     name = f"torch/{options.group_id}/{hashlib.sha256(ranks.encode()).hexdigest()[:16]}"
     again = _names[url, name]
@@ -52,8 +52,8 @@ def create(options, _=None):
 
 
 def refuse_mixed(config):
-    """torch lets a process group written in Python stand for all devices and drops the backends
-    that were asked for beside it, without a word."""
+    """Refuses other backends beside this one: torch uses a process group written in Python for all
+    devices and drops the others silently."""
     if config is None:
         return
     others = {device: str(backend) for device, backend in config.get_device_backend_map().items()
@@ -61,16 +61,16 @@ def refuse_mixed(config):
     if others:
         dropped = ",".join(f"{device}:{backend}" for device, backend in others.items())
         raise ValueError(
-            f"backend {str(config)!r}: torch would drop {dropped!r} without a word. Give 'hlaunch' "
+            f"backend {str(config)!r}: torch would drop {dropped!r} silently. Give 'hlaunch' "
             "alone, which serves tensors on the CPU, and make a group for the others: "
             "new_group(backend=...)")
 
 
-def meeting_place(store, rank, timeout):
-    """Where our ranks meet, given torch's store; and what must be kept alive for it.
+def store_url(store, rank, timeout):
+    """Returns the url of the store for hlaunch's ranks, and a store to keep alive, or None.
 
-    A TCPStore is used as it is, by connections of our own. Beside any other rank 0 opens one and
-    tells its address there.
+    A TCPStore of torch is used as it is, over connections of hlaunch's own. For any other store
+    rank 0 opens a TCPStore and writes its address to torch's store.
     """
     tcp = store
     while isinstance(tcp, dist.PrefixStore):
@@ -88,7 +88,7 @@ def meeting_place(store, rank, timeout):
 
 
 def own_address():
-    """This host's address towards others; nothing is sent."""
+    """Returns the address by which this host reaches others; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -98,7 +98,7 @@ def own_address():
 
 
 class TorchWork(dist.Work):
-    """A call that is under way, or several of them; `result` is what torch wants to see of it."""
+    """One or several calls that are under way; `result` is the value that torch gets."""
 
     def __init__(self, group, works, result):
         super().__init__()
@@ -140,17 +140,17 @@ class TorchWork(dist.Work):
         return self._future
 
     def complete(self):
-        """Waits, then sets the future. On a thread of the group's."""
+        """Waits, then sets the future. Runs on a thread of the group."""
         try:
             self.wait()
             self._future.set_result(self._result)
-        except Exception as error:  # Whatever it is, it is the future's.
+        except Exception as error:  # Any error belongs to the future.
             self._future.set_exception(error)
 
 
 class TorchGroup(dist.ProcessGroup):
-    """A process group of torch's over one of ours. Methods have the names by which torch, in Python
-    and in C++, calls them."""
+    """A process group for torch over one of hlaunch's. The methods have the names by which torch, in
+    Python and in C++, calls them."""
 
     def __init__(self, group, store, opened=None):
         super().__init__(group.rank(), group.size())
@@ -158,7 +158,7 @@ class TorchGroup(dist.ProcessGroup):
         self._name = self._desc = ""
         self._futures = None
 
-    # ---- What it is.
+    # ---- Names.
 
     def getBackendName(self):
         return "hlaunch"
@@ -202,27 +202,27 @@ class TorchGroup(dist.ProcessGroup):
         self._store = self._opened = None
 
     def _leave(self, store):
-        """The store may be rank 0's, and others may still look for each other there: it waits."""
+        """Rank 0 waits for the others: the store may be in its process, and they may still need it."""
         try:
             if store.add("hlaunch/left", 1) == self.size():
                 store.set("hlaunch/left/all", "")
             if self.rank() == 0:
-                store.wait(["hlaunch/left/all"], FAREWELL)
-        except RuntimeError:  # It is gone, or somebody did not leave in time.
+                store.wait(["hlaunch/left/all"], LEAVE_TIMEOUT)
+        except RuntimeError:  # The store is gone, or a rank did not leave in time.
             pass
 
     def abort(self):
         self._group.abort("abort() was called")
 
     def complete(self, work):
-        """Sets the future of `work` at its end; futures are rare, so is the thread."""
+        """Sets the future of `work` at its end. The first future starts the thread."""
         if self._futures is None:
             self._futures = queue.SimpleQueue()
             threading.Thread(target=complete_all, args=(self._futures,), daemon=True,
                              name="hlaunch-futures").start()
         self._futures.put(work)
 
-    # ---- What it does.
+    # ---- Verbs.
 
     def _run(self, opts, calls, result):
         """`calls` are functions that take async_op and timeout."""
@@ -314,7 +314,7 @@ class TorchGroup(dist.ProcessGroup):
     def recv_anysource(self, tensors, tag=0):
         return self.recv(tensors, ANY_RANK, tag)
 
-    # Names of before torch 2.13.
+    # The names before torch 2.13.
     _allgather_base = all_gather_single
     allgather_into_tensor_coalesced = all_gather_single_coalesced
     _reduce_scatter_base = reduce_scatter_single
@@ -328,7 +328,7 @@ def complete_all(works):
 
 
 def our_op(op):
-    """ReduceOp of torch's, which is an enumerator or an object that has one."""
+    """Translates torch's ReduceOp, which is an enumerator or an object that has one."""
     kind = getattr(op, "op", op)
     name = str(kind).rsplit(".", maxsplit=1)[-1]
     if name == "PREMUL_SUM":
@@ -343,8 +343,8 @@ def in_elements(tensor, splits):
     if not splits:
         return None
     if sum(splits) != tensor.size(0):
-        raise ValueError(f"split sizes {list(splits)} do not come to the {tensor.size(0)} rows "
-                         "there are")
+        raise ValueError(f"split sizes {list(splits)} do not add up to the {tensor.size(0)} "
+                         "rows")
     row = tensor[0].numel() if tensor.size(0) else 0
     return [split * row for split in splits]
 
