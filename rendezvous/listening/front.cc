@@ -27,16 +27,12 @@
 #include "proto/base/log.h"
 #include "proto/base/rare_log.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/listening/accept.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kAcceptsPerTurn = 64;
-constexpr Duration kNoDescriptorsPause = std::chrono::milliseconds(100);
-
-bool OutOfDescriptors(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
 
 // Thousands of nodes may connect in the same second and speak a little later.
 size_t HalfOfTheDescriptors() {
@@ -83,26 +79,17 @@ struct Front::State {
   }
 
   void Accept() {
-    for (int i = 0; i < kAcceptsPerTurn; ++i) {
-      const int fd =
-          ::accept4(listener.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd >= 0) {
-        Admit(fd);
-      } else if (OutOfDescriptors(errno)) {
-        PauseAccepting(errno);
-        return;
-      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        break;
-      }  // Else this one connection is broken already: the next.
-    }
+    const int end = AcceptConnections(listener.native_handle(), kAcceptsPerTurn,
+                                      [this](UniqueFd fd) { Admit(fd.Release()); });
+    if (OutOfDescriptors(end)) return PauseAccepting(end);
     AwaitConnections();
   }
 
-  // Who knocks stays in the kernel's queue and is served once descriptors are free again.
+  // Connections stay in the kernel's queue and are served once descriptors are free again.
   void PauseAccepting(int error) {
     Warn(absl::StrCat("cannot accept connections: ", std::strerror(error),
                       "; trying again (raise the limit with ulimit -n)"));
-    pause.expires_after(kNoDescriptorsPause);
+    pause.expires_after(kAcceptPause);
     pause.async_wait([this](asio::error_code stopped) {
       if (!stopped) Accept();
     });
@@ -155,11 +142,9 @@ struct Front::State {
   }
 
   void EndC10d() {
-    int fd = -1;  // Those in the kernel's queue have connected as well.
-    while ((fd = ::accept4(listener.native_handle(), nullptr, nullptr,
-                           SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-      Admit(fd);
-    }
+    // Those in the kernel's queue have connected as well.
+    AcceptConnections(listener.native_handle(), kMostUnaccepted,
+                      [this](UniqueFd fd) { Admit(fd.Release()); });
     ++epoch;
   }
 

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/listening/accept.h"
 
 namespace hlaunch {
 namespace {
@@ -52,6 +53,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view address, uint16_t port)
 absl::Status ListenError(int error, absl::string_view address, uint16_t port) {
   const std::string where =
       absl::StrCat("cannot listen on ", address, " port ", port, ": ", std::strerror(error));
+  if (OutOfDescriptors(error)) return absl::ResourceExhaustedError(where);
   switch (error) {
     case EADDRINUSE:
       if (port == 0) return absl::ResourceExhaustedError(where);
@@ -61,11 +63,6 @@ absl::Status ListenError(int error, absl::string_view address, uint16_t port) {
     case EACCES:
     case EPERM:
       return absl::PermissionDeniedError(where);
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
-      return absl::ResourceExhaustedError(where);
     case EAFNOSUPPORT:
     case EINVAL:
       return absl::InvalidArgumentError(where);
