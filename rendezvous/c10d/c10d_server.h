@@ -3,33 +3,17 @@
 
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/c10d/c10d_protocol.h"
+#include "rendezvous/c10d/c10d_server_options.h"
 #include "rendezvous/c10d/store_access.h"
 #include "rendezvous/listening/listen.h"
-#include "rendezvous/store/key_space.h"
 
 namespace hlaunch {
-
-struct C10dServerOptions {
-  // What clients are that do not begin with VALIDATE; see C10dParser.
-  C10dDialect older = C10dDialect::kUnknown;
-  // Whom to serve and where; nothing: all who come.
-  std::optional<StoreAccess> access;
-  StoreLimits limits = {.by_option = true};
-  // A connection with more unread replies than this is not read until its client has read.
-  size_t max_unread_bytes = 1 << 20;
-  // How long a client of PyTorch 2.0 or earlier waits for its first delete_key, which begins like
-  // the append of 2.1: longer than TCP's shortest retransmission, so a late payload is not lost.
-  Duration silence = std::chrono::milliseconds(250);
-};
 
 // The master store: serves PyTorch's TCPStore clients of 1.9 and later, on a thread of its own
 // ("c10d-store"). Thread-safe. An idle server takes no CPU time.
@@ -61,10 +45,10 @@ class C10dServer {
   void Reset(std::optional<StoreAccess> access = std::nullopt);
 
  private:
-  class Loop;
-  explicit C10dServer(std::unique_ptr<Loop> loop);
+  class Serving;
+  explicit C10dServer(std::unique_ptr<Serving> serving);
 
-  std::unique_ptr<Loop> loop_;
+  const std::unique_ptr<Serving> serving_;
 };
 
 }  // namespace hlaunch

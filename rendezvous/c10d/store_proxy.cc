@@ -6,11 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,72 +14,48 @@
 #include <optional>
 #include <random>
 #include <set>
-#include <system_error>
-#include <thread>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/address.h"
 #include "proto/base/clock.h"
-#include "proto/base/log.h"
-#include "proto/base/rare_log.h"
 #include "rendezvous/c10d/store_streams.h"
+#include "rendezvous/listening/socket_loop.h"
 
 namespace hlaunch {
 namespace {
 
-constexpr size_t kReadBytes = 256 << 10;
 constexpr size_t kMaxPending = 8 << 20;  // Bytes for the store; beyond it no client is read.
-constexpr int kEventsPerTurn = 256;
-constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
 constexpr Duration kConnectAttempt = std::chrono::seconds(3);
-constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
-// Bytes on their way out of a socket.
-class Outbox {
- public:
-  std::string& text() { return text_; }
-  size_t size() const { return text_.size() - sent_; }
-  void Clear() { *this = Outbox(); }
-
-  // Sends what fits. False: the other end is gone.
-  bool SendTo(int fd) {
-    while (size() > 0) {
-      const ssize_t put = ::send(fd, text_.data() + sent_, size(), MSG_NOSIGNAL);
-      if (put >= 0) {
-        sent_ += static_cast<size_t>(put);
-      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        break;
-      } else if (errno != EINTR) {
-        return false;
-      }
-    }
-    if (sent_ >= size()) {  // More is dropped than is moved.
-      text_.erase(0, sent_);
-      sent_ = 0;
-      if (text_.empty()) text_.shrink_to_fit();
-    }
-    return true;
-  }
-
- private:
-  std::string text_;
-  size_t sent_ = 0;
-};
-
-void SendAtOnce(int fd) {
+// Begins to connect to a literal address. Returns nothing, with the reason in `error`, if that
+// fails at once.
+UniqueFd BeginToConnect(const std::string& address, uint16_t port, int* error) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  *error = EINVAL;
+  if (::getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found) != 0) return {};
+  UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const bool begun = fd.valid() && (::connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0 ||
+                                    errno == EINPROGRESS);
+  *error = errno;
+  ::freeaddrinfo(found);
+  if (!begun) return {};
   const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  return fd;
 }
 
 }  // namespace
 
-// The thread and all it owns.
+// What belongs to the loop's thread.
 //
 //                 refused, or no answer: a pause
 //               +--------------------------------+
@@ -92,271 +64,212 @@ void SendAtOnce(int fd) {
 //        ^                                                 |
 //        +-------------------------------------------------+
 //              the connection broke: clients are closed
-class StoreProxy::Loop {
+class StoreProxy::Carrying final : public SocketLoop::Owner {
  public:
-  Loop(ListeningSocket listener, StoreProxyOptions options)
+  Carrying(ListeningSocket listener, StoreProxyOptions options)
       : options_(std::move(options)),
-        port_(listener.port),
-        listener_(std::move(listener.fd)),
-        events_(::epoll_create1(EPOLL_CLOEXEC)),
-        stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (!events_.valid() || !stop_.valid() ||
-        !Ask(EPOLL_CTL_ADD, listener_.get(), kListener, EPOLLIN) ||
-        !Ask(EPOLL_CTL_ADD, stop_.get(), kStop, EPOLLIN)) {
-      throw std::system_error(errno, std::generic_category());
-    }
-    thread_ = std::thread([this] {
-      ::pthread_setname_np(::pthread_self(), "store-proxy");
-      while (!stopped_) Turn();
-    });
-  }
+        loop_(*this, std::move(listener), {.name = "store proxy", .thread_name = "store-proxy"}) {}
+  ~Carrying() override { loop_.Stop(); }
 
-  ~Loop() {
-    ::eventfd_write(stop_.get(), 1);
-    thread_.join();
-  }
+  SocketLoop& loop() { return loop_; }
 
-  uint16_t port() const { return port_; }
+  void OnAccepted(UniqueFd fd) override;
+  Instant OnTurnEnd() override;
 
  private:
   enum class State { kPausing, kConnecting, kConnected };
-  struct Client {
-    UniqueFd fd;
-    uint32_t interest = 0;
-    Outbox out;
-  };
+  class Master;
+  class Client;
 
-  static constexpr uint64_t kListener = 1;
-  static constexpr uint64_t kStop = 2;
-  static constexpr uint64_t kMaster = 3;
-  static constexpr uint64_t kFirstClient = 16;  // Less its stream's number.
-
-  bool Ask(int operation, int fd, uint64_t id, uint32_t interest) {
-    epoll_event event{};
-    event.events = interest;
-    event.data.u64 = id;
-    return ::epoll_ctl(events_.get(), operation, fd, &event) == 0;
-  }
-
-  void Turn() {
-    epoll_event events[kEventsPerTurn];
-    const int ready = ::epoll_wait(events_.get(), events, kEventsPerTurn, Patience());
-    for (int i = 0; i < ready && !stopped_; ++i) {
-      const uint64_t id = events[i].data.u64;
-      if (id == kStop) {
-        stopped_ = true;
-      } else if (id == kListener) {
-        Accept();
-      } else if (id == kMaster) {
-        if (state_ == State::kConnecting) Connected();
-        if (state_ == State::kConnected) ReadMaster();
-      } else {
-        ReadClient(static_cast<uint32_t>(id - kFirstClient), events[i].events);
-      }
-    }
-    if (state_ != State::kConnected && MonotonicClock().Now() >= next_) NextAttempt();
-    if (accept_again_ && MonotonicClock().Now() >= *accept_again_) {
-      accept_again_.reset();
-      Ask(EPOLL_CTL_MOD, listener_.get(), kListener, EPOLLIN);
-    }
-    SendAll();
-  }
-
-  int Patience() const {
-    Instant next = accept_again_.value_or(Instant::max());
-    if (state_ != State::kConnected) next = std::min(next, next_);
-    if (next == Instant::max()) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - MonotonicClock().Now());
-    return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
-  }
-
-  // --- The store -----------------------------------------------------------------------------
-
-  // The pause is over, or the attempt has taken too long.
-  void NextAttempt() {
-    if (state_ == State::kConnecting) return Lost(ETIMEDOUT);
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    addrinfo* found = nullptr;
-    if (::getaddrinfo(options_.address.c_str(), absl::StrCat(options_.port).c_str(), &hints,
-                      &found) != 0) {
-      return Lost(EINVAL);
-    }
-    master_ = UniqueFd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const bool begun =
-        master_.valid() &&
-        (::connect(master_.get(), found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS);
-    const int error = errno;
-    ::freeaddrinfo(found);
-    if (!begun || !Ask(EPOLL_CTL_ADD, master_.get(), kMaster, EPOLLIN | EPOLLOUT)) {
-      return Lost(error);
-    }
-    SendAtOnce(master_.get());
-    state_ = State::kConnecting;
-    next_ = MonotonicClock().Now() + kConnectAttempt;
-  }
-
-  void Connected() {
-    int error = 0;
-    socklen_t size = sizeof(error);
-    ::getsockopt(master_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return Lost(error);
-    state_ = State::kConnected;
-    pause_ = kFirstPause;
-    frames_ = FrameReader(/*greeted=*/false);
-    to_master_.text().append(kStreamsGreeting.data(), kStreamsGreeting.size());
-  }
-
-  // It is not known what became of requests that were under way: their clients must see that.
-  void Lost(int error) {
-    if (state_ == State::kConnected) {
-      LogRarely(absl::StrCat("store proxy: lost the master store at ",
-                             HostPort(options_.address, options_.port), ": ",
-                             error == 0 ? "it hung up" : std::strerror(error)));
-      clients_.clear();
-      touched_.clear();
-    }
-    master_ = UniqueFd();
-    to_master_.Clear();
-    state_ = State::kPausing;
-    next_ = MonotonicClock().Now() + Duration(std::uniform_int_distribution<Duration::rep>(
-                                         pause_.count() / 2, pause_.count())(random_));
-    pause_ = std::min(pause_ * 2, kLongestPause);
-  }
-
-  void ReadMaster() {
-    const ssize_t got = ::recv(master_.get(), buffer_.data(), buffer_.size(), 0);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    if (got <= 0) return Lost(got < 0 ? errno : 0);
-    const absl::string_view bytes(buffer_.data(), static_cast<size_t>(got));
-    const absl::Status taken =
-        frames_.Take(bytes, [this](uint32_t stream, absl::string_view piece) {
-          const auto it = clients_.find(stream);
-          if (it == clients_.end()) return;  // It has gone, and the store was told.
-          if (piece.empty()) {
-            it->second.out.SendTo(it->second.fd.get());
-            Leave(stream);
-          } else {
-            it->second.out.text().append(piece.data(), piece.size());
-            touched_.insert(stream);
-          }
-        });
-    if (!taken.ok()) Lost(EPROTO);
-  }
-
-  // --- Clients -------------------------------------------------------------------------------
-
-  void Accept() {
-    for (int i = 0; i < kAcceptsPerTurn; ++i) {
-      UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!fd.valid()) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-          PauseAccepting(errno);
-        }
-        return;
-      }
-      SendAtOnce(fd.get());
-      const uint32_t stream = ++last_stream_;
-      Client& client = clients_[stream];
-      client.fd = std::move(fd);
-      Ask(EPOLL_CTL_ADD, client.fd.get(), kFirstClient + stream, 0);
-      SetInterest(stream, client);
-    }
-  }
-
-  // The connection stays in the kernel's queue; asking again at once would spin.
-  void PauseAccepting(int error) {
-    LogRarely(absl::StrCat("store proxy: cannot accept a worker: ", std::strerror(error),
-                           "; trying again until it works"));
-    Ask(EPOLL_CTL_MOD, listener_.get(), kListener, 0);
-    accept_again_ = MonotonicClock().Now() + kAcceptPause;
-  }
-
-  bool reading() const { return state_ == State::kConnected && to_master_.size() <= kMaxPending; }
-
-  void SetInterest(uint32_t stream, Client& client) {
-    const uint32_t interest =
-        (reading() ? uint32_t{EPOLLIN} : 0) | (client.out.size() > 0 ? uint32_t{EPOLLOUT} : 0);
-    if (interest == client.interest) return;
-    client.interest = interest;
-    Ask(EPOLL_CTL_MOD, client.fd.get(), kFirstClient + stream, interest);
-  }
-
-  void ReadClient(uint32_t stream, uint32_t events) {
-    const auto it = clients_.find(stream);
-    if (it == clients_.end()) return;
-    if ((events & EPOLLOUT) != 0) touched_.insert(stream);
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
-    if (state_ != State::kConnected) return Leave(stream);  // It did not wait for the store.
-    const ssize_t got = ::recv(it->second.fd.get(), buffer_.data(), buffer_.size(), 0);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    if (got <= 0) return Leave(stream);
-    PutFrame(&to_master_.text(), stream,
-             absl::string_view(buffer_.data(), static_cast<size_t>(got)));
-  }
-
-  // The client is gone.
-  void Leave(uint32_t stream) {
-    clients_.erase(stream);
-    if (state_ == State::kConnected) PutFrame(&to_master_.text(), stream, "");
-  }
-
-  // --- Both ----------------------------------------------------------------------------------
-
-  // All that a turn has brought goes out in one piece for each socket.
-  void SendAll() {
-    for (const uint32_t stream : std::exchange(touched_, {})) {
-      const auto it = clients_.find(stream);
-      if (it == clients_.end()) continue;
-      Client& client = it->second;
-      if (!client.out.SendTo(client.fd.get())) {
-        Leave(stream);
-      } else if (client.out.size() > options_.max_unread_bytes) {
-        LogRarely(absl::StrCat("store proxy: closed a worker's connection that left ",
-                               client.out.size(), " bytes of replies unread"));
-        Leave(stream);
-      } else {
-        SetInterest(stream, client);
-      }
-    }
-    if (state_ == State::kConnected && !to_master_.SendTo(master_.get())) Lost(errno);
-    if (state_ == State::kConnected) {
-      Ask(EPOLL_CTL_MOD, master_.get(), kMaster,
-          EPOLLIN | (to_master_.size() > 0 ? uint32_t{EPOLLOUT} : 0));
-    }
-    if (std::exchange(read_before_, reading()) != reading()) {
-      for (auto& [stream, client] : clients_) SetInterest(stream, client);
-    }
-  }
-
-  void LogRarely(const std::string& line) {
-    const std::string admitted = log_.Admit(line, MonotonicClock().Now());
-    if (!admitted.empty()) LogWarning(admitted);
-  }
+  void BeginAttempt();
+  void EndAttempt(int error);
+  void LoseMaster(int error);
+  void TakeFrames(absl::string_view bytes);
+  void TakePiece(uint32_t stream, absl::string_view piece);
+  void SendToMaster(uint32_t stream, absl::string_view bytes);
+  void Leave(uint32_t stream);
+  void SendToClient(uint32_t stream);
+  void AwaitBytesOfClients();
+  bool reading() const;
 
   const StoreProxyOptions options_;
-  const uint16_t port_;
-  UniqueFd listener_;
-  UniqueFd events_;
-  UniqueFd stop_;
-  bool stopped_ = false;
+  SocketLoop loop_;
   State state_ = State::kPausing;
-  std::optional<Instant> accept_again_;  // Set where no more could be accepted.
-  Instant next_;  // kPausing: the next attempt; kConnecting: this one has failed.
+  Instant next_;  // kPausing: the next attempt begins; kConnecting: this one has failed.
   Duration pause_ = kFirstPause;
   std::minstd_rand random_{std::random_device{}()};
-  UniqueFd master_;
-  Outbox to_master_;
+  std::unique_ptr<Master> master_;  // Null while it pauses.
   FrameReader frames_{/*greeted=*/false};
   uint32_t last_stream_ = 0;
-  absl::flat_hash_map<uint32_t, Client> clients_;
-  std::set<uint32_t> touched_;  // Clients that may have something to send.
-  bool read_before_ = false;    // Whether clients were read when it was last looked at.
-  RareLog log_;
-  std::string buffer_ = std::string(kReadBytes, '\0');
-  std::thread thread_;
+  absl::flat_hash_map<uint32_t, std::unique_ptr<Client>> clients_;
+  std::set<uint32_t> touched_;  // Clients that are new, have room or may have something to send.
+  bool read_before_ = false;    // Whether clients were read at the end of the last turn.
 };
+
+// The connection to the master store.
+class StoreProxy::Carrying::Master final : public LoopSocket {
+ public:
+  Master(Carrying& proxy, UniqueFd fd) : LoopSocket(std::move(fd)), proxy_(proxy) {}
+
+  // While it connects the kernel tells the outcome as room.
+  void OnRoom() override {
+    if (proxy_.state_ != State::kConnecting) return;
+    int error = 0;
+    socklen_t size = sizeof(error);
+    ::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+    proxy_.EndAttempt(error);
+  }
+  void OnBytes(absl::string_view bytes) override { proxy_.TakeFrames(bytes); }
+  void OnEnd(int error) override { proxy_.LoseMaster(error); }
+  void OnReset() override { proxy_.LoseMaster(ECONNRESET); }
+
+ private:
+  Carrying& proxy_;
+};
+
+// The connection of one worker.
+class StoreProxy::Carrying::Client final : public LoopSocket {
+ public:
+  Client(Carrying& proxy, uint32_t stream, UniqueFd fd)
+      : LoopSocket(std::move(fd)), proxy_(proxy), stream_(stream) {}
+
+  void OnBytes(absl::string_view bytes) override { proxy_.SendToMaster(stream_, bytes); }
+  void OnRoom() override { proxy_.touched_.insert(stream_); }
+  void OnEnd(int) override { proxy_.Leave(stream_); }
+  void OnReset() override {
+    if (proxy_.state_ == State::kConnected) return ReadRest();
+    proxy_.Leave(stream_);  // It did not wait for the store.
+  }
+
+ private:
+  Carrying& proxy_;
+  const uint32_t stream_;
+};
+
+// All that a turn has brought goes out in one piece for each socket.
+Instant StoreProxy::Carrying::OnTurnEnd() {
+  if (state_ != State::kConnected && MonotonicClock().Now() >= next_) {
+    if (state_ == State::kConnecting) {
+      LoseMaster(ETIMEDOUT);
+    } else {
+      BeginAttempt();
+    }
+  }
+  for (const uint32_t stream : touched_) SendToClient(stream);
+  if (state_ == State::kConnected) {
+    if (master_->Send()) {
+      master_->AwaitBytes(true);
+    } else {
+      LoseMaster(errno);
+    }
+  }
+  AwaitBytesOfClients();
+  return state_ == State::kConnected ? Instant::max() : next_;
+}
+
+void StoreProxy::Carrying::BeginAttempt() {
+  int error = 0;
+  UniqueFd fd = BeginToConnect(options_.address, options_.port, &error);
+  if (!fd.valid()) return LoseMaster(error);
+  master_ = std::make_unique<Master>(*this, std::move(fd));
+  if (!master_->JoinConnecting(loop_).ok()) return LoseMaster(ENOMEM);
+  state_ = State::kConnecting;
+  next_ = MonotonicClock().Now() + kConnectAttempt;
+}
+
+void StoreProxy::Carrying::EndAttempt(int error) {
+  if (error != 0) return LoseMaster(error);
+  state_ = State::kConnected;
+  pause_ = kFirstPause;
+  frames_ = FrameReader(/*greeted=*/false);
+  master_->out().text().append(kStreamsGreeting.data(), kStreamsGreeting.size());
+}
+
+// Also ends an attempt. It is not known what became of requests that were under way: their clients
+// must see that.
+void StoreProxy::Carrying::LoseMaster(int error) {
+  if (state_ == State::kConnected) {
+    loop_.Warn(absl::StrCat("store proxy: lost the master store at ",
+                            HostPort(options_.address, options_.port), ": ",
+                            error == 0 ? "it hung up" : std::strerror(error)));
+    clients_.clear();
+    touched_.clear();
+  }
+  master_.reset();
+  state_ = State::kPausing;
+  next_ = MonotonicClock().Now() + Duration(std::uniform_int_distribution<Duration::rep>(
+                                       pause_.count() / 2, pause_.count())(random_));
+  pause_ = std::min(pause_ * 2, kLongestPause);
+}
+
+void StoreProxy::Carrying::TakeFrames(absl::string_view bytes) {
+  const absl::Status taken = frames_.Take(
+      bytes, [this](uint32_t stream, absl::string_view piece) { TakePiece(stream, piece); });
+  if (!taken.ok()) LoseMaster(EPROTO);
+}
+
+void StoreProxy::Carrying::TakePiece(uint32_t stream, absl::string_view piece) {
+  const auto it = clients_.find(stream);
+  if (it == clients_.end()) return;  // It has gone, and the store was told.
+  Client& client = *it->second;
+  if (piece.empty()) {
+    client.Send();
+    Leave(stream);
+  } else {
+    client.out().text().append(piece.data(), piece.size());
+    touched_.insert(stream);
+  }
+}
+
+void StoreProxy::Carrying::SendToMaster(uint32_t stream, absl::string_view bytes) {
+  PutFrame(&master_->out().text(), stream, bytes);
+}
+
+void StoreProxy::Carrying::OnAccepted(UniqueFd fd) {
+  const uint32_t stream = ++last_stream_;
+  auto client = std::make_unique<Client>(*this, stream, std::move(fd));
+  if (const absl::Status joined = client->Join(loop_, reading()); !joined.ok()) {
+    return loop_.Warn(absl::StrCat("store proxy: cannot serve a connection: ", joined.message()));
+  }
+  clients_.emplace(stream, std::move(client));
+  touched_.insert(stream);
+}
+
+// The client is gone.
+void StoreProxy::Carrying::Leave(uint32_t stream) {
+  clients_.erase(stream);
+  if (state_ == State::kConnected) SendToMaster(stream, "");
+}
+
+void StoreProxy::Carrying::SendToClient(uint32_t stream) {
+  const auto it = clients_.find(stream);
+  if (it == clients_.end()) return;
+  Client& client = *it->second;
+  if (!client.Send()) {
+    Leave(stream);
+  } else if (client.out().size() > options_.max_unread_bytes) {
+    loop_.Warn(absl::StrCat("store proxy: closed a worker's connection that left ",
+                            client.out().size(), " bytes of replies unread"));
+    Leave(stream);
+  }
+}
+
+bool StoreProxy::Carrying::reading() const {
+  return state_ == State::kConnected && master_->out().size() <= kMaxPending;
+}
+
+// Comes after all was sent, since that decides whether clients are read.
+void StoreProxy::Carrying::AwaitBytesOfClients() {
+  const bool reads = reading();
+  const std::set<uint32_t> touched = std::exchange(touched_, {});
+  if (std::exchange(read_before_, reads) != reads) {
+    for (auto& [stream, client] : clients_) client->AwaitBytes(reads);
+    return;
+  }
+  for (const uint32_t stream : touched) {
+    if (const auto it = clients_.find(stream); it != clients_.end()) it->second->AwaitBytes(reads);
+  }
+}
 
 absl::StatusOr<std::unique_ptr<StoreProxy>> StoreProxy::Start(ListeningSocket listener,
                                                               StoreProxyOptions options) {
@@ -364,17 +277,16 @@ absl::StatusOr<std::unique_ptr<StoreProxy>> StoreProxy::Start(ListeningSocket li
     return absl::InvalidArgumentError(
         absl::StrCat("the master store's address '", options.address, "' is not an IP address"));
   }
-  try {
-    return std::unique_ptr<StoreProxy>(
-        new StoreProxy(std::make_unique<Loop>(std::move(listener), std::move(options))));
-  } catch (const std::system_error& error) {
+  auto carrying = std::make_unique<Carrying>(std::move(listener), std::move(options));
+  if (const absl::Status started = carrying->loop().Start(); !started.ok()) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("cannot start the store's proxy: ", error.what()));
+        absl::StrCat("cannot start the store's proxy: ", started.message()));
   }
+  return std::unique_ptr<StoreProxy>(new StoreProxy(std::move(carrying)));
 }
 
-StoreProxy::StoreProxy(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
+StoreProxy::StoreProxy(std::unique_ptr<Carrying> carrying) : carrying_(std::move(carrying)) {}
 StoreProxy::~StoreProxy() = default;
-uint16_t StoreProxy::port() const { return loop_->port(); }
+uint16_t StoreProxy::port() const { return carrying_->loop().port(); }
 
 }  // namespace hlaunch

@@ -43,10 +43,10 @@ class StoreProxy {
   uint16_t port() const;
 
  private:
-  class Loop;
-  explicit StoreProxy(std::unique_ptr<Loop> loop);
+  class Carrying;
+  explicit StoreProxy(std::unique_ptr<Carrying> carrying);
 
-  std::unique_ptr<Loop> loop_;
+  const std::unique_ptr<Carrying> carrying_;
 };
 
 }  // namespace hlaunch

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/c10d/c10d_carriers.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/c10d/store_streams.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMaxStreams = 16384;  // That one proxy may bring.
+
+}  // namespace
+
+class C10dCarriers::Carrier final : public LoopSocket {
+ public:
+  Carrier(C10dCarriers& all, Id id, UniqueFd fd)
+      : LoopSocket(std::move(fd), all.connections_.unread()), all_(all), id_(id) {}
+
+  Id id() const { return id_; }
+
+  void OnBytes(absl::string_view bytes) override;
+  void OnRoom() override { AwaitFrames(); }
+  void OnEnd(int) override { all_.Close(*this); }
+  void OnReset() override { all_.Close(*this); }
+
+  // Reads no more of a proxy that does not read what it is sent.
+  void AwaitFrames() { AwaitBytes(out().size() <= all_.options_.max_unread_bytes); }
+
+  // Puts a frame into out(), to be sent at the end of the turn; an empty one ends the stream.
+  void Put(uint32_t stream, absl::string_view bytes);
+
+  // The server has closed the connection in `stream`: tells the proxy, unless that has ended it.
+  void EndStream(uint32_t stream);
+
+  void CloseStreams();
+
+ private:
+  void TakePiece(uint32_t stream, absl::string_view piece);
+  void CloseStream(uint32_t stream);
+  C10dConnections::Id Open(uint32_t stream);
+
+  C10dCarriers& all_;
+  const Id id_;
+  FrameReader frames_{/*greeted=*/true};
+  // 0: ended here; what still comes of it is dropped.
+  absl::flat_hash_map<uint32_t, C10dConnections::Id> streams_;
+};
+
+// A client whose bytes come in a stream of its node's proxy.
+class C10dCarriers::Stream final : public C10dConnection {
+ public:
+  Stream(Id its_id, const C10dServerOptions& options, size_t* unread, Carrier& carrier,
+         uint32_t stream)
+      : C10dConnection(its_id, options), replies_(unread), carrier_(carrier), stream_(stream) {}
+
+  SendBuffer& replies() override { return replies_; }
+
+  bool SendReplies() override {
+    if (replies_.size() > 0) carrier_.Put(stream_, replies_.text());
+    replies_.Clear();
+    return true;
+  }
+
+  void AwaitRequests(bool) override {}  // The others' bytes come the same way.
+  void TellEnd() override { carrier_.EndStream(stream_); }
+  std::string Source() const override {
+    return absl::StrCat(carrier_.PeerName(), ", a proxy's for a worker");
+  }
+
+ private:
+  SendBuffer replies_;  // Sent as a whole, so there is always all of it or nothing.
+  Carrier& carrier_;
+  const uint32_t stream_;
+};
+
+void C10dCarriers::Carrier::OnBytes(absl::string_view bytes) {
+  const absl::Status taken = frames_.Take(
+      bytes, [this](uint32_t stream, absl::string_view piece) { TakePiece(stream, piece); });
+  if (taken.ok()) return;
+  const std::string line =
+      absl::StrCat("store: closed the connection from ", PeerName(), ": ", taken.message());
+  SocketLoop& loop = all_.loop_;
+  all_.Close(*this);
+  loop.Warn(line);
+}
+
+// The carrier stays open, whatever becomes of the stream.
+void C10dCarriers::Carrier::TakePiece(uint32_t stream, absl::string_view piece) {
+  if (piece.empty()) return CloseStream(stream);
+  const auto it = streams_.find(stream);
+  const C10dConnections::Id id = it != streams_.end() ? it->second : Open(stream);
+  if (id != 0) all_.connections_.Take(*all_.connections_.Find(id), piece);
+}
+
+C10dConnections::Id C10dCarriers::Carrier::Open(uint32_t stream) {
+  if (streams_.size() >= kMaxStreams) {
+    streams_.emplace(stream, 0);
+    Put(stream, "");
+    return 0;
+  }
+  C10dConnections& connections = all_.connections_;
+  const C10dConnections::Id id = connections.NextId();
+  streams_.emplace(stream, id);
+  connections.Add(std::make_unique<Stream>(id, all_.options_, connections.unread(), *this, stream));
+  return id;
+}
+
+// The proxy says that the client has gone.
+void C10dCarriers::Carrier::CloseStream(uint32_t stream) {
+  const auto it = streams_.find(stream);
+  if (it == streams_.end()) return;
+  const C10dConnections::Id id = it->second;
+  if (id != 0) Put(stream, "");
+  streams_.erase(it);
+  all_.connections_.Close(id);
+}
+
+void C10dCarriers::Carrier::EndStream(uint32_t stream) {
+  const auto it = streams_.find(stream);
+  if (it == streams_.end()) return;
+  it->second = 0;
+  Put(stream, "");
+}
+
+void C10dCarriers::Carrier::Put(uint32_t stream, absl::string_view bytes) {
+  PutFrame(&out().text(), stream, bytes);
+  out().Recount();
+  all_.to_send_.insert(id_);
+}
+
+void C10dCarriers::Carrier::CloseStreams() {
+  for (const auto& [stream, id] : std::exchange(streams_, {})) all_.connections_.Close(id);
+}
+
+C10dCarriers::C10dCarriers(SocketLoop& loop, C10dConnections& connections,
+                           const C10dServerOptions& options)
+    : loop_(loop), connections_(connections), options_(options) {}
+
+C10dCarriers::~C10dCarriers() = default;
+
+void C10dCarriers::Add(UniqueFd fd, absl::string_view bytes) {
+  const Id id = ++last_id_;
+  auto carrier = std::make_unique<Carrier>(*this, id, std::move(fd));
+  if (const absl::Status joined = carrier->Join(loop_, /*reads=*/true); !joined.ok()) {
+    return loop_.Warn(absl::StrCat("store: cannot serve a connection: ", joined.message()));
+  }
+  Carrier& added = *carriers_.emplace(id, std::move(carrier)).first->second;
+  added.OnBytes(bytes);
+}
+
+// Closing a carrier may make a client of another ready, so this ends when none is left.
+void C10dCarriers::SendAll() {
+  while (!to_send_.empty()) {
+    for (const Id id : std::exchange(to_send_, {})) {
+      const auto it = carriers_.find(id);
+      if (it == carriers_.end()) continue;
+      Carrier& carrier = *it->second;
+      if (carrier.Send()) {
+        carrier.AwaitFrames();
+      } else {
+        Close(carrier);
+      }
+    }
+  }
+}
+
+void C10dCarriers::Close(Carrier& carrier) {
+  auto node = carriers_.extract(carrier.id());
+  carrier.CloseStreams();  // The carrier lives until `node` ends.
+}
+
+void C10dCarriers::Clear() {
+  to_send_.clear();
+  carriers_.clear();
+}
+
+}  // namespace hlaunch

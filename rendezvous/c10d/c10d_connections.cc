@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/c10d/c10d_connections.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+// Replies that all clients together may leave unread; one alone has max_unread_bytes and the
+// largest reply of all.
+constexpr size_t kMaxUnreadOfAll = 512 << 20;
+
+}  // namespace
+
+C10dConnections::C10dConnections(const C10dServerOptions& options, const Clock& clock, Warn warn)
+    : options_(options), clock_(clock), warn_(std::move(warn)), commands_(options.limits) {}
+
+void C10dConnections::Add(std::unique_ptr<C10dConnection> connection) {
+  const Id id = connection->id;
+  connections_.emplace(id, std::move(connection));
+}
+
+C10dConnection* C10dConnections::Find(Id id) const {
+  const auto it = connections_.find(id);
+  return it == connections_.end() ? nullptr : it->second.get();
+}
+
+void C10dConnections::Take(C10dConnection& connection, absl::string_view bytes) {
+  AwaitSilence(connection, Instant());
+  const bool behind = connection.blocked(options_.max_unread_bytes) || !connection.unparsed.empty();
+  if (!behind) return TakeRequests(connection, bytes);
+  // A socket of its own is not read then; a proxy's brings others' bytes as well.
+  connection.unparsed.append(bytes.data(), bytes.size());
+  if (connection.unparsed.size() > MaxC10dMessageBytes(options_.limits)) {
+    Refuse(connection, absl::ResourceExhaustedError("it sends much behind a wait"));
+  }
+}
+
+// Executes what `bytes` hold, as far as replies can go out.
+void C10dConnections::TakeRequests(C10dConnection& connection, absl::string_view bytes) {
+  const Id id = connection.id;
+  if (const absl::Status taken = TakeWhole(connection, &bytes); !taken.ok()) {
+    return Refuse(connection, taken);
+  }
+  if (!bytes.empty()) {
+    connection.unparsed = std::string(bytes);
+  } else if (connection.unparsed.capacity() > 0) {
+    connection.unparsed = std::string();
+  }
+  if (!connection.SendReplies()) return Close(id);
+  if (!notified_.empty()) SendNotices();
+  WakeReady();
+  if (C10dConnection* still = Find(id)) Continue(*still);
+}
+
+absl::Status C10dConnections::TakeWhole(C10dConnection& connection, absl::string_view* bytes) {
+  while (!connection.blocked(options_.max_unread_bytes)) {
+    HLAUNCH_ASSIGN_OR_RETURN(std::optional<C10dRequest> request, connection.parser.Next(bytes));
+    if (!request.has_value()) break;
+    HLAUNCH_RETURN_IF_ERROR(Execute(connection, *std::move(request)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status C10dConnections::Execute(C10dConnection& connection, C10dRequest request) {
+  if (connection.waiting && request.op != C10dOp::kCancelWait) {
+    if (connection.parser.dialect() == C10dDialect::kTorch22) {
+      connection.held = std::make_unique<C10dRequest>(std::move(request));
+      return absl::OkStatus();
+    }
+    // Older clients have no CANCEL_WAIT: one that goes on has timed out, and a late reply to its
+    // wait would be taken for the reply to this request. (If the key came between its time-out and
+    // this request, that has happened already; PyTorch's own server did no better.)
+    commands_.CancelWait(connection.id);
+  }
+  SendBuffer& replies = connection.replies();
+  HLAUNCH_ASSIGN_OR_RETURN(const C10dCommands::Outcome outcome,
+                           commands_.Execute(connection.id, std::move(request), &replies.text()));
+  replies.Recount();
+  connection.waiting = outcome.waits;
+  for (const C10dCommands::Notice& notice : outcome.notices) {
+    SendBuffer& to = Find(notice.client)->replies();
+    to.text().append(notice.bytes);
+    to.Recount();
+    notified_.insert(notice.client);
+  }
+  if (unread_ <= std::max(kMaxUnreadOfAll, 2 * MaxC10dMessageBytes(options_.limits))) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError("all clients together leave too many replies unread");
+}
+
+// Comes after the requests, so that no client is closed among them.
+void C10dConnections::SendNotices() {
+  for (const Id id : std::exchange(notified_, {})) {
+    C10dConnection* watcher = Find(id);
+    if (watcher == nullptr) continue;
+    // One that does not read must not use up what all may leave unread.
+    if (watcher->SendReplies() &&
+        watcher->replies().size() <= MaxC10dMessageBytes(options_.limits)) {
+      AwaitRequests(*watcher);
+    } else {
+      Close(id);
+    }
+  }
+}
+
+// Decides what comes next for a connection whose turn is over.
+void C10dConnections::Continue(C10dConnection& connection) {
+  AwaitRequests(connection);
+  if (connection.blocked(options_.max_unread_bytes)) return;
+  if (!connection.unparsed.empty()) {
+    Schedule(connection);  // A client that asks for much must let others in between.
+  } else if (connection.parser.awaits_silence()) {
+    AwaitSilence(connection, clock_.Now() + options_.silence);
+  }
+}
+
+// Reads no more of a client than its replies can follow.
+void C10dConnections::AwaitRequests(C10dConnection& connection) {
+  connection.AwaitRequests(!connection.blocked(options_.max_unread_bytes) &&
+                           connection.unparsed.empty());
+}
+
+// Tells all clients whose keys have come. Removing one may make another ready, so this ends when
+// none is left.
+void C10dConnections::WakeReady() {
+  for (;;) {
+    const std::vector<Id> ready = commands_.TakeReady();
+    if (ready.empty()) return;
+    for (const Id id : ready) {
+      C10dConnection* connection = Find(id);
+      if (connection == nullptr) continue;
+      connection->waiting = false;
+      PutByte(&connection->replies().text(), kC10dStopWaiting);
+      if (!connection->SendReplies()) {
+        Remove(id);
+        continue;
+      }
+      AwaitRequests(*connection);
+      if (connection->held != nullptr) Schedule(*connection);
+    }
+  }
+}
+
+void C10dConnections::Schedule(C10dConnection& connection) {
+  if (!std::exchange(connection.scheduled, true)) turns_.push_back(connection.id);
+}
+
+// Takes the turns that were due when it began; one that is due again comes after the others'
+// events.
+void C10dConnections::TakeTurns() {
+  if (!turns_.empty()) {
+    for (const Id id : std::exchange(turns_, {})) {
+      if (C10dConnection* connection = Find(id)) TakeTurn(*connection);
+    }
+  }
+  if (!silences_.empty()) EndSilences();
+}
+
+void C10dConnections::TakeTurn(C10dConnection& connection) {
+  connection.scheduled = false;
+  if (connection.waiting) return;  // Its held request is behind a wait again.
+  if (const auto held = std::move(connection.held); held != nullptr) {
+    const absl::Status executed = Execute(connection, std::move(*held));
+    if (!executed.ok()) return Refuse(connection, executed);
+  }
+  TakeRequests(connection, std::exchange(connection.unparsed, {}));
+}
+
+Instant C10dConnections::next_turn() const {
+  if (!turns_.empty()) return Instant();
+  return silences_.empty() ? Instant::max() : silences_.begin()->first;
+}
+
+// `until` Instant(): no silence is awaited any longer.
+void C10dConnections::AwaitSilence(C10dConnection& connection, Instant until) {
+  if (connection.silent_until == until) return;
+  silences_.erase({connection.silent_until, connection.id});
+  connection.silent_until = until;
+  if (until != Instant()) silences_.insert({until, connection.id});
+}
+
+void C10dConnections::EndSilences() {
+  const Instant now = clock_.Now();
+  while (!silences_.empty() && silences_.begin()->first <= now) {
+    C10dConnection& connection = *Find(silences_.begin()->second);
+    AwaitSilence(connection, Instant());
+    const absl::Status executed = Execute(connection, connection.parser.Silence());
+    if (executed.ok()) {
+      TakeRequests(connection, "");
+    } else {
+      Refuse(connection, executed);
+    }
+  }
+}
+
+void C10dConnections::Refuse(C10dConnection& connection, const absl::Status& why) {
+  const std::string line =
+      absl::StrCat("store: closed the connection from ", connection.Source(), ": ", why.message());
+  Close(connection.id);
+  warn_(line);
+}
+
+void C10dConnections::Close(Id id) {
+  Remove(id);
+  WakeReady();
+}
+
+void C10dConnections::Remove(Id id) {
+  const auto it = connections_.find(id);
+  if (it == connections_.end()) return;
+  it->second->TellEnd();
+  AwaitSilence(*it->second, Instant());
+  commands_.Forget(id);
+  connections_.erase(it);
+}
+
+void C10dConnections::Clear() {
+  notified_.clear();
+  connections_.clear();
+  turns_.clear();
+  silences_.clear();
+  commands_ = C10dCommands(options_.limits);
+}
+
+}  // namespace hlaunch

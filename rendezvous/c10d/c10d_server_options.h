@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "proto/base/clock.h"
+#include "rendezvous/c10d/c10d_protocol.h"
+#include "rendezvous/c10d/store_access.h"
+#include "rendezvous/store/key_space.h"
+
+namespace hlaunch {
+
+// How a master store serves its clients. A value.
+struct C10dServerOptions {
+  // What clients are that do not begin with VALIDATE; see C10dParser.
+  C10dDialect older = C10dDialect::kUnknown;
+  // Whom to serve and where; nothing: all who come.
+  std::optional<StoreAccess> access;
+  StoreLimits limits = {.by_option = true};
+  // A connection with more unread replies than this is not read until its client has read.
+  size_t max_unread_bytes = 1 << 20;
+  // How long a client of PyTorch 2.0 or earlier waits for its first delete_key, which begins like
+  // the append of 2.1: longer than TCP's shortest retransmission, so a late payload is not lost.
+  Duration silence = std::chrono::milliseconds(250);
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/c10d/c10d_connections.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hlaunch {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FakeClock final : public Clock {
+ public:
+  Instant Now() const override { return now; }
+  Instant now{std::chrono::seconds(100)};
+};
+
+// What became of a client, which may outlive its connection.
+struct Seen {
+  std::string received;
+  bool told_end = false;
+  bool read = true;
+  size_t room = 1 << 30;  // Bytes that it takes before it stands still.
+  bool gone = false;
+};
+
+class FakeConnection final : public C10dConnection {
+ public:
+  FakeConnection(Id its_id, const C10dServerOptions& options, size_t* unread, Seen& seen)
+      : C10dConnection(its_id, options), out_(unread), seen_(seen) {}
+  SendBuffer& replies() override { return out_; }
+  bool SendReplies() override {
+    if (seen_.gone) return false;
+    const std::string all = out_.text();
+    const size_t taken = std::min(all.size(), seen_.room);
+    seen_.received += all.substr(0, taken);
+    seen_.room -= taken;
+    out_.text() = all.substr(taken);
+    out_.Recount();
+    return true;
+  }
+  void AwaitRequests(bool reads) override { seen_.read = reads; }
+  void TellEnd() override { seen_.told_end = true; }
+  std::string Source() const override { return "somewhere"; }
+
+ private:
+  SendBuffer out_;
+  Seen& seen_;
+};
+
+std::string Request(C10dOp op, std::vector<std::string> keys = {},
+                    std::vector<std::string> values = {}, int64_t number = 0) {
+  return SerializeC10dRequest({op, std::move(keys), std::move(values), number});
+}
+
+std::string Byte(uint8_t value) { return std::string(1, static_cast<char>(value)); }
+
+std::string Int64(int64_t value) {
+  std::string bytes;
+  PutInt64(&bytes, value);
+  return bytes;
+}
+
+class Connections : public testing::Test {
+ protected:
+  C10dConnections::Id Connect(Seen& seen) {
+    const C10dConnections::Id id = all_.NextId();
+    all_.Add(std::make_unique<FakeConnection>(id, options_, all_.unread(), seen));
+    return id;
+  }
+  // A client of PyTorch 2.2 or later.
+  C10dConnections::Id ConnectNew(Seen& seen) {
+    const C10dConnections::Id id = Connect(seen);
+    std::string validate(1, '\0');
+    PutUint32(&validate, kC10dMagic);
+    Take(id, validate);
+    return id;
+  }
+  void Take(C10dConnections::Id id, absl::string_view bytes) { all_.Take(*all_.Find(id), bytes); }
+
+  C10dServerOptions options_;
+  FakeClock clock_;
+  std::vector<std::string> warnings_;
+  C10dConnections all_{options_, clock_,
+                       [this](const std::string& line) { warnings_.push_back(line); }};
+};
+
+TEST_F(Connections, RequestsBehindAWaitAreExecutedAfterIt) {
+  Seen waiter, setter;
+  const auto waits = ConnectNew(waiter), sets = ConnectNew(setter);
+  Take(waits, Request(C10dOp::kWait, {"k"}) + Request(C10dOp::kAdd, {"n"}, {}, 1) +
+                  Request(C10dOp::kAdd, {"n"}, {}, 1));
+  EXPECT_FALSE(waiter.read);
+  Take(sets, Request(C10dOp::kSet, {"k"}, {"v"}));
+  EXPECT_EQ(waiter.received, Byte(kC10dStopWaiting));
+  EXPECT_EQ(all_.next_turn(), Instant());
+  all_.TakeTurns();
+  EXPECT_EQ(waiter.received, Byte(kC10dStopWaiting) + Int64(1) + Int64(2));
+  EXPECT_TRUE(waiter.read);
+  EXPECT_EQ(all_.next_turn(), Instant::max());
+}
+
+TEST_F(Connections, OneThatDoesNotReadIsNotReadUntilThereIsRoom) {
+  Seen slow;
+  const auto id = ConnectNew(slow);
+  slow.room = 0;
+  Take(id, Request(C10dOp::kSet, {"k"}, {std::string(2 << 20, 'x')}) +
+               Request(C10dOp::kGet, {"k"}) + Request(C10dOp::kAdd, {"n"}, {}, 1));
+  EXPECT_FALSE(slow.read);
+  EXPECT_GT(*all_.unread(), size_t{2} << 20);
+  slow.room = 1 << 30;
+  ASSERT_TRUE(all_.Find(id)->SendReplies());
+  all_.Continue(*all_.Find(id));
+  all_.TakeTurns();
+  EXPECT_EQ(slow.received.substr(slow.received.size() - 8), Int64(1));
+  EXPECT_TRUE(slow.read);
+  EXPECT_EQ(*all_.unread(), 0u);
+}
+
+TEST_F(Connections, AnOldDeleteIsExecutedAfterSilence) {
+  Seen old;
+  const auto id = Connect(old);
+  std::string bytes = Byte(0);
+  PutText(&bytes, "k");
+  PutText(&bytes, "v");
+  PutByte(&bytes, 8);
+  PutText(&bytes, "k");
+  Take(id, bytes);
+  EXPECT_EQ(all_.next_turn(), clock_.now + options_.silence);
+  all_.TakeTurns();
+  EXPECT_EQ(old.received, "");
+  clock_.now += options_.silence;
+  all_.TakeTurns();
+  EXPECT_EQ(old.received, Int64(1));
+  EXPECT_EQ(all_.next_turn(), Instant::max());
+}
+
+TEST_F(Connections, NonsenseEndsOneConnectionWithALine) {
+  Seen good, bad;
+  ConnectNew(good);
+  const auto id = Connect(bad);
+  Take(id, "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(all_.Find(id), nullptr);
+  EXPECT_TRUE(bad.told_end);
+  EXPECT_FALSE(good.told_end);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("store: closed the connection from somewhere: ")));
+}
+
+TEST_F(Connections, AQueuedItemOfAClientThatHasGoneWakesTheNext) {
+  Seen first, second, pusher;
+  const auto gone = ConnectNew(first), next = ConnectNew(second), pushes = ConnectNew(pusher);
+  Take(gone, Request(C10dOp::kWait, {"q"}));
+  Take(next, Request(C10dOp::kWait, {"q"}));
+  first.gone = true;
+  Take(pushes, Request(C10dOp::kQueuePush, {"q"}, {"item"}));
+  EXPECT_EQ(all_.Find(gone), nullptr);
+  EXPECT_EQ(second.received, Byte(kC10dStopWaiting));
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(Connections, AWatcherThatDoesNotReadIsClosedAloneAtLast) {
+  Seen watcher, setter;
+  const auto watches = Connect(watcher), sets = ConnectNew(setter);
+  std::string watch = Byte(7);
+  PutText(&watch, "k");
+  Take(watches, watch);
+  EXPECT_EQ(watcher.received, Byte(kC10dCallbackRegistered));
+  watcher.room = 0;
+  const std::string value(8 << 20, 'x');
+  for (int i = 0; i < 12; ++i) Take(sets, Request(C10dOp::kSet, {"k"}, {value}));
+  EXPECT_EQ(all_.Find(watches), nullptr);
+  EXPECT_NE(all_.Find(sets), nullptr);
+  EXPECT_EQ(*all_.unread(), 0u);
+}
+
+TEST_F(Connections, ClearForgetsKeysAndTellsNobody) {
+  Seen before, after;
+  Take(ConnectNew(before), Request(C10dOp::kSet, {"k"}, {"v"}) + Request(C10dOp::kWait, {"l"}));
+  all_.Clear();
+  EXPECT_FALSE(before.told_end);
+  Take(ConnectNew(after), Request(C10dOp::kNumKeys) + Request(C10dOp::kSet, {"l"}, {""}));
+  EXPECT_EQ(after.received, Int64(0));
+  EXPECT_EQ(before.received, "");
+}
+
+}  // namespace
+}  // namespace hlaunch
