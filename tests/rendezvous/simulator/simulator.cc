@@ -42,6 +42,50 @@ std::string Words(const NodeUpdate& update) {
                       update.unfit.empty() ? "" : ", unfit");
 }
 
+std::string Words(const Outcome& outcome) {
+  std::string words = absl::StrCat("exit code ", outcome.exit_code, " ", outcome.reason, " ",
+                                   outcome.cause_reason, ", failed", outcome.worker_failed);
+  absl::StrAppend(&words, ", ", outcome.restart_count, " restarts, ", outcome.total_failures,
+                  " failures", outcome.report ? ", reports" : "");
+  for (const WorkerFailure& failure : outcome.failures) absl::StrAppend(&words, " ", failure.rank);
+  for (const WorkerPlace& worker : outcome.awaited) absl::StrAppend(&words, " ?", worker.rank);
+  for (const PastRound& past : outcome.history) absl::StrAppend(&words, "; ", past.reason);
+  for (const std::string& one : outcome.excluded) absl::StrAppend(&words, "; ", one);
+  return words;
+}
+
+std::string Words(const JobRecord& record) {
+  std::string words =
+      absl::StrCat(StateName(record.state), " round ", record.round, " of ", record.round_nodes,
+                   ", ", record.succeeded, " succeeded, ", record.stopped, " stopped, world size ",
+                   record.world_size, ", ", record.restarts, " restarts, ", record.total_failures,
+                   " failures, ", record.total_excluded, " excluded, master ", record.master_addr);
+  absl::StrAppend(&words, " ", record.master_port, " ", record.coordinator_port, " ",
+                  record.worker_store, ", cause: ", record.cause, "; members");
+  for (const MemberRecord& member : record.members) {
+    absl::StrAppend(&words, " ", member.info.node_id, "/", member.info.incarnation, ":",
+                    member.told, ":", member.node_rank, ":", member.first_rank, ":",
+                    member.succeeded, member.stopped);
+  }
+  for (const Ghost& ghost : record.ghosts) absl::StrAppend(&words, ", ghost ", ghost.incarnation);
+  absl::StrAppend(&words, ", given up");
+  for (const Incarnation one : record.given_up) absl::StrAppend(&words, " ", one);
+  absl::StrAppend(&words, ", ranks");
+  for (const auto& [id, rank] : record.held_ranks) absl::StrAppend(&words, " ", id, "=", rank);
+  for (const WorkerFailure& failure : record.failures) absl::StrAppend(&words, " !", failure.rank);
+  for (const PastRound& past : record.history) absl::StrAppend(&words, "; ", past.reason);
+  for (const std::string& one : record.excluded) absl::StrAppend(&words, "; ", one);
+  return absl::StrCat(words, "; ", Words(record.outcome));
+}
+
+std::string Words(const JobStatus& status) {
+  std::string words = status.explanation;
+  for (const NodeStatus& node : status.nodes) {
+    absl::StrAppend(&words, " | ", node.host, " ", node.node_rank, " ", node.state);
+  }
+  return words;
+}
+
 // One direction of an agent's link: what is sent while it is cut arrives when it is whole again.
 struct Way {
   Instant cut_until;
@@ -599,7 +643,11 @@ void Simulator::HandsOver(const Event& event) {
   message->stream = session.stream;
   message->directive = table_->DirectiveFor(agent.info().node_id);
   Trace(agent.Name(), " is told: ", KindName(message->directive.kind), " ",
-        message->directive.round, " ", message->directive.reason);
+        message->directive.round, " ", message->directive.reason,
+        message->directive.assignment.notice);
+  if (simulation_.trace && message->directive.kind == Directive::Kind::kFinish) {
+    Trace("… with ", Words(message->directive.outcome));
+  }
   promises_.Told(agent, message->directive);
   SendDown(agent.index(), std::move(message));
 }
@@ -613,7 +661,9 @@ void Simulator::AfterCall() {
   promises_.Checked(*table_, now_);
   if (table_->state() != traced_) {
     traced_ = table_->state();
-    Trace("the job is ", StateName(traced_), ": ", table_->Explain(now_));
+    if (simulation_.trace) {
+      Trace("the job is ", StateName(traced_), ": ", Words(table_->Status(now_)));
+    }
   }
   const bool kept = Keep();
   promises_.CallOver();
@@ -657,6 +707,7 @@ bool Simulator::Keep() {
   }
   committed_ = table_->durable_version();
   JobRecord record = table_->Record();
+  if (simulation_.trace) Trace("it keeps ", Words(record));
   promises_.Recorded(record, *table_, now_);
   if (keeps_) record_ = std::move(record);
   ++result_.records;
@@ -687,7 +738,7 @@ void Simulator::Open() {
   table_ = record_ ? std::make_unique<RoundTable>(rules_, *record_, now_)
                    : std::make_unique<RoundTable>(rules_);
   committed_ = table_->durable_version();
-  Trace("the rendezvous is back: ", table_->Explain(now_));
+  if (simulation_.trace) Trace("the rendezvous is back: ", Words(table_->Status(now_)));
   promises_.Restored(record_.value_or(JobRecord()), *table_, now_);
   if (record_) {
     ++result_.restores;
