@@ -36,6 +36,7 @@
 #include "rendezvous/c10d/store_proxy.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/round/first_cause.h"
+#include "rendezvous/round/limits.h"
 
 namespace hlaunch {
 namespace {
@@ -46,7 +47,6 @@ constexpr Duration kLeftoverPause = std::chrono::milliseconds(100);  // Before i
 constexpr size_t kLeftoversNamed = 5;
 // For the terminal or pipe behind our output to take the workers' last lines.
 constexpr Duration kFlushTime = std::chrono::seconds(5);
-constexpr size_t kMaxFailures = 16;
 // For the master store of a proposed round to answer; the rendezvous waits longer.
 constexpr Duration kCheckLimit = std::chrono::seconds(8);
 

@@ -137,9 +137,8 @@ namespace {
 // `Message` has a repeated field `failures`.
 template <typename Message>
 void FailuresToProto(const std::vector<WorkerFailure>& failures, Message* out) {
-  for (const WorkerFailure& failure : failures) {
-    if (out->failures_size() == kMaxFailures) break;
-    *out->add_failures() = ToProto(failure);
+  for (size_t i = 0; i < std::min(failures.size(), kMaxFailures); ++i) {
+    *out->add_failures() = ToProto(failures[i]);
   }
 }
 
@@ -273,12 +272,12 @@ absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
     HLAUNCH_RETURN_IF_ERROR(OneLine("awaited.host", place.host(), kMaxNameBytes));
     out.awaited.push_back({place.rank(), place.local_rank(), place.host()});
   }
-  HLAUNCH_RETURN_IF_ERROR(InRange("number of past rounds", in.history_size(), 0, kMaxFailures));
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of past rounds", in.history_size(), 0, kMaxHistory));
   for (const v1::PastRound& one : in.history()) {
     HLAUNCH_ASSIGN_OR_RETURN(PastRound past, FromProto(one));
     out.history.push_back(std::move(past));
   }
-  HLAUNCH_RETURN_IF_ERROR(InRange("number of excluded", in.excluded_size(), 0, kMaxFailures));
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of excluded", in.excluded_size(), 0, kMaxHistory));
   for (const std::string& one : in.excluded()) {
     HLAUNCH_RETURN_IF_ERROR(NotLonger("excluded", one, kMaxTextBytes));
     out.excluded.push_back(one);
@@ -410,9 +409,8 @@ static_assert(static_cast<int>(PeerFinding::Kind::kSlow) + 1 == v1::PEER_FAULT_S
 static_assert(static_cast<int>(PeerFinding::Kind::kWrong) + 1 == v1::PEER_FAULT_WRONG);
 
 absl::Status FindingsFromProto(const v1::NodeHealth& in, NodeHealth* out) {
-  const int most = static_cast<int>(kMaxFindings);
-  HLAUNCH_RETURN_IF_ERROR(InRange("number of health.peers", in.peers_size(), 0, most));
-  HLAUNCH_RETURN_IF_ERROR(InRange("number of health.links", in.links_size(), 0, most));
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of health.peers", in.peers_size(), 0, kMaxFindings));
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of health.links", in.links_size(), 0, kMaxFindings));
   for (const v1::PeerFinding& peer : in.peers()) {
     HLAUNCH_RETURN_IF_ERROR(InRange("peer.node_rank", peer.node_rank(), 0, kMaxNodes - 1));
     HLAUNCH_RETURN_IF_ERROR(

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "hlaunch/v1/job.pb.h"
+#include "rendezvous/round/limits.h"
 #include "rendezvous/round/round.h"
 
 // Between the plain values of rendezvous/round/round.h and the messages of job.proto.
@@ -21,10 +22,6 @@ namespace hlaunch {
 
 // A peer with another one is refused. Raised when old and new can no longer talk.
 inline constexpr int kProtocolMajor = 3;
-
-inline constexpr size_t kMaxNameBytes = 256;   // job_id, node_id, host
-inline constexpr size_t kMaxTextBytes = 4096;  // reasons, messages
-inline constexpr int kMaxFailures = 16;
 
 v1::NodeInfo ToProto(const NodeInfo& info);
 v1::NodeUpdate ToProto(const NodeUpdate& update);

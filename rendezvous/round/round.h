@@ -13,6 +13,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/contract/ids.h"
+#include "rendezvous/round/limits.h"
 
 // The values that agents and the rendezvous exchange. All are plain values: copy them.
 // The exchange is of states, not of events: an agent always sends its whole NodeUpdate, the
@@ -20,10 +21,6 @@
 // therefore harms nothing, and a reconnect is "send the latest again".
 
 namespace hlaunch {
-
-// Of one job.
-inline constexpr int kMaxNodes = 1 << 16;
-inline constexpr int kMaxNproc = 1 << 12;  // Workers on one node.
 
 // Time-outs of the two times rule. The rendezvous' values win and reach agents on joining.
 struct Lease {
@@ -107,8 +104,6 @@ struct WorkerFailure {
   std::string evidence;  // What its host knows of the death, in one line; mostly empty.
   std::string log_file;  // Where its stderr is kept on its host; empty: nowhere.
 };
-inline constexpr size_t kMaxTracebackBytes = 4096;
-inline constexpr size_t kMaxTailBytes = 4096;
 
 // One worker's place in a round.
 struct WorkerPlace {
@@ -183,7 +178,6 @@ struct LinkFinding {
   int a = 0, b = 0;  // Node ranks.
   std::string why;   // One line.
 };
-inline constexpr size_t kMaxFindings = 16;  // Of each, in one node's word.
 
 // What a node found out about itself, and about the others.
 struct NodeHealth {
@@ -294,7 +288,5 @@ struct JobStatus {
   int total_nodes = 0;            // That are here,
   std::vector<NodeStatus> nodes;  // of which these: who is awaited first, then by rank.
 };
-inline constexpr size_t kMaxNodesShown = 1024;
-inline constexpr int kMaxJobsShown = 1024;
 
 }  // namespace hlaunch

@@ -11,18 +11,15 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/round/first_cause.h"
+#include "rendezvous/round/limits.h"
 #include "rendezvous/round/master_address.h"
 
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxFailures = 16;   // Kept of a round and read of an update.
-constexpr size_t kMaxHistory = 16;    // Restarts that the report tells of.
 constexpr size_t kMaxAwaited = 3;     // Workers that are named because they did not fail.
-constexpr size_t kMaxText = 4096;     // Of any text a node sends.
 constexpr size_t kRemembered = 1024;  // Incarnations that were given up, or two for each node.
 constexpr size_t kSmallJob = 64;      // Up to here every change is looked at in full, at once.
-constexpr size_t kMaxName = 256;      // Of a node id, a host, an address.
 constexpr Duration kLook = std::chrono::seconds(1);  // Between full looks in a larger job, at least
 constexpr Duration kLookPerNode = std::chrono::milliseconds(1);  // this times its nodes.
 constexpr Duration kNap = std::chrono::seconds(1);    // Between ticks: what makes a pause visible.
@@ -30,9 +27,6 @@ constexpr Duration kSlack = std::chrono::seconds(2);  // A tick later than this 
 // For a live holder of a place to answer; and how long its answer holds.
 constexpr Duration kAsk = std::chrono::seconds(1);
 constexpr Duration kAskAgain = std::chrono::seconds(10);
-// For the members of a proposed round to answer: each gives up its own checks before.
-constexpr Duration kPreflightTime = std::chrono::seconds(15);
-constexpr Duration kFullPreflightTime = std::chrono::seconds(60);
 
 int64_t Seconds(Duration d) { return std::chrono::duration_cast<std::chrono::seconds>(d).count(); }
 
@@ -260,9 +254,9 @@ absl::Status RoundTable::CheckInfo(const NodeInfo& info) const {
   }
   for (const std::string* name :
        {&info.node_id, &info.host, &info.address, &info.route_address, &info.seen_address}) {
-    if (name->size() > kMaxName) {
+    if (name->size() > kMaxNameBytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a name of ", name->size(), " bytes in a join; at most ", kMaxName));
+          absl::StrCat("a name of ", name->size(), " bytes in a join; at most ", kMaxNameBytes));
     }
   }
   if (info.job_id != rules_.job_id) {
@@ -468,7 +462,7 @@ absl::Status RoundTable::NodeDied(absl::string_view node_id, Incarnation incarna
   const Instant t = Observe(now);
   Place* place = Find(node_id, incarnation);
   if (place != nullptr) {
-    const std::string detail(reason.substr(0, kMaxText));
+    const std::string detail(reason.substr(0, kMaxTextBytes));
     Remove(*place, NodeEvent(FailureEvent::Kind::kNodeLost, place->info, detail),
            absl::AbortedError(
                absl::StrCat("node ", Name(place->info), " was reported dead: ", detail)));
@@ -541,7 +535,7 @@ void RoundTable::AbsorbFailures(Place& place, const NodeUpdate& update, Instant 
     }
     for (std::string* text :
          {&failure.message, &failure.traceback, &failure.evidence, &failure.log_file}) {
-      if (text->size() > kMaxText) text->resize(kMaxText);
+      if (text->size() > kMaxTextBytes) text->resize(kMaxTextBytes);
     }
     if (failure.log_tail.size() > kMaxTailBytes) failure.log_tail.resize(kMaxTailBytes);
     failures_.push_back(std::move(failure));
@@ -563,7 +557,7 @@ void RoundTable::Enter(Place& place, const NodeUpdate& update) {
     case NodePhase::kPrepared:
       if (InRound(place) && place.seen == round_ && !place.prepared) {
         place.prepared = true;
-        place.unfit = update.unfit.substr(0, kMaxText);
+        place.unfit = update.unfit.substr(0, kMaxTextBytes);
         place.health = update.health;
         ++prepared_;
       }
@@ -585,7 +579,7 @@ void RoundTable::Enter(Place& place, const NodeUpdate& update) {
       return;
     case NodePhase::kLeft:
       place.left_exit_code = update.left_exit_code;
-      place.left_reason = update.left_reason.substr(0, kMaxText);
+      place.left_reason = update.left_reason.substr(0, kMaxTextBytes);
       if (place.told > 0) ++durable_version_;
       Depart(place, NodeEvent(FailureEvent::Kind::kNodeLeft, place.info, place.left_reason,
                               place.left_exit_code));
