@@ -119,7 +119,7 @@ absl::StatusOr<JobRecord> RecordFromProto(const v1::JobRecord& in) {
   }
   record.given_up.assign(in.given_up().begin(), in.given_up().end());
   for (const v1::HeldRank& one : in.held_ranks()) {
-    record.held_ranks.emplace_back(one.node_id(), one.node_rank());
+    record.held_ranks.emplace(one.node_id(), one.node_rank());
   }
   record.round_nodes = in.round_nodes();
   record.succeeded = in.succeeded();

@@ -14,6 +14,7 @@
 #include "proto/base/rare_log.h"
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/round/quorum.h"
+#include "rendezvous/table/membership.h"
 
 namespace hlaunch {
 namespace {
@@ -27,8 +28,6 @@ std::string TimeOfDay(int64_t wall_ms) {
   ::localtime_r(&seconds, &local);
   return absl::StrFormat("%02d:%02d:%02d", local.tm_hour, local.tm_min, local.tm_sec);
 }
-
-std::string Name(const NodeInfo& info) { return absl::StrCat(info.host, " (pid ", info.pid, ")"); }
 
 }  // namespace
 
@@ -187,7 +186,7 @@ absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::Open(const NodeInfo&
   if (found == jobs_.end()) {
     if (fresh) return BeginLocked(info);
     return absl::AbortedError(
-        absl::StrCat("node ", Name(info), " comes from round ", update.round, " of job ",
+        absl::StrCat("node ", NodeName(info), " comes from round ", update.round, " of job ",
                      info.job_id, ", which this rendezvous does not know: it is over, or what ",
                      "was known of it is lost (a service keeps it with --state)"));
   }
@@ -216,7 +215,7 @@ absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::BeginLocked(const No
     former_.push_back(std::move(job->second.rendezvous));
   }
   JobRules rules = Rules(info.job_id, info.policy, job->second.keeping);
-  rules.set_by = Name(info);
+  rules.set_by = NodeName(info);
   job->second.rendezvous = std::make_shared<JobRendezvous>(std::move(rules), clock_);
   job->second.done_since.reset();
   return job->second.rendezvous;

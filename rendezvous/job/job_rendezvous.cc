@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/mutex.h"
 #include "rendezvous/round/lease.h"
-#include "rendezvous/round/round_table.h"
+#include "rendezvous/table/round_table.h"
 
 namespace hlaunch {
 namespace {

@@ -257,4 +257,10 @@ Duration CauseWindow(FailureKind kind) {
   return Duration::zero();
 }
 
+void Shorten(WorkerFailure& failure) {
+  if (failure.message.empty()) failure.message = ExceptionOf(failure);
+  failure.log_tail.clear();
+  failure.traceback.clear();
+}
+
 }  // namespace hlaunch

@@ -49,6 +49,9 @@ Duration CauseWindow(FailureKind kind);
 // stderr, else what C++ says of an exception that nobody caught. Empty if there are none.
 std::string ExceptionOf(const WorkerFailure& failure);
 
+// Leaves of `failure` what is told where the report is not printed: no log, and no traceback.
+void Shorten(WorkerFailure& failure);
+
 // The last whole lines of `text`, at most `max_bytes` of them.
 std::string LastLines(absl::string_view text, size_t max_bytes);
 

@@ -4,9 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "rendezvous/round/round.h"
@@ -19,14 +20,14 @@ namespace hlaunch {
 // A node that was told a round.
 struct MemberRecord {
   NodeInfo info;
-  Round told = 0;  // The last round it was a member of; below, its place there.
+  Round told = 0;  // The last round it was a member of; below, its part in it.
   int node_rank = 0;
   Rank first_rank = 0;
   bool succeeded = false;
   bool stopped = false;
 };
 
-// An incarnation that lost its place and whose workers may still live.
+// An incarnation that lost its seat and whose workers may still live.
 struct Ghost {
   std::string node_id;
   Incarnation incarnation = 0;
@@ -43,8 +44,8 @@ struct JobRecord {
   int restarts = 0;
   std::vector<MemberRecord> members;
   std::vector<Ghost> ghosts;
-  std::vector<Incarnation> given_up;  // They are refused, also those that do not know their round.
-  std::vector<std::pair<std::string, int>> held_ranks;  // Node id and rank in the last round.
+  std::deque<Incarnation> given_up;  // They are refused, also those that do not know their round.
+  std::map<std::string, int, std::less<>> held_ranks;  // Node id and rank in the last round.
   // The last round.
   int round_nodes = 0;
   int succeeded = 0;

@@ -39,6 +39,16 @@ std::string DescribeAwaited(const std::vector<WorkerPlace>& awaited) {
 
 }  // namespace
 
+FailureEvent NodeEvent(FailureEvent::Kind kind, const NodeInfo& info, absl::string_view detail,
+                       int left_exit_code) {
+  FailureEvent event;
+  event.kind = kind;
+  event.host = info.host;
+  event.detail = std::string(detail);
+  event.left_exit_code = left_exit_code;
+  return event;
+}
+
 std::string DescribeEvent(const FailureEvent& event) {
   switch (event.kind) {
     case FailureEvent::Kind::kWorkerFailed:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "rendezvous/round/round.h"
 
 // The decision what follows a failure, made once for the whole job. Pure.
@@ -31,6 +32,10 @@ struct FailureEvent {
   std::string detail;
   int left_exit_code = 0;
 };
+
+// kNodeLost or kNodeLeft, of the node of `info`.
+FailureEvent NodeEvent(FailureEvent::Kind kind, const NodeInfo& info, absl::string_view detail,
+                       int left_exit_code = 0);
 
 struct JobVerdict {
   bool restart = false;  // A new round, charged to the budget; else the job is over.

@@ -48,7 +48,7 @@ JobRecord RunningRecord(int members) {
     member.told = 1;
     member.node_rank = i;
     record.members.push_back(member);
-    record.held_ranks.emplace_back(member.info.node_id, i);
+    record.held_ranks.emplace(member.info.node_id, i);
   }
   return record;
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "rendezvous/round/job_record.h"
-#include "rendezvous/round/round_table.h"
+#include "rendezvous/table/round_table.h"
 #include "tests/rendezvous/simulator/simulated_agent.h"
 
 // What RoundTable promises, told from what the simulation knows: who lives, what was said to the

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "rendezvous/round/round_table.h"
+#include "rendezvous/table/round_table.h"
 #include "tests/rendezvous/simulator/event.h"
 #include "tests/rendezvous/simulator/promises.h"
 #include "tests/rendezvous/simulator/simulated_agent.h"

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/table/gathering.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kSmallJob = 64;  // Up to here every change is looked at in full, at once.
+constexpr Duration kPause = std::chrono::seconds(1);  // Between looks in a larger job, at least
+constexpr Duration kPausePerNode = std::chrono::milliseconds(1);  // this times its nodes.
+
+void TakeEarlier(std::optional<Instant>& next, const std::optional<Instant>& t) {
+  if (t) next = next ? std::min(*next, *t) : *t;
+}
+
+}  // namespace
+
+Gathering::Gathering(const DurableRecord& record, Membership& membership)
+    : record_(record), membership_(membership) {}
+
+void Gathering::FirstJoin(Instant t) {
+  join_deadline_ = t + record_->policy.join_timeout;
+  forming_since_ = t;
+}
+
+void Gathering::Form(Instant t) {
+  FirstJoin(t);
+  last_call_ends_.reset();
+  looked_ = t - Pause();
+}
+
+void Gathering::Start() {
+  join_deadline_.reset();
+  last_call_ends_.reset();
+  grow_at_.reset();
+}
+
+void Gathering::MarkUnfit(const std::string& node_id) {
+  if (unfit_.size() < kMaxNodes) unfit_.insert(node_id);
+}
+
+Duration Gathering::Pause() const {
+  return std::max<Duration>(kPause, kPausePerNode * membership_.seats().size());
+}
+
+// False in a large job that has looked just now: it owes itself the look and takes it later.
+bool Gathering::MayLook(bool at_once, Instant t) {
+  if (!at_once && membership_.seats().size() > kSmallJob && t < looked_ + Pause()) {
+    look_at_ = looked_ + Pause();
+    return false;
+  }
+  looked_ = t;
+  look_at_.reset();
+  return true;
+}
+
+QuorumRule Gathering::Rule() const {
+  const JobPolicy& policy = record_->policy;
+  return {policy.min_nodes, policy.max_nodes, policy.last_call, record_->round_nodes};
+}
+
+std::vector<Candidate> Gathering::Candidates(std::vector<Seat*>* seats, Instant t) {
+  std::vector<Candidate> candidates;
+  for (auto& [id, seat] : membership_.seats()) {
+    if (seat.left) continue;
+    Candidate candidate{id,
+                        seat.info.host,
+                        seat.info.node_rank,
+                        {},
+                        !membership_.Suspect(seat, t),
+                        std::max(seat.since, forming_since_)};
+    const auto held = record_->held_ranks.find(id);
+    if (held != record_->held_ranks.end()) candidate.held_rank = held->second;
+    candidates.push_back(candidate);
+    seats->push_back(&seat);
+  }
+  return candidates;
+}
+
+std::optional<Gathering::Look> Gathering::LookForRound(Instant t) {
+  if (membership_.here() == 0 && record_->round == 0) {
+    join_deadline_.reset();
+    last_call_ends_.reset();
+    return std::nullopt;
+  }
+  const QuorumRule rule = Rule();
+  const int attached = membership_.attached();
+  const bool may_start = attached >= rule.max_nodes || attached == rule.min_nodes ||
+                         attached == rule.previous_nodes ||
+                         (last_call_ends_ && t >= *last_call_ends_);
+  if (!MayLook(may_start, t)) return std::nullopt;
+  std::vector<Seat*> seats;
+  const QuorumVerdict verdict = DecideQuorum(Candidates(&seats, t), rule, t);
+  last_call_ends_ = verdict.last_call_ends;
+  if (verdict.order && record_->ghosts.empty()) {
+    std::vector<Seat*> order;
+    for (const size_t index : *verdict.order) order.push_back(seats[index]);
+    return Look{std::move(order), ""};
+  }
+  std::string reason = verdict.reason;
+  if (verdict.order) {
+    const Ghost& ghost = record_->ghosts.front();
+    reason = absl::StrCat(
+        "waiting until ", ghost.host, " (pid ", ghost.pid,
+        ") must have stopped its workers: it was not heard of when its place was taken");
+  }
+  if (!record_->cause.empty()) absl::StrAppend(&reason, " (", record_->cause, ")");
+  return Look{std::nullopt, std::move(reason)};
+}
+
+std::vector<Candidate> Gathering::Waiting(Instant t) const {
+  std::vector<Candidate> waiting;
+  for (const auto& [id, seat] : membership_.seats()) {
+    if (InRound(*record_, seat) || seat.left) continue;
+    const bool counts = !membership_.Suspect(seat, t) && !unfit_.contains(id);
+    waiting.push_back({id, seat.info.host, {}, {}, counts, seat.since});
+  }
+  return waiting;
+}
+
+std::string Gathering::LookForGrowth(Instant t) {
+  // Until nodes have succeeded all members are here.
+  if (record_->succeeded > 0 || membership_.here() <= record_->round_nodes ||
+      record_->round_nodes >= record_->policy.max_nodes) {
+    grow_at_.reset();
+    look_at_.reset();
+    return "";
+  }
+  if (!MayLook(grow_at_ && t >= *grow_at_, t)) return "";
+  const GrowthVerdict verdict = DecideGrowth(Waiting(t), Rule(), t);
+  if (verdict.at && t >= *verdict.at) return verdict.reason;
+  if (grow_at_ == verdict.at && growth_ == verdict.reason) return "";
+  grow_at_ = verdict.at;
+  growth_ = verdict.reason;
+  for (auto& [id, seat] : membership_.seats()) {
+    if (!InRound(*record_, seat)) membership_.Tell(seat);
+  }
+  return "";
+}
+
+std::optional<Instant> Gathering::NextLookForRound() const {
+  std::optional<Instant> next = join_deadline_;
+  TakeEarlier(next, last_call_ends_);
+  TakeEarlier(next, look_at_);
+  return next;
+}
+
+std::optional<Instant> Gathering::NextLookForGrowth() const {
+  std::optional<Instant> next = grow_at_;
+  TakeEarlier(next, look_at_);
+  return next;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/table/job_words.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/round/quorum.h"
+
+namespace hlaunch {
+namespace {
+
+// What a node outside the round is told.
+std::string StandingBy(const JobView& job, const Seat& seat) {
+  const JobRecord& record = job.record;
+  const std::string runs =
+      absl::StrCat("round ", record.round, " runs with ", Nodes(record.round_nodes));
+  if (record.round_nodes < record.policy.max_nodes) {
+    return absl::StrCat(
+        runs, record.succeeded > 0 ? ", of which some are done" : "; this node waits for the next");
+  }
+  const std::string spare = absl::StrCat("this node stands by as a spare: ", runs);
+  const bool expected = job.membership.here() - record.round_nodes <= record.policy.spares;
+  if (seat.told > 0 || expected) return spare;
+  return absl::StrCat(spare,
+                      ", as --nnodes says; if this is another job, give it its own "
+                      "--rdzv-id and port");
+}
+
+std::string PreflightReason(const JobView& job) {
+  std::vector<std::string> awaited;
+  for (const auto& [id, seat] : job.membership.seats()) {
+    if (InRound(job.record, seat) && !seat.prepared) awaited.push_back(seat.info.host);
+  }
+  std::sort(awaited.begin(), awaited.end(), NaturalLess);
+  return absl::StrCat("round ", job.record.round, " with ", Nodes(job.record.round_nodes),
+                      " is being checked", awaited.empty() ? "" : "; waiting for ",
+                      NameSome(awaited));
+}
+
+std::string RunningReason(const JobView& job) {
+  const JobRecord& record = job.record;
+  return absl::StrCat("round ", record.round, " runs with ", Nodes(record.round_nodes), " and ",
+                      record.world_size, record.world_size == 1 ? " worker" : " workers",
+                      job.growth.empty() ? "" : "; ", job.growth,
+                      job.growth.empty() ? "" : " with the next round");
+}
+
+std::string StoppingReason(const JobView& job) {
+  std::vector<std::string> running;
+  for (const auto& [id, seat] : job.membership.seats()) {
+    if (!seat.left && InRound(job.record, seat) && !seat.stopped) running.push_back(seat.info.host);
+  }
+  return absl::StrCat("round ", job.record.round, " stops: ", job.reason,
+                      "; still running: ", NameSome(running));
+}
+
+std::string OverReason(const JobView& job) {
+  const std::string& reason = job.record.outcome.reason;
+  return absl::StrCat(
+      "the job is over", reason.empty() ? "" : ": ", reason,
+      AllFinished(job.record, job.membership)
+          ? ""
+          : absl::StrCat("; not yet finished: ", NameSome(Unfinished(job.membership))));
+}
+
+// "; not heard of: node1 (silent for 7 s)", or nothing.
+std::string Suspects(const Membership& membership, Instant t) {
+  std::vector<std::string> silent;
+  for (const auto& [id, seat] : membership.seats()) {
+    if (seat.left || !membership.Suspect(seat, t)) continue;
+    silent.push_back(
+        absl::StrCat(seat.info.host, " (silent for ", WholeSeconds(t - seat.heard), " s)"));
+  }
+  return silent.empty() ? "" : absl::StrCat("; not heard of: ", NameSome(silent));
+}
+
+std::string StateOf(const JobView& job, const Seat& seat, Instant t) {
+  const JobRecord& record = job.record;
+  if (seat.left) return absl::StrCat("left: ", seat.left_reason);
+  if (job.membership.Suspect(seat, t)) {
+    return absl::StrCat(seat.attached ? "silent" : "not connected", " for ",
+                        WholeSeconds(t - seat.heard), " s");
+  }
+  if (seat.finished) return "finished";
+  if (!InRound(record, seat)) {
+    const bool full =
+        record.state != JobState::kForming && record.round_nodes >= record.policy.max_nodes;
+    return full ? "spare" : "ready";
+  }
+  if (record.state == JobState::kPreflight) {
+    return !seat.prepared ? "checking" : seat.unfit.empty() ? "fit" : seat.unfit;
+  }
+  if (seat.stopped) return "ready";
+  if (record.state == JobState::kStopping) return "stopping";
+  return seat.succeeded ? "succeeded" : "running";
+}
+
+// At most kMaxNodesShown seats, those that are awaited first, then by rank and host.
+std::vector<const Seat*> SeatsToShow(const JobView& job, Instant t) {
+  std::vector<std::pair<bool, const Seat*>> order;
+  for (const auto& [id, seat] : job.membership.seats()) {
+    order.emplace_back(!job.membership.Suspect(seat, t), &seat);
+  }
+  const auto key = [&](const std::pair<bool, const Seat*>& entry) {
+    const bool member = InRound(job.record, *entry.second);
+    return std::pair(entry.first, member ? entry.second->node_rank : kMaxNodes);
+  };
+  const size_t shown = std::min(order.size(), kMaxNodesShown);
+  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(shown), order.end(),
+                    [&](const auto& a, const auto& b) {
+                      if (key(a) != key(b)) return key(a) < key(b);
+                      return NaturalLess(a.second->info.host, b.second->info.host);
+                    });
+  std::vector<const Seat*> seats;
+  for (size_t i = 0; i < shown; ++i) seats.push_back(order[i].second);
+  return seats;
+}
+
+}  // namespace
+
+std::string Nodes(int n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"); }
+
+bool AllFinished(const JobRecord& record, const Membership& membership) {
+  return record.state == JobState::kOver && membership.finished() == membership.here();
+}
+
+std::vector<std::string> Unfinished(const Membership& membership) {
+  std::vector<std::string> hosts;
+  for (const auto& [id, seat] : membership.seats()) {
+    if (!seat.finished && !seat.left) hosts.push_back(seat.info.host);
+  }
+  return hosts;
+}
+
+std::string WaitReason(const JobView& job, const Seat& seat) {
+  const JobState state = job.record.state;
+  if (state == JobState::kPreflight || state == JobState::kRunning) return StandingBy(job, seat);
+  if (state != JobState::kStopping) return std::string(job.reason);
+  return absl::StrCat("waiting for ", job.record.round_nodes - job.record.stopped, " of ",
+                      Nodes(job.record.round_nodes), " to stop: ", job.reason);
+}
+
+std::string Explain(const JobView& job, Instant t) {
+  switch (job.record.state) {
+    case JobState::kForming:
+      return job.membership.here() == 0 && job.record.round == 0 ? "no node has joined yet"
+                                                                 : std::string(job.reason);
+    case JobState::kPreflight:
+      return absl::StrCat(PreflightReason(job), Suspects(job.membership, t));
+    case JobState::kRunning:
+      return absl::StrCat(RunningReason(job), Suspects(job.membership, t));
+    case JobState::kStopping:
+      return absl::StrCat(StoppingReason(job), Suspects(job.membership, t));
+    case JobState::kOver:
+      return OverReason(job);
+  }
+  return "";
+}
+
+JobStatus StatusOf(const JobView& job, Instant t) {
+  const JobRecord& record = job.record;
+  JobStatus status;
+  status.job_id = record.job_id;
+  status.state = record.state;
+  status.explanation = Explain(job, t);
+  status.round = record.round;
+  status.min_nodes = record.policy.min_nodes;
+  status.max_nodes = record.policy.max_nodes;
+  status.restarts = record.restarts;
+  status.max_restarts = record.policy.max_restarts;
+  status.exit_code = record.outcome.exit_code;
+  status.total_nodes = job.membership.here();
+  for (const Seat* seat : SeatsToShow(job, t)) {
+    status.nodes.push_back({seat->info.host, seat->info.address, seat->info.pid,
+                            InRound(record, *seat) ? seat->node_rank : -1, seat->info.nproc,
+                            StateOf(job, *seat, t)});
+  }
+  return status;
+}
+
+}  // namespace hlaunch

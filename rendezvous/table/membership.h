@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
+#include "rendezvous/round/round.h"
+#include "rendezvous/table/durable_record.h"
+
+namespace hlaunch {
+
+// A node's entry in the job. What is durable of it is its MemberRecord; all else the node tells
+// again when it comes back.
+struct Seat : MemberRecord {
+  bool local = false;
+  bool attached = false;     // Its stream is there.
+  bool left = false;         // It said kLeft, and is here only to be told kFinish.
+  bool finished = false;     // It said kFinished.
+  bool changed = false;      // It is in the list of TakeChanged.
+  Incarnation claimant = 0;  // The last that wanted this seat,
+  Instant asked;             // and when the holder was asked for a sign of life because of it.
+  Instant heard;
+  Instant since;                       // It joined.
+  std::list<Seat*>::iterator silence;  // Its place in the order of silence, unless local.
+
+  NodePhase phase = NodePhase::kReady;  // In round `seen`, the last it spoke of.
+  Round seen = 0;
+  uint16_t store_port = 0;
+  uint16_t coordinator_port = 0;
+  bool worker_store = false;
+  int left_exit_code = 0;
+  std::string left_reason;
+
+  // In round `told`:
+  size_t failures_seen = 0;
+  bool prepared = false;  // It answered the preflight.
+  std::string unfit;      // Why it cannot run the round; empty: it can.
+  NodeHealth health;
+  bool suspected = false;  // It was bad when the round before was prepared.
+};
+
+// The node is a member of the latest round.
+inline bool InRound(const JobRecord& record, const Seat& seat) {
+  return record.round > 0 && seat.told == record.round;
+}
+
+// "node0 (pid 100)"
+std::string NodeName(const NodeInfo& info);
+
+// Two agents of one host: of these, the keeper of the older leaves nothing behind.
+inline bool SameHost(const NodeInfo& a, const NodeInfo& b) {
+  return a.host == b.host && a.address == b.address;
+}
+
+int64_t WholeSeconds(Duration duration);
+
+// Who is here: the seats of one job, how long each node has been silent, who wants the seat of
+// another, and who was given up. It decides nothing about rounds.
+//
+// A message costs O(log n). `t` is an instant on the table's clock, which leaves out its pauses.
+//
+// Belongs to the thread of its RoundTable.
+class Membership {
+ public:
+  using Seats = std::map<std::string, Seat, std::less<>>;  // By node id.
+
+  // A conversation that is over without an outcome.
+  struct Ended {
+    std::string node_id;
+    Incarnation incarnation = 0;
+    absl::Status status;
+  };
+
+  // `record` must outlive it. Those that `record` has given up are refused from the start.
+  explicit Membership(DurableRecord& record);
+  Membership(const Membership&) = delete;  // Its seats point to each other.
+  Membership& operator=(const Membership&) = delete;
+
+  // Adds a seat. Requires: neither its node id nor its explicit node rank is held.
+  Seat& Insert(const MemberRecord& member, bool local, Instant t);
+  // Ends the node's conversation with `status`, and refuses its incarnation from now on.
+  void Remove(Seat& seat, absl::Status status);
+
+  const Seats& seats() const { return seats_; }
+  Seats& seats() { return seats_; }
+  // Nothing if the node has no seat, or another incarnation has it.
+  Seat* Find(absl::string_view node_id, Incarnation incarnation);
+  const Seat* Find(absl::string_view node_id) const;
+  // Whoever has the node id or the explicit node rank that `info` names; nothing: nobody.
+  Seat* HolderOf(const NodeInfo& info);
+  // The members of the latest round that are here, in the order of their node ranks.
+  std::vector<Seat*> RoundMembers();
+  // What is durable of the seats.
+  std::vector<MemberRecord> Durable() const;
+
+  void SetAttached(Seat& seat, bool attached);
+  void SetLeft(Seat& seat);
+  void SetFinished(Seat& seat);
+  int here() const { return here_; }          // Nodes that have not left; of these,
+  int attached() const { return attached_; }  // those with a stream,
+  int finished() const { return finished_; }  // and those that said kFinished.
+
+  // A sign of life.
+  void Touch(Seat& seat, Instant t);
+  // Silent for the lease, or without a stream. The local node never is.
+  bool Suspect(const Seat& seat, Instant t) const;
+  // The seat that has been silent for longest, if that is too long: the node is lost.
+  Seat* FindLost(Instant t);
+  // When the next node, or ghost, has been silent for too long.
+  std::optional<Instant> NextLoss() const;
+
+  // Whether `claimant` may have the seat of `holder`. A holder that seems to live is asked for a
+  // sign of life first: its silence then is an answer long before the lease is over.
+  //
+  // Errors:
+  //   AlreadyExists - the holder lives.
+  //   Unavailable - it is being asked, or is the one of two on its host that started later.
+  absl::Status Claim(Seat& holder, const NodeInfo& claimant, Instant t);
+
+  // Ghosts: nodes without a seat whose workers may live.
+  void AddGhost(const Seat& seat);
+  bool EraseGhost(absl::string_view node_id, Incarnation incarnation);  // False: there is none.
+  void ForgetGhosts(Instant t);  // Those that must have stopped their workers by now.
+
+  // Why this incarnation is refused; nothing: it is not.
+  const std::string* WhyGivenUp(Incarnation incarnation) const;
+
+  // The node, or each that has not finished, is to hear its directive (again).
+  void Tell(Seat& seat);
+  void TellAll();
+  // What came up since the last call of each.
+  std::vector<std::string> TakeChanged();  // Node ids, by Tell.
+  std::vector<Ended> TakeEnded();
+  std::vector<std::string> TakeAsked();  // Node ids of holders that are asked.
+
+ private:
+  Duration LossTime() const;
+  void Count(const Seat& seat, int sign);
+  absl::Status Ask(Seat& holder, const NodeInfo& claimant, Instant t);
+  void GiveUp(Incarnation incarnation, absl::string_view why);
+
+  DurableRecord& record_;
+  Seats seats_;
+  std::map<int, Seat*> by_rank_;  // Explicit node ranks.
+  std::list<Seat*> by_silence_;   // Of remote nodes, the longest silent one first.
+  int here_ = 0;
+  int attached_ = 0;
+  int finished_ = 0;
+  std::map<Incarnation, std::string> given_up_;  // Why, of each that the record names.
+
+  std::vector<std::string> changed_;
+  std::vector<Ended> ended_;
+  std::vector<std::string> asked_;
+};
+
+}  // namespace hlaunch

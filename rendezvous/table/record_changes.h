@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/round/job_record.h"
+#include "rendezvous/round/preflight.h"
+#include "rendezvous/round/restart_policy.h"
+#include "rendezvous/table/membership.h"
+
+// What each decision writes into the record of its job. Pure functions of the record.
+
+namespace hlaunch {
+
+// The next round begins with the nodes of `order`, whose seats are told of it: proposed where
+// there is something to check, else running. Leaves the failures of the round before alone.
+void BeginRound(JobRecord& record, const std::vector<Seat*>& order);
+
+// The round stops, for this cause; nothing is charged.
+void SetStopping(JobRecord& record, std::string cause);
+
+// The failure costs a restart.
+void ChargeRestart(JobRecord& record, const FailureEvent& event);
+
+// The preflight excluded the nodes of `verdict`.
+void CountExcluded(JobRecord& record, const PreflightVerdict& verdict);
+
+// The job is over like this.
+void SetOutcome(JobRecord& record, Outcome outcome);
+
+}  // namespace hlaunch

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/table/round_machine.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/table/record_changes.h"
+
+namespace hlaunch {
+namespace {
+
+Outcome FailedWith(int exit_code, std::string reason) {
+  Outcome outcome;
+  outcome.exit_code = exit_code;
+  outcome.reason = std::move(reason);
+  return outcome;
+}
+
+}  // namespace
+
+RoundMachine::RoundMachine(DurableRecord& record, Membership& membership)
+    : record_(record),
+      membership_(membership),
+      gathering_(record, membership),
+      proposal_(record, membership),
+      failures_(record, membership),
+      reason_(record->cause) {}
+
+void RoundMachine::Resume(Instant t) {
+  for (auto& [id, seat] : membership_.seats()) {
+    if (!InRound(*record_, seat)) continue;
+    for (const WorkerFailure& failure : record_->failures) {  // It will tell them once more.
+      const Rank local = failure.rank - seat.first_rank;
+      if (0 <= local && local < seat.info.nproc) ++seat.failures_seen;
+    }
+  }
+  const JobState state = record_->state;
+  if (state == JobState::kRunning && !record_->failures.empty()) failures_.SetDue(t);
+  if (state == JobState::kForming) gathering_.Form(t);
+  if (state == JobState::kPreflight) proposal_.Resume(t);
+  ChooseReporter();
+}
+
+void RoundMachine::BeforeJoin(Instant t) {
+  if (membership_.here() == 0 && record_->round == 0) gathering_.FirstJoin(t);
+}
+
+void RoundMachine::AbsorbFailures(Seat& seat, const NodeUpdate& update, Instant t) {
+  if (!InRound(*record_, seat) || update.round != record_->round) return;
+  const bool news = failures_.Absorb(seat, update);
+  if (record_->state == JobState::kRunning) return JudgeFailures(t);
+  if (record_->state != JobState::kOver || record_->outcome.exit_code == 0) return;
+  Outcome& outcome = record_.Note().outcome;
+  outcome.total_failures = record_->total_failures;
+  if (!news) return;
+  outcome.failures = record_->failures;
+  membership_.TellAll();  // At most kMaxFailures times.
+}
+
+void RoundMachine::Enter(Seat& seat, const NodeUpdate& update) {
+  seat.seen = update.round;
+  seat.phase = update.phase;
+  const bool member = InRound(*record_, seat);
+  const bool speaks_of_it = member && seat.seen == record_->round;
+  switch (update.phase) {
+    case NodePhase::kPrepared:
+      if (speaks_of_it) proposal_.Answer(seat, update);
+      return;
+    case NodePhase::kRunning:
+    case NodePhase::kFailed:
+      return;
+    case NodePhase::kSucceeded:
+      if (member && !std::exchange(seat.succeeded, true)) ++record_.Note().succeeded;
+      return;
+    case NodePhase::kReady:
+      seat.store_port = update.store_port;
+      seat.coordinator_port = update.coordinator_port;
+      seat.worker_store = update.worker_store;
+      if (speaks_of_it) MarkStopped(seat);
+      return;
+    case NodePhase::kLeft:
+      return Leave(seat, update);
+    case NodePhase::kFinished:
+      MarkStopped(seat);
+      membership_.SetFinished(seat);
+      return;
+  }
+}
+
+void RoundMachine::Leave(Seat& seat, const NodeUpdate& update) {
+  seat.left_exit_code = update.left_exit_code;
+  seat.left_reason = update.left_reason.substr(0, kMaxTextBytes);
+  if (seat.told > 0) record_.Change();  // It has no part in the record any more.
+  Depart(seat, NodeEvent(FailureEvent::Kind::kNodeLeft, seat.info, seat.left_reason,
+                         seat.left_exit_code));
+  membership_.SetLeft(seat);
+  membership_.Tell(seat);
+}
+
+void RoundMachine::MarkStopped(Seat& seat) {
+  if (!InRound(*record_, seat) || seat.stopped) return;
+  seat.stopped = true;
+  ++record_.Note().stopped;
+  if (record_->state == JobState::kStopping) membership_.Tell(seat);
+}
+
+// What it means for the job that this node is lost or has left.
+void RoundMachine::Depart(Seat& seat, const FailureEvent& event) {
+  const JobState state = record_->state;
+  const bool left = event.kind == FailureEvent::Kind::kNodeLeft;
+  const bool done = seat.succeeded && !left;  // Its part of the round is done.
+  if (left && seat.local && state != JobState::kOver) {
+    const JobVerdict verdict = AfterFailure({}, event);  // The rendezvous leaves with it.
+    Finish(FailedWith(verdict.exit_code, verdict.reason));
+  } else if (state == JobState::kPreflight && InRound(*record_, seat)) {
+    StopRound(DescribeEvent(event));  // Nothing has run: nothing is charged.
+  } else if (state == JobState::kRunning && InRound(*record_, seat) && !done) {
+    Decide(event, "");
+  }
+  MarkStopped(seat);
+}
+
+void RoundMachine::Remove(Seat& seat, const FailureEvent& event, absl::Status status) {
+  if (!seat.left) Depart(seat, event);
+  if (seat.told > 0 && !seat.finished) record_.Change();
+  membership_.Remove(seat, std::move(status));
+}
+
+void RoundMachine::JudgeFailures(Instant t) {
+  const std::optional<FailureJudge::Verdict> verdict = failures_.Judge(t);
+  if (verdict) Decide(verdict->event, verdict->cause_reason);
+}
+
+void RoundMachine::Decide(const FailureEvent& event, const std::string& cause_reason) {
+  const JobVerdict verdict = AfterFailure({record_->policy.max_restarts, record_->restarts}, event);
+  if (verdict.restart) {
+    ChargeRestart(record_.Change(), event);
+    return StopRound(verdict.reason);
+  }
+  Outcome outcome = FailedWith(verdict.exit_code, verdict.reason);
+  outcome.worker_failed = event.kind == FailureEvent::Kind::kWorkerFailed;
+  outcome.cause_reason = cause_reason;
+  outcome.awaited = event.awaited;
+  Finish(std::move(outcome));
+}
+
+void RoundMachine::StopRound(std::string cause) {
+  reason_ = cause;
+  SetStopping(record_.Change(), std::move(cause));
+  gathering_.ForgetGrowth();
+  failures_.Stop();
+  membership_.TellAll();
+}
+
+void RoundMachine::Finish(Outcome outcome) {
+  if (record_->state == JobState::kOver) return;
+  SetOutcome(record_.Change(), std::move(outcome));
+  failures_.Stop();
+  ChooseReporter();
+  membership_.TellAll();
+}
+
+// The local node, whose terminal is likely the person's; else the first that is here.
+void RoundMachine::ChooseReporter() {
+  const Seat* chosen = nullptr;
+  const auto worth = [](const Seat& seat) {
+    return std::tuple(seat.local, seat.attached && !seat.left, seat.told, -seat.node_rank);
+  };
+  for (const auto& [id, seat] : membership_.seats()) {
+    if (chosen == nullptr || worth(seat) > worth(*chosen)) chosen = &seat;
+  }
+  reporter_ = chosen == nullptr ? "" : chosen->info.node_id;
+}
+
+void RoundMachine::Settle(Instant t) {
+  const JobState& state = record_->state;
+  if (state == JobState::kPreflight) JudgePreflight(t);
+  if (state == JobState::kRunning && record_->succeeded == record_->round_nodes) Finish({});
+  if (failures_.due()) JudgeFailures(t);
+  // A round that is about to be stopped does not grow.
+  if (state == JobState::kRunning && !failures_.due()) {
+    const std::string reason = gathering_.LookForGrowth(t);
+    if (!reason.empty()) StopRound(reason);
+  }
+  if (state == JobState::kStopping && record_->stopped == record_->round_nodes) {
+    record_.Note().state = JobState::kForming;
+    gathering_.Form(t);
+  }
+  if (state == JobState::kForming) LookForRound(t);
+}
+
+void RoundMachine::CheckJoinTimeout(Instant t) {
+  const std::optional<Instant> deadline = gathering_.join_deadline();
+  if (record_->state != JobState::kForming || !deadline || t < *deadline) return;
+  if (membership_.here() > 0 || record_->round > 0) LookForRound(t);  // For the latest reason.
+  if (record_->state != JobState::kForming) return;
+  Finish(FailedWith(
+      kExitJoinTimeout,
+      absl::StrCat("gave up after ", WholeSeconds(record_->policy.join_timeout), " s: ", reason_)));
+}
+
+std::optional<Instant> RoundMachine::NextDeadline() const {
+  switch (record_->state) {
+    case JobState::kForming:
+      return gathering_.NextLookForRound();
+    case JobState::kPreflight:
+      return proposal_.ends();
+    case JobState::kRunning:
+      return failures_.due() ? failures_.due() : gathering_.NextLookForGrowth();
+    case JobState::kStopping:
+    case JobState::kOver:
+      break;
+  }
+  return std::nullopt;
+}
+
+// Starts a round if it may, else tells all who is awaited if that has changed.
+void RoundMachine::LookForRound(Instant t) {
+  std::optional<Gathering::Look> look = gathering_.LookForRound(t);
+  if (!look) return;
+  if (look->order) return Start(*look->order, t);
+  if (look->reason == reason_) return;
+  reason_ = std::move(look->reason);
+  membership_.TellAll();
+}
+
+void RoundMachine::Start(const std::vector<Seat*>& order, Instant t) {
+  BeginRound(record_.Change(), order);
+  gathering_.Start();
+  proposal_.Begin(t);
+  failures_.BeginRound();
+  notice_.clear();
+  reason_.clear();
+  membership_.TellAll();
+}
+
+void RoundMachine::JudgePreflight(Instant t) {
+  if (!proposal_.Due(t)) return;
+  const std::vector<Seat*> nodes = membership_.RoundMembers();
+  const PreflightVerdict verdict = proposal_.Judge(nodes, t);
+  const std::string reason =
+      absl::StrCat("round ", record_->round, " cannot start: ", verdict.reason);
+  const bool local = std::any_of(verdict.nodes.begin(), verdict.nodes.end(),
+                                 [&](size_t i) { return nodes[i]->local; });
+  switch (verdict.kind) {
+    case PreflightVerdict::Kind::kPass:
+      return Run(verdict.reason);
+    case PreflightVerdict::Kind::kAgain:
+      proposal_.MeasureAgain(verdict, nodes);
+      return StopRound(
+          absl::StrCat("round ", record_->round, " is measured once more: ", verdict.reason));
+    case PreflightVerdict::Kind::kExclude:
+      if (!local) return Exclude(verdict, nodes, reason);
+      break;
+    case PreflightVerdict::Kind::kFail:
+      break;
+  }
+  Finish(FailedWith(kExitPreflight, reason));
+}
+
+void RoundMachine::Run(const std::string& notice) {
+  proposal_.Settle();
+  record_.Change().state = JobState::kRunning;
+  notice_ = notice;
+  membership_.TellAll();
+}
+
+void RoundMachine::Exclude(const PreflightVerdict& verdict, const std::vector<Seat*>& nodes,
+                           const std::string& reason) {
+  proposal_.Settle();
+  StopRound(reason);
+  CountExcluded(record_.Change(), verdict);
+  for (const size_t index : verdict.nodes) {
+    Seat& seat = *nodes[index];
+    gathering_.MarkUnfit(seat.info.node_id);
+    Remove(seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat.info, reason),
+           absl::FailedPreconditionError(absl::StrCat("this node was excluded: ", verdict.reason)));
+  }
+}
+
+JobView RoundMachine::View() const {
+  return {*record_, membership_, reason_, gathering_.growth(), notice_, reporter_};
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/base/clock.h"
+#include "rendezvous/round/restart_policy.h"
+#include "rendezvous/round/round.h"
+#include "rendezvous/table/durable_record.h"
+#include "rendezvous/table/failure_judge.h"
+#include "rendezvous/table/gathering.h"
+#include "rendezvous/table/job_words.h"
+#include "rendezvous/table/membership.h"
+#include "rendezvous/table/proposal.h"
+
+namespace hlaunch {
+
+// The rounds of one job: each begins, is checked, runs, stops and is followed by the next, until
+// the job is over. RoundTable draws the states. It takes over what nodes say, and after every
+// message Settle does what has become possible.
+//
+// Belongs to the thread of its RoundTable.
+class RoundMachine {
+ public:
+  // Both must outlive it.
+  RoundMachine(DurableRecord& record, Membership& membership);
+
+  // Goes on after a restart of the rendezvous: the record and the seats are restored, and of the
+  // nodes nothing is known yet.
+  void Resume(Instant t);
+  // A node is about to join.
+  void BeforeJoin(Instant t);
+  // Takes the failures that are new in `update`. A later update may have overtaken the one that
+  // told them first.
+  void AbsorbFailures(Seat& seat, const NodeUpdate& update, Instant t);
+  // The node has got to where `update` says.
+  void Enter(Seat& seat, const NodeUpdate& update);
+  // The node loses its seat for what `event` says, and hears `status`.
+  void Remove(Seat& seat, const FailureEvent& event, absl::Status status);
+  // The job is over like this; nothing if it was before.
+  void Finish(Outcome outcome);
+  // Does all that is due or has become possible.
+  void Settle(Instant t);
+  // Ends a job that waits for nodes beyond its join time-out.
+  void CheckJoinTimeout(Instant t);
+  // When Settle or CheckJoinTimeout is due.
+  std::optional<Instant> NextDeadline() const;
+
+  JobView View() const;
+
+ private:
+  void MarkStopped(Seat& seat);
+  void Leave(Seat& seat, const NodeUpdate& update);
+  void Depart(Seat& seat, const FailureEvent& event);
+  void JudgeFailures(Instant t);
+  void Decide(const FailureEvent& event, const std::string& cause_reason);
+  void StopRound(std::string cause);
+  void ChooseReporter();
+  void LookForRound(Instant t);
+  void Start(const std::vector<Seat*>& order, Instant t);
+  void JudgePreflight(Instant t);
+  void Run(const std::string& notice);
+  void Exclude(const PreflightVerdict& verdict, const std::vector<Seat*>& nodes,
+               const std::string& reason);
+
+  DurableRecord& record_;
+  Membership& membership_;
+  Gathering gathering_;
+  Proposal proposal_;
+  FailureJudge failures_;
+  std::string reason_;    // kForming: who is awaited; kStopping: the cause.
+  std::string notice_;    // What the preflight of the round found worth a word.
+  std::string reporter_;  // kOver: the id of the node that prints the whole report.
+};
+
+}  // namespace hlaunch

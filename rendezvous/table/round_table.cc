@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/table/round_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/round/restart_policy.h"
+#include "rendezvous/table/admission.h"
+#include "rendezvous/table/directive.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kNap = std::chrono::seconds(1);    // Between ticks: what makes a pause visible.
+constexpr Duration kSlack = std::chrono::seconds(2);  // A tick later than this was a pause.
+
+JobRecord NewRecord(const JobRules& rules) {
+  JobRecord record;
+  record.job_id = rules.job_id;
+  record.policy = rules.policy;
+  return record;
+}
+
+// `record` without its members, which become seats; what is not kept in it counts from now.
+JobRecord RestoredRecord(const JobRules& rules, JobRecord record, Instant now) {
+  record.job_id = rules.job_id;
+  record.policy = rules.policy;
+  record.members.clear();
+  for (Ghost& ghost : record.ghosts) ghost.heard = now;
+  return record;
+}
+
+}  // namespace
+
+RoundTable::RoundTable(const JobRules& rules)
+    : set_by_(rules.set_by),
+      record_(NewRecord(rules)),
+      membership_(record_),
+      machine_(record_, membership_) {}
+
+RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant now)
+    : set_by_(rules.set_by),
+      record_(RestoredRecord(rules, record, now)),
+      membership_(record_),
+      machine_(record_, membership_),
+      last_now_(now) {
+  for (const MemberRecord& member : record.members) {
+    membership_.SetAttached(membership_.Insert(member, /*local=*/false, now), false);
+  }
+  machine_.Resume(now);
+}
+
+JobRecord RoundTable::Record() const {
+  JobRecord record = *record_;
+  record.members = membership_.Durable();
+  return record;
+}
+
+Instant RoundTable::Observe(Instant now) {
+  const std::optional<Instant> due = NextDeadline();
+  if (due && now > *due + kSlack) paused_ += now - *due;
+  last_now_ = now;
+  return now - paused_;
+}
+
+std::optional<Instant> RoundTable::NextDeadline() const {
+  std::optional<Instant> next = machine_.NextDeadline();
+  const std::optional<Instant> loss = membership_.NextLoss();
+  if (!next || (loss && *loss < *next)) next = loss;
+  if (next) next = std::min(*next + paused_, last_now_ + kNap);
+  return next;
+}
+
+void RoundTable::Tick(Instant now) {
+  const Instant t = Observe(now);
+  LoseSilent(t);
+  machine_.Settle(t);
+  machine_.CheckJoinTimeout(t);
+}
+
+void RoundTable::LoseSilent(Instant t) {
+  membership_.ForgetGhosts(t);
+  while (Seat* seat = membership_.FindLost(t)) {
+    const std::string detail =
+        absl::StrCat("it was not heard of for ", WholeSeconds(t - seat->heard), " s");
+    machine_.Remove(*seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
+                    absl::AbortedError(
+                        absl::StrCat("the job gave up node ", NodeName(seat->info), ": ", detail)));
+  }
+}
+
+// Makes room for a node whose id or rank is held by another incarnation.
+absl::Status RoundTable::Vacate(const NodeInfo& info, Instant t) {
+  while (Seat* holder = membership_.HolderOf(info)) {
+    HLAUNCH_RETURN_IF_ERROR(membership_.Claim(*holder, info, t));
+    const bool may_run = InRound(*record_, *holder) && !holder->stopped;
+    if (may_run && !SameHost(holder->info, info)) membership_.AddGhost(*holder);
+    const std::string detail = absl::StrCat("its place was taken by ", NodeName(info));
+    machine_.Remove(*holder, NodeEvent(FailureEvent::Kind::kNodeLost, holder->info, detail),
+                    absl::AbortedError(detail));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RoundTable::Join(const NodeInfo& info, const NodeUpdate& update, bool local,
+                              Instant now) {
+  const Instant t = Observe(now);
+  HLAUNCH_RETURN_IF_ERROR(CheckInfo(*record_, info));
+  if (const std::string* why = membership_.WhyGivenUp(info.incarnation)) {
+    return absl::AbortedError(*why);
+  }
+  const auto fits = [&] { return CheckFits(*record_, set_by_, membership_.here(), info, update); };
+  Seat* seat = membership_.Find(info.node_id, info.incarnation);
+  if (seat == nullptr) {
+    HLAUNCH_RETURN_IF_ERROR(fits());
+    HLAUNCH_RETURN_IF_ERROR(Vacate(info, t));
+    HLAUNCH_RETURN_IF_ERROR(fits());  // The one it replaced may have been the end.
+    machine_.BeforeJoin(t);
+    seat = &membership_.Insert({info}, local, t);
+  } else {
+    HLAUNCH_RETURN_IF_ERROR(CheckPossible(*record_, *seat, update));
+    membership_.SetAttached(*seat, true);
+    membership_.Touch(*seat, t);
+  }
+  Apply(*seat, update, t);
+  membership_.Tell(*seat);
+  machine_.Settle(t);
+  return absl::OkStatus();
+}
+
+bool RoundTable::Holds(absl::string_view node_id, Incarnation incarnation) const {
+  const Seat* seat = membership_.Find(node_id);
+  return seat != nullptr && seat->info.incarnation == incarnation;
+}
+
+absl::Status RoundTable::Update(absl::string_view node_id, Incarnation incarnation,
+                                const NodeUpdate& update, Instant now) {
+  const Instant t = Observe(now);
+  Seat* seat = membership_.Find(node_id, incarnation);
+  if (seat == nullptr) {
+    const std::string* why = membership_.WhyGivenUp(incarnation);
+    return absl::AbortedError(why != nullptr ? *why : "this incarnation holds no place in the job");
+  }
+  membership_.Touch(*seat, t);
+  absl::Status status = CheckPossible(*record_, *seat, update);
+  if (status.ok()) Apply(*seat, update, t);
+  machine_.Settle(t);
+  return status;
+}
+
+// Requires: `update` is possible.
+void RoundTable::Apply(Seat& seat, const NodeUpdate& update, Instant t) {
+  machine_.AbsorbFailures(seat, update, t);
+  const auto is = std::pair(update.round, PhaseOrder(update.phase));
+  const auto was = std::pair(seat.seen, PhaseOrder(seat.phase));
+  const bool last_word = seat.left || seat.finished;  // Only kFinished follows.
+  if (last_word ? is.second <= was.second : is < was) return;
+  if (is == was && update.phase != seat.phase) return;
+  machine_.Enter(seat, update);
+}
+
+void RoundTable::Heard(absl::string_view node_id, Incarnation incarnation, Instant now) {
+  const Instant t = Observe(now);
+  Seat* seat = membership_.Find(node_id, incarnation);
+  if (seat == nullptr) return;
+  const bool was_suspect = membership_.Suspect(*seat, t);
+  membership_.Touch(*seat, t);
+  if (was_suspect) machine_.Settle(t);
+}
+
+void RoundTable::Disconnected(absl::string_view node_id, Incarnation incarnation, Instant now) {
+  const Instant t = Observe(now);
+  Seat* seat = membership_.Find(node_id, incarnation);
+  if (seat == nullptr || !seat->attached) return;
+  membership_.SetAttached(*seat, false);
+  machine_.Settle(t);
+}
+
+absl::Status RoundTable::NodeDied(absl::string_view node_id, Incarnation incarnation,
+                                  absl::string_view reason, Instant now) {
+  const Instant t = Observe(now);
+  Seat* seat = membership_.Find(node_id, incarnation);
+  if (seat != nullptr) {
+    const std::string detail(reason.substr(0, kMaxTextBytes));
+    machine_.Remove(*seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
+                    absl::AbortedError(absl::StrCat("node ", NodeName(seat->info),
+                                                    " was reported dead: ", detail)));
+  } else if (!membership_.EraseGhost(node_id, incarnation)) {
+    return absl::AbortedError("this incarnation holds no place in the job");
+  }
+  machine_.Settle(t);
+  return absl::OkStatus();
+}
+
+void RoundTable::End(const Outcome& outcome, Instant now) {
+  Observe(now);
+  machine_.Finish(outcome);
+}
+
+Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
+  const Seat* seat = membership_.Find(node_id);
+  return seat == nullptr ? Directive() : DirectiveOf(machine_.View(), *seat);
+}
+
+Assignment RoundTable::FirstAssignment() const { return AssignmentOf(machine_.View(), 0, 0); }
+
+std::string RoundTable::Explain(Instant now) const {
+  return hlaunch::Explain(machine_.View(), now - paused_);
+}
+
+JobStatus RoundTable::Status(Instant now) const { return StatusOf(machine_.View(), now - paused_); }
+
+}  // namespace hlaunch

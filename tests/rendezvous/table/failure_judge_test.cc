@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/table/failure_judge.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/contract/exit_code.h"
+#include "tests/rendezvous/rounds.h"
+#include "tests/rendezvous/table/table_job.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Job = TableJob;
+using Kind = Directive::Kind;
+using Phase = NodePhase;
+
+WorkerFailure Saying(WorkerFailure failure, const std::string& exception) {
+  failure.message = exception;
+  return failure;
+}
+
+TEST(RoundTable, FirstFailureIsTheCauseAndLaterOnesAreAppended) {
+  Job job(2, 2);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(1, Failed(1, Failure(2, 7))).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+  NodeUpdate last = Says(1, Phase::kFinished);
+  for (int i = 0; i < 20; ++i) last.failures.push_back(Failure(0, 1));
+  ASSERT_TRUE(job.Say(0, last).ok());
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(outcome.exit_code, 7);
+  EXPECT_EQ(outcome.reason, "worker rank 2 on node1 (pid 1002) exited with 7");
+  ASSERT_EQ(outcome.failures.size(), 16u);
+  EXPECT_EQ(outcome.failures[0].rank, 2);
+  EXPECT_EQ(outcome.total_failures, 17);
+}
+
+TEST(RoundTable, AConsequenceWaitsForItsCause) {
+  Job job(2, 2);
+  job.Run(2);
+  const std::string gone = "RuntimeError: Connection closed by peer [10.0.0.2]:4711";
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), gone))).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  job.Pass(milliseconds(500));
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Say(1, Failed(1, Failure(2, 85))).ok());
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(outcome.exit_code, 85);
+  EXPECT_TRUE(outcome.worker_failed);
+  ASSERT_EQ(outcome.failures.size(), 2u);
+  EXPECT_EQ(outcome.failures[0].rank, 2);
+  EXPECT_EQ(outcome.failures[1].rank, 1);
+  EXPECT_EQ(outcome.cause_reason,
+            "rank 2 on node1 failed by itself; 1 failure heard before: rank 1 on node0 lost a "
+            "connection");
+  EXPECT_TRUE(outcome.awaited.empty());
+}
+
+TEST(RoundTable, AConsequenceIsTheCauseIfNothingElseComes) {
+  Job job(2, 2);
+  job.Run(2);
+  for (const Rank rank : {2, 3}) {
+    NodeUpdate update = Failed(1, Saying(Failure(2, 1), "RuntimeError: Broken pipe"));
+    if (rank == 3) update.failures.push_back(Saying(Failure(3, 1), "RuntimeError: Broken pipe"));
+    ASSERT_TRUE(job.Say(1, update).ok());
+  }
+  job.Pass(milliseconds(900));
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  job.Pass(milliseconds(200));
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(outcome.failures[0].rank, 2);
+  ASSERT_EQ(outcome.awaited.size(), 2u);
+  EXPECT_EQ(outcome.awaited[0].rank, 0);
+  EXPECT_EQ(outcome.awaited[1].rank, 1);
+  EXPECT_EQ(outcome.awaited[1].local_rank, 1);
+  EXPECT_EQ(outcome.awaited[1].host, "node0");
+}
+
+TEST(RoundTable, ACauseIsFoundBehindAnyNumberOfConsequences) {
+  Job job(12, 12);
+  job.Run(12);
+  for (int i = 0; i < 11; ++i) {
+    NodeUpdate update =
+        Failed(1, Saying(Failure(2 * i, 1), "RuntimeError: Connection closed by peer"));
+    update.failures.push_back(Saying(Failure(2 * i + 1, 1), "RuntimeError: Socket Timeout"));
+    ASSERT_TRUE(job.Say(i, update).ok());
+  }
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Say(11, Failed(1, Failure(23, 3))).ok());
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(outcome.failures[0].rank, 23);
+  EXPECT_EQ(outcome.failures.size(), 16u);
+  EXPECT_EQ(outcome.total_failures, 23);
+}
+
+TEST(RoundTable, ALostNodeExplainsAConsequence) {
+  Job job(2, 2);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(0, 1), "RuntimeError: Broken pipe"))).ok());
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "its agent was killed", job.now).ok());
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(outcome.exit_code, kExitNodeLost);
+  EXPECT_FALSE(outcome.worker_failed);
+  EXPECT_EQ(outcome.failures.size(), 1u);
+}
+
+TEST(RoundTable, ARestoredTableJudgesWhatHadFailed) {
+  Job before(2, 2);
+  before.Run(2);
+  ASSERT_TRUE(before.Say(0, Failed(1, Saying(Failure(0, 1), "RuntimeError: Broken pipe"))).ok());
+  Job job(before, milliseconds(10));
+  job.Pass(milliseconds(10));
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(job.Told(0).outcome.exit_code, 1);
+}
+
+TEST(RoundTable, AFailureIsKnownEvenIfOnlyTheNextStateArrives) {
+  Job job(2, 2, 1);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(0, Failed(1, Failure(0, 1))).ok());
+  NodeUpdate ready = Says(1, Phase::kReady);
+  ready.failures = {Failure(2, 9)};
+  ASSERT_TRUE(job.Say(1, ready).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kLeft)).ok());
+  job.Pass(seconds(601), {1});
+  EXPECT_EQ(job.Told(1).outcome.exit_code, kExitJoinTimeout);
+  EXPECT_EQ(job.Told(1).outcome.total_failures, 2);
+}
+
+TEST(RoundTable, JudgesAFailureInTimeThoughGrowthIsDueMeanwhile) {
+  Job job(2, 4);
+  ASSERT_TRUE(job.Join(0).ok());
+  ASSERT_TRUE(job.Join(1).ok());
+  job.Pass(seconds(30), {0, 1});
+  ASSERT_EQ(job.Told(0).kind, Kind::kRun);
+  ASSERT_TRUE(job.Join(2).ok());  // The last call for others ends in 30 s.
+  job.Pass(milliseconds(29500), {0, 1, 2});
+  const std::string timed_out = "RuntimeError: Socket Timeout";
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(0, 1), timed_out))).ok());
+  job.Pass(milliseconds(600), {1, 2});
+  EXPECT_EQ(job.table.state(), JobState::kRunning);
+  EXPECT_GT(job.table.NextDeadline(), job.now);  // Else its thread spins and time stands still.
+  for (int i = 0; i < 40; ++i) job.Pass(milliseconds(100), {1, 2});
+  EXPECT_EQ(job.table.state(), JobState::kOver);
+}
+
+TEST(RoundTable, AFailureThatIsToldAgainAfterARestartCountsOnce) {
+  Job before(2, 2);
+  before.Run(2);
+  const NodeUpdate failed = Failed(1, Failure(2, 7));
+  ASSERT_TRUE(before.Say(1, failed).ok());
+  Job job(before, seconds(3));
+  ASSERT_TRUE(job.table.Join(job.Info(1), failed, false, job.now).ok());
+  EXPECT_EQ(job.Told(1).outcome.total_failures, 1);
+  EXPECT_EQ(job.Told(1).outcome.failures.size(), 1U);
+}
+
+}  // namespace
+}  // namespace hlaunch
