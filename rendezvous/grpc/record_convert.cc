@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/grpc/record_convert.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/grpc/convert.h"
+
+namespace hlaunch {
+namespace {
+
+v1::MemberRecord ToProto(const MemberRecord& member) {
+  v1::MemberRecord out;
+  *out.mutable_info() = ToProto(member.info);
+  out.set_route_address(member.info.route_address);
+  out.set_told(member.told);
+  out.set_node_rank(member.node_rank);
+  out.set_first_rank(member.first_rank);
+  out.set_succeeded(member.succeeded);
+  out.set_stopped(member.stopped);
+  return out;
+}
+
+absl::StatusOr<MemberRecord> FromProto(const v1::MemberRecord& in) {
+  MemberRecord member;
+  HLAUNCH_ASSIGN_OR_RETURN(member.info, hlaunch::FromProto(in.info()));
+  member.info.route_address = in.route_address();
+  member.told = in.told();
+  member.node_rank = in.node_rank();
+  member.first_rank = in.first_rank();
+  member.succeeded = in.succeeded();
+  member.stopped = in.stopped();
+  return member;
+}
+
+v1::GhostRecord ToProto(const Ghost& ghost) {
+  v1::GhostRecord out;
+  out.set_node_id(ghost.node_id);
+  out.set_incarnation(ghost.incarnation);
+  out.set_host(ghost.host);
+  out.set_pid(ghost.pid);
+  return out;
+}
+
+}  // namespace
+
+v1::JobRecord ToProto(const JobRecord& record) {
+  v1::JobRecord out;
+  out.set_job_id(record.job_id);
+  *out.mutable_policy() = ToProto(record.policy);
+  out.set_state(static_cast<v1::JobState>(static_cast<int>(record.state) + 1));
+  out.set_round(record.round);
+  out.set_restarts(record.restarts);
+  for (const MemberRecord& member : record.members) *out.add_members() = ToProto(member);
+  for (const Ghost& ghost : record.ghosts) *out.add_ghosts() = ToProto(ghost);
+  for (const Incarnation incarnation : record.given_up) out.add_given_up(incarnation);
+  for (const auto& [node_id, rank] : record.held_ranks) {
+    v1::HeldRank& one = *out.add_held_ranks();
+    one.set_node_id(node_id);
+    one.set_node_rank(rank);
+  }
+  out.set_round_nodes(record.round_nodes);
+  out.set_succeeded(record.succeeded);
+  out.set_stopped(record.stopped);
+  out.set_world_size(record.world_size);
+  out.set_master_addr(record.master_addr);
+  out.set_master_port(record.master_port);
+  out.set_coordinator_port(record.coordinator_port);
+  out.set_worker_store(record.worker_store);
+  out.set_cause(ToUtf8(record.cause, kMaxTextBytes));
+  for (const WorkerFailure& failure : record.failures) *out.add_failures() = ToProto(failure);
+  out.set_total_failures(record.total_failures);
+  for (const PastRound& past : record.history) *out.add_history() = ToProto(past);
+  for (const std::string& one : record.excluded) out.add_excluded(ToUtf8(one, kMaxTextBytes));
+  out.set_total_excluded(record.total_excluded);
+  *out.mutable_outcome() = ToProto(record.outcome);
+  return out;
+}
+
+absl::StatusOr<JobRecord> FromProto(const v1::JobRecord& in) {
+  JobRecord record;
+  record.job_id = in.job_id();
+  HLAUNCH_ASSIGN_OR_RETURN(record.policy, FromProto(in.policy()));
+  if (in.state() < v1::JOB_STATE_FORMING || in.state() > v1::JOB_STATE_OVER) {
+    return absl::InvalidArgumentError(absl::StrCat("state is ", in.state()));
+  }
+  record.state = static_cast<JobState>(in.state() - 1);
+  record.round = in.round();
+  record.restarts = in.restarts();
+  std::set<std::string> ids;
+  for (const v1::MemberRecord& one : in.members()) {
+    HLAUNCH_ASSIGN_OR_RETURN(MemberRecord member, FromProto(one));
+    if (!ids.insert(member.info.node_id).second || member.info.job_id != record.job_id) {
+      return absl::InvalidArgumentError("a member is there twice, or of another job");
+    }
+    record.members.push_back(std::move(member));
+  }
+  for (const v1::GhostRecord& one : in.ghosts()) {
+    record.ghosts.push_back({one.node_id(), one.incarnation(), one.host(), one.pid(), {}});
+  }
+  record.given_up.assign(in.given_up().begin(), in.given_up().end());
+  for (const v1::HeldRank& one : in.held_ranks()) {
+    record.held_ranks.emplace(one.node_id(), one.node_rank());
+  }
+  record.round_nodes = in.round_nodes();
+  record.succeeded = in.succeeded();
+  record.stopped = in.stopped();
+  record.world_size = in.world_size();
+  record.master_addr = in.master_addr();
+  record.master_port = static_cast<uint16_t>(in.master_port());
+  record.coordinator_port = static_cast<uint16_t>(in.coordinator_port());
+  record.worker_store = in.worker_store();
+  record.cause = in.cause();
+  for (const v1::WorkerFailure& one : in.failures()) {
+    HLAUNCH_ASSIGN_OR_RETURN(WorkerFailure failure, FromProto(one));
+    record.failures.push_back(std::move(failure));
+  }
+  record.total_failures = in.total_failures();
+  for (const v1::PastRound& one : in.history()) {
+    HLAUNCH_ASSIGN_OR_RETURN(PastRound past, FromProto(one));
+    record.history.push_back(std::move(past));
+  }
+  record.excluded.assign(in.excluded().begin(), in.excluded().end());
+  record.total_excluded = in.total_excluded();
+  HLAUNCH_ASSIGN_OR_RETURN(record.outcome, FromProto(in.outcome()));
+  return record;
+}
+
+}  // namespace hlaunch
