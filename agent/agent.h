@@ -4,20 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "agent/health/run_checks.h"
-#include "agent/observe/node_event.h"
-#include "agent/output/log_directory.h"
+#include "agent/agent_options.h"
 #include "agent/output/output_relay.h"
-#include "agent/worker/worker_env.h"
-#include "agent/worker/worker_spec.h"
-#include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/job/rendezvous_client.h"
 #include "rendezvous/round/round.h"
 
@@ -27,28 +19,6 @@ class io_context;
 
 namespace hlaunch {
 
-// What one agent is told when it is made.
-struct AgentOptions {
-  NodeInfo info;
-  WorkerSpec spec;
-  NodeFacts facts;            // The agent adds what depends on round and worker.
-  JobLogs logs;               // Where the workers' output goes.
-  std::string store_address;  // Where a candidate store listens; empty: on all addresses.
-  C10dServerOptions store;
-  uint16_t store_port = 0;       // A port the user named, else 0: a new one each round.
-  bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.
-  bool worker_store = false;     // Rank 0 serves the store on the port that is kept for it.
-  bool store_proxy = false;  // Workers of other nodes than node rank 0 reach it through this agent.
-  Duration lost_grace = std::chrono::seconds(2);  // From TERM to KILL: cut off, or no keeper.
-  // Checks of this node before each round, in the process that `check_command` starts; empty: none.
-  CheckPlan checks;
-  std::function<std::vector<std::string>(const CheckPlan&)> check_command;
-  Duration health_interval{};  // The same while workers run, so often; zero: never.
-  std::function<void(const std::vector<CheckResult>&)> on_checks;  // Told each time; may be empty.
-  NodeEventFn on_event;  // Told what happens here, all but the end; may be empty.
-  int keeper_fd = -1;    // Readable once the keeper is dead; -1: there is no keeper.
-};
-
 // How this node's part ended.
 struct AgentResult {
   int exit_code = 0;
@@ -57,10 +27,31 @@ struct AgentResult {
   uint16_t store_port = 0;  // Where hlaunch served the last round's master store; 0: it did not.
 };
 
+// What an agent is doing. Workers that run are stopped on each arrow that leaves kTakingPart; the
+// arrow after it is for the moment when nothing of them is left, which may be at once.
+//
+//                   told kStop              all stopped: the node is ready again
+//   kTakingPart ---------------> kClearing --------------------------> kTakingPart
+//       |  |  |                    |  |  |
+//       |  |  +-- told kFinish ----|--|--+--> kFinishing -- all stopped: says kFinished --> end
+//       |  |                       |  |           | the keeper died
+//       |  |                       |  |           v
+//       |  +-- a signal, or -------|--+-----> kLeaving ---- all stopped: says kLeft ------> end
+//       |      the keeper died     |              ^
+//       |                          +-- no port ---+
+//       +-- the client has ended --+--------> kCutOff ----- all stopped: says nothing ----> end
+enum class AgentState {
+  kTakingPart,  // It does what the rendezvous directs: waits, prepares a round, runs workers.
+  kClearing,    // It stops the workers of a round that is over.
+  kFinishing,   // The same, and the job is over.
+  kLeaving,     // The same, and this node leaves the job whatever the rendezvous wants.
+  kCutOff,      // The same, and the rendezvous hears nothing any more.
+};
+
 // One node of one job: does what the rendezvous directs and tells it where the node stands.
 //
-// Belongs to the loop thread; Run turns the loop. State machine: NodePhase in
-// rendezvous/round/round.h.
+// Belongs to the loop thread; Run turns the loop. What the rendezvous knows of it is NodePhase in
+// rendezvous/round/round.h; what it does is AgentState.
 class Agent {
  public:
   // `loop` and `relay` must outlive it; `client`, which calls it, must be destroyed before it.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "agent/worker/keeper.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// What a signal asks of the agent.
+enum class SignalRequest {
+  kNothing,
+  kReap,     // A child has ended.
+  kForward,  // The workers are to get it, and nothing else is to happen.
+  kLeave,    // The node leaves the job: its workers get the signal, and SIGKILL after a while.
+  kKill,     // The workers are killed now.
+};
+
+// Decides what each signal asks for. The first that asks for an end makes the node leave; Ctrl-C
+// once more kills the workers. A value: it does nothing by itself.
+class SignalRules {
+ public:
+  explicit SignalRules(const SignalNumbers& named) : ending_(EndingSignals(named)) {}
+
+  // `counts`: a SIGINT counts as a key press. scancel and systemd signal every process, so one
+  // SIGINT of theirs comes twice, directly and by the keeper; what the keeper forwards counts.
+  // They may repeat SIGTERM while the workers end: that asks for nothing more.
+  // `is_ending`: the agent ends the workers already, for good.
+  SignalRequest Take(int signal, bool counts, bool is_ending);
+
+ private:
+  const SignalNumbers ending_;
+  int first_ = 0;  // The signal that asked the node to leave.
+  int ctrl_c_ = 0;
+};
+
+// Hears the agent's signals, and the end of its keeper, in the loop.
+//
+// Belongs to the loop thread.
+class SignalListener {
+ public:
+  explicit SignalListener(asio::io_context& loop);
+  ~SignalListener();
+
+  // Calls `on_signal` with each of AgentSignals(named) and the process that sent it.
+  //
+  // Errors: ResourceExhausted.
+  absl::Status Listen(const SignalNumbers& named,
+                      std::function<void(int signal, pid_t sender)> on_signal);
+
+  // Calls `on_death` once the keeper behind KeeperLink::fd() is dead. `keeper_fd` stays the
+  // caller's.
+  void WatchKeeper(int keeper_fd, std::function<void()> on_death);
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/node_updates.h"
+
+#include <utility>
+
+#include "proto/base/clock.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/round/first_cause.h"
+#include "rendezvous/round/limits.h"
+
+namespace hlaunch {
+namespace {
+
+int StartExitCode(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kNotFound:
+      return kExitNotFound;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kInvalidArgument:
+      return kExitNotExecutable;
+    case absl::StatusCode::kResourceExhausted:
+      return kExitNoResources;
+    default:
+      return kExitInternal;
+  }
+}
+
+}  // namespace
+
+void NodeUpdates::BeReady(const RoundStore& store) {
+  latest_.phase = NodePhase::kReady;
+  store.Offer(latest_);
+}
+
+void NodeUpdates::TellPrepared(Round round, const std::string& unfit, const NodeHealth& health) {
+  latest_ = {};
+  latest_.round = round;
+  latest_.phase = NodePhase::kPrepared;
+  latest_.unfit = unfit;
+  latest_.health = health;
+  client_.Send(latest_);
+}
+
+void NodeUpdates::BeginRound(Round round) {
+  latest_ = {};
+  latest_.round = round;
+  latest_.phase = NodePhase::kRunning;
+}
+
+void NodeUpdates::AddFailure(WorkerFailure failure) {
+  latest_.phase = NodePhase::kFailed;
+  failure.host = host_;
+  const size_t room = kMaxFailures - latest_.failures.size();
+  if (room > 1 || (room == 1 && KindOf(failure) == FailureKind::kOriginal)) {
+    latest_.failures.push_back(std::move(failure));
+  }
+}
+
+void NodeUpdates::TellFailure(WorkerFailure failure) {
+  AddFailure(std::move(failure));
+  client_.Send(latest_);
+}
+
+void NodeUpdates::TellSucceeded() {
+  latest_.phase = NodePhase::kSucceeded;
+  client_.Send(latest_);
+}
+
+void NodeUpdates::PassOver(Round round) {
+  latest_.round = round;
+  latest_.failures.clear();  // They are of a round before.
+}
+
+void NodeUpdates::TellFinished() {
+  latest_.phase = NodePhase::kFinished;
+  client_.Send(latest_);
+}
+
+void NodeUpdates::TellLeft(const std::string& reason, int exit_code) {
+  latest_.phase = NodePhase::kLeft;
+  latest_.left_reason = reason;
+  latest_.left_exit_code = exit_code;
+  client_.Send(latest_);
+}
+
+WorkerFailure StartFailure(const absl::Status& status, const Assignment& assignment) {
+  WorkerFailure failure;
+  failure.rank = assignment.first_rank;
+  failure.node_rank = assignment.node_rank;
+  failure.wall_ms = WallMillis();
+  failure.message = std::string(status.message());
+  failure.exit_code = StartExitCode(status.code());
+  return failure;
+}
+
+}  // namespace hlaunch

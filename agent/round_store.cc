@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/round_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/node_facts.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/listening/listen.h"
+#include "rendezvous/listening/route.h"
+
+namespace hlaunch {
+
+absl::Status RoundStore::Renew() {
+  proxy_.reset();
+  store_.reset();
+  ports_ = {};  // The new ports may be the same.
+  HLAUNCH_ASSIGN_OR_RETURN(ports_,
+                           OpenMasterPorts({options_.store_address, options_.store_port,
+                                            options_.store_is_shared, options_.worker_store}));
+  return absl::OkStatus();
+}
+
+void RoundStore::Offer(NodeUpdate& update) const {
+  update.store_port = ports_.store.port;
+  update.coordinator_port = ports_.coordinator.port;
+  update.worker_store = options_.worker_store;
+}
+
+absl::Status RoundStore::Open(const Assignment& assignment) {
+  if (options_.store_is_shared || options_.worker_store || store_ != nullptr) {
+    return absl::OkStatus();
+  }
+  C10dServerOptions options = options_.store;
+  options.access =
+      AccessOfRound(options.access.value_or(StoreAccess()), assignment.members,
+                    IsOwnAddress(assignment.master_addr) ? assignment.master_addr : "");
+  HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(ports_.store), options));
+  return absl::OkStatus();
+}
+
+absl::Status RoundStore::OpenProxy(const Assignment& assignment) {
+  if (!options_.store_proxy || assignment.node_rank == 0 || assignment.worker_store) {
+    return absl::OkStatus();
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listener, Listen("127.0.0.1", 0));
+  StoreProxyOptions options{assignment.master_addr, assignment.master_port};
+  options.max_unread_bytes =
+      std::max(options.max_unread_bytes, 2 * MaxC10dMessageBytes(options_.store.limits));
+  HLAUNCH_ASSIGN_OR_RETURN(proxy_, StoreProxy::Start(std::move(listener), options));
+  return absl::OkStatus();
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "agent/agent_options.h"
+#include "agent/master_ports.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/c10d/store_proxy.h"
+#include "rendezvous/round/round.h"
+
+namespace hlaunch {
+
+// What this node has of a round's master store: the ports it offers in case that it becomes node
+// rank 0, the store itself while it is node rank 0, and while it is not, a proxy for its workers.
+//
+// Belongs to the loop thread; the store and the proxy have threads of their own.
+class RoundStore {
+ public:
+  // `options` must outlive it.
+  explicit RoundStore(const AgentOptions& options) : options_(options) {}
+
+  // Closes the store and the proxy of the last round with their connections, then binds new ports.
+  //
+  // Errors: as OpenMasterPorts.
+  absl::Status Renew();
+
+  // Writes into `update` what this node offers as node rank 0.
+  void Offer(NodeUpdate& update) const;
+
+  // Serves the store on the offered port, unless another does or it is served already.
+  // Requires: this node is node rank 0 of `assignment`.
+  //
+  // Errors: as C10dServer::Start.
+  absl::Status Open(const Assignment& assignment);
+
+  // Starts a proxy for the workers of this node, if they are to have one and the store is on
+  // another node.
+  //
+  // Errors: as Listen and StoreProxy::Start.
+  absl::Status OpenProxy(const Assignment& assignment);
+
+  uint16_t proxy_port() const { return proxy_ != nullptr ? proxy_->port() : 0; }  // 0: none.
+
+ private:
+  const AgentOptions& options_;
+  MasterPorts ports_;
+  std::unique_ptr<C10dServer> store_;
+  std::unique_ptr<StoreProxy> proxy_;
+};
+
+}  // namespace hlaunch

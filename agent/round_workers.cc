@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/round_workers.h"
+
+#include <signal.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "agent/node_facts.h"
+#include "asio/io_context.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kLeftoversNamed = 5;
+
+// What workers leave behind after success has this long to end by itself.
+constexpr Duration kLeftoverGrace = std::chrono::seconds(5);
+constexpr Duration kLeftoverPause = std::chrono::milliseconds(100);  // Before it is spoken of.
+
+}  // namespace
+
+struct RoundWorkers::Pause {
+  explicit Pause(asio::io_context& loop) : timer(loop) {}
+  asio::steady_timer timer;
+};
+
+RoundWorkers::RoundWorkers(asio::io_context& loop, const AgentOptions& options, RoundStore& store,
+                           OutputRelay& relay)
+    : loop_(loop),
+      options_(options),
+      store_(store),
+      relay_(relay),
+      pause_(std::make_unique<Pause>(loop)) {}
+RoundWorkers::~RoundWorkers() = default;
+
+absl::Status RoundWorkers::Start(const Assignment& assignment, WorkerGroup::Events events) {
+  if (assignment.node_rank == 0) HLAUNCH_RETURN_IF_ERROR(store_.Open(assignment));
+  HLAUNCH_RETURN_IF_ERROR(store_.OpenProxy(assignment));
+  NodeFacts facts = GatherFacts(assignment);
+  if (const std::string chosen = ChosenDefaults(assignment, options_.spec, facts);
+      !chosen.empty()) {
+    LogInfo(chosen);
+  }
+  events.on_success = [this, on_success = std::move(events.on_success)] {
+    if (health_watch_) health_watch_->Finished();
+    on_success();
+  };
+  HLAUNCH_ASSIGN_OR_RETURN(
+      group_, WorkerGroup::Start(loop_, assignment, options_.spec, std::move(facts), options_.logs,
+                                 relay_, std::move(events)));
+  WatchHealth(assignment);
+  return absl::OkStatus();
+}
+
+NodeFacts RoundWorkers::GatherFacts(const Assignment& assignment) const {
+  NodeFacts facts = options_.facts;
+  facts.host = options_.info.host;
+  facts.store_proxy_port = store_.proxy_port();
+  if (assignment.num_nodes > 1) facts.gloo_interface = InterfaceTowards(assignment.master_addr);
+  return facts;
+}
+
+void RoundWorkers::WatchHealth(const Assignment& assignment) {
+  if (!options_.check_command || options_.health_interval == Duration::zero()) return;
+  health_watch_.emplace(loop_, options_.check_command(PlanChecksDuring(options_, assignment)),
+                        [this, round = assignment.round](const CheckResult& change) {
+                          group_->Spare(health_watch_->pid());
+                          TellHealth(round, change);
+                        });
+  group_->Spare(health_watch_->pid());
+}
+
+void RoundWorkers::TellHealth(Round round, const CheckResult& change) const {
+  const bool better = change.state == CheckState::kOk;
+  const std::string words = absl::StrCat(change.name, ": ", change.reason,
+                                         change.advice.empty() ? "" : "; ", change.advice);
+  if (better) {
+    LogInfo(words);
+  } else {
+    LogWarning(words);
+  }
+  if (options_.on_event) {
+    options_.on_event(HealthChanged{round, change.name, !better, change.reason});
+  }
+}
+
+void RoundWorkers::Stop(int signal, Duration grace) {
+  health_watch_.reset();  // First: then every child that is left is the workers'.
+  if (group_ == nullptr) return;
+  group_->Spare(0);
+  group_->Stop(signal, grace);
+}
+
+void RoundWorkers::EndLeftovers() {
+  pause_->timer.expires_after(kLeftoverPause);
+  pause_->timer.async_wait([this](const asio::error_code& error) {
+    if (error || group_ == nullptr) return;
+    const std::vector<std::string> left = group_->Leftovers();
+    if (!left.empty()) LogWarning(DescribeLeftovers(left));
+    Stop(SIGTERM, kLeftoverGrace);
+  });
+}
+
+void RoundWorkers::Forward(int signal) {
+  if (group_) group_->Forward(signal);
+}
+
+void RoundWorkers::ReapOrphans() {
+  if (group_) group_->ReapOrphans();
+}
+
+std::vector<std::string> RoundWorkers::Leftovers() const {
+  return group_ ? group_->Leftovers() : std::vector<std::string>();
+}
+
+std::string DescribeLeftovers(std::vector<std::string> processes) {
+  const size_t count = processes.size();
+  if (count > kLeftoversNamed) processes.resize(kLeftoversNamed);
+  return absl::StrCat("the workers exited and left ", count, count == 1 ? " process" : " processes",
+                      " behind: ", absl::StrJoin(processes, ", "),
+                      count > processes.size() ? " …" : "", "; ending them");
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/agent_options.h"
+#include "agent/health/health_watch.h"
+#include "agent/output/output_relay.h"
+#include "agent/round_store.h"
+#include "agent/worker_group.h"
+#include "rendezvous/round/round.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// The workers of one round, and the process that watches this node's health while they run.
+//
+// Belongs to the loop thread. At most one round at a time.
+class RoundWorkers {
+ public:
+  // The references must outlive it.
+  RoundWorkers(asio::io_context& loop, const AgentOptions& options, RoundStore& store,
+               OutputRelay& relay);
+  ~RoundWorkers();
+
+  // Starts all workers of `assignment`, or none; before that the store on node rank 0, and the
+  // proxy on the others. `events` are called as WorkerGroup says; call Clear from on_stopped.
+  // Requires: no workers are there.
+  //
+  // Errors: as RoundStore::Open, RoundStore::OpenProxy and WorkerGroup::Start.
+  absl::Status Start(const Assignment& assignment, WorkerGroup::Events events);
+
+  // Whether workers, or what they left, are there: from Start until Clear.
+  bool exist() const { return group_ != nullptr; }
+
+  // Ends the health watch, then stops the workers as WorkerGroup::Stop. No effect without workers.
+  void Stop(int signal, Duration grace);
+
+  // The same for what succeeded workers left behind: most of it is about to end by itself, so it
+  // has a moment for that, and a person is told what has not ended then.
+  void EndLeftovers();
+
+  void Clear() { group_.reset(); }
+
+  // As WorkerGroup; no effect without workers.
+  void Forward(int signal);
+  void ReapOrphans();
+  std::vector<std::string> Leftovers() const;
+
+ private:
+  NodeFacts GatherFacts(const Assignment& assignment) const;
+  void WatchHealth(const Assignment& assignment);
+  void TellHealth(Round round, const CheckResult& change) const;
+
+  asio::io_context& loop_;
+  const AgentOptions& options_;
+  RoundStore& store_;
+  OutputRelay& relay_;
+  std::unique_ptr<WorkerGroup> group_;
+  std::optional<HealthWatch> health_watch_;  // While workers run and are not being stopped.
+  struct Pause;
+  const std::unique_ptr<Pause> pause_;  // Before the leftovers are ended.
+};
+
+// The warning that succeeded workers left `processes` behind: some of them, and how many there
+// are. Pure.
+std::string DescribeLeftovers(std::vector<std::string> processes);
+
+}  // namespace hlaunch
