@@ -3,8 +3,6 @@
 
 #include "agent/worker_group.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,42 +14,19 @@
 #include "agent/stall/stall_watch.h"
 #include "agent/stall/watchdog.h"
 #include "agent/worker/descendants.h"
-#include "agent/worker/error_file.h"
 #include "agent/worker/memory_kills.h"
+#include "agent/worker_process.h"
 #include "asio/io_context.hpp"
-#include "asio/posix/stream_descriptor.hpp"
 #include "asio/post.hpp"
 #include "asio/steady_timer.hpp"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
 namespace {
 
 // How long a killed process may take to vanish before it is reported instead of awaited.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
-constexpr size_t kMaxErrorFileBytes = 256 << 10;
-
-struct Worker {
-  Process process;
-  int local_rank;
-  std::string error_file;
-  std::string log_file;  // Of its stderr; empty: none is kept.
-  // A copy of the pidfd. epoll hands out what is ready in the order it became so, which makes
-  // the order of failures the order of deaths, whatever the loop was busy with meanwhile.
-  std::unique_ptr<asio::posix::stream_descriptor> exit;
-  bool alive = true;
-  std::string kill_reason;  // Why hlaunch ended it before anyone was stopped, if it did.
-  bool told = false;        // Its failure was told before its end.
-  StalledWorker stalled;    // Where it stood, if it was ended for a stall.
-};
-
-bool ReadableBy(int fd, Instant deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
-  pollfd poll_fd = {fd, POLLIN, 0};
-  return ::poll(&poll_fd, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) == 1;
-}
 
 }  // namespace
 
@@ -75,7 +50,7 @@ struct WorkerGroup::State {
   std::unique_ptr<Watchdog> watchdog;  // If the user wants one.
   std::unique_ptr<StallWatch> stalls;  // The same.
   asio::steady_timer stuck_timer;      // For a stalled worker to be gone once it was killed.
-  std::vector<Worker> workers;
+  std::vector<WorkerProcess> workers;
   pid_t spared = 0;  // A child that is not of the group.
   size_t num_alive = 0;
   bool failed = false;
@@ -85,8 +60,8 @@ struct WorkerGroup::State {
 
   std::vector<pid_t> AlivePids() const {
     std::vector<pid_t> pids;
-    for (const Worker& worker : workers) {
-      if (worker.alive) pids.push_back(worker.process.pid());
+    for (const WorkerProcess& worker : workers) {
+      if (worker.alive()) pids.push_back(worker.pid());
     }
     return pids;
   }
@@ -99,16 +74,14 @@ struct WorkerGroup::State {
     return pids;
   }
 
-  void OnExit(Worker& worker) {
-    const pid_t pid = worker.process.pid();
-    const ExitStatus exit = worker.process.Reap();
-    worker.alive = false;
-    worker.exit.reset();
+  void OnExit(WorkerProcess& worker) {
+    const pid_t pid = worker.pid();
+    const ExitStatus exit = worker.Reap();
     --num_alive;
-    if (stalls) stalls->Ended(worker.local_rank);
+    if (stalls) stalls->Ended(worker.local_rank());
     TellEnd(worker, pid, exit);
     hlaunch::ReapOrphans(Owned());
-    relay.Drain(worker.local_rank);
+    relay.Drain(worker.local_rank());
     if (stopping) {
       CheckStopped();
     } else if (exit.exit_code != 0 || exit.signal != 0) {
@@ -118,23 +91,26 @@ struct WorkerGroup::State {
     }
   }
 
-  Rank RankOf(const Worker& worker) const { return assignment.first_rank + worker.local_rank; }
-
-  void TellStart(const Worker& worker) const {
-    if (!events.on_event) return;
-    events.on_event(
-        WorkerStarted{assignment.round, RankOf(worker), worker.local_rank, worker.process.pid()});
+  Rank RankOf(const WorkerProcess& worker) const {
+    return assignment.first_rank + worker.local_rank();
   }
 
-  void TellEnd(const Worker& worker, pid_t pid, const ExitStatus& exit) const {
+  void TellStart(const WorkerProcess& worker) const {
     if (!events.on_event) return;
-    events.on_event(WorkerEnded{assignment.round, RankOf(worker), worker.local_rank, pid,
+    events.on_event(
+        WorkerStarted{assignment.round, RankOf(worker), worker.local_rank(), worker.pid()});
+  }
+
+  void TellEnd(const WorkerProcess& worker, pid_t pid, const ExitStatus& exit) const {
+    if (!events.on_event) return;
+    events.on_event(WorkerEnded{assignment.round, RankOf(worker), worker.local_rank(), pid,
                                 exit.exit_code, exit.signal, stopping});
   }
 
-  void TellFailure(Worker& worker, pid_t pid, const ExitStatus& exit) {
+  void TellFailure(WorkerProcess& worker, pid_t pid, const ExitStatus& exit) {
     failed = true;
-    if (!std::exchange(worker.told, true)) events.on_failure(Failure(worker, pid, exit));
+    if (!worker.TellsFailure()) return;
+    events.on_failure(worker.Failure(assignment, pid, exit, relay, kills_before));
   }
 
   // Once no worker lives: stopped if nothing else does. What they left has the rest of the grace:
@@ -144,44 +120,13 @@ struct WorkerGroup::State {
     if (!HasChildren()) Stopped();
   }
 
-  WorkerFailure Failure(const Worker& worker, pid_t pid, const ExitStatus& exit) const {
-    WorkerFailure failure;
-    failure.rank = RankOf(worker);
-    failure.local_rank = worker.local_rank;
-    failure.node_rank = assignment.node_rank;
-    failure.pid = pid;
-    failure.exit_code = exit.exit_code;
-    failure.signal = exit.signal;
-    failure.wall_ms = WallMillis();
-    const ErrorFile error = ParseErrorFile(ReadErrorFile(worker.error_file, kMaxErrorFileBytes));
-    failure.message = error.message;
-    failure.log_file = worker.log_file;
-    failure.log_tail = relay.Tail(worker.local_rank);
-    failure.traceback = error.traceback;
-    if (exit.signal == 0 && error.traceback.empty()) {
-      failure.traceback = TracebackIn(relay.LongTail(worker.local_rank));
-    }
-    failure.evidence = worker.kill_reason;
-    if (!worker.stalled.frames.empty()) {
-      failure.traceback = worker.stalled.traceback;
-      failure.log_tail = worker.stalled.frames;
-    }
-    if (exit.signal == SIGKILL && failure.evidence.empty()) {
-      const KillVerdict verdict = ExplainKill(kills_before, ReadMemoryKills());
-      failure.out_of_memory = verdict.out_of_memory;
-      failure.evidence = verdict.evidence;
-    }
-    return failure;
-  }
-
   // Has the watchdog serve this round's workers; a no-op unless the user wants one.
   absl::Status StartWatchdog(const WorkerSpec& spec, NodeFacts* facts) {
     if (!Watchdog::IsWanted(spec)) return absl::OkStatus();
     HLAUNCH_ASSIGN_OR_RETURN(watchdog,
                              Watchdog::Open(loop, spec, [this](pid_t child, std::string reason) {
-                               for (Worker& worker : workers) {
-                                 if (worker.alive && worker.process.pid() == child)
-                                   worker.kill_reason = reason;
+                               for (WorkerProcess& worker : workers) {
+                                 if (worker.alive() && worker.pid() == child) worker.Blame(reason);
                                }
                              }));
     facts->timer_file = watchdog->path();
@@ -204,40 +149,23 @@ struct WorkerGroup::State {
   }
 
   void TellStall(const StalledWorker& stalled) const {
-    const Worker& worker = workers[static_cast<size_t>(stalled.local_rank)];
-    if (!events.on_event || !worker.alive) return;
-    events.on_event(WorkerStalled{assignment.round, RankOf(worker), worker.local_rank,
-                                  worker.process.pid(), stalled.reason});
+    const WorkerProcess& worker = workers[static_cast<size_t>(stalled.local_rank)];
+    if (!events.on_event || !worker.alive()) return;
+    events.on_event(WorkerStalled{assignment.round, RankOf(worker), worker.local_rank(),
+                                  worker.pid(), stalled.reason});
   }
 
   // It heeds no SIGTERM, or it would not have stalled.
   void EndStalled(const StalledWorker& stalled) {
-    Worker& worker = workers[static_cast<size_t>(stalled.local_rank)];
-    if (!worker.alive || stopping) return;
-    worker.kill_reason = stalled.reason;
-    worker.stalled = stalled;
-    worker.process.SignalGroup(SIGKILL);
+    WorkerProcess& worker = workers[static_cast<size_t>(stalled.local_rank)];
+    if (!worker.alive() || stopping) return;
+    worker.Blame(stalled);
+    worker.SignalGroup(SIGKILL);
     stuck_timer.expires_after(kKillDeadline);
     stuck_timer.async_wait([this, &worker](const asio::error_code& error) {
-      if (error || !worker.alive || stopping) return;  // What no signal ends has failed as well.
-      TellFailure(worker, worker.process.pid(), {.signal = SIGKILL});
+      if (error || !worker.alive() || stopping) return;  // What no signal ends has failed as well.
+      TellFailure(worker, worker.pid(), {.signal = SIGKILL});
     });
-  }
-
-  absl::Status Watch(Worker& worker) {
-    worker.exit = std::make_unique<asio::posix::stream_descriptor>(loop);
-    UniqueFd fd(::fcntl(worker.process.pidfd(), F_DUPFD_CLOEXEC, 0));
-    asio::error_code error(errno, asio::system_category());
-    if (fd.valid()) worker.exit->assign(fd.get(), error);
-    if (error && !worker.exit->is_open()) {
-      return absl::ResourceExhaustedError(absl::StrCat("cannot watch a worker: ", error.message()));
-    }
-    fd.Release();
-    worker.exit->async_wait(asio::posix::descriptor_base::wait_read,
-                            [this, &worker](const asio::error_code& cancelled) {
-                              if (!cancelled && worker.alive) OnExit(worker);
-                            });
-    return absl::OkStatus();
   }
 
   void ArmKill(Instant when) {
@@ -255,16 +183,14 @@ struct WorkerGroup::State {
     const Instant deadline = MonotonicClock().Now() + kKillDeadline;
     stopping = true;
     stalls.reset();
-    for (const Worker& worker : workers) {
-      if (worker.alive) worker.process.SignalGroup(SIGKILL);
+    for (const WorkerProcess& worker : workers) {
+      if (worker.alive()) worker.SignalGroup(SIGKILL);
     }
-    for (Worker& worker : workers) {
-      if (worker.alive && ReadableBy(worker.process.pidfd(), deadline)) {
-        const pid_t pid = worker.process.pid();
-        TellEnd(worker, pid, worker.process.Reap());
-        worker.alive = false;
-        worker.exit.reset();
-        relay.Drain(worker.local_rank);
+    for (WorkerProcess& worker : workers) {
+      if (worker.alive() && worker.AwaitExit(deadline)) {
+        const pid_t pid = worker.pid();
+        TellEnd(worker, pid, worker.Reap());
+        relay.Drain(worker.local_rank());
       }
     }
     const std::vector<pid_t> stuck = AlivePids();
@@ -284,7 +210,7 @@ struct WorkerGroup::State {
     kill_timer.cancel();
     stuck_timer.cancel();
     watchdog.reset();
-    for (const Worker& worker : workers) relay.Close(worker.local_rank);
+    for (const WorkerProcess& worker : workers) relay.Close(worker.local_rank());
     asio::post(loop, events.on_stopped);  // It may destroy us.
   }
 };
@@ -307,27 +233,17 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     facts.error_file = round_logs.ErrorFile(local_rank);
     facts.log_dir = round_logs.WorkerDirectory(local_rank);
     if (s.stalls) facts.heartbeat = s.stalls->address(local_rank);
-    Command command;
-    command.argv = WorkerArgv(spec, local_rank);
-    command.env = WorkerEnv(assignment, local_rank, spec, facts);
-    command.stdin_fd = spec.stdin_to_rank0 && local_rank == 0 ? STDIN_FILENO : -1;
-    command.stdout_fd = output.out.get();
-    command.stderr_fd = output.err.get();
-    command.descriptor_limit = spec.descriptor_limit;
-    if (static_cast<size_t>(local_rank) < spec.bindings.size()) {
-      command.cpus = spec.bindings[local_rank].cpus;
-      command.memory_node = spec.bindings[local_rank].memory_node;
-    }
-    HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(command));
+    HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(WorkerCommand(
+                                                  spec, assignment, local_rank, facts, output)));
     if (!process.warning().empty() && warnings.insert(process.warning()).second) {
       LogWarning(absl::StrCat("local rank ", local_rank, ": ", process.warning()));
     }
-    s.workers.push_back(
-        {std::move(process), local_rank, facts.error_file, log_file, nullptr, true, "", false, {}});
+    s.workers.emplace_back(std::move(process), local_rank, facts.error_file, log_file);
+    WorkerProcess& worker = s.workers.back();
     ++s.num_alive;
-    if (s.stalls) s.stalls->Started(local_rank, s.workers.back().process.pid());
-    s.TellStart(s.workers.back());
-    HLAUNCH_RETURN_IF_ERROR(s.Watch(s.workers.back()));
+    if (s.stalls) s.stalls->Started(local_rank, worker.pid());
+    s.TellStart(worker);
+    HLAUNCH_RETURN_IF_ERROR(worker.Watch(loop, [&s, &worker] { s.OnExit(worker); }));
   }
   return group;
 }
@@ -337,7 +253,7 @@ WorkerGroup::WorkerGroup(std::unique_ptr<State> state) : state_(std::move(state)
 WorkerGroup::~WorkerGroup() {
   if (std::exchange(state_->stopped, true)) return;
   state_->KillAll();
-  for (const Worker& worker : state_->workers) state_->relay.Close(worker.local_rank);
+  for (const WorkerProcess& worker : state_->workers) state_->relay.Close(worker.local_rank());
 }
 
 void WorkerGroup::Stop(int signal, Duration grace) {
@@ -355,8 +271,8 @@ void WorkerGroup::Stop(int signal, Duration grace) {
 }
 
 void WorkerGroup::Forward(int signal) {
-  for (const Worker& worker : state_->workers) {
-    if (worker.alive) worker.process.SignalGroup(signal);
+  for (const WorkerProcess& worker : state_->workers) {
+    if (worker.alive()) worker.SignalGroup(signal);
   }
 }
 

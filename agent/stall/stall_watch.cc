@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -13,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
-#include "agent/output/output_writer.h"
 #include "agent/stall/heartbeat_server.h"
+#include "agent/stall/judge_stalls.h"
 #include "agent/stall/stack_dump.h"
 #include "agent/stall/stack_text.h"
 #include "agent/worker/descendants.h"
@@ -34,12 +33,6 @@ constexpr size_t kFramesShown = 4;
 constexpr size_t kFramesReported = 6;
 constexpr Duration kDumpLimit = std::chrono::seconds(15);  // For one worker,
 constexpr Duration kCaseLimit = std::chrono::seconds(30);  // and for all that stall together.
-// Those that wait for a stalled worker stall themselves, a moment before or after it.
-constexpr Duration kSettle = std::chrono::seconds(2);
-// Where all wait for others the cause may be another node's, which says so in this time.
-constexpr Duration kPatience = std::chrono::seconds(45);
-constexpr Duration kLastWords = std::chrono::seconds(1);
-
 std::string Joined(absl::Span<const std::string> lines, size_t most, const char* separator) {
   return absl::StrJoin(lines.subspan(0, std::min(most, lines.size())), separator);
 }
@@ -52,27 +45,17 @@ std::string DirectoryOf(const std::string& path) {
 }  // namespace
 
 struct StallWatch::State {
-  // What was found of a worker that has stalled.
-  struct Finding {
-    Stall stall;
-    StackSummary summary;
-  };
-
   State(asio::io_context& the_loop, const WorkerSpec& spec, Rank the_first_rank,
         StackFiles the_files, OnStall the_on_stall)
       : loop(the_loop),
         first_rank(the_first_rank),
         pardons(spec.stall_action == StallAction::kWarn),
         tools(DirectoryOf(spec.argv[0])),
-        files(std::move(the_files)),
+        log(std::move(the_files)),
         on_stall(std::move(the_on_stall)),
         unheard(the_loop),
         judgement(the_loop),
         pids(static_cast<size_t>(spec.nproc)) {}
-
-  ~State() {
-    if (writer) writer->WaitEmpty(MonotonicClock().Now() + kLastWords);
-  }
 
   asio::io_context& loop;
   const Rank first_rank;
@@ -80,7 +63,7 @@ struct StallWatch::State {
   // that asks for its stacks may be what made it go on.
   const bool pardons;
   const std::string tools;  // Where the workers' program is: its Python's py-spy may be beside it.
-  const StackFiles files;
+  StackLog log;
   const OnStall on_stall;
   std::unique_ptr<HeartbeatServer> server;
   asio::steady_timer unheard;  // Until it is said who is not watched.
@@ -89,9 +72,7 @@ struct StallWatch::State {
   std::optional<Instant> since;  // Of the case that is open: the first stall.
   std::deque<Stall> waiting;     // For their stacks.
   std::optional<StackDump> dump;
-  std::vector<Finding> findings;
-  std::unique_ptr<OutputWriter> writer;
-  std::map<int, std::shared_ptr<LogFile>> kept;                     // By local rank.
+  std::vector<StallFinding> findings;
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
 
   std::weak_ptr<bool> Alive() const { return life; }
@@ -119,7 +100,7 @@ struct StallWatch::State {
     }
     if (!since) {
       since = MonotonicClock().Now();
-      JudgeAt(*since + kSettle);
+      JudgeAt(*since + kStallSettle);
     }
     Collect();
   }
@@ -172,7 +153,7 @@ struct StallWatch::State {
   }
 
   void OnDump(const Stall& stall, const std::vector<ProcessStacks>& found) {
-    Finding finding{stall, {}};
+    StallFinding finding{stall, {}};
     std::string all =
         absl::StrCat(WallTime(WallMillis()), " ", Name(stall.worker), ": ", stall.ToString(), "\n");
     for (const ProcessStacks& one : found) {
@@ -180,7 +161,7 @@ struct StallWatch::State {
                       one.text.empty() ? absl::StrCat("no stacks: ", one.problem) : one.text, "\n");
       if (finding.summary.frames.empty()) finding.summary = SummarizeStacks(one.text);
     }
-    const std::string path = Keep(stall.worker, std::move(all));
+    const std::string path = log.Keep(stall.worker, std::move(all));
     const std::vector<std::string>& frames = finding.summary.frames;
     if (!frames.empty()) {
       LogWarning(absl::StrCat(Name(stall.worker), " stands in ",
@@ -197,21 +178,6 @@ struct StallWatch::State {
     Judge();
   }
 
-  // Writes `text` where the worker's stacks are kept; returns where, if it is anywhere.
-  std::string Keep(int local_rank, std::string text) {
-    const std::string& path = files.paths[static_cast<size_t>(local_rank)];
-    if (path.empty()) return "";
-    if (!writer) {
-      auto made = OutputWriter::Make();
-      if (!made.ok()) return "";
-      writer = *std::move(made);
-    }
-    auto& file = kept[local_rank];
-    if (!file) file = std::make_shared<LogFile>(path, Rotation{}, files.losses);
-    writer->Push(file, std::move(text));
-    return path;
-  }
-
   void JudgeAt(Instant when) {
     judgement.expires_at(when);
     judgement.async_wait([this, alive = Alive()](const asio::error_code& error) {
@@ -221,27 +187,20 @@ struct StallWatch::State {
 
   // Once all that is to be known is known.
   void Judge() {
-    const Instant now = MonotonicClock().Now();
-    if (!since || dump || !waiting.empty() || now < *since + kSettle) return;
-    findings.erase(
-        std::remove_if(findings.begin(), findings.end(),
-                       [this](const Finding& finding) { return IsPardoned(finding.stall.worker); }),
-        findings.end());
-    const auto others = std::stable_partition(
-        findings.begin(), findings.end(),
-        [](const Finding& finding) { return finding.summary.waits_in.empty(); });
-    const bool all_wait = others == findings.begin() && !findings.empty();
-    if (all_wait && now < *since + kPatience) return JudgeAt(*since + kPatience);
-    const auto cause = std::min_element(
-        findings.begin(), all_wait ? findings.end() : others,
-        [](const Finding& a, const Finding& b) { return IsBehind(a.stall, b.stall); });
-    const auto index = static_cast<size_t>(cause - findings.begin());
-    const std::vector<Finding> judged = std::exchange(findings, {});
+    if (!since || dump || !waiting.empty()) return;
+    findings.erase(std::remove_if(findings.begin(), findings.end(),
+                                  [this](const StallFinding& finding) {
+                                    return IsPardoned(finding.stall.worker);
+                                  }),
+                   findings.end());
+    const StallVerdict verdict = JudgeStalls(findings, *since, MonotonicClock().Now());
+    if (verdict.wait_until) return JudgeAt(*verdict.wait_until);
+    const std::vector<StallFinding> judged = std::exchange(findings, {});
     since.reset();
-    if (!judged.empty()) Tell(judged[index], all_wait);  // Else all have gone on.
+    if (verdict.cause) Tell(judged[*verdict.cause], verdict.cause_waits);
   }
 
-  void Tell(const Finding& cause, bool waits) {
+  void Tell(const StallFinding& cause, bool waits) {
     const StackSummary& summary = cause.summary;
     on_stall({cause.stall.worker,
               absl::StrCat("stalled: ", cause.stall.ToString(),

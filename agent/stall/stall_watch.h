@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/output/log_file.h"
+#include "agent/stall/stack_log.h"
 #include "agent/worker/worker_spec.h"
 #include "rendezvous/round/round.h"
 
@@ -29,15 +29,8 @@ struct StalledWorker {
   std::string frames;     // and as it was found, a line each; may be empty.
 };
 
-// Where stacks are kept, by local rank; empty: nowhere.
-struct StackFiles {
-  std::vector<std::string> paths;
-  std::shared_ptr<LogLosses> losses;
-};
-
 // Watches the workers of one round by their heartbeats and says what it sees of those that stall.
-// Where several stall together, all but one wait for it: the one is who, by its stacks, does not
-// wait for others, and of those who is furthest behind.
+// Where several stall together, all but one wait for it: JudgeStalls says which one that is.
 //
 // Belongs to the loop thread. Nothing runs while no worker sends heartbeats.
 class StallWatch {

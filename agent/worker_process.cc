@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/worker_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/worker/error_file.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "rendezvous/round/first_cause.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMaxErrorFileBytes = 256 << 10;
+
+}  // namespace
+
+Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int local_rank,
+                      const NodeFacts& facts, const WorkerOutput& output) {
+  Command command;
+  command.argv = WorkerArgv(spec, local_rank);
+  command.env = WorkerEnv(assignment, local_rank, spec, facts);
+  command.stdin_fd = spec.stdin_to_rank0 && local_rank == 0 ? STDIN_FILENO : -1;
+  command.stdout_fd = output.out.get();
+  command.stderr_fd = output.err.get();
+  command.descriptor_limit = spec.descriptor_limit;
+  if (static_cast<size_t>(local_rank) < spec.bindings.size()) {
+    command.cpus = spec.bindings[local_rank].cpus;
+    command.memory_node = spec.bindings[local_rank].memory_node;
+  }
+  return command;
+}
+
+// A copy of the pidfd. epoll hands out what is ready in the order it became so, which makes the
+// order of failures the order of deaths, whatever the loop was busy with meanwhile.
+struct WorkerProcess::Exit {
+  explicit Exit(asio::io_context& loop) : pidfd(loop) {}
+  asio::posix::stream_descriptor pidfd;
+};
+
+WorkerProcess::WorkerProcess(Process process, int local_rank, std::string error_file,
+                             std::string log_file)
+    : process_(std::move(process)),
+      local_rank_(local_rank),
+      error_file_(std::move(error_file)),
+      log_file_(std::move(log_file)) {}
+WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept = default;
+WorkerProcess::~WorkerProcess() = default;
+
+absl::Status WorkerProcess::Watch(asio::io_context& loop, std::function<void()> on_exit) {
+  exit_ = std::make_unique<Exit>(loop);
+  UniqueFd fd(::fcntl(process_.pidfd(), F_DUPFD_CLOEXEC, 0));
+  asio::error_code error(errno, asio::system_category());
+  if (fd.valid()) exit_->pidfd.assign(fd.get(), error);
+  if (error && !exit_->pidfd.is_open()) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot watch a worker: ", error.message()));
+  }
+  fd.Release();
+  exit_->pidfd.async_wait(asio::posix::descriptor_base::wait_read,
+                          [this, on_exit = std::move(on_exit)](const asio::error_code& cancelled) {
+                            if (!cancelled && alive_) on_exit();
+                          });
+  return absl::OkStatus();
+}
+
+bool WorkerProcess::AwaitExit(Instant deadline) const {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
+  pollfd exited = {process_.pidfd(), POLLIN, 0};
+  return ::poll(&exited, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) == 1;
+}
+
+ExitStatus WorkerProcess::Reap() {
+  const ExitStatus status = process_.Reap();
+  alive_ = false;
+  exit_.reset();
+  return status;
+}
+
+void WorkerProcess::Blame(const StalledWorker& stalled) {
+  kill_reason_ = stalled.reason;
+  stalled_ = stalled;
+}
+
+WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
+                                     const ExitStatus& exit, const OutputRelay& relay,
+                                     const MemoryKills& before) const {
+  WorkerFailure failure;
+  failure.rank = assignment.first_rank + local_rank_;
+  failure.local_rank = local_rank_;
+  failure.node_rank = assignment.node_rank;
+  failure.pid = pid;
+  failure.exit_code = exit.exit_code;
+  failure.signal = exit.signal;
+  failure.wall_ms = WallMillis();
+  const ErrorFile error = ParseErrorFile(ReadErrorFile(error_file_, kMaxErrorFileBytes));
+  failure.message = error.message;
+  failure.log_file = log_file_;
+  failure.log_tail = relay.Tail(local_rank_);
+  failure.traceback = error.traceback;
+  if (exit.signal == 0 && error.traceback.empty()) {
+    failure.traceback = TracebackIn(relay.LongTail(local_rank_));
+  }
+  failure.evidence = kill_reason_;
+  if (!stalled_.frames.empty()) {
+    failure.traceback = stalled_.traceback;
+    failure.log_tail = stalled_.frames;
+  }
+  if (exit.signal == SIGKILL && failure.evidence.empty()) {
+    const KillVerdict verdict = ExplainKill(before, ReadMemoryKills());
+    failure.out_of_memory = verdict.out_of_memory;
+    failure.evidence = verdict.evidence;
+  }
+  return failure;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "agent/output/output_relay.h"
+#include "agent/stall/stall_watch.h"
+#include "agent/worker/memory_kills.h"
+#include "agent/worker/process.h"
+#include "agent/worker/worker_env.h"
+#include "agent/worker/worker_spec.h"
+#include "proto/base/clock.h"
+#include "rendezvous/round/round.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// What the worker with `local_rank` runs, with `output` as its stdout and stderr. Pure; the
+// descriptors stay the caller's.
+Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int local_rank,
+                      const NodeFacts& facts, const WorkerOutput& output);
+
+// One worker of a round: its process, and what is to be said of its end.
+//
+// Belongs to the loop thread. Movable until Watch was called.
+class WorkerProcess {
+ public:
+  // `error_file` is where torch's @record writes; `log_file` keeps its stderr, empty: none does.
+  WorkerProcess(Process process, int local_rank, std::string error_file, std::string log_file);
+  WorkerProcess(WorkerProcess&& other) noexcept;
+  ~WorkerProcess();
+
+  // Calls `on_exit` from the loop once the process has exited, unless it was reaped before.
+  //
+  // Errors: ResourceExhausted.
+  absl::Status Watch(asio::io_context& loop, std::function<void()> on_exit);
+
+  bool alive() const { return alive_; }  // Not reaped yet.
+  int local_rank() const { return local_rank_; }
+  pid_t pid() const { return process_.pid(); }  // 0 once reaped.
+
+  // Signals its process group. Requires: alive().
+  void SignalGroup(int signal) const { process_.SignalGroup(signal); }
+
+  // Blocks until the process has exited or `deadline`: false then. Requires: alive().
+  bool AwaitExit(Instant deadline) const;
+
+  // Requires: the process has exited; alive().
+  ExitStatus Reap();
+
+  // hlaunch ends it for `reason` though nobody stops the round; `stalled` also says where it stood.
+  void Blame(const std::string& reason) { kill_reason_ = reason; }
+  void Blame(const StalledWorker& stalled);
+
+  // Whether this is the first call: a failure is told once.
+  bool TellsFailure() { return !std::exchange(told_, true); }
+
+  // What is told of its end: `pid` is what it had, `before` are the kernel's kills before the
+  // round.
+  WorkerFailure Failure(const Assignment& assignment, pid_t pid, const ExitStatus& exit,
+                        const OutputRelay& relay, const MemoryKills& before) const;
+
+ private:
+  struct Exit;
+
+  Process process_;
+  int local_rank_;
+  std::string error_file_;
+  std::string log_file_;
+  std::unique_ptr<Exit> exit_;  // While it is watched and lives.
+  bool alive_ = true;
+  bool told_ = false;
+  std::string kill_reason_;
+  StalledWorker stalled_;
+};
+
+}  // namespace hlaunch
