@@ -4,7 +4,6 @@
 #include "agent/output/output_relay.h"
 
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/output/console.h"
 #include "agent/output/log_file.h"
-#include "agent/output/output_writer.h"
+#include "agent/output/output_sink.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "proto/base/status_macros.h"
@@ -63,44 +62,11 @@ absl::Status Assign(UniqueFd fd, asio::posix::stream_descriptor* descriptor) {
   return absl::OkStatus();
 }
 
-// A thread that writes, and the streams that wait until it has room.
-class Sink {
- public:
-  static absl::StatusOr<std::unique_ptr<Sink>> Make(asio::io_context& loop) {
-    HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<OutputWriter> writer, OutputWriter::Make());
-    auto sink = std::make_unique<Sink>(loop, std::move(writer));
-    HLAUNCH_RETURN_IF_ERROR(
-        Assign(UniqueFd(::fcntl(sink->writer->room_fd(), F_DUPFD_CLOEXEC, 3)), &sink->room_));
-    return sink;
-  }
-  Sink(asio::io_context& loop, std::unique_ptr<OutputWriter> the_writer)
-      : writer(std::move(the_writer)), room_(loop) {}
-
-  // Calls `resume` once there is room; destroying the sink drops it.
-  void AwaitRoom(std::function<void()> resume) {
-    waiting_.push_back(std::move(resume));
-    if (waiting_.size() > 1) return;
-    room_.async_wait(asio::posix::stream_descriptor::wait_read,
-                     [this](const asio::error_code& error) {
-                       if (error) return;
-                       eventfd_t count;
-                       ::eventfd_read(room_.native_handle(), &count);
-                       for (const auto& next : std::exchange(waiting_, {})) next();
-                     });
-  }
-
-  const std::unique_ptr<OutputWriter> writer;
-
- private:
-  asio::posix::stream_descriptor room_;
-  std::vector<std::function<void()>> waiting_;
-};
-
 }  // namespace
 
 class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& loop, int out_fd, int err_fd, std::unique_ptr<Sink> console)
+  Impl(asio::io_context& loop, int out_fd, int err_fd, std::unique_ptr<OutputSink> console)
       : loop_(loop), console_(std::move(console)), buffer_(kReadSize) {
     const char* journal_stream = std::getenv(kEnvJournalStream);
     out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr, IsJournal(out_fd, journal_stream), "stdout"};
@@ -114,7 +80,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 
   absl::StatusOr<WorkerOutput> Open(int worker, WorkerRoutes routes) {
     if (files_ == nullptr && (NeedsFiles(routes.out) || NeedsFiles(routes.err))) {
-      HLAUNCH_ASSIGN_OR_RETURN(files_, Sink::Make(loop_));
+      HLAUNCH_ASSIGN_OR_RETURN(files_, OutputSink::Make(loop_));
     }
     HLAUNCH_ASSIGN_OR_RETURN(Pipe out, MakePipe());
     HLAUNCH_ASSIGN_OR_RETURN(Pipe err, MakePipe());
@@ -167,10 +133,10 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     for (const Console* console : {&out_, &err_}) {
       if (console->line == nullptr || !console->line->holds_bar) continue;
       console->line->holds_bar = false;
-      console_->writer->Push(console->fd, "\n");  // The last state of a progress bar stays.
+      console_->writer().Push(console->fd, "\n");  // The last state of a progress bar stays.
     }
-    const bool files_done = files_ == nullptr || files_->writer->WaitEmpty(deadline);
-    return console_->writer->WaitEmpty(deadline) && files_done;
+    const bool files_done = files_ == nullptr || files_->writer().WaitEmpty(deadline);
+    return console_->writer().WaitEmpty(deadline) && files_done;
   }
 
  private:
@@ -223,15 +189,15 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   // The sink that has no room for more of this stream, if one has not.
-  Sink* FullSink(const StreamRoute& route) const {
-    if (route.console && console_->writer->full()) return console_.get();
-    if (NeedsFiles(route) && files_->writer->full()) return files_.get();
+  OutputSink* FullSink(const StreamRoute& route) const {
+    if (route.console && console_->writer().full()) return console_.get();
+    if (NeedsFiles(route) && files_->writer().full()) return files_.get();
     return nullptr;
   }
 
   void Await(const std::shared_ptr<Stream>& stream) {
     if (!stream->fd.is_open()) return;
-    if (Sink* full = FullSink(stream->route); full != nullptr) {
+    if (OutputSink* full = FullSink(stream->route); full != nullptr) {
       full->AwaitRoom([weak = weak_from_this(), stream] {
         if (const std::shared_ptr<Impl> self = weak.lock()) self->Await(stream);
       });
@@ -248,7 +214,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 
   void PushEntries(std::vector<std::string> entries) {
     for (std::string& entry : entries) {
-      console_->writer->PushWhole(journal_.get(), std::move(entry));
+      console_->writer().PushWhole(journal_.get(), std::move(entry));
     }
   }
 
@@ -263,10 +229,10 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
       if (route.console && stream.journal) {
         PushEntries(stream.journal->Feed(bytes));
       } else if (route.console) {
-        console_->writer->Push(stream.console_fd, stream.cutter.Feed(bytes));
+        console_->writer().Push(stream.console_fd, stream.cutter.Feed(bytes));
       }
-      if (route.file != nullptr) files_->writer->Push(route.file, std::string(bytes));
-      if (route.filter) files_->writer->Push(route.filtered, route.filter->Feed(bytes));
+      if (route.file != nullptr) files_->writer().Push(route.file, std::string(bytes));
+      if (route.filter) files_->writer().Push(route.filtered, route.filter->Feed(bytes));
       return bytes.size();
     }
     if (n == 0 || (errno != EAGAIN && errno != EINTR)) End(stream);
@@ -279,9 +245,9 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     if (route.console && stream.journal) {
       PushEntries(stream.journal->Finish());
     } else if (route.console) {
-      console_->writer->Push(stream.console_fd, stream.cutter.Finish());
+      console_->writer().Push(stream.console_fd, stream.cutter.Finish());
     }
-    if (route.filter) files_->writer->Push(route.filtered, route.filter->Finish());
+    if (route.filter) files_->writer().Push(route.filtered, route.filter->Finish());
     asio::error_code ignored;
     stream.fd.close(ignored);
   }
@@ -290,8 +256,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   Console out_;
   Console err_;
   UniqueFd journal_;  // Invalid unless one of the two is it.
-  const std::unique_ptr<Sink> console_;
-  std::unique_ptr<Sink> files_;  // Made when the first stream goes to a file.
+  const std::unique_ptr<OutputSink> console_;
+  std::unique_ptr<OutputSink> files_;  // Made when the first stream goes to a file.
   std::vector<char> buffer_;
   std::map<int, Worker> workers_;
   uint64_t bytes_read_ = 0;
@@ -299,7 +265,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 
 absl::StatusOr<std::unique_ptr<OutputRelay>> OutputRelay::Make(asio::io_context& loop, int out_fd,
                                                                int err_fd) {
-  HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<Sink> console, Sink::Make(loop));
+  HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<OutputSink> console, OutputSink::Make(loop));
   return std::unique_ptr<OutputRelay>(
       new OutputRelay(std::make_shared<Impl>(loop, out_fd, err_fd, std::move(console))));
 }
