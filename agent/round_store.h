@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "agent/agent_options.h"
-#include "agent/master_ports.h"
+#include "agent/master/master_ports.h"
 #include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/c10d/store_proxy.h"
 #include "rendezvous/round/round.h"

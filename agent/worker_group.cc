@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/process/descendants.h"
 #include "agent/stall/stall_watch.h"
 #include "agent/stall/watchdog.h"
-#include "agent/worker/descendants.h"
 #include "agent/worker/memory_kills.h"
 #include "agent/worker_process.h"
 #include "asio/io_context.hpp"

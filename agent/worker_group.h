@@ -12,7 +12,7 @@
 #include "agent/observe/node_event.h"
 #include "agent/output/log_directory.h"
 #include "agent/output/output_relay.h"
-#include "agent/worker/process.h"
+#include "agent/process/process.h"
 #include "agent/worker/worker_env.h"
 #include "agent/worker/worker_spec.h"
 #include "rendezvous/round/round.h"

@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "agent/output/output_relay.h"
+#include "agent/process/process.h"
 #include "agent/stall/stall_watch.h"
 #include "agent/worker/memory_kills.h"
-#include "agent/worker/process.h"
 #include "agent/worker/worker_env.h"
 #include "agent/worker/worker_spec.h"
 #include "proto/base/clock.h"

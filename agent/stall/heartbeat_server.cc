@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/worker/descendants.h"
+#include "agent/process/descendants.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/steady_timer.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/worker/descendants.h"
+#include "agent/process/descendants.h"
 #include "proto/base/clock.h"
 
 namespace asio {

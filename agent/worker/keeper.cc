@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/worker/descendants.h"
+#include "agent/process/descendants.h"
+#include "agent/process/process.h"
 #include "agent/worker/obituary.h"
-#include "agent/worker/process.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"

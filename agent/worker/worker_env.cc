@@ -14,9 +14,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/process/process.h"
 #include "agent/worker/compat_env.h"
 #include "agent/worker/keeper.h"
-#include "agent/worker/process.h"
 #include "proto/base/address.h"
 #include "proto/contract/env_contract.h"
 

@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/output/output_relay.h"
-#include "agent/worker/descendants.h"
+#include "agent/process/descendants.h"
 #include "asio/io_context.hpp"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/job/job_rendezvous.h"

@@ -20,9 +20,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "agent/worker/descendants.h"
+#include "agent/process/descendants.h"
+#include "agent/process/process.h"
 #include "agent/worker/keeper.h"
-#include "agent/worker/process.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 

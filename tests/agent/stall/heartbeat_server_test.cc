@@ -15,7 +15,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "agent/worker/descendants.h"
+#include "agent/process/descendants.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "comm/liveness.h"

@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "agent/worker/descendants.h"
+#include "agent/process/descendants.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "tests/agent/child.h"

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "agent/worker/descendants.h"
+#include "agent/process/descendants.h"
 #include "proto/contract/exit_code.h"
 #include "tests/agent/child.h"
 

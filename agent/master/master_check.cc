@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/master_check.h"
+#include "agent/master/master_check.h"
 
 #include <array>
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/worker/descendants.h"
+#include "agent/process/descendants.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/worker/process.h"
+#include "agent/process/process.h"
 
 #include <fcntl.h>
 #include <linux/mempolicy.h>
@@ -17,8 +17,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/devices/visible_devices.h"
-#include "agent/worker/program_file.h"
-#include "agent/worker/start_child.h"
+#include "agent/process/program_file.h"
+#include "agent/process/start_child.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

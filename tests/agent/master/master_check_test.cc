@@ -3,7 +3,7 @@
 
 // Against a real master store, a port that nobody serves, and one that nobody answers on.
 
-#include "agent/master_check.h"
+#include "agent/master/master_check.h"
 
 #include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"

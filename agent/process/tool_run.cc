@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/worker/tool_run.h"
+#include "agent/process/tool_run.h"
 
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/worker/line_process.h"
+#include "agent/process/line_process.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/worker/process.h"
+#include "agent/process/process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/worker/start_child.h"
+#include "agent/process/start_child.h"
 
 #include <fcntl.h>
 #include <linux/mempolicy.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/worker/line_process.h"
+#include "agent/process/line_process.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/worker/process.h"
+#include "agent/process/process.h"
 #include "asio/buffer.hpp"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
