@@ -27,24 +27,22 @@ struct AgentResult {
   uint16_t store_port = 0;  // Where hlaunch served the last round's master store; 0: it did not.
 };
 
-// What an agent is doing. Workers that run are stopped on each arrow that leaves kTakingPart; the
-// arrow after it is for the moment when nothing of them is left, which may be at once.
+// What an agent is doing. Whatever leaves kTakingPart stops the workers of the round, if there are
+// any; "all stopped" is when nothing of them is left, which may be at once.
 //
-//                   told kStop              all stopped: the node is ready again
-//   kTakingPart ---------------> kClearing --------------------------> kTakingPart
-//       |  |  |                    |  |  |
-//       |  |  +-- told kFinish ----|--|--+--> kFinishing -- all stopped: says kFinished --> end
-//       |  |                       |  |           | the keeper died
-//       |  |                       |  |           v
-//       |  +-- a signal, or -------|--+-----> kLeaving ---- all stopped: says kLeft ------> end
-//       |      the keeper died     |              ^
-//       |                          +-- no port ---+
-//       +-- the client has ended --+--------> kCutOff ----- all stopped: says nothing ----> end
+//                told kStop                all stopped, says that it is ready
+//   kTakingPart ------------> kClearing ---------------------------------------> kTakingPart
+//
+//   kTakingPart, kClearing --told kFinish--> kFinishing --all stopped, says kFinished--> the end
+//   kTakingPart, kClearing --a signal------> kLeaving ----all stopped, says kLeft------> the end
+//   kTakingPart, kClearing --client ended--> kCutOff -----all stopped------------------> the end
+//   kTakingPart, kClearing, kFinishing --the keeper died--> kLeaving
+//   kClearing --all stopped, but no port is to be had--> kLeaving
 enum class AgentState {
   kTakingPart,  // It does what the rendezvous directs: waits, prepares a round, runs workers.
   kClearing,    // It stops the workers of a round that is over.
-  kFinishing,   // The same, and the job is over.
-  kLeaving,     // The same, and this node leaves the job whatever the rendezvous wants.
+  kFinishing,   // The same, and the job is over. Only a newer outcome is obeyed.
+  kLeaving,     // The same, and this node leaves the job. No directive is obeyed.
   kCutOff,      // The same, and the rendezvous hears nothing any more.
 };
 

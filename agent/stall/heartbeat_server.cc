@@ -26,11 +26,12 @@
 namespace hlaunch {
 namespace {
 
-// Of one socket at once. A queue holds about ten by default (net.unix.max_dgram_qlen).
+// Datagrams read from one socket at once. A queue holds about ten by default
+// (net.unix.max_dgram_qlen).
 constexpr int kMaxAtOnce = 16;
-// Then it is looked at again.
+// Before the socket is read again.
 constexpr Duration kRest = std::chrono::milliseconds(10);
-// A loop that is so late was stopped or held up, and has not heard who was not.
+// A loop that is so late was stopped or held up: silence says nothing of the workers then.
 constexpr Duration kLate = std::chrono::seconds(1);
 constexpr int kMaxParents = 64;
 
@@ -100,12 +101,12 @@ absl::StatusOr<std::pair<UniqueFd, std::string>> MakeSocket() {
 }  // namespace
 
 struct HeartbeatServer::State {
-  struct Ear {  // For one worker.
-    explicit Ear(asio::io_context& loop) : listener(loop), rest(loop) {}
-    ~Ear() { Deafen(); }
+  struct WorkerSocket {  // Where one worker sends its heartbeats.
+    explicit WorkerSocket(asio::io_context& loop) : listener(loop), rest(loop) {}
+    ~WorkerSocket() { StopListening(); }
 
-    // The loop hears of nothing until the socket is assigned again.
-    void Deafen() {
+    // The loop does not look at the socket until it is assigned again.
+    void StopListening() {
       if (listener.is_open()) listener.release();
     }
 
@@ -125,7 +126,7 @@ struct HeartbeatServer::State {
   Heartbeats beats;
   asio::steady_timer timer;
   std::optional<Instant> due;  // When the timer ends; unset: it does not run.
-  std::deque<Ear> ears;
+  std::deque<WorkerSocket> sockets;
   bool said_stranger = false;
   bool said_nonsense = false;
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
@@ -133,41 +134,41 @@ struct HeartbeatServer::State {
   std::weak_ptr<bool> Alive() const { return life; }
 
   void Await(int worker) {
-    Ear& ear = ears[static_cast<size_t>(worker)];
-    ear.listener.assign(ear.socket.get());
-    ear.listener.async_wait(asio::posix::descriptor_base::wait_read,
-                            [this, worker, &ear, alive = Alive()](const asio::error_code& error) {
+    WorkerSocket& one = sockets[static_cast<size_t>(worker)];
+    one.listener.assign(one.socket.get());
+    one.listener.async_wait(asio::posix::descriptor_base::wait_read,
+                            [this, worker, &one, alive = Alive()](const asio::error_code& error) {
                               if (error || alive.expired()) return;
-                              ear.Deafen();
-                              Hear(worker);
+                              one.StopListening();
+                              Read(worker);
                               Arm();
-                              Rest(worker);
+                              ListenAfterRest(worker);
                             });
   }
 
-  // So a flood costs little. Its queue may fill meanwhile, which costs nobody anything: a full
-  // queue is news enough.
-  void Rest(int worker) {
-    Ear& ear = ears[static_cast<size_t>(worker)];
-    ear.rest.expires_after(kRest);
-    ear.rest.async_wait([this, worker, alive = Alive()](const asio::error_code& error) {
+  // Waits before it listens again, so a flood costs little. The queue may fill meanwhile and refuse
+  // what follows, which is harmless: a full queue holds news enough.
+  void ListenAfterRest(int worker) {
+    WorkerSocket& one = sockets[static_cast<size_t>(worker)];
+    one.rest.expires_after(kRest);
+    one.rest.async_wait([this, worker, alive = Alive()](const asio::error_code& error) {
       if (!error && !alive.expired()) Await(worker);
     });
   }
 
-  void Hear(int worker) {
-    Ear& ear = ears[static_cast<size_t>(worker)];
+  void Read(int worker) {
+    WorkerSocket& one = sockets[static_cast<size_t>(worker)];
     bool recovered = false;
     for (int count = 0; count < kMaxAtOnce; ++count) {
-      const std::optional<Datagram> datagram = Receive(ear.socket.get());
+      const std::optional<Datagram> datagram = Receive(one.socket.get());
       if (!datagram) break;
-      if (ear.pid == 0) continue;
-      recovered |= Take(worker, ear.pid, *datagram);
+      if (one.pid == 0) continue;
+      recovered |= Take(worker, one.pid, *datagram);
     }
     if (recovered) events.on_recovery(worker);
   }
 
-  // True: the worker had stalled.
+  // Returns whether the worker had stalled and goes on.
   bool Take(int worker, pid_t pid, const Datagram& datagram) {
     if (!CameFrom(pid, datagram.sender)) {
       SayOnce(&said_stranger, "did not come from that worker");
@@ -178,7 +179,7 @@ struct HeartbeatServer::State {
       SayOnce(&said_nonsense, "is none that this hlaunch knows; is the worker's hlaunch another?");
       return false;
     }
-    ears[static_cast<size_t>(worker)].sender = datagram.sender;
+    sockets[static_cast<size_t>(worker)].sender = datagram.sender;
     return beats.Take(worker, *heartbeat, MonotonicClock().Now());
   }
 
@@ -201,7 +202,7 @@ struct HeartbeatServer::State {
 
   void Judge() {
     const Duration late = MonotonicClock().Now() - *std::exchange(due, std::nullopt);
-    for (size_t worker = 0; worker < ears.size(); ++worker) Hear(static_cast<int>(worker));
+    for (size_t worker = 0; worker < sockets.size(); ++worker) Read(static_cast<int>(worker));
     if (late > kLate) beats.Forgive(late);
     const std::vector<Stall> stalls = beats.TakeStalled(MonotonicClock().Now());
     Arm();
@@ -216,9 +217,9 @@ absl::StatusOr<std::unique_ptr<HeartbeatServer>> HeartbeatServer::Open(asio::io_
       new HeartbeatServer(std::make_unique<State>(loop, workers, limit, std::move(events))));
   for (int worker = 0; worker < workers; ++worker) {
     HLAUNCH_ASSIGN_OR_RETURN(auto made, MakeSocket());
-    State::Ear& ear = server->state_->ears.emplace_back(loop);
-    ear.socket = std::move(made.first);
-    ear.address = std::move(made.second);
+    State::WorkerSocket& one = server->state_->sockets.emplace_back(loop);
+    one.socket = std::move(made.first);
+    one.address = std::move(made.second);
     server->state_->Await(worker);
   }
   return server;
@@ -228,20 +229,20 @@ HeartbeatServer::HeartbeatServer(std::unique_ptr<State> state) : state_(std::mov
 HeartbeatServer::~HeartbeatServer() = default;
 
 const std::string& HeartbeatServer::address(int worker) const {
-  return state_->ears[static_cast<size_t>(worker)].address;
+  return state_->sockets[static_cast<size_t>(worker)].address;
 }
 
 void HeartbeatServer::Listen(int worker, pid_t pid) {
-  state_->ears[static_cast<size_t>(worker)].pid = pid;
+  state_->sockets[static_cast<size_t>(worker)].pid = pid;
 }
 
 void HeartbeatServer::Forget(int worker) {
-  state_->ears[static_cast<size_t>(worker)].pid = 0;
+  state_->sockets[static_cast<size_t>(worker)].pid = 0;
   state_->beats.Forget(worker);
 }
 
 pid_t HeartbeatServer::sender(int worker) const {
-  return state_->ears[static_cast<size_t>(worker)].sender;
+  return state_->sockets[static_cast<size_t>(worker)].sender;
 }
 
 const Heartbeats& HeartbeatServer::heartbeats() const { return state_->beats; }

@@ -19,9 +19,9 @@ class io_context;
 
 namespace hlaunch {
 
-// Hears the workers' heartbeats: a datagram socket for each worker, which is known as @NAME (an
-// abstract address) in HLAUNCH_HEARTBEAT. What counts is what that worker, or a process that came
-// from it, has sent; the kernel says who that is. Everything else is dropped, with one warning.
+// Receives the workers' heartbeats on a datagram socket for each worker, which has an abstract
+// address, @NAME in HLAUNCH_HEARTBEAT. Only what that worker or a process that came from it has
+// sent counts; the kernel names the sender. Everything else is dropped, with one warning.
 //
 // Belongs to the loop thread. Nothing runs while nothing is heard.
 class HeartbeatServer {

@@ -59,7 +59,7 @@ bool IsBehind(const Stall& one, const Stall& other);
 //                                  ^----------- something new -----------+
 //
 // A heartbeat without a step is news by coming; one with a step unless it says just what the one
-// before said. Who never sends one is never watched. Belongs to one thread.
+// before said. A worker that never sends one is never watched. Belongs to one thread.
 class Heartbeats {
  public:
   Heartbeats(int workers, Duration limit);
@@ -70,7 +70,7 @@ class Heartbeats {
   // The worker has ended: it is not watched any more.
   void Forget(int worker);
 
-  // Nobody could be heard for so long, by no fault of theirs.
+  // For `pause` no worker could be heard, by no fault of its own: all have so much longer.
   void Forgive(Duration pause);
 
   // When the next worker stalls unless it is heard; unset: none is watched.

@@ -59,14 +59,14 @@ struct StallWatch::State {
 
   asio::io_context& loop;
   const Rank first_rank;
-  // Who goes on is left alone. Else it is too late for that: the limit has passed, and the signal
-  // that asks for its stacks may be what made it go on.
+  // A worker that goes on is left alone. Else it is too late for that: the limit has passed, and
+  // the signal that asks for its stacks may be what made it go on.
   const bool pardons;
   const std::string tools;  // Where the workers' program is: its Python's py-spy may be beside it.
   StackLog log;
   const OnStall on_stall;
   std::unique_ptr<HeartbeatServer> server;
-  asio::steady_timer unheard;  // Until it is said who is not watched.
+  asio::steady_timer unheard;  // Until the workers that are not watched are named.
   asio::steady_timer judgement;
   std::vector<pid_t> pids;       // By local rank; 0: it does not live.
   std::optional<Instant> since;  // Of the case that is open: the first stall.
@@ -78,7 +78,7 @@ struct StallWatch::State {
   std::weak_ptr<bool> Alive() const { return life; }
   std::string Name(int local_rank) const { return absl::StrCat("rank ", first_rank + local_rank); }
 
-  void SayWhoIsNotWatched() const {
+  void TellUnwatched() const {
     std::vector<std::string> names;
     for (size_t i = 0; i < pids.size(); ++i) {
       const int local_rank = static_cast<int>(i);
@@ -124,7 +124,7 @@ struct StallWatch::State {
       const auto process = ReadProcess(pid);
       if (!process || (!targets.empty() && pid == sender)) continue;
       targets.push_back({*process});
-      if (pid == sender && !pardons) {  // A signal may disturb who is to go on.
+      if (pid == sender && !pardons) {  // A signal may disturb a worker that is to go on.
         targets.back().stack_signal = last.stack_signal;
         targets.back().stack_fd = last.stack_fd;
       }
@@ -223,7 +223,7 @@ absl::StatusOr<std::unique_ptr<StallWatch>> StallWatch::Open(asio::io_context& l
                              [&s](int local_rank) { s.OnRecovery(local_rank); }}));
   s.unheard.expires_after(spec.heartbeat_timeout);
   s.unheard.async_wait([&s, alive = s.Alive()](const asio::error_code& error) {
-    if (!error && !alive.expired()) s.SayWhoIsNotWatched();
+    if (!error && !alive.expired()) s.TellUnwatched();
   });
   return watch;
 }

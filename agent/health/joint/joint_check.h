@@ -33,7 +33,7 @@ Duration JointLimit(bool full);
 
 // All nodes of a round call it at about the same time. They meet at the master store, add known
 // numbers together by comm, and, if the sum is not exact or `full`, measure each other in pairs,
-// over TCP. Nobody is waited for beyond a deadline; who does not come, or goes on the way, is
+// over TCP. No node is waited for beyond a deadline; one that does not come, or leaves early, is
 // named in the report. Afterwards the store is as it was.
 //
 // Blocks; see JointLimit. Not for the agent's own process: what it needs of memory and time is the

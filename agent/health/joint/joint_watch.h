@@ -38,12 +38,12 @@ struct JointTurn {
 };
 
 // All nodes of a round say at intervals how they are, while their workers run: what they say is
-// added up by comm, and who has news tells node rank 0. A turn costs each node at most some 30
-// small messages, among 32 nodes as among 16,000 (comm/call/algorithm.h: all at once, then
+// added up by comm, and a node that has news tells node rank 0. A turn costs each node at most some
+// 30 small messages, among 32 nodes as among 16,000 (comm/call/algorithm.h: all at once, then
 // doubling), and as many once more for each line of news.
 //
 // A failed turn ends the group, and the next one is the first of a new group. All make the same
-// ones: who was late for a turn fails in it at once, and has caught up. Not thread-safe.
+// ones: a node that was late for a turn fails in it at once, and has caught up. Not thread-safe.
 class JointWatch {
  public:
   using ConnectFn = std::function<absl::StatusOr<std::shared_ptr<Store>>()>;

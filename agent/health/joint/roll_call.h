@@ -19,9 +19,9 @@ namespace hlaunch {
 using RollCall = std::map<Rank, std::string>;
 
 // Says `line` for `rank` under `key`, and waits until all `ranks` have said theirs or `deadline`
-// has come. Everybody gets the same answer: that of the first for whom it was over; who comes later
-// finds itself left out. Costs each rank four questions to the store; where all say the same, the
-// answer is that one line, however many they are. Thread-safe.
+// has come. All nodes get the same answer: that of the first for which it was over; a node that
+// comes later finds itself left out. Costs each rank four questions to the store; where all say the
+// same, the answer is that one line, however many they are. Thread-safe.
 //
 // Errors: as Store.
 absl::StatusOr<RollCall> CallRoll(Store& store, absl::string_view key, Rank rank,
