@@ -20,7 +20,6 @@
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/steady_timer.hpp"
 #include "launcher/command/service_options.h"
-#include "launcher/job/job_spec.h"
 #include "launcher/job/token.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
