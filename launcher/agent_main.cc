@@ -7,10 +7,9 @@
 #include "launcher/grpc/grpc_link.h"
 #include "launcher/grpc/show_status.h"
 #include "launcher/launch.h"
-#include "launcher/report/status_text.h"
 
 int main(int argc, char** argv) {
-  if (hlaunch::IsObituary(argc, argv)) return hlaunch::SendObituary(argc, argv);
-  if (hlaunch::IsStatusCommand(argc, argv)) return hlaunch::ShowStatus(argc, argv);
-  return hlaunch::Launch(argc, argv, hlaunch::ConnectByGrpc);
+  return hlaunch::Launch(
+      argc, argv, hlaunch::ConnectByGrpc,
+      {{"status", hlaunch::ShowStatus}, {hlaunch::kObituaryWord, hlaunch::SendObituary}});
 }

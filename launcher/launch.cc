@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,13 +21,13 @@
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/node_binding.h"
 #include "launcher/node/run_node.h"
+#include "launcher/options/command_table.h"
 #include "launcher/options/options.h"
 #include "launcher/options/parse_options.h"
-#include "launcher/report/check_text.h"
-#include "launcher/report/devices_text.h"
 #include "launcher/report/doctor.h"
-#include "launcher/report/status_text.h"
 #include "launcher/words/environment.h"
+#include "launcher/words/exit_codes.h"
+#include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
@@ -36,19 +35,16 @@
 namespace hlaunch {
 namespace {
 
-// Becomes `hlaunch-agent`, which lies beside this program or in ../libexec/hlaunch. Returns
-// only if it cannot, with why not.
+// Becomes `hlaunch-agent`. Returns only if it cannot, with why not.
 std::string ExecAgentProgram(char** argv) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path beside = self.parent_path() / "hlaunch-agent";
-  const std::filesystem::path installed =
-      self.parent_path().parent_path() / "libexec" / "hlaunch" / "hlaunch-agent";
-  ::execv(beside.c_str(), argv);
-  const int first_error = errno;
-  ::execv(installed.c_str(), argv);
-  return absl::StrCat("needs the program ", beside.string(), ": ", std::strerror(first_error),
-                      "; install it there or as ", installed.string());
+  const auto places = PlacesOfProgram(PathOfThisProgram(), "hlaunch-agent");
+  int first_error = 0;
+  for (const std::string& place : places) {
+    ::execv(place.c_str(), argv);
+    if (first_error == 0) first_error = errno;
+  }
+  return absl::StrCat("needs the program ", places[0], ": ", std::strerror(first_error),
+                      "; install it there or as ", places[1]);
 }
 
 int BecomeAgentProgram(char** argv, KeeperLink keeper) {
@@ -58,9 +54,15 @@ int BecomeAgentProgram(char** argv, KeeperLink keeper) {
   return kExitNotFound;
 }
 
-// Of `hlaunch doctor` those of a job whose workers do nothing.
-absl::StatusOr<Options> ReadOptions(int argc, char** argv, const Surroundings& surroundings) {
-  if (!IsDoctorCommand(argc, argv)) return ParseOptions(argc, argv, surroundings);
+using ReadOptionsFn = absl::StatusOr<Options> (*)(int argc, char** argv,
+                                                  const Surroundings& surroundings);
+
+absl::StatusOr<Options> ReadJobOptions(int argc, char** argv, const Surroundings& surroundings) {
+  return ParseOptions(argc, argv, surroundings);
+}
+
+// Those of a job whose workers do nothing.
+absl::StatusOr<Options> ReadDoctorOptions(int argc, char** argv, const Surroundings& surroundings) {
   const DoctorWords words = ReadDoctorWords(argc, argv);
   if (words.help) {
     Options options;
@@ -81,24 +83,16 @@ absl::StatusOr<Options> ReadOptions(int argc, char** argv, const Surroundings& s
   return options;
 }
 
-}  // namespace
-
-int Launch(int argc, char** argv, const ConnectFn& connect) {
-  if (IsStatusCommand(argc, argv)) {  // That program does it, and this process is done.
-    LogError(absl::StrCat("hlaunch status ", ExecAgentProgram(argv)));
-    return kExitNotFound;
-  }
-  if (IsDevicesCommand(argc, argv)) return ShowDevices(argc, argv);
-  if (IsCheckCommand(argc, argv)) return CheckNode(argc, argv);
+// A job from its command line to the exit code; `read` reads its options.
+int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) {
   // From the first line on nothing that the agent handles can end this process; it is delivered
   // once there is somebody to take it.
   BlockAgentSignals();
   const Environment environment = Environment::OfThisProcess();
-  const absl::StatusOr<Options> options =
-      ReadOptions(argc, argv, SurroundingsOfThisProcess(environment));
+  const absl::StatusOr<Options> options = read(argc, argv, SurroundingsOfThisProcess(environment));
   if (!options.ok()) {
     LogError(options.status().message());
-    return ExitCodeBeforeStart(options.status());
+    return ExitCodeOf(FailedStep::kPrepare, options.status());
   }
   if (options->text_to_print) {
     std::fputs(options->text_to_print->c_str(), stdout);
@@ -110,7 +104,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
   absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
   if (!spec.ok()) {
     LogError(spec.status().message());
-    return ExitCodeBeforeStart(spec.status());
+    return ExitCodeOf(FailedStep::kPrepare, spec.status());
   }
   if (options->dry_run || options->print_env) {
     BindWorkers(*options, *spec);
@@ -132,6 +126,26 @@ int Launch(int argc, char** argv, const ConnectFn& connect) {
     return run(std::move(keeper).value());
   }
   return RunUnderKeeper(run, options->signals_to_handle);
+}
+
+}  // namespace
+
+int Launch(int argc, char** argv, const ConnectFn& connect,
+           const std::vector<Command>& agent_commands) {
+  const CommandRow* const row = FindCommand(argc, argv);
+  if (row == nullptr) return RunJob(argc, argv, ReadJobOptions, connect);
+  std::vector<Command> commands = {
+      {"devices", ShowDevices},
+      {"check", CheckNode},
+      {"doctor", [&](int, char**) { return RunJob(argc, argv, ReadDoctorOptions, connect); }}};
+  commands.insert(commands.end(), agent_commands.begin(), agent_commands.end());
+  for (const Command& command : commands) {
+    if (absl::string_view(command.word) == row->word) return command.run(argc, argv);
+  }
+  HLAUNCH_CHECK(row->program == CommandProgram::kAgent && !connect);
+  // That program does it, and this process is done.
+  LogError(absl::StrCat("hlaunch ", row->word, " ", ExecAgentProgram(argv)));
+  return kExitNotFound;
 }
 
 }  // namespace hlaunch

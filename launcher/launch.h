@@ -3,16 +3,27 @@
 
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "launcher/node/node_link.h"
 
 namespace hlaunch {
+
+// How this program carries out a command of CommandTable().
+struct Command {
+  const char* word;
+  std::function<int(int argc, char** argv)> run;  // From the command line to the exit code.
+};
 
 // All of `hlaunch` from its command line to its exit code: options → job spec → keeper → agent
 // → summary. Call from main before any thread exists.
 //
 // `connect` makes the link of a job with several nodes. Without it, such a job's agent becomes
 // the program `hlaunch-agent`, beside this one or in ../libexec/hlaunch, by exec and under the
-// same keeper, so that a single node never waits for gRPC to be loaded.
-int Launch(int argc, char** argv, const ConnectFn& connect);
+// same keeper, so that a single node never waits for gRPC to be loaded. The same holds for the
+// commands of that program, which are `agent_commands` there.
+int Launch(int argc, char** argv, const ConnectFn& connect,
+           const std::vector<Command>& agent_commands = {});
 
 }  // namespace hlaunch

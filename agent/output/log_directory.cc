@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -21,16 +20,6 @@ namespace {
 
 constexpr char kNoFiles[] = "/dev/null";
 constexpr size_t kMaxIdBytes = 128;
-
-bool WantsFiles(const LogSpec& spec) {
-  const auto any = [](const StreamChoice& choice) {
-    return choice.others != Streams::kNone ||
-           std::any_of(choice.ranks.begin(), choice.ranks.end(),
-                       [](const auto& rank) { return rank.second != Streams::kNone; });
-  };
-  return any(spec.redirects) || any(spec.tee) || !spec.stdout_filters.empty() ||
-         !spec.stderr_filters.empty();
-}
 
 bool Has(Streams set, Streams stream) {
   return (static_cast<int>(set) & static_cast<int>(stream)) != 0;
@@ -86,7 +75,7 @@ absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& 
     return std::unique_ptr<LogDirectory>(new LogDirectory(logs, to_remove));
   };
   if (spec.directory == kNoFiles) return made();
-  logs.kept = !spec.directory.empty() || WantsFiles(spec);
+  logs.kept = KeepsFiles(spec);
   std::string parent = TemporaryDirectory();
   if (!logs.kept) {
     logs.directory = to_remove = MakeUnique(parent, "hlaunch");

@@ -50,4 +50,7 @@ struct LogSpec {
   Rotation rotation;  // Of each stream's file.
 };
 
+// Whether the user will find files afterwards. Pure.
+bool KeepsFiles(const LogSpec& spec);
+
 }  // namespace hlaunch

@@ -7,7 +7,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +15,7 @@
 #include "agent/health/watch_node.h"
 #include "asio/io_context.hpp"
 #include "launcher/report/check_text.h"
+#include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
 
@@ -71,7 +71,7 @@ int CheckThisNode(CheckPlan plan, bool json) {
   }
   asio::io_context loop(1);
   std::vector<CheckResult> results;
-  const HealthHelper helper(loop, CheckCommand("/proc/self/exe", plan), ChecksToAwait(plan),
+  const HealthHelper helper(loop, CheckCommand(kThisProgram, plan), ChecksToAwait(plan),
                             [&](std::vector<CheckResult> all) { results = std::move(all); });
   loop.run();
   return Print(json ? CheckJson(results) : CheckText(results), ExitCodeFor(results));

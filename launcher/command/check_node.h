@@ -9,7 +9,7 @@ namespace hlaunch {
 
 // All of `hlaunch check` from its command line to its exit code.
 //
-// Requires: IsCheckCommand.
+// Requires: the command line begins with `check`.
 int CheckNode(int argc, char** argv);
 
 // Runs the checks in a process that can be killed, prints what they found, and returns the exit

@@ -49,7 +49,7 @@ std::string MeetingPlace(const JobSpec& spec) {
     case JobMode::kListenAndPrint:
       return absl::StrCat("here, on the first free port from ", spec.endpoint.port, " on");
     default:
-      return FormatEndpoint(spec.endpoint);
+      return HostPort(spec.endpoint);
   }
 }
 
@@ -88,13 +88,6 @@ std::string FilesText(const StreamChoice& choice) {
     parts.push_back(absl::StrCat(StreamsName(choice.others), " of every worker"));
   }
   return absl::StrJoin(parts, ", ");
-}
-
-// Whether the user shall find files afterwards.
-bool KeepsFiles(const LogSpec& logs) {
-  return !logs.directory.empty() || !FilesText(logs.redirects).empty() ||
-         !FilesText(logs.tee).empty() || !logs.stdout_filters.empty() ||
-         !logs.stderr_filters.empty();
 }
 
 std::vector<std::string> OutputLines(const LogSpec& logs) {
@@ -186,7 +179,7 @@ NodeFacts PossibleFacts(const JobSpec& spec, int usable_cores, int other) {
   facts.error_file = no_files ? "" : absl::StrCat("/", other);
   facts.log_dir = no_files || !KeepsFiles(spec.logs) ? "" : absl::StrCat("/", other);
   facts.host = HostName();
-  if (!spec.endpoint.host.empty()) facts.endpoint = FormatEndpoint(spec.endpoint);
+  if (!spec.endpoint.host.empty()) facts.endpoint = HostPort(spec.endpoint);
   return facts;
 }
 

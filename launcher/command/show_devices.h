@@ -7,7 +7,7 @@ namespace hlaunch {
 
 // All of `hlaunch devices` from its command line to its exit code.
 //
-// Requires: IsDevicesCommand.
+// Requires: the command line begins with `devices`.
 int ShowDevices(int argc, char** argv);
 
 }  // namespace hlaunch

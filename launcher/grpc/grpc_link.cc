@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "launcher/job/hosting.h"
 #include "launcher/job/join_command.h"
 #include "launcher/node/descriptors.h"
+#include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
@@ -35,8 +35,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kObituaryFlag[] = "--obituary";
-constexpr int kObituaryWords = 7;  // argv[0], the flag, host, port, job, node, incarnation.
+constexpr int kObituaryWords = 7;  // argv[0], the word, host, port, job, node, incarnation.
 constexpr Duration kObituaryTime = std::chrono::seconds(4);
 constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 // How long the owner of a port on this very host may take to answer as a rendezvous.
@@ -226,14 +225,9 @@ class JoinLink final : public NodeLink {
     return own ? own->job().AwaitAllFinished(deadline) : std::vector<std::string>();
   }
   Obituary obituary(const NodeInfo& info) const override {
-    std::error_code error;
     Obituary obituary;
-    obituary.argv = {std::filesystem::read_symlink("/proc/self/exe", error).string(),
-                     kObituaryFlag,
-                     endpoint_.host,
-                     absl::StrCat(endpoint_.port),
-                     info.job_id,
-                     info.node_id,
+    obituary.argv = {PathOfThisProgram(),           kObituaryWord, endpoint_.host,
+                     absl::StrCat(endpoint_.port),  info.job_id,   info.node_id,
                      absl::StrCat(info.incarnation)};
     if (!endpoint_.token.empty()) {
       obituary.env = {absl::StrCat(kEnvToken, "=", endpoint_.token)};
@@ -362,14 +356,12 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
   return std::make_unique<JoinLink>(spec, verdict, lookup, true);
 }
 
-bool IsObituary(int argc, char** argv) {
-  return argc == kObituaryWords && absl::string_view(argv[1]) == kObituaryFlag;
-}
-
-int SendObituary(int /*argc*/, char** argv) {
+int SendObituary(int argc, char** argv) {
   int port = 0;
   Incarnation incarnation = 0;
-  if (!absl::SimpleAtoi(argv[3], &port) || !absl::SimpleAtoi(argv[6], &incarnation)) {
+  if (argc != kObituaryWords || !absl::SimpleAtoi(argv[3], &port) ||
+      !absl::SimpleAtoi(argv[6], &incarnation)) {
+    LogError(absl::StrCat(kObituaryWord, " is for hlaunch's own use; see hlaunch --help"));
     return kExitUsage;
   }
   const char* token = std::getenv(kEnvToken);

@@ -15,10 +15,11 @@ namespace hlaunch {
 absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                                                         const Options& options);
 
-// Whether this process was started by a keeper with NodeLink::Obituary::argv.
-bool IsObituary(int argc, char** argv);
+// The command with which a keeper has the death of its node reported; see NodeLink::Obituary.
+inline constexpr char kObituaryWord[] = "--obituary";
 
-// Tells the rendezvous of the death of a node; the exit code.
+// Tells the rendezvous of the death of a node; the exit code. Requires: the command line begins
+// with kObituaryWord.
 int SendObituary(int argc, char** argv);
 
 }  // namespace hlaunch

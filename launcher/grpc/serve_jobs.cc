@@ -24,6 +24,7 @@
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
 #include "launcher/words/environment.h"
+#include "launcher/words/exit_codes.h"
 #include "proto/base/address.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -64,11 +65,6 @@ absl::StatusOr<ListeningSocket> ListenAt(const Endpoint& endpoint) {
                             " here, which no other host reaches; give an address in digits"));
   }
   return listening;
-}
-
-int ExitCodeWithoutListener(const absl::Status& status) {
-  if (absl::IsAlreadyExists(status)) return kExitPortInUse;
-  return absl::IsResourceExhausted(status) ? kExitNoResources : kExitBadEndpoint;
 }
 
 // What is between the command line and the server.
@@ -236,7 +232,7 @@ int ServeJobs(int argc, char** argv,
   absl::StatusOr<ListeningSocket> listening = ListenAt(options->listen);
   if (!listening.ok()) {
     LogError(listening.status().message());
-    return ExitCodeWithoutListener(listening.status());
+    return ExitCodeOf(FailedStep::kMeet, listening.status());
   }
   const std::string ready = ReadyLine(*listening, *options, beginning->registry.records.size());
   JobRegistry registry(std::move(beginning->registry), MonotonicClock());

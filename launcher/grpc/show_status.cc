@@ -10,6 +10,7 @@
 #include "launcher/job/token.h"
 #include "launcher/report/status_text.h"
 #include "launcher/words/environment.h"
+#include "launcher/words/exit_codes.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
@@ -30,12 +31,6 @@ int Print(const std::string& text) {
   return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
 }
 
-// A refusal, unless nobody was there to refuse.
-int ExitCodeOf(const absl::Status& status) {
-  const bool refused = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
-  return refused ? kExitRefused : kExitBadEndpoint;
-}
-
 }  // namespace
 
 int ShowStatus(int argc, char** argv) {
@@ -49,7 +44,7 @@ int ShowStatus(int argc, char** argv) {
   const absl::StatusOr<JobList> list =
       FetchStatus({options->endpoint.host, options->endpoint.port, token->secret}, options->job_id,
                   MonotonicClock().Now() + kPatience);
-  if (!list.ok()) return Fail(list.status(), ExitCodeOf(list.status()));
+  if (!list.ok()) return Fail(list.status(), ExitCodeOf(FailedStep::kAsk, list.status()));
   if (options->job_id.empty()) {
     return Print(options->json ? JobListJson(list->jobs, list->total)
                                : JobListText(list->jobs, list->total));

@@ -7,7 +7,7 @@ namespace hlaunch {
 
 // All of `hlaunch status` from its command line to its exit code.
 //
-// Requires: IsStatusCommand.
+// Requires: the command line begins with `status`.
 int ShowStatus(int argc, char** argv);
 
 }  // namespace hlaunch

@@ -46,7 +46,7 @@ HostingVerdict DecideByRank(const JobSpec& spec, const std::vector<std::string>&
   }
   return {HostingRole::kJoins, "",
           absl::StrCat("this is node rank ", *spec.node_rank, " and rank 0 hosts at ",
-                       FormatEndpoint(spec.endpoint))};
+                       HostPort(spec.endpoint))};
 }
 
 // "a resolves to 10.0.0.1, which", or the literal by itself.
@@ -169,8 +169,8 @@ HostingVerdict DecideHosting(const JobSpec& spec, const Resolved& resolved,
 std::string ExplainSilence(const JobSpec& spec, const HostingVerdict& verdict,
                            const Silence& silence) {
   std::string text =
-      absl::StrCat("nobody answers at ", FormatEndpoint(spec.endpoint), " for ",
-                   Waited(silence.waited), ": ", ExplainEndpoint(spec, verdict, silence));
+      absl::StrCat("nobody answers at ", HostPort(spec.endpoint), " for ", Waited(silence.waited),
+                   ": ", ExplainEndpoint(spec, verdict, silence));
   if (silence.connect_error) {
     absl::StrAppend(&text, "; ", ExplainConnecting(*silence.connect_error));
   }
@@ -178,8 +178,8 @@ std::string ExplainSilence(const JobSpec& spec, const HostingVerdict& verdict,
 }
 
 std::string ExplainLoneliness(const JobSpec& spec, const HostingVerdict& verdict, Duration waited) {
-  return absl::StrCat("this node hosts the rendezvous at ", FormatEndpoint(spec.endpoint),
-                      ", since ", verdict.reason, "; no other node has come for ", Waited(waited),
+  return absl::StrCat("this node hosts the rendezvous at ", HostPort(spec.endpoint), ", since ",
+                      verdict.reason, "; no other node has come for ", Waited(waited),
                       ": start hlaunch there, and check that this port is open and that the "
                       "endpoint leads here from there");
 }

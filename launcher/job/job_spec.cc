@@ -3,8 +3,6 @@
 
 #include "launcher/job/job_spec.h"
 
-#include "proto/contract/exit_code.h"
-
 namespace hlaunch {
 
 JobMode DecideMode(const Options& options) {
@@ -13,24 +11,6 @@ JobMode DecideMode(const Options& options) {
     return options.rdzv_backend == "static" ? JobMode::kStatic : JobMode::kEndpoint;
   }
   return options.master_addr.empty() ? JobMode::kListenAndPrint : JobMode::kStatic;
-}
-
-int ExitCodeBeforeStart(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return kExitOk;
-    case absl::StatusCode::kInvalidArgument:
-      return kExitUsage;
-    case absl::StatusCode::kNotFound:
-      return kExitNotFound;
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kFailedPrecondition:
-      return kExitNotExecutable;
-    case absl::StatusCode::kResourceExhausted:
-      return kExitNoResources;
-    default:
-      return kExitInternal;
-  }
 }
 
 }  // namespace hlaunch

@@ -82,7 +82,4 @@ JobMode DecideMode(const Options& options);
 inline bool NeedsGrpc(JobMode mode) { return mode != JobMode::kSingleNode; }
 inline bool NeedsGrpc(const JobSpec& spec) { return NeedsGrpc(spec.mode); }
 
-// What `hlaunch` exits with where ParseOptions or MakeJobSpec failed, as in exit_code.h.
-int ExitCodeBeforeStart(const absl::Status& status);
-
 }  // namespace hlaunch

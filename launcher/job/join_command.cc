@@ -50,7 +50,7 @@ JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const E
   const auto add = [&words](const char* name, const std::string& value) {
     words.insert(words.end(), {name, ShellQuote(value)});
   };
-  add("--rdzv-endpoint", FormatEndpoint(endpoint));
+  add("--rdzv-endpoint", HostPort(endpoint));
   if (options.rdzv_id.empty()) add("--rdzv-id", spec.job_id);
   if (options.token_file.empty() && !spec.token_file.empty()) add("--token-file", spec.token_file);
   for (const std::string& word : options.command) words.push_back(ShellQuote(word));

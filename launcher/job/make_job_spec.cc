@@ -52,7 +52,7 @@ void SetPlace(const Options& options, JobSpec& spec) {
   if (other_host || options.master_port.value_or(spec.endpoint.port) != spec.endpoint.port) {
     spec.warnings.push_back(absl::StrCat(other_host ? "--master-addr" : "--master-port",
                                          " is not used: --rdzv-endpoint says that",
-                                         " the nodes meet at ", FormatEndpoint(spec.endpoint)));
+                                         " the nodes meet at ", HostPort(spec.endpoint)));
   }
 }
 

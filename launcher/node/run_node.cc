@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -30,6 +29,8 @@
 #include "launcher/report/json_report.h"
 #include "launcher/report/summary.h"
 #include "launcher/report/termination_message.h"
+#include "launcher/words/exit_codes.h"
+#include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
@@ -115,18 +116,12 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
   return options;
 }
 
-// The program that checks this node: `hlaunch` beside this one, which starts without gRPC, else
-// this.
+// The program that checks this node: `hlaunch`, which starts without gRPC, else this.
 std::string CheckProgram() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path beside = self.parent_path() / "hlaunch";
-  const std::filesystem::path installed =
-      self.parent_path().parent_path().parent_path() / "bin" / "hlaunch";
-  for (const std::filesystem::path& program : {beside, installed}) {
-    if (::access(program.c_str(), X_OK) == 0) return program.string();
+  for (const std::string& program : PlacesOfProgram(PathOfThisProgram(), "hlaunch")) {
+    if (::access(program.c_str(), X_OK) == 0) return program;
   }
-  return "/proc/self/exe";
+  return kThisProgram;
 }
 
 void PrintFindings(const std::vector<CheckResult>& checked, bool json) {
@@ -152,19 +147,6 @@ void Linger(NodeLink& link, const SignalNumbers& named, Duration limit) {
       LogInfo(absl::StrCat("waiting for ", absl::StrJoin(awaited, ", "),
                            " to confirm the end of the job"));
     }
-  }
-}
-
-int ExitCodeWithoutLink(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kAlreadyExists:
-      return kExitPortInUse;
-    case absl::StatusCode::kResourceExhausted:
-      return kExitNoResources;
-    case absl::StatusCode::kInternal:
-      return kExitInternal;
-    default:
-      return kExitBadEndpoint;
   }
 }
 
@@ -265,7 +247,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
       NeedsGrpc(spec) ? connect(spec, options) : MakeLocalLink(spec);
   if (!link.ok()) {
     LogError(link.status().message());
-    return ExitCodeWithoutLink(link.status());
+    return ExitCodeOf(FailedStep::kMeet, link.status());
   }
   const Slot slot(spec.job_id);
   const NodeInfo info = MakeNodeInfo(spec, **link, slot);
@@ -282,7 +264,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   }
   AgentOptions agent_options = MakeAgentOptions(spec, **link, info);
   agent_options.facts.usable_cores = UsableCores();
-  if (!spec.endpoint.host.empty()) agent_options.facts.endpoint = FormatEndpoint(spec.endpoint);
+  if (!spec.endpoint.host.empty()) agent_options.facts.endpoint = HostPort(spec.endpoint);
   agent_options.logs = (*logs)->logs();
   agent_options.checks.sysroot = options.sysroot;
   if (agent_options.logs.kept) agent_options.checks.log_directory = agent_options.logs.directory;

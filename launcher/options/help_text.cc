@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "launcher/options/command_table.h"
 #include "launcher/options/option_table.h"
 
 namespace hlaunch {
@@ -46,14 +47,13 @@ std::string Wrapped(const std::string& names, absl::string_view help) {
 
 std::string Usage(const std::string& program) {
   const bool as_torchrun = program == "torchrun";
+  std::string text = absl::StrCat("usage: ", program, " [options] script.py [args...]\n");
+  for (const CommandRow& row : CommandTable()) {
+    if (as_torchrun || row.hidden()) continue;
+    absl::StrAppend(&text, "       hlaunch ", row.word, " ", row.usage, "\n");
+  }
   return absl::StrCat(
-      "usage: ", program, " [options] script.py [args...]\n",
-      as_torchrun ? ""
-                  : "       hlaunch status [JOB] --rdzv-endpoint HOST[:PORT]\n"
-                    "       hlaunch devices [--json]\n"
-                    "       hlaunch check [--json]\n"
-                    "       hlaunch doctor [--json] [options]\n",
-      "\nStarts a distributed job, one command per node, and keeps it alive.\n",
+      text, "\nStarts a distributed job, one command per node, and keeps it alive.\n",
       as_torchrun ? "This torchrun is hlaunch: it takes torchrun's options, and more.\n" : "");
 }
 

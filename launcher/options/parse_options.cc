@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "launcher/cluster/place.h"
+#include "launcher/options/command_table.h"
 #include "launcher/options/completion.h"
 #include "launcher/options/explain_place.h"
 #include "launcher/options/help_text.h"
@@ -368,11 +369,6 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   const absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
   if (!fit.ok()) return NameSources(fit, raw);
   return options;
-}
-
-std::string ProgramName(string_view argv0) {
-  const string_view name = argv0.substr(argv0.rfind('/') + 1);
-  return name == "torchrun" ? "torchrun" : "hlaunch";
 }
 
 }  // namespace hlaunch

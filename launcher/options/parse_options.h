@@ -29,7 +29,4 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
                                      const Environment& environment = Environment());
 
-// What the program is called in messages: "torchrun" under that name, else "hlaunch". Pure.
-std::string ProgramName(absl::string_view argv0);
-
 }  // namespace hlaunch

@@ -106,10 +106,6 @@ std::string ValueText(const CheckResult& result) {
 
 }  // namespace
 
-bool IsCheckCommand(int argc, const char* const* argv) {
-  return argc > 1 && absl::string_view(argv[1]) == "check";
-}
-
 absl::StatusOr<CheckOptions> ParseCheckOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 2, argv + argc);
   HLAUNCH_ASSIGN_OR_RETURN(const CommandWords read, ReadWords(kCommand, kTable, words));

@@ -15,9 +15,6 @@
 
 namespace hlaunch {
 
-// Whether the words of `hlaunch` ask for checks of this node instead of starting a job.
-bool IsCheckCommand(int argc, const char* const* argv);
-
 struct CheckOptions {
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
   CheckPlan plan;
@@ -25,7 +22,7 @@ struct CheckOptions {
   bool lines = false;  // Runs the checks in this process, and prints each as it ends.
 };
 
-// Requires: IsCheckCommand.
+// Requires: the command line begins with `check`.
 //
 // Errors:
 //   InvalidArgument - one line that names the option, the value and the way out.

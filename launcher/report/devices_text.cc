@@ -104,10 +104,6 @@ nlohmann::ordered_json ToJson(const Device& device) {
 
 }  // namespace
 
-bool IsDevicesCommand(int argc, const char* const* argv) {
-  return argc > 1 && absl::string_view(argv[1]) == "devices";
-}
-
 absl::StatusOr<DevicesOptions> ParseDevicesOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 2, argv + argc);
   HLAUNCH_ASSIGN_OR_RETURN(const CommandWords read, ReadWords(kCommand, kTable, words));

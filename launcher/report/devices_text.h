@@ -15,16 +15,13 @@
 
 namespace hlaunch {
 
-// Whether the words of `hlaunch` ask for this node's devices instead of starting a job.
-bool IsDevicesCommand(int argc, const char* const* argv);
-
 struct DevicesOptions {
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
   std::string sysroot;                       // Empty: this machine.
   bool json = false;
 };
 
-// Requires: IsDevicesCommand.
+// Requires: the command line begins with `devices`.
 //
 // Errors:
 //   InvalidArgument - one line that names the option, the value and the way out.

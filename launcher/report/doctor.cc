@@ -67,10 +67,6 @@ std::string FigureTable(const JointReport& report) {
 
 }  // namespace
 
-bool IsDoctorCommand(int argc, const char* const* argv) {
-  return argc > 1 && absl::string_view(argv[1]) == "doctor";
-}
-
 DoctorWords ReadDoctorWords(int argc, const char* const* argv) {
   DoctorWords words;
   words.job.emplace_back(argv[0]);

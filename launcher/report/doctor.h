@@ -13,9 +13,6 @@
 
 namespace hlaunch {
 
-// Whether the words of `hlaunch` ask for that.
-bool IsDoctorCommand(int argc, const char* const* argv);
-
 // What the doctor wants of a job.
 struct DoctorWords {
   bool help = false;
@@ -24,7 +21,7 @@ struct DoctorWords {
   std::vector<std::string> job;
 };
 
-// Requires: IsDoctorCommand.
+// Requires: the command line begins with `doctor`.
 DoctorWords ReadDoctorWords(int argc, const char* const* argv);
 
 // What such a job starts. If it starts another program, the user has named one.

@@ -5,8 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "launcher/options/options.h"
-#include "launcher/options/parse_options.h"
 #include "launcher/words/command_words.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/text_table.h"
@@ -95,11 +93,6 @@ nlohmann::ordered_json ToJson(const JobStatus& job, bool with_nodes) {
 }
 
 }  // namespace
-
-bool IsStatusCommand(int argc, const char* const* argv) {
-  // A user of torchrun's name means a script.
-  return argc > 1 && absl::string_view(argv[1]) == "status" && ProgramName(argv[0]) == "hlaunch";
-}
 
 absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 2, argv + argc);

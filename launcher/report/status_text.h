@@ -15,9 +15,6 @@
 
 namespace hlaunch {
 
-// Whether the words of `hlaunch` ask for a job's state instead of starting one.
-bool IsStatusCommand(int argc, const char* const* argv);
-
 struct StatusOptions {
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
   std::string job_id;                        // Empty: all jobs.
@@ -26,7 +23,7 @@ struct StatusOptions {
   bool json = false;
 };
 
-// Requires: IsStatusCommand.
+// Requires: the command line begins with `status`.
 //
 // Errors:
 //   InvalidArgument - one line that names the option, the value and the way out.

@@ -78,11 +78,6 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text, uint16_t default_
   return endpoint;
 }
 
-std::string FormatEndpoint(const Endpoint& endpoint) {
-  const bool v6 = absl::StrContains(endpoint.host, ":");
-  return absl::StrCat(v6 ? "[" : "", endpoint.host, v6 ? "]:" : ":", endpoint.port);
-}
-
 bool IsLoopbackLiteral(absl::string_view host) {
   const std::string text(host);
   in_addr v4;

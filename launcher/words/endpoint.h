@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/base/address.h"
 
 namespace hlaunch {
 
@@ -34,7 +35,9 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text, uint16_t default_
 absl::StatusOr<std::string> ParseHost(absl::string_view text);
 
 // `host:port`, with brackets where IPv6 needs them.
-std::string FormatEndpoint(const Endpoint& endpoint);
+inline std::string HostPort(const Endpoint& endpoint) {
+  return HostPort(endpoint.host, endpoint.port);
+}
 
 // Whether `host` is a loopback address in digits: 127.0.0.0/8 or ::1.
 bool IsLoopbackLiteral(absl::string_view host);

@@ -275,12 +275,5 @@ TEST(RealHostProbes, ReadTokenFiles) {
 
 TEST(RealHostProbes, CountUsableCpus) { EXPECT_GE(RealHostProbes().usable_cpus(), 1); }
 
-TEST(ExitCodeBeforeStart, IsThatOfAShell) {
-  EXPECT_EQ(ExitCodeBeforeStart(absl::InvalidArgumentError("")), kExitUsage);
-  EXPECT_EQ(ExitCodeBeforeStart(absl::NotFoundError("")), kExitNotFound);
-  EXPECT_EQ(ExitCodeBeforeStart(absl::PermissionDeniedError("")), kExitNotExecutable);
-  EXPECT_EQ(ExitCodeBeforeStart(absl::FailedPreconditionError("")), kExitNotExecutable);
-}
-
 }  // namespace
 }  // namespace hlaunch

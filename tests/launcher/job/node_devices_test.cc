@@ -9,6 +9,7 @@
 #include "agent/devices/find_devices.h"
 #include "launcher/job/make_job_spec.h"
 #include "launcher/options/parse_options.h"
+#include "launcher/words/exit_codes.h"
 #include "proto/contract/exit_code.h"
 #include "tests/fakes/machine.h"
 
@@ -62,7 +63,7 @@ TEST(AssignNodeDevices, CountsCpusWhereThereIsNoDevice) {
   EXPECT_EQ(spec.status().message(),
             "--nproc-per-node gpu: this node has no cuda or rocm device that workers can use; see "
             "hlaunch devices");
-  EXPECT_EQ(ExitCodeBeforeStart(spec.status()), kExitUsage);
+  EXPECT_EQ(ExitCodeOf(FailedStep::kPrepare, spec.status()), kExitUsage);
 }
 
 TEST(AssignNodeDevices, PutsTheDevicesIntoTheWorkersEnvironment) {
@@ -100,7 +101,7 @@ TEST(AssignNodeDevices, SaysWithItsOwnCodeThatADeviceIsHeld) {
   machine.AddProcess(77, "python3", {"/dev/accel/accel0"});
   const auto spec = Make(machine, {"--nproc-per-node=8"});
   EXPECT_THAT(spec.status().message(), HasSubstr("hpu 5 (/dev/accel/accel0) is held by python3"));
-  EXPECT_EQ(ExitCodeBeforeStart(spec.status()), kExitNoResources);
+  EXPECT_EQ(ExitCodeOf(FailedStep::kPrepare, spec.status()), kExitNoResources);
   const auto anyway = Make(machine, {"--nproc-per-node=8", "--oversubscribe"});
   ASSERT_TRUE(anyway.ok());
   EXPECT_THAT(anyway->warnings, SizeIs(1));
@@ -129,7 +130,7 @@ TEST(AssignNodeDevices, ReadsTheListOfDevices) {
   EXPECT_EQ(own->worker.device_env[1][0].value, "5");
   for (const char* wrong : {"", "a", "3-1", "0,", "-1"}) {
     const auto refused = Make(machine, {"--devices", wrong, "--nproc-per-node=1"});
-    EXPECT_EQ(ExitCodeBeforeStart(refused.status()), kExitUsage) << wrong;
+    EXPECT_EQ(ExitCodeOf(FailedStep::kPrepare, refused.status()), kExitUsage) << wrong;
   }
   EXPECT_TRUE(Make(machine, {"--devices=3", "--devices=all", "--nproc-per-node=8"}).ok());
 }

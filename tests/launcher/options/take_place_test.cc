@@ -41,8 +41,7 @@ std::string Place(const absl::StatusOr<Options>& options) {
   if (!options.ok()) return std::string(options.status().message());
   return absl::StrCat(
       options->min_nodes, ":", options->max_nodes, " rank ", options->node_rank.value_or(-1),
-      " at ",
-      options->rdzv_endpoint ? FormatEndpoint(*options->rdzv_endpoint) : options->master_addr,
+      " at ", options->rdzv_endpoint ? HostPort(*options->rdzv_endpoint) : options->master_addr,
       " x ", options->nproc.value_or(-1), " id ", options->rdzv_id);
 }
 

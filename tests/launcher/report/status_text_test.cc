@@ -14,7 +14,6 @@ using testing::HasSubstr;
 
 absl::StatusOr<StatusOptions> Parse(std::vector<const char*> words) {
   words.insert(words.begin(), {"hlaunch", "status"});
-  EXPECT_TRUE(IsStatusCommand(static_cast<int>(words.size()), words.data()));
   return ParseStatusOptions(static_cast<int>(words.size()), words.data());
 }
 
@@ -40,11 +39,6 @@ JobStatus Llama() {
   return job;
 }
 
-TEST(IsStatusCommand, IsNoneUnderTorchrunsName) {
-  const char* const words[] = {"/usr/bin/torchrun", "status"};
-  EXPECT_FALSE(IsStatusCommand(2, words));
-}
-
 TEST(ParseStatusOptions, ReadsJobAndEndpointInAnyOrder) {
   const auto options = Parse({"--json", "llama", "--rdzv_endpoint", "node0"});
   ASSERT_TRUE(options.ok()) << options.status();
@@ -62,14 +56,6 @@ TEST(ParseStatusOptions, NamesWhatIsWrong) {
   EXPECT_THAT(ErrorOf({"--rdzv-endpoint", "n:x"}), HasSubstr("--rdzv-endpoint 'n:x': a port is"));
   EXPECT_THAT(ErrorOf({"--rdzv-endpoint", "n:0"}), HasSubstr("port 0"));
   EXPECT_THAT(ErrorOf({"--jsn"}), HasSubstr("did you mean --json?"));
-}
-
-TEST(IsStatusCommand, IsTheFirstWordOnly) {
-  const char* const script[] = {"hlaunch", "./status"};
-  const char* const later[] = {"hlaunch", "-v", "status"};
-  EXPECT_FALSE(IsStatusCommand(1, script));
-  EXPECT_FALSE(IsStatusCommand(2, script));
-  EXPECT_FALSE(IsStatusCommand(3, later));
 }
 
 TEST(JobText, SaysWhyAndShowsWhoIsAwaitedFirst) {

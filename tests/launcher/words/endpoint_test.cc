@@ -63,9 +63,9 @@ TEST(ParseHost, TakesIpv6WithAndWithoutBrackets) {
   EXPECT_FALSE(ParseHost("node0:80").ok());
 }
 
-TEST(FormatEndpoint, PutsIpv6InBrackets) {
-  EXPECT_EQ(FormatEndpoint({"::1", 80}), "[::1]:80");
-  EXPECT_EQ(FormatEndpoint({"node0", 80}), "node0:80");
+TEST(HostPort, PutsIpv6InBrackets) {
+  EXPECT_EQ(HostPort({"::1", 80}), "[::1]:80");
+  EXPECT_EQ(HostPort({"node0", 80}), "node0:80");
 }
 
 TEST(IsLoopbackLiteral, KnowsTheWholeNetwork) {

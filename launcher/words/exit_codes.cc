@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/words/exit_codes.h"
+
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::StatusCode;
+
+struct Row {
+  StatusCode status;
+  int prepare, meet, ask;
+};
+constexpr Row kRows[] = {
+    {StatusCode::kOk, kExitOk, kExitOk, kExitOk},
+    {StatusCode::kInvalidArgument, kExitUsage, kExitBadEndpoint, kExitBadEndpoint},
+    {StatusCode::kNotFound, kExitNotFound, kExitBadEndpoint, kExitRefused},
+    {StatusCode::kPermissionDenied, kExitNotExecutable, kExitBadEndpoint, kExitRefused},
+    {StatusCode::kFailedPrecondition, kExitNotExecutable, kExitBadEndpoint, kExitBadEndpoint},
+    {StatusCode::kAlreadyExists, kExitInternal, kExitPortInUse, kExitBadEndpoint},
+    {StatusCode::kResourceExhausted, kExitNoResources, kExitNoResources, kExitBadEndpoint},
+    {StatusCode::kInternal, kExitInternal, kExitInternal, kExitBadEndpoint},
+};
+constexpr Row kOther = {StatusCode::kUnknown, kExitInternal, kExitBadEndpoint, kExitBadEndpoint};
+
+}  // namespace
+
+int ExitCodeOf(FailedStep step, const absl::Status& status) {
+  Row found = kOther;
+  for (const Row& row : kRows) {
+    if (row.status == status.code()) found = row;
+  }
+  switch (step) {
+    case FailedStep::kPrepare:
+      return found.prepare;
+    case FailedStep::kMeet:
+      return found.meet;
+    case FailedStep::kAsk:
+      return found.ask;
+  }
+  return kExitInternal;
+}
+
+}  // namespace hlaunch
