@@ -61,7 +61,7 @@ absl::StatusOr<Options> ReadJobOptions(int argc, char** argv, const Surroundings
   return ParseOptions(argc, argv, surroundings);
 }
 
-// Those of a job whose workers do nothing.
+// Reads the options of a job whose workers do nothing.
 absl::StatusOr<Options> ReadDoctorOptions(int argc, char** argv, const Surroundings& surroundings) {
   const DoctorWords words = ReadDoctorWords(argc, argv);
   if (words.help) {
@@ -73,13 +73,13 @@ absl::StatusOr<Options> ReadDoctorOptions(int argc, char** argv, const Surroundi
   for (const std::string& word : words.job) job.push_back(word.c_str());
   HLAUNCH_ASSIGN_OR_RETURN(Options options,
                            ParseOptions(static_cast<int>(job.size()), job.data(), surroundings));
-  if (options.command != std::vector<std::string>{kDoctorProgram}) {
+  if (options.script.command != std::vector<std::string>{kDoctorProgram}) {
     return absl::InvalidArgumentError(
         absl::StrCat("hlaunch doctor takes the options of a job and no script; to start a script ",
                      "of that name, write hlaunch ./doctor"));
   }
-  options.doctor = true;
-  options.doctor_json = words.json;
+  options.instead.doctor = true;
+  options.instead.doctor_json = words.json;
   return options;
 }
 
@@ -98,23 +98,23 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
     std::fputs(options->text_to_print->c_str(), stdout);
     return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
   }
-  BlockAgentSignals(options->signals_to_handle);
-  SetLogLevel(options->log_level);
-  if (options->json) SetLogJson();
+  BlockAgentSignals(options->worker.signals_to_handle);
+  SetLogLevel(options->output.log_level);
+  if (options->output.json) SetLogJson();
   absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
   if (!spec.ok()) {
     LogError(spec.status().message());
     return ExitCodeOf(FailedStep::kPrepare, spec.status());
   }
-  if (options->dry_run || options->print_env) {
+  if (options->instead.dry_run || options->instead.print_env) {
     BindWorkers(*options, *spec);
     return PrintInsteadOfJob(*options, *spec);
   }
-  if (options->doctor && spec->policy.max_nodes == 1) {
+  if (options->instead.doctor && spec->policy.max_nodes == 1) {
     CheckPlan plan;
     plan.full = true;
     plan.sysroot = options->sysroot;
-    return CheckThisNode(plan, options->doctor_json);
+    return CheckThisNode(plan, options->instead.doctor_json);
   }
   const auto run = [&](KeeperLink keeper) {
     if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, std::move(keeper));
@@ -125,7 +125,7 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
   if (absl::StatusOr<KeeperLink> keeper = KeeperLink::FromEnv(); keeper.ok()) {
     return run(std::move(keeper).value());
   }
-  return RunUnderKeeper(run, options->signals_to_handle);
+  return RunUnderKeeper(run, options->worker.signals_to_handle);
 }
 
 }  // namespace

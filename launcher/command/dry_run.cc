@@ -115,7 +115,7 @@ std::string CommandText(const JobSpec& spec) {
 
 // Whether the next start will have another job id.
 bool IdIsInvented(const Options& options, const JobSpec& spec) {
-  return options.rdzv_id.empty() && spec.endpoint.host.empty();
+  return options.meeting.job_id.empty() && spec.endpoint.host.empty();
 }
 
 ordered_json BindingJson(const JobSpec& spec) {
@@ -159,7 +159,7 @@ Assignment PossibleRound(const JobSpec& spec, int other) {
   Assignment round;
   round.round = 1;
   round.max_restarts = spec.policy.max_restarts;
-  round.node_rank = alone ? 0 : spec.node_rank.value_or(other);
+  round.node_rank = alone ? 0 : spec.node.rank.value_or(other);
   round.num_nodes =
       spec.policy.min_nodes == spec.policy.max_nodes ? spec.policy.max_nodes : 1000 + other;
   round.first_rank = alone || round.node_rank == 0 ? 0 : 2000 + other;
@@ -167,7 +167,7 @@ Assignment PossibleRound(const JobSpec& spec, int other) {
   round.master_addr = alone ? "127.0.0.1" : absl::StrCat("192.0.2.", other);
   round.master_port = spec.master_port.value_or(port);
   round.coordinator_port = port;
-  round.worker_store = spec.worker_store;
+  round.worker_store = spec.store.in_worker;
   return round;
 }
 
@@ -193,7 +193,7 @@ NameAndValue Split(const std::string& entry) {
 }  // namespace
 
 std::string DescribeJob(const Options& options, const JobSpec& spec, const std::string& hosting) {
-  if (options.json) return Dump(JobJson(options, spec, hosting));
+  if (options.output.json) return Dump(JobJson(options, spec, hosting));
   std::string text = absl::StrCat(
       "job          ", IdIsInvented(options, spec) ? "with a new id" : spec.job_id, ": ",
       NodesText(spec.policy), ", ", Count(spec.worker.nproc, "worker"), " here, ",
@@ -203,7 +203,7 @@ std::string DescribeJob(const Options& options, const JobSpec& spec, const std::
   for (const std::string& line : OutputLines(spec.logs)) {
     absl::StrAppend(&text, std::exchange(title, "             "), line, "\n");
   }
-  if (options.report_bindings) {
+  if (options.binding.report) {
     title = "binding      ";
     for (const std::string& line : spec.binding_lines) {
       absl::StrAppend(&text, std::exchange(title, "             "), line, "\n");
@@ -217,7 +217,7 @@ std::string DescribeJob(const Options& options, const JobSpec& spec, const std::
 }
 
 std::string DescribeEnv(const Options& options, const JobSpec& spec, int usable_cores) {
-  const int rank = options.print_env.value_or(0);
+  const int rank = options.instead.print_env.value_or(0);
   const auto env_of = [&](int other) {
     WorkerSpec worker = spec.worker;
     if (IdIsInvented(options, spec)) worker.job_id = absl::StrCat(other);
@@ -234,16 +234,16 @@ std::string DescribeEnv(const Options& options, const JobSpec& spec, int usable_
     json[name] = value;
     absl::StrAppend(&text, name, "=", ShellQuote(value), "\n");
   }
-  if (options.json) return Dump(json);
+  if (options.output.json) return Dump(json);
   return absl::StrCat("# Local rank ", rank, "; ? is what is known once the nodes have met.\n",
                       text);
 }
 
 int PrintInsteadOfJob(const Options& options, const JobSpec& spec) {
   std::string text;
-  if (options.print_env) {
-    if (*options.print_env >= spec.worker.nproc) {
-      LogError(absl::StrCat("--print-env '", *options.print_env, "': this node has ",
+  if (options.instead.print_env) {
+    if (*options.instead.print_env >= spec.worker.nproc) {
+      LogError(absl::StrCat("--print-env '", *options.instead.print_env, "': this node has ",
                             Count(spec.worker.nproc, "worker"), ", local ranks from 0"));
       return kExitUsage;
     }

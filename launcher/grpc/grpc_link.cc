@@ -53,7 +53,7 @@ void SayCeiling(const JobSpec& spec) {
   need.max_nodes = spec.policy.max_nodes;
   need.spares = spec.policy.spares;
   need.nproc = spec.worker.nproc;
-  need.store_here = spec.node_rank.value_or(0) == 0;
+  need.store_here = spec.node.rank.value_or(0) == 0;
   const Ceiling ceiling = DecideCeiling(need, DescriptorLimit());
   if (ceiling.nodes >= spec.policy.max_nodes) {
     return LogDebug(
@@ -76,12 +76,13 @@ class OwnRendezvous {
     std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
     JobRules rules = RulesOf(spec);
     RendezvousServer::Options options;
-    if (spec.mode == JobMode::kStatic && !spec.worker_store) {
-      HLAUNCH_ASSIGN_OR_RETURN(own->store_, C10dServer::Start(std::nullopt, spec.store));
+    if (spec.mode == JobMode::kStatic && !spec.store.in_worker) {
+      HLAUNCH_ASSIGN_OR_RETURN(own->store_, C10dServer::Start(std::nullopt, spec.store.server));
       own->store_port_ = listening.port;
       options.c10d = [store = own->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
     }
-    rules.before_round = [own = own.get(), access = spec.store.access](const Assignment& first) {
+    rules.before_round = [own = own.get(),
+                          access = spec.store.server.access](const Assignment& first) {
       own->formed_ = true;
       if (own->store_ == nullptr) return;
       if (RendezvousServer* const serving = own->serving_) serving->EndC10d();
@@ -339,7 +340,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
   const auto lookup = Lookup::Start(spec.endpoint.host);
   // Where the store shares the port the decision cannot be taken later; a rank decides by itself.
-  const bool now_or_never = spec.mode == JobMode::kStatic && !spec.node_rank.has_value();
+  const bool now_or_never = spec.mode == JobMode::kStatic && !spec.node.rank.has_value();
   const Resolved found =
       FirstAnswer(*lookup, spec.worker.signals_to_handle, now_or_never ? kLongLook : kShortLook);
   const HostingVerdict verdict = DecideHosting(spec, found, local, HostName());

@@ -41,11 +41,11 @@ std::string PlaceHere(absl::string_view address, const std::vector<LocalAddress>
 }
 
 HostingVerdict DecideByRank(const JobSpec& spec, const std::vector<std::string>& resolved) {
-  if (*spec.node_rank == 0) {
+  if (*spec.node.rank == 0) {
     return {HostingRole::kHosts, BindAddress(spec.endpoint, resolved), "this is node rank 0"};
   }
   return {HostingRole::kJoins, "",
-          absl::StrCat("this is node rank ", *spec.node_rank, " and rank 0 hosts at ",
+          absl::StrCat("this is node rank ", *spec.node.rank, " and rank 0 hosts at ",
                        HostPort(spec.endpoint))};
 }
 
@@ -131,7 +131,7 @@ std::string Advise(const JobSpec& spec, const HostingVerdict& verdict, const Sil
   }
   const char* start = "start hlaunch on the host that owns the address";
   if (spec.mode == JobMode::kStatic) {
-    return spec.node_rank.has_value() ? "start node rank 0 there" : start;
+    return spec.node.rank.has_value() ? "start node rank 0 there" : start;
   }
   return absl::StrCat(start,
                       "; if it is a virtual address or a service, give one node --node-rank 0 "
@@ -147,18 +147,18 @@ HostingVerdict DecideHosting(const JobSpec& spec, const Resolved& resolved,
   if (spec.mode == JobMode::kListenAndPrint) return {Role::kHosts, "", "no other place was named"};
   const std::vector<std::string> addresses = resolved.ok() ? *resolved : std::vector<std::string>();
   const bool ranked = spec.mode == JobMode::kStatic;  // Node rank 0 hosts, and nobody else.
-  if (ranked && spec.node_rank.has_value()) return DecideByRank(spec, addresses);
+  if (ranked && spec.node.rank.has_value()) return DecideByRank(spec, addresses);
   const std::string own = Ownership(spec, resolved, local, own_name);
-  const bool forbidden = spec.is_host == false;
+  const bool forbidden = spec.node.is_host == false;
   if (!own.empty() && !forbidden) return {Role::kHosts, BindAddress(spec.endpoint, addresses), own};
   std::string reason = !own.empty()    ? own
                        : resolved.ok() ? absl::StrCat(Subject(spec.endpoint.host, addresses),
                                                       " is no address of this host")
                                        : std::string(resolved.status().message());
   if (forbidden) return {Role::kJoins, "", absl::StrCat(reason, ", and is_host=0 forbids to host")};
-  const char* offer = spec.is_host == true  ? "is_host=1"
-                      : spec.node_rank == 0 ? "this is node rank 0"
-                                            : nullptr;
+  const char* offer = spec.node.is_host == true ? "is_host=1"
+                      : spec.node.rank == 0     ? "this is node rank 0"
+                                                : nullptr;
   if (offer != nullptr) {
     return {ranked ? Role::kHosts : Role::kOffers, "", absl::StrCat(reason, ", and ", offer)};
   }

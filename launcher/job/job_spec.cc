@@ -6,11 +6,11 @@
 namespace hlaunch {
 
 JobMode DecideMode(const Options& options) {
-  if (options.max_nodes == 1) return JobMode::kSingleNode;
-  if (options.rdzv_endpoint.has_value()) {
-    return options.rdzv_backend == "static" ? JobMode::kStatic : JobMode::kEndpoint;
+  if (options.policy.max_nodes == 1) return JobMode::kSingleNode;
+  if (options.meeting.endpoint.has_value()) {
+    return options.meeting.backend == "static" ? JobMode::kStatic : JobMode::kEndpoint;
   }
-  return options.master_addr.empty() ? JobMode::kListenAndPrint : JobMode::kStatic;
+  return options.meeting.master_addr.empty() ? JobMode::kListenAndPrint : JobMode::kStatic;
 }
 
 }  // namespace hlaunch

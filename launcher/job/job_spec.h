@@ -20,7 +20,6 @@
 #include "launcher/words/endpoint.h"
 #include "launcher/words/environment.h"
 #include "proto/base/clock.h"
-#include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/round/round.h"
 
 namespace hlaunch {
@@ -39,15 +38,13 @@ struct JobSpec {
   JobMode mode = JobMode::kSingleNode;
   std::string job_id;
   JobPolicy policy;
-  std::optional<int> node_rank;
-  std::optional<bool> is_host;  // The user's word on who hosts.
+  NodeRole node;  // As the user says it.
   // kEndpoint, kStatic: where the nodes meet. kListenAndPrint: no host, and the first port to
   // try.
   Endpoint endpoint;
-  // The MASTER_PORT that the user named for every round: kStatic unless `worker_store`,
+  // The MASTER_PORT that the user named for every round: kStatic unless `store.in_worker`,
   // kSingleNode with --master-port. Unset: a new one each round.
   std::optional<uint16_t> master_port;
-  bool worker_store = false;  // Rank 0 serves the master store itself.
   std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
   std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
   WorkerSpec worker;
@@ -56,8 +53,7 @@ struct JobSpec {
   std::string binding;                     // Why workers are bound so, if it is worth a word.
   std::vector<std::string> binding_lines;  // The same as a picture.
   LogSpec logs;
-  C10dServerOptions store;
-  bool store_proxy = false;           // Workers reach the master store through their own agent.
+  StoreSpec store;
   std::vector<std::string> warnings;  // One line each, to be logged once.
   std::vector<std::string> notes;     // The same at debug level.
 };

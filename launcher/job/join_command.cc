@@ -51,9 +51,10 @@ JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const E
     words.insert(words.end(), {name, ShellQuote(value)});
   };
   add("--rdzv-endpoint", HostPort(endpoint));
-  if (options.rdzv_id.empty()) add("--rdzv-id", spec.job_id);
-  if (options.token_file.empty() && !spec.token_file.empty()) add("--token-file", spec.token_file);
-  for (const std::string& word : options.command) words.push_back(ShellQuote(word));
+  if (options.meeting.job_id.empty()) add("--rdzv-id", spec.job_id);
+  if (options.meeting.token_file.empty() && !spec.token_file.empty())
+    add("--token-file", spec.token_file);
+  for (const std::string& word : options.script.command) words.push_back(ShellQuote(word));
   const bool bare_token = !spec.token.empty() && spec.token_file.empty();
   return {absl::StrJoin(words, " "),
           bare_token ? "set HLAUNCH_TOKEN there to the token that is set here" : ""};

@@ -28,15 +28,16 @@ int UsableCpus() { return std::max(1, static_cast<int>(AllowedCpus().size())); }
 void SetPlace(const Options& options, JobSpec& spec) {
   switch (spec.mode) {
     case JobMode::kSingleNode:
-      if (options.master_port.value_or(0) != 0) spec.master_port = options.master_port;
+      if (options.meeting.master_port.value_or(0) != 0)
+        spec.master_port = options.meeting.master_port;
       return;
     case JobMode::kListenAndPrint:
       spec.endpoint = {"", kDefaultRdzvPort};
       return;
     case JobMode::kStatic:
-      spec.endpoint = options.rdzv_endpoint.value_or(
-          Endpoint{options.master_addr, options.master_port.value_or(kDefaultMasterPort)});
-      if (options.worker_store) {
+      spec.endpoint = options.meeting.endpoint.value_or(Endpoint{
+          options.meeting.master_addr, options.meeting.master_port.value_or(kDefaultMasterPort)});
+      if (options.store.in_worker) {
         spec.warnings.push_back(absl::StrCat(
             "--master-store worker: the nodes meet on port ", spec.endpoint.port,
             ", so rank 0 cannot serve there; MASTER_PORT is a port of its own, new in each round"));
@@ -45,11 +46,13 @@ void SetPlace(const Options& options, JobSpec& spec) {
       }
       break;
     case JobMode::kEndpoint:
-      spec.endpoint = *options.rdzv_endpoint;
+      spec.endpoint = *options.meeting.endpoint;
       break;
   }
-  const bool other_host = !options.master_addr.empty() && options.master_addr != spec.endpoint.host;
-  if (other_host || options.master_port.value_or(spec.endpoint.port) != spec.endpoint.port) {
+  const bool other_host =
+      !options.meeting.master_addr.empty() && options.meeting.master_addr != spec.endpoint.host;
+  if (other_host ||
+      options.meeting.master_port.value_or(spec.endpoint.port) != spec.endpoint.port) {
     spec.warnings.push_back(absl::StrCat(other_host ? "--master-addr" : "--master-port",
                                          " is not used: --rdzv-endpoint says that",
                                          " the nodes meet at ", HostPort(spec.endpoint)));
@@ -68,7 +71,7 @@ Lease MakeLease(Duration loss_limit) {
 }
 
 std::string MakeJobId(const Options& options, JobMode mode, const HostProbes& probes) {
-  if (!options.rdzv_id.empty()) return options.rdzv_id;
+  if (!options.meeting.job_id.empty()) return options.meeting.job_id;
   const bool others_read_it_here = mode == JobMode::kSingleNode || mode == JobMode::kListenAndPrint;
   return others_read_it_here ? probes.new_job_id() : kCommonJobId;
 }
@@ -93,6 +96,47 @@ void SetLogs(const Options& options, const Environment& environment, JobSpec& sp
   if (!logs.shown_ranks.empty()) warn_of("--local-ranks-filter", *logs.shown_ranks.rbegin());
 }
 
+// What the user gave that changes nothing, and where values came from.
+void AddNotes(const Options& options, JobSpec& spec) {
+  spec.warnings = options.cluster_warnings;
+  if (!options.unneeded_conf.empty()) {
+    spec.notes.push_back(
+        absl::StrCat("--rdzv-conf: not needed here: ", absl::StrJoin(options.unneeded_conf, ", ")));
+  }
+  if (!options.unneeded.empty()) {
+    spec.notes.push_back(absl::StrCat("not needed here: ", absl::StrJoin(options.unneeded, ", ")));
+  }
+  spec.notes.insert(spec.notes.end(), options.sources.begin(), options.sources.end());
+}
+
+absl::Status SetToken(const Options& options, const Environment& environment,
+                      const HostProbes& probes, JobSpec& spec) {
+  HLAUNCH_ASSIGN_OR_RETURN(const Token token, FindToken(options.meeting.token_file, environment,
+                                                        probes.read_token_file));
+  spec.token = token.secret;
+  spec.token_file = token.file;
+  spec.warnings.insert(spec.warnings.end(), token.warnings.begin(), token.warnings.end());
+  return absl::OkStatus();
+}
+
+// Adds to what the user says of workers what follows from this host.
+absl::Status SetWorkers(const Options& options, const Environment& environment,
+                        const HostProbes& probes, JobSpec& spec) {
+  spec.worker = options.worker;
+  ScriptRequest script = options.script;
+  if (!script.local_rank_option.empty()) {  // Each worker puts in its own.
+    script.command.insert(script.command.begin() + 1,
+                          absl::StrCat(script.local_rank_option, "=${local_rank}"));
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(spec.worker.argv, probes.make_worker_argv(script, environment));
+  spec.worker.job_id = spec.job_id;
+  spec.worker.inherited_env = environment.Without(kTokenVariable);
+  HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
+  const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
+  spec.worker.stdin_to_rank0 = spec.worker.stdin_to_rank0 || lone_worker;
+  return CheckWorkerSpec(spec.worker, spec.policy.max_nodes);
+}
+
 }  // namespace
 
 HostProbes RealHostProbes() {
@@ -104,60 +148,18 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
                                     const HostProbes& probes) {
   JobSpec spec;
   spec.mode = DecideMode(options);
-  spec.policy.min_nodes = options.min_nodes;
-  spec.policy.max_nodes = options.max_nodes;
-  spec.policy.max_restarts = options.max_restarts;
-  spec.policy.lease = MakeLease(options.loss_limit);
-  spec.policy.join_timeout = options.join_timeout;
-  spec.policy.last_call = options.last_call;
-  spec.policy.spares = options.spares;
-  spec.policy.preflight = options.preflight;
-  spec.policy.preflight_action = options.preflight_action;
-  spec.policy.preflight_share = options.preflight_share;
-  spec.node_rank = options.node_rank;
-  spec.warnings = options.cluster_warnings;
-  spec.is_host = options.is_host;
-  if (!options.unneeded_conf.empty()) {
-    spec.notes.push_back(
-        absl::StrCat("--rdzv-conf: not needed here: ", absl::StrJoin(options.unneeded_conf, ", ")));
-  }
-  if (!options.unneeded.empty()) {
-    spec.notes.push_back(absl::StrCat("not needed here: ", absl::StrJoin(options.unneeded, ", ")));
-  }
-  spec.notes.insert(spec.notes.end(), options.sources.begin(), options.sources.end());
-  spec.worker_store = options.worker_store;
-  spec.store_proxy = options.store_proxy;
+  spec.policy = options.policy;
+  spec.policy.lease = MakeLease(options.policy.lease.loss_limit);
+  spec.node = options.node;
+  spec.store = options.store;
+  AddNotes(options, spec);
   SetPlace(options, spec);
   spec.job_id = MakeJobId(options, spec.mode, probes);
   if (NeedsGrpc(spec)) {
-    HLAUNCH_ASSIGN_OR_RETURN(const Token token,
-                             FindToken(options.token_file, environment, probes.read_token_file));
-    spec.token = token.secret;
-    spec.token_file = token.file;
-    spec.warnings.insert(spec.warnings.end(), token.warnings.begin(), token.warnings.end());
+    HLAUNCH_RETURN_IF_ERROR(SetToken(options, environment, probes, spec));
   }
-  ScriptRequest script{options.command, options.module, options.no_python, options.run_path};
-  if (!options.local_rank_option.empty()) {  // Each worker puts in its own.
-    script.command.insert(script.command.begin() + 1,
-                          absl::StrCat(options.local_rank_option, "=${local_rank}"));
-  }
-  HLAUNCH_ASSIGN_OR_RETURN(spec.worker.argv, probes.make_worker_argv(script, environment));
-  spec.worker.job_id = spec.job_id;
-  spec.worker.inherited_env = environment.Without(kTokenVariable);
-  HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
-  const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
-  spec.worker.stdin_to_rank0 = options.use_stdin || lone_worker;
-  spec.worker.stop_grace = options.shutdown_timeout;
-  spec.worker.heartbeat_timeout = options.heartbeat_timeout;
-  spec.worker.stall_action = options.stall_action;
-  spec.worker.role = options.role;
-  spec.worker.signals_to_handle = options.signals_to_handle;
-  spec.worker.virtual_local_rank = options.virtual_local_rank;
-  spec.worker.keep_env = options.keep_env;
-  spec.worker.compat = options.compat;
-  HLAUNCH_RETURN_IF_ERROR(CheckWorkerSpec(spec.worker, options.max_nodes));
+  HLAUNCH_RETURN_IF_ERROR(SetWorkers(options, environment, probes, spec));
   SetLogs(options, environment, spec);
-  spec.store = options.store;
   return spec;
 }
 

@@ -13,7 +13,8 @@ namespace hlaunch {
 namespace {
 
 bool IsAsked(const Options& options) {
-  return options.bind.has_value() || options.numa_binding.has_value() || options.report_bindings;
+  return options.binding.mode.has_value() || options.binding.numa.has_value() ||
+         options.binding.report;
 }
 
 std::vector<int> AllCpus(const Topology& topology) {
@@ -27,10 +28,10 @@ std::vector<int> AllCpus(const Topology& topology) {
 BindRequest MakeBindRequest(const Options& options, const JobSpec& spec) {
   BindRequest request;
   request.workers = spec.worker.nproc;
-  request.mode = options.numa_binding.value_or(options.bind.value_or(BindMode::kAuto));
+  request.mode = options.binding.numa.value_or(options.binding.mode.value_or(BindMode::kAuto));
   request.places = spec.places;
   // Only torchrun leaves their share to devices that no worker uses.
-  if (!options.numa_binding) request.places.resize(static_cast<size_t>(request.workers));
+  if (!options.binding.numa) request.places.resize(static_cast<size_t>(request.workers));
   return request;
 }
 
@@ -47,7 +48,7 @@ void UsePlan(const Options& options, const Topology& topology, const std::vector
 
 void BindWorkers(const Options& options, JobSpec& spec) {
   const BindRequest request = MakeBindRequest(options, spec);
-  if (!NeedsTopology(request) && !options.report_bindings) {
+  if (!NeedsTopology(request) && !options.binding.report) {
     UsePlan(options, {}, {}, PlanBinding({}, {}, request), spec);
     return;
   }
@@ -58,7 +59,7 @@ void BindWorkers(const Options& options, JobSpec& spec) {
   }
   const std::vector<int> allowed = topology->is_this_machine ? AllowedCpus() : AllCpus(*topology);
   UsePlan(options, *topology, allowed, PlanBinding(*topology, allowed, request), spec);
-  const bool is_real = !options.dry_run && !options.print_env;
+  const bool is_real = !options.instead.dry_run && !options.instead.print_env;
   if (topology->is_this_machine || !is_real || spec.worker.bindings.empty()) return;
   spec.worker.bindings.clear();
   spec.warnings.push_back(

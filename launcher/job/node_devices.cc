@@ -16,15 +16,10 @@ namespace {
 constexpr char kCpuWord[] = "cpu";
 
 DeviceRequest MakeRequest(const Options& options, const JobSpec& spec) {
-  DeviceRequest request;
+  DeviceRequest request = options.devices;
   request.several_nodes = NeedsGrpc(spec);
   request.kinds = KindsOfWord(options.nproc_word);
-  request.starts_others = options.per_node;
-  request.ids = options.devices;
-  request.none = options.no_devices;
-  request.isolate = options.isolate_devices;
-  request.virtual_local_rank = options.virtual_local_rank;
-  request.oversubscribe = options.oversubscribe;
+  request.virtual_local_rank = options.worker.virtual_local_rank;
   return request;
 }
 
@@ -57,7 +52,7 @@ absl::Status Assign(const Options& options, const HostProbes& probes, JobSpec& s
     request.none = request.none || (options.nproc_word == kCpuWord && !request.ids);
   }
   request.workers = spec.worker.nproc;
-  spec.worker.starts_others = options.per_node;
+  spec.worker.starts_others = options.devices.starts_others;
   HLAUNCH_ASSIGN_OR_RETURN(const DevicePlan plan, AssignDevices(request, devices, env));
   for (const WorkerDevice& worker : plan.workers) spec.worker.device_env.push_back(worker.env);
   spec.worker.on_neuron =

@@ -7,17 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "launcher/options/options.h"
 #include "launcher/words/environment.h"
 
 namespace hlaunch {
-
-// What the user wants run. A value.
-struct ScriptRequest {
-  std::vector<std::string> command;  // Script, module or program, then its arguments; not empty.
-  bool module = false;
-  bool no_python = false;
-  bool run_path = false;  // Beats the other two.
-};
 
 // The argv of every worker, looked up and checked on this host before anything starts:
 //   a module        python -u -m NAME args

@@ -54,12 +54,12 @@ struct Status {
 Observation::Observation(asio::io_context& loop, const OutputRelay& relay, const Options& options,
                          const std::string& directory, const std::string& job_id,
                          const std::string& host)
-    : longest_stop_(options.shutdown_timeout + kStopMargin),
+    : longest_stop_(options.worker.stop_grace + kStopMargin),
       manager_(loop, FindNotifyPlace(Environment::OfThisProcess(), ::getpid(), ::getppid())),
       status_("looking for the rendezvous"),
       metrics_(job_id, host) {
   if (!directory.empty()) StartLog(directory + "/events.jsonl", {job_id, host, -1});
-  if (options.metrics) StartServer(loop, relay, options);
+  if (options.output.metrics) StartServer(loop, relay, options);
   // All that can be refused has been, and other nodes may need this one to be started first.
   asio::post(loop, [this] { manager_.Ready(status_); });
 }
@@ -81,13 +81,13 @@ void Observation::StartLog(const std::string& path, EventSource source) {
 void Observation::StartServer(asio::io_context& loop, const OutputRelay& relay,
                               const Options& options) {
   auto server = MetricsServer::Start(
-      loop, options.metrics->host, options.metrics->port,
+      loop, options.output.metrics->host, options.output.metrics->port,
       {[this, &relay] { return metrics_.Text(relay.bytes_read(), MonotonicClock().Now()); },
        [this] { return NotReady(); }});
   if (server.ok()) {
     server_ = std::move(server).value();
-    LogInfo(absl::StrCat("metrics are at http://", HostPort(options.metrics->host, server_->port()),
-                         "/metrics"));
+    LogInfo(absl::StrCat("metrics are at http://",
+                         HostPort(options.output.metrics->host, server_->port()), "/metrics"));
   } else {
     LogWarning(absl::StrCat(server.status().message(), "; the job goes on without"));
   }

@@ -76,13 +76,13 @@ NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slo
   NodeInfo info;
   info.job_id = spec.job_id;
   info.node_id =
-      spec.node_rank ? absl::StrCat("rank-", *spec.node_rank) : HostNodeId(slot.number());
+      spec.node.rank ? absl::StrCat("rank-", *spec.node.rank) : HostNodeId(slot.number());
   info.incarnation = NewIncarnation();
   info.host = HostName();
   info.pid = ::getpid();
   info.started_ms = BootMillis();
   info.nproc = spec.worker.nproc;
-  info.node_rank = spec.node_rank;
+  info.node_rank = spec.node.rank;
   // Where the master store shares the rendezvous' port, its node must be the first.
   if (!info.node_rank && link.shared_store_port() != 0) info.node_rank = 0;
   info.policy = spec.policy;
@@ -103,9 +103,9 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
   AgentOptions options;
   options.info = info;
   options.spec = spec.worker;
-  options.store = spec.store;
-  options.worker_store = spec.worker_store;
-  options.store_proxy = spec.store_proxy;
+  options.store = spec.store.server;
+  options.worker_store = spec.store.in_worker;
+  options.store_proxy = spec.store.proxy;
   if (spec.mode == JobMode::kSingleNode) {
     options.store_address = "127.0.0.1";
     options.store_port = spec.master_port.value_or(0);
@@ -215,8 +215,8 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, const Options&
     return;
   }
   SummaryStyle style;
-  style.verbose = options.log_level == LogLevel::kDebug;
-  style.colour = !options.json && ConsoleStyleOf(STDERR_FILENO).colour;
+  style.verbose = options.output.log_level == LogLevel::kDebug;
+  style.colour = !options.output.json && ConsoleStyleOf(STDERR_FILENO).colour;
   style.max_restarts = spec.policy.max_restarts;
   style.store_port = result.store_port;
   for (const std::string& line : SummaryLines(*result.outcome, style)) LogError(line);
@@ -231,9 +231,9 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   SetLogJob(spec.job_id);
   for (const std::string& warning : spec.warnings) LogWarning(warning);
   for (const std::string& note : spec.notes) LogDebug(note);
-  if (options.report_bindings) {
+  if (options.binding.report) {
     for (const std::string& line : spec.binding_lines) LogInfo(line);
-  } else if (!spec.worker.bindings.empty() && !options.bind && !options.numa_binding) {
+  } else if (!spec.worker.bindings.empty() && !options.binding.mode && !options.binding.numa) {
     LogInfo(absl::StrCat(spec.binding, "; --report-bindings shows it, --bind none leaves it"));
   }
 
@@ -271,7 +271,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   agent_options.check_command = [](const CheckPlan& plan) {
     return CheckCommand(CheckProgram(), plan);
   };
-  if (!options.doctor) agent_options.health_interval = options.health_interval;
+  if (!options.instead.doctor) agent_options.health_interval = options.health_interval;
   std::vector<CheckResult> checked;  // The last time.
   agent_options.on_checks = [&](const std::vector<CheckResult>& results) { checked = results; };
   agent_options.keeper_fd = keeper.fd();
@@ -295,9 +295,9 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   }
   link->reset();  // Before the agent, which it calls.
   if (const std::string lost = (*logs)->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
-  KeepReport(options.report_file, spec, info, result);
-  KeepTermination(options.termination_log, spec, result);
-  if (options.doctor) PrintFindings(checked, options.doctor_json);
+  KeepReport(options.output.report_file, spec, info, result);
+  KeepTermination(options.output.termination_log, spec, result);
+  if (options.instead.doctor) PrintFindings(checked, options.instead.doctor_json);
   PrintSummary(spec, result, options);
   return result.exit_code;
 }

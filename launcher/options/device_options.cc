@@ -12,25 +12,25 @@ namespace {
 using absl::string_view;
 
 absl::Status SetDevices(string_view text, Options& options) {
-  options.no_devices = text == "none";
-  options.devices.reset();
+  options.devices.none = text == "none";
+  options.devices.ids.reset();
   if (text == "none" || text == "all") return absl::OkStatus();
-  options.devices = ParseIds(text);
-  if (options.devices) return absl::OkStatus();
+  options.devices.ids = ParseIds(text);
+  if (options.devices.ids) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "expected numbers of `hlaunch devices` such as 0,2-3, or all, or none");
 }
 
-const OptionRow kRows[] = {
+const OptionRow kDeviceRows[] = {
     {"Devices", "", "--devices", "LIST|none",
      "which of this node's, as 0,2-3 (all that are visible)", SetDevices},
     {"", "", "--isolate-devices", "", "each worker sees its own device only",
-     [](string_view, Options& options) { return SetFlag(&options.isolate_devices); }},
+     [](string_view, Options& options) { return SetFlag(&options.devices.isolate); }},
     {"", "", "--oversubscribe", "", "start on devices that are too few, held or not operational",
-     [](string_view, Options& options) { return SetFlag(&options.oversubscribe); }},
+     [](string_view, Options& options) { return SetFlag(&options.devices.oversubscribe); }},
     {"", "", "--per-node", "",
      "one worker, which starts its node's others itself, as Lightning does",
-     [](string_view, Options& options) { return SetFlag(&options.per_node); }},
+     [](string_view, Options& options) { return SetFlag(&options.devices.starts_others); }},
     {"", "", "--sysroot", "DIR", "read of devices what DIR/sys, DIR/proc and DIR/dev describe",
      [](string_view text, Options& options) {
        options.sysroot = std::string(text);
@@ -38,8 +38,45 @@ const OptionRow kRows[] = {
      }},
 };
 
+absl::Status SetBind(string_view text, Options& options) {
+  for (const BindMode mode : {BindMode::kAuto, BindMode::kNone, BindMode::kNuma, BindMode::kSocket,
+                              BindMode::kCore, BindMode::kL3}) {
+    if (text != BindModeName(mode)) continue;
+    options.binding.mode = mode;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("expected auto, none, numa, socket, core or l3");
+}
+
+// torchrun's words for the same.
+absl::Status SetNumaBinding(string_view text, Options& options) {
+  if (text == "node") {
+    options.binding.numa = BindMode::kNuma;
+  } else if (text == "socket") {
+    options.binding.numa = BindMode::kSocket;
+  } else if (text == "exclusive") {
+    options.binding.numa = BindMode::kCore;
+  } else if (text == "core-complex") {
+    options.binding.numa = BindMode::kL3;
+  } else {
+    return absl::InvalidArgumentError("expected node, socket, exclusive or core-complex");
+  }
+  return absl::OkStatus();
+}
+
+const OptionRow kBindingRows[] = {
+    {"Binding to CPUs", "", "--bind", "auto|none|numa|socket|core|l3",
+     "to those near its device (auto: where no worker loses any)", SetBind},
+    {"", "", "--numa-binding", "node|socket|exclusive|core-complex",
+     "torchrun's words: as numa, socket, core or l3", SetNumaBinding},
+    {"", "", "--report-bindings", "", "draw which worker may run where",
+     [](string_view, Options& options) { return SetFlag(&options.binding.report); }},
+};
+
 }  // namespace
 
-absl::Span<const OptionRow> DeviceOptions() { return kRows; }
+absl::Span<const OptionRow> DeviceOptions() { return kDeviceRows; }
+
+absl::Span<const OptionRow> BindingOptions() { return kBindingRows; }
 
 }  // namespace hlaunch

@@ -5,25 +5,83 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "agent/binding/plan_binding.h"
+#include "agent/devices/device_plan.h"
 #include "agent/output/log_spec.h"
 #include "agent/worker/worker_spec.h"
 #include "launcher/words/endpoint.h"
-#include "launcher/words/environment.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
-#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/c10d/c10d_server_options.h"
 #include "rendezvous/round/round.h"
+
+// What the user asks for, in the structs that the rest of hlaunch takes as they are. All are
+// values.
 
 namespace hlaunch {
 
+// What every worker runs.
+struct ScriptRequest {
+  std::vector<std::string> command;  // Script, module or program, then its arguments; not empty.
+  bool module = false;
+  bool no_python = false;
+  bool run_path = false;          // Beats the other two.
+  std::string local_rank_option;  // Of --pass-local-rank[=NAME]; empty: not given.
+};
+
+// Where the nodes of the job meet.
+struct Meeting {
+  std::optional<Endpoint> endpoint;     // Port 0 only where there is one node.
+  std::string job_id;                   // --rdzv-id; empty: not given.
+  std::string backend;                  // "static", "c10d" or empty.
+  std::string master_addr;              // Without brackets; empty: not given.
+  std::optional<uint16_t> master_port;  // 0 only where there is one node.
+  std::string local_addr;  // What this node is reached at, without brackets; empty: its route.
+  std::string token_file;
+};
+
+// What this node is to be among the nodes.
+struct NodeRole {
+  std::optional<int> rank;      // Unset: the rendezvous decides.
+  std::optional<bool> is_host;  // Of --rdzv-conf. Unset: addresses and ranks decide.
+};
+
+// The master store of the job.
+struct StoreSpec {
+  C10dServerOptions server;
+  bool in_worker = false;  // Rank 0 serves it itself: --master-store worker.
+  bool proxy = false;      // Workers reach it through their own agent.
+};
+
+// Of --bind and --numa-binding, at most one; unset: not given.
+struct BindWish {
+  std::optional<BindMode> mode;
+  std::optional<BindMode> numa;
+  bool report = false;
+};
+
+// Where this node tells how the job goes and how it ended.
+struct NodeOutput {
+  std::string report_file;          // The final report as JSON; empty: none.
+  std::string termination_log;      // Empty: Kubernetes' own, where it is.
+  bool json = false;                // hlaunch's own lines on stderr are JSON, one object each.
+  std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
+  LogLevel log_level = LogLevel::kInfo;
+};
+
+// What is wanted instead of a job.
+struct InsteadOfJob {
+  bool dry_run = false;          // Say what would be run, and run nothing.
+  std::optional<int> print_env;  // Print what this local rank would see, and run nothing.
+  bool doctor = false;           // `hlaunch doctor`: the checks are what is wanted,
+  bool doctor_json = false;      // as one JSON object.
+};
+
 // The command line as read: every value checked by itself and against the others, nothing
-// decided. A value.
+// decided.
 struct Options {
   std::string program = "hlaunch";  // Or "torchrun", where it was called so.
 
@@ -31,81 +89,30 @@ struct Options {
   // set.
   std::optional<std::string> text_to_print;
 
-  int min_nodes = 1;
-  int max_nodes = 1;
+  JobPolicy policy;  // Of its lease only the loss limit is the user's.
+  Meeting meeting;
+  NodeRole node;
+  StoreSpec store;
+  ScriptRequest script;
+
   std::optional<int> nproc = 1;  // Unset: as many as `nproc_word` stands for.
   std::string nproc_word;        // "auto", "cpu", or devices: "gpu", "hpu", "xpu", …
-
-  std::optional<Endpoint> rdzv_endpoint;  // Port 0 only where max_nodes is 1.
-  std::string rdzv_id;                    // Empty: not given.
-  std::string rdzv_backend;               // "static", "c10d" or empty.
-  std::optional<int> node_rank;
-  std::string master_addr;              // Without brackets; empty: not given.
-  std::optional<uint16_t> master_port;  // 0 only where max_nodes is 1.
-  bool worker_store = false;            // --master-store worker
-
-  std::optional<bool> is_host;             // Of --rdzv-conf. Unset: addresses and ranks decide.
-  std::vector<std::string> unneeded_conf;  // Keys of --rdzv-conf that mean nothing to hlaunch.
-
-  std::vector<std::string> unneeded;  // Options of torchrun that mean nothing to hlaunch.
-  // Which values came from variables and which from the configuration; one line each.
-  std::vector<std::string> sources;
-  std::string cluster = "auto";               // A word of ClusterWords().
-  std::vector<std::string> cluster_warnings;  // Of the place that was found; one line each.
-
-  bool module = false;
-  bool no_python = false;
-  bool run_path = false;  // Then neither of the two.
-  int max_restarts = 0;
-  bool use_stdin = false;
-  std::string token_file;
-  Duration shutdown_timeout = std::chrono::seconds(30);
-  Duration heartbeat_timeout = Duration::zero();  // Zero: not given.
-  StallAction stall_action = StallAction::kFail;
-  Duration join_timeout = std::chrono::seconds(600);
-  Duration last_call = std::chrono::seconds(30);
-  Duration loss_limit = std::chrono::seconds(30);
-  int spares = 0;
-  bool doctor = false;       // `hlaunch doctor`: the checks are what is wanted,
-  bool doctor_json = false;  // as one JSON object.
-  Preflight preflight = Preflight::kQuick;
-  PreflightAction preflight_action = PreflightAction::kExclude;
-  int preflight_share = 25;
+  WorkerSpec worker;             // As far as the user says it; MakeJobSpec adds the rest.
+  DeviceRequest devices;         // The same; `ids` is unset for all that are visible.
+  BindWish binding;
+  std::string sysroot;  // The machine to look for devices on, as a directory; empty: this one.
   Duration health_interval = std::chrono::seconds(60);  // Zero: never.
-  C10dServerOptions store;
-  bool store_proxy = false;
-  std::string local_addr;  // What this node is reached at, without brackets; empty: its route.
-
-  std::string role = "default";
-  std::vector<int> signals_to_handle;  // Empty: torchrun's four.
-  bool virtual_local_rank = false;
-  bool keep_env = false;
-  std::string local_rank_option;  // Of --pass-local-rank[=NAME]; empty: not given.
-  std::set<std::string> compat;
-
-  std::optional<std::vector<int>> devices;  // Of this node, by id; unset: all that are visible.
-  bool no_devices = false;                  // --devices none
-  bool isolate_devices = false;
-  bool oversubscribe = false;
-  bool per_node = false;  // One worker, which starts the others of its node itself.
-  std::string sysroot;    // The machine to look for devices on, as a directory; empty: this one.
-
-  // Of --bind and --numa-binding, at most one; unset: not given.
-  std::optional<BindMode> bind;
-  std::optional<BindMode> numa_binding;
-  bool report_bindings = false;
 
   LogSpec logs;
-  std::string report_file;          // The final report as JSON; empty: none.
-  std::string termination_log;      // Empty: Kubernetes' own, where it is.
-  bool json = false;                // hlaunch's own lines on stderr are JSON, one object each.
-  std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
-  LogLevel log_level = LogLevel::kInfo;
+  NodeOutput output;
+  InsteadOfJob instead;
 
-  bool dry_run = false;          // Say what would be run, and run nothing.
-  std::optional<int> print_env;  // Print what this local rank would see, and run nothing.
-
-  std::vector<std::string> command;  // The script and its arguments, untouched; not empty.
+  std::string cluster = "auto";               // A word of ClusterWords().
+  std::vector<std::string> cluster_warnings;  // Of the place that was found; one line each.
+  std::vector<std::string> unneeded_conf;     // Keys of --rdzv-conf that mean nothing to hlaunch.
+  std::vector<std::string> unneeded;          // Options of torchrun that mean nothing to hlaunch.
+  // Which values came from variables and which from the configuration; one line each.
+  std::vector<std::string> sources;
 
   // The words before the script as typed, the program's name first, and then what other sources
   // gave: for the command that another host is to run.

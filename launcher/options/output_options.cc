@@ -53,18 +53,18 @@ absl::Status SetRotation(string_view text, Options& options) {
 
 absl::Status SetReport(string_view text, Options& options) {
   if (text.empty()) return InvalidArgumentError("the name of the file is missing");
-  options.report_file = std::string(text);
+  options.output.report_file = std::string(text);
   return absl::OkStatus();
 }
 
 absl::Status SetTerminationLog(string_view text, Options& options) {
   if (text.empty()) return InvalidArgumentError("the name of the file is missing");
-  options.termination_log = std::string(text);
+  options.output.termination_log = std::string(text);
   return absl::OkStatus();
 }
 
 absl::Status SetMetricsPort(string_view text, Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(options.metrics, ParseMetricsPlace(text));
+  HLAUNCH_ASSIGN_OR_RETURN(options.output.metrics, ParseMetricsPlace(text));
   return absl::OkStatus();
 }
 
@@ -73,7 +73,7 @@ absl::Status SetPrintEnv(string_view text, Options& options) {
   if (text != "true" && !ParseInt(text, 0, kMaxNproc - 1, &rank)) {
     return InvalidArgumentError("expected a local rank, such as 0");
   }
-  options.print_env = rank;
+  options.instead.print_env = rank;
   return absl::OkStatus();
 }
 
@@ -107,21 +107,21 @@ const OptionRow kRows[] = {
      "file that takes the first cause of a failure (/dev/termination-log, where it is)",
      SetTerminationLog},
     {"", "", "--json", "", "hlaunch's own lines are JSON, one object each",
-     [](string_view, Options& options) { return SetFlag(&options.json); }},
+     [](string_view, Options& options) { return SetFlag(&options.output.json); }},
     {"", "", "--metrics-port", "PORT|ADDR:PORT",
      "serve metrics over HTTP, on loopback unless ADDR is given", SetMetricsPort},
     {"", "-v", "--verbose", "", "say more",
      [](string_view, Options& options) {
-       options.log_level = LogLevel::kDebug;
+       options.output.log_level = LogLevel::kDebug;
        return absl::OkStatus();
      }},
     {"", "-q", "--quiet", "", "say only warnings and errors",
      [](string_view, Options& options) {
-       options.log_level = LogLevel::kWarning;
+       options.output.log_level = LogLevel::kWarning;
        return absl::OkStatus();
      }},
     {"Instead of a job", "", "--dry-run", "", "say what would be run, and run nothing",
-     [](string_view, Options& options) { return SetFlag(&options.dry_run); }},
+     [](string_view, Options& options) { return SetFlag(&options.instead.dry_run); }},
     {"", "", "--print-env", "[=RANK]", "print what the worker with this local rank (0) would see",
      SetPrintEnv},
     {"", "", "--print-completion", "bash|zsh", "print the shell's completion of this command",

@@ -134,16 +134,16 @@ absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words,
 
 // Whether is_host fits to who hosts anyway.
 absl::Status CheckHost(const Options& options, bool has_place) {
-  if (!options.is_host.has_value()) return absl::OkStatus();
-  if (!has_place && !*options.is_host) {
+  if (!options.node.is_host.has_value()) return absl::OkStatus();
+  if (!has_place && !*options.node.is_host) {
     return InvalidArgumentError(
         "--rdzv-conf is_host=0: nobody else is named who could host; add --rdzv-endpoint HOST");
   }
-  const bool by_rank = options.node_rank.has_value() &&
-                       (!options.rdzv_endpoint.has_value() || options.rdzv_backend == "static");
-  if (by_rank && *options.is_host != (options.node_rank == 0)) {
+  const bool by_rank = options.node.rank.has_value() &&
+                       (!options.meeting.endpoint.has_value() || options.meeting.backend == "static");
+  if (by_rank && *options.node.is_host != (options.node.rank == 0)) {
     return InvalidArgumentError(absl::StrCat(
-        "--rdzv-conf is_host=", *options.is_host ? 1 : 0, " with --node-rank ", *options.node_rank,
+        "--rdzv-conf is_host=", *options.node.is_host ? 1 : 0, " with --node-rank ", *options.node.rank,
         ": in the static form node rank 0 hosts; leave is_host out"));
   }
   return absl::OkStatus();
@@ -154,60 +154,60 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
   if (verbose_and_quiet) {
     return InvalidArgumentError("--verbose and --quiet: leave one of them out");
   }
-  if (options.module && options.no_python) {
+  if (options.script.module && options.script.no_python) {
     return InvalidArgumentError(
         "--module runs Python and --no-python runs none: leave one of them out");
   }
-  if (options.per_node && options.nproc != 1) {
+  if (options.devices.starts_others && options.nproc != 1) {
     return InvalidArgumentError(
         "--per-node starts one worker, which starts the others itself: leave --nproc-per-node out");
   }
-  if (options.bind && options.numa_binding) {
+  if (options.binding.mode && options.binding.numa) {
     return InvalidArgumentError("--bind and --numa-binding: leave one of them out");
   }
-  if (options.per_node &&
-      (options.numa_binding || options.bind.value_or(BindMode::kNone) != BindMode::kNone)) {
+  if (options.devices.starts_others &&
+      (options.binding.numa || options.binding.mode.value_or(BindMode::kNone) != BindMode::kNone)) {
     return InvalidArgumentError(
         "--per-node: the worker starts its node's others, and all would be bound as one; leave "
         "--bind and --numa-binding out");
   }
-  if (options.node_rank.has_value() && *options.node_rank >= options.max_nodes) {
-    return InvalidArgumentError(absl::StrCat("--node-rank ", *options.node_rank, ": with --nnodes ",
-                                             options.max_nodes, " ranks go from 0 to ",
-                                             options.max_nodes - 1));
+  if (options.node.rank.has_value() && *options.node.rank >= options.policy.max_nodes) {
+    return InvalidArgumentError(absl::StrCat("--node-rank ", *options.node.rank, ": with --nnodes ",
+                                             options.policy.max_nodes, " ranks go from 0 to ",
+                                             options.policy.max_nodes - 1));
   }
-  if (options.store_proxy && options.worker_store) {
+  if (options.store.proxy && options.store.in_worker) {
     return InvalidArgumentError(
         "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one "
         "of them out");
   }
-  if (options.store.limits.value_bytes > options.store.limits.total_bytes) {
-    return InvalidArgumentError(absl::StrCat("--store-max-value ", options.store.limits.value_bytes,
+  if (options.store.server.limits.value_bytes > options.store.server.limits.total_bytes) {
+    return InvalidArgumentError(absl::StrCat("--store-max-value ", options.store.server.limits.value_bytes,
                                              " is more than the whole store takes, ",
-                                             options.store.limits.total_bytes,
+                                             options.store.server.limits.total_bytes,
                                              ": raise --store-max-total as well"));
   }
-  if (options.max_nodes == 1) return absl::OkStatus();
+  if (options.policy.max_nodes == 1) return absl::OkStatus();
   if (standalone) {
     return InvalidArgumentError(absl::StrCat("--standalone is for one node and --nnodes says ",
-                                             options.max_nodes, ": leave one of them out"));
+                                             options.policy.max_nodes, ": leave one of them out"));
   }
-  const bool has_place = options.rdzv_endpoint.has_value() || !options.master_addr.empty();
-  const char* needs_place = options.node_rank.has_value()      ? "--node-rank"
-                            : options.master_port.has_value()  ? "--master-port"
-                            : options.rdzv_backend == "static" ? "--rdzv-backend static"
+  const bool has_place = options.meeting.endpoint.has_value() || !options.meeting.master_addr.empty();
+  const char* needs_place = options.node.rank.has_value()      ? "--node-rank"
+                            : options.meeting.master_port.has_value()  ? "--master-port"
+                            : options.meeting.backend == "static" ? "--rdzv-backend static"
                                                                : nullptr;
   if (needs_place != nullptr && !has_place) {
     return InvalidArgumentError(
         absl::StrCat(needs_place, " needs the place where the nodes meet: add --master-addr HOST",
-                     options.rdzv_backend == "static" ? "" : " or --rdzv-endpoint HOST"));
+                     options.meeting.backend == "static" ? "" : " or --rdzv-endpoint HOST"));
   }
   HLAUNCH_RETURN_IF_ERROR(CheckHost(options, has_place));
-  if (options.rdzv_endpoint.has_value() && options.rdzv_endpoint->port == 0) {
+  if (options.meeting.endpoint.has_value() && options.meeting.endpoint->port == 0) {
     return InvalidArgumentError(
         "--rdzv-endpoint: several nodes must know the port; write one instead of 0, such as 29400");
   }
-  if (options.master_port == 0) {
+  if (options.meeting.master_port == 0) {
     return InvalidArgumentError(
         "--master-port: several nodes must know the port; write one instead of 0, such as 29500");
   }
@@ -362,9 +362,9 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
     return InvalidArgumentError(absl::StrCat("no script given; usage: ", options.program,
                                              " [options] script.py [args...]"));
   }
-  options.command = raw.rest;
+  options.script.command = raw.rest;
   HLAUNCH_RETURN_IF_ERROR(Apply(raw, options));
-  if (options.run_path) options.module = options.no_python = false;  // As torchrun has it.
+  if (options.script.run_path) options.script.module = options.script.no_python = false;  // As torchrun has it.
   const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;
   const absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
   if (!fit.ok()) return NameSources(fit, raw);

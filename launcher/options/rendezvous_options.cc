@@ -5,12 +5,15 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/devices/assign_devices.h"
+#include "launcher/cluster/place.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/option_values.h"
 #include "launcher/words/endpoint.h"
@@ -41,8 +44,8 @@ absl::Status SetNnodes(string_view text, Options& options) {
     return InvalidArgumentError(
         absl::StrCat("MIN is greater than MAX; did you mean ", max, ":", min, "?"));
   }
-  options.min_nodes = min;
-  options.max_nodes = max;
+  options.policy.min_nodes = min;
+  options.policy.max_nodes = max;
   return absl::OkStatus();
 }
 
@@ -63,7 +66,7 @@ absl::Status SetNproc(string_view text, Options& options) {
 }
 
 absl::Status SetEndpoint(string_view text, Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(options.rdzv_endpoint, ParseEndpoint(text, kDefaultRdzvPort));
+  HLAUNCH_ASSIGN_OR_RETURN(options.meeting.endpoint, ParseEndpoint(text, kDefaultRdzvPort));
   return absl::OkStatus();
 }
 
@@ -74,7 +77,7 @@ absl::Status SetBackend(string_view text, Options& options) {
         etcd ? "hlaunch needs no etcd to meet; use c10d, with the same endpoint's host, or static"
              : "expected static or c10d; other backends are not needed here");
   }
-  options.rdzv_backend = std::string(text);
+  options.meeting.backend = std::string(text);
   return absl::OkStatus();
 }
 
@@ -84,17 +87,17 @@ absl::Status SetJobId(string_view text, Options& options) {
     return InvalidArgumentError(
         absl::StrCat("expected 1 to ", kMaxJobId, " printable characters without spaces"));
   }
-  options.rdzv_id = std::string(text);
+  options.meeting.job_id = std::string(text);
   return absl::OkStatus();
 }
 
 absl::Status SetMasterAddr(string_view text, Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(options.master_addr, ParseHost(text));
+  HLAUNCH_ASSIGN_OR_RETURN(options.meeting.master_addr, ParseHost(text));
   return absl::OkStatus();
 }
 
 absl::Status SetLocalAddr(string_view text, Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(options.local_addr, ParseHost(text));
+  HLAUNCH_ASSIGN_OR_RETURN(options.meeting.local_addr, ParseHost(text));
   return absl::OkStatus();
 }
 
@@ -103,13 +106,13 @@ absl::Status SetMasterPort(string_view text, Options& options) {
   if (!ParseInt(text, 0, 65535, &port)) {
     return InvalidArgumentError("expected a port from 0 to 65535");
   }
-  options.master_port = static_cast<uint16_t>(port);
+  options.meeting.master_port = static_cast<uint16_t>(port);
   return absl::OkStatus();
 }
 
 absl::Status SetMasterStore(string_view text, Options& options) {
   if (text != "agent" && text != "worker") return InvalidArgumentError("expected agent or worker");
-  options.worker_store = text == "worker";
+  options.store.in_worker = text == "worker";
   return absl::OkStatus();
 }
 
@@ -118,12 +121,12 @@ absl::Status SetNodeRank(string_view text, Options& options) {
   if (!ParseInt(text, 0, kMaxNodes - 1, &rank)) {
     return InvalidArgumentError("expected a number from 0 to the number of nodes less 1");
   }
-  options.node_rank = rank;
+  options.node.rank = rank;
   return absl::OkStatus();
 }
 
 absl::Status SetMaxRestarts(string_view text, Options& options) {
-  if (!ParseInt(text, 0, kMaxRestarts, &options.max_restarts)) {
+  if (!ParseInt(text, 0, kMaxRestarts, &options.policy.max_restarts)) {
     return InvalidArgumentError(absl::StrCat("expected a number from 0 to ", kMaxRestarts));
   }
   return absl::OkStatus();
@@ -131,7 +134,7 @@ absl::Status SetMaxRestarts(string_view text, Options& options) {
 
 absl::Status SetTokenFile(string_view text, Options& options) {
   if (text.empty()) return InvalidArgumentError("the name of the file is missing");
-  options.token_file = std::string(text);
+  options.meeting.token_file = std::string(text);
   return absl::OkStatus();
 }
 
@@ -149,7 +152,7 @@ absl::Status SetIsHost(string_view text, Options& options) {
   if (!yes && !any_of({"0", "false", "f", "no", "n"})) {
     return InvalidArgumentError("expected 1, true, 0 or false");
   }
-  options.is_host = yes;
+  options.node.is_host = yes;
   return absl::OkStatus();
 }
 
@@ -160,10 +163,14 @@ struct ConfRow {
 
 const ConfRow kConf[] = {
     {"is_host", SetIsHost},
-    {"join_timeout", [](string_view text,
-                        Options& options) { return SetDuration(text, 1, &options.join_timeout); }},
+    {"join_timeout",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 1, &options.policy.join_timeout);
+     }},
     {"last_call_timeout",
-     [](string_view text, Options& options) { return SetDuration(text, 0, &options.last_call); }},
+     [](string_view text, Options& options) {
+       return SetDuration(text, 0, &options.policy.last_call);
+     }},
     {"timeout", nullptr},
     {"read_timeout", nullptr},
     {"close_timeout", nullptr},
@@ -204,14 +211,14 @@ absl::Status SetRdzvConf(string_view text, Options& options) {
 }
 
 absl::Status SetSpares(string_view text, Options& options) {
-  if (ParseInt(text, 0, kMaxNodes, &options.spares)) return absl::OkStatus();
+  if (ParseInt(text, 0, kMaxNodes, &options.policy.spares)) return absl::OkStatus();
   return InvalidArgumentError(absl::StrCat("expected a number from 0 to ", kMaxNodes));
 }
 
 absl::Status SetPreflight(string_view text, Options& options) {
   for (const Preflight each : {Preflight::kOff, Preflight::kQuick, Preflight::kFull}) {
     if (text != PreflightName(each)) continue;
-    options.preflight = each;
+    options.policy.preflight = each;
     return absl::OkStatus();
   }
   return InvalidArgumentError("expected off, quick or full");
@@ -221,14 +228,14 @@ absl::Status SetPreflightAction(string_view text, Options& options) {
   for (const PreflightAction each :
        {PreflightAction::kWarn, PreflightAction::kExclude, PreflightAction::kFail}) {
     if (text != ActionName(each)) continue;
-    options.preflight_action = each;
+    options.policy.preflight_action = each;
     return absl::OkStatus();
   }
   return InvalidArgumentError("expected warn, exclude or fail");
 }
 
 absl::Status SetPreflightShare(string_view text, Options& options) {
-  if (ParseInt(text, 0, 100, &options.preflight_share)) return absl::OkStatus();
+  if (ParseInt(text, 0, 100, &options.policy.preflight_share)) return absl::OkStatus();
   return InvalidArgumentError("expected a number of percent from 0 to 100");
 }
 
@@ -250,7 +257,7 @@ absl::Status SetSize(string_view text, int64_t max, size_t* out) {
   return absl::OkStatus();
 }
 
-const OptionRow kRows[] = {
+const OptionRow kRendezvousRows[] = {
     {"Nodes and workers", "", "--config", "FILE",
      "JSON with these options, maybe the script as well: {\"nnodes\": 2, \"command\": "
      "[\"train.py\"]}; "
@@ -298,47 +305,69 @@ const OptionRow kRows[] = {
      "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", SetTokenFile},
     {"Times", "", "--join-timeout", "S", "wait this long for the nodes to come (600)",
      [](string_view text, Options& options) {
-       return SetDuration(text, 1, &options.join_timeout);
+       return SetDuration(text, 1, &options.policy.join_timeout);
      }},
     {"", "", "--last-call", "S", "from MIN nodes there to the start without MAX (30)",
-     [](string_view text, Options& options) { return SetDuration(text, 0, &options.last_call); }},
+     [](string_view text, Options& options) {
+       return SetDuration(text, 0, &options.policy.last_call);
+     }},
     {"", "", "--shutdown-timeout", "S", "from SIGTERM to SIGKILL for workers (30)",
      [](string_view text, Options& options) {
-       return SetDuration(text, 0, &options.shutdown_timeout);
+       return SetDuration(text, 0, &options.worker.stop_grace);
      },
      kPet},
     {"", "", "--loss-limit", "S", "a node cut off for so long stops its workers (30)",
-     [](string_view text, Options& options) { return SetDuration(text, 1, &options.loss_limit); }},
+     [](string_view text, Options& options) {
+       return SetDuration(text, 1, &options.policy.lease.loss_limit);
+     }},
     {"Master store", "", "--store-allow", "WHO",
      "who may use the master store, as in members,10.0.0.0/16 (all)",
      [](string_view text, Options& options) {
-       HLAUNCH_ASSIGN_OR_RETURN(options.store.access, ParseStoreAllow(text));
+       HLAUNCH_ASSIGN_OR_RETURN(options.store.server.access, ParseStoreAllow(text));
        return absl::OkStatus();
      }},
     {"", "", "--store-dialect", "WIRE", "torch1.13, torch2.1, torch2.2+, or as workers show (auto)",
      [](string_view text, Options& options) {
-       HLAUNCH_ASSIGN_OR_RETURN(options.store.older, ParseC10dDialect(text));
+       HLAUNCH_ASSIGN_OR_RETURN(options.store.server.older, ParseC10dDialect(text));
        return absl::OkStatus();
      }},
     {"", "", "--store-proxy", "",
      "workers reach it through their own agent, at 127.0.0.1: one connection for a node",
-     [](string_view, Options& options) { return SetFlag(&options.store_proxy); }},
+     [](string_view, Options& options) { return SetFlag(&options.store.proxy); }},
     {"", "", "--store-max-key", "SIZE", "longest key that the master store takes (8K)",
      [](string_view text, Options& options) {
-       return SetSize(text, 64 << 20, &options.store.limits.key_bytes);
+       return SetSize(text, 64 << 20, &options.store.server.limits.key_bytes);
      }},
     {"", "", "--store-max-value", "SIZE", "largest value that it takes (8M)",
      [](string_view text, Options& options) {
-       return SetSize(text, 1 << 30, &options.store.limits.value_bytes);
+       return SetSize(text, 1 << 30, &options.store.server.limits.value_bytes);
      }},
     {"", "", "--store-max-total", "SIZE", "what all its keys and values may take (1G)",
      [](string_view text, Options& options) {
-       return SetSize(text, int64_t{1} << 40, &options.store.limits.total_bytes);
+       return SetSize(text, int64_t{1} << 40, &options.store.server.limits.total_bytes);
      }},
+};
+
+absl::Status SetCluster(absl::string_view text, Options& options) {
+  const std::vector<std::string> words = ClusterWords();
+  if (std::find(words.begin(), words.end(), text) == words.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("expected one of ", absl::StrJoin(words, ", ")));
+  }
+  options.cluster = std::string(text);
+  return absl::OkStatus();
+}
+
+const OptionRow kClusterRows[] = {
+    {"In a cluster", "", "--cluster", "NAME",
+     "whose variables say this node's place: auto, none, slurm, ...", SetCluster},
+    {"", "", "--explain-cluster", "",
+     "print what was found of this node's place, and from where; --json", nullptr},
 };
 
 }  // namespace
 
-absl::Span<const OptionRow> RendezvousOptions() { return kRows; }
+absl::Span<const OptionRow> RendezvousOptions() { return kRendezvousRows; }
+
+absl::Span<const OptionRow> ClusterOptions() { return kClusterRows; }
 
 }  // namespace hlaunch

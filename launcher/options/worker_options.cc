@@ -25,12 +25,12 @@ absl::Status SetRole(string_view text, Options& options) {
   if (text.empty() || text.size() > kMaxRole || !printable) {
     return InvalidArgumentError(absl::StrCat("expected 1 to ", kMaxRole, " printable characters"));
   }
-  options.role = std::string(text);
+  options.worker.role = std::string(text);
   return absl::OkStatus();
 }
 
 absl::Status SetSignals(string_view text, Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(options.signals_to_handle, ParseSignals(text));
+  HLAUNCH_ASSIGN_OR_RETURN(options.worker.signals_to_handle, ParseSignals(text));
   return absl::OkStatus();
 }
 
@@ -44,23 +44,24 @@ absl::Status SetLocalRankOption(string_view text, Options& options) {
   if (bare.empty() || !plain) {
     return InvalidArgumentError("expected an option of the script, such as --local_rank");
   }
-  options.local_rank_option = absl::StrCat(bare.size() == text.size() ? "--" : "", text);
+  options.script.local_rank_option = absl::StrCat(bare.size() == text.size() ? "--" : "", text);
   return absl::OkStatus();
 }
 
 absl::Status SetCompat(string_view text, Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(options.compat, ParseSet(text, {"openmpi", "slurm"}));
+  HLAUNCH_ASSIGN_OR_RETURN(options.worker.compat, ParseSet(text, {"openmpi", "slurm"}));
   return absl::OkStatus();
 }
 
 absl::Status SetHeartbeatTimeout(string_view text, Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(options.heartbeat_timeout, ParseTimeout(text, kLeastHeartbeatTimeout));
+  HLAUNCH_ASSIGN_OR_RETURN(options.worker.heartbeat_timeout,
+                           ParseTimeout(text, kLeastHeartbeatTimeout));
   return absl::OkStatus();
 }
 
 absl::Status SetStallAction(string_view text, Options& options) {
   if (text != "fail" && text != "warn") return InvalidArgumentError("expected fail or warn");
-  options.stall_action = text == "fail" ? StallAction::kFail : StallAction::kWarn;
+  options.worker.stall_action = text == "fail" ? StallAction::kFail : StallAction::kWarn;
   return absl::OkStatus();
 }
 
@@ -98,23 +99,24 @@ absl::Status RefuseLogsSpecs(string_view, Options&) {
 
 const OptionRow kRows[] = {
     {"The program", "-m", "--module", "", "the script is a Python module's name",
-     [](string_view, Options& options) { return SetFlag(&options.module); }, kPet},
+     [](string_view, Options& options) { return SetFlag(&options.script.module); }, kPet},
     {"", "", "--no-python", "", "run the program itself, without Python",
-     [](string_view, Options& options) { return SetFlag(&options.no_python); }, kPet},
+     [](string_view, Options& options) { return SetFlag(&options.script.no_python); }, kPet},
     {"", "", "--run-path", "", "run the script with Python, even if it would run by itself",
-     [](string_view, Options& options) { return SetFlag(&options.run_path); }, kPet},
+     [](string_view, Options& options) { return SetFlag(&options.script.run_path); }, kPet},
     {"", "", "--stdin", "", "local rank 0 reads standard input (a lone worker always does)",
-     [](string_view, Options& options) { return SetFlag(&options.use_stdin); }},
+     [](string_view, Options& options) { return SetFlag(&options.worker.stdin_to_rank0); }},
     {"", "", "--role", "NAME", "name of the workers' role (default)", SetRole, kPet},
     {"", "", "--signals-to-handle", "NAMES", "passed on to workers (SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
      SetSignals, kPet},
     {"", "", "--pass-local-rank", "[=NAME]",
      "give the script its local rank as well, as the option NAME=N", SetLocalRankOption},
     {"", "", "--virtual-local-rank", "", "each worker sees one device and LOCAL_RANK 0",
-     [](string_view, Options& options) { return SetFlag(&options.virtual_local_rank); }, kPet},
+     [](string_view, Options& options) { return SetFlag(&options.worker.virtual_local_rank); },
+     kPet},
     {"", "", "--compat", "SET,...", "set variables of openmpi, slurm as well", SetCompat},
     {"", "", "--keep-env", "", "workers inherit also what other launchers set",
-     [](string_view, Options& options) { return SetFlag(&options.keep_env); }},
+     [](string_view, Options& options) { return SetFlag(&options.worker.keep_env); }},
     {"Stalled workers", "", "--heartbeat-timeout", "S",
      "a worker that calls hlaunch.heartbeat(), and then not for so long, has stalled (off)",
      SetHeartbeatTimeout},

@@ -39,13 +39,15 @@ void CheckRefusal(const absl::Status& status) {
 
 void CheckOptions(const Options& options) {
   if (options.text_to_print.has_value()) return;
-  HLAUNCH_CHECK(!options.command.empty() && !absl::StartsWith(options.command[0], "-"));
-  HLAUNCH_CHECK(1 <= options.min_nodes && options.min_nodes <= options.max_nodes);
-  HLAUNCH_CHECK(options.node_rank.value_or(0) < options.max_nodes);
-  HLAUNCH_CHECK(options.loss_limit >= std::chrono::seconds(1));
+  HLAUNCH_CHECK(!options.script.command.empty() &&
+                !absl::StartsWith(options.script.command[0], "-"));
+  HLAUNCH_CHECK(1 <= options.policy.min_nodes &&
+                options.policy.min_nodes <= options.policy.max_nodes);
+  HLAUNCH_CHECK(options.node.rank.value_or(0) < options.policy.max_nodes);
+  HLAUNCH_CHECK(options.policy.lease.loss_limit >= std::chrono::seconds(1));
   const absl::StatusOr<JobSpec> spec = MakeJobSpec(options, Environment(), NoHost());
   if (!spec.ok()) {  // This host has no devices.
-    HLAUNCH_CHECK(!options.nproc_word.empty() || options.devices.has_value());
+    HLAUNCH_CHECK(!options.nproc_word.empty() || options.devices.ids.has_value());
     return;
   }
   HLAUNCH_CHECK(!spec->job_id.empty() && spec->worker.nproc > 0);

@@ -31,12 +31,12 @@ JobSpec Spec(JobMode mode, const std::string& host, std::optional<int> node_rank
   spec.mode = mode;
   spec.policy.max_nodes = 2;
   spec.endpoint = {host, 29400};
-  spec.node_rank = node_rank;
+  spec.node.rank = node_rank;
   return spec;
 }
 
 JobSpec IsHost(bool is_host, JobSpec spec) {
-  spec.is_host = is_host;
+  spec.node.is_host = is_host;
   return spec;
 }
 

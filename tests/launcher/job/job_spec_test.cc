@@ -74,7 +74,7 @@ TEST(MakeJobSpec, GivesTheStaticFormOnePort) {
   EXPECT_EQ(spec->endpoint.host, "n0");
   EXPECT_EQ(spec->endpoint.port, 29500);
   EXPECT_EQ(spec->master_port, 29500);
-  EXPECT_EQ(spec->node_rank, 1);
+  EXPECT_EQ(spec->node.rank, 1);
   EXPECT_EQ(spec->job_id, "none");
 }
 
@@ -114,7 +114,7 @@ TEST(MakeJobSpec, SaysWhatItDoesNotUse) {
 
 TEST(MakeJobSpec, NotesWhatOfTorchrunsConfIsNotNeeded) {
   const auto spec = Make({"--rdzv-conf=is_host=1,timeout=9,read_timeout=9", "x"});
-  EXPECT_EQ(spec->is_host, true);
+  EXPECT_EQ(spec->node.is_host, true);
   EXPECT_THAT(spec->notes, ElementsAre("--rdzv-conf: not needed here: timeout, read_timeout"));
   EXPECT_THAT(Make({"x"})->notes, IsEmpty());
 }
@@ -217,7 +217,7 @@ TEST(MakeJobSpec, WarnsOfLocalRanksThatThisNodeLacks) {
 TEST(MakeJobSpec, KeepsTheRendezvousPortFromAStoreOfRank0) {
   const auto spec = Make({"--nnodes=2", "--master-addr=n0", "--master-store=worker", "x"});
   ASSERT_TRUE(spec.ok());
-  EXPECT_TRUE(spec->worker_store);
+  EXPECT_TRUE(spec->store.in_worker);
   EXPECT_FALSE(spec->master_port.has_value());
   EXPECT_THAT(spec->warnings, ElementsAre(HasSubstr("MASTER_PORT is a port of its own")));
   const auto one = Make({"--master-port=29511", "--master-store=worker", "x"});

@@ -149,10 +149,10 @@ TEST(ParseOptions, PrefersWhatIsTypedThenTheConfigThenVariables) {
             {"PET_NPROC_PER_NODE=9", "PET_MAX_RESTARTS=9", "PET_ROLE=env", "PET_NO_PYTHON=1"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->nproc, 2);
-  EXPECT_EQ(options->max_restarts, 4);
-  EXPECT_EQ(options->role, "env");
-  EXPECT_TRUE(options->keep_env);
-  EXPECT_FALSE(options->no_python);
+  EXPECT_EQ(options->policy.max_restarts, 4);
+  EXPECT_EQ(options->worker.role, "env");
+  EXPECT_TRUE(options->worker.keep_env);
+  EXPECT_FALSE(options->script.no_python);
   EXPECT_THAT(
       options->sources,
       ElementsAre(absl::StrCat(path, ": max_restarts gives --max-restarts=4"),
@@ -167,9 +167,9 @@ TEST(ParseOptions, TakesTheCommandOfAConfigWhereNoneIsTyped) {
   const std::string path = FileWith(R"({"nnodes": 2, "command": ["train.py", "--lr", 0.5, "-x"]})");
   const auto options = Parse({"--config", path.c_str()});
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_THAT(options->command, ElementsAre("train.py", "--lr", "0.5", "-x"));
-  EXPECT_EQ(options->max_nodes, 2);
-  EXPECT_THAT(Parse({"--config", path.c_str(), "other.py", "a"})->command,
+  EXPECT_THAT(options->script.command, ElementsAre("train.py", "--lr", "0.5", "-x"));
+  EXPECT_EQ(options->policy.max_nodes, 2);
+  EXPECT_THAT(Parse({"--config", path.c_str(), "other.py", "a"})->script.command,
               ElementsAre("other.py", "a"));
   ::unlink(path.c_str());
   const std::string without = FileWith(R"({"nnodes": 2})");
@@ -181,7 +181,7 @@ TEST(ParseOptions, TakesFalseOfAConfigForNotGiven) {
   const std::string path = FileWith(R"({"pass_local_rank": false, "standalone": false})");
   const auto options = Parse({"--config", path.c_str(), "x"}, {"PET_STANDALONE=1"});
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->local_rank_option, "");
+  EXPECT_EQ(options->script.local_rank_option, "");
   EXPECT_THAT(options->sources, IsEmpty());
   ::unlink(path.c_str());
 }
@@ -204,8 +204,8 @@ TEST(ParseOptions, LetsAVariableWinNoQuarrelWithWhatIsTyped) {
   const auto alone = Parse({"--standalone", "x"}, {"PET_NNODES=2", "PET_NODE_RANK=1"});
   ASSERT_TRUE(alone.ok()) << alone.status();
   EXPECT_EQ(alone->max_nodes, 1);
-  EXPECT_EQ(Parse({"--nnodes=2", "x"}, {"PET_STANDALONE=1"})->max_nodes, 2);
-  EXPECT_TRUE(Parse({"--module", "x"}, {"PET_NO_PYTHON=1"})->module);
+  EXPECT_EQ(Parse({"--nnodes=2", "x"}, {"PET_STANDALONE=1"})->policy.max_nodes, 2);
+  EXPECT_TRUE(Parse({"--module", "x"}, {"PET_NO_PYTHON=1"})->script.module);
   EXPECT_EQ(Error({"x"}, {"PET_MODULE=1", "PET_NO_PYTHON=1"}),
             "--module runs Python and --no-python runs none: leave one of them out (--module is "
             "from PET_MODULE, --no-python is from PET_NO_PYTHON)");

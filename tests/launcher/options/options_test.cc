@@ -38,16 +38,16 @@ std::string Error(const Words& words) {
 
 TEST(ParseOptions, HasDefaults) {
   const Options options = MustParse({"train.py"});
-  EXPECT_EQ(options.min_nodes, 1);
-  EXPECT_EQ(options.max_nodes, 1);
+  EXPECT_EQ(options.policy.min_nodes, 1);
+  EXPECT_EQ(options.policy.max_nodes, 1);
   EXPECT_EQ(options.nproc, 1);
-  EXPECT_EQ(options.max_restarts, 0);
-  EXPECT_EQ(options.shutdown_timeout, seconds(30));
-  EXPECT_EQ(options.join_timeout, seconds(600));
-  EXPECT_EQ(options.loss_limit, seconds(30));
-  EXPECT_FALSE(options.rdzv_endpoint.has_value());
+  EXPECT_EQ(options.policy.max_restarts, 0);
+  EXPECT_EQ(options.worker.stop_grace, seconds(30));
+  EXPECT_EQ(options.policy.join_timeout, seconds(600));
+  EXPECT_EQ(options.policy.lease.loss_limit, seconds(30));
+  EXPECT_FALSE(options.meeting.endpoint.has_value());
   EXPECT_FALSE(options.text_to_print.has_value());
-  EXPECT_THAT(options.command, ElementsAre("train.py"));
+  EXPECT_THAT(options.script.command, ElementsAre("train.py"));
 }
 
 TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
@@ -64,49 +64,49 @@ TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
                                "--store-allow=10.0.0.0/8", "--store-max-key=64K",
                                "--store_max_value=1G", "--store-max-total", "3000000000", "x"});
     const Options options = MustParse(words);
-    EXPECT_EQ(options.min_nodes, 2);
-    EXPECT_EQ(options.max_nodes, 4);
+    EXPECT_EQ(options.policy.min_nodes, 2);
+    EXPECT_EQ(options.policy.max_nodes, 4);
     EXPECT_EQ(options.nproc, 8);
-    ASSERT_TRUE(options.rdzv_endpoint.has_value());
-    EXPECT_EQ(options.rdzv_endpoint->host, "n0");
-    EXPECT_EQ(options.rdzv_endpoint->port, 7);
-    EXPECT_EQ(options.rdzv_id, "j1");
-    EXPECT_EQ(options.rdzv_backend, "c10d");
-    EXPECT_EQ(options.node_rank, 1);
-    EXPECT_EQ(options.max_restarts, 3);
-    EXPECT_EQ(options.token_file, "/t");
-    EXPECT_EQ(options.shutdown_timeout, seconds(300));
-    EXPECT_EQ(options.join_timeout, milliseconds(1500));
-    EXPECT_EQ(options.loss_limit, seconds(20));
-    EXPECT_EQ(options.store.older, C10dDialect::kTorch1);
-    ASSERT_TRUE(options.store.access.has_value());
-    EXPECT_TRUE(options.store.access->refuse_others);
-    EXPECT_EQ(options.store.limits.key_bytes, 64u << 10);
-    EXPECT_EQ(options.store.limits.value_bytes, 1u << 30);
-    EXPECT_EQ(options.store.limits.total_bytes, 3'000'000'000u);
-    EXPECT_TRUE(options.no_python);
-    EXPECT_TRUE(options.use_stdin);
-    EXPECT_EQ(options.log_level, LogLevel::kDebug);
+    ASSERT_TRUE(options.meeting.endpoint.has_value());
+    EXPECT_EQ(options.meeting.endpoint->host, "n0");
+    EXPECT_EQ(options.meeting.endpoint->port, 7);
+    EXPECT_EQ(options.meeting.job_id, "j1");
+    EXPECT_EQ(options.meeting.backend, "c10d");
+    EXPECT_EQ(options.node.rank, 1);
+    EXPECT_EQ(options.policy.max_restarts, 3);
+    EXPECT_EQ(options.meeting.token_file, "/t");
+    EXPECT_EQ(options.worker.stop_grace, seconds(300));
+    EXPECT_EQ(options.policy.join_timeout, milliseconds(1500));
+    EXPECT_EQ(options.policy.lease.loss_limit, seconds(20));
+    EXPECT_EQ(options.store.server.older, C10dDialect::kTorch1);
+    ASSERT_TRUE(options.store.server.access.has_value());
+    EXPECT_TRUE(options.store.server.access->refuse_others);
+    EXPECT_EQ(options.store.server.limits.key_bytes, 64u << 10);
+    EXPECT_EQ(options.store.server.limits.value_bytes, 1u << 30);
+    EXPECT_EQ(options.store.server.limits.total_bytes, 3'000'000'000u);
+    EXPECT_TRUE(options.script.no_python);
+    EXPECT_TRUE(options.worker.stdin_to_rank0);
+    EXPECT_EQ(options.output.log_level, LogLevel::kDebug);
   }
 }
 
 TEST(ParseOptions, ReadsTheStaticForm) {
   const Options options = MustParse({"--nnodes=2", "--node_rank=0", "--master_addr=[fd00::1]",
                                      "--master_port", "29511", "train.py"});
-  EXPECT_EQ(options.master_addr, "fd00::1");
-  EXPECT_EQ(options.master_port, 29511);
+  EXPECT_EQ(options.meeting.master_addr, "fd00::1");
+  EXPECT_EQ(options.meeting.master_port, 29511);
 }
 
 TEST(ParseOptions, ReadsWhoServesTheStore) {
-  EXPECT_FALSE(MustParse({"x"}).worker_store);
-  EXPECT_FALSE(MustParse({"--master-store=agent", "x"}).worker_store);
-  EXPECT_TRUE(MustParse({"--master_store", "worker", "x"}).worker_store);
+  EXPECT_FALSE(MustParse({"x"}).store.in_worker);
+  EXPECT_FALSE(MustParse({"--master-store=agent", "x"}).store.in_worker);
+  EXPECT_TRUE(MustParse({"--master_store", "worker", "x"}).store.in_worker);
 }
 
 TEST(ParseOptions, ReadsBracketedAddressWithoutPort) {
   const Options options = MustParse({"--rdzv-endpoint", "[::1]", "x"});
-  EXPECT_EQ(options.rdzv_endpoint->host, "::1");
-  EXPECT_EQ(options.rdzv_endpoint->port, kDefaultRdzvPort);
+  EXPECT_EQ(options.meeting.endpoint->host, "::1");
+  EXPECT_EQ(options.meeting.endpoint->port, kDefaultRdzvPort);
 }
 
 TEST(ParseOptions, ReadsTorchrunsRendezvousConf) {
@@ -114,29 +114,29 @@ TEST(ParseOptions, ReadsTorchrunsRendezvousConf) {
       MustParse({"--rdzv-conf",
                  " is_host=True,join_timeout=90, last_call_timeout=5,timeout=900,read_timeout=60",
                  "--nnodes=2", "--rdzv-endpoint=n0", "x"});
-  EXPECT_EQ(options.is_host, true);
-  EXPECT_EQ(options.join_timeout, seconds(90));
-  EXPECT_EQ(options.last_call, seconds(5));
+  EXPECT_EQ(options.node.is_host, true);
+  EXPECT_EQ(options.policy.join_timeout, seconds(90));
+  EXPECT_EQ(options.policy.last_call, seconds(5));
   EXPECT_THAT(options.unneeded_conf, ElementsAre("timeout", "read_timeout"));
-  EXPECT_EQ(MustParse({"--rdzv_conf=is_host=0", "x"}).is_host, false);
-  EXPECT_EQ(MustParse({"--rdzv-conf", "", "x"}).is_host, std::nullopt);
+  EXPECT_EQ(MustParse({"--rdzv_conf=is_host=0", "x"}).node.is_host, false);
+  EXPECT_EQ(MustParse({"--rdzv-conf", "", "x"}).node.is_host, std::nullopt);
 }
 
 TEST(ParseOptions, LetsAnOptionBeatTheConf) {
   const Options options = MustParse({"--join-timeout=7", "--last-call=8", "--rdzv-conf",
                                      "join_timeout=90,last_call_timeout=91", "x"});
-  EXPECT_EQ(options.join_timeout, seconds(7));
-  EXPECT_EQ(options.last_call, seconds(8));
+  EXPECT_EQ(options.policy.join_timeout, seconds(7));
+  EXPECT_EQ(options.policy.last_call, seconds(8));
 }
 
 TEST(ParseOptions, ReadsWhatARoundMayWaitFor) {
   const Options options = MustParse({"--spares=2", "--preflight=off", "--last_call=1.5", "x"});
-  EXPECT_EQ(options.spares, 2);
-  EXPECT_EQ(options.preflight, Preflight::kOff);
-  EXPECT_EQ(options.last_call, milliseconds(1500));
-  EXPECT_EQ(MustParse({"x"}).spares, 0);
-  EXPECT_EQ(MustParse({"x"}).last_call, seconds(30));
-  EXPECT_EQ(MustParse({"--preflight", "quick", "x"}).preflight, Preflight::kQuick);
+  EXPECT_EQ(options.policy.spares, 2);
+  EXPECT_EQ(options.policy.preflight, Preflight::kOff);
+  EXPECT_EQ(options.policy.last_call, milliseconds(1500));
+  EXPECT_EQ(MustParse({"x"}).policy.spares, 0);
+  EXPECT_EQ(MustParse({"x"}).policy.last_call, seconds(30));
+  EXPECT_EQ(MustParse({"--preflight", "quick", "x"}).policy.preflight, Preflight::kQuick);
 }
 
 TEST(ParseOptions, ReadsHowOftenRunningNodesAreChecked) {
@@ -154,30 +154,31 @@ TEST(ParseOptions, ReadsWhatConcernsWorkers) {
   const Options options =
       MustParse({"--role=trainer", "--signals_to_handle=SIGTERM,USR1", "--virtual-local-rank",
                  "--keep-env", "--compat=slurm,openmpi", "--local_addr=[fd00::7]", "x"});
-  EXPECT_EQ(options.role, "trainer");
-  EXPECT_THAT(options.signals_to_handle, ElementsAre(SIGTERM, SIGUSR1));
-  EXPECT_TRUE(options.virtual_local_rank);
-  EXPECT_TRUE(options.keep_env);
-  EXPECT_THAT(options.compat, ElementsAre("openmpi", "slurm"));
-  EXPECT_EQ(options.local_addr, "fd00::7");
-  EXPECT_EQ(MustParse({"x"}).role, "default");
+  EXPECT_EQ(options.worker.role, "trainer");
+  EXPECT_THAT(options.worker.signals_to_handle, ElementsAre(SIGTERM, SIGUSR1));
+  EXPECT_TRUE(options.worker.virtual_local_rank);
+  EXPECT_TRUE(options.worker.keep_env);
+  EXPECT_THAT(options.worker.compat, ElementsAre("openmpi", "slurm"));
+  EXPECT_EQ(options.meeting.local_addr, "fd00::7");
+  EXPECT_EQ(MustParse({"x"}).worker.role, "default");
 }
 
 TEST(ParseOptions, LeavesTheNameOfTheLocalRankOptionOut) {
-  EXPECT_EQ(MustParse({"x"}).local_rank_option, "");
+  EXPECT_EQ(MustParse({"x"}).script.local_rank_option, "");
   const Options options = MustParse({"--pass-local-rank", "train.py"});
-  EXPECT_EQ(options.local_rank_option, "--local-rank");
-  EXPECT_THAT(options.command, ElementsAre("train.py"));
-  EXPECT_EQ(MustParse({"--pass_local_rank=--local_rank", "x"}).local_rank_option, "--local_rank");
-  EXPECT_EQ(MustParse({"--pass-local-rank=rank", "x"}).local_rank_option, "--rank");
-  EXPECT_EQ(MustParse({"--pass-local-rank=-r", "x"}).local_rank_option, "-r");
+  EXPECT_EQ(options.script.local_rank_option, "--local-rank");
+  EXPECT_THAT(options.script.command, ElementsAre("train.py"));
+  EXPECT_EQ(MustParse({"--pass_local_rank=--local_rank", "x"}).script.local_rank_option,
+            "--local_rank");
+  EXPECT_EQ(MustParse({"--pass-local-rank=rank", "x"}).script.local_rank_option, "--rank");
+  EXPECT_EQ(MustParse({"--pass-local-rank=-r", "x"}).script.local_rank_option, "-r");
 }
 
 TEST(ParseOptions, ServesMetricsOnLoopbackUnlessAnAddressIsGiven) {
-  EXPECT_EQ(MustParse({"--metrics-port=0", "x"}).metrics->host, "127.0.0.1");
+  EXPECT_EQ(MustParse({"--metrics-port=0", "x"}).output.metrics->host, "127.0.0.1");
   const Options options = MustParse({"--metrics-port", "[fd77::10]:9400", "x"});
-  EXPECT_EQ(options.metrics->host, "fd77::10");
-  EXPECT_EQ(options.metrics->port, 9400);
+  EXPECT_EQ(options.output.metrics->host, "fd77::10");
+  EXPECT_EQ(options.output.metrics->port, 9400);
 }
 
 TEST(ParseOptions, ReadsWhereOutputGoes) {
@@ -195,10 +196,10 @@ TEST(ParseOptions, ReadsWhereOutputGoes) {
   EXPECT_EQ(options.logs.prefix_template, "[${rank}]");
   EXPECT_EQ(options.logs.rotation.bytes, 1u << 20);
   EXPECT_EQ(options.logs.rotation.keep, 3);
-  EXPECT_EQ(options.report_file, "r.json");
-  EXPECT_TRUE(options.json);
-  EXPECT_EQ(options.metrics->port, 9100);
-  EXPECT_EQ(options.termination_log, "end");
+  EXPECT_EQ(options.output.report_file, "r.json");
+  EXPECT_TRUE(options.output.json);
+  EXPECT_EQ(options.output.metrics->port, 9100);
+  EXPECT_EQ(options.output.termination_log, "end");
 }
 
 TEST(ParseOptions, TakesTheLastOfARepeatedOption) {
@@ -208,12 +209,12 @@ TEST(ParseOptions, TakesTheLastOfARepeatedOption) {
 TEST(ParseOptions, LeavesTheScriptsArgumentsAlone) {
   const Words command = {"train.py", "--nnodes", "9", "--", "-v", "--help", "--bogus", "", "a=b="};
   const Options options = MustParse(command);
-  EXPECT_EQ(options.command, command);
-  EXPECT_EQ(options.max_nodes, 1);
+  EXPECT_EQ(options.script.command, command);
+  EXPECT_EQ(options.policy.max_nodes, 1);
 }
 
 TEST(ParseOptions, StripsOneSeparator) {
-  EXPECT_THAT(MustParse({"--nnodes=1", "--", "train.py", "--", "-x"}).command,
+  EXPECT_THAT(MustParse({"--nnodes=1", "--", "train.py", "--", "-x"}).script.command,
               ElementsAre("train.py", "--", "-x"));
   EXPECT_THAT(MustParse({"--nnodes=1", "--", "train.py"}).option_words,
               ElementsAre("hlaunch", "--nnodes=1"));
@@ -226,8 +227,8 @@ TEST(ParseOptions, KeepsTheWordsAsTyped) {
 
 TEST(ParseOptions, TakesModuleNameAsTheScript) {
   const Options options = MustParse({"-m", "pkg.train", "-m"});
-  EXPECT_TRUE(options.module);
-  EXPECT_THAT(options.command, ElementsAre("pkg.train", "-m"));
+  EXPECT_TRUE(options.script.module);
+  EXPECT_THAT(options.script.command, ElementsAre("pkg.train", "-m"));
 }
 
 TEST(ParseOptions, AcceptsWhatTorchrunScriptsSay) {
@@ -258,8 +259,8 @@ TEST(ParseOptions, TakesWhatTorchrunNeedsAndHlaunchDoesNot) {
 
 TEST(ParseOptions, RunsAPathWhateverElseIsSaid) {
   const Options options = MustParse({"--run-path", "--no-python", "/a/train"});
-  EXPECT_TRUE(options.run_path);
-  EXPECT_FALSE(options.no_python);
+  EXPECT_TRUE(options.script.run_path);
+  EXPECT_FALSE(options.script.no_python);
 }
 
 TEST(ParseOptions, SpeaksUnderTheNameItWasCalledBy) {

@@ -39,15 +39,16 @@ absl::StatusOr<Options> Parse(std::vector<const char*> words,
 // Nodes, rank, endpoint, workers and the job's id in a line.
 std::string Place(const absl::StatusOr<Options>& options) {
   if (!options.ok()) return std::string(options.status().message());
-  return absl::StrCat(
-      options->min_nodes, ":", options->max_nodes, " rank ", options->node_rank.value_or(-1),
-      " at ", options->rdzv_endpoint ? HostPort(*options->rdzv_endpoint) : options->master_addr,
-      " x ", options->nproc.value_or(-1), " id ", options->rdzv_id);
+  return absl::StrCat(options->policy.min_nodes, ":", options->policy.max_nodes, " rank ",
+                      options->node.rank.value_or(-1), " at ",
+                      options->meeting.endpoint ? HostPort(*options->meeting.endpoint)
+                                                : options->meeting.master_addr,
+                      " x ", options->nproc.value_or(-1), " id ", options->meeting.job_id);
 }
 
 TEST(TakePlace, GivesWhatNobodySays) {
   EXPECT_EQ(Place(Parse({})), "2:2 rank 1 at n1:12272 x 2 id 17.0");
-  EXPECT_EQ(Parse({})->shutdown_timeout, std::chrono::seconds(25));
+  EXPECT_EQ(Parse({})->worker.stop_grace, std::chrono::seconds(25));
 }
 
 TEST(TakePlace, CompletesWhatIsTyped) {
@@ -61,7 +62,7 @@ TEST(TakePlace, CompletesWhatIsTyped) {
 TEST(TakePlace, MakesTheStaticFormOfAPort) {
   const auto options = Parse({"--master-port", "29600"});
   EXPECT_EQ(Place(options), "2:2 rank 1 at n1 x 2 id 17.0");
-  EXPECT_EQ(options->master_port, 29600);
+  EXPECT_EQ(options->meeting.master_port, 29600);
 }
 
 TEST(TakePlace, TakesNothingWhereAllIsSaid) {

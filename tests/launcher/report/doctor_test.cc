@@ -31,14 +31,14 @@ TEST(ReadDoctorWords, MakeAJobThatOnlyChecks) {
   for (const std::string& word : job) words.push_back(word.c_str());
   const auto options = ParseOptions(static_cast<int>(words.size()), words.data());
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->preflight, Preflight::kFull);
-  EXPECT_THAT(options->command, ElementsAre(kDoctorProgram));
+  EXPECT_EQ(options->policy.preflight, Preflight::kFull);
+  EXPECT_THAT(options->script.command, ElementsAre(kDoctorProgram));
 }
 
 TEST(ReadDoctorWords, TakeTheirOwn) {
   const char* words[] = {"hlaunch", "doctor", "-h", "--json"};
   EXPECT_TRUE(ReadDoctorWords(4, words).help);
-  EXPECT_TRUE(ReadDoctorWords(4, words).json);
+  EXPECT_TRUE(ReadDoctorWords(4, words).output.json);
   EXPECT_FALSE(ReadDoctorWords(2, words).help);
   EXPECT_THAT(DoctorHelp(), HasSubstr("209"));
 }
