@@ -11,8 +11,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "launcher/options/command_table.h"
+#include "launcher/options/help_text.h"
 #include "launcher/options/option_values.h"
-#include "launcher/words/command_words.h"
+#include "launcher/options/read_words.h"
 #include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
 
@@ -24,26 +26,13 @@ using absl::InvalidArgumentError;
 constexpr char kCommand[] = "hlaunch-rendezvous";
 constexpr int kMostJobs = 100'000;
 
-constexpr WordRow kTable[] = {
-    {"", "--listen", "[HOST:]PORT", "where agents find it ([::]:29400, all addresses)"},
-    {"", "--state", "file://DIR", "keeps jobs there: they survive its restart, and this host's"},
-    {"", "--token-file", "FILE", "secret that nodes must know (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)"},
-    {"", "--max-jobs", "N", "most jobs at once (1000)"},
-    {"", "--metrics-port", "PORT|ADDR:PORT",
-     "serve /metrics, /healthz and /readyz, on loopback unless ADDR is given"},
-    {"-v", "--verbose", "", "say more"},
-    {"-q", "--quiet", "", "say only warnings and errors"},
-    {"", "--version", "", "print the version"},
-    {"-h", "--help", "", "print this text"},
-};
-
 std::string HelpText() {
   return absl::StrCat(
       "usage: hlaunch-rendezvous [options]\n\n"
       "The rendezvous of many jobs as a service: says who is in which round, and holds no worker.\n"
       "A job begins with the first `hlaunch --rdzv-endpoint HOST:PORT --rdzv-id ID` that comes,\n"
       "and with the rules which that one brings along (--nnodes, --max-restarts, times).\n\n",
-      DescribeWords(kTable),
+      DescribeOptions(ServiceOptionRows()),
       "\nWith --state, a job goes on where it stood when this service or its host ended, however "
       "it\n"
       "ended: agents wait for it as long as their --loss-limit, and their workers never notice.\n"
@@ -91,7 +80,8 @@ absl::Status Wrong(absl::string_view name, absl::string_view value, const absl::
 
 absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  HLAUNCH_ASSIGN_OR_RETURN(const CommandWords read, ReadWords(kCommand, kTable, words));
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
+                           ReadWords(kCommand, ServiceOptionRows(), words, OptionPlace::kAnywhere));
   ServiceOptions options;
   if (read.Has("--help") || read.Has("--version")) {
     options.text_to_print =

@@ -9,6 +9,53 @@ namespace {
 constexpr bool kAlsoTorchrun = true;
 constexpr bool kNotTorchrun = false;  // A user of torchrun's name means a script.
 
+// The options of the commands; their own readers look at the values.
+const OptionRow kStatus[] = {
+    {"", "", "--rdzv-endpoint", "HOST[:PORT]", "the rendezvous to ask (port 29400)", nullptr},
+    {"", "", "--json", "", "print one JSON object", nullptr},
+    {"", "", "--token-file", "FILE", "its secret (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", nullptr},
+    {"", "-h", "--help", "", "print this text", nullptr},
+};
+
+const OptionRow kDevices[] = {
+    {"", "", "--json", "", "print one JSON object", nullptr},
+    {"", "", "--sysroot", "DIR", "read the machine that DIR/sys, DIR/proc and DIR/dev describe",
+     nullptr},
+    {"", "-h", "--help", "", "print this text", nullptr},
+};
+
+const OptionRow kCheck[] = {
+    {"", "", "--full", "", "measure for longer, also memory and the log directory's disk", nullptr},
+    {"", "", "--devices", "KIND[:N]", "so many devices must work, as in hpu:8 (1)", nullptr},
+    {"", "", "--log-dir", "DIR", "try to write there (TMPDIR, or /tmp)", nullptr},
+    {"", "", "--master", "HOST", "this name must have an address", nullptr},
+    {"", "", "--json", "", "print one JSON object", nullptr},
+    {"", "", "--lines", "", "print a JSON object for each check, as it ends", nullptr},
+    {"", "", "--join", "WHERE", "MASTER:PORT,ROUND,NODE_RANK,NODES,HOST: with all nodes of a round",
+     nullptr},
+    {"", "", "--watch", "S", "every S seconds, print what changes as lines; until it is killed",
+     nullptr},
+    {"", "", "--sysroot", "DIR", "read the machine that DIR/sys, DIR/proc and DIR/dev describe",
+     nullptr},
+    {"", "-h", "--help", "", "print this text", nullptr},
+};
+
+const OptionRow kService[] = {
+    {"", "", "--listen", "[HOST:]PORT", "where agents find it ([::]:29400, all addresses)",
+     nullptr},
+    {"", "", "--state", "file://DIR", "keeps jobs there: they survive its restart, and this host's",
+     nullptr},
+    {"", "", "--token-file", "FILE",
+     "secret that nodes must know (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", nullptr},
+    {"", "", "--max-jobs", "N", "most jobs at once (1000)", nullptr},
+    {"", "", "--metrics-port", "PORT|ADDR:PORT",
+     "serve /metrics, /healthz and /readyz, on loopback unless ADDR is given", nullptr},
+    {"", "-v", "--verbose", "", "say more", nullptr},
+    {"", "-q", "--quiet", "", "say only warnings and errors", nullptr},
+    {"", "", "--version", "", "print the version", nullptr},
+    {"", "-h", "--help", "", "print this text", nullptr},
+};
+
 constexpr CommandRow kRows[] = {
     {"status", "[JOB] --rdzv-endpoint HOST[:PORT]", "say where a job stands and why",
      CommandProgram::kAgent, kNotTorchrun},
@@ -22,6 +69,11 @@ constexpr CommandRow kRows[] = {
 };
 
 }  // namespace
+
+absl::Span<const OptionRow> StatusOptionRows() { return kStatus; }
+absl::Span<const OptionRow> DevicesOptionRows() { return kDevices; }
+absl::Span<const OptionRow> CheckOptionRows() { return kCheck; }
+absl::Span<const OptionRow> ServiceOptionRows() { return kService; }
 
 absl::Span<const CommandRow> CommandTable() { return kRows; }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "launcher/options/option_table.h"
 
 namespace hlaunch {
 
@@ -33,6 +34,12 @@ absl::Span<const CommandRow> CommandTable();
 
 // The command that a command line begins with; null: it starts a job. Pure.
 const CommandRow* FindCommand(int argc, const char* const* argv);
+
+// The options of commands and of hlaunch-rendezvous.
+absl::Span<const OptionRow> StatusOptionRows();
+absl::Span<const OptionRow> DevicesOptionRows();
+absl::Span<const OptionRow> CheckOptionRows();
+absl::Span<const OptionRow> ServiceOptionRows();
 
 // What the program is called in messages: "torchrun" under that name, else "hlaunch". Pure.
 std::string ProgramName(absl::string_view argv0);

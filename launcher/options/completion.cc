@@ -28,10 +28,6 @@ std::vector<std::string> Choices(const OptionRow& row) {
   return words;
 }
 
-std::string Underscored(string_view name) {
-  return absl::StrCat("--", absl::StrReplaceAll(name.substr(2), {{"-", "_"}}));
-}
-
 // What completes the value of an option in bash; empty: nothing does.
 std::string BashAction(const OptionRow& row) {
   const auto choices = Choices(row);

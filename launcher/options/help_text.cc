@@ -73,13 +73,17 @@ constexpr char kExamples[] =
 
 }  // namespace
 
-std::string HelpText(const std::string& program) {
-  std::string text = Usage(program);
-  for (const OptionRow& row : OptionTable()) {
+std::string DescribeOptions(absl::Span<const OptionRow> table) {
+  std::string text;
+  for (const OptionRow& row : table) {
     if (row.group[0] != '\0') absl::StrAppend(&text, "\n", row.group, ":\n");
     absl::StrAppend(&text, Wrapped(Names(row), row.help));
   }
-  return absl::StrCat(text, kExamples);
+  return text;
+}
+
+std::string HelpText(const std::string& program) {
+  return absl::StrCat(Usage(program), DescribeOptions(OptionTable()), kExamples);
 }
 
 }  // namespace hlaunch

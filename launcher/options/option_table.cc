@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
 namespace hlaunch {
@@ -20,6 +21,10 @@ const std::vector<OptionRow>& OptionTable() {
     return rows;
   }();
   return *table;
+}
+
+std::string Underscored(absl::string_view name) {
+  return absl::StrCat("--", absl::StrReplaceAll(name.substr(2), {{"-", "_"}}));
 }
 
 const OptionRow* FindOption(absl::string_view word) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,7 +27,7 @@ struct OptionRow {
   // Errors:
   //   InvalidArgument - what is accepted instead; repeats neither name nor value.
   //
-  // Null: it is for the command line only, and ParseOptions looks at it itself.
+  // Null: it is for the command line only, and whoever reads that looks at it itself.
   absl::Status (*set)(absl::string_view value, Options& options);
 
   bool has_pet = false;         // As for torchrun, PET_<NAME> is its default.
@@ -54,6 +55,9 @@ absl::Span<const OptionRow> WorkerOptions();
 absl::Span<const OptionRow> DeviceOptions();
 absl::Span<const OptionRow> BindingOptions();
 absl::Span<const OptionRow> OutputOptions();
+
+// "--nproc-per-node" -> "--nproc_per_node": the other spelling of a long option.
+std::string Underscored(absl::string_view name);
 
 // For a row of a flag: sets `*flag`.
 inline absl::Status SetFlag(bool* flag) {

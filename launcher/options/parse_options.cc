@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,9 +17,9 @@
 #include "launcher/options/help_text.h"
 #include "launcher/options/option_sources.h"
 #include "launcher/options/option_table.h"
+#include "launcher/options/read_words.h"
 #include "launcher/options/take_place.h"
 #include "launcher/words/printable.h"
-#include "launcher/words/spelling.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -56,10 +55,6 @@ constexpr ForeignWord kForeign[] = {
     {"--use-env", "torch.distributed.launch's; leave it out, it is always so here"},
 };
 
-std::string Underscored(string_view name) {
-  return absl::StrCat("--", absl::StrReplaceAll(name.substr(2), {{"-", "_"}}));
-}
-
 absl::Status UnknownOption(const std::string& word, const std::string& program) {
   const std::string typed = PrintableLine(word.substr(0, word.find('=')));
   const std::string name = absl::StrReplaceAll(typed, {{"_", "-"}});
@@ -70,13 +65,7 @@ absl::Status UnknownOption(const std::string& word, const std::string& program) 
   if (FindOption(word) != nullptr) {
     return InvalidArgumentError(absl::StrCat(typed, " stands behind --, where the script begins"));
   }
-  std::vector<std::string> known;
-  for (const OptionRow& row : OptionTable()) known.push_back(row.name);
-  const std::string near = NearestSpelling(name, known);
-  return InvalidArgumentError(absl::StrCat("unknown option ", typed, "; ",
-                                           near.empty()
-                                               ? absl::StrCat("see ", program, " --help")
-                                               : absl::StrCat("did you mean ", near, "?")));
+  return UnknownWord(program, OptionTable(), word);
 }
 
 struct RawOptions {
@@ -91,43 +80,15 @@ struct RawOptions {
   }
 };
 
-// All that CLI11 does for us. It throws, and it drops an empty value (`--rdzv-id=` takes the
-// next word), hence the check of the words it took.
 absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words,
                                     const std::string& program) {
-  CLI::App app;
-  app.set_help_flag();
-  app.prefix_command();
-  std::vector<CLI::Option*> options;
-  for (const OptionRow& row : OptionTable()) {
-    std::string names = row.name;
-    if (Underscored(row.name) != row.name) absl::StrAppend(&names, ",", Underscored(row.name));
-    if (row.short_name[0] != '\0') absl::StrAppend(&names, ",", row.short_name);
-    CLI::Option* option = row.takes_value() ? app.add_option(names) : app.add_flag(names);
-    if (row.takes_value()) option->expected(1)->type_size(1);
-    options.push_back(option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast));
-  }
+  HLAUNCH_ASSIGN_OR_RETURN(TypedWords typed,
+                           ReadWords(program, OptionTable(), words, OptionPlace::kBeforeScript));
   RawOptions raw;
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-    raw.rest = app.remaining();
-    for (size_t i = 0; i < options.size(); ++i) {
-      if (options[i]->count() == 0) continue;
-      const OptionRow& row = OptionTable()[i];
-      raw.given.push_back(
-          {&row, options[i]->results().back(), OptionSource::kCommandLine, row.name});
-    }
-  } catch (const CLI::ArgumentMismatch&) {
-    return InvalidArgumentError(
-        absl::StrCat(PrintableLine(words.back()), " needs a value; see ", program, " --help"));
-  } catch (const CLI::Error& error) {
-    return InvalidArgumentError(absl::StrCat("wrong option: ", PrintableLine(error.what())));
-  }
-  for (size_t i = 0; i + raw.rest.size() < words.size(); ++i) {
-    if (absl::StartsWith(words[i], "--") && absl::EndsWith(words[i], "=")) {
-      return InvalidArgumentError(
-          absl::StrCat(PrintableLine(words[i]), " has no value; see ", program, " --help"));
-    }
+  raw.rest = std::move(typed.rest);
+  for (TypedOption& option : typed.given) {
+    raw.given.push_back(
+        {option.row, std::move(option.value), OptionSource::kCommandLine, option.row->name});
   }
   return raw;
 }
@@ -139,12 +100,12 @@ absl::Status CheckHost(const Options& options, bool has_place) {
     return InvalidArgumentError(
         "--rdzv-conf is_host=0: nobody else is named who could host; add --rdzv-endpoint HOST");
   }
-  const bool by_rank = options.node.rank.has_value() &&
-                       (!options.meeting.endpoint.has_value() || options.meeting.backend == "static");
+  const bool by_rank = options.node.rank.has_value() && (!options.meeting.endpoint.has_value() ||
+                                                         options.meeting.backend == "static");
   if (by_rank && *options.node.is_host != (options.node.rank == 0)) {
     return InvalidArgumentError(absl::StrCat(
-        "--rdzv-conf is_host=", *options.node.is_host ? 1 : 0, " with --node-rank ", *options.node.rank,
-        ": in the static form node rank 0 hosts; leave is_host out"));
+        "--rdzv-conf is_host=", *options.node.is_host ? 1 : 0, " with --node-rank ",
+        *options.node.rank, ": in the static form node rank 0 hosts; leave is_host out"));
   }
   return absl::OkStatus();
 }
@@ -182,21 +143,22 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
         "of them out");
   }
   if (options.store.server.limits.value_bytes > options.store.server.limits.total_bytes) {
-    return InvalidArgumentError(absl::StrCat("--store-max-value ", options.store.server.limits.value_bytes,
-                                             " is more than the whole store takes, ",
-                                             options.store.server.limits.total_bytes,
-                                             ": raise --store-max-total as well"));
+    return InvalidArgumentError(
+        absl::StrCat("--store-max-value ", options.store.server.limits.value_bytes,
+                     " is more than the whole store takes, ",
+                     options.store.server.limits.total_bytes, ": raise --store-max-total as well"));
   }
   if (options.policy.max_nodes == 1) return absl::OkStatus();
   if (standalone) {
     return InvalidArgumentError(absl::StrCat("--standalone is for one node and --nnodes says ",
                                              options.policy.max_nodes, ": leave one of them out"));
   }
-  const bool has_place = options.meeting.endpoint.has_value() || !options.meeting.master_addr.empty();
-  const char* needs_place = options.node.rank.has_value()      ? "--node-rank"
-                            : options.meeting.master_port.has_value()  ? "--master-port"
-                            : options.meeting.backend == "static" ? "--rdzv-backend static"
-                                                               : nullptr;
+  const bool has_place =
+      options.meeting.endpoint.has_value() || !options.meeting.master_addr.empty();
+  const char* needs_place = options.node.rank.has_value()             ? "--node-rank"
+                            : options.meeting.master_port.has_value() ? "--master-port"
+                            : options.meeting.backend == "static"     ? "--rdzv-backend static"
+                                                                      : nullptr;
   if (needs_place != nullptr && !has_place) {
     return InvalidArgumentError(
         absl::StrCat(needs_place, " needs the place where the nodes meet: add --master-addr HOST",
@@ -364,7 +326,8 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   }
   options.script.command = raw.rest;
   HLAUNCH_RETURN_IF_ERROR(Apply(raw, options));
-  if (options.script.run_path) options.script.module = options.script.no_python = false;  // As torchrun has it.
+  if (options.script.run_path)
+    options.script.module = options.script.no_python = false;  // As torchrun has it.
   const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;
   const absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
   if (!fit.ok()) return NameSources(fit, raw);

@@ -13,8 +13,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "launcher/options/command_table.h"
+#include "launcher/options/help_text.h"
 #include "launcher/options/option_values.h"
-#include "launcher/words/command_words.h"
+#include "launcher/options/read_words.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/text_table.h"
 #include "nlohmann/json.hpp"
@@ -28,19 +30,6 @@ constexpr char kCommand[] = "hlaunch check";
 constexpr int kMaxDevices = 1024;
 constexpr double kLeastWatch = 0.1;  // Seconds.
 
-constexpr WordRow kTable[] = {
-    {"", "--full", "", "measure for longer, also memory and the log directory's disk"},
-    {"", "--devices", "KIND[:N]", "so many devices must work, as in hpu:8 (1)"},
-    {"", "--log-dir", "DIR", "try to write there (TMPDIR, or /tmp)"},
-    {"", "--master", "HOST", "this name must have an address"},
-    {"", "--json", "", "print one JSON object"},
-    {"", "--lines", "", "print a JSON object for each check, as it ends"},
-    {"", "--join", "WHERE", "MASTER:PORT,ROUND,NODE_RANK,NODES,HOST: with all nodes of a round"},
-    {"", "--watch", "S", "every S seconds, print what changes as lines; until it is killed"},
-    {"", "--sysroot", "DIR", "read the machine that DIR/sys, DIR/proc and DIR/dev describe"},
-    {"-h", "--help", "", "print this text"},
-};
-
 std::string HelpText() {
   return absl::StrCat(
       "usage: hlaunch check [--full] [--devices KIND[:N]] [--json] ...\n\n"
@@ -48,7 +37,8 @@ std::string HelpText() {
       "log,\n"
       "network, memory, limits, clock, disk, processor. What cannot be checked here is unknown,\n"
       "not wrong. A script named `check` is started as `hlaunch ./check`.\n\n",
-      DescribeWords(kTable), "\nExit code: 0 nothing fails; 2 wrong usage; 209 a check fails.\n");
+      DescribeOptions(CheckOptionRows()),
+      "\nExit code: 0 nothing fails; 2 wrong usage; 209 a check fails.\n");
 }
 
 absl::Status ReadDevices(absl::string_view text, DevicesWanted& wanted) {
@@ -108,7 +98,8 @@ std::string ValueText(const CheckResult& result) {
 
 absl::StatusOr<CheckOptions> ParseCheckOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 2, argv + argc);
-  HLAUNCH_ASSIGN_OR_RETURN(const CommandWords read, ReadWords(kCommand, kTable, words));
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
+                           ReadWords(kCommand, CheckOptionRows(), words, OptionPlace::kAnywhere));
   CheckOptions options;
   if (read.Has("--help")) {
     options.text_to_print = HelpText();

@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "launcher/words/command_words.h"
+#include "launcher/options/command_table.h"
+#include "launcher/options/help_text.h"
+#include "launcher/options/read_words.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/text_table.h"
 #include "nlohmann/json.hpp"
@@ -18,19 +20,13 @@ namespace {
 constexpr char kCommand[] = "hlaunch devices";
 constexpr size_t kMaxHolders = 3;  // In the table; JSON has all.
 
-constexpr WordRow kTable[] = {
-    {"", "--json", "", "print one JSON object"},
-    {"", "--sysroot", "DIR", "read the machine that DIR/sys, DIR/proc and DIR/dev describe"},
-    {"-h", "--help", "", "print this text"},
-};
-
 std::string HelpText() {
   return absl::StrCat(
       "usage: hlaunch devices [--json] [--sysroot DIR]\n\n"
       "Shows the accelerators of this node: which processes can use, where they sit, who has them\n"
       "open (root sees all processes, others their own). A script named `devices` is started as\n"
       "`hlaunch ./devices`.\n\n",
-      DescribeWords(kTable), "\nExit code: 0; 2 wrong usage.\n");
+      DescribeOptions(DevicesOptionRows()), "\nExit code: 0; 2 wrong usage.\n");
 }
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
@@ -106,7 +102,8 @@ nlohmann::ordered_json ToJson(const Device& device) {
 
 absl::StatusOr<DevicesOptions> ParseDevicesOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 2, argv + argc);
-  HLAUNCH_ASSIGN_OR_RETURN(const CommandWords read, ReadWords(kCommand, kTable, words));
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
+                           ReadWords(kCommand, DevicesOptionRows(), words, OptionPlace::kAnywhere));
   DevicesOptions options;
   if (read.Has("--help")) {
     options.text_to_print = HelpText();

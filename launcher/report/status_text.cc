@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "launcher/words/command_words.h"
+#include "launcher/options/command_table.h"
+#include "launcher/options/help_text.h"
+#include "launcher/options/read_words.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/text_table.h"
 #include "nlohmann/json.hpp"
@@ -18,20 +20,13 @@ using absl::InvalidArgumentError;
 
 constexpr char kCommand[] = "hlaunch status";
 
-constexpr WordRow kTable[] = {
-    {"", "--rdzv-endpoint", "HOST[:PORT]", "the rendezvous to ask (port 29400)"},
-    {"", "--json", "", "print one JSON object"},
-    {"", "--token-file", "FILE", "its secret (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)"},
-    {"-h", "--help", "", "print this text"},
-};
-
 std::string HelpText() {
   return absl::StrCat(
       "usage: hlaunch status [JOB] --rdzv-endpoint HOST[:PORT] [--json] [--token-file FILE]\n\n"
       "Says where a job stands and why: who is awaited, which round runs, how it ended. Without\n"
       "JOB (its --rdzv-id) all jobs of that rendezvous, a line each. A script named `status` is\n"
       "started as `hlaunch ./status`.\n\n",
-      DescribeWords(kTable),
+      DescribeOptions(StatusOptionRows()),
       "\nExit code: 0 found; 2 wrong usage; 201 no rendezvous answers there; 203 there is no such\n"
       "job, or the token is not right.\n");
 }
@@ -96,7 +91,8 @@ nlohmann::ordered_json ToJson(const JobStatus& job, bool with_nodes) {
 
 absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 2, argv + argc);
-  HLAUNCH_ASSIGN_OR_RETURN(const CommandWords read, ReadWords(kCommand, kTable, words));
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
+                           ReadWords(kCommand, StatusOptionRows(), words, OptionPlace::kAnywhere));
   StatusOptions options;
   if (read.Has("--help")) {
     options.text_to_print = HelpText();

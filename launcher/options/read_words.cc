@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/options/read_words.h"
+
+#include <algorithm>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "launcher/words/printable.h"
+#include "launcher/words/spelling.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+// All spellings of an option, as CLI11 wants them.
+std::string Names(const OptionRow& row) {
+  std::string names = row.name;
+  const std::string underscored = Underscored(row.name);
+  if (underscored != names) absl::StrAppend(&names, ",", underscored);
+  if (row.short_name[0] != '\0') absl::StrAppend(&names, ",", row.short_name);
+  return names;
+}
+
+const TypedOption* Find(const std::vector<TypedOption>& given, string_view name) {
+  const auto found = std::find_if(given.begin(), given.end(), [name](const TypedOption& option) {
+    return option.row->name == name;
+  });
+  return found == given.end() ? nullptr : &*found;
+}
+
+// All that CLI11 does for us. It throws.
+absl::StatusOr<TypedWords> Divide(string_view name, absl::Span<const OptionRow> table,
+                                  const std::vector<std::string>& words, OptionPlace place) {
+  CLI::App app;
+  app.set_help_flag();
+  if (place == OptionPlace::kBeforeScript) {
+    app.prefix_command();
+  } else {
+    app.allow_extras();
+  }
+  std::vector<CLI::Option*> options;
+  for (const OptionRow& row : table) {
+    CLI::Option* option = row.takes_value() ? app.add_option(Names(row)) : app.add_flag(Names(row));
+    if (row.takes_value()) option->expected(1)->type_size(1);
+    options.push_back(option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast));
+  }
+  TypedWords typed;
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    typed.rest = app.remaining();
+    for (size_t i = 0; i < options.size(); ++i) {
+      if (options[i]->count() > 0) typed.given.push_back({&table[i], options[i]->results().back()});
+    }
+  } catch (const CLI::ArgumentMismatch&) {
+    return InvalidArgumentError(
+        absl::StrCat(PrintableLine(words.back()), " needs a value; see ", name, " --help"));
+  } catch (const CLI::Error& error) {
+    return InvalidArgumentError(absl::StrCat("wrong option: ", PrintableLine(error.what())));
+  }
+  return typed;
+}
+
+// CLI11 drops an empty value: `--rdzv-id=` takes the next word.
+absl::Status CheckValues(string_view name, absl::Span<const std::string> words) {
+  for (const std::string& word : words) {
+    if (!absl::StartsWith(word, "--") || !absl::EndsWith(word, "=")) continue;
+    return InvalidArgumentError(
+        absl::StrCat(PrintableLine(word), " has no value; see ", name, " --help"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool TypedWords::Has(string_view name) const { return Find(given, name) != nullptr; }
+
+std::string TypedWords::Get(string_view name, string_view otherwise) const {
+  const TypedOption* found = Find(given, name);
+  return found == nullptr ? std::string(otherwise) : found->value;
+}
+
+absl::StatusOr<TypedWords> ReadWords(string_view name, absl::Span<const OptionRow> table,
+                                     const std::vector<std::string>& words, OptionPlace place) {
+  if (place == OptionPlace::kAnywhere) {
+    HLAUNCH_RETURN_IF_ERROR(CheckValues(name, words));
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(TypedWords typed, Divide(name, table, words, place));
+  if (place == OptionPlace::kBeforeScript) {
+    const size_t taken = words.size() - typed.rest.size();
+    HLAUNCH_RETURN_IF_ERROR(CheckValues(name, absl::MakeConstSpan(words).first(taken)));
+    return typed;
+  }
+  for (const std::string& word : typed.rest) {
+    if (absl::StartsWith(word, "-")) return UnknownWord(name, table, word);
+  }
+  return typed;
+}
+
+absl::Status UnknownWord(string_view name, absl::Span<const OptionRow> table, string_view word) {
+  const std::string typed = PrintableLine(word.substr(0, word.find('=')));
+  std::vector<std::string> known;
+  for (const OptionRow& row : table) known.push_back(row.name);
+  const std::string near = NearestSpelling(absl::StrReplaceAll(typed, {{"_", "-"}}), known);
+  return InvalidArgumentError(absl::StrCat("unknown option ", typed, "; ",
+                                           near.empty()
+                                               ? absl::StrCat("see ", name, " --help")
+                                               : absl::StrCat("did you mean ", near, "?")));
+}
+
+}  // namespace hlaunch
