@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,18 +18,14 @@
 #include "absl/strings/str_join.h"
 #include "agent/agent.h"
 #include "agent/node_facts.h"
-#include "agent/output/console.h"
 #include "agent/output/log_directory.h"
 #include "agent/output/output_relay.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/observation.h"
+#include "launcher/node/tell_end.h"
 #include "launcher/report/check_text.h"
-#include "launcher/report/doctor.h"
-#include "launcher/report/json_report.h"
-#include "launcher/report/summary.h"
-#include "launcher/report/termination_message.h"
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
@@ -124,11 +121,6 @@ std::string CheckProgram() {
   return kThisProgram;
 }
 
-void PrintFindings(const std::vector<CheckResult>& checked, bool json) {
-  std::fputs((json ? DoctorJson(checked) : DoctorText(checked)).c_str(), stdout);
-  std::fflush(stdout);
-}
-
 // Keeps the rendezvous until every node has heard how the job ended; says for whom.
 void Linger(NodeLink& link, const SignalNumbers& named, Duration limit) {
   const Instant begin = MonotonicClock().Now();
@@ -169,65 +161,9 @@ Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
   return outcome;
 }
 
-// On the node that prints the report, and on one that never heard how the job ended.
-void KeepReport(const std::string& file, const JobSpec& spec, const NodeInfo& info,
-                const AgentResult& result) {
-  if (file.empty() || (result.outcome && !result.outcome->report)) return;
-  Outcome outcome;
-  outcome.exit_code = result.exit_code;
-  outcome.reason = std::string(result.end.message());
-  const std::string json = JsonReport(
-      {spec.job_id, info.host, spec.policy.max_restarts, result.store_port, WallMillis()},
-      result.outcome.value_or(outcome));
-  if (const absl::Status kept = WriteReport(file, json); !kept.ok()) LogError(kept.message());
-}
-
-// On every node that fails, since each has a container of its own.
-void KeepTermination(const std::string& file, const JobSpec& spec, const AgentResult& result) {
-  if (result.exit_code == 0) return;
-  SummaryStyle style;
-  style.max_restarts = spec.policy.max_restarts;
-  style.store_port = result.store_port;
-  const std::vector<std::string> lines = result.outcome
-                                             ? SummaryLines(*result.outcome, style)
-                                             : std::vector{std::string(result.end.message())};
-  const std::string failed =
-      KeepTerminationMessage(file.empty() ? kTerminationLog : file, TerminationMessage(lines));
-  if (!failed.empty()) LogWarning(failed);
-}
-
-std::string EndReason(const AgentResult& result) {
-  return result.outcome ? result.outcome->reason : std::string(result.end.message());
-}
-
-void PrintSummary(const JobSpec& spec, const AgentResult& result, const Options& options) {
-  if (!result.outcome) {
-    if (absl::IsCancelled(result.end)) {
-      LogWarning(absl::StrCat("this node left the job: ", result.end.message()));
-    } else if (!result.end.ok()) {
-      LogError(result.end.message());
-    }
-    return;
-  }
-  if (!result.outcome->report) {  // One for the job; the others say it in a line.
-    const std::string line = SummaryLine(*result.outcome);
-    if (!line.empty()) LogError(line);
-    return;
-  }
-  SummaryStyle style;
-  style.verbose = options.output.log_level == LogLevel::kDebug;
-  style.colour = !options.output.json && ConsoleStyleOf(STDERR_FILENO).colour;
-  style.max_restarts = spec.policy.max_restarts;
-  style.store_port = result.store_port;
-  for (const std::string& line : SummaryLines(*result.outcome, style)) LogError(line);
-}
-
-}  // namespace
-
-int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
-            const ConnectFn& connect) {
-  const std::string host = HostName();
-  if (spec.policy.max_nodes > 1) SetLogName(host);
+// What is said before anything else: what was decided, and what is odd about it.
+void TellBeginning(const Options& options, const JobSpec& spec) {
+  if (spec.policy.max_nodes > 1) SetLogName(HostName());
   SetLogJob(spec.job_id);
   for (const std::string& warning : spec.warnings) LogWarning(warning);
   for (const std::string& note : spec.notes) LogDebug(note);
@@ -236,70 +172,126 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   } else if (!spec.worker.bindings.empty() && !options.binding.mode && !options.binding.numa) {
     LogInfo(absl::StrCat(spec.binding, "; --report-bindings shows it, --bind none leaves it"));
   }
+}
 
-  const auto logs = LogDirectory::Make(spec.logs, spec.job_id);
+// This node's part of the job. Belongs to the main thread: Make, then Run, then Tell, once each.
+class NodeRun {
+ public:
+  // All three outlive it, the keeper's link included.
+  NodeRun(const Options& options, const JobSpec& spec, KeeperLink& keeper)
+      : options_(options), spec_(spec), keeper_(keeper) {}
+
+  // Makes what the agent needs: the logs' directory, the link, the output's relay. Returns what to
+  // exit with if that fails, which is logged; else kExitOk.
+  int Make(const ConnectFn& connect);
+
+  // Runs the agent to its end. A host of the rendezvous then waits for the other nodes.
+  void Run();
+
+  // Tells how it ended. Returns what `hlaunch` exits with.
+  int Tell() const;
+
+ private:
+  AgentOptions MakeOptions();
+  void EndLink();
+
+  const Options& options_;
+  const JobSpec& spec_;
+  KeeperLink& keeper_;
+  std::optional<uint64_t> descriptors_before_;
+  std::unique_ptr<LogDirectory> logs_;
+  std::unique_ptr<NodeLink> link_;
+  std::optional<Slot> slot_;
+  NodeInfo info_;
+  asio::io_context loop_{1};
+  std::unique_ptr<OutputRelay> relay_;
+  std::vector<CheckResult> checked_;  // The last time.
+  AgentResult result_;
+};
+
+int NodeRun::Make(const ConnectFn& connect) {
+  auto logs = LogDirectory::Make(spec_.logs, spec_.job_id);
   if (!logs.ok()) {
     LogError(logs.status().message());
     return kExitUsage;
   }
-  const std::optional<uint64_t> descriptors_before = RaiseDescriptorLimit();
+  logs_ = std::move(logs).value();
+  descriptors_before_ = RaiseDescriptorLimit();
   absl::StatusOr<std::unique_ptr<NodeLink>> link =
-      NeedsGrpc(spec) ? connect(spec, options) : MakeLocalLink(spec);
+      NeedsGrpc(spec_) ? connect(spec_, options_) : MakeLocalLink(spec_);
   if (!link.ok()) {
     LogError(link.status().message());
     return ExitCodeOf(FailedStep::kMeet, link.status());
   }
-  const Slot slot(spec.job_id);
-  const NodeInfo info = MakeNodeInfo(spec, **link, slot);
-  if (auto obituary = (*link)->obituary(info); !obituary.argv.empty()) {
-    const absl::Status known = keeper.RegisterObituary(obituary.argv, obituary.env);
+  link_ = std::move(link).value();
+  slot_.emplace(spec_.job_id);
+  info_ = MakeNodeInfo(spec_, *link_, *slot_);
+  if (auto obituary = link_->obituary(info_); !obituary.argv.empty()) {
+    const absl::Status known = keeper_.RegisterObituary(obituary.argv, obituary.env);
     if (!known.ok()) LogDebug(known.message());
   }
-
-  asio::io_context loop(1);
-  const absl::StatusOr<std::unique_ptr<OutputRelay>> relay = OutputRelay::Make(loop);
+  auto relay = OutputRelay::Make(loop_);
   if (!relay.ok()) {
     LogError(relay.status().message());
     return kExitNoResources;
   }
-  AgentOptions agent_options = MakeAgentOptions(spec, **link, info);
-  agent_options.facts.usable_cores = UsableCores();
-  if (!spec.endpoint.host.empty()) agent_options.facts.endpoint = HostPort(spec.endpoint);
-  agent_options.logs = (*logs)->logs();
-  agent_options.checks.sysroot = options.sysroot;
-  if (agent_options.logs.kept) agent_options.checks.log_directory = agent_options.logs.directory;
-  agent_options.check_command = [](const CheckPlan& plan) {
-    return CheckCommand(CheckProgram(), plan);
-  };
-  if (!options.instead.doctor) agent_options.health_interval = options.health_interval;
-  std::vector<CheckResult> checked;  // The last time.
-  agent_options.on_checks = [&](const std::vector<CheckResult>& results) { checked = results; };
-  agent_options.keeper_fd = keeper.fd();
-  agent_options.spec.descriptor_limit = descriptors_before;
-  Observation observation(loop, **relay, options,
-                          spec.logs.directory.empty() ? "" : (*logs)->logs().directory, spec.job_id,
-                          host);
-  agent_options.on_event = [&](const NodeEvent& event) { observation.Tell(event); };
-  asio::steady_timer belief(loop);
-  ArmBelief(**link, std::min<Duration>(kBeliefTime, spec.policy.join_timeout / 2), belief);
-  Agent agent(loop, std::move(agent_options), (*link)->client(), **relay);
-  AgentResult result = agent.Run();
-  if ((*link)->port_was_taken() && absl::IsUnavailable(result.end)) {
-    result = PortTaken(spec);
-  }
+  relay_ = std::move(relay).value();
+  return kExitOk;
+}
 
-  observation.Tell(NodeFinished{result.exit_code, EndReason(result)});
-  if ((*link)->hosts()) {
-    if (!result.outcome) (*link)->End(HostLeft(info, result));
-    Linger(**link, spec.worker.signals_to_handle, kLinger + spec.worker.stop_grace);
+AgentOptions NodeRun::MakeOptions() {
+  AgentOptions agent = MakeAgentOptions(spec_, *link_, info_);
+  agent.facts.usable_cores = UsableCores();
+  if (!spec_.endpoint.host.empty()) agent.facts.endpoint = HostPort(spec_.endpoint);
+  agent.logs = logs_->logs();
+  agent.checks.sysroot = options_.sysroot;
+  if (agent.logs.kept) agent.checks.log_directory = agent.logs.directory;
+  agent.check_command = [](const CheckPlan& plan) { return CheckCommand(CheckProgram(), plan); };
+  if (!options_.instead.doctor) agent.health_interval = options_.health_interval;
+  agent.on_checks = [this](const std::vector<CheckResult>& results) { checked_ = results; };
+  agent.keeper_fd = keeper_.fd();
+  agent.spec.descriptor_limit = descriptors_before_;
+  return agent;
+}
+
+void NodeRun::Run() {
+  Observation observation(loop_, *relay_, options_,
+                          spec_.logs.directory.empty() ? "" : logs_->logs().directory, spec_.job_id,
+                          info_.host);
+  AgentOptions agent_options = MakeOptions();
+  agent_options.on_event = [&](const NodeEvent& event) { observation.Tell(event); };
+  asio::steady_timer belief(loop_);
+  ArmBelief(*link_, std::min<Duration>(kBeliefTime, spec_.policy.join_timeout / 2), belief);
+  Agent agent(loop_, std::move(agent_options), link_->client(), *relay_);
+  result_ = agent.Run();
+  if (link_->port_was_taken() && absl::IsUnavailable(result_.end)) result_ = PortTaken(spec_);
+  observation.Tell(NodeFinished{result_.exit_code, EndReason(result_)});
+  EndLink();  // Before the agent, which it calls.
+}
+
+void NodeRun::EndLink() {
+  if (link_->hosts()) {
+    if (!result_.outcome) link_->End(HostLeft(info_, result_));
+    Linger(*link_, spec_.worker.signals_to_handle, kLinger + spec_.worker.stop_grace);
   }
-  link->reset();  // Before the agent, which it calls.
-  if (const std::string lost = (*logs)->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
-  KeepReport(options.output.report_file, spec, info, result);
-  KeepTermination(options.output.termination_log, spec, result);
-  if (options.instead.doctor) PrintFindings(checked, options.instead.doctor_json);
-  PrintSummary(spec, result, options);
-  return result.exit_code;
+  link_.reset();
+}
+
+int NodeRun::Tell() const {
+  if (const std::string lost = logs_->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
+  TellEnd(options_, spec_, result_, checked_);
+  return result_.exit_code;
+}
+
+}  // namespace
+
+int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
+            const ConnectFn& connect) {
+  TellBeginning(options, spec);
+  NodeRun node(options, spec, keeper);
+  if (const int refused = node.Make(connect); refused != kExitOk) return refused;
+  node.Run();
+  return node.Tell();
 }
 
 }  // namespace hlaunch

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/node/tell_end.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "agent/node_facts.h"
+#include "agent/output/console.h"
+#include "launcher/report/doctor.h"
+#include "launcher/report/json_report.h"
+#include "launcher/report/summary.h"
+#include "launcher/report/termination_message.h"
+#include "proto/base/log.h"
+
+namespace hlaunch {
+namespace {
+
+void PrintFindings(const std::vector<CheckResult>& checked, bool json) {
+  std::fputs((json ? DoctorJson(checked) : DoctorText(checked)).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+// On the node that prints the report, and on one that never heard how the job ended.
+void KeepReport(const std::string& file, const JobSpec& spec, const AgentResult& result) {
+  if (file.empty() || (result.outcome && !result.outcome->report)) return;
+  Outcome outcome;
+  outcome.exit_code = result.exit_code;
+  outcome.reason = std::string(result.end.message());
+  const std::string json = JsonReport(
+      {spec.job_id, HostName(), spec.policy.max_restarts, result.store_port, WallMillis()},
+      result.outcome.value_or(outcome));
+  if (const absl::Status kept = WriteReport(file, json); !kept.ok()) LogError(kept.message());
+}
+
+// On every node that fails, since each has a container of its own.
+void KeepTermination(const std::string& file, const JobSpec& spec, const AgentResult& result) {
+  if (result.exit_code == 0) return;
+  SummaryStyle style;
+  style.max_restarts = spec.policy.max_restarts;
+  style.store_port = result.store_port;
+  const std::vector<std::string> lines = result.outcome
+                                             ? SummaryLines(*result.outcome, style)
+                                             : std::vector{std::string(result.end.message())};
+  const std::string failed =
+      KeepTerminationMessage(file.empty() ? kTerminationLog : file, TerminationMessage(lines));
+  if (!failed.empty()) LogWarning(failed);
+}
+
+void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutput& output) {
+  if (!result.outcome) {
+    if (absl::IsCancelled(result.end)) {
+      LogWarning(absl::StrCat("this node left the job: ", result.end.message()));
+    } else if (!result.end.ok()) {
+      LogError(result.end.message());
+    }
+    return;
+  }
+  if (!result.outcome->report) {  // One for the job; the others say it in a line.
+    const std::string line = SummaryLine(*result.outcome);
+    if (!line.empty()) LogError(line);
+    return;
+  }
+  SummaryStyle style;
+  style.verbose = output.log_level == LogLevel::kDebug;
+  style.colour = !output.json && ConsoleStyleOf(STDERR_FILENO).colour;
+  style.max_restarts = spec.policy.max_restarts;
+  style.store_port = result.store_port;
+  for (const std::string& line : SummaryLines(*result.outcome, style)) LogError(line);
+}
+
+}  // namespace
+
+std::string EndReason(const AgentResult& result) {
+  return result.outcome ? result.outcome->reason : std::string(result.end.message());
+}
+
+void TellEnd(const Options& options, const JobSpec& spec, const AgentResult& result,
+             const std::vector<CheckResult>& checked) {
+  KeepReport(options.output.report_file, spec, result);
+  KeepTermination(options.output.termination_log, spec, result);
+  if (options.instead.doctor) PrintFindings(checked, options.instead.doctor_json);
+  PrintSummary(spec, result, options.output);
+}
+
+}  // namespace hlaunch
