@@ -1,32 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Prints a manual page at build time: hlaunch_man hlaunch | hlaunch-status | hlaunch-rendezvous.
+// Prints what is made of the option table: a manual page (hlaunch_man hlaunch | hlaunch-status |
+// hlaunch-rendezvous) at build time, or the manual's page of options (hlaunch_man options.md),
+// which lies in launcher/manual and is compared with this by a test.
 
 #include <cstdio>
 #include <string>
 
 #include "launcher/command/service_options.h"
 #include "launcher/options/help_text.h"
+#include "launcher/pages/options_page.h"
+#include "launcher/report/check_text.h"
+#include "launcher/report/devices_text.h"
+#include "launcher/report/doctor.h"
 #include "launcher/report/status_text.h"
 #include "launcher/words/man_page.h"
 
 namespace hlaunch {
 namespace {
 
+constexpr char kSeeAlso[] =
+    ".SH SEE ALSO\n"
+    "The manual has a page for each task, from\n.I start.md\non, in\n"
+    ".I share/doc/hlaunch/manual\n"
+    "below the folder that hlaunch was installed into, such as\n.I /usr/local.\n";
+
+constexpr const char* kHelp[] = {"hlaunch", "", "--help"};
+
+std::string StatusHelp() { return ParseStatusOptions(3, kHelp)->text_to_print.value_or(""); }
+std::string DevicesHelp() { return ParseDevicesOptions(3, kHelp)->text_to_print.value_or(""); }
+std::string CheckHelp() { return ParseCheckOptions(3, kHelp)->text_to_print.value_or(""); }
+std::string ServiceHelp() { return ParseServiceOptions(2, kHelp + 1)->text_to_print.value_or(""); }
+
 std::string Page(const std::string& name) {
   if (name == "hlaunch") {
     return ManPage(name, "start a distributed job and keep it alive", HelpText("hlaunch"));
   }
   if (name == "hlaunch-status") {
-    const char* const words[] = {"hlaunch", "status", "--help"};
-    return ManPage(name, "say where a job stands and why",
-                   ParseStatusOptions(3, words)->text_to_print.value_or(""));
+    return ManPage(name, "say where a job stands and why", StatusHelp());
   }
   if (name == "hlaunch-rendezvous") {
-    const char* const words[] = {"hlaunch-rendezvous", "--help"};
-    return ManPage(name, "the rendezvous of many jobs as a service",
-                   ParseServiceOptions(2, words)->text_to_print.value_or(""));
+    return ManPage(name, "the rendezvous of many jobs as a service", ServiceHelp());
+  }
+  if (name == "options.md") {
+    return OptionsPage({{"hlaunch status", StatusHelp()},
+                        {"hlaunch devices", DevicesHelp()},
+                        {"hlaunch check", CheckHelp()},
+                        {"hlaunch doctor", DoctorHelp()},
+                        {"hlaunch-rendezvous", ServiceHelp()}});
   }
   return "";
 }
@@ -35,7 +57,9 @@ std::string Page(const std::string& name) {
 }  // namespace hlaunch
 
 int main(int argc, char** argv) {
-  const std::string page = hlaunch::Page(argc == 2 ? argv[1] : "");
+  const std::string name = argc == 2 ? argv[1] : "";
+  std::string page = hlaunch::Page(name);
+  if (!page.empty() && name != "options.md") page += hlaunch::kSeeAlso;
   std::fputs(page.c_str(), stdout);
   return page.empty() || std::fflush(stdout) != 0 ? 1 : 0;
 }

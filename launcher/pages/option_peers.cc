@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/pages/option_peers.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr OptionPeer kPeers[] = {
+    // Nodes and workers.
+    {"--config", "better: these options as JSON", ""},
+    {"--nnodes", "same", "the number of hosts in `--host`"},
+    {"--nproc-per-node",
+     "same, and `hpu`; better: counted without loading torch, and no more than there are",
+     "`-N N`, `-ppn N`"},
+    {"--max-restarts", "better: one budget and one count for the whole job, not for each node", ""},
+    {"--spares", "better: a lost or bad node is replaced", ""},
+    {"--preflight", "better: [a bad node is found before workers start](health.md)", ""},
+    {"--preflight-action", "better: see `--preflight`", ""},
+    {"--preflight-share", "better: see `--preflight`", ""},
+    {"--health-interval", "better: [what becomes worse](health.md#while-they-run) is named", ""},
+    // Where the nodes meet.
+    {"--rdzv-endpoint",
+     "same; better: only the owner of the address hosts, and a foreign program on the port is "
+     "named",
+     ""},
+    {"--rdzv-id", "same; better: a node with another id is told so, and does not hang", ""},
+    {"--rdzv-backend", "same words, one rendezvous; `etcd` and `etcd-v2` are refused", ""},
+    {"--rdzv-conf",
+     "same keys; torchrun's others are accepted and not needed; better: an unknown key is refused "
+     "with the known ones",
+     ""},
+    {"--node-rank", "same, and also at an endpoint, where torchrun ignores it", ""},
+    {"--master-addr", "same", ""},
+    {"--master-port", "same; better: a job of one node takes a free port", ""},
+    {"--master-store",
+     "`agent`: as torchrun; `worker`: as its `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`, with a port "
+     "that is kept",
+     ""},
+    {"--local-addr", "same; better: the way to the other nodes is used where none is given", ""},
+    {"--standalone",
+     "same; better: no port for the rendezvous, the store on loopback; with several nodes it is "
+     "refused",
+     ""},
+    {"--token-file", "better: torchrun has no [secret](security.md)", ""},
+    // Times.
+    {"--join-timeout", "`--rdzv-conf join_timeout=S`", ""},
+    {"--last-call", "`--rdzv-conf last_call_timeout=S`", ""},
+    {"--shutdown-timeout", "same, also `5m`", "fixed at 1 s in Open MPI"},
+    {"--loss-limit", "better: lost nodes are noticed and told from slow ones", ""},
+    // Master store.
+    {"--store-allow", "better: torchrun's store serves whoever reaches it, on all addresses", ""},
+    {"--store-dialect",
+     "better: all releases since 1.9 by themselves; with the word, 1.13's first `delete_key` does "
+     "not take 0.25 s",
+     ""},
+    {"--store-proxy",
+     "better: the master store has one connection for a node, not for each worker; `MASTER_ADDR` "
+     "is 127.0.0.1 on all nodes but node rank 0",
+     ""},
+    {"--store-max-key", "better: fixed there", ""},
+    {"--store-max-value", "better: fixed there", ""},
+    {"--store-max-total", "better: unlimited there", ""},
+    // In a cluster.
+    {"--cluster", "better: [in a cluster](clusters.md) nodes, rank and endpoint need not be typed",
+     "under Slurm it knows the nodes too"},
+    {"--explain-cluster", "better: what was found, from which variable", ""},
+    // The program.
+    {"--module", "same", ""},
+    {"--no-python", "same; better: a program that runs by itself needs no such word",
+     "always a program"},
+    {"--run-path", "same, in a fresh interpreter, so the script's folder is in `sys.path`", ""},
+    {"--stdin", "better: local rank 0 reads it", "`--stdin 0`"},
+    {"--role", "same", ""},
+    {"--signals-to-handle", "same; better: a signal that nobody can pass on is refused",
+     "`--forward-signals`"},
+    {"--pass-local-rank", "as `torch.distributed.launch` does for old scripts", ""},
+    {"--virtual-local-rank", "same", ""},
+    {"--compat", "better: scripts that read other launchers' variables", ""},
+    {"--keep-env", "as torchrun always does: nothing inherited is taken away", ""},
+    // Stalled workers.
+    {"--heartbeat-timeout", "better: [a worker that stalls](stalls.md) is found and named", ""},
+    {"--stall-action", "better: see `--heartbeat-timeout`", ""},
+    // For torchrun's command lines.
+    {"--monitor-interval", "accepted", ""},
+    {"--start-method", "accepted", ""},
+    {"--event-log-handler",
+     "`null` is accepted; others name Python code of torch's, and are refused", ""},
+    {"--logs-specs", "refused: it names Python code of torch's", ""},
+    // Devices.
+    {"--devices", "better: with the numbers of [`hlaunch devices`](devices.md), for every kind",
+     ""},
+    {"--isolate-devices", "better: as `--virtual-local-rank`, with LOCAL_RANK as it is", ""},
+    {"--oversubscribe", "better: torchrun starts and lets workers fail",
+     "the same word, for slots"},
+    {"--per-node", "better: Lightning's own way, with one process on each node", ""},
+    {"--sysroot", "better: a described machine, for tests", ""},
+    // Binding to CPUs.
+    {"--bind", "better: [CPUs and memory near the device](binding.md), of every kind",
+     "`--bind-to`"},
+    {"--numa-binding",
+     "same CPUs; better: without `numactl`, with memory, and with devices of every kind or none; "
+     "where a device's NUMA node is unknown workers are dealt evenly (there: all to node 0), and "
+     "too few cores are a warning",
+     ""},
+    {"--report-bindings", "better: drawn", "same"},
+    // Output.
+    {"--log-dir", "same files; better: a full disk costs log lines, not the job",
+     "`--output-filename DIR`"},
+    {"--redirects", "same; better: local ranks from 10 on can be named, as in `0:1,12:3`", ""},
+    {"--tee", "same; better: as for `--redirects`", ""},
+    {"--local-ranks-filter", "same; better: a rank that this node lacks is told", ""},
+    {"--duplicate-stdout-filters",
+     "same; better: also of lines that are not shown; an empty text is left out (for torchrun "
+     "every line has it)",
+     ""},
+    {"--duplicate-stderr-filters", "same; better: as for stdout", ""},
+    {"--log-prefix", "as its `TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE`, which it beats",
+     "`--tag-output`"},
+    {"--log-rotate", "better: a log file of that size is put aside", ""},
+    {"--report", "better: [the report](report.md), for programs", ""},
+    {"--termination-log", "better: the first cause of a failure where Kubernetes shows it", ""},
+    {"--json", "better: `{\"time\", \"level\", \"host\", \"message\"}`", ""},
+    {"--metrics-port", "better: [metrics](monitoring.md) for Prometheus, `/healthz`, `/readyz`",
+     ""},
+    {"--verbose", "better: says which values came from where", "same"},
+    {"--quiet", "better", "same"},
+    // Instead of a job.
+    {"--dry-run", "better: what would be run; also with `--json`", "`--do-not-launch`"},
+    {"--print-env", "better: what a worker would see; also with `--json`", ""},
+    {"--print-completion", "same, without shtab", ""},
+    {"--version", "better", "same"},
+    {"--help", "same", "same"},
+};
+
+}  // namespace
+
+absl::Span<const OptionPeer> OptionPeers() { return kPeers; }
+
+}  // namespace hlaunch
