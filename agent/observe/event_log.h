@@ -27,7 +27,7 @@ struct EventTime {
   int64_t monotonic_ms = 0;  // Of this host since its boot: what lies between two events.
 };
 
-// One event as a JSON object on a line of its own; agent/DESIGN.md says what it holds. Pure.
+// One event as a JSON object on a line of its own; the manual says what it holds (logs.md). Pure.
 std::string EventLine(const NodeEvent& event, const EventSource& source, const EventTime& time);
 
 // The file of a node's events, one line each, as they happen.

@@ -20,8 +20,8 @@ struct ReportFacts {
   int64_t wall_ms = 0;      // When it was written.
 };
 
-// The final report for programs: one JSON object, its members as DESIGN.md lists them. Pure; text
-// that is no UTF-8 has replacement characters.
+// The final report for programs: one JSON object, its members as manual/report.md lists them. Pure;
+// text that is no UTF-8 has replacement characters.
 std::string JsonReport(const ReportFacts& facts, const Outcome& outcome);
 
 // Puts `text` into `path`, whole or not at all: a file beside it is renamed over it.

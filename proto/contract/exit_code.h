@@ -5,7 +5,7 @@
 
 namespace hlaunch {
 
-// The exit status of `hlaunch`: a contract with scripts and schedulers, listed in README.md.
+// The exit status of `hlaunch`: a contract with scripts and schedulers, in manual/exit-codes.md.
 //
 // A worker's own failure comes through unchanged: the first failed worker's exit code, or
 // 128 + the signal that ended it. 126 and 127 are as in a shell. hlaunch's own failures are

@@ -70,7 +70,7 @@ class Proxy2(Proxy1):
 
 
 class OwnStore1(torch_test.WithTorch):
-    """The table in agent/DESIGN.md: programs that serve at MASTER_PORT themselves."""
+    """The table in launcher/manual/environment.md: programs that serve at MASTER_PORT themselves."""
 
     wanted, python, error = "1.13", staticmethod(torch_test.Torch1.python), "RuntimeError"
     explicit = "RuntimeError"  # TCPStore(is_master=True) with the agent's store.

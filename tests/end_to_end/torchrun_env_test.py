@@ -99,7 +99,7 @@ def both(value):
                                     for v in (ours, theirs))
 
 
-# agent/DESIGN.md says the same in words.
+# launcher/manual/torchrun.md says the same in words.
 DIFFERENCES = [
     Difference("NODE_RANK", "Lightning, accelerate, Composer and Ray's scripts read it", added()),
     Difference("NODE_RANK", "an outer launcher's would be of another job",

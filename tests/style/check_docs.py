@@ -3,16 +3,23 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """The documents tell the truth: links lead somewhere, commands exist, options are real.
 
-1. Every relative link in a *.md file leads to a file or folder of the tree.
+1. Every relative link in a *.md file leads to a file or folder of the tree, and `#heading` to a
+   heading of that document. A page of the manual is installed without the tree, so it links to
+   other pages only; the paths of the tree that it names (`deploy/…`) exist.
 2. In a fenced `sh` block every command is a program of ours or one that readers have.
    Paths into the tree (deploy/…, tests/…) exist and can be run.
 3. In a block fenced as `sh tested` every line is run, in order, and must exit 0; `hlaunch` is
    the one in build/bin. One that was not built yet is not run.
 4. Every --option that a document gives to a program of ours is in its --help, and every option
-   there is in README.md (when it has been built).
-5. The exit codes of proto/contract/exit_code.h are in README.md, and no others.
+   there is in the manual (when it has been built).
+5. The exit codes of proto/contract/exit_code.h are in the manual's page of exit codes, and no
+   others.
+6. The page of options is what hlaunch_man prints (when it has been built).
+7. README.md has at most 200 lines and names every page; a page has at most 150 lines, apart from
+   the one that is generated.
 """
 
+import itertools
 import os
 import re
 import shlex
@@ -21,13 +28,18 @@ import subprocess
 import source_tree
 
 # What readers have, beside shell words.
-OURS = ("hlaunch", "hlaunch status", "hlaunch devices", "hlaunch check",
+OURS = ("hlaunch", "hlaunch status", "hlaunch devices", "hlaunch check", "hlaunch doctor",
         "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
          "pip", "python3", "torchrun", "mpirun", "srun", "sbatch", "kill", "ip", "ls", "systemctl",
-         "journalctl"}
+         "journalctl", "podman", "kubectl"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")
-LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)
+NAMED_PATH = re.compile(r"`((?:deploy|proto|comm|agent|rendezvous|tests)/[\w./@-]+)`")
+MANUAL = "launcher/manual"
+GENERATED = f"{MANUAL}/options.md"
+README_LINES, PAGE_LINES = 200, 150
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 
 
@@ -56,11 +68,68 @@ def commands(lines):
             yield line.strip(), words
 
 
+def without_blocks(text):
+    """The document without what is fenced: `# …` there is a comment and no heading."""
+    return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(text):
+    """What `#…` may lead to in a document, as GitHub makes it of headings."""
+    found = set()
+    for heading in HEADING.findall(without_blocks(text)):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        anchor = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        number = 1
+        while anchor in found:  # The second of a name is called `name-1`.
+            anchor = re.sub(r"(-\d+)?$", f"-{number}", anchor, count=1)
+            number += 1
+        found.add(anchor)
+    return found
+
+
+def in_manual(root, path):
+    return path.parent == root / MANUAL
+
+
 def link_problems(root, path, text):
-    name = path.relative_to(root)
-    return [f"{name}: link to {target}, which does not exist"
-            for target, _ in LINK.findall(text)
-            if "://" not in target and not (path.parent / target).exists()]
+    name, found = path.relative_to(root), []
+    for target, anchor in LINK.findall(without_blocks(text)):
+        if "://" in target:
+            continue
+        to = path.parent / target if target else path
+        if not to.exists():
+            found.append(f"{name}: link to {target}, which does not exist")
+        elif anchor and anchor not in anchors(to.read_text(encoding="utf-8")):
+            found.append(f"{name}: link to {target}#{anchor}, and there is no such heading")
+        elif in_manual(root, path) and not in_manual(root, to):
+            found.append(f"{name}: link to {target}, which is not installed beside this page")
+    if in_manual(root, path):
+        found += [f"{name}: names {named}, which does not exist"
+                  for named in NAMED_PATH.findall(text) if not (root / named).exists()]
+    return found
+
+
+def length_problems(root, path, text):
+    name, lines = str(path.relative_to(root)), len(text.splitlines())
+    most = {"README.md": README_LINES, GENERATED: lines}.get(
+        name, PAGE_LINES if in_manual(root, path) else lines)
+    return [f"{name}: has {lines} lines, and at most {most} are read"] if lines > most else []
+
+
+def page_problems(root, documents):
+    """Every page is in the README's table, and the generated one is up to date."""
+    texts = {str(path.relative_to(root)): text for path, text in documents}
+    linked = {target for target, _ in LINK.findall(texts.get("README.md", ""))}
+    found = [f"README.md: does not name the page {name}" for name in sorted(texts)
+             if name.startswith(f"{MANUAL}/") and name not in linked]
+    maker = root / "build/launcher/hlaunch_man"
+    if maker.exists() and GENERATED in texts:
+        made = subprocess.run([maker, "options.md"], text=True, capture_output=True, check=False,
+                              timeout=10).stdout
+        if made != texts[GENERATED]:
+            found.append(f"{GENERATED}: is not what the option table says; make it anew: "
+                         f"build/launcher/hlaunch_man options.md > {GENERATED}")
+    return found
 
 
 def command_problems(root, path, text):
@@ -110,30 +179,35 @@ def option_problems(root, documents, command):
     shown = subprocess.run([program, *command.split()[1:], "--help"], text=True,
                            capture_output=True, check=False, timeout=10).stdout
     real = set(OPTION.findall(shown))
+    if not real:  # hlaunch-agent, which answers, was not built yet.
+        return []
     found = []
     for path, text in documents:
         named = set()
-        for _, _, lines in fenced_blocks(text):
-            for _, words in commands(lines) if any("hlaunch" in line for line in lines) else []:
+        for info, _, lines in fenced_blocks(text):
+            if info.split()[:1] not in ([], ["sh"]) or not any("hlaunch" in line for line in lines):
+                continue  # What programs print is no command.
+            for _, words in commands(lines):
                 if command_of(words) == command:
+                    words = list(itertools.takewhile(lambda word: not word.endswith(".py"), words))
                     named.update(word.split("=")[0] for word in words[1:] if OPTION.match(word))
         named &= {option for option in named if option.replace("_", "-") == option}
         found += [f"{path.relative_to(root)}: {option} is not an option of {command}"
-                  for option in sorted(named - real - {"--steps", "--lr", "--epochs"})]
-        if path == root / "README.md":
-            said = set(OPTION.findall(text))
-            found += [f"README.md: says nothing of {option}" for option in sorted(real - said)]
-    return found
+                  for option in sorted(named - real)]
+    said = {option for path, text in documents if in_manual(root, path)
+            for option in OPTION.findall(text)}
+    return found + [f"{MANUAL}: says nothing of {option}" for option in sorted(real - said)]
 
 
 def exit_code_problems(root):
-    header, readme = root / "proto/contract/exit_code.h", root / "README.md"
-    if not header.exists() or not readme.exists():
+    header, page = root / "proto/contract/exit_code.h", root / f"{MANUAL}/exit-codes.md"
+    if not header.exists() or not page.exists():
         return []
     real = set(re.findall(r"=\s*(2\d\d);", header.read_text(encoding="utf-8")))
-    said = set(re.findall(r"^\| (2\d\d) \|", readme.read_text(encoding="utf-8"), re.MULTILINE))
-    return ([f"README.md: exit code {code} is missing" for code in sorted(real - said)]
-            + [f"README.md: exit code {code} does not exist" for code in sorted(said - real)])
+    said = set(re.findall(r"^\| (2\d\d) \|", page.read_text(encoding="utf-8"), re.MULTILINE))
+    name = page.relative_to(root)
+    return ([f"{name}: exit code {code} is missing" for code in sorted(real - said)]
+            + [f"{name}: exit code {code} does not exist" for code in sorted(said - real)])
 
 
 def problems(root):
@@ -141,11 +215,11 @@ def problems(root):
                  for path in source_tree.files(root, ".md")]
     found = []
     for path, text in documents:
-        for check in (link_problems, command_problems, run_problems):
+        for check in (link_problems, length_problems, command_problems, run_problems):
             found += check(root, path, text)
     for command in OURS:
         found += option_problems(root, documents, command)
-    return found + exit_code_problems(root)
+    return found + exit_code_problems(root) + page_problems(root, documents)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,10 @@ CLEAN = {
                                  "if(HLAUNCH_GRPC)\n  add(SOURCES service.cc)\nendif()\n",
     "tests/run": "#!/bin/sh\n" + SPDX.replace("//", "#"),
     ".clang-format": "BasedOnStyle: Google\nColumnLimit: 100\n",
-    "README.md": "# x\n\n[design](proto/base/a.h)\n\n```sh\ntests/run\n```\n\n| 200 | bug |\n",
+    "README.md": "# x\n\n[design](proto/base/a.h)\n\n```sh\ntests/run\n```\n\n"
+                 "[codes](launcher/manual/exit-codes.md#its-codes)\n",
+    "launcher/manual/exit-codes.md": "# Exit codes\n\n```sh\n# no heading\n```\n\n"
+                                     "## Its `codes`\n\n| 200 | bug, see `tests/run` |\n",
     "proto/contract/exit_code.h": SPDX + "\ninline constexpr int kExitInternal = 200;\n",
 }
 
@@ -39,7 +42,9 @@ class PlantedViolation(unittest.TestCase):
                 path = root / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
-            (root / "tests/run").chmod(0o755)
+            for program in "tests/run", "build/launcher/hlaunch_man":
+                if (root / program).exists():
+                    (root / program).chmod(0o755)
             return check.problems(root)
 
     def assert_only(self, found, *words):
@@ -126,24 +131,72 @@ class PlantedViolation(unittest.TestCase):
 
     def test_docs_runs_tested_blocks_and_checks_options(self):
         fake = "#!/bin/sh\necho '--nnodes --mentioned'\nexit ${1:+0}\n"
-        readme = CLEAN["README.md"] + "--nnodes --mentioned\n\n```sh tested\n%s\n```\n"
+        page = "--nnodes --mentioned\n\n```sh tested\n%s\n```\n"
 
         def with_hlaunch(line):
             with tempfile.TemporaryDirectory() as folder:
                 root = pathlib.Path(folder)
-                for name, text in {"build/bin/hlaunch": fake, "README.md": readme % line,
-                                   "tests/run": "", "proto/base/a.h": ""}.items():
+                for name, text in {"build/bin/hlaunch": fake, "launcher/manual/x.md": page % line,
+                                   "README.md": "[x](launcher/manual/x.md)\n"}.items():
                     (root / name).parent.mkdir(parents=True, exist_ok=True)
                     (root / name).write_text(text, encoding="utf-8")
                     (root / name).chmod(0o755)
                 return check_docs.problems(root)
         self.assertEqual(with_hlaunch("hlaunch --nnodes 2 true"), [])
+        self.assertEqual(with_hlaunch("hlaunch x.py --nodes 2"), [])  # The script's own.
         self.assert_only(with_hlaunch("hlaunch --nodes 2 true"), "--nodes is not an option")
         self.assert_only(with_hlaunch("hlaunch --nnodes 2 true && false"), "exited 1")
+        page = page.replace("--mentioned", "")
+        self.assert_only(sorted(set(with_hlaunch("hlaunch --nnodes 2 true"))),
+                         "launcher/manual: says nothing of --mentioned")
 
     def test_docs_catches_an_exit_code_that_is_not_told(self):
-        found = self.check(check_docs, files={"README.md": CLEAN["README.md"].replace("200", "x")})
-        self.assert_only(found, "exit code 200 is missing")
+        page = "launcher/manual/exit-codes.md"
+        self.assert_only(self.check(check_docs, files={page: CLEAN[page].replace("200", "x")}),
+                         "exit code 200 is missing")
+        self.assert_only(self.check(check_docs, files={page: CLEAN[page] + "| 201 | ? |\n"}),
+                         "exit code 201 does not exist")
+
+    def test_docs_catches_a_dead_anchor(self):
+        readme, page = CLEAN["README.md"], "launcher/manual/exit-codes.md"
+        for link in ("launcher/manual/exit-codes.md#no-heading", "#no-heading"):
+            self.assert_only(self.check(check_docs, files={"README.md": readme + f"[x]({link})\n"}),
+                             "#no-heading", "no such heading")
+        self.assertEqual(self.check(check_docs, files={
+            page: CLEAN[page] + "\n## A, b: [c](exit-codes.md)\n\n## Its codes\n\n"
+                                "[x](#a-b-c) [y](#its-codes-1)\n"}), [])
+
+    def test_docs_catches_a_page_that_leads_out_of_the_manual(self):
+        page = "launcher/manual/exit-codes.md"
+        self.assert_only(self.check(check_docs, files={
+            page: CLEAN[page] + "[x](../../proto/base/a.h)\n"}), "not installed beside")
+        self.assert_only(self.check(check_docs, files={page: CLEAN[page] + "`deploy/gone`\n"}),
+                         "names deploy/gone")
+
+    def test_docs_catches_what_is_too_long(self):
+        page = "launcher/manual/exit-codes.md"
+        for name, lines in ("README.md", 200), (page, 150):
+            rest = lines - len(CLEAN[name].splitlines())
+            self.assertEqual(self.check(check_docs, files={name: CLEAN[name] + "\n" * rest}), [])
+            self.assert_only(self.check(check_docs, files={
+                name: CLEAN[name] + "\n" * (rest + 1)}), name, f"at most {lines}")
+        readme = CLEAN["README.md"] + "[o](launcher/manual/options.md)\n"
+        self.assertEqual(self.check(check_docs, files={
+            "README.md": readme, "launcher/manual/options.md": "# Options\n" * 300}), [])
+
+    def test_docs_catches_a_page_that_the_readme_does_not_name(self):
+        self.assert_only(self.check(check_docs, files={"launcher/manual/new.md": "# New\n"}),
+                         "does not name the page launcher/manual/new.md")
+
+    def test_docs_catches_a_page_of_options_that_is_out_of_date(self):
+        def with_page(text):
+            return self.check(check_docs, files={
+                "README.md": CLEAN["README.md"] + "[o](launcher/manual/options.md)\n",
+                "launcher/manual/options.md": text,
+                "build/launcher/hlaunch_man": "#!/bin/sh\necho \"# made of $1\"\n"})
+        self.assertEqual(with_page("# made of options.md\n"), [])
+        self.assert_only(with_page("# old\n"), "options.md: is not what the option table says",
+                         "hlaunch_man options.md > launcher/manual/options.md")
 
 
 if __name__ == "__main__":

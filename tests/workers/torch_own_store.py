@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """What happens when a program serves a store of its own at MASTER_PORT, for the table in
-agent/DESIGN.md. One line "FORM | as set, or unset | outcome" for each form of it:
+launcher/manual/environment.md. One line "FORM | as set, or unset | outcome" for each form of it:
 
     serves   rank 0 had the port and served there
     joins    torch became a client of the store that was there
