@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "rendezvous/round/job_record.h"
+#include "rendezvous/round/round.h"
+
+// What a simulation tells of messages, records and the status, in words. Each names all of the
+// value that a difference between two builds could show in.
+
+namespace hlaunch {
+
+const char* KindName(Directive::Kind kind);
+const char* StateName(JobState state);
+std::string Words(const NodeUpdate& update);
+std::string Words(const Outcome& outcome);
+std::string Words(const JobRecord& record);
+std::string Words(const JobStatus& status);
+
+}  // namespace hlaunch
