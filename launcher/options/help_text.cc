@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/option_table.h"
+#include "proto/contract/exit_code.h"
 
 namespace hlaunch {
 namespace {
@@ -68,8 +69,7 @@ constexpr char kExamples[] =
     "  as with torchrun:           hlaunch --nnodes 2 --node-rank 1\n"
     "                                --master-addr node0 train.py\n"
     "\nExit code: that of the first worker that failed, or 128 + its signal; 2 wrong\n"
-    "usage, 126 and 127 program not runnable or not found, 200 to 208 hlaunch's own\n"
-    "(see README.md).\n";
+    "usage, 126 and 127 program not runnable or not found, ";
 
 }  // namespace
 
@@ -83,7 +83,8 @@ std::string DescribeOptions(absl::Span<const OptionRow> table) {
 }
 
 std::string HelpText(const std::string& program) {
-  return absl::StrCat(Usage(program), DescribeOptions(OptionTable()), kExamples);
+  return absl::StrCat(Usage(program), DescribeOptions(OptionTable()), kExamples, kExitFirstOwn,
+                      " to ", kExitLastOwn, " hlaunch's own\n(see the manual's exit-codes.md).\n");
 }
 
 }  // namespace hlaunch

@@ -28,4 +28,8 @@ inline constexpr int kExitAgentLost = 207;       // this node's agent or keeper 
 inline constexpr int kExitNoResources = 208;     // fork, descriptors, memory, devices
 inline constexpr int kExitPreflight = 209;       // too few nodes are fit to run together
 
+// hlaunch's own failures; kExitLastOwn follows the last row above.
+inline constexpr int kExitFirstOwn = kExitInternal;
+inline constexpr int kExitLastOwn = kExitPreflight;
+
 }  // namespace hlaunch

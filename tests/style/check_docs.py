@@ -13,9 +13,10 @@
 4. Every --option that a document gives to a program of ours is in its --help, and every option
    there is in the manual (when it has been built).
 5. The exit codes of proto/contract/exit_code.h are in the manual's page of exit codes, and no
-   others.
-6. The page of options is what hlaunch_man prints (when it has been built).
-7. README.md has at most 200 lines and names every page; a page has at most 150 lines, apart from
+   others; where a document says "200 to …", that is their last one.
+6. Every service of proto/ is named in proto/DESIGN.md.
+7. The page of options is what hlaunch_man prints (when it has been built).
+8. README.md has at most 200 lines and names every page; a page has at most 150 lines, apart from
    the one that is generated.
 """
 
@@ -210,6 +211,25 @@ def exit_code_problems(root):
             + [f"{name}: exit code {code} does not exist" for code in sorted(said - real)])
 
 
+def exit_range_problems(root, documents):
+    header = root / "proto/contract/exit_code.h"
+    if not header.exists():
+        return []
+    last = max(re.findall(r"=\s*(2\d\d);", header.read_text(encoding="utf-8")))
+    return [f"{path.relative_to(root)}: 200 to {said}, and the last exit code is {last}"
+            for path, text in documents for said in re.findall(r"\b200 to (2\d\d)\b", text)
+            if said != last]
+
+
+def service_problems(root):
+    design = root / "proto/DESIGN.md"
+    told = design.read_text(encoding="utf-8") if design.exists() else ""
+    return [f"proto/DESIGN.md: says nothing of the service {name}"
+            for path in source_tree.files(root, ".proto")
+            for name in re.findall(r"^service (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+            if f"`{name}`" not in told]
+
+
 def problems(root):
     documents = [(path, path.read_text(encoding="utf-8"))
                  for path in source_tree.files(root, ".md")]
@@ -219,7 +239,8 @@ def problems(root):
             found += check(root, path, text)
     for command in OURS:
         found += option_problems(root, documents, command)
-    return found + exit_code_problems(root) + page_problems(root, documents)
+    return (found + exit_code_problems(root) + exit_range_problems(root, documents)
+            + service_problems(root) + page_problems(root, documents))
 
 
 if __name__ == "__main__":

@@ -198,6 +198,15 @@ class PlantedViolation(unittest.TestCase):
         self.assert_only(with_page("# old\n"), "options.md: is not what the option table says",
                          "hlaunch_man options.md > launcher/manual/options.md")
 
+    def test_docs_catches_a_last_exit_code_that_is_not_the_last(self):
+        found = self.check(check_docs, files={"proto/DESIGN.md": "codes 200 to 208\n"})
+        self.assert_only(found, "the last exit code is 200")
+
+    def test_docs_catches_a_service_that_is_not_told(self):
+        found = self.check(check_docs, files={"proto/v1/a.proto": SPDX + "service Store {\n}\n",
+                                              "proto/DESIGN.md": "one service, `Rendezvous`\n"})
+        self.assert_only(found, "the service Store")
+
 
 if __name__ == "__main__":
     unittest.main()
