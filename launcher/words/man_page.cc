@@ -89,7 +89,7 @@ class Writer {
   void AddOption(string_view line) {
     OpenOptions();
     in_options_ = true;
-    after_paragraph_ = false;
+    after_usage_ = after_options_ = after_paragraph_ = false;
     std::string names, help;
     SplitOption(line, &names, &help);
     absl::StrAppend(&page_, ".TP\n.B ", Text(names), "\n");

@@ -43,6 +43,22 @@ def options_of(help_text):
     return {name.replace("_", "-") for name in re.findall(r"(?<![\w-])--[a-z][\w-]+", help_text)}
 
 
+def options_with_help(help_text):
+    """Yields (names, help) of each row of --help's tables, the help as one line."""
+    table = help_text.split("\nExamples:")[0]
+    for row in re.findall(r"^  (?:-|    --).*(?:\n {10,}\S.*)*", table, re.MULTILINE):
+        names, text = re.split(r"  +|\n +", row.strip(), maxsplit=1)
+        yield names, " ".join(text.split())
+
+
+def rendered(page):
+    """What man shows of a page: words with one space between them, as one line, no hyphenation."""
+    source = pathlib.Path(page).read_text(encoding="utf-8")
+    done = subprocess.run(["groff", "-man", "-Tascii", "-P-cbou", "-rHY=0"], input=source,
+                          encoding="ascii", capture_output=True, check=True, timeout=60)
+    return " ".join(done.stdout.split())
+
+
 class Bash(unittest.TestCase):
     """The real shell completes as a person at a terminal would have it."""
 
@@ -139,6 +155,17 @@ class Man(unittest.TestCase):
         for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS"):
             self.assertIn(f"\n.SH {section}\n", text)
         self.assertIn("\n.I share/doc/hlaunch/manual\n", text.split(".SH SEE ALSO")[1])
+
+    def test_a_reader_finds_each_options_help_below_it(self):
+        """The page as man shows it, against --help: no heading and no other option between."""
+        page = rendered(SHARE / "man/hlaunch.1")
+        for names, text in options_with_help(run(HLAUNCH, "--help").stdout):
+            self.assertIn(f" {names} {text} ", page, f"{names}: its help is not behind it")
+
+    def test_a_reader_finds_each_heading_once(self):
+        done = run("groff", "-man", "-Tascii", "-P-cbou", SHARE / "man/hlaunch.1")
+        headings = re.findall(r"^[A-Z]{4}[A-Z ]*$", done.stdout, re.MULTILINE)
+        self.assertEqual(len(headings), len(set(headings)), headings)
 
 
 class Dry(unittest.TestCase):

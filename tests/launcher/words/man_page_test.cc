@@ -45,5 +45,25 @@ TEST(ManPage, MakesSectionsOfHelp) {
                        ".SH EXIT STATUS\n0\n"));
 }
 
+// An empty line ends a table, and what follows it is a note only if it is no other table.
+TEST(ManPage, KeepsTheHelpOfEachTablesFirstOptionWithIt) {
+  EXPECT_THAT(ManPage("x", "do it",
+                      "usage: x\n"
+                      "\n"
+                      "Places:\n"
+                      "  -o, --out FILE    where to\n"
+                      "\n"
+                      "Times:\n"
+                      "      --a-very-long-one TEXT\n"
+                      "                    what it is\n"
+                      "  -t, --time S      how long,\n"
+                      "                    in words\n"),
+              EndsWith(".SS Places\n"
+                       ".TP\n.B \\-o, \\-\\-out FILE\nwhere to\n"
+                       ".SS Times\n"
+                       ".TP\n.B \\-\\-a\\-very\\-long\\-one TEXT\nwhat it is\n"
+                       ".TP\n.B \\-t, \\-\\-time S\nhow long,\nin words\n"));
+}
+
 }  // namespace
 }  // namespace hlaunch
