@@ -113,6 +113,9 @@ constexpr Row kRows[] = {
     {{"ddress already in use", "EADDRINUSE", "Failed to add port to server"},
      "another program on {host} holds that port (ss -ltnp names it): end it, or ask for port 0"},
     // The program.
+    {{"BdbQuit", "", ""},
+     "a debugger found standard input at its end: of several workers local rank 0 alone reads it, "
+     "and only with --stdin; or start one worker (--nproc-per-node 1)"},
     {{"ModuleNotFoundError", "ImportError", ""},
      "it cannot be imported {where}: install it there for the Python that ran, or name another "
      "one with PYTHON_EXEC"},

@@ -53,6 +53,7 @@ TEST(AdviceFor, NamesTheWayOut) {
       {"OSError: [Errno 12] Cannot allocate memory", "memory"},
       {"FileNotFoundError: [Errno 2] No such file or directory: 'data.bin'", "every node"},
       {"SyntaxError: invalid syntax", "PYTHON_EXEC"},
+      {"bdb.BdbQuit", "--stdin"},
       {"RecursionError: maximum recursion depth exceeded", "without end"},
       {"RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. ", "num_workers"},
       {"RuntimeError: DataLoader worker (pid(s) 77) exited unexpectedly", "num_workers=0"},
