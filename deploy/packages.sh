@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 #
-# The Debian packages hlaunch is built from and tested with, and how they are installed and the
+# The packages of Debian and Ubuntu hlaunch is built from and tested with, and how they are installed and the
 # tree is built. Sourced by deploy/quickstart, tests/run and deploy/container/Containerfile.
 
 build_packages=(build-essential cmake ninja-build pkg-config protobuf-compiler
@@ -17,13 +17,33 @@ test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev g
 kube_packages=(golang-go rsync dpkg-dev etcd-server containerd containernetworking-plugins
   kubernetes-client openssl)
 
+# The oldest that will do: CMake for its presets (version 6), GCC for C++20, gRPC for what it takes
+# over sockets. Debian 12 has just these.
+least_cmake=3.25 least_gcc=12 least_grpc=1.51
+
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 fail() { say "$*"; exit 1; }
+
+# too_old WHAT FOUND LEAST: true, with a line about it, if FOUND is an older version than LEAST.
+too_old() {
+  [[ -n $2 && $(printf '%s\n' "$2" "$3" | sort -V | head -n 1) != "$3" ]] || return 1
+  say "$1 is $2 here, and hlaunch needs $3 or newer"
+}
+
+# Fails with the way out where what builds hlaunch is too old; what is not there is not judged.
+check_versions() {
+  local old='' PATH=/usr/bin:/bin:$PATH
+  too_old CMake "$(cmake --version 2> /dev/null | sed -n 's/^cmake version //p')" $least_cmake && old=yes
+  too_old GCC "$(${CXX:-g++} -dumpfullversion 2> /dev/null)" $least_gcc && old=yes
+  too_old gRPC "$(pkg-config --modversion grpc++ 2> /dev/null)" $least_grpc && old=yes
+  [[ -z $old ]] || fail "Debian 12 and 13 and Ubuntu 24.04 have what it needs; Ubuntu 22.04 has not." \
+    "Build it in a container of one of those: podman build -f deploy/container/Containerfile ."
+}
 
 # Installs those of the packages that are missing; says what to do where it may not.
 install_packages() {
   command -v dpkg-query > /dev/null || fail "this script knows Debian's packages only; install" \
-    "the like of: $*, then: cmake --preset release && ninja -C build"
+    "the like of: $*, with CMake $least_cmake, GCC $least_gcc, gRPC $least_grpc or newer; then: cmake --preset release && ninja -C build"
   local installed missing=() package root=()
   installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2> /dev/null |
     sed -n 's/^ii *//p') || true  # It fails if one of them is unknown.

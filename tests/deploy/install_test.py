@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""What the quickstart builds can be installed, and what was installed runs.
+
+Usage: install_test.py BUILD_FOLDER [CLASS...]
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WITH_GRPC = (BUILD / "bin/hlaunch-agent").exists()
+LIMIT = 120  # Seconds, for a machine that is busy.
+
+
+def run(*words, env=None, **options):
+    return subprocess.run([str(word) for word in words], text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          timeout=LIMIT, env={**os.environ, "PATH": f"/usr/bin:/bin:{os.environ['PATH']}",
+                                              "PYTHON_EXEC": sys.executable, **(env or {})}, **options)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Quickstart(unittest.TestCase):
+    def test_it_builds_all_that_the_install_takes(self):
+        self.assertIn("build hlaunch_all\n", (ROOT / "deploy/quickstart").read_text(encoding="utf-8"))
+        commands = run("ninja", "-C", BUILD, "-t", "commands", "hlaunch_all").stdout
+        built = {str(BUILD / word) for word in commands.split()}
+        made = run("ninja", "-C", BUILD, "-t", "targets", "all").stdout
+        made = {str(BUILD / line.rsplit(":", 1)[0]) for line in made.splitlines() if ":" in line}
+        taken = {path for script in BUILD.glob("**/cmake_install.cmake")
+                 for path in re.findall(rf'"({BUILD}/[^"]+)"', script.read_text(encoding="utf-8"))}
+        self.assertGreater(len(taken & made), 5, sorted(taken))
+        self.assertEqual((taken & made) - built, set(), "the install takes what hlaunch_all lacks")
+
+    def told(self, script):
+        """What a line of bash prints that knows deploy/packages.sh."""
+        return run("bash", "-c", f". {shlex.quote(str(ROOT / 'deploy/packages.sh'))}; {script}")
+
+    def test_an_old_cmake_is_told_with_what_is_needed(self):
+        done = self.told('cmake() { echo "cmake version 3.22.1"; }; check_versions')
+        self.assertEqual(done.returncode, 1, done)
+        for says in ("CMake is 3.22.1 here, and hlaunch needs 3.25 or newer", "Ubuntu 22.04"):
+            self.assertIn(says, done.stdout)
+
+    def test_what_is_new_enough_or_not_there_is_not_told(self):
+        for version in ("3.25.1", "3.31.6", "4.0", ""):
+            done = self.told(f'cmake() {{ echo "cmake version {version}"; }}; check_versions')
+            self.assertEqual((done.returncode, done.stdout), (0, ""), version)
+
+    def test_a_page_for_users_names_the_least_versions(self):
+        pages = [ROOT / "README.md", *(ROOT / "launcher/manual").glob("*.md")]
+        text = " ".join(" ".join(page.read_text(encoding="utf-8") for page in pages).split())
+        for tool, least in (("CMake", "cmake"), ("GCC", "gcc"), ("gRPC", "grpc")):
+            version = self.told(f"echo $least_{least}").stdout.strip()
+            self.assertTrue(f"{tool} {version}" in text, f"no page names {tool} {version}")
+
+    def test_help(self):
+        done = run(ROOT / "deploy/quickstart", "--help")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertRegex(done.stdout, r"(?s)deploy/quickstart \[--torch\].*fetch.*disk")
+
+
+class Installed(unittest.TestCase):
+    """One install into a folder of its own, for all tests."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.prefix = pathlib.Path(cls.folder.name) / "prefix"
+        done = run("cmake", "--install", BUILD, "--prefix", cls.prefix)
+        assert done.returncode == 0, done.stdout
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_all_that_documents_name_is_there(self):
+        names = ["bin/hlaunch", "libexec/hlaunch/torchrun", "include/hlaunch/hlcomm.h",
+                 "lib/systemd/system/hlaunch@.service", "share/man/man1/hlaunch.1",
+                 "share/bash-completion/completions/hlaunch", "share/zsh/site-functions/_hlaunch",
+                 "share/hlaunch/slurm/train.sbatch", "share/hlaunch/slurm/requeue.sbatch",
+                 "share/hlaunch/examples/train_ddp.py", "share/hlaunch/examples/all_reduce.py"]
+        if WITH_GRPC:
+            names += ["bin/hlaunch-rendezvous", "libexec/hlaunch/hlaunch-agent",
+                      "lib/systemd/system/hlaunch-rendezvous.service"]
+        self.assertEqual([name for name in names if not (self.prefix / name).exists()], [])
+        self.assertEqual(list(self.prefix.glob("**/__pycache__")), [])
+
+    def test_a_job_of_one_node_runs(self):
+        done = run(self.prefix / "bin/hlaunch", "--nproc-per-node", 2, "--no-python", "sh", "-c",
+                   "echo rank $RANK of $WORLD_SIZE")
+        self.assertEqual(sorted(line for line in done.stdout.splitlines() if line[0] == "["),
+                         ["[0] rank 0 of 2", "[1] rank 1 of 2"], done.stdout)
+
+    @unittest.skipUnless(WITH_GRPC, "it was built without gRPC")
+    def test_two_nodes_meet_at_the_service(self):
+        service = subprocess.Popen(
+            [self.prefix / "bin/hlaunch-rendezvous", "--listen", f"127.0.0.1:{free_port()}"],
+            text=True, stderr=subprocess.PIPE)
+        self.addCleanup(service.stderr.close)
+        self.addCleanup(service.wait, LIMIT)
+        self.addCleanup(service.terminate)
+        place = re.search(r"listening on (\S+);", service.stderr.readline())[1]
+        job = [self.prefix / "bin/hlaunch", "--nnodes", "2", "--rdzv-endpoint", place, "--rdzv-id", "1",
+               "--rdzv-conf", "is_host=0", "--no-python", "sh", "-c", "echo rank $RANK of $WORLD_SIZE"]
+        nodes = [subprocess.Popen(job, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                 for _ in range(2)]
+        said = "".join(node.communicate(timeout=LIMIT)[0] for node in nodes)
+        self.assertEqual([node.returncode for node in nodes], [0, 0], said)
+        for rank in range(2):
+            self.assertIn(f"rank {rank} of 2", said)
+
+    def test_the_python_package_runs_as_built_and_as_installed(self):
+        example = self.prefix / "share/hlaunch/examples/all_reduce.py"
+        for package in (BUILD / "python", self.prefix / "lib/python3/dist-packages"):
+            done = run(self.prefix / "bin/hlaunch", "--nproc-per-node", 2, example,
+                       env={"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"})
+            self.assertEqual(done.returncode, 0, f"{package}: {done.stdout}")
+            self.assertIn("OK: 2 ranks", done.stdout)
+
+    def test_torchrun_is_hlaunch(self):
+        done = run(self.prefix / "libexec/hlaunch/torchrun", "--help")
+        self.assertTrue(done.stdout.startswith("usage: torchrun [options]"), done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
