@@ -16,6 +16,7 @@
 #include "launcher/options/option_values.h"
 #include "launcher/options/read_words.h"
 #include "launcher/words/printable.h"
+#include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -85,7 +86,7 @@ absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* 
   ServiceOptions options;
   if (read.Has("--help") || read.Has("--version")) {
     options.text_to_print =
-        read.Has("--help") ? HelpText() : absl::StrCat(kCommand, " ", HLAUNCH_VERSION, "\n");
+        read.Has("--help") ? HelpText() : absl::StrCat(kCommand, " ", VersionText(), "\n");
     return options;
   }
   if (!read.rest.empty()) {

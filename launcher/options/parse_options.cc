@@ -20,6 +20,7 @@
 #include "launcher/options/read_words.h"
 #include "launcher/options/take_place.h"
 #include "launcher/words/printable.h"
+#include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -287,7 +288,7 @@ absl::Status NameSources(const absl::Status& status, const RawOptions& raw) {
 absl::StatusOr<std::optional<std::string>> TextToPrint(const RawOptions& raw,
                                                        const std::string& program) {
   if (raw.Find("--help") != nullptr) return HelpText(program);
-  if (raw.Find("--version") != nullptr) return absl::StrCat("hlaunch ", HLAUNCH_VERSION, "\n");
+  if (raw.Find("--version") != nullptr) return absl::StrCat("hlaunch ", VersionText(), "\n");
   const FoundValue* shell = raw.Find("--print-completion");
   if (shell == nullptr) return std::nullopt;
   if (shell->value == "bash") return BashCompletion(program);

@@ -218,6 +218,49 @@ class Dry(unittest.TestCase):
         self.assertRegex(done.stderr, r"^hlaunch: --print-env '2': this node has 1 worker")
 
 
+class Version(unittest.TestCase):
+    """What --version says, and where it is from."""
+
+    def test_all_programs_say_version_commit_and_build(self):
+        for program in sorted(path for path in (BUILD / "bin").glob("hlaunch*") if path.is_file()):
+            said = run(program, "--version").stdout
+            self.assertRegex(said, r"^hlaunch(-rendezvous)? \d+\.\d+\.\d+ \(commit "
+                                   r"([0-9a-f]{7,40}( with changes)?|unknown), \w+, \w+ [\d.]+\)\n$")
+
+    def commit(self, tree):
+        """What write_commit.cmake finds in a folder; the second time it must leave its file alone."""
+        output = tree.parent / "commit.cc"
+        output.unlink(missing_ok=True)
+        for _ in range(2):
+            before = output.stat().st_mtime_ns if output.exists() else None
+            done = run("cmake", f"-DSOURCE={tree}", f"-DOUTPUT={output}", "-P",
+                       ROOT / "cmake/write_commit.cmake")
+            self.assertEqual(done.returncode, 0, done)
+        self.assertEqual(output.stat().st_mtime_ns, before)
+        return re.search(r'kCommit\[\] = "(.*)";', output.read_text(encoding="utf-8"))[1]
+
+    def test_the_commit_is_gits_or_the_archives(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tree, archived = pathlib.Path(folder) / "tree", pathlib.Path(folder) / "archive/tree"
+            for path in ("cmake/archive_commit.txt", ".gitattributes"):
+                (tree / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / path, tree / path)
+            self.assertEqual(self.commit(tree), "unknown")
+            git = ["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b"]
+            for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+                self.assertEqual(run(*git, *words).returncode, 0, words)
+            head = run(*git, "rev-parse", "HEAD").stdout.strip()
+            self.assertEqual(self.commit(tree), head[:12])
+            (tree / ".gitattributes").write_text("", encoding="utf-8")
+            self.assertEqual(self.commit(tree), f"{head[:12]} with changes")
+            archived.mkdir(parents=True)
+            run("sh", "-euc", f"git -C {tree} archive HEAD | tar x -C {archived}")
+            self.assertTrue(head.startswith(self.commit(archived)), self.commit(archived))
+            shutil.copy(ROOT / "cmake/archive_commit.txt", archived / "cmake")
+            run("git", "init", "-q", archived.parent)  # Somebody else's, around it.
+            self.assertEqual(self.commit(archived), "unknown")
+
+
 class Torchrun(unittest.TestCase):
     """Under the name of torchrun, and beside the real one."""
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/words/version.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hlaunch {
+
+std::string VersionText() {
+  return absl::StrCat(HLAUNCH_VERSION, " (commit ", kCommit, ", ", HLAUNCH_BUILD, ")");
+}
+
+}  // namespace hlaunch
