@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "nlohmann/json.hpp"

@@ -9,6 +9,7 @@
 //          and in.
 //   ring   Neighbours exchange s bytes in each of n - 1 steps.
 
+#include <algorithm>
 #include <cstring>
 
 #include "comm/collectives/bruck.h"

@@ -11,6 +11,7 @@ import unittest
 import check_docs
 import check_format
 import check_headers
+import check_includes
 import check_layers
 import check_licence
 
@@ -104,6 +105,12 @@ class PlantedViolation(unittest.TestCase):
             "rendezvous/service.h": SPDX + "#include <grpcpp/grpcpp.h>\n",
             "rendezvous/b.cc": CLEAN["rendezvous/b.cc"] + '#include "rendezvous/service.h"\n'})
         self.assert_only(found, "rendezvous/b.cc", "rendezvous/service.h -> grpcpp/grpcpp.h")
+
+    def test_includes_catches_a_use_that_only_precompiled_headers_cover(self):
+        self.assertEqual(self.check(check_includes), [])  # b.cc has <string> by way of a.h.
+        found = self.check(check_includes, files={
+            "rendezvous/b.cc": CLEAN["rendezvous/b.cc"] + "std::vector<int> C();\n"})
+        self.assert_only(found, "rendezvous/b.cc", "<vector>")
 
     def test_headers_catches_one_that_needs_another_first(self):
         found = self.check(check_headers, files={
