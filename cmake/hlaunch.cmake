@@ -85,7 +85,7 @@ function(hlaunch_test source)
     set(ARG_LABELS unit)
   endif()
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 60 RUN_SERIAL ${ARG_ALONE})
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 RUN_SERIAL ${ARG_ALONE})
 endfunction()
 
 # hlaunch_prefer_archives(program): takes Abseil and libstdc++ from archives. The packages' CMake

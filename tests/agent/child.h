@@ -23,7 +23,7 @@
 
 namespace hlaunch {
 
-inline constexpr std::chrono::seconds kPatience(30);
+inline constexpr std::chrono::seconds kPatience(300);
 
 inline bool Readable(int fd) {
   pollfd one = {fd, POLLIN, 0};

@@ -133,11 +133,11 @@ TEST(InitProcessGroup, Rank0sStoreStaysUntilAllHaveLeft) {
     const auto late = InitProcessGroup(url, 1, 2, {.timeout = 30s}, {});
     ASSERT_TRUE(late.ok()) << late.status();
     const auto look = C10dClient::Connect("127.0.0.1", ParseInitMethod(url, 1, 2, {})->port,
-                                          MonotonicClock().Now() + 30s);
+                                          MonotonicClock().Now() + 300s);
     ASSERT_TRUE(look.ok()) << look.status();
     // Rank 0 has left its group by now.
-    EXPECT_TRUE((*look)->Wait({"hlaunch/comm/left"}, MonotonicClock().Now() + 30s).ok());
-    EXPECT_TRUE((*look)->Get("hlaunch/comm/default/0", MonotonicClock().Now() + 30s).ok());
+    EXPECT_TRUE((*look)->Wait({"hlaunch/comm/left"}, MonotonicClock().Now() + 300s).ok());
+    EXPECT_TRUE((*look)->Get("hlaunch/comm/default/0", MonotonicClock().Now() + 300s).ok());
   }
   rank0.join();
 }
@@ -145,7 +145,7 @@ TEST(InitProcessGroup, Rank0sStoreStaysUntilAllHaveLeft) {
 TEST(InitProcessGroup, RanksMeetAtTheAgentsStoreBesideTorchsKeys) {
   const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
   const auto torch =
-      *C10dClient::Connect("127.0.0.1", server->port(), MonotonicClock().Now() + 30s);
+      *C10dClient::Connect("127.0.0.1", server->port(), MonotonicClock().Now() + 300s);
   for (const char* key : {"init/", "default_pg/0//cpu//0/0", "0", "failure"}) {
     ASSERT_TRUE(torch->Set(key, "torch's").ok());
   }
@@ -155,7 +155,7 @@ TEST(InitProcessGroup, RanksMeetAtTheAgentsStoreBesideTorchsKeys) {
                     {"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
               Each("OK"));
   for (const char* key : {"init/", "default_pg/0//cpu//0/0", "0", "failure"}) {
-    EXPECT_EQ(*torch->Get(key, MonotonicClock().Now() + 30s), "torch's");
+    EXPECT_EQ(*torch->Get(key, MonotonicClock().Now() + 300s), "torch's");
   }
 }
 

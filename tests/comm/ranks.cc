@@ -57,7 +57,7 @@ struct Way {
 };
 
 std::string RunRank(Rank rank, int size, uint16_t port, const Way& way, const RankBody& body) {
-  const Instant deadline = MonotonicClock().Now() + std::chrono::seconds(10);
+  const Instant deadline = MonotonicClock().Now() + std::chrono::seconds(100);
   auto store = C10dClient::Connect("127.0.0.1", port, deadline);
   if (!store.ok()) return store.status().ToString();
   auto transport = ProcessTransport::Create(

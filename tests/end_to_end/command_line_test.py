@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 
 import jobs
 import lab
@@ -161,15 +160,14 @@ class CommandLine(jobs.JobTest):
                 self.assert_done([run], 128 + number, 10)
 
     def test_a_second_interrupt_kills_at_once(self):
-        run = self.hlaunch("--nproc-per-node", "2", W, "stubborn", "family", "env", "sleep", "600")
+        run = self.hlaunch("--nproc-per-node", "2", "--shutdown-timeout", "600", W, "stubborn",
+                           "family", "env", "sleep", "600")
         self.wait_for_workers([run], 2)
         run.signal(signal.SIGINT)
         run.wait_for(r"hlaunch: .*SIGINT")
         self.assertIsNone(run.process.poll(), "it should wait for its workers")
         run.signal(signal.SIGINT)
-        began = time.monotonic()
-        self.assert_done([run], 130, 10)
-        self.assertLess(time.monotonic() - began, 4)
+        self.assert_done([run], 130, 4)
 
 
 class InterruptOfTwoNodes(jobs.JobTest):

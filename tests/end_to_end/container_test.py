@@ -93,14 +93,15 @@ class Podman(jobs.JobTest):
         self.podman = podman.Podman(self.lab.folder).start
         self.names = []
         probe = self.podman("run", "--rm", "--network=none", "--rootfs", "/:O", "/bin/true")
-        errors = probe.communicate(timeout=60)[1]
+        errors = probe.communicate(timeout=60 * lab.PATIENCE)[1]
         if probe.returncode != 0:
             raise unittest.SkipTest(f"podman cannot run here: {errors.decode().strip()[-200:]}")
 
     def start_containers(self, *command):
         self.names = [f"hlaunch-{uuid.uuid4().hex[:8]}" for _ in self.nodes]
         for name in self.names:
-            self.addCleanup(lambda name=name: self.podman("rm", "-f", name).communicate(timeout=60))
+            self.addCleanup(lambda name=name: self.podman("rm", "-f", name).communicate(
+                timeout=60 * lab.PATIENCE))
         return [self.podman(
             "run", "--rm", "--name", name, f"--network=ns:/proc/{node.init}/ns/net",
             "--hostname", node.name, "-e", f"PYTHON_EXEC={jobs.PYTHON}", "--rootfs", "/:O",
@@ -110,14 +111,15 @@ class Podman(jobs.JobTest):
 
     def assert_codes(self, processes, codes, timeout=30):
         for process, code, name in zip(processes, codes, self.names):
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(timeout=timeout * lab.PATIENCE)
             self.assertIn(process.returncode, code if isinstance(code, tuple) else (code,),
                           f"{name}: {out.decode()[-2000:]}\n{err.decode()[-2000:]}")
 
     def pid_1(self, name):
         """The container's first process, hlaunch's keeper, as this machine numbers it."""
         def ask():
-            out = self.podman("inspect", "-f", "{{.State.Pid}}", name).communicate(timeout=20)[0]
+            out = self.podman("inspect", "-f", "{{.State.Pid}}", name).communicate(
+                timeout=20 * lab.PATIENCE)[0]
             return int(out) if re.fullmatch(rb"[1-9]\d*\s*", out) else 0
         return lab.poll(ask, 20, 0.2)
 
@@ -142,7 +144,8 @@ class Podman(jobs.JobTest):
     def test_stop_is_graceful(self):
         processes = self.start_containers(jobs.WORKER, "env", "sleep", "600")
         lab.poll(lambda: len(lab.descendants(self.pid_1(self.names[0]))) >= 3, 20, 0.2)
-        self.podman("stop", "-t", "10", self.names[0]).communicate(timeout=30)
+        self.podman("stop", "-t", "10", self.names[0]).communicate(
+            timeout=30 * lab.PATIENCE)
         self.assert_codes(processes, [143, 143])
 
 

@@ -34,14 +34,24 @@ BIN = pathlib.Path(os.environ.get("HLAUNCH_BIN", ROOT / "build/bin"))
 HLAUNCH = str(BIN / "hlaunch")
 WORKERS = ROOT / "tests/workers"
 SUBNET, SUBNET6 = "10.77.0", "fd77::"
+# Each limit of a wait says what a quiet machine needs. A busy one may take that many times as long,
+# which is told; a wait ends with what it waits for, so this costs time only where a test fails.
+PATIENCE = 10
 
 
 def poll(condition, timeout, step=0.02):
     """Waits until condition() is true; its last value is the result."""
-    deadline = time.monotonic() + timeout
-    while not (value := condition()) and time.monotonic() < deadline:
+    began = time.monotonic()
+    while not (value := condition()) and time.monotonic() < began + PATIENCE * timeout:
         time.sleep(step)
+    tell_slowness(began, timeout)
     return value
+
+
+def tell_slowness(began, timeout):
+    """Says so where a wait since `began` took longer than its limit for a quiet machine."""
+    if (took := time.monotonic() - began) > timeout:
+        print(f"slow: waited {took:.0f} s where {timeout:.0f} s are enough", flush=True)
 
 
 def fields(pid, proc="/proc"):
@@ -142,15 +152,17 @@ class Run:
             return re.search(pattern, self.out + self.err, re.MULTILINE)
         match = poll(lambda: look() or self.process.poll() is not None, timeout) and look()
         if not match:
-            raise AssertionError(f"never said /{pattern}/ in {timeout} s: {self}")
+            raise AssertionError(f"never said /{pattern}/ in {PATIENCE * timeout} s: {self}")
         return match
 
     def wait(self, timeout):
         """The exit code as a shell would see it: 128 + n for signal n."""
+        began = time.monotonic()
         try:
-            code = self.process.wait(timeout)
+            code = self.process.wait(PATIENCE * timeout)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running after {timeout} s: {self}") from None
+            raise AssertionError(f"still running after {PATIENCE * timeout} s: {self}") from None
+        tell_slowness(began, timeout)
         return code if code >= 0 else 128 - code
 
     def __str__(self):
@@ -189,7 +201,7 @@ class Node:
         batch = self.folder / "ip"
         batch.write_text("\n".join(commands) + "\n", encoding="utf-8")
         subprocess.run(["nsenter", "-t", str(self.init), "-n", "ip", "-batch", batch], check=True,
-                       timeout=10)
+                       timeout=10 * PATIENCE)
 
     def lengthen(self, seconds):
         """From now on each frame takes so long to the switch, and from there."""
@@ -208,7 +220,7 @@ class Node:
         self.lab.at_switch("ip", "link", "set", veth, "master", "br0", "up")
         for command in (f"addr add {address} dev {name}", f"link set {name} up"):
             subprocess.run(["nsenter", "-t", str(self.init), "-n", "ip", *command.split()],
-                           check=True, timeout=10)
+                           check=True, timeout=10 * PATIENCE)
 
     @property
     def _hosts(self):
@@ -326,7 +338,7 @@ class Lab:
 
     def at_switch(self, *argv):
         subprocess.run(["nsenter", "-t", str(self.switch), "-n", "--", *argv], check=True,
-                       timeout=10)
+                       timeout=10 * PATIENCE)
 
     def close(self):
         for outer in self._outer:
@@ -334,7 +346,7 @@ class Lab:
                 os.kill(child, signal.SIGKILL)
             outer.kill()
         for process in self._outer + [run.process for run in self.runs]:
-            process.wait(10)
+            process.wait(10 * PATIENCE)
             if process.stderr:
                 process.stderr.close()
         shutil.rmtree(self.folder, ignore_errors=True)

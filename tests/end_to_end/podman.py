@@ -5,6 +5,8 @@
 import os
 import subprocess
 
+import lab
+
 
 class Podman:
     """podman with a store of its own; rootful, without systemd, CAP_SYS_RESOURCE or cgroup v2."""
@@ -22,14 +24,14 @@ class Podman:
         self.env = {**os.environ, "CONTAINERS_CONF": str(config)}
 
     def start(self, *words):
-        return subprocess.Popen(["timeout", "-k", "2", "60", *self.argv, *map(str, words)],
+        return subprocess.Popen(["timeout", "-k", "2", str(60 * lab.PATIENCE), *self.argv, *map(str, words)],
                                 env=self.env, cwd=self.folder, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def run(self, *words, timeout=60, check=True, inside=()):
         done = subprocess.run([*inside, *self.argv, *map(str, words)], env=self.env, text=True,
                               cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=timeout, check=False)
+                              stderr=subprocess.STDOUT, timeout=timeout * lab.PATIENCE, check=False)
         if check and done.returncode != 0:
             raise AssertionError(f"podman {words[0]}: {done.stdout[-2000:]}")
         return done

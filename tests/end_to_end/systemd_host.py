@@ -111,7 +111,8 @@ class Host:
         done = subprocess.run(
             ["nsenter", "-t", str(self.init), "-m", "-u", "-i", "-n", "-p", "-C", "--",
              "env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C.UTF-8", *map(str, argv)],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False)
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=lab.PATIENCE * timeout,
+            check=False)
         if check and done.returncode != 0:
             raise AssertionError(f"{argv} came to {done.returncode}: {done.stdout}{done.stderr}\n"
                                  f"{self.tail()}")
@@ -154,7 +155,7 @@ class Host:
         if self.process is not None:
             for child in lab.children(self.process.pid):
                 os.kill(child, signal.SIGKILL)
-            self.process.wait(20)
+            self.process.wait(20 * lab.PATIENCE)
             self.log.close()
         for group in self.groups:
             lab.poll(lambda group=group: lab.remove_group(group), 5)

@@ -104,7 +104,7 @@ def run(launcher, case, folder):
     env |= {"TMPDIR": str(folder / "tmp"), "MEET": str(folder / "meet"),
             "PYTHON_EXEC": "/usr/bin/python3", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": PREFIX,
             **case.env}
-    done = subprocess.run([*words, str(folder / "worker.py")], env=env, timeout=100, check=False,
+    done = subprocess.run([*words, str(folder / "worker.py")], env=env, timeout=100 * lab.PATIENCE, check=False,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(f"{words}: {done.returncode}: {done.stderr}")

@@ -47,7 +47,7 @@ class RawConnection {
     std::string bytes(size, '\0');
     size_t done = 0;
     pollfd entry{fd_.get(), POLLIN, 0};
-    while (done<size&& ::poll(&entry, 1, 10'000)> 0) {
+    while (done<size&& ::poll(&entry, 1, 100'000)> 0) {
       const ssize_t got = ::recv(fd_.get(), bytes.data() + done, size - done, 0);
       if (got <= 0) break;
       done += static_cast<size_t>(got);
@@ -60,7 +60,7 @@ class RawConnection {
   bool Ends() {
     char byte = 0;
     pollfd entry{fd_.get(), POLLIN, 0};
-    return ::poll(&entry, 1, 10'000) > 0 && ::recv(fd_.get(), &byte, 1, 0) <= 0;
+    return ::poll(&entry, 1, 100'000) > 0 && ::recv(fd_.get(), &byte, 1, 0) <= 0;
   }
 
   int fd() const { return fd_.get(); }

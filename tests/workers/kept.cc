@@ -65,7 +65,7 @@ int ServeSignals(const KeeperLink& link) {
     }
     if (polls[0].revents != 0) {
       const Clock& clock = MonotonicClock();
-      KillAndReapDescendants(clock, clock.Now() + std::chrono::seconds(10));
+      KillAndReapDescendants(clock, clock.Now() + std::chrono::seconds(100));
       Say("the keeper is dead");
       return 4;
     }

@@ -47,8 +47,8 @@ std::string Swap(Transport& transport) {
   Incoming received{{peer}, theirs};
   transport.Start(&sent);
   transport.Start(&received);
-  absl::Status status = transport.Wait(received, In(30s));
-  if (status.ok()) status = transport.Wait(sent, In(30s));
+  absl::Status status = transport.Wait(received, In(300s));
+  if (status.ok()) status = transport.Wait(sent, In(300s));
   if (status.ok() && theirs.back() != std::byte(1 + peer)) return "other bytes";
   return status.ToString();
 }
@@ -93,12 +93,12 @@ TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
       const auto send = [&](Rank peer, uint64_t tag, std::span<const std::byte> bytes) {
         Outgoing message{{.peer = peer, .number = tag}, bytes};
         transport.Start(&message);
-        return transport.Wait(message, In(20s));
+        return transport.Wait(message, In(200s));
       };
       const auto receive = [&](Rank peer, uint64_t tag) {
         Incoming message{{.peer = peer, .number = tag}, small};
         transport.Start(&message);
-        return transport.Wait(message, In(20s));
+        return transport.Wait(message, In(200s));
       };
       if (rank == 1) {
         std::this_thread::sleep_for(300ms);
@@ -114,7 +114,7 @@ TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
       Incoming any{{.peer = kAnyRank, .number = 4}, large};
       transport.Start(&any);
       if (auto done = receive(1, 3); !done.ok()) return done;
-      return transport.Wait(any, In(20s));
+      return transport.Wait(any, In(200s));
     };
     std::vector<std::thread> threads;
     for (Rank rank = 0; rank < 3; ++rank) {
@@ -211,7 +211,7 @@ TEST(Acceptor, ClosesSocketsWithAWrongToken) {
   RankAddress forged = acceptor->address();
   forged.token = std::string(32, '0');
   for (const bool shared_memory : {true, false}) {
-    auto connection = Connect(forged, 1, "elsewhere", shared_memory, 1, In(10s));
+    auto connection = Connect(forged, 1, "elsewhere", shared_memory, 1, In(100s));
     ASSERT_TRUE(connection.ok()) << connection.status();
     bool gone = false;
     while (!gone) {

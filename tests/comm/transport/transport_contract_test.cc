@@ -22,7 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Instant In(Duration time) { return MonotonicClock().Now() + time; }
-Instant Soon() { return In(30s); }
+Instant Soon() { return In(300s); }
 
 constexpr Call kBytes{};
 

@@ -383,7 +383,7 @@ TEST(C10dServer, ServesAConnectionThatAnotherAccepted) {
   RawConnection client(listener.port);
   client.Send(Validate() + Request(C10dOp::kAdd, {"n"}, {}, 1));
   pollfd entry{listener.fd.get(), POLLIN, 0};
-  ASSERT_EQ(::poll(&entry, 1, 10'000), 1);
+  ASSERT_EQ(::poll(&entry, 1, 100'000), 1);
   UniqueFd accepted(::accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
   char first = 1;
   ASSERT_EQ(::recv(accepted.get(), &first, 1, MSG_PEEK), 1);

@@ -90,7 +90,7 @@ TEST(StoreProxy, CarriesAllClientsOnOneConnection) {
   const ListeningSocket master = *Listen("127.0.0.1", 0);
   const auto proxy = ProxyTo(master.port);
   pollfd entry{master.fd.get(), POLLIN, 0};
-  ASSERT_EQ(::poll(&entry, 1, 10'000), 1);
+  ASSERT_EQ(::poll(&entry, 1, 100'000), 1);
   RawConnection carried(UniqueFd(::accept(master.fd.get(), nullptr, nullptr)));
   EXPECT_EQ(carried.Receive(kStreamsGreeting.size()), kStreamsGreeting);
   RawConnection first(proxy->port());

@@ -59,7 +59,7 @@ struct Host {
     options.job_id = "job";
     options.node_id = Node(i, 1, 1).node_id;
     options.incarnation = Node(i, 1, 1).incarnation;
-    options.request_timeout = 10s;
+    options.request_timeout = 100s;
     return options;
   }
   std::unique_ptr<GrpcStore> StoreOf(int i) const { return *GrpcStore::Make(OptionsOf(i)); }
@@ -87,7 +87,7 @@ TEST(GrpcStore, IsSharedByTheNodesOfTheJob) {
   Host host(2);
   host.Join(1, 2);
   const auto first = host.StoreOf(0), second = host.StoreOf(1);
-  auto value = std::async(std::launch::async, [&second] { return second->Get("k", In(10s)); });
+  auto value = std::async(std::launch::async, [&second] { return second->Get("k", In(100s)); });
   ASSERT_TRUE(first->Set("k", "v").ok());
   EXPECT_EQ(*value.get(), "v");
 }
@@ -98,14 +98,14 @@ TEST(GrpcStore, RefusesWhoHoldsNoPlaceInTheJob) {
   EXPECT_TRUE(absl::IsAborted(host.StoreOf(1)->Set("k", "v")));
   GrpcStoreOptions options = host.OptionsOf(0);
   ++options.incarnation;
-  EXPECT_TRUE(absl::IsAborted((*GrpcStore::Make(options))->Wait({"k"}, In(10s))));
-  EXPECT_TRUE(absl::IsAborted((*(*GrpcStore::Make(options))->Watch(""))->Next(In(10s)).status()));
+  EXPECT_TRUE(absl::IsAborted((*GrpcStore::Make(options))->Wait({"k"}, In(100s))));
+  EXPECT_TRUE(absl::IsAborted((*(*GrpcStore::Make(options))->Watch(""))->Next(In(100s)).status()));
   options = host.OptionsOf(0);
   options.job_id = "other";
   EXPECT_TRUE(absl::IsNotFound((*GrpcStore::Make(options))->Check({"k"}).status()));
   options = host.OptionsOf(0);
   options.token = "guess";
-  EXPECT_TRUE(absl::IsPermissionDenied((*GrpcStore::Make(options))->Get("k", In(10s)).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied((*GrpcStore::Make(options))->Get("k", In(100s)).status()));
 }
 
 TEST(GrpcStore, RefusesCallsOfAnotherRound) {
@@ -122,7 +122,7 @@ TEST(GrpcStore, RefusesCallsOfAnotherRound) {
       host.rendezvous.Update(node.node_id, node.incarnation, Failed(1, Failure(0, 3))).ok());
   ASSERT_TRUE(
       host.rendezvous.Update(node.node_id, node.incarnation, Says(1, NodePhase::kReady)).ok());
-  EXPECT_EQ(*store->Get("k", In(10s)), "v");  // Round 2 runs, and keys outlive rounds.
+  EXPECT_EQ(*store->Get("k", In(100s)), "v");  // Round 2 runs, and keys outlive rounds.
   store->SetRound(1);
   EXPECT_TRUE(absl::IsAborted(store->Set("k", "w")));
 }
@@ -132,11 +132,11 @@ TEST(GrpcStore, EndsWithTheJob) {
   const auto store = host.StoreOf(0);
   ASSERT_TRUE(store->Set("k", "v").ok());
   const auto watch = *store->Watch("");
-  ASSERT_TRUE(watch->Next(In(10s)).ok());
-  auto waits = std::async(std::launch::async, [&store] { return store->Wait({"lost"}, In(10s)); });
+  ASSERT_TRUE(watch->Next(In(100s)).ok());
+  auto waits = std::async(std::launch::async, [&store] { return store->Wait({"lost"}, In(100s)); });
   host.rendezvous.End({});
   EXPECT_TRUE(absl::IsFailedPrecondition(waits.get()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(watch->Next(In(10s)).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(watch->Next(In(100s)).status()));
   EXPECT_TRUE(absl::IsFailedPrecondition(store->Set("k", "v")));
 }
 
@@ -145,10 +145,10 @@ TEST(GrpcStore, GivesUpWhenTheRendezvousIsGone) {
   const auto store = host.StoreOf(0);
   ASSERT_TRUE(store->Set("k", "v").ok());
   const auto watch = *store->Watch("");
-  ASSERT_TRUE(watch->Next(In(10s)).ok());
+  ASSERT_TRUE(watch->Next(In(100s)).ok());
   host.server.reset();
   EXPECT_TRUE(absl::IsUnavailable(store->Set("k", "w")));
-  EXPECT_FALSE(watch->Next(In(10s)).ok());
+  EXPECT_FALSE(watch->Next(In(100s)).ok());
 }
 
 // Reading calls bridge the time in which nobody listens.
@@ -157,7 +157,7 @@ TEST(GrpcStore, WaitsForARendezvousThatComesBack) {
   const auto store = host.StoreOf(0);
   ASSERT_TRUE(store->Set("k", "v").ok());
   host.server.reset();
-  auto value = std::async(std::launch::async, [&store] { return store->Get("k", In(10s)); });
+  auto value = std::async(std::launch::async, [&store] { return store->Get("k", In(100s)); });
   EXPECT_EQ(value.wait_for(50ms), std::future_status::timeout);
   host.Serve(Listen("127.0.0.1", host.port).value());
   const auto got = value.get();

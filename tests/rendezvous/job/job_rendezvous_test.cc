@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = Directive::Kind;
 
-Instant Soon() { return MonotonicClock().Now() + seconds(5); }
+Instant Soon() { return MonotonicClock().Now() + seconds(100); }
 
 JobRules Rules(int nodes, int max_restarts = 0) {
   JobRules rules;

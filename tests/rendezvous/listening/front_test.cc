@@ -54,7 +54,7 @@ void Say(const UniqueFd& fd, const std::string& bytes) {
 bool IsClosed(const UniqueFd& fd) {
   pollfd wait = {fd.get(), POLLIN, 0};
   char byte = 0;
-  return ::poll(&wait, 1, 10000) == 1 && ::recv(fd.get(), &byte, 1, 0) <= 0;
+  return ::poll(&wait, 1, 100'000) == 1 && ::recv(fd.get(), &byte, 1, 0) <= 0;
 }
 
 // Keeps what it is handed, with the bytes that are readable then.
@@ -73,7 +73,7 @@ class Inbox {
 
   // What came, once there are `count` of them.
   std::vector<std::string> Await(size_t count) {
-    const Instant deadline = MonotonicClock().Now() + seconds(20);
+    const Instant deadline = MonotonicClock().Now() + seconds(200);
     MutexLock lock(&mu_);
     while (seen_.size() < count && more_.WaitUntil(&mu_, deadline)) {
     }

@@ -43,7 +43,7 @@ TEST(FileStore, IsSharedByProcesses) {
     auto store = FileStore::Open(path);
     bool good = store.ok();
     for (int i = 0; good && i < 50; ++i) good = (*store)->Add("n", 1).ok();
-    good = good && (*store)->Get("go", In(10s)).ok();
+    good = good && (*store)->Get("go", In(100s)).ok();
     ::_exit(good ? 0 : 1);
   }
   const auto store = *FileStore::Open(path);

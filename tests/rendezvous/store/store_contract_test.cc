@@ -22,7 +22,7 @@ TestedStore MakeMemoryStore() {
 
 TestedStore MakeC10dStore() {
   const std::shared_ptr<C10dServer> server = *C10dServer::Start(*Listen("127.0.0.1", 0));
-  return {server, *C10dClient::Connect("127.0.0.1", server->port(), In(10s)), nullptr, {}};
+  return {server, *C10dClient::Connect("127.0.0.1", server->port(), In(100s)), nullptr, {}};
 }
 
 TestedStore MakeProxiedStore() {
@@ -33,7 +33,7 @@ TestedStore MakeProxiedStore() {
   auto both = std::make_shared<Both>();
   both->server = *C10dServer::Start(*Listen("127.0.0.1", 0));
   both->proxy = *StoreProxy::Start(*Listen("127.0.0.1", 0), {"127.0.0.1", both->server->port()});
-  return {both, *C10dClient::Connect("127.0.0.1", both->proxy->port(), In(10s)), nullptr, {}};
+  return {both, *C10dClient::Connect("127.0.0.1", both->proxy->port(), In(100s)), nullptr, {}};
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreContract,
@@ -87,14 +87,14 @@ TEST(MemoryStore, EndsAllThatWaits) {
   MemoryStore store;
   ASSERT_TRUE(store.Set("k", "v").ok());
   const auto watch = *store.Watch("");
-  EXPECT_EQ(watch->Next(In(10s))->size(), 1u);
-  auto waits = std::async(std::launch::async, [&store] { return store.Wait({"lost"}, In(10s)); });
+  EXPECT_EQ(watch->Next(In(100s))->size(), 1u);
+  auto waits = std::async(std::launch::async, [&store] { return store.Wait({"lost"}, In(100s)); });
   store.End(absl::FailedPreconditionError("over"));
   EXPECT_TRUE(absl::IsFailedPrecondition(waits.get()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(watch->Next(In(10s)).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(watch->Next(In(100s)).status()));
   EXPECT_TRUE(absl::IsFailedPrecondition(store.Set("k", "v")));
-  EXPECT_TRUE(absl::IsFailedPrecondition(store.Get("k", In(10s)).status()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(store.Barrier("b", 1, In(10s))));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.Get("k", In(100s)).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.Barrier("b", 1, In(100s))));
 }
 
 TEST(C10dClient, SendsWhatItsServersLimitsAllow) {
@@ -103,10 +103,10 @@ TEST(C10dClient, SendsWhatItsServersLimitsAllow) {
   const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), served);
   C10dClientOptions options;
   options.limits = served.limits;
-  const auto client = *C10dClient::Connect("127.0.0.1", server->port(), In(10s), options);
+  const auto client = *C10dClient::Connect("127.0.0.1", server->port(), In(100s), options);
   const std::string value(2 * kMaxValueBytes, 'x');
   ASSERT_TRUE(client->Set("k", value).ok());
-  EXPECT_TRUE(*client->Get("k", In(10s)) == value);
+  EXPECT_TRUE(*client->Get("k", In(100s)) == value);
   EXPECT_TRUE(absl::IsResourceExhausted(client->Set("k", value + "x")));
 }
 
@@ -114,7 +114,7 @@ TEST(C10dClient, SendsWhatItsServersLimitsAllow) {
 TEST(C10dClient, ConnectsOnceTheServerIsThere) {
   auto kept = *Reserve(0);
   auto connecting = std::async(std::launch::async, [port = kept.port] {
-    return C10dClient::Connect("127.0.0.1", port, In(10s));
+    return C10dClient::Connect("127.0.0.1", port, In(100s));
   });
   EXPECT_EQ(connecting.wait_for(50ms), std::future_status::timeout);  // Was refused, tries again.
   const auto server = *C10dServer::Start(*Listen("127.0.0.1", kept.port));
