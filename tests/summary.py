@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Sums up ctest's JUnit files: what failed, what was skipped and why, and one line of counts."""
+"""Sums up ctest's JUnit files: what failed and how often, what waited longer than it should, what was
+skipped and why, and one line of counts. Exit code 1 where something failed."""
 
+import collections
 import re
 import sys
 import xml.etree.ElementTree
@@ -19,25 +21,31 @@ def reason(case):
 
 
 def main():
-    passed, failed, skipped = 0, [], {}
+    passed, failed, slow, skipped = 0, collections.Counter(), {}, {}
     for path in sys.argv[1:]:
         try:
             cases = xml.etree.ElementTree.parse(path).iter("testcase")
         except (OSError, xml.etree.ElementTree.ParseError):
             continue
         for case in cases:
+            waits = re.findall(r"^slow: (.+)", case.findtext("system-out") or "", re.MULTILINE)
+            if waits:
+                slow[case.get("name")] = waits[-1]
             if case.get("status") == "run":
                 passed += 1
             elif case.get("status") == "fail":
-                failed.append(case.get("name"))
+                failed[case.get("name")] += 1
             else:
                 skipped.setdefault(reason(case), []).append(case.get("name"))
-    for name in failed:
-        print(f"failed: {name}")
+    for name, waited in slow.items():
+        print(f"slow: {name}: {waited}")
+    for name, times in failed.most_common():
+        print(f"failed: {name}" + (f" ({times} times)" if times > 1 else ""))
     for why, names in skipped.items():
         print(f"skipped: {', '.join(names)}: {why}")
     total_skipped = sum(len(names) for names in skipped.values())
-    print(f"{passed} passed, {len(failed)} failed, {total_skipped} skipped")
+    print(f"{passed} passed, {failed.total()} failed, {total_skipped} skipped")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
