@@ -4,8 +4,8 @@
 /* hlcomm: collectives between the ranks of a job, for programs in any language.
  *
  * A group is made from the environment that hlaunch, torchrun or the user sets, or from an address.
- * All functions may be called from any thread. Memory belongs to the caller, which must not touch it
- * until the call, or the work that it began, is over. Counts are elements of `type`.
+ * All functions may be called from any thread. Memory belongs to the caller, which must not touch
+ * it until the call, or the work that it began, is over. Counts are elements of `type`.
  *
  * Functions that can fail return a status: 0, or one of hlcomm_status; hlcomm_error() then returns
  * the message of this thread's last failure. The numbers of all enumerations never change. */
@@ -82,10 +82,10 @@ int hlcomm_abi_version(void);
  * next call. */
 const char* hlcomm_error(void);
 
-/* Joins a group. `url` is "env://", "tcp://HOST:PORT" or "file:///PATH". If rank or size are -1, they
- * come from the url's query (?rank=0&world_size=2) or the environment. With tcp:// rank 0 opens the
- * store there, unless ?store=open says that it is open. If name is NULL, it is "default"; a store
- * accepts each name once. If timeout_s <= 0, it is 1800. */
+/* Joins a group. `url` is "env://", "tcp://HOST:PORT" or "file:///PATH". If rank or size are -1,
+ * they come from the url's query (?rank=0&world_size=2) or the environment. With tcp:// rank 0
+ * opens the store there, unless ?store=open says that it is open. If name is NULL, it is "default";
+ * a store accepts each name once. If timeout_s <= 0, it is 1800. */
 int hlcomm_init(const char* url, int rank, int size, const char* name, double timeout_s,
                 hlcomm_group** group);
 /* Leaves the group. No call or work of it may be in use any more. */
