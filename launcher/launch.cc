@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/worker/keeper.h"
@@ -27,6 +28,7 @@
 #include "launcher/report/doctor.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
+#include "launcher/words/printable.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
@@ -128,16 +130,36 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
   return RunUnderKeeper(run, options->worker.signals_to_handle);
 }
 
+// `hlaunch help [COMMAND]` and `hlaunch version`, which mean what `option` does. `most` is the
+// greatest argc.
+int RunAsOption(int argc, char** argv, char* option, int most, const ConnectFn& connect,
+                const std::vector<Command>& agent_commands) {
+  const char* const named[] = {argv[0], argc == 3 ? argv[2] : "help"};
+  if (argc > most || FindCommand(2, named) == nullptr) {  // It might be a script, and be started.
+    LogError(absl::StrCat("hlaunch ", argv[1], " takes no word like ",
+                          PrintableLine(argv[argc - 1]), "; see hlaunch --help"));
+    return kExitUsage;
+  }
+  std::vector<char*> words = {argv[0], option, nullptr};
+  if (argc == 3) words.insert(words.begin() + 1, argv[2]);
+  return Launch(argc, words.data(), connect, agent_commands);
+}
+
 }  // namespace
 
 int Launch(int argc, char** argv, const ConnectFn& connect,
            const std::vector<Command>& agent_commands) {
   const CommandRow* const row = FindCommand(argc, argv);
   if (row == nullptr) return RunJob(argc, argv, ReadJobOptions, connect);
+  static char help[] = "--help", version[] = "--version";
   std::vector<Command> commands = {
       {"devices", ShowDevices},
       {"check", CheckNode},
-      {"doctor", [&](int, char**) { return RunJob(argc, argv, ReadDoctorOptions, connect); }}};
+      {"doctor", [&](int, char**) { return RunJob(argc, argv, ReadDoctorOptions, connect); }},
+      {"help",
+       [&](int, char**) { return RunAsOption(argc, argv, help, 3, connect, agent_commands); }},
+      {"version",
+       [&](int, char**) { return RunAsOption(argc, argv, version, 2, connect, agent_commands); }}};
   commands.insert(commands.end(), agent_commands.begin(), agent_commands.end());
   for (const Command& command : commands) {
     if (absl::string_view(command.word) == row->word) return command.run(argc, argv);

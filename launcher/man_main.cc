@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Prints what is made of the option table: a manual page (hlaunch_man hlaunch | hlaunch-status |
+// Prints what is made of the option table: a manual page (hlaunch_man hlaunch | hlaunch-COMMAND |
 // hlaunch-rendezvous) at build time, or the manual's page of options (hlaunch_man options.md),
 // which lies in launcher/manual and is compared with this by a test.
 
 #include <cstdio>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "launcher/command/service_options.h"
+#include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
 #include "launcher/pages/options_page.h"
 #include "launcher/report/check_text.h"
@@ -26,28 +28,37 @@ constexpr char kSeeAlso[] =
     ".I share/doc/hlaunch/manual\n"
     "below the folder that hlaunch was installed into, such as\n.I /usr/local.\n";
 
-constexpr const char* kHelp[] = {"hlaunch", "", "--help"};
+// What `hlaunch COMMAND --help` prints; empty: it has no help of its own.
+std::string CommandHelp(const std::string& command) {
+  const char* const words[] = {"hlaunch", command.c_str(), "--help"};
+  if (command == "status") return ParseStatusOptions(3, words)->text_to_print.value_or("");
+  if (command == "devices") return ParseDevicesOptions(3, words)->text_to_print.value_or("");
+  if (command == "check") return ParseCheckOptions(3, words)->text_to_print.value_or("");
+  return command == "doctor" ? DoctorHelp() : "";
+}
 
-std::string StatusHelp() { return ParseStatusOptions(3, kHelp)->text_to_print.value_or(""); }
-std::string DevicesHelp() { return ParseDevicesOptions(3, kHelp)->text_to_print.value_or(""); }
-std::string CheckHelp() { return ParseCheckOptions(3, kHelp)->text_to_print.value_or(""); }
-std::string ServiceHelp() { return ParseServiceOptions(2, kHelp + 1)->text_to_print.value_or(""); }
+std::string ServiceHelp() {
+  const char* const words[] = {"hlaunch-rendezvous", "--help"};
+  return ParseServiceOptions(2, words)->text_to_print.value_or("");
+}
 
 std::string Page(const std::string& name) {
   if (name == "hlaunch") {
     return ManPage(name, "start a distributed job and keep it alive", HelpText("hlaunch"));
   }
-  if (name == "hlaunch-status") {
-    return ManPage(name, "say where a job stands and why", StatusHelp());
+  for (const CommandRow& row : CommandTable()) {
+    if (name == absl::StrCat("hlaunch-", row.word)) {
+      return ManPage(name, row.summary, CommandHelp(row.word));
+    }
   }
   if (name == "hlaunch-rendezvous") {
     return ManPage(name, "the rendezvous of many jobs as a service", ServiceHelp());
   }
   if (name == "options.md") {
-    return OptionsPage({{"hlaunch status", StatusHelp()},
-                        {"hlaunch devices", DevicesHelp()},
-                        {"hlaunch check", CheckHelp()},
-                        {"hlaunch doctor", DoctorHelp()},
+    return OptionsPage({{"hlaunch status", CommandHelp("status")},
+                        {"hlaunch devices", CommandHelp("devices")},
+                        {"hlaunch check", CommandHelp("check")},
+                        {"hlaunch doctor", CommandHelp("doctor")},
                         {"hlaunch-rendezvous", ServiceHelp()}});
   }
   return "";

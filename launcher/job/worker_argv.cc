@@ -13,6 +13,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "launcher/options/command_table.h"
+#include "launcher/words/spelling.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -90,6 +92,15 @@ absl::Status NoSuch(absl::string_view what, const std::string& name, absl::strin
       absl::StrCat("no such ", what, ": ", name, " (in ", WorkingDirectory(), ")", hint));
 }
 
+// Which command of hlaunch's `word` is if it is no script; empty: none that is near.
+std::string NearCommand(const std::string& word) {
+  std::vector<std::string> commands;
+  for (const CommandRow& row : CommandTable()) {
+    if (!row.hidden()) commands.emplace_back(row.word);
+  }
+  return absl::StrContains(word, ".") ? "" : NearestSpelling(word, commands);
+}
+
 absl::Status NotRunnable(const std::string& path) {
   return absl::PermissionDeniedError(
       absl::StrCat(path, " is not executable; run: chmod +x ", path));
@@ -126,8 +137,12 @@ absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script
   }
   if (kind == FileKind::kNone) {
     const std::string with_suffix = absl::StrCat(script, ".py");
-    const bool near = KindOf(with_suffix) == FileKind::kFile;
-    return NoSuch("script", script, near ? absl::StrCat("; did you mean ", with_suffix, "?") : "");
+    if (KindOf(with_suffix) == FileKind::kFile) {
+      return NoSuch("script", script, absl::StrCat("; did you mean ", with_suffix, "?"));
+    }
+    const std::string command = NearCommand(script);
+    return NoSuch("script", script,
+                  command.empty() ? "" : absl::StrCat("; did you mean hlaunch ", command, "?"));
   }
   if (kind == FileKind::kDirectory && KindOf(script + "/__main__.py") != FileKind::kFile) {
     return absl::FailedPreconditionError(

@@ -64,6 +64,9 @@ constexpr CommandRow kRows[] = {
      kAlsoTorchrun},
     {"doctor", "[--json] [options]", "check all nodes of a job without the job",
      CommandProgram::kHlaunch, kAlsoTorchrun},
+    {"help", "[COMMAND]", "print this text, or that of a command", CommandProgram::kHlaunch,
+     kNotTorchrun},
+    {"version", "", "print the version", CommandProgram::kHlaunch, kNotTorchrun},
     // A keeper whose agent was killed reports the node's death with it.
     {"--obituary", "", "", CommandProgram::kAgent, kAlsoTorchrun},
 };

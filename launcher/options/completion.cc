@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "launcher/options/command_table.h"
 #include "launcher/options/option_table.h"
 
 namespace hlaunch {
@@ -71,6 +72,24 @@ std::string ZshRow(const OptionRow& row) {
   return lines;
 }
 
+// A filter from a command's --help to the long options in its table.
+constexpr char kOptionsOfHelp[] = R"(sed -n 's/^  *\(-[a-z], \)\{0,1\}\(--[a-z-]*\).*/\2/p')";
+
+// The commands of `program`, a word each; those of torchrun's name are left to hlaunch.
+std::vector<const CommandRow*> Commands(const std::string& program) {
+  std::vector<const CommandRow*> rows;
+  for (const CommandRow& row : CommandTable()) {
+    if (!row.hidden() && program == "hlaunch") rows.push_back(&row);
+  }
+  return rows;
+}
+
+std::string WordsOfCommands(const std::string& program, absl::string_view between) {
+  return absl::StrJoin(Commands(program), between, [](std::string* out, const CommandRow* row) {
+    absl::StrAppend(out, row->word);
+  });
+}
+
 }  // namespace
 
 std::string BashCompletion(const std::string& program) {
@@ -92,6 +111,16 @@ std::string BashCompletion(const std::string& program) {
 _PROGRAM() {
   local current=${COMP_WORDS[COMP_CWORD]} option='' word i list=()
   COMPREPLY=()
+  # A command has options of its own, and says them.
+  if ((COMP_CWORD > 1)) && [[ ' COMMANDS ' == *" ${COMP_WORDS[1]} "* ]]; then
+    if [[ ${COMP_WORDS[1]} == help ]]; then
+      mapfile -t COMPREPLY < <(compgen -W 'COMMANDS' -- "$current")
+    elif [[ $current == -* ]]; then
+      word=$("${COMP_WORDS[0]}" "${COMP_WORDS[1]}" --help 2> /dev/null | OPTIONS_OF_HELP)
+      mapfile -t COMPREPLY < <(compgen -W "$word" -- "$current")
+    fi
+    return 0
+  fi
   # The shell cuts `--option=value` into three words.
   for ((i = 1; i < COMP_CWORD; ++i)); do
     word=${COMP_WORDS[i]}
@@ -116,24 +145,58 @@ ACTIONS    esac
     mapfile -t COMPREPLY < <(compgen -W 'UNDERSCORED' -- "$current")
   elif [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W 'NAMES' -- "$current")
+  elif ((COMP_CWORD == 1)); then
+    mapfile -t COMPREPLY < <(compgen -W 'COMMANDS' -- "$current"; compgen -f -- "$current")
   fi
   return 0
 }
-complete -o default -F _PROGRAM PROGRAM
+complete -o default -o filenames -F _PROGRAM PROGRAM
 )",
       {{"PROGRAM", program},
        {"NAMES_WITH_VALUE", absl::StrJoin(with_value, " | ")},
        {"ACTIONS", actions},
        {"UNDERSCORED", absl::StrJoin(underscored, " ")},
-       {"NAMES", absl::StrJoin(names, " ")}});
+       {"NAMES", absl::StrJoin(names, " ")},
+       {"OPTIONS_OF_HELP", kOptionsOfHelp},
+       {"COMMANDS", WordsOfCommands(program, " ")}});
 }
 
 std::string ZshCompletion(const std::string& program) {
-  std::string text = absl::StrCat("#compdef ", program, "\n# zsh completion of ", program, "\n_",
-                                  program, "() {\n  _arguments -S \\\n");
-  for (const OptionRow& row : OptionTable()) absl::StrAppend(&text, ZshRow(row));
-  return absl::StrCat(text, "    '1:script:_files' \\\n    '*::argument:_files'\n}\n_", program,
-                      " \"$@\"\n");
+  std::string options, commands;
+  for (const OptionRow& row : OptionTable()) absl::StrAppend(&options, ZshRow(row));
+  for (const CommandRow* row : Commands(program)) {
+    absl::StrAppend(&commands, "    '", row->word, ":", ZshText(row->summary), "'\n");
+  }
+  return absl::StrReplaceAll(
+      R"zsh(#compdef PROGRAM
+# zsh completion of PROGRAM
+_PROGRAM_first() {
+  local -a commands=(
+COMMAND_ROWS  )
+  ((CURRENT == 2)) && _describe command commands
+  _files
+}
+_PROGRAM() {
+  # A command has options of its own, and says them.
+  if ((CURRENT > 2)) && [[ $words[2] == (COMMANDS) ]]; then
+    if [[ $words[2] == help ]]; then
+      compadd -- ${(s:|:):-'COMMANDS'}
+    else
+      compadd -- ${(f)"$($words[1] $words[2] --help 2> /dev/null | OPTIONS_OF_HELP)"}
+    fi
+    return
+  fi
+  _arguments -S \
+OPTION_ROWS    '1:script:_PROGRAM_first' \
+    '*::argument:_files'
+}
+_PROGRAM "$@"
+)zsh",
+      {{"PROGRAM", program},
+       {"OPTIONS_OF_HELP", kOptionsOfHelp},
+       {"COMMANDS", program == "hlaunch" ? WordsOfCommands(program, "|") : "-"},
+       {"COMMAND_ROWS", commands},
+       {"OPTION_ROWS", options}});
 }
 
 }  // namespace hlaunch

@@ -51,7 +51,8 @@ std::string Usage(const std::string& program) {
   std::string text = absl::StrCat("usage: ", program, " [options] script.py [args...]\n");
   for (const CommandRow& row : CommandTable()) {
     if (as_torchrun || row.hidden()) continue;
-    absl::StrAppend(&text, "       hlaunch ", row.word, " ", row.usage, "\n");
+    absl::StrAppend(&text, "       hlaunch ", row.word, row.usage[0] != '\0' ? " " : "", row.usage,
+                    "\n");
   }
   return absl::StrCat(
       text, "\nStarts a distributed job, one command per node, and keeps it alive.\n",

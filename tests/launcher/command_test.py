@@ -31,6 +31,11 @@ TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint -
     --virtual-local-rank --help""".split()
 
 
+# With options of their own; `help` and `version` have none. The first is hlaunch-agent's.
+COMMANDS = [word for word in ("status", "devices", "check", "doctor")
+            if word != "status" or (BUILD / "bin/hlaunch-agent").exists()]
+
+
 def run(*words, env=None, **options):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PET_")}
     return subprocess.run([str(word) for word in words], encoding="utf-8", capture_output=True,
@@ -62,13 +67,13 @@ def rendered(page):
 class Bash(unittest.TestCase):
     """The real shell completes as a person at a terminal would have it."""
 
-    def complete(self, *words, program="hlaunch"):
+    def complete(self, *words, program="hlaunch", env=None):
         """What bash offers for the last word; `=` is a word of its own, as the shell cuts."""
         script = (f"source {SHARE}/bash/{program}\n"
                   f"complete -p {program} > /dev/null || exit 9\n"
                   f'COMP_WORDS=({program} "$@"); COMP_CWORD=$#\n'
                   f'_{program} && printf "%s\\n" "${{COMPREPLY[@]}}"\n')
-        done = run("bash", "--norc", "-euc", script, "bash", *words)
+        done = run("bash", "--norc", "-euc", script, "bash", *words, env=env)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done)
         return done.stdout.split()
 
@@ -103,6 +108,20 @@ class Bash(unittest.TestCase):
 
     def test_torchrun(self):
         self.assertEqual(self.complete("--nproc", program="torchrun"), ["--nproc-per-node"])
+        self.assertEqual(self.complete("devi", program="torchrun"), [])
+
+    def test_commands(self):
+        self.assertEqual(self.complete("stat"), ["status"])
+        self.assertEqual(set(self.complete("")) & {"help", "version", *COMMANDS},
+                         {"help", "version", *COMMANDS})
+        self.assertEqual(self.complete("help", "de"), ["devices"])
+        self.assertEqual(self.complete("--nnodes", "2", "stat"), [])
+
+    def test_options_of_commands(self):
+        with_programs = {"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
+        for command in COMMANDS:
+            said = options_of(run(HLAUNCH, command, "--help").stdout.split("\n\n", 2)[2])
+            self.assertEqual(set(self.complete(command, "--", env=with_programs)), said, command)
 
 
 @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
@@ -123,7 +142,8 @@ class Zsh(unittest.TestCase):
     """
 
     def complete(self, line):
-        done = run("zsh", "-fc", self.SCRIPT, "zsh", SHARE / "zsh", line)
+        done = run("zsh", "-fc", self.SCRIPT, "zsh", SHARE / "zsh", line,
+                   env={"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"})
         self.assertEqual(done.returncode, 0, done)
         return done.stdout
 
@@ -134,6 +154,11 @@ class Zsh(unittest.TestCase):
 
     def test_options(self):
         self.assertIn("\nGOT hlaunch --nproc-per-node\n", self.complete("hlaunch --nproc-p"))
+
+    def test_commands_and_their_options(self):
+        self.assertIn("\nGOT hlaunch devices\n", self.complete("hlaunch devi"))
+        self.assertIn("\nGOT hlaunch help doctor\n", self.complete("hlaunch help doc"))
+        self.assertIn("\nGOT hlaunch check --master\n", self.complete("hlaunch check --mas"))
 
     def test_values(self):
         self.assertIn("\nGOT hlaunch --preflight quick\n", self.complete("hlaunch --preflight q"))
@@ -158,14 +183,23 @@ class Man(unittest.TestCase):
 
     def test_a_reader_finds_each_options_help_below_it(self):
         """The page as man shows it, against --help: no heading and no other option between."""
-        page = rendered(SHARE / "man/hlaunch.1")
-        for names, text in options_with_help(run(HLAUNCH, "--help").stdout):
-            self.assertIn(f" {names} {text} ", page, f"{names}: its help is not behind it")
+        for command in ([], *([word] for word in COMMANDS)):
+            page = rendered(SHARE / "man" / ("-".join(["hlaunch", *command]) + ".1"))
+            shown = list(options_with_help(run(HLAUNCH, *command, "--help").stdout))
+            self.assertGreaterEqual(len(shown), 2, command)
+            for names, text in shown:
+                self.assertTrue(f" {names} {text} " in page, f"{command} {names}: its help is elsewhere")
 
     def test_a_reader_finds_each_heading_once(self):
-        done = run("groff", "-man", "-Tascii", "-P-cbou", SHARE / "man/hlaunch.1")
-        headings = re.findall(r"^[A-Z]{4}[A-Z ]*$", done.stdout, re.MULTILINE)
-        self.assertEqual(len(headings), len(set(headings)), headings)
+        for page in (SHARE / "man").glob("*.1"):
+            done = run("groff", "-man", "-Tascii", "-P-cbou", page)
+            headings = re.findall(r"^[A-Z]{4}[A-Z ]*$", done.stdout, re.MULTILINE)
+            self.assertEqual(len(headings), len(set(headings)), f"{page}: {headings}")
+
+    def test_every_command_has_a_page(self):
+        usage = run(HLAUNCH, "--help").stdout.split("\n\n")[0]
+        words = set(re.findall(r"^       hlaunch (\w+)", usage, re.MULTILINE))
+        self.assertEqual(words, {*COMMANDS, "help", "version"})
 
 
 class Dry(unittest.TestCase):
@@ -216,6 +250,32 @@ class Dry(unittest.TestCase):
         done = run(HLAUNCH, "--print-env=2", *self.WORKER)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, r"^hlaunch: --print-env '2': this node has 1 worker")
+
+
+class Words(unittest.TestCase):
+    """The words that begin a command line, and what is near them."""
+
+    def test_help_and_version(self):
+        for words, same in ((["help"], ["--help"]), (["version"], ["--version"]),
+                            (["help", "check"], ["check", "--help"])):
+            done = run(HLAUNCH, *words)
+            self.assertEqual((done.returncode, done.stdout), (0, run(HLAUNCH, *same).stdout), words)
+
+    def test_what_was_meant_is_named(self):
+        for typed, meant in (("stauts", "status"), ("device", "devices"), ("halp", "help"),
+                             ("docter", "doctor"), ("versoin", "version")):
+            done = run(HLAUNCH, typed)
+            self.assertEqual(done.returncode, 127, done)
+            self.assertRegex(done.stderr, rf"no such script: {typed} .*did you mean hlaunch {meant}\?\n")
+        for words in (["help", "train.py"], ["help", "check", "x"], ["version", "x"]):
+            done = run(HLAUNCH, *words)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(f"hlaunch {words[0]} takes no word like {words[-1]}", done.stderr)
+        for typed in ("train", "status.py", "./stauts"):
+            self.assertNotIn("did you mean", run(HLAUNCH, typed).stderr)
+
+    def test_under_torchruns_name_they_are_scripts(self):
+        self.assertEqual(run(TORCHRUN, "version").returncode, 127)
 
 
 class Version(unittest.TestCase):

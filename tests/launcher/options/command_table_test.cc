@@ -40,7 +40,8 @@ TEST(FindCommand, TakesStatusForAScriptUnderTorchrunsName) {
 
 TEST(CommandTable, IsShownByHelp) {
   for (const CommandRow& row : CommandTable()) {
-    const std::string line = absl::StrCat("       hlaunch ", row.word, " ", row.usage, "\n");
+    const std::string usage = absl::StrCat(row.usage[0] != '\0' ? " " : "", row.usage);
+    const std::string line = absl::StrCat("       hlaunch ", row.word, usage, "\n");
     EXPECT_EQ(HelpText("hlaunch").find(line) == std::string::npos, row.hidden()) << row.word;
     EXPECT_THAT(HelpText("torchrun"), Not(HasSubstr(line)));
   }

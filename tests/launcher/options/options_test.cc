@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "launcher/options/command_table.h"
 #include "launcher/options/parse_options.h"
 
 namespace hlaunch {
