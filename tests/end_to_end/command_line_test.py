@@ -110,6 +110,15 @@ class CommandLine(jobs.JobTest):
                 self.assert_done([run], 0, 10)
                 self.assertEqual(sorted(run.out.splitlines()), said)
 
+    def test_a_breakpoint_in_one_of_two_workers_advises_stdin(self):
+        script = self.nodes[0].folder / "stops.py"
+        script.write_text("import os\nif os.environ['RANK'] == '1':\n    breakpoint()\n",
+                          encoding="utf-8")
+        run = self.hlaunch("--nproc-per-node", "2", script)
+        self.assert_done([run], 1, 20)
+        self.assert_said(run, r"BdbQuit")
+        self.assert_said(run, r"only with --stdin")
+
     def test_a_file_that_no_kernel_runs(self):
         script = self.nodes[0].folder / "no-interpreter"
         script.write_text("echo hello\n", encoding="utf-8")
