@@ -200,7 +200,7 @@ PreflightVerdict DecidePreflight(const Members& members, const PreflightRule& ru
   if (verdict.nodes.empty()) return JudgeHealth(members, rule);
   const size_t others = members.size() - 1;
   if (unfit.size() == others && others >= kSeveral && verdict.nodes.front() != 0) {
-    verdict.nodes = {0};
+    verdict.nodes.assign(1, 0);
     verdict.reason = absl::StrCat("none of the ", others, " other nodes can use ", members[0].host,
                                   " as master: ", why);
   } else {
