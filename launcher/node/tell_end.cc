@@ -8,13 +8,13 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "agent/node_facts.h"
 #include "agent/output/console.h"
 #include "launcher/report/doctor.h"
 #include "launcher/report/json_report.h"
 #include "launcher/report/summary.h"
 #include "launcher/report/termination_message.h"
 #include "proto/base/log.h"
+#include "rendezvous/listening/local_addresses.h"
 
 namespace hlaunch {
 namespace {

@@ -41,7 +41,7 @@ const OptionRow kCheck[] = {
 };
 
 const OptionRow kService[] = {
-    {"", "", "--listen", "[HOST:]PORT", "where agents find it ([::]:29400, all addresses)",
+    {"", "", "--listen", "PORT|HOST:PORT", "where agents find it ([::]:29400, all addresses)",
      nullptr},
     {"", "", "--state", "file://DIR", "keeps jobs there: they survive its restart, and this host's",
      nullptr},

@@ -203,7 +203,7 @@ TEST(ParseOptions, NamesTheVariableOrTheKeyThatIsWrong) {
 TEST(ParseOptions, LetsAVariableWinNoQuarrelWithWhatIsTyped) {
   const auto alone = Parse({"--standalone", "x"}, {"PET_NNODES=2", "PET_NODE_RANK=1"});
   ASSERT_TRUE(alone.ok()) << alone.status();
-  EXPECT_EQ(alone->max_nodes, 1);
+  EXPECT_EQ(alone->policy.max_nodes, 1);
   EXPECT_EQ(Parse({"--nnodes=2", "x"}, {"PET_STANDALONE=1"})->policy.max_nodes, 2);
   EXPECT_TRUE(Parse({"--module", "x"}, {"PET_NO_PYTHON=1"})->script.module);
   EXPECT_EQ(Error({"x"}, {"PET_MODULE=1", "PET_NO_PYTHON=1"}),

@@ -35,7 +35,7 @@ TEST(ReadWords, DividesOptionsFromTheRest) {
 
 TEST(ReadWords, NamesWhatIsWrongInOneLine) {
   for (const OptionPlace place : {OptionPlace::kBeforeScript, OptionPlace::kAnywhere}) {
-    EXPECT_EQ(Read({"--log-dir="}, place).status().message(),
+    EXPECT_EQ(Read({"--log-dir=", "a"}, place).status().message(),
               "--log-dir= has no value; see x --help");
     EXPECT_EQ(Read({"--log-dir"}, place).status().message(),
               "--log-dir needs a value; see x --help");
@@ -49,7 +49,10 @@ TEST(ReadWords, NamesWhatIsWrongInOneLine) {
 TEST(DescribeOptions, HasALineForEveryRowOfACommand) {
   for (const auto table :
        {StatusOptionRows(), DevicesOptionRows(), CheckOptionRows(), ServiceOptionRows()}) {
-    for (const OptionRow& row : table) EXPECT_THAT(DescribeOptions(table), HasSubstr(row.name));
+    for (const OptionRow& row : table) {
+      EXPECT_THAT(DescribeOptions(table), HasSubstr(row.name));
+      EXPECT_EQ(row.takes_value(), row.value[0] != '\0') << row.name;
+    }
   }
 }
 

@@ -38,7 +38,7 @@ TEST(ReadDoctorWords, MakeAJobThatOnlyChecks) {
 TEST(ReadDoctorWords, TakeTheirOwn) {
   const char* words[] = {"hlaunch", "doctor", "-h", "--json"};
   EXPECT_TRUE(ReadDoctorWords(4, words).help);
-  EXPECT_TRUE(ReadDoctorWords(4, words).output.json);
+  EXPECT_TRUE(ReadDoctorWords(4, words).json);
   EXPECT_FALSE(ReadDoctorWords(2, words).help);
   EXPECT_THAT(DoctorHelp(), HasSubstr("209"));
 }
