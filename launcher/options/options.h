@@ -28,8 +28,8 @@ struct ScriptRequest {
   std::vector<std::string> command;  // Script, module or program, then its arguments; not empty.
   bool module = false;
   bool no_python = false;
-  bool run_path = false;          // Beats the other two.
-  std::string local_rank_option;  // Of --pass-local-rank[=NAME]; empty: not given.
+  bool run_path = false;               // Beats the other two.
+  std::string local_rank_option = "";  // Of --pass-local-rank[=NAME]; empty: not given.
 };
 
 // Where the nodes of the job meet.
