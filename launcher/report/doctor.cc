@@ -97,8 +97,8 @@ std::string DoctorHelp() {
          "started as `hlaunch ./doctor`.\n\n"
          "  --json                    print one JSON object on each node\n"
          "  -h, --help                print this text\n\n"
-         "Exit code: 0 nothing is wrong; 2 wrong usage; 209 a node is bad; see README for "
-         "others.\n";
+         "Exit code: 0 nothing is wrong; 2 wrong usage; 209 a node is bad; others: see hlaunch "
+         "--help.\n";
 }
 
 std::string DoctorText(const std::vector<CheckResult>& results) {

@@ -94,7 +94,8 @@ class Installed(unittest.TestCase):
                  "lib/systemd/system/hlaunch@.service", "share/man/man1/hlaunch.1",
                  "share/bash-completion/completions/hlaunch", "share/zsh/site-functions/_hlaunch",
                  "share/hlaunch/slurm/train.sbatch", "share/hlaunch/slurm/requeue.sbatch",
-                 "share/hlaunch/examples/train_ddp.py", "share/hlaunch/examples/all_reduce.py"]
+                 "share/hlaunch/examples/train_ddp.py", "share/hlaunch/examples/all_reduce.py",
+                 "share/doc/hlaunch/manual/start.md", "share/doc/hlaunch/manual/options.md"]
         if WITH_GRPC:
             names += ["bin/hlaunch-rendezvous", "libexec/hlaunch/hlaunch-agent",
                       "lib/systemd/system/hlaunch-rendezvous.service"]
