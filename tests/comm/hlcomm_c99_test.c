@@ -155,14 +155,14 @@ static void verbs_do_what_they_say(hlcomm_group* group, int size) {
     mine[0] = 100 + rank;
     EXPECT(hlcomm_send(group, HLCOMM_INT32, mine, 1, 0, 7) == HLCOMM_OK);
   }
-  EXPECT(hlcomm_monitored_barrier(group, 30) == HLCOMM_OK);
+  EXPECT(hlcomm_monitored_barrier(group, 300) == HLCOMM_OK);
 }
 
 static void a_group_may_have_groups(hlcomm_group* group, int size) {
   hlcomm_group* sub = NULL;
   hlcomm_call call = {0};
   const int ranks[2] = {size - 1, 0};
-  EXPECT(hlcomm_new_group(group, ranks, 2, 20, &sub) == HLCOMM_OK);
+  EXPECT(hlcomm_new_group(group, ranks, 2, 200, &sub) == HLCOMM_OK);
   EXPECT((sub != NULL) == (rank == 0 || rank == size - 1));
   if (sub == NULL) return;
   EXPECT(hlcomm_size(sub) == 2 && hlcomm_rank(sub) == (rank == 0 ? 1 : 0));
@@ -187,7 +187,7 @@ static int be_rank(const char* url, int size) {
   hlcomm_group* group = NULL;
   EXPECT(hlcomm_abi_version() == HLCOMM_ABI_VERSION);
   EXPECT(strcmp(hlcomm_error(), "") == 0);
-  EXPECT(hlcomm_init(url, rank, size, NULL, 30, &group) == HLCOMM_OK);
+  EXPECT(hlcomm_init(url, rank, size, NULL, 300, &group) == HLCOMM_OK);
   EXPECT(hlcomm_rank(group) == rank && hlcomm_size(group) == size);
   arguments_are_checked(group);
   verbs_do_what_they_say(group, size);

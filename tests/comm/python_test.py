@@ -40,13 +40,13 @@ class Loading(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", "from hlaunch import library; library.load()"],
                               env=rank_processes.environment(HLAUNCH_COMM_LIBRARY=library),
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              check=False, timeout=60)
+                              check=False, timeout=600)
         return done.returncode, done.stdout
 
     def test_the_package_needs_no_library_until_a_group_is_made(self):
         subprocess.run([sys.executable, "-c", "import hlaunch; hlaunch.is_initialized()"],
                        env=rank_processes.environment(HLAUNCH_COMM_LIBRARY="/nowhere"), check=True,
-                       timeout=60)
+                       timeout=600)
 
     def test_what_is_missing_is_named_with_the_way_out(self):
         code, said = self.load("/nowhere/libhlcomm.so.1")
@@ -77,7 +77,7 @@ class Heartbeats(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", f"import hlaunch\n{code}"], check=True,
                               env=rank_processes.environment(HLAUNCH_COMM_LIBRARY="/nowhere",
                                                              **variables),
-                              text=True, stdout=subprocess.PIPE, timeout=60)
+                              text=True, stdout=subprocess.PIPE, timeout=600)
         return done.stdout.split()
 
     def test_nothing_where_nobody_listens(self):

@@ -167,7 +167,7 @@ def every_verb_moves_what_it_says():
     hlaunch.all_to_all_single(output, given, splits, splits)
     expect(output, numpy.repeat([[rank, RANK] for rank in range(SIZE)], splits, axis=0))
     hlaunch.barrier()
-    hlaunch.monitored_barrier(timeout=30)
+    hlaunch.monitored_barrier(timeout=300)
 
 
 def messages_go_by_rank_and_tag():
@@ -267,7 +267,7 @@ def calls_that_do_not_match_are_shown():
 
 
 if __name__ == "__main__":
-    hlaunch.init_process_group(init_method=f"file://{os.environ['MEET']}", timeout=30)
+    hlaunch.init_process_group(init_method=f"file://{os.environ['MEET']}", timeout=300)
     assert (hlaunch.get_rank(), hlaunch.get_world_size()) == (RANK, SIZE)
     for case in sys.argv[1:]:
         print(case, flush=True)

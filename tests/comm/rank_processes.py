@@ -27,7 +27,7 @@ def environment(**more):
     return env
 
 
-def run(size, script, *args, timeout=50, env=None):
+def run(size, script, *args, timeout=500, env=None):
     """Runs `script` as each rank, with RANK and WORLD_SIZE and MEET, a file that is not there yet.
     Returns [(exit code, output)] by rank; whoever is late is killed, with a code of -9."""
     with tempfile.TemporaryDirectory(prefix="hlaunch-ranks-") as folder:

@@ -28,7 +28,7 @@ class Backend(rank_processes.RanksTest):
     def test_verbs_and_training(self):
         for size in (2, 3):
             with self.subTest(ranks=size):
-                self.assert_ranks(size, WORKER, "hlaunch", "file", *VERBS, *TRAINING, timeout=120)
+                self.assert_ranks(size, WORKER, "hlaunch", "file", *VERBS, *TRAINING, timeout=800)
 
     def test_a_rank_that_goes_is_named(self):
         self.assert_ranks(3, WORKER, "hlaunch", "file", "a_rank_that_goes_is_named",
@@ -40,7 +40,7 @@ class Backend(rank_processes.RanksTest):
         env = rank_processes.environment(TORCH_DEVICE_BACKEND_AUTOLOAD="0")
         for package, known in (("hlaunch.", "True"), ("", "False")):
             done = subprocess.run([sys.executable, "-c", code.format(package)], env=env, text=True,
-                                  stdout=subprocess.PIPE, check=True, timeout=60)
+                                  stdout=subprocess.PIPE, check=True, timeout=600)
             self.assertEqual(known, done.stdout.strip())
 
 
@@ -51,7 +51,7 @@ class Launched(unittest.TestCase):
         done = subprocess.run(
             [*map(str, launcher), "--nproc-per-node", "2", str(WORKER), "hlaunch", "env", *VERBS,
              "ddp_trains_as_with_gloo"], text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=150,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=800,
             env=rank_processes.environment(PYTHON_EXEC=sys.executable))
         self.assertEqual(0, done.returncode, done.stdout)
         for rank in range(2):

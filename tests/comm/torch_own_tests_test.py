@@ -38,12 +38,12 @@ class TorchsOwnTests(rank_processes.RanksTest):
                # torch's store asks DNS for the name of each address that connects, and waits.
                "RES_OPTIONS": "timeout:1 attempts:1"}
         names = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", LIST], check=True, text=True, timeout=120,
+            [sys.executable, "-W", "ignore", "-c", LIST], check=True, text=True, timeout=800,
             stdout=subprocess.PIPE,
             env=rank_processes.environment(WORLD_SIZE=str(SIZE), **env)).stdout.split()
         names = [name for name in names if not any(word in name for word in ELSEWHERE)
                  and not any(name.startswith(begin) for begin in EXCLUDED)]
-        said = self.assert_ranks(SIZE, WORKER, *names, timeout=240, env=env)
+        said = self.assert_ranks(SIZE, WORKER, *names, timeout=850, env=env)
         ranks = [{name: json.loads(how) for name, how in
                   re.findall(r"^RESULT (\S+) (.*)$", out, re.MULTILINE)} for out in said]
         failed = [f"{name}, rank {rank}: {results.get(name, 'nothing was heard of it')}"

@@ -153,7 +153,7 @@ class Commands(unittest.TestCase):
                     script = next(i for i, word in enumerate(words) if not word.startswith("-"))
                     words[script] = str(ROOT / "deploy/examples" / pathlib.Path(words[script]).name)
                     done = subprocess.run(
-                        [hlaunch, "--dry-run", *words], text=True, capture_output=True, timeout=30,
+                        [hlaunch, "--dry-run", *words], text=True, capture_output=True, timeout=300,
                         check=False, env={**os.environ, **(pet if trainjob else {})})
                     self.assertEqual(done.returncode, 0, f"{path.name}: {done.stderr}")
                     self.assertIn("2 nodes", done.stdout, done.stdout)

@@ -39,7 +39,7 @@ COMMANDS = [word for word in ("status", "devices", "check", "doctor")
 def run(*words, env=None, **options):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PET_")}
     return subprocess.run([str(word) for word in words], encoding="utf-8", capture_output=True,
-                          stdin=subprocess.DEVNULL, check=False, timeout=60,
+                          stdin=subprocess.DEVNULL, check=False, timeout=600,
                           env={**clean, **(env or {})}, **options)
 
 

@@ -191,7 +191,7 @@ class TrainingTest(unittest.TestCase):
         with Server() as server:
             for restart in range(2):  # The second round of a job finds an empty store.
                 workers = [self.start(server.port, rank, restart) for rank in range(2)]
-                outputs = [worker.communicate(timeout=120)[0] for worker in workers]
+                outputs = [worker.communicate(timeout=800)[0] for worker in workers]
                 for worker, output in zip(workers, outputs):
                     self.assertEqual(worker.returncode, 0, output)
                     self.assertIn("sum 3.0 loss", output)

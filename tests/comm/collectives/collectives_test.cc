@@ -207,7 +207,7 @@ class Collectives : public testing::TestWithParam<TransportKind> {
  protected:
   void RunIn(int size, const std::function<void(Checker&, ProcessGroup&)>& calls) {
     const auto wrong = GetParam().run(size, [&](TestRank& self) {
-      const auto group = self.join({.timeout = std::chrono::seconds(30)});
+      const auto group = self.join({.timeout = std::chrono::seconds(300)});
       Checker checker(*group);
       calls(checker, *group);
       checker.Sync();
@@ -350,7 +350,7 @@ TEST_P(Collectives, BitsDependOnNothingButTheInputs) {
     ::setenv("HLAUNCH_COMM_ALL_REDUCE", algorithm, 1);
     for (const int size : {2, 5}) {
       const auto sums = GetParam().run(size, [&](TestRank& self) -> std::string {
-        const auto group = self.join({.timeout = std::chrono::seconds(30)});
+        const auto group = self.join({.timeout = std::chrono::seconds(300)});
         std::string all;
         for (const DataType type : {DataType::kFloat16, DataType::kFloat32}) {
           for (const size_t count : {100, 50000}) {
