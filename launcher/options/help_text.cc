@@ -85,7 +85,8 @@ std::string DescribeOptions(absl::Span<const OptionRow> table) {
 
 std::string HelpText(const std::string& program) {
   return absl::StrCat(Usage(program), DescribeOptions(OptionTable()), kExamples, kExitFirstOwn,
-                      " to ", kExitLastOwn, " hlaunch's own\n(the manual's exit-codes.md lists them).\n");
+                      " to ", kExitLastOwn,
+                      " hlaunch's own\n(the manual's exit-codes.md lists them).\n");
 }
 
 }  // namespace hlaunch
