@@ -230,10 +230,10 @@ def wrong_things_are_refused():
     refused(TypeError, "float32 and int32", hlaunch.all_gather, [data, data.astype("int32")], data)
     refused(ValueError, f"{SIZE + 1} for {SIZE} ranks", hlaunch.all_gather,
             [data] * (SIZE + 1), data)
-    refused(ValueError, "come to 5", hlaunch.all_to_all_single, data, data, [5] + [0] * (SIZE - 1),
+    refused(ValueError, "add up to 5", hlaunch.all_to_all_single, data, data, [5] + [0] * (SIZE - 1),
             None)
     refused(hlaunch.InvalidArgument, "BAND", hlaunch.all_reduce, data, ReduceOp.BAND)
-    refused(RuntimeError, "is there already", hlaunch.init_process_group)
+    refused(RuntimeError, "exists already", hlaunch.init_process_group)
     refused(ValueError, "more than 0", hlaunch.monitored_barrier, timeout=0)
     if torch:
         refused(TypeError, "is on meta", hlaunch.all_reduce, torch.zeros(2, device="meta"))
