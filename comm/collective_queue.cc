@@ -65,7 +65,7 @@ CollectiveQueue::~CollectiveQueue() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status CollectiveQueue::Run(Collective call, Duration timeout) {
+absl::Status CollectiveQueue::Run(Collective&& call, Duration timeout) {
   std::shared_ptr<QueuedCall> queued;
   uint64_t number = 0;
   {
@@ -83,7 +83,7 @@ absl::Status CollectiveQueue::Run(Collective call, Duration timeout) {
   return result;
 }
 
-WorkPtr CollectiveQueue::Start(Collective call, Duration timeout) {
+WorkPtr CollectiveQueue::Start(Collective&& call, Duration timeout) {
   MutexLock lock(&mu_);
   return Enqueue(std::move(call), timeout);
 }
@@ -101,7 +101,7 @@ absl::Status CollectiveQueue::MonitoredBarrier(Duration timeout) {
   return result;
 }
 
-std::shared_ptr<CollectiveQueue::QueuedCall> CollectiveQueue::Enqueue(Collective call,
+std::shared_ptr<CollectiveQueue::QueuedCall> CollectiveQueue::Enqueue(Collective&& call,
                                                                       Duration timeout) {
   auto queued = std::make_shared<QueuedCall>(std::move(call), NextNumber(), timeout);
   ++under_way_;

@@ -33,15 +33,15 @@ class CollectiveQueue {
   CollectiveQueue& operator=(const CollectiveQueue&) = delete;
 
   // Blocks until `call` is over.
-  absl::Status Run(Collective call, Duration timeout);
-  WorkPtr Start(Collective call, Duration timeout);
+  absl::Status Run(Collective&& call, Duration timeout);
+  WorkPtr Start(Collective&& call, Duration timeout);
   // Waits until all calls are over, then runs a monitored barrier on the caller's thread.
   absl::Status MonitoredBarrier(Duration timeout);
 
  private:
   class QueuedCall;
 
-  std::shared_ptr<QueuedCall> Enqueue(Collective call, Duration timeout)
+  std::shared_ptr<QueuedCall> Enqueue(Collective&& call, Duration timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t NextNumber() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return ++number_; }
   void EndCall();

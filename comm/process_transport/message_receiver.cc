@@ -7,6 +7,11 @@
 
 namespace hlaunch {
 
+inline void MessageReceiver::AddReceiving(Peer& peer) {
+  if (!peer.is_receiving) receiving_.push_back(&peer);
+  peer.is_receiving = true;
+}
+
 void MessageReceiver::Start(Incoming* message) {
   if (message->peer == kAnyRank) {
     for (const auto& peer : peers_.all()) {
@@ -19,11 +24,6 @@ void MessageReceiver::Start(Incoming* message) {
   if (TakeUnexpected(peer, message)) return;
   peer.posted.push_back(message);
   AddReceiving(peer);
-}
-
-void MessageReceiver::AddReceiving(Peer& peer) {
-  if (!peer.is_receiving) receiving_.push_back(&peer);
-  peer.is_receiving = true;
 }
 
 bool MessageReceiver::Matches(const Peer& peer, const Incoming& message, const FrameHead& head) {
@@ -98,7 +98,7 @@ void MessageReceiver::Enter(const Call& call, uint64_t number) {
 }
 
 // Decides where the message at the front of `peer.in` goes; false if the group has failed.
-bool MessageReceiver::MatchFront(Peer& peer, const FrameHead& head) {
+inline bool MessageReceiver::MatchFront(Peer& peer, const FrameHead& head) {
   if (Incoming* const message = TakePosted(peer, head)) {
     if (!Matches(peer, *message, head)) return false;
     peer.target = Peer::Target::kPosted;
@@ -114,7 +114,7 @@ bool MessageReceiver::MatchFront(Peer& peer, const FrameHead& head) {
 }
 
 // All bytes of the message at the front have arrived.
-void MessageReceiver::FinishFront(Peer& peer) {
+inline void MessageReceiver::FinishFront(Peer& peer) {
   const Peer::Target target = std::exchange(peer.target, Peer::Target::kUnmatched);
   if (target == Peer::Target::kPosted) {
     MarkDone(std::exchange(peer.arriving, nullptr));
