@@ -68,14 +68,19 @@ class Bash(unittest.TestCase):
     """The real shell completes as a person at a terminal would have it."""
 
     def complete(self, *words, program="hlaunch", env=None):
-        """What bash offers for the last word; `=` is a word of its own, as the shell cuts."""
-        script = (f"source {SHARE}/bash/{program}\n"
+        """What bash offers for the last word, in a folder without files; `=` is a word of its own,
+        as the shell cuts."""
+        script = (f"cd {self.folder.name} && source {SHARE}/bash/{program}\n"
                   f"complete -p {program} > /dev/null || exit 9\n"
                   f'COMP_WORDS=({program} "$@"); COMP_CWORD=$#\n'
                   f'_{program} && printf "%s\\n" "${{COMPREPLY[@]}}"\n')
         done = run("bash", "--norc", "-euc", script, "bash", *words, env=env)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done)
         return done.stdout.split()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
 
     def test_options(self):
         self.assertEqual(self.complete("--nproc"), ["--nproc-per-node"])

@@ -3,8 +3,8 @@
 
 // A rank that makes all its ranks compute the same: comm_rank SECONDS ELEMENTS [TIMEOUT_S]. All
 // verbs in turn, each result checked, until rank 0 has had enough; says "done after N calls", or
-// what went wrong and how long after the last call that went well. The time-out holds once rank 0
-// has said "begun": until then processes start, which a busy machine takes long for.
+// what went wrong and how long after the last call that went well. The time-out holds from the
+// second call on: until the first is over processes start, which a busy machine takes long for.
 
 #include <chrono>
 #include <cstdio>
@@ -30,7 +30,7 @@ class Program {
       : group_(group), count_(count), timeout_(timeout) {}
 
   absl::Status Run(Collective call) {
-    return group_.Run(std::move(call), calls_ > 1 ? timeout_ : kStart);
+    return group_.Run(std::move(call), calls_ > 0 ? timeout_ : kStart);
   }
 
   // One of each; false if a result is wrong.
