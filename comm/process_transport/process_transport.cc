@@ -34,8 +34,11 @@ int MillisUntil(Instant until) {
   return static_cast<int>(std::min<int64_t>(left.count() + 1, 1 << 30));
 }
 
-// The longest time that a rank handles no events while the store or another host does not answer.
+// How long a rank handles no events while the store or another host does not answer.
 constexpr auto kMostDeafTime = std::chrono::milliseconds(50);
+// The same while it looks for the address of a rank again and again: on a machine without a
+// processor to spare no answer may come within 50 ms, however often the store is asked.
+constexpr Duration kMostLookUpTime = std::chrono::seconds(1);
 // How long a rank whose time is up lets other ranks say for which rank they waited.
 constexpr auto kBlameTime = std::chrono::milliseconds(200);
 // After so long without an event a rank looks whether others call something else.
@@ -161,12 +164,14 @@ absl::Status ProcessTransport::GiveUp(const Message& message) {
 // ---- Connections.
 
 absl::StatusOr<std::optional<RankAddress>> ProcessTransport::LookUp(Peer& peer, Instant until) {
+  Duration patience = kMostDeafTime;
   while (failure() == nullptr && !poked_.load(std::memory_order_relaxed)) {
-    auto address = connections_.LookUp(peer, std::min(until, Now() + kMostDeafTime));
+    auto address = connections_.LookUp(peer, std::min(until, Now() + patience));
     if (address.ok()) return *std::move(address);
     if (!absl::IsDeadlineExceeded(address.status())) return address.status();
     HandleEvents(0);
     if (Now() >= until) break;
+    patience = std::min(2 * patience, kMostLookUpTime);
   }
   return std::nullopt;  // The peer has not come yet.
 }

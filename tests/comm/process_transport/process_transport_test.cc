@@ -78,6 +78,22 @@ TEST(ProcessTransport, LeavesNothingBehind) {
   EXPECT_THAT(Contents("/proc/self/maps"), Not(HasSubstr("memfd:hlaunch-comm")));
 }
 
+// As a store on a machine without a processor to spare: each answer takes 200 ms.
+class SlowStore : public MemoryStore {
+ public:
+  absl::StatusOr<std::string> Get(absl::string_view key, Instant deadline) override {
+    const Instant answered = In(200ms);
+    std::this_thread::sleep_until(std::min(deadline, answered));
+    if (deadline < answered) return absl::DeadlineExceededError("no answer");
+    return MemoryStore::Get(key, deadline);
+  }
+};
+
+TEST(ProcessTransport, FindsTheOtherRanksThoughTheStoreAnswersLate) {
+  SlowStore store;
+  EXPECT_THAT(SwapAsThreads(store, {.address = "127.0.0.1"}), testing::Each("OK"));
+}
+
 // Rank 2's large message is for whoever asks for any, and has begun to arrive before that. What
 // rank 0 waits for comes only once it was taken.
 TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
