@@ -51,6 +51,10 @@ class Quickstart(unittest.TestCase):
         """What a line of bash prints that knows deploy/packages.sh."""
         return run("bash", "-c", f". {shlex.quote(str(ROOT / 'deploy/packages.sh'))}; {script}")
 
+    def test_a_dry_run_of_the_build_lists_what_is_left_to_do(self):
+        # The estimate counts its lines; where CMake may have to look for files first, it ends there.
+        self.assertNotIn("Re-checking", run("ninja", "-C", BUILD, "-n", "hlaunch_all").stdout)
+
     def test_an_old_cmake_is_told_with_what_is_needed(self):
         done = self.told('cmake() { echo "cmake version 3.22.1"; }; check_versions')
         self.assertEqual(done.returncode, 1, done)
