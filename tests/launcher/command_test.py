@@ -204,7 +204,7 @@ class Man(unittest.TestCase):
     def test_every_command_has_a_page(self):
         usage = run(HLAUNCH, "--help").stdout.split("\n\n")[0]
         words = set(re.findall(r"^       hlaunch (\w+)", usage, re.MULTILINE))
-        self.assertEqual(words, {*COMMANDS, "help", "version"})
+        self.assertEqual(words, {*COMMANDS, "status", "help", "version"})
 
 
 class Dry(unittest.TestCase):

@@ -3,8 +3,9 @@
 
 // A rank that makes all its ranks compute the same: comm_rank SECONDS ELEMENTS [TIMEOUT_S]. All
 // verbs in turn, each result checked, until rank 0 has had enough; says "done after N calls", or
-// what went wrong and how long after the last call that went well. The time-out holds from the
-// second call on: until the first is over processes start, which a busy machine takes long for.
+// what went wrong and how long after the last turn that went well. The time-out holds once this
+// rank has said "begun", after its first turn: until then processes start and connect, which a
+// busy machine takes long for.
 
 #include <chrono>
 #include <cstdio>
@@ -30,7 +31,7 @@ class Program {
       : group_(group), count_(count), timeout_(timeout) {}
 
   absl::Status Run(Collective call) {
-    return group_.Run(std::move(call), calls_ > 0 ? timeout_ : kStart);
+    return group_.Run(std::move(call), begun_ ? timeout_ : kStart);
   }
 
   // One of each; false if a result is wrong.
@@ -63,12 +64,15 @@ class Program {
   }
 
   int64_t calls() const { return calls_; }
+  bool begun() const { return begun_; }
+  void Begin() { begun_ = true; }
 
  private:
   ProcessGroup& group_;
   const size_t count_;
   const Duration timeout_;
   int64_t calls_ = 0;
+  bool begun_ = false;
 };
 
 int Main(int argc, char** argv) {
@@ -110,7 +114,8 @@ int Main(int argc, char** argv) {
       return 1;
     }
     last = MonotonicClock().Now();
-    if (program.calls() == 1) {
+    if (!program.begun()) {
+      program.Begin();
       std::printf("begun\n");
       std::fflush(stdout);
     }
