@@ -48,6 +48,17 @@ class HealthTest(jobs.JobTest):
                            env={"PYTHON_EXEC": jobs.PYTHON, **(env or {}).get(node, {})})
                 for node in nodes]
 
+    @staticmethod
+    def limit_link(node, rate, burst):
+        subprocess.run(["nsenter", "-t", str(node.init), "-n", "--", "tc", "qdisc", "add", "dev",
+                        "eth0", "root", "tbf", "rate", rate, "burst", burst, "latency", "80ms"],
+                       check=True, timeout=10)
+
+    def give_equal_links(self):
+        """Slow enough that they are what is measured, and not what else a busy machine does."""
+        for node in self.nodes:
+            self.limit_link(node, "100mbit", "8kb")
+
     def hold(self, late):
         """The round cannot begin before release: a firewall swallows what this node sends."""
         self.late = late
@@ -108,6 +119,7 @@ class Health(HealthTest):
         self.assert_said(runs[0], "round 1 cannot start: node2: kernel log: Xid 79")
 
     def test_healthy_nodes_hear_nothing_of_it(self):
+        self.give_equal_links()
         for node in self.nodes:
             describe(node)
         runs = self.start_on(self.nodes[:3], 3, "--preflight", "full")
@@ -145,6 +157,7 @@ class Doctor(HealthTest):
             describe(node)
 
     def test_healthy_nodes_are_shown_with_pairs_and_figures(self):
+        self.give_equal_links()
         runs = self.doctor()
         self.assert_done(runs, jobs.OK, 60)
         for run in runs:
@@ -281,9 +294,7 @@ class Together(HealthTest):
             runs, r"numbers that it added up with node\d(, node\d)* came out wrong", 1)
 
     def test_a_node_behind_a_slow_link_is_replaced(self):
-        subprocess.run(["nsenter", "-t", str(self.nodes[BAD].init), "-n", "--", "tc", "qdisc", "add",
-                        "dev", "eth0", "root", "tbf", "rate", "50mbit", "burst", "32kb", "latency",
-                        "80ms"], check=True, timeout=10)
+        self.limit_link(self.nodes[BAD], "50mbit", "32kb")
         self.hold(self.nodes[3])
         runs = self.start_on(self.nodes[:4], 4, "--preflight", "full")
         self.release(runs, self.nodes[4])
