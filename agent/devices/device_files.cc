@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <functional>
 #include <memory>
@@ -27,6 +28,7 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxFileBytes = 64 << 10;
+constexpr int kMostTries = 10'000;  // A microsecond each.
 constexpr size_t kMaxNames = 65536;
 
 // Calls `see` for the names in the folder `fd`, which it takes.
@@ -66,7 +68,14 @@ int DeviceFiles::Open(absl::string_view path, int flags) const {
   how.flags =
       static_cast<uint64_t>((flags & O_PATH) != 0 ? flags & ~(O_NOCTTY | O_NONBLOCK) : flags);
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(::syscall(SYS_openat2, root.get(), name.c_str(), &how, sizeof(how)));
+  int fd = -1;
+  // A rename or mount anywhere on this machine while the kernel follows a ".." has it ask for
+  // another try: EAGAIN, see openat2(2).
+  for (int i = 0; i < kMostTries; ++i) {
+    fd = static_cast<int>(::syscall(SYS_openat2, root.get(), name.c_str(), &how, sizeof(how)));
+    if (fd >= 0 || errno != EAGAIN) break;
+  }
+  return fd;
 }
 
 std::string DeviceFiles::Read(absl::string_view path) const {

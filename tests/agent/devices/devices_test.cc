@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <random>
+#include <thread>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -324,6 +327,28 @@ TEST(DeviceFiles, NoLinkLeadsOutOfTheRoot) {
   EXPECT_EQ(files.Read("/host"), "");
   EXPECT_EQ(files.Read("/loop"), "");
   EXPECT_EQ(files.Link("/loop"), "loop");
+}
+
+// The kernel gives up on a path with ".." while anything on the machine is renamed.
+TEST(DeviceFiles, ReadsThroughLinksWhileOthersRenameFiles) {
+  Machine machine;
+  machine.Put("/sys/bus/pci/card/module_id", "7");
+  machine.Link("/sys/class/accel/accel0", "../../bus/pci/card");
+  const DeviceFiles files(machine.root());
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    const std::string a = machine.root() + "/a", b = machine.root() + "/b";
+    std::ofstream(a) << "x";
+    while (!done) {
+      ::rename(a.c_str(), b.c_str());
+      ::rename(b.c_str(), a.c_str());
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    EXPECT_EQ(files.Read("/sys/class/accel/accel0/module_id"), "7");
+  }
+  done = true;
+  other.join();
 }
 
 TEST(DeviceFiles, ReadsRegularFilesOnlyAndNotAllOfThem) {
