@@ -169,8 +169,10 @@ def odd_tensors():
 
 def what_torch_would_drop_is_refused():
     for backend in ("cpu:hlaunch,cuda:gloo", "cuda:gloo,cpu:hlaunch", "cuda:hlaunch"):
-        # torch makes Gloo's part first, which fails where the other rank has been refused already.
-        refused(("silently", "connectFullMesh"), dist.new_group, backend=backend)
+        # torch makes Gloo's part first, which fails, or waits in vain, where the other rank has been
+        # refused already.
+        refused(("silently", "connectFullMesh", "imed out"), dist.new_group, backend=backend,
+                timeout=datetime.timedelta(seconds=20))
 
 
 def a_group_can_be_made_again():
