@@ -18,6 +18,7 @@
 #include "launcher/words/printable.h"
 #include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
 
 namespace hlaunch {
 namespace {
@@ -43,8 +44,9 @@ std::string HelpText() {
       "  hlaunch --nnodes 2 --rdzv-endpoint HOST --rdzv-id 17 train.py      on each node\n"
       "  hlaunch status 17 --rdzv-endpoint HOST                             why does it not "
       "start?\n"
-      "\nExit code: 0 when stopped; 2 wrong usage, or a state directory that cannot be used; 201\n"
-      "and 202 it cannot listen there, 208 out of descriptors or memory.\n");
+      "\nExit code: 0 when stopped; 2 wrong usage, or a state directory that cannot be used; ",
+      kExitBadEndpoint, "\nand ", kExitPortInUse, " it cannot listen there, ", kExitNoResources,
+      " out of descriptors or memory.\n");
 }
 
 bool IsPort(absl::string_view text) {

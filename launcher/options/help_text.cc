@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/option_table.h"
-#include "proto/contract/exit_code.h"
+#include "launcher/words/exit_codes.h"
 
 namespace hlaunch {
 namespace {
@@ -84,9 +84,8 @@ std::string DescribeOptions(absl::Span<const OptionRow> table) {
 }
 
 std::string HelpText(const std::string& program) {
-  return absl::StrCat(Usage(program), DescribeOptions(OptionTable()), kExamples, kExitFirstOwn,
-                      " to ", kExitLastOwn,
-                      " hlaunch's own\n(the manual's exit-codes.md lists them).\n");
+  return absl::StrCat(Usage(program), DescribeOptions(OptionTable()), kExamples, OwnExitCodes(),
+                      "\nhlaunch's own (the manual's exit-codes.md lists them).\n");
 }
 
 }  // namespace hlaunch

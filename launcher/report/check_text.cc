@@ -22,6 +22,7 @@
 #include "nlohmann/json.hpp"
 #include "proto/base/address.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
 
 namespace hlaunch {
 namespace {
@@ -37,8 +38,8 @@ std::string HelpText() {
       "log,\n"
       "network, memory, limits, clock, disk, processor. What cannot be checked here is unknown,\n"
       "not wrong. A script named `check` is started as `hlaunch ./check`.\n\n",
-      DescribeOptions(CheckOptionRows()),
-      "\nExit code: 0 nothing fails; 2 wrong usage; 209 a check fails.\n");
+      DescribeOptions(CheckOptionRows()), "\nExit code: 0 nothing fails; 2 wrong usage; ",
+      kExitPreflight, " a check fails.\n");
 }
 
 absl::Status ReadDevices(absl::string_view text, DevicesWanted& wanted) {

@@ -12,6 +12,7 @@
 #include "launcher/report/check_text.h"
 #include "launcher/words/text_table.h"
 #include "nlohmann/json.hpp"
+#include "proto/contract/exit_code.h"
 #include "rendezvous/round/figures.h"
 
 namespace hlaunch {
@@ -89,16 +90,17 @@ DoctorWords ReadDoctorWords(int argc, const char* const* argv) {
 }
 
 std::string DoctorHelp() {
-  return "usage: hlaunch doctor [--json] [--nnodes N --rdzv-endpoint HOST:PORT ...]\n\n"
-         "Checks what a job checks before it starts, and starts none. On one node: the same as\n"
-         "`hlaunch check --full`. On several: start it on each with the options of the job, or\n"
-         "under srun; nodes add numbers together and measure each other in pairs, node rank 0\n"
-         "prints every pair and figure, and each node its own checks. A script named `doctor` is\n"
-         "started as `hlaunch ./doctor`.\n\n"
-         "  --json                    print one JSON object on each node\n"
-         "  -h, --help                print this text\n\n"
-         "Exit code: 0 nothing is wrong; 2 wrong usage; 209 a node is bad; others: see hlaunch "
-         "--help.\n";
+  return absl::StrCat(
+      "usage: hlaunch doctor [--json] [--nnodes N --rdzv-endpoint HOST:PORT ...]\n\n"
+      "Checks what a job checks before it starts, and starts none. On one node: the same as\n"
+      "`hlaunch check --full`. On several: start it on each with the options of the job, or\n"
+      "under srun; nodes add numbers together and measure each other in pairs, node rank 0\n"
+      "prints every pair and figure, and each node its own checks. A script named `doctor` is\n"
+      "started as `hlaunch ./doctor`.\n\n"
+      "  --json                    print one JSON object on each node\n"
+      "  -h, --help                print this text\n\n"
+      "Exit code: 0 nothing is wrong; 2 wrong usage; ",
+      kExitPreflight, " a node is bad; others: see hlaunch --help.\n");
 }
 
 std::string DoctorText(const std::vector<CheckResult>& results) {

@@ -12,6 +12,7 @@
 #include "launcher/words/text_table.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
 
 namespace hlaunch {
 namespace {
@@ -26,9 +27,9 @@ std::string HelpText() {
       "Says where a job stands and why: who is awaited, which round runs, how it ended. Without\n"
       "JOB (its --rdzv-id) all jobs of that rendezvous, a line each. A script named `status` is\n"
       "started as `hlaunch ./status`.\n\n",
-      DescribeOptions(StatusOptionRows()),
-      "\nExit code: 0 found; 2 wrong usage; 201 no rendezvous answers there; 203 there is no such\n"
-      "job, or the token is not right.\n");
+      DescribeOptions(StatusOptionRows()), "\nExit code: 0 found; 2 wrong usage; ",
+      kExitBadEndpoint, " no rendezvous answers there; ", kExitRefused,
+      " there is no such\njob, or the token is not right.\n");
 }
 
 const char* StateName(JobState state) {

@@ -3,6 +3,11 @@
 
 #include "launcher/words/exit_codes.h"
 
+#include <iterator>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
@@ -42,6 +47,17 @@ int ExitCodeOf(FailedStep step, const absl::Status& status) {
       return found.ask;
   }
   return kExitInternal;
+}
+
+std::string OwnExitCodes() {
+  std::vector<std::string> ranges;
+  for (auto code = std::begin(kOwnExitCodes); code != std::end(kOwnExitCodes);) {
+    const int first = *code;
+    int last = first;
+    while (++code != std::end(kOwnExitCodes) && *code == last + 1) ++last;
+    ranges.push_back(last == first ? absl::StrCat(first) : absl::StrCat(first, " to ", last));
+  }
+  return absl::StrJoin(ranges, " and ");
 }
 
 }  // namespace hlaunch

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 
 namespace hlaunch {
@@ -17,5 +19,8 @@ enum class FailedStep {
 // What a program of hlaunch exits with because `step` failed with `status`, as listed in
 // proto/contract/exit_code.h. Pure.
 int ExitCodeOf(FailedStep step, const absl::Status& status);
+
+// hlaunch's own exit codes in words: "193 to 199 and 250 to 252". Pure.
+std::string OwnExitCodes();
 
 }  // namespace hlaunch

@@ -9,7 +9,6 @@ import os
 import jobs
 import lab
 
-NO_RESOURCES = 208
 MODULES = [5, 4, 7, 6, 1, 0, 3, 2]  # By the kernel's number.
 DUMP = "import json, os; print('ENV', json.dumps(dict(os.environ)), flush=True)"
 
@@ -68,7 +67,7 @@ class Devices(jobs.JobTest):
         put(self.root / "proc/77/comm", "python3")
         link(self.root / "proc/77/fd/5", "/dev/accel/accel5")
         run = self.hlaunch("--nproc-per-node", "8", "--no-python", "true")
-        self.assert_done([run], NO_RESOURCES, 10)
+        self.assert_done([run], jobs.NO_RESOURCES, 10)
         self.assert_said(run, r"hpu 0 \(/dev/accel/accel5\) is held by python3 \(pid 77\)")
         self.assertEqual(len(run.err.splitlines()), 1, str(run))
         run = self.hlaunch("--nproc-per-node", "8", "--oversubscribe", "--no-python", "true")

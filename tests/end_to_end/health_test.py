@@ -15,7 +15,6 @@ import jobs
 import lab
 
 BAD = 2  # Of the nodes that are started first.
-PREFLIGHT = 209  # proto/contract/exit_code.h
 BAD_MEMORY = str(pathlib.Path(lab.BIN).parent / "tests/workers/libhlaunch_test_bad_memory.so")
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
 XID_79 = "6,1,9990000000,-;NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
@@ -115,7 +114,7 @@ class Health(HealthTest):
         for index, node in enumerate(self.nodes):
             describe(node, log=XID_79 if index == BAD else "6,1,5,-;fine")
         runs = self.start_on(self.nodes[:3], 3, "--preflight-action", "fail")
-        self.assert_done(runs, PREFLIGHT, 30)
+        self.assert_done(runs, jobs.PREFLIGHT, 30)
         self.assert_said(runs[0], "round 1 cannot start: node2: kernel log: Xid 79")
 
     def test_healthy_nodes_hear_nothing_of_it(self):
@@ -131,7 +130,7 @@ class Health(HealthTest):
         root = describe(self.nodes[0], log=XID_79)
         done = subprocess.run([lab.HLAUNCH, "check", "--json", "--sysroot", root],
                               capture_output=True, text=True, timeout=30, check=False)
-        self.assertEqual(done.returncode, PREFLIGHT, done.stderr)
+        self.assertEqual(done.returncode, jobs.PREFLIGHT, done.stderr)
         failed = [each["name"] for each in json.loads(done.stdout)["checks"]
                   if each["state"] == "fail"]
         self.assertEqual(failed, ["kernel log"])
@@ -170,7 +169,7 @@ class Doctor(HealthTest):
     def test_a_node_that_gets_wrong_sums_is_named_with_advice(self):
         self.bad = self.nodes[BAD]
         runs = self.doctor("--json")
-        self.assert_done(runs, PREFLIGHT, 60)
+        self.assert_done(runs, jobs.PREFLIGHT, 60)
         self.assert_said(runs[0], "node2: numbers that it added up with node0, node1 came out wrong")
         for run in runs:
             found = json.loads(run.out)
@@ -183,7 +182,7 @@ class Doctor(HealthTest):
     def test_one_node_is_checked_as_by_check(self):
         root = describe(self.nodes[0], log=XID_79)
         run = self.nodes[0].run(lab.HLAUNCH, "doctor", "--sysroot", root)
-        self.assertEqual(run.code, PREFLIGHT, str(run))
+        self.assertEqual(run.code, jobs.PREFLIGHT, str(run))
         self.assertRegex(run.out, "kernel log +fail")
 
     def test_a_script_is_refused(self):

@@ -9,10 +9,18 @@ import time
 
 import lab
 
-# proto/contract/exit_code.h
-OK, USAGE, NOT_EXECUTABLE, NOT_FOUND = 0, 2, 126, 127
-BAD_ENDPOINT, PORT_IN_USE, REFUSED, JOIN_TIMEOUT = 201, 202, 203, 204
-RENDEZVOUS_LOST, NODE_LOST, AGENT_LOST = 205, 206, 207
+CODES = {name: int(code) for name, code in re.findall(
+    r"kExit(\w+) =\s*(\d+);",
+    (lab.ROOT / "proto/contract/exit_code.h").read_text(encoding="utf-8"))}
+OK, USAGE, NOT_EXECUTABLE, NOT_FOUND = (
+    CODES[name] for name in ("Ok", "Usage", "NotExecutable", "NotFound"))
+BAD_ENDPOINT, PORT_IN_USE, REFUSED, JOIN_TIMEOUT = (
+    CODES[name] for name in ("BadEndpoint", "PortInUse", "Refused", "JoinTimeout"))
+RENDEZVOUS_LOST, NODE_LOST, AGENT_LOST = (
+    CODES[name] for name in ("RendezvousLost", "NodeLost", "AgentLost"))
+NO_RESOURCES, PREFLIGHT = CODES["NoResources"], CODES["Preflight"]
+# hlaunch's own failures: all that are beyond 128 + a signal.
+OWN_CODES = sorted(code for code in CODES.values() if code > CODES["SignalBase"])
 
 WORKER = str(lab.WORKERS / "e2e_worker.py")
 WRAPPER = str(lab.WORKERS / "e2e_wrapper.sh")

@@ -6,8 +6,6 @@
 import jobs
 import lab
 
-PREFLIGHT = 209  # proto/contract/exit_code.h
-
 
 def block_master_store(node, master):
     """A firewall as many clusters have it: the endpoint's port is open, a random one is not."""
@@ -47,7 +45,7 @@ class Members(jobs.JobTest):
     def test_a_node_that_cannot_reach_the_master_is_named_before_workers_start(self):
         block_master_store(self.nodes[1], self.nodes[0])
         runs = self.start_for_two("env", nodes=self.nodes[:2])
-        self.assert_done(runs, PREFLIGHT, 30)
+        self.assert_done(runs, jobs.PREFLIGHT, 30)
         self.assert_said(runs[0], r"node1: cannot reach the master store at 10\.77\.0\.10:\d+")
         self.assert_said(runs[1], r"waiting .* for the master store at 10\.77\.0\.10:\d+ to answer")
         self.assertEqual(jobs.environments(runs[0]), [])

@@ -151,6 +151,12 @@ class Steps(SlurmTest):
             self.assertEqual(place["--shutdown-timeout"]["value"], str(slurm_lab.KILL_WAIT - 1))
             self.assertIn("slurm.conf", place["--shutdown-timeout"]["source"])
 
+    def test_srun_hands_on_hlaunchs_own_exit_codes(self):
+        for code in jobs.OWN_CODES:
+            with self.subTest(code):
+                run = self.slurm.run("srun", "-N1", "sh", "-c", f"exit {code}")
+                self.assertEqual(run.code, code, str(run))
+
     def test_a_port_in_use_is_named(self):
         listener = self.slurm.folder / "listen.py"
         listener.write_text("import socket, sys, time\n"

@@ -8,9 +8,11 @@ them; what they say is in its journal, with fields.
 import json
 import os
 import re
+import secrets
 import shutil
 import unittest
 
+import jobs
 import lab
 import systemd_host
 
@@ -46,6 +48,10 @@ FILES = {
     "/etc/systemd/system/hlaunch-rendezvous.service.d/test.conf":
         "[Service]\nWatchdogSec=1\nRestartSec=100ms\nLoadCredential=token:/etc/hlaunch/token\n"
         "Environment=\"OPTIONS=--token-file %d/token\"\n",
+    "/etc/hlaunch/stranger.json": job(nnodes=2, rdzv_endpoint="127.0.0.1", rdzv_conf="is_host=0",
+                                      rdzv_id="pair", token_file="/etc/hlaunch/another-token"),
+    "/etc/systemd/system/hlaunch@stranger.service.d/test.conf": "[Service]\nRestart=no\n",
+    "/etc/hlaunch/another-token": secrets.token_hex(32) + "\n",
     "/etc/hlaunch/token": "one-secret\n",
     "/etc/systemd/system/hlaunch@.service.d/token.conf":
         "[Service]\nLoadCredential=token:/etc/hlaunch/token\n"
@@ -112,7 +118,7 @@ class Systemd(unittest.TestCase):
         host.await_message("Watchdog timeout", f"UNIT={RENDEZVOUS}")
         status = host.run("env", "HLAUNCH_TOKEN=wrong", "hlaunch", "status", "--rdzv-endpoint",
                           "127.0.0.1", check=False)
-        self.assertEqual(status.returncode, 203, status.stderr)
+        self.assertEqual(status.returncode, jobs.REFUSED, status.stderr)
         # One node's stop is the job's end, and no failure.
         host.systemctl("stop", "hlaunch@left")
         for unit in ("hlaunch@left", "hlaunch@right"):
@@ -164,6 +170,19 @@ class Systemd(unittest.TestCase):
         host.systemctl("stop", unit)
         host.await_message("drained", "HLAUNCH_JOB_ID=slow")
         self.assertEqual(host.show(unit, "Result"), "success", host.tail())
+
+    def test_systemd_gives_hlaunchs_own_exit_codes_no_name_of_its_own(self):
+        rows = self.host.run("systemd-analyze", "exit-status",
+                             *jobs.OWN_CODES).stdout.splitlines()[1:]
+        self.assertEqual([row.split() for row in rows],
+                         [["-", str(code), "-"] for code in jobs.OWN_CODES])
+        self.host.systemctl("start", RENDEZVOUS)
+        unit = "hlaunch@stranger"
+        self.host.systemctl("start", unit, check=False)
+        self.host.await_property(unit, "ExecMainStatus", lambda code: code == str(jobs.REFUSED))
+        said = self.host.run("systemctl", "status", "--full", "--lines=0", unit, check=False).stdout
+        self.assertRegex(said, fr"code=exited, status={jobs.REFUSED}(/n/a)?\)")
+        self.host.systemctl("stop", unit, RENDEZVOUS)
 
     def test_a_wrong_configuration_fails_the_start_and_is_not_tried_again(self):
         host, unit = self.host, "hlaunch@wrong"

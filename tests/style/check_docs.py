@@ -13,7 +13,8 @@
 4. Every --option that a document gives to a program of ours is in its --help, and every option
    there is in the manual (when it has been built).
 5. The exit codes of proto/contract/exit_code.h are in the manual's page of exit codes, and no
-   others; where a document says "200 to …", that is their last one.
+   others. What a document, a unit, a manifest or a batch script calls an exit code of hlaunch's
+   own is one, and so is a range of them; what it says in brackets in the manual, too.
 6. Every service of proto/ is named in proto/DESIGN.md.
 7. The page of options is what hlaunch_man prints (when it has been built).
 8. README.md has at most 200 lines and names every page; a page has at most 150 lines, apart from
@@ -41,6 +42,12 @@ NAMED_PATH = re.compile(r"`((?:deploy|proto|comm|agent|rendezvous|tests)/[\w./@-
 MANUAL = "launcher/manual"
 GENERATED = f"{MANUAL}/options.md"
 README_LINES, PAGE_LINES = 200, 150
+EXIT_CODE = re.compile(r"(?:exit codes?:?|exits? with|ends?(?: at once)? with|with code)"
+                       r" (?:code )?(\d{3})\b", re.IGNORECASE)
+EXIT_CODES = re.compile(r"(?:ExitStatus=|values: \[)([\d ,]*)")  # Of a unit, of a manifest.
+IN_BRACKETS = re.compile(r"[( ](\d{3})\)")
+RANGE = re.compile(r"\b(\d{3}) to (\d{3})\b")
+LAST_SIGNAL, LAST_CODE = 128 + 64, 255
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 
 
@@ -200,25 +207,59 @@ def option_problems(root, documents, command):
     return found + [f"{MANUAL}: says nothing of {option}" for option in sorted(real - said)]
 
 
+def own_exit_codes(root):
+    """hlaunch's own exit codes by their names, those beyond 128 + a signal; none without a header."""
+    header = root / "proto/contract/exit_code.h"
+    rows = re.findall(r"(kExit\w+) =\s*(\d+);", header.read_text(encoding="utf-8")) \
+        if header.exists() else []
+    return {name: int(code) for name, code in rows if is_own(code)}
+
+
+def is_own(code):
+    """Whether a number, if it is an exit code, can only be one of hlaunch's own."""
+    return LAST_SIGNAL < int(code) < LAST_CODE
+
+
 def exit_code_problems(root):
-    header, page = root / "proto/contract/exit_code.h", root / f"{MANUAL}/exit-codes.md"
-    if not header.exists() or not page.exists():
+    own, page = own_exit_codes(root), root / f"{MANUAL}/exit-codes.md"
+    if not own or not page.exists():
         return []
-    real = set(re.findall(r"=\s*(2\d\d);", header.read_text(encoding="utf-8")))
-    said = set(re.findall(r"^\| (2\d\d) \|", page.read_text(encoding="utf-8"), re.MULTILINE))
+    header = "proto/contract/exit_code.h"
+    listed = re.search(r"kOwnExitCodes\[\] = \{(.*?)\}", (root / header).read_text(encoding="utf-8"),
+                       re.DOTALL)
+    listed = re.findall(r"kExit\w+", listed[1]) if listed else []
+    real = set(own.values())
+    said = {int(code) for code in re.findall(r"^\| (\d{3}) \|", page.read_text(encoding="utf-8"),
+                                             re.MULTILINE) if is_own(code)}
     name = page.relative_to(root)
-    return ([f"{name}: exit code {code} is missing" for code in sorted(real - said)]
+    return ([f"{header}: kOwnExitCodes is {', '.join(listed)}, and should be {', '.join(own)}"
+             for _ in range(listed != list(own))]
+            + [f"{name}: exit code {code} is missing" for code in sorted(real - said)]
             + [f"{name}: exit code {code} does not exist" for code in sorted(said - real)])
 
 
-def exit_range_problems(root, documents):
-    header = root / "proto/contract/exit_code.h"
-    if not header.exists():
+def named_code_problems(root, path, text):
+    """What is called an exit code of hlaunch's own there is one."""
+    real, name = set(own_exit_codes(root).values()), path.relative_to(root)
+    if not real:
         return []
-    last = max(re.findall(r"=\s*(2\d\d);", header.read_text(encoding="utf-8")))
-    return [f"{path.relative_to(root)}: 200 to {said}, and the last exit code is {last}"
-            for path, text in documents for said in re.findall(r"\b200 to (2\d\d)\b", text)
-            if said != last]
+    said = EXIT_CODE.findall(text) + " ".join(EXIT_CODES.findall(text)).replace(",", " ").split()
+    if in_manual(root, path):
+        said += IN_BRACKETS.findall(text)
+    found = [f"{name}: names exit code {code}, which does not exist"
+             for code in sorted(set(said)) if is_own(code) and int(code) not in real]
+    for first, last in RANGE.findall(text):
+        between = range(int(first), int(last) + 1)
+        if is_own(first) and is_own(last) and (
+                not real.issuperset(between) or {between[0] - 1, between[-1] + 1} & real):
+            found.append(f"{name}: {first} to {last} is no range of exit codes")
+    return found
+
+
+def deployed(root):
+    """What is installed beside the programs and may say an exit code."""
+    return [path for ending in (".service", ".yaml", ".sbatch")
+            for path in source_tree.files(root, ending)]
 
 
 def service_problems(root):
@@ -235,12 +276,15 @@ def problems(root):
                  for path in source_tree.files(root, ".md")]
     found = []
     for path, text in documents:
-        for check in (link_problems, length_problems, command_problems, run_problems):
+        for check in (link_problems, length_problems, command_problems, run_problems,
+                      named_code_problems):
             found += check(root, path, text)
     for command in OURS:
         found += option_problems(root, documents, command)
-    return (found + exit_code_problems(root) + exit_range_problems(root, documents)
-            + service_problems(root) + page_problems(root, documents))
+    for path in deployed(root):
+        found += named_code_problems(root, path, path.read_text(encoding="utf-8"))
+    return (found + exit_code_problems(root) + service_problems(root)
+            + page_problems(root, documents))
 
 
 if __name__ == "__main__":

@@ -29,8 +29,9 @@ CLEAN = {
     "README.md": "# x\n\n[design](proto/base/a.h)\n\n```sh\ntests/run\n```\n\n"
                  "[codes](launcher/manual/exit-codes.md#its-codes)\n",
     "launcher/manual/exit-codes.md": "# Exit codes\n\n```sh\n# no heading\n```\n\n"
-                                     "## Its `codes`\n\n| 200 | bug, see `tests/run` |\n",
-    "proto/contract/exit_code.h": SPDX + "\ninline constexpr int kExitInternal = 200;\n",
+                                     "## Its `codes`\n\n| 193 | bug, see `tests/run` |\n",
+    "proto/contract/exit_code.h": SPDX + "\ninline constexpr int kExitInternal = 193;\n"
+                                  "inline constexpr int kOwnExitCodes[] = {kExitInternal};\n",
 }
 
 
@@ -159,10 +160,10 @@ class PlantedViolation(unittest.TestCase):
 
     def test_docs_catches_an_exit_code_that_is_not_told(self):
         page = "launcher/manual/exit-codes.md"
-        self.assert_only(self.check(check_docs, files={page: CLEAN[page].replace("200", "x")}),
-                         "exit code 200 is missing")
-        self.assert_only(self.check(check_docs, files={page: CLEAN[page] + "| 201 | ? |\n"}),
-                         "exit code 201 does not exist")
+        self.assert_only(self.check(check_docs, files={page: CLEAN[page].replace("193", "x")}),
+                         "exit code 193 is missing")
+        self.assert_only(self.check(check_docs, files={page: CLEAN[page] + "| 194 | ? |\n"}),
+                         "exit code 194 does not exist")
 
     def test_docs_catches_a_dead_anchor(self):
         readme, page = CLEAN["README.md"], "launcher/manual/exit-codes.md"
@@ -205,9 +206,36 @@ class PlantedViolation(unittest.TestCase):
         self.assert_only(with_page("# old\n"), "options.md: is not what the option table says",
                          "hlaunch_man options.md > launcher/manual/options.md")
 
-    def test_docs_catches_a_last_exit_code_that_is_not_the_last(self):
-        found = self.check(check_docs, files={"proto/DESIGN.md": "codes 200 to 208\n"})
-        self.assert_only(found, "the last exit code is 200")
+    def test_docs_catches_an_own_exit_code_that_is_not_in_the_list_of_all(self):
+        header, page = "proto/contract/exit_code.h", "launcher/manual/exit-codes.md"
+        self.assert_only(self.check(check_docs, files={
+            header: CLEAN[header] + "inline constexpr int kExitNew =\n    194;  // new\n",
+            page: CLEAN[page] + "| 194 | new |\n"}), "should be kExitInternal, kExitNew")
+
+    def test_docs_catches_an_exit_code_of_an_old_release_wherever_it_is_named(self):
+        page = "launcher/manual/exit-codes.md"
+        for name, text in (("proto/DESIGN.md", "the exit code is 1, it ends with 203\n"),
+                           ("README.md", CLEAN["README.md"] + "see exit code 203\n"),
+                           (page, CLEAN[page] + "| `refused` (203) | wait |\n"),
+                           ("deploy/a.service", "RestartPreventExitStatus=2 126 203\n"),
+                           ("deploy/a.yaml", "onExitCodes: {values: [2, 203]}\n"),
+                           ("deploy/a.sbatch", "# hlaunch exits with 203\n")):
+            with self.subTest(name):
+                self.assert_only(self.check(check_docs, files={name: text}), name,
+                                 "exit code 203, which does not exist")
+                right = self.check(check_docs, files={name: text.replace("203", "193")})
+                self.assertEqual(right, [])
+
+    def test_docs_catches_a_range_of_exit_codes_that_is_none(self):
+        for said in "193 to 194", "200 to 209":
+            found = self.check(check_docs, files={"proto/DESIGN.md": f"codes {said}\n"})
+            self.assert_only(found, f"{said} is no range of exit codes")
+        header, page = "proto/contract/exit_code.h", "launcher/manual/exit-codes.md"
+        two = {header: CLEAN[header].replace("{kExitInternal}", "{kExitInternal, kExitNew}")
+               .replace("= 193;\n", "= 193;\ninline constexpr int kExitNew = 194;\n"),
+               page: CLEAN[page] + "| 194 | new |\n"}
+        self.assertEqual(self.check(check_docs, files={**two, "proto/DESIGN.md": "193 to 194\n"}),
+                         [])
 
     def test_docs_catches_a_service_that_is_not_told(self):
         found = self.check(check_docs, files={"proto/v1/a.proto": SPDX + "service Store {\n}\n",

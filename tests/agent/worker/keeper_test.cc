@@ -54,7 +54,7 @@ std::vector<pid_t> LivePids(pid_t root) {
 }
 
 TEST(Keeper, PassesTheExitCodeOn) {
-  for (const int code : {0, 1, 17, 207, 255}) {
+  for (const int code : {0, 1, 17, kExitAgentLost, 255}) {
     EXPECT_EQ(Child(Kept({"exit", absl::StrCat(code)})).Wait().exit_code, code);
   }
 }

@@ -3,9 +3,11 @@
 
 #include "launcher/report/check_text.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "proto/contract/exit_code.h"
 
 namespace hlaunch {
 namespace {
@@ -103,7 +105,8 @@ TEST(ParseCheckOptions, SaysWhatIsWrongAndTheWayOut) {
 }
 
 TEST(ParseCheckOptions, ExplainsItself) {
-  EXPECT_THAT(*Parse({"--help"})->text_to_print, HasSubstr("209 a check fails"));
+  EXPECT_THAT(*Parse({"--help"})->text_to_print,
+              HasSubstr(absl::StrCat(kExitPreflight, " a check fails")));
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include "launcher/report/doctor.h"
 
+#include "absl/strings/str_cat.h"
 #include "agent/health/joint/joint_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launcher/options/options.h"
 #include "launcher/options/parse_options.h"
 #include "nlohmann/json.hpp"
+#include "proto/contract/exit_code.h"
 
 namespace hlaunch {
 namespace {
@@ -40,7 +42,7 @@ TEST(ReadDoctorWords, TakeTheirOwn) {
   EXPECT_TRUE(ReadDoctorWords(4, words).help);
   EXPECT_TRUE(ReadDoctorWords(4, words).json);
   EXPECT_FALSE(ReadDoctorWords(2, words).help);
-  EXPECT_THAT(DoctorHelp(), HasSubstr("209"));
+  EXPECT_THAT(DoctorHelp(), HasSubstr(absl::StrCat(kExitPreflight, " a node is bad")));
 }
 
 // Of three nodes, which measured their pairs.

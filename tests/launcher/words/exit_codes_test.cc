@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
@@ -43,6 +47,23 @@ TEST(ExitCodeOf, TellsARefusalFromNoAnswer) {
   EXPECT_EQ(code(absl::DeadlineExceededError("")), kExitBadEndpoint);
   EXPECT_EQ(code(absl::ResourceExhaustedError("")), kExitBadEndpoint);
 }
+
+// systemd writes a name of its own beside these ("203/EXEC"). It counts from 200 upwards: 244 is
+// the last in release 252, and later ones have 245 and 246. 255 is everybody's. srun exits with 1
+// where its tasks exit with 253.
+TEST(OwnExitCodes, AreNoSignalsAndNoneOfSystemds) {
+  for (const int code : kOwnExitCodes) {
+    EXPECT_TRUE((code > kExitSignalBase + 64 && code < 200) || (code > 246 && code < 253)) << code;
+  }
+}
+
+TEST(OwnExitCodes, AreDifferentAndAscend) {
+  EXPECT_EQ(std::adjacent_find(std::begin(kOwnExitCodes), std::end(kOwnExitCodes),
+                               std::greater_equal<>()),
+            std::end(kOwnExitCodes));
+}
+
+TEST(OwnExitCodes, AreSaidAsRanges) { EXPECT_EQ(OwnExitCodes(), "193 to 199 and 250 to 252"); }
 
 }  // namespace
 }  // namespace hlaunch
