@@ -16,8 +16,10 @@
 #include "agent/round_preparation.h"
 #include "agent/round_store.h"
 #include "agent/round_workers.h"
+#include "agent/worker/life_signs.h"
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
+#include "asio/steady_timer.hpp"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
 
@@ -26,6 +28,8 @@ namespace {
 
 // For the terminal or pipe behind our output to take the workers' last lines.
 constexpr Duration kFlushTime = std::chrono::seconds(5);
+// Between two looks whether the rendezvous has been heard.
+constexpr Duration kStartDelay = std::chrono::milliseconds(50);
 
 int ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
@@ -69,7 +73,11 @@ class Agent::Impl final : public RendezvousClient::Listener {
                      [this](Round round, const std::string& unfit, const NodeHealth& health) {
                        updates_.TellPrepared(round, unfit, health);
                      }),
-        workers_(loop, options_, store_, relay) {}
+        workers_(loop, options_, store_, relay),
+        life_signs_(
+            loop, [this](Instant now) { return client_.AllowanceNow(now).workers_until; },
+            options_.show_life, [this] { KillInTime(); }),
+        start_delay_(loop) {}
 
   AgentResult Run() {
     absl::Status begun =
@@ -114,6 +122,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
       return;
     }
     news_.Joined();
+    delayed_.reset();
     switch (directive.kind) {
       case Directive::Kind::kWait:
         return news_.waiting().Wait(directive.reason);
@@ -121,12 +130,24 @@ class Agent::Impl final : public RendezvousClient::Listener {
         if (directive.assignment.round <= updates_.latest().round) return;  // It comes once more.
         return preparation_.Start(directive.assignment);
       case Directive::Kind::kRun:
-        return StartRound(directive.assignment);
+        return StartWhenHeard(directive);
       case Directive::Kind::kStop:
         return StopRound(directive);
       case Directive::Kind::kFinish:
         return Finish(directive.outcome);
     }
+  }
+
+  // A directive that lay here while this process was paused may be of a round that is over: it
+  // waits until the rendezvous has been heard again, or has said something else.
+  void StartWhenHeard(const Directive& directive) {
+    const Instant now = MonotonicClock().Now();
+    if (now < client_.AllowanceNow(now).starts_until) return StartRound(directive.assignment);
+    delayed_ = directive;
+    start_delay_.expires_after(kStartDelay);
+    start_delay_.async_wait([this](const asio::error_code& error) {
+      if (!error && delayed_) Obey(Directive(*delayed_));
+    });
   }
 
   void StartRound(const Assignment& assignment) {
@@ -142,8 +163,10 @@ class Agent::Impl final : public RendezvousClient::Listener {
     events.on_success = [this] { updates_.TellSucceeded(); };
     events.on_stopped = [this] { OnStopped(); };
     events.on_event = options_.on_event;
+    life_signs_.Begin();
     if (const absl::Status status = workers_.Start(assignment, std::move(events)); !status.ok()) {
       updates_.AddFailure(StartFailure(status, assignment));
+      life_signs_.End();
     }
     updates_.TellBegun();
   }
@@ -209,6 +232,14 @@ class Agent::Impl final : public RendezvousClient::Listener {
     LogError("the keeper of this agent was killed; stopping the workers");
   }
 
+  // The keeper would do so in a moment, and end this process too.
+  void KillInTime() {
+    workers_.Stop(SIGKILL, Duration::zero());
+    if (state_ != AgentState::kCutOff) {
+      LogWarning("nothing heard from the rendezvous for too long: killing the workers now");
+    }
+  }
+
   void Enter(AgentState state, const std::string& reason) {
     state_ = state;
     news_.waiting().Stop();
@@ -224,6 +255,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   void OnStopped() {
     workers_.Clear();
+    life_signs_.End();
     switch (state_) {
       case AgentState::kTakingPart:
         return;
@@ -273,6 +305,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
   RoundStore store_{options_};
   RoundPreparation preparation_;
   RoundWorkers workers_;
+  LifeSigns life_signs_;
+  std::optional<Directive> delayed_;  // To run a round that may be over.
+  asio::steady_timer start_delay_;
 
   AgentState state_ = AgentState::kTakingPart;
   struct {

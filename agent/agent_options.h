@@ -40,7 +40,9 @@ struct AgentOptions {
   Duration health_interval{};  // The same while workers run, so often; zero: never.
   std::function<void(const std::vector<CheckResult>&)> on_checks;  // Told each time; may be empty.
   NodeEventFn on_event;  // Told what happens here, all but the end; may be empty.
-  int keeper_fd = -1;    // Readable once the keeper is dead; -1: there is no keeper.
+  // Tells the keeper until when workers may live; see LifeSigns. May be empty.
+  std::function<void(Instant until)> show_life;
+  int keeper_fd = -1;  // Readable once the keeper is dead; -1: there is no keeper.
 };
 
 // Which checks this node makes before the workers of `assignment` start, together with the other

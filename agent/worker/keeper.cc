@@ -23,11 +23,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "agent/process/descendants.h"
 #include "agent/process/process.h"
+#include "agent/worker/fence.h"
 #include "agent/worker/obituary.h"
+#include "agent/worker/standstill.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
@@ -37,6 +42,7 @@ using std::chrono::seconds;
 
 constexpr seconds kCleanUpTime(10);
 constexpr seconds kObituaryTime(5);
+constexpr seconds kDyingTime(1);  // Of a killed agent that is not stuck in the kernel.
 
 // A descriptor of ours must never be 0, 1 or 2 because hlaunch was started without them.
 void FillStandardDescriptors() {
@@ -52,6 +58,8 @@ struct Keeper {
   UniqueFd link;
   std::vector<pid_t> spared;  // Children from before: `job & exec hlaunch` in a script.
   std::optional<Obituary> obituary;
+  Fence fence;
+  std::string standstill;  // Why the agent was ended; empty: it was not.
   std::optional<ExitStatus> agent_status;
   int ended = 0;  // Of what the agent leaves, before its own death was seen.
 };
@@ -91,18 +99,63 @@ void ReadLink(Keeper* keeper) {
   std::vector<char> message(kMaxObituaryBytes);
   const ssize_t n = ::recv(keeper->link.get(), message.data(), message.size(), MSG_DONTWAIT);
   if (n > 0) {
-    keeper->obituary = DecodeObituary(absl::string_view(message.data(), static_cast<size_t>(n)));
+    const absl::string_view text(message.data(), static_cast<size_t>(n));
+    if (const std::optional<Instant> until = DecodeSignOfLife(text)) {
+      keeper->fence.Allow(*until, MonotonicClock().Now());
+    } else {
+      keeper->obituary = DecodeObituary(text);
+    }
   } else if (n == 0) {
     keeper->link.Close();  // The agent is gone or about to go; SIGCHLD says which.
   }
 }
 
+// Waits until `until`, unset: for ever, for a signal or a message, and takes it.
+void TakeNext(Keeper* keeper, std::optional<Instant> until) {
+  int ms = -1;
+  if (until.has_value()) {
+    const Duration left = std::max(*until - MonotonicClock().Now(), Duration::zero());
+    ms = static_cast<int>(
+        std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(left, seconds(3600)))
+            .count());
+  }
+  pollfd polls[] = {{keeper->signals.get(), POLLIN, 0}, {keeper->link.get(), POLLIN, 0}};
+  if (::poll(polls, 2, ms) < 0) return;
+  if (polls[1].revents != 0) ReadLink(keeper);
+  if (polls[0].revents != 0) ReadSignals(keeper);
+}
+
+std::string WhyTheFenceFell(const Keeper& keeper) {
+  const Instant now = MonotonicClock().Now();
+  if (!keeper.fence.Overdue(now)) {
+    return "could not end its workers before other nodes may go on without them";
+  }
+  const double silence = std::chrono::duration<double>(keeper.fence.Silence(now)).count();
+  return absl::StrCat("has stood still for ", absl::StrFormat("%.1f", silence), " s (it ",
+                      DescribeStandstill(keeper.agent),
+                      "), and other nodes may go on without its workers");
+}
+
+// Ends the workers, and the agent with them, so that it cannot report their deaths as failures.
+void EndAgent(Keeper* keeper) {
+  keeper->standstill = WhyTheFenceFell(*keeper);
+  // The kernel kills the workers of an agent that dies; one that is stuck in the kernel does not.
+  const std::vector<ProcessEntry> below = Descendants(keeper->agent);
+  ::kill(keeper->agent, SIGKILL);
+  for (const ProcessEntry& entry : below) SignalProcess(entry, SIGKILL);
+  const Instant give_up = MonotonicClock().Now() + kDyingTime;
+  while (!keeper->agent_status.has_value() && MonotonicClock().Now() < give_up) {
+    TakeNext(keeper, give_up);
+  }
+  if (keeper->agent_status.has_value()) return;
+  keeper->agent_status = ExitStatus{0, SIGKILL, false};  // It has no say in anything any more.
+}
+
 void WaitForAgent(Keeper* keeper) {
   while (!keeper->agent_status.has_value()) {
-    pollfd polls[] = {{keeper->signals.get(), POLLIN, 0}, {keeper->link.get(), POLLIN, 0}};
-    if (::poll(polls, 2, -1) < 0) continue;
-    if (polls[1].revents != 0) ReadLink(keeper);
-    if (polls[0].revents != 0) ReadSignals(keeper);
+    TakeNext(keeper, keeper->fence.NextLook(MonotonicClock().Now()));
+    if (keeper->agent_status.has_value()) break;
+    if (keeper->fence.Fallen(MonotonicClock().Now())) EndAgent(keeper);
   }
   // What the agent said last may still be on its way.
   if (keeper->link.valid()) ReadLink(keeper);
@@ -118,6 +171,9 @@ void RunObituary(const Keeper& keeper) {
   command.argv = keeper.obituary->argv;
   command.env = keeper.obituary->env;  // First, so that it wins.
   for (char** entry = environ; *entry != nullptr; ++entry) command.env.push_back(*entry);
+  if (!keeper.standstill.empty()) {
+    command.env.push_back(absl::StrCat(kEnvObituaryReason, "=its agent ", keeper.standstill));
+  }
   command.stdout_fd = 2;
   absl::StatusOr<Process> process = Process::Spawn(command);
   if (!process.ok()) {
@@ -137,7 +193,10 @@ int Conclude(Keeper* keeper) {
                                 ? "it left no process behind"
                                 : absl::StrCat("ended ", report.ended, " process",
                                                report.ended == 1 ? "" : "es", " it left behind");
-  if (status.signal != 0) {
+  if (!keeper->standstill.empty()) {
+    LogError(absl::StrCat("the agent (pid ", keeper->agent, ") ", keeper->standstill,
+                          ": the keeper killed it; ", ended));
+  } else if (status.signal != 0) {
     LogError(absl::StrCat("the agent (pid ", keeper->agent, ") was ", status.ToString(), "; ",
                           ended, status.signal == SIGKILL ? "; out of memory? see dmesg" : ""));
   } else if (report.ended > 0) {

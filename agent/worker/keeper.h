@@ -17,6 +17,8 @@
 //
 //   The agent dies: its workers get SIGKILL from the kernel, all else reparents to the keeper,
 //     which kills and reaps until none is left, then runs the obituary.
+//   The agent stands still: it allows its workers to live for a while at a time
+//     (KeeperLink::ShowLife). When that is over, the keeper kills them, then the agent.
 //   The keeper dies: KeeperLink::fd() becomes readable; the agent has to stop its workers.
 //   Both are killed at once: the workers still die; what they forked does not.
 

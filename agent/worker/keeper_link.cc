@@ -13,6 +13,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/worker/fence.h"
 #include "agent/worker/obituary.h"
 #include "proto/contract/env_contract.h"
 
@@ -54,6 +55,12 @@ absl::Status KeeperLink::RegisterObituary(const std::vector<std::string>& argv,
     return absl::UnavailableError(absl::StrCat("the keeper: ", std::strerror(errno)));
   }
   return absl::OkStatus();
+}
+
+void KeeperLink::ShowLife(Instant until) const {
+  const std::string message = EncodeSignOfLife(until);
+  // If the keeper is dead, fd() says so; if it is stopped, nobody could act on this.
+  (void)::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace hlaunch

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
@@ -41,6 +42,11 @@ class KeeperLink {
   //   Unavailable - the keeper is dead.
   absl::Status RegisterObituary(const std::vector<std::string>& argv,
                                 const std::vector<std::string>& env) const;
+
+  // Tells the keeper that this process goes on: its workers may live until `until` without another
+  // such word. Afterwards the keeper ends them, and this process. Instant::max(): without an end.
+  // Never blocks; what a stopped keeper does not read is lost.
+  void ShowLife(Instant until) const;
 
  private:
   UniqueFd socket_;

@@ -368,9 +368,10 @@ int SendObituary(int argc, char** argv) {
   const char* token = std::getenv(kEnvToken);
   const RendezvousEndpoint endpoint = {argv[2], static_cast<uint16_t>(port),
                                        token == nullptr ? "" : token};
-  const absl::Status told =
-      ReportNodeDeath(endpoint, argv[4], argv[5], incarnation, "its agent was killed",
-                      MonotonicClock().Now() + kObituaryTime);
+  const char* reason = std::getenv(kEnvObituaryReason);
+  const absl::Status told = ReportNodeDeath(endpoint, argv[4], argv[5], incarnation,
+                                            reason == nullptr ? "its agent was killed" : reason,
+                                            MonotonicClock().Now() + kObituaryTime);
   if (told.ok()) return kExitOk;
   LogWarning(absl::StrCat("cannot tell the rendezvous that this node is gone: ", told.message()));
   return kExitRendezvousLost;

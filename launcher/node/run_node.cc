@@ -250,6 +250,7 @@ AgentOptions NodeRun::MakeOptions() {
   if (!options_.instead.doctor) agent.health_interval = options_.health_interval;
   agent.on_checks = [this](const std::vector<CheckResult>& results) { checked_ = results; };
   agent.keeper_fd = keeper_.fd();
+  agent.show_life = [this](Instant until) { keeper_.ShowLife(until); };
   agent.spec.descriptor_limit = descriptors_before_;
   return agent;
 }

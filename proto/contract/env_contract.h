@@ -12,6 +12,7 @@ namespace hlaunch {
 inline constexpr char kEnvToken[] = "HLAUNCH_TOKEN";
 inline constexpr char kEnvTokenFile[] = "HLAUNCH_TOKEN_FILE";
 inline constexpr char kEnvKeeperFd[] = "HLAUNCH_KEEPER_FD";
+inline constexpr char kEnvObituaryReason[] = "HLAUNCH_OBITUARY_REASON";
 
 // hlaunch's own words to a worker.
 inline constexpr char kEnvJobId[] = "HLAUNCH_JOB_ID";

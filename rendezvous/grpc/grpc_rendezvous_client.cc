@@ -29,6 +29,7 @@
 #include "rendezvous/listening/lookup.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/round/job_policy.h"
+#include "rendezvous/round/lease.h"
 
 namespace hlaunch {
 namespace {
@@ -155,6 +156,11 @@ class GrpcRendezvousClient::Conversation {
     WakeLocked();
   }
 
+  Allowance AllowanceNow() const {
+    MutexLock lock(&mu_);
+    return allowance_;
+  }
+
  private:
   void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (std::exchange(waking_, true)) return;  // An alarm is not set twice.
@@ -201,12 +207,14 @@ class GrpcRendezvousClient::Conversation {
 
   Instant GiveUpAt() const {
     if (!contacted_) return begun_ + JoinLimit();
-    const Instant at = last_heard_ + lease_.loss_limit;
-    // The rest of the margin is for stopping. Who was paused for longer has lost its place, unless
-    // the rendezvous was paused too: it may ask.
-    const Instant last = at + lease_.margin / 2;
-    if (forgiven_until_ - lease_.lease >= last) return forgiven_until_;
-    return std::max(at, std::min(forgiven_until_, last));
+    return hlaunch::GiveUpAt(lease_, last_heard_, forgiven_until_);
+  }
+
+  // Says it to those who ask from other threads.
+  void NoteAllowance() {
+    if (!contacted_) return;
+    MutexLock lock(&mu_);
+    allowance_ = AllowanceAt(lease_, last_heard_, forgiven_until_);
   }
 
   Duration JoinLimit() const {
@@ -376,6 +384,7 @@ class GrpcRendezvousClient::Conversation {
     }
     if (stream->response.probe()) stream->speaks_at = {};  // A sign of life is due.
     contacted_ = true;
+    NoteAllowance();
     trouble_.clear();
     backoff_ = kFirstBackoff;
     News(true, absl::StrCat("connected to the rendezvous at ", Endpoint()));
@@ -489,6 +498,7 @@ class GrpcRendezvousClient::Conversation {
     const Instant now = Now();
     if (now - wanted < lease_.lease / 2) return;
     forgiven_until_ = now + lease_.lease;
+    NoteAllowance();
   }
 
   std::string Endpoint() const { return HostPort(options_.endpoint.host, options_.endpoint.port); }
@@ -496,7 +506,8 @@ class GrpcRendezvousClient::Conversation {
 
   grpc::CompletionQueue queue_;
 
-  Mutex mu_;
+  mutable Mutex mu_;
+  Allowance allowance_ ABSL_GUARDED_BY(mu_);  // Since the first contact.
   NodeUpdate latest_ ABSL_GUARDED_BY(mu_);
   uint64_t version_ ABSL_GUARDED_BY(mu_) = 1;
   std::optional<Instant> closing_ ABSL_GUARDED_BY(mu_);  // When the last word must be out.
@@ -537,6 +548,10 @@ void GrpcRendezvousClient::Join(const NodeInfo& info, const NodeUpdate& update,
 void GrpcRendezvousClient::Send(const NodeUpdate& update) {
   HLAUNCH_CHECK(conversation_ != nullptr);
   conversation_->Send(update);
+}
+
+Allowance GrpcRendezvousClient::AllowanceNow(Instant /*now*/) const {
+  return conversation_ == nullptr ? Allowance() : conversation_->AllowanceNow();
 }
 
 absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_view job_id,

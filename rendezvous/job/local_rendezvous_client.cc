@@ -82,6 +82,7 @@ void LocalRendezvousClient::Join(const NodeInfo& info, const NodeUpdate& update,
   here.route_address = "127.0.0.1";
   node_id_ = info.node_id;
   incarnation_ = info.incarnation;
+  if (info.policy.max_nodes > 1) lease_ = info.policy.lease;
   link_ = std::make_shared<Link>(listener);
   const absl::Status status = rendezvous_.Attach(here, update, /*local=*/true, link_);
   if (!status.ok()) link_->OnEnd(status);
@@ -90,6 +91,10 @@ void LocalRendezvousClient::Join(const NodeInfo& info, const NodeUpdate& update,
 void LocalRendezvousClient::Send(const NodeUpdate& update) {
   const absl::Status status = rendezvous_.Update(node_id_, incarnation_, update);
   if (!status.ok()) link_->OnEnd(status);
+}
+
+Allowance LocalRendezvousClient::AllowanceNow(Instant now) const {
+  return lease_ ? AllowanceAt(*lease_, now, {}) : Allowance();
 }
 
 }  // namespace hlaunch

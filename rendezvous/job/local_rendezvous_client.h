@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "rendezvous/job/job_rendezvous.h"
@@ -27,12 +28,17 @@ class LocalRendezvousClient : public RendezvousClient {
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
 
+  // If the job may have more nodes, as if the rendezvous had just been heard: a caller that stands
+  // still has to end its workers as every other node.
+  Allowance AllowanceNow(Instant now) const override;
+
  private:
   class Link;
 
   JobRendezvous& rendezvous_;
   std::string node_id_;
   Incarnation incarnation_ = 0;
+  std::optional<Lease> lease_;  // Unset: the job has one node.
   std::shared_ptr<Link> link_;  // With the rendezvous, from Join to the end of the conversation.
 };
 

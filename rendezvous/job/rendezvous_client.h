@@ -4,6 +4,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "rendezvous/round/lease.h"
 #include "rendezvous/round/round.h"
 
 namespace hlaunch {
@@ -47,6 +48,9 @@ class RendezvousClient {
 
   // Replaces this node's state and sends it as soon as the connection allows.
   virtual void Send(const NodeUpdate& update) = 0;
+
+  // What this node may do at `now` by what was heard so far. Never blocks.
+  virtual Allowance AllowanceNow(Instant now) const = 0;
 };
 
 }  // namespace hlaunch

@@ -15,4 +15,22 @@ Lease LeaseForNodes(const Lease& lease, int nodes) {
   return {lease.lease + longer, lease.loss_limit, lease.margin + longer};
 }
 
+Instant GiveUpAt(const Lease& lease, Instant heard, Instant forgiven_until) {
+  const Instant at = heard + lease.loss_limit;
+  // The rest of the margin is for stopping. Who was paused for longer has lost its place, unless
+  // the rendezvous was paused too: it may ask.
+  const Instant last = at + lease.margin / 2;
+  if (forgiven_until - lease.lease >= last) return forgiven_until;
+  return std::max(at, std::min(forgiven_until, last));
+}
+
+Allowance AllowanceAt(const Lease& lease, Instant heard, Instant forgiven_until) {
+  constexpr Duration kStopping = std::chrono::seconds(3);  // SIGTERM, 2 s, SIGKILL.
+  constexpr Duration kKilling = std::chrono::milliseconds(500);
+  const Instant at = heard + lease.loss_limit;
+  const Instant give_up = GiveUpAt(lease, heard, forgiven_until);
+  if (give_up > at + lease.margin / 2) return {at, give_up + kStopping};
+  return {at, std::min(give_up + kStopping, std::max(at, at + lease.margin - kKilling))};
+}
+
 }  // namespace hlaunch

@@ -92,8 +92,26 @@ TEST_P(SimulatedJob, KeepsItsPromises) {
   }
 }
 
+// Else the promise of one round at a time would be about agents, not about workers.
+TEST(SimulatedJobWithoutFence, RunsTwoRoundsAtOnceWhereAnAgentStandsStill) {
+  for (const int nodes : {2, 3, 5}) {
+    int broken = 0;
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+      Simulation simulation;
+      simulation.seed = seed;
+      simulation.nodes = nodes;
+      simulation.steps = 10000;
+      simulation.fence = false;
+      const std::string violation = Simulate(simulation).violation;
+      if (violation.find("begins while there are workers") != std::string::npos) ++broken;
+    }
+    EXPECT_GT(broken, 0) << nodes << " nodes";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, SimulatedJob,
-                         testing::Values(std::tuple(3, 1000, 10000), std::tuple(10, 1000, 10000),
+                         testing::Values(std::tuple(2, 1000, 10000), std::tuple(3, 1000, 10000),
+                                         std::tuple(5, 1000, 10000), std::tuple(10, 1000, 10000),
                                          std::tuple(50, 200, 20000), std::tuple(200, 40, 40000),
                                          std::tuple(1000, 8, 200000),
                                          std::tuple(10000, 2, 500000)));

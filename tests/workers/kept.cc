@@ -5,12 +5,15 @@
 // prints every signal it gets; SIGTERM ends it with code 3, the keeper's death with code 4.
 //
 //   kept [exit N] [abort] [threads N] [run SHELL-COMMAND]… [obituary FILE] [exec]
+//        [on SIGNAL stop|spin]   stands still from that signal on, half a second before
+//                                its workers have to end
 
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -51,7 +54,19 @@ SignalNumbers Named() {
   return named;
 }
 
-int ServeSignals(const KeeperLink& link) {
+// What this agent does on one of the signals.
+struct Standstill {
+  int signal = 0;
+  bool spins = false;
+};
+
+void StandStill(const KeeperLink& link, const Standstill& how) {
+  link.ShowLife(MonotonicClock().Now() + std::chrono::milliseconds(500));
+  if (!how.spins) ::raise(SIGSTOP);
+  for (volatile uint64_t turns = 0; how.spins;) turns = turns + 1;
+}
+
+int ServeSignals(const KeeperLink& link, const Standstill& standstill) {
   const UniqueFd signals = AgentSignals(Named()).value();
   Say(absl::StrCat("agent ", ::getpid()));
   while (true) {
@@ -62,6 +77,7 @@ int ServeSignals(const KeeperLink& link) {
       const int signal = static_cast<int>(info.ssi_signo);
       if (signal != SIGCHLD) Say(SignalName(signal));
       if (signal == SIGTERM) return 3;
+      if (signal == standstill.signal) StandStill(link, standstill);
     }
     if (polls[0].revents != 0) {
       const Clock& clock = MonotonicClock();
@@ -74,6 +90,7 @@ int ServeSignals(const KeeperLink& link) {
 
 int Agent(KeeperLink link, char** words, char* program) {
   std::vector<Process> workers;
+  Standstill standstill;
   for (; *words != nullptr; ++words) {
     const std::string verb = *words;
     int code = 0;
@@ -94,6 +111,9 @@ int Agent(KeeperLink link, char** words, char* program) {
     if (verb == "threads" && absl::SimpleAtoi(value, &code)) {
       while (code-- > 0) std::thread([] { ::pause(); }).detach();
     }
+    if (verb == "on" && absl::SimpleAtoi(value, &standstill.signal)) {
+      standstill.spins = std::string(*++words) == "spin";
+    }
     if (verb == "run") {
       workers.push_back(
           Process::Spawn({.argv = {"/bin/sh", "-c", value}, .env = Environment()}).value());
@@ -104,7 +124,7 @@ int Agent(KeeperLink link, char** words, char* program) {
                         .ok());
     }
   }
-  return ServeSignals(link);
+  return ServeSignals(link, standstill);
 }
 
 }  // namespace

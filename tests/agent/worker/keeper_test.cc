@@ -112,6 +112,45 @@ TEST(Keeper, CountsWorkersThatDieBeforeTheLastThreadOfTheirAgent) {
   }
 }
 
+TEST(Keeper, EndsTheWorkersOfAnAgentThatStandsStillThenTheAgent) {
+  const std::string file = absl::StrCat(::testing::TempDir(), "/standstill", ::getpid());
+  for (const auto& [how, words] : {std::pair("stop", "it is stopped, as by SIGSTOP"),
+                                   std::pair("spin", "it runs, and its loop does not turn")}) {
+    Child kept(Kept({"run", ForkingWorker(1), "run", ForkingWorker(2), "obituary", file, "on",
+                     absl::StrCat(SIGUSR2), how}));
+    const pid_t agent = kept.PidAfter("agent ");
+    ASSERT_TRUE(kept.ReadUntil("forked1") && kept.ReadUntil("forked2"));
+    const std::vector<pid_t> pids = LivePids(agent);
+    EXPECT_EQ(pids.size(), 2u * kForked);
+    ASSERT_EQ(::kill(agent, SIGUSR2), 0);
+    EXPECT_EQ(kept.Wait().exit_code, kExitAgentLost);
+    for (const pid_t pid : pids) EXPECT_FALSE(Exists(pid)) << pid;
+    EXPECT_FALSE(Exists(agent));
+    const std::string said = kept.ReadAll();
+    EXPECT_THAT(said, HasSubstr(absl::StrCat("the agent (pid ", agent, ") ")));
+    EXPECT_THAT(said, HasSubstr("ended 8 processes it left behind"));
+    EXPECT_THAT(said, Not(HasSubstr("out of memory")));
+    EXPECT_THAT(said, HasSubstr(words));
+    EXPECT_EQ(ReadFile(file), "told\n");
+    std::remove(file.c_str());
+  }
+}
+
+TEST(Keeper, ThatWasStoppedItselfJudgesOnceItGoesOn) {
+  Child kept(Kept({"run", ForkingWorker(1), "on", absl::StrCat(SIGUSR2), "spin"}));
+  const pid_t agent = kept.PidAfter("agent ");
+  ASSERT_TRUE(kept.ReadUntil("forked1"));
+  const std::vector<pid_t> pids = LivePids(agent);
+  ASSERT_EQ(::kill(kept.process().pid(), SIGSTOP), 0);
+  ASSERT_EQ(::kill(agent, SIGUSR2), 0);
+  ASSERT_TRUE(kept.ReadUntil("SIGUSR2\n"));
+  for (const pid_t pid : pids) EXPECT_TRUE(Exists(pid)) << pid;
+  kept.process().Signal(SIGCONT);
+  EXPECT_EQ(kept.Wait().exit_code, kExitAgentLost);
+  for (const pid_t pid : pids) EXPECT_FALSE(Exists(pid)) << pid;
+  EXPECT_THAT(kept.ReadAll(), HasSubstr("and its loop does not turn"));
+}
+
 TEST(Keeper, EndsWhatAnExitedAgentLeaves) {
   Child kept(Kept({"run", "setsid sleep 1000 & sleep 1000"}));
   const pid_t agent = kept.PidAfter("agent ");

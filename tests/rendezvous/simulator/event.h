@@ -47,8 +47,10 @@ enum class EventKind {
   kExits,     // A worker, or all of them.
   kGone,      // The workers, after a stop.
   kWakes,
+  kShowsLife,  // The agent's loop turns, for its keeper.
   // Around them.
   kSwept,    // A killed agent's workers, by its keeper.
+  kFence,    // A keeper looks whether its agent stands still.
   kArrival,  // A node's agent starts.
   kFault,
 };

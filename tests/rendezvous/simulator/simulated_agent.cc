@@ -20,6 +20,9 @@ constexpr Duration kLastWord = seconds(2);
 constexpr Duration kCheckLimit = seconds(8);
 constexpr Duration kLostGrace = seconds(2);
 constexpr Duration kStopGrace = seconds(30);
+constexpr Duration kStartDelay = milliseconds(50);
+constexpr Duration kKilling = milliseconds(500);
+constexpr Duration kFenceLook = seconds(1);
 
 bool IsRefusal(absl::StatusCode code) {
   return code == absl::StatusCode::kFailedPrecondition ||
@@ -49,10 +52,12 @@ void SimulatedAgent::Start() {
 
 Instant SimulatedAgent::GiveUpAt() const {
   if (!contacted_) return begun_ + info_.policy.join_timeout;
-  const Instant at = last_heard_ + lease_.loss_limit;
-  const Instant last = at + lease_.margin / 2;
-  if (forgiven_until_ - lease_.lease >= last) return forgiven_until_;
-  return std::max(at, std::min(forgiven_until_, last));
+  return hlaunch::GiveUpAt(lease_, last_heard_, forgiven_until_);
+}
+
+Allowance SimulatedAgent::AllowanceNow() const {
+  if (local_) return AllowanceAt(lease_, around_.Now(), {});
+  return contacted_ ? AllowanceAt(lease_, last_heard_, forgiven_until_) : Allowance();
 }
 
 Instant SimulatedAgent::SilentAt() const {
@@ -173,12 +178,13 @@ void SimulatedAgent::Ended(const absl::Status& status) {
   around_.Later(*this, EventKind::kObeys, milliseconds(around_.Below(30)), 0);
 }
 
-void SimulatedAgent::Pause(Instant until) {
+void SimulatedAgent::Pause(Instant until, bool whole_node) {
   pause_begun_ = around_.Now();
   paused_until_ = until;
+  if (whole_node) frozen_until_ = until;
   // What must be over before the rendezvous gives this node's place away.
   const Instant heard = contacted_ ? last_heard_ : pause_begun_ - kFirstAnswer;
-  if (until >= heard + lease_.loss_limit + lease_.margin / 2) excused_ = true;
+  if (whole_node && until >= heard + lease_.loss_limit + lease_.margin / 2) excused_ = true;
   around_.Later(*this, EventKind::kWakes, until - around_.Now(), 0);
 }
 
@@ -220,6 +226,9 @@ void SimulatedAgent::Handle(const Event& event) {
       return WorkersGone(event.token);
     case EventKind::kWakes:
       return Wake();
+    case EventKind::kShowsLife:
+      if (event.token == signs_token_) ShowLife();
+      return;
     default:
       return;
   }
@@ -241,7 +250,11 @@ void SimulatedAgent::Obey() {
     case Directive::Kind::kPrepare:
       return Prepare(directive.assignment);
     case Directive::Kind::kRun:
-      return Run(directive.assignment);
+      if (around_.Now() < AllowanceNow().starts_until) return Run(directive.assignment);
+      if (!inbox_.empty()) return;
+      if (posted_end_) return Obey();
+      inbox_.push_back(directive);
+      return around_.Later(*this, EventKind::kObeys, kStartDelay, 0);
     case Directive::Kind::kStop:
       return Stop(directive);
     case Directive::Kind::kFinish:
@@ -280,11 +293,27 @@ void SimulatedAgent::Run(const Assignment& assignment) {
   assignment_ = assignment;
   group_ = true;
   workers_ = assignment.round;
+  ShowLife();
   around_.Started(*this, assignment);
   const auto [runs, fails] = around_.WorkersFate(*this, assignment.round);
   fails_ = fails;
   around_.Later(*this, EventKind::kExits, runs, ++workers_token_);
   Tell();
+}
+
+// As LifeSigns.
+void SimulatedAgent::ShowLife() {
+  ++signs_token_;
+  if (!group_) {
+    allowed_until_ = Instant::max();
+    return;
+  }
+  const Instant now = around_.Now();
+  if (allowed_until_ == Instant::max()) around_.Later(*this, EventKind::kFence, kFenceLook, 0);
+  allowed_until_ = AllowanceNow().workers_until;
+  if (now + kKilling >= allowed_until_ && gone_at_) StopWorkers(Duration::zero(), then_);
+  around_.Later(*this, EventKind::kShowsLife,
+                std::max((allowed_until_ - now) / 8, Duration(milliseconds(100))), signs_token_);
 }
 
 void SimulatedAgent::WorkersExit(uint32_t token) {
@@ -359,6 +388,7 @@ void SimulatedAgent::WorkersGone(uint32_t token) {
   group_ = false;
   workers_ = 0;
   excused_ = false;
+  ShowLife();
   around_.Gone(*this);
   OnStopped();
 }

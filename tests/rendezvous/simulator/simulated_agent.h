@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "rendezvous/round/lease.h"
 #include "tests/rendezvous/simulator/event.h"
 
 namespace hlaunch {
@@ -49,8 +50,8 @@ class SimulatedAgent {
   // Its process and its workers are gone, or only the former.
   void Kill(bool workers_too);
   void SweptByKeeper();
-  // Until when it does not run.
-  void Pause(Instant until);
+  // Until when it does not run; `whole_node`: nor do its workers and its keeper.
+  void Pause(Instant until, bool whole_node);
   void EndWorkers(Duration within, bool fail);
   void SetUnfit() { unfit_ = true; }
   // One of so many measurements shows a bad node; 1: all of them.
@@ -65,11 +66,15 @@ class SimulatedAgent {
   uint32_t stream() const { return stream_; }
   Round workers() const { return workers_; }
   Instant paused_until() const { return paused_until_; }
+  Instant frozen_until() const { return frozen_until_; }
+  // Until when its keeper lets the workers live.
+  Instant allowed_until() const { return allowed_until_; }
   const NodeInfo& info() const { return info_; }
   const NodeUpdate& says() const { return says_; }
   const std::optional<Outcome>& outcome() const { return outcome_; }
   const std::optional<absl::Status>& end() const { return end_; }
-  // Its workers may live on after the rendezvous has given it up: it was paused for too long.
+  // Its workers may live on after the rendezvous has given it up: the whole node was frozen for too
+  // long, so they did not run meanwhile.
   bool excused() const { return excused_; }
   std::string Name() const;
 
@@ -77,6 +82,7 @@ class SimulatedAgent {
   enum class Then { kNothing, kReady, kFinished, kLeft, kQuit };
 
   // The client.
+  Allowance AllowanceNow() const;
   Instant GiveUpAt() const;
   Instant SilentAt() const;
   void Arm();
@@ -96,6 +102,7 @@ class SimulatedAgent {
   void Prepare(const Assignment& assignment);
   void Checked(uint32_t token);
   void Run(const Assignment& assignment);
+  void ShowLife();
   void Stop(const Directive& directive);
   void Finish(const Outcome& outcome);
   void WorkersExit(uint32_t token);
@@ -115,7 +122,7 @@ class SimulatedAgent {
   int bad_one_in_ = 0;
   bool excused_ = false;
   Duration slow_stop_{};
-  Instant paused_until_, pause_begun_;
+  Instant paused_until_, frozen_until_, pause_begun_;
 
   // The agent.
   NodeUpdate says_;
@@ -127,6 +134,8 @@ class SimulatedAgent {
   Assignment assignment_;
   bool fails_ = false;
   uint32_t workers_token_ = 0, gone_token_ = 0;
+  Instant allowed_until_ = Instant::max();
+  uint32_t signs_token_ = 0;
   std::optional<Instant> gone_at_;
   Then then_ = Then::kNothing;
   bool leaving_ = false;

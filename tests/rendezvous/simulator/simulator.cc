@@ -25,6 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kEver = std::chrono::hours(24);
+constexpr Duration kKeeperPatience = seconds(6);  // With an agent that was frozen like itself.
 
 // One direction of an agent's link: what is sent while it is cut arrives when it is whole again.
 struct Way {
@@ -125,8 +126,9 @@ class Simulator final : public Surroundings {
   void Inject();
   void Strike(Fault fault, SimulatedAgent& agent);
   void Kill(SimulatedAgent& agent, bool heard);
+  void Fence(SimulatedAgent& agent);
   void Again(const SimulatedAgent& agent, bool elsewhere);
-  void Pause(SimulatedAgent& agent, Duration duration);
+  void Pause(SimulatedAgent& agent, Duration duration, bool whole_node);
   void Cut(SimulatedAgent& agent, bool up, bool down, Duration duration);
 
   const Simulation& simulation_;
@@ -346,6 +348,8 @@ void Simulator::Step(const Event& event) {
     case EventKind::kSwept:
       Trace("the keeper of ", agents_[static_cast<size_t>(event.agent)]->Name(), " has swept");
       return agents_[static_cast<size_t>(event.agent)]->SweptByKeeper();
+    case EventKind::kFence:
+      return Fence(*agents_[static_cast<size_t>(event.agent)]);
     case EventKind::kArrives:
     case EventKind::kHandsOver:
     case EventKind::kNotices:
@@ -359,7 +363,7 @@ void Simulator::Step(const Event& event) {
   }
   SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
   if (event.kind != EventKind::kWakes && now_ < agent.paused_until() &&
-      event.kind != EventKind::kExits) {
+      (event.kind != EventKind::kExits || now_ < agent.frozen_until())) {
     Event deferred = event;
     deferred.at = agent.paused_until();
     return queue_.Push(std::move(deferred));
@@ -745,10 +749,13 @@ void Simulator::Strike(Fault fault, SimulatedAgent& agent) {
       agent.Leave();
       break;
     case Fault::kPaused:
-      Pause(agent, UpTo(seconds(OneIn(3) ? 30 : 8)));
+      Pause(agent, UpTo(seconds(OneIn(3) ? 30 : 8)), false);
+      break;
+    case Fault::kStands:
+      Pause(agent, seconds(30) + UpTo(seconds(60)), false);
       break;
     case Fault::kFrozen:
-      Pause(agent, seconds(30) + UpTo(seconds(60)));
+      Pause(agent, seconds(30) + UpTo(seconds(60)), true);
       break;
     case Fault::kCut:
       Cut(agent, true, true, UpTo(seconds(60)));
@@ -820,6 +827,19 @@ void Simulator::Kill(SimulatedAgent& agent, bool heard) {
   }
 }
 
+// The keeper looks: it ends an agent that stands still, and its workers.
+void Simulator::Fence(SimulatedAgent& agent) {
+  const auto look_at = [&](Instant at) {
+    queue_.Push({at, 0, EventKind::kFence, agent.index(), 0, nullptr});
+  };
+  if (!simulation_.fence || !agent.alive()) return;
+  if (now_ < agent.frozen_until()) return look_at(agent.frozen_until() + kKeeperPatience);
+  if (agent.allowed_until() == Instant::max()) return;
+  if (now_ < agent.allowed_until()) return look_at(agent.allowed_until());
+  Trace(agent.Name(), " stands still: its keeper ends it");
+  Kill(agent, true);
+}
+
 // A new agent in this node's place; on the same host only once the keeper of the old is done.
 void Simulator::Again(const SimulatedAgent& agent, bool elsewhere) {
   const std::string host =
@@ -830,10 +850,11 @@ void Simulator::Again(const SimulatedAgent& agent, bool elsewhere) {
                -static_cast<int>(reborn_.size()), 0, nullptr});
 }
 
-void Simulator::Pause(SimulatedAgent& agent, Duration duration) {
+void Simulator::Pause(SimulatedAgent& agent, Duration duration, bool whole_node) {
   if (now_ < agent.paused_until()) return;
-  Trace(agent.Name(), " is paused for ", duration / milliseconds(1), " ms");
-  agent.Pause(now_ + duration);
+  Trace(agent.Name(), whole_node ? "'s node is frozen" : " is paused", " for ",
+        duration / milliseconds(1), " ms");
+  agent.Pause(now_ + duration, whole_node);
 }
 
 void Simulator::Cut(SimulatedAgent& agent, bool up, bool down, Duration duration) {
@@ -859,7 +880,8 @@ const char* FaultName(Fault fault) {
                                     "newcomer",
                                     "left",
                                     "paused",
-                                    "frozen",
+                                    "agent stands, workers live",
+                                    "node frozen",
                                     "cut off",
                                     "cut off upward",
                                     "cut off downward",
@@ -884,7 +906,7 @@ SimulationResult Simulate(const Simulation& simulation) { return Simulator(simul
 
 std::string ReplayCommand(const Simulation& simulation) {
   return absl::StrCat("simulate --seed ", simulation.seed, " --nodes ", simulation.nodes,
-                      " --steps ", simulation.steps, " -v");
+                      " --steps ", simulation.steps, simulation.fence ? "" : " --no-fence", " -v");
 }
 
 }  // namespace hlaunch

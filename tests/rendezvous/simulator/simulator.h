@@ -25,8 +25,9 @@ enum class Fault {
   kImpostor,            // A second agent claims the place of one that lives.
   kNewcomer,            // One more node.
   kLeft,                // By its own word.
-  kPaused,              // The agent, not its workers.
-  kFrozen,              // For longer than the loss limit allows.
+  kPaused,              // The agent, not its workers and not its keeper.
+  kStands,              // The same, for longer than the loss limit allows.
+  kFrozen,              // So long: the whole node, with workers and keeper.
   kCut,                 // The host's link, both ways,
   kCutUpward,           // … towards the rendezvous only,
   kCutDownward,         // … or from it only.
@@ -52,6 +53,7 @@ struct Simulation {
   uint64_t seed = 1;
   int nodes = 10;
   uint64_t steps = 20000;  // Events with faults; then faults cease and the job must end.
+  bool fence = true;       // Keepers end the workers of agents that stand still.
   std::function<void(const std::string& line)> trace;  // Empty: none.
 };
 

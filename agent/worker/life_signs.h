@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "proto/base/clock.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// Shows the keeper that the loop turns, for as long as workers live: a loop that stands still does
+// not obey the rendezvous either, so its workers must not live beyond what the rendezvous allows.
+//
+// Belongs to the loop thread.
+class LifeSigns {
+ public:
+  // Tells the keeper until when the workers may live; Instant::max(): without an end.
+  using ShowFn = std::function<void(Instant until)>;
+
+  // `allowed` says until when the workers may live by what is known now; Instant::max(): no other
+  // node can take over, and so it stays. An empty `show`: there is no keeper.
+  // `on_due` is called from the loop, once after each Begin, a moment before the keeper would end
+  // the workers though the loop turns.
+  LifeSigns(asio::io_context& loop, std::function<Instant(Instant now)> allowed, ShowFn show,
+            std::function<void()> on_due);
+  ~LifeSigns();
+
+  // Workers are about to be started.
+  void Begin();
+  // No worker lives.
+  void End();
+
+ private:
+  void Turn();
+
+  struct Timer;
+  const std::function<Instant(Instant now)> allowed_;
+  const ShowFn show_;
+  const std::function<void()> on_due_;
+  bool limited_ = false;  // The keeper was told of an end.
+  bool due_ = false;      // on_due_ was called.
+  const std::unique_ptr<Timer> timer_;
+};
+
+}  // namespace hlaunch
