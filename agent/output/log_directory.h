@@ -36,6 +36,9 @@ class LogDirectory {
 
   const JobLogs& logs() const { return logs_; }
 
+  // What is removed at the end; empty: nothing.
+  const std::string& to_remove() const { return to_remove_; }
+
  private:
   explicit LogDirectory(JobLogs logs, std::string to_remove)
       : logs_(std::move(logs)), to_remove_(std::move(to_remove)) {}

@@ -17,11 +17,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/process/descendants.h"
@@ -58,6 +61,7 @@ struct Keeper {
   UniqueFd link;
   std::vector<pid_t> spared;  // Children from before: `job & exec hlaunch` in a script.
   std::optional<Obituary> obituary;
+  std::string directory;  // Of the agent alone; empty: none.
   Fence fence;
   std::string standstill;  // Why the agent was ended; empty: it was not.
   std::optional<ExitStatus> agent_status;
@@ -102,6 +106,8 @@ void ReadLink(Keeper* keeper) {
     const absl::string_view text(message.data(), static_cast<size_t>(n));
     if (const std::optional<Instant> until = DecodeSignOfLife(text)) {
       keeper->fence.Allow(*until, MonotonicClock().Now());
+    } else if (absl::StartsWith(text, kDirectoryWord)) {
+      keeper->directory = std::string(text.substr(kDirectoryWord.size()));
     } else {
       keeper->obituary = DecodeObituary(text);
     }
@@ -210,6 +216,9 @@ int Conclude(Keeper* keeper) {
     RunObituary(*keeper);
     CleanUp(*keeper);
   }
+  // Last, since a file system may hang.
+  std::error_code ignored;
+  if (!keeper->directory.empty()) std::filesystem::remove_all(keeper->directory, ignored);
   return kExitAgentLost;
 }
 

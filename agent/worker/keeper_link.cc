@@ -57,6 +57,11 @@ absl::Status KeeperLink::RegisterObituary(const std::vector<std::string>& argv,
   return absl::OkStatus();
 }
 
+void KeeperLink::LeaveBehind(const std::string& directory) const {
+  const std::string message = absl::StrCat(kDirectoryWord, directory);
+  (void)::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 void KeeperLink::ShowLife(Instant until) const {
   const std::string message = EncodeSignOfLife(until);
   // If the keeper is dead, fd() says so; if it is stopped, nobody could act on this.

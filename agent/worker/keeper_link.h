@@ -43,6 +43,9 @@ class KeeperLink {
   absl::Status RegisterObituary(const std::vector<std::string>& argv,
                                 const std::vector<std::string>& env) const;
 
+  // Has the keeper remove `directory`, of this process alone, if this process is killed.
+  void LeaveBehind(const std::string& directory) const;
+
   // Tells the keeper that this process goes on: its workers may live until `until` without another
   // such word. Afterwards the keeper ends them, and this process. Instant::max(): without an end.
   // Never blocks; what a stopped keeper does not read is lost.

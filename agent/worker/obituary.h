@@ -18,6 +18,9 @@ struct Obituary {
   std::vector<std::string> env;  // `NAME=value` each, added to the keeper's own environment.
 };
 
+// The message that names a directory which a killed agent leaves behind: this word, then the path.
+inline constexpr absl::string_view kDirectoryWord = "directory ";
+
 inline constexpr size_t kMaxObituaryBytes = 64 * 1024;
 
 // One message with all of it: "2\0argv0\0argv1\0NAME=value", the count of argv, then all strings,

@@ -216,6 +216,7 @@ int NodeRun::Make(const ConnectFn& connect) {
     return kExitUsage;
   }
   logs_ = std::move(logs).value();
+  if (!logs_->to_remove().empty()) keeper_.LeaveBehind(logs_->to_remove());
   descriptors_before_ = RaiseDescriptorLimit();
   absl::StatusOr<std::unique_ptr<NodeLink>> link =
       NeedsGrpc(spec_) ? connect(spec_, options_) : MakeLocalLink(spec_);

@@ -4,7 +4,8 @@
 // A small agent under a real keeper, for tests. It does what its arguments say, in order, then
 // prints every signal it gets; SIGTERM ends it with code 3, the keeper's death with code 4.
 //
-//   kept [exit N] [abort] [threads N] [run SHELL-COMMAND]… [obituary FILE] [exec]
+//   kept [exit N] [abort] [threads N] [run SHELL-COMMAND]… [obituary FILE] [directory DIR]
+//        [exec]
 //        [on SIGNAL stop|spin]   stands still from that signal on, half a second before
 //                                its workers have to end
 
@@ -118,6 +119,7 @@ int Agent(KeeperLink link, char** words, char* program) {
       workers.push_back(
           Process::Spawn({.argv = {"/bin/sh", "-c", value}, .env = Environment()}).value());
     }
+    if (verb == "directory") link.LeaveBehind(value);
     if (verb == "obituary") {
       HLAUNCH_CHECK(link.RegisterObituary({"/bin/sh", "-c", "echo \"$SECRET\" > \"$0\"", value},
                                           {"SECRET=told"})

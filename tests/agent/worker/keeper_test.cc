@@ -8,6 +8,7 @@
 #include <pty.h>
 #include <sys/wait.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -166,6 +167,15 @@ TEST(Keeper, RunsTheObituaryOfAKilledAgentOnly) {
   EXPECT_EQ(ReadFile(file), "");
   EXPECT_EQ(Child(Kept({"obituary", file, "abort"})).Wait().exit_code, kExitAgentLost);
   EXPECT_EQ(ReadFile(file), "told\n");
+}
+
+TEST(Keeper, RemovesTheDirectoryOfAKilledAgentOnly) {
+  const std::string directory = absl::StrCat(::testing::TempDir(), "/left", ::getpid());
+  std::filesystem::create_directories(directory + "/attempt_0/0");
+  EXPECT_EQ(Child(Kept({"directory", directory, "exit", "5"})).Wait().exit_code, 5);
+  EXPECT_TRUE(std::filesystem::exists(directory));  // The agent's own business.
+  EXPECT_EQ(Child(Kept({"directory", directory, "abort"})).Wait().exit_code, kExitAgentLost);
+  EXPECT_FALSE(std::filesystem::exists(directory));
 }
 
 TEST(Keeper, TellsTheAgentOfItsDeath) {
