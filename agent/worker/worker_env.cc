@@ -146,6 +146,7 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
       {kEnvRound, absl::StrCat(round.round)},
       {kEnvLogDir, facts.log_dir},
       {kEnvHeartbeat, facts.heartbeat},
+      {kEnvCommSecret, round.comm_secret},
   };
   const std::vector<EnvChange>& devices = DeviceChanges(spec, local_rank);
   for (const EnvChange& change : devices) {

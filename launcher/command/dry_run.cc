@@ -168,6 +168,7 @@ Assignment PossibleRound(const JobSpec& spec, int other) {
   round.master_port = spec.master_port.value_or(port);
   round.coordinator_port = port;
   round.worker_store = spec.store.in_worker;
+  round.comm_secret = absl::StrCat(other);
   return round;
 }
 

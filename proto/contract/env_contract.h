@@ -20,6 +20,8 @@ inline constexpr char kEnvEndpoint[] = "HLAUNCH_ENDPOINT";
 inline constexpr char kEnvRound[] = "HLAUNCH_ROUND";
 inline constexpr char kEnvLogDir[] = "HLAUNCH_LOG_DIR";
 inline constexpr char kEnvHeartbeat[] = "HLAUNCH_HEARTBEAT";
+// What comm's ranks know each other by, new in every round. A secret: it is in no log and no store.
+inline constexpr char kEnvCommSecret[] = "HLAUNCH_COMM_SECRET";
 
 // The place of a worker: set for every one.
 inline constexpr char kEnvRank[] = "RANK";

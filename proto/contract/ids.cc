@@ -31,6 +31,8 @@ Incarnation NewIncarnation() {
 
 std::string NewJobId() { return absl::StrFormat("%016x", Random64()); }
 
+std::string NewSecret() { return absl::StrCat(NewJobId(), NewJobId(), NewJobId(), NewJobId()); }
+
 std::string HostNodeId(int slot) {
   std::string boot_id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;

@@ -23,6 +23,9 @@ Incarnation NewIncarnation();
 // 16 hexadecimal digits of the kernel's random source: a job id where the user gave none.
 std::string NewJobId();
 
+// 64 hexadecimal digits of the same: a secret.
+std::string NewSecret();
+
 // The id of this node where neither a scheduler nor the user numbered it: boot id, network
 // namespace and `slot` (0 unless several agents share both). Stable over restarts of the agent.
 std::string HostNodeId(int slot);

@@ -169,6 +169,7 @@ v1::Assignment AssignmentToProto(const Assignment& assignment) {
   for (const std::string& member : assignment.members) out.add_members(member);
   out.set_preflight(static_cast<v1::Preflight>(static_cast<int>(assignment.preflight) + 1));
   out.set_notice(ToUtf8(assignment.notice, kMaxTextBytes));
+  out.set_comm_secret(assignment.comm_secret);
   return out;
 }
 
@@ -189,6 +190,7 @@ absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
   HLAUNCH_RETURN_IF_ERROR(
       InRange("run.preflight", in.preflight(), v1::PREFLIGHT_OFF, v1::PREFLIGHT_FULL));
   HLAUNCH_RETURN_IF_ERROR(NotLonger("run.notice", in.notice(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("run.comm_secret", in.comm_secret(), kMaxNameBytes));
   Assignment out;
   out.round = in.round();
   out.restart_count = in.restart_count();
@@ -204,6 +206,7 @@ absl::StatusOr<Assignment> AssignmentFromProto(const v1::Assignment& in) {
   out.members.assign(in.members().begin(), in.members().end());
   out.preflight = static_cast<Preflight>(in.preflight() - 1);
   out.notice = in.notice();
+  out.comm_secret = in.comm_secret();
   return out;
 }
 

@@ -72,6 +72,7 @@ v1::JobRecord ToProto(const JobRecord& record) {
   out.set_master_port(record.master_port);
   out.set_coordinator_port(record.coordinator_port);
   out.set_worker_store(record.worker_store);
+  out.set_comm_secret(record.comm_secret);
   out.set_cause(ToUtf8(record.cause, kMaxTextBytes));
   for (const WorkerFailure& failure : record.failures) *out.add_failures() = ToProto(failure);
   out.set_total_failures(record.total_failures);
@@ -115,6 +116,7 @@ absl::StatusOr<JobRecord> FromProto(const v1::JobRecord& in) {
   record.master_port = static_cast<uint16_t>(in.master_port());
   record.coordinator_port = static_cast<uint16_t>(in.coordinator_port());
   record.worker_store = in.worker_store();
+  record.comm_secret = in.comm_secret();
   record.cause = in.cause();
   for (const v1::WorkerFailure& one : in.failures()) {
     HLAUNCH_ASSIGN_OR_RETURN(WorkerFailure failure, FromProto(one));

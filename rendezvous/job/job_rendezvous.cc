@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/mutex.h"
+#include "proto/contract/ids.h"
 #include "rendezvous/round/lease.h"
 #include "rendezvous/table/round_table.h"
 
@@ -38,7 +39,8 @@ constexpr size_t kMaxSharedWaits = 2 * kMaxNodes;
 
 absl::Status JobIsOver() { return absl::FailedPreconditionError("the job is over"); }
 
-JobRules WithLease(JobRules rules) {
+JobRules Completed(JobRules rules) {
+  if (!rules.make_secret) rules.make_secret = NewSecret;
   rules.policy.lease =
       LeaseForNodes(rules.policy.lease, rules.policy.max_nodes + rules.policy.spares);
   return rules;
@@ -48,9 +50,9 @@ JobRules WithLease(JobRules rules) {
 
 struct JobRendezvous::State {
   State(JobRules the_rules, const Clock& the_clock)
-      : rules(WithLease(std::move(the_rules))), clock(the_clock), table(rules) {}
+      : rules(Completed(std::move(the_rules))), clock(the_clock), table(rules) {}
   State(JobRules the_rules, const JobRecord& record, const Clock& the_clock)
-      : rules(WithLease(std::move(the_rules))),
+      : rules(Completed(std::move(the_rules))),
         clock(the_clock),
         table(rules, record, clock.Now()),
         opened(table.round()),

@@ -55,6 +55,9 @@ struct JobRecord {
   uint16_t master_port = 0;
   uint16_t coordinator_port = 0;
   bool worker_store = false;
+  // What the round's workers know each other by. Kept, since after a restart a member may still
+  // have to be told the round. Empty: they have none.
+  std::string comm_secret = {};
   std::string cause;
   std::vector<WorkerFailure> failures;
   int total_failures = 0;
@@ -69,6 +72,9 @@ struct JobRules {
   std::string job_id;
   JobPolicy policy;
   std::string set_by;  // Whose policy it is, for people: "node0 (pid 77)"; may be empty.
+  // A new secret for a round, 64 hexadecimal digits. Empty: rounds have none, as in a simulation.
+  // JobRendezvous takes the kernel's random source then.
+  std::function<std::string()> make_secret = {};
   // Called with no lock held, before any node is told to prepare or run a round, once all nodes
   // are ready, with what node rank 0 will be told. The one user is the shared listener, which
   // empties its store here. May be empty.

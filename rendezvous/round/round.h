@@ -223,6 +223,9 @@ struct Assignment {
   // For node rank 0 alone, and so not O(1) for it: where the members' workers may come from.
   std::vector<std::string> members;
   std::string notice;  // The same: what the preflight found worth a word, in one line.
+  // What the round's workers know each other by: for their environment alone, never for a log or a
+  // file. Hexadecimal; empty: there is none.
+  std::string comm_secret = {};
 };
 
 // How the job ended.

@@ -51,6 +51,7 @@ Assignment AssignmentOf(const JobView& job, int node_rank, Rank first_rank) {
   assignment.coordinator_port = record.coordinator_port;
   assignment.worker_store = record.worker_store;
   assignment.preflight = record.policy.preflight;
+  assignment.comm_secret = record.comm_secret;
   if (node_rank != 0) return assignment;
   assignment.notice = std::string(job.notice);
   std::vector<const NodeInfo*> members;

@@ -20,7 +20,7 @@ void AppendToHistory(std::vector<T>& history, T one) {
 
 }  // namespace
 
-void BeginRound(JobRecord& record, const std::vector<Seat*>& order) {
+void BeginRound(JobRecord& record, const std::vector<Seat*>& order, std::string comm_secret) {
   const bool check = record.policy.preflight != Preflight::kOff && order.size() > 1;
   record.state = check ? JobState::kPreflight : JobState::kRunning;
   ++record.round;
@@ -43,6 +43,7 @@ void BeginRound(JobRecord& record, const std::vector<Seat*>& order) {
   record.master_port = order[0]->store_port;
   record.coordinator_port = order[0]->coordinator_port;
   record.worker_store = order[0]->worker_store;
+  record.comm_secret = std::move(comm_secret);
 }
 
 void SetStopping(JobRecord& record, std::string cause) {

@@ -17,7 +17,7 @@ namespace hlaunch {
 
 // The next round begins with the nodes of `order`, whose seats are told of it: proposed where
 // there is something to check, else running. Leaves the failures of the round before alone.
-void BeginRound(JobRecord& record, const std::vector<Seat*>& order);
+void BeginRound(JobRecord& record, const std::vector<Seat*>& order, std::string comm_secret);
 
 // The round stops, for this cause; nothing is charged.
 void SetStopping(JobRecord& record, std::string cause);

@@ -23,9 +23,11 @@ Outcome FailedWith(int exit_code, std::string reason) {
 
 }  // namespace
 
-RoundMachine::RoundMachine(DurableRecord& record, Membership& membership)
+RoundMachine::RoundMachine(DurableRecord& record, Membership& membership,
+                           std::function<std::string()> make_secret)
     : record_(record),
       membership_(membership),
+      make_secret_(std::move(make_secret)),
       gathering_(record, membership),
       proposal_(record, membership),
       failures_(record, membership),
@@ -230,7 +232,7 @@ void RoundMachine::LookForRound(Instant t) {
 }
 
 void RoundMachine::Start(const std::vector<Seat*>& order, Instant t) {
-  BeginRound(record_.Change(), order);
+  BeginRound(record_.Change(), order, make_secret_ ? make_secret_() : "");
   gathering_.Start();
   proposal_.Begin(t);
   failures_.BeginRound();

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +29,9 @@ namespace hlaunch {
 class RoundMachine {
  public:
   // Both must outlive it.
-  RoundMachine(DurableRecord& record, Membership& membership);
+  // `make_secret` as in JobRules.
+  RoundMachine(DurableRecord& record, Membership& membership,
+               std::function<std::string()> make_secret);
 
   // Goes on after a restart of the rendezvous: the record and the seats are restored, and of the
   // nodes nothing is known yet.
@@ -70,6 +73,7 @@ class RoundMachine {
 
   DurableRecord& record_;
   Membership& membership_;
+  const std::function<std::string()> make_secret_;
   Gathering gathering_;
   Proposal proposal_;
   FailureJudge failures_;

@@ -130,6 +130,16 @@ TEST(WorkerEnv, SaysTheWorkersPlace) {
   EXPECT_EQ(env, WorkerEnv(SecondOfTwoNodes(), 2, FourWorkers(), Facts())) << "same order";
 }
 
+TEST(WorkerEnv, HasTheSecretOfItsRoundAndNoOtherOne) {
+  const std::vector<std::string> inherited = {"HLAUNCH_COMM_SECRET=of-an-outer-job"};
+  Assignment round = SecondOfTwoNodes();
+  EXPECT_EQ(Value(WorkerEnv(round, 2, FourWorkers(inherited), Facts()), "HLAUNCH_COMM_SECRET"),
+            std::nullopt);
+  round.comm_secret = "c0ffee";
+  EXPECT_EQ(Value(WorkerEnv(round, 2, FourWorkers(inherited), Facts()), "HLAUNCH_COMM_SECRET"),
+            "c0ffee");
+}
+
 TEST(WorkerEnv, LeadsToTheStoresProxyAndLeavesJaxsCoordinatorWhereItIs) {
   NodeFacts facts = Facts();
   const auto without = WorkerEnv(SecondOfTwoNodes(), 0, FourWorkers(), facts);

@@ -163,6 +163,24 @@ TEST(JobRendezvous, OpensTheRoundBeforeAnyNodeHearsOfIt) {
   EXPECT_EQ(b->AwaitKind(Kind::kRun).assignment.node_rank, 1);
 }
 
+TEST(JobRendezvous, AllNodesOfARoundGetOneSecretThatOutlivesTheRendezvous) {
+  JobRules rules = Rules(2);
+  JobRecord kept;
+  rules.commit = [&](const JobRecord& record) { kept = record; };
+  std::vector<std::string> secrets;
+  for (int job = 0; job < 2; ++job) {
+    JobRendezvous rendezvous(rules, MonotonicClock());
+    auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+    ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+    ASSERT_TRUE(rendezvous.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, b).ok());
+    secrets.push_back(a->AwaitKind(Kind::kRun).assignment.comm_secret);
+    EXPECT_EQ(b->AwaitKind(Kind::kRun).assignment.comm_secret, secrets.back());
+    EXPECT_EQ(kept.comm_secret, secrets.back());
+  }
+  EXPECT_EQ(secrets[0].size(), 64u);
+  EXPECT_NE(secrets[0], secrets[1]);
+}
+
 TEST(JobRendezvous, EndsWhenNobodyComesInTime) {
   JobRules rules = Rules(2);
   rules.policy.join_timeout = milliseconds(20);
