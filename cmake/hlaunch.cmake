@@ -5,6 +5,7 @@ find_package(absl REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 if(HLAUNCH_TESTS)
   find_package(GTest REQUIRED)
 endif()
@@ -88,7 +89,7 @@ function(hlaunch_test source)
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 RUN_SERIAL ${ARG_ALONE})
 endfunction()
 
-# hlaunch_prefer_archives(program): takes Abseil and libstdc++ from archives. The packages' CMake
+# hlaunch_prefer_archives(program): takes Abseil, OpenSSL and libstdc++ from archives. The packages' CMake
 # targets name shared libraries only, some thirty of them, and to load those takes longer than
 # everything else that `hlaunch` does to start a node. The group resolves all that our rooms need;
 # the shared libraries behind it are then not needed and not linked.
@@ -106,6 +107,10 @@ function(hlaunch_prefer_archives program)
   get_property(rooms GLOBAL PROPERTY hlaunch_rooms)
   list(FILTER rooms EXCLUDE REGEX "_grpc$")
   list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE ours)
+  find_library(HLAUNCH_CRYPTO_ARCHIVE libcrypto.a)
+  if(HLAUNCH_CRYPTO_ARCHIVE)
+    list(APPEND archives ${HLAUNCH_CRYPTO_ARCHIVE})
+  endif()
   target_link_options(${program} PRIVATE -Wl,--as-needed -static-libstdc++ -static-libgcc)
   target_link_libraries(${program} PRIVATE
     -Wl,--start-group ${ours} ${archives} -Wl,--end-group)

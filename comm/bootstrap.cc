@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "comm/comm_address.h"
+#include "comm/connection/greeting.h"
 #include "proto/base/address.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
@@ -250,6 +251,17 @@ absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int
     HLAUNCH_ASSIGN_OR_RETURN(const int said, Number(*local, kEnvLocalWorldSize, 1, kMostRanks));
     init.local_ranks = std::min(said, init.size);
   }
+  if (const std::string* secret = Find(environment, kEnvCommSecret)) {
+    auto bytes = ParseSecret(*secret);
+    if (!bytes.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kEnvCommSecret, ": ", bytes.status().message()));
+    }
+    init.secret = *std::move(bytes);
+  }
+  if (const std::string* round = Find(environment, kEnvRound)) {
+    if (!absl::SimpleAtoi(*round, &init.round) || init.round < 0) init.round = 0;
+  }
   return init;
 }
 
@@ -269,6 +281,8 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> InitProcessGroup(absl::string_view
                            ChooseAddress(InterfaceAddresses(), wish == nullptr ? "" : *wish,
                                          init.path.empty() ? Route(init) : "", several_hosts));
   if (init.local_ranks != 0) options.local_ranks = init.local_ranks;
+  options.secret = init.secret;
+  options.round = init.round;
   auto group = ProcessGroup::Create(*std::move(store), init.rank, init.size, std::move(options));
   if (!group.ok()) return Promised(group.status());
   return group;

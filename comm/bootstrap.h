@@ -24,6 +24,8 @@ struct InitMethod {
   Rank rank = 0;
   int size = 1;
   int local_ranks = 0;  // From LOCAL_WORLD_SIZE; 0 where it is not set.
+  std::string secret;   // The bytes that HLAUNCH_COMM_SECRET holds; empty where it is not set.
+  Round round = 0;      // From HLAUNCH_ROUND; 0 where it is not set.
 };
 
 // Reads `url` and the environment as InitProcessGroup does. Pure.
@@ -45,6 +47,10 @@ absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int
 // HLAUNCH_SOCKET_IFNAME names (a comma-separated list of prefixes, `=eth0` for exactly that name,
 // `^docker` for all but those, as NCCL_SOCKET_IFNAME), else at the address of the route to the
 // store.
+//
+// Ranks prove to each other that they have the same HLAUNCH_COMM_SECRET (64 hexadecimal digits,
+// which hlaunch makes for each round and gives to its workers alone). Where nobody sets it, whoever
+// reads the store is believed to be a rank.
 //
 // All keys begin with "hlaunch/comm/" and the group's name, so they do not collide with torch's in
 // the same store. A store that rank 0 opened is closed with rank 0's last group. Rank 0 then waits

@@ -219,7 +219,9 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(std::shared_p
                                                      .address = options.address,
                                                      .shared_memory = options.shared_memory,
                                                      .single_copy = options.single_copy,
-                                                     .local_ranks = options.local_ranks}));
+                                                     .local_ranks = options.local_ranks,
+                                                     .secret = options.secret,
+                                                     .round = options.round}));
   return std::make_unique<Group>(std::move(store), std::move(transport), std::move(options),
                                  std::move(choices));
 }

@@ -31,6 +31,10 @@ struct GroupOptions {
   // measured.
   SingleCopy single_copy = SingleCopy::kIfFaster;
   int local_ranks = 1;  // The ranks of this host as far as known; decides how long a rank spins.
+  // What only the ranks of the round have, kSecretSize bytes, by which they know each other. Empty:
+  // whoever reads the store is believed.
+  std::string secret = {};
+  Round round = 0;  // Ranks of another round are refused; 0: not known.
 };
 
 // Ranks that communicate, with the verbs of torch.distributed: every rank makes the same calls of

@@ -6,9 +6,9 @@
 
 build_packages=(build-essential cmake ninja-build pkg-config protobuf-compiler
   protobuf-compiler-grpc libgrpc++-dev libprotobuf-dev libabsl-dev libcli11-dev
-  nlohmann-json3-dev libasio-dev libspdlog-dev libhwloc-dev zlib1g-dev)
+  nlohmann-json3-dev libasio-dev libspdlog-dev libhwloc-dev libssl-dev zlib1g-dev)
 # What the programs need on a machine that does not build them.
-run_packages=(libgrpc++1.51 libprotobuf32 zlib1g python3)
+run_packages=(libgrpc++1.51 libprotobuf32 libssl3 zlib1g python3)
 test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux
   iproute2 iptables clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich openmpi-bin
   podman runc catatonit systemd systemd-container mmdebstrap python3-yaml strace ccache zsh groff-base

@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "comm/connection/handshake.h"
+#include "comm/connection/greeting.h"
+#include "comm/connection/peer_socket.h"
 #include "comm/connection/shm_connection.h"
 #include "comm/connection/tcp_connection.h"
 #include "proto/base/address.h"
@@ -31,24 +33,20 @@ int MillisLeft(Instant deadline) {
 }
 bool Passed(Instant deadline) { return MonotonicClock().Now() >= deadline; }
 
-// Null if `to` is on another host, or nobody listens there any more.
-absl::StatusOr<std::unique_ptr<OutConnection>> ConnectLocally(const RankAddress& to,
-                                                              const Handshake& handshake,
-                                                              Instant deadline) {
+// Not valid if `to` is on another host, or nobody listens there any more.
+absl::StatusOr<UniqueFd> ConnectLocally(const RankAddress& to, Instant deadline) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return SystemError("unix socket");
   const auto [address, length] = AbstractAddress(to.local_name);
   while (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (errno == EINTR) continue;
-    if (errno != EAGAIN) return nullptr;
+    if (errno != EAGAIN) return UniqueFd();
     if (Passed(deadline)) {
       return absl::DeadlineExceededError("the rank's queue of new connections is full");
     }
     ::poll(nullptr, 0, 1);  // No descriptor tells when the queue has room.
   }
-  HLAUNCH_ASSIGN_OR_RETURN(ShmMapping mapping, ShmMapping::Make());
-  if (!SendWithDescriptor(fd.get(), handshake, mapping.fd())) return nullptr;
-  return MakeShmOutConnection(std::move(fd), std::move(mapping));
+  return fd;
 }
 
 // Begins to open a TCP stream; does not wait for the other end.
@@ -88,35 +86,155 @@ absl::StatusOr<UniqueFd> ConnectTcp(const RankAddress& to, Instant deadline) {
   return fd;
 }
 
-// Opens the further streams of the connection that `handshake` began.
-OpenStream OpenStreamsOf(const RankAddress& to, const Handshake& handshake) {
-  return [to, handshake](int stream) -> ExtraStream {
-    auto fd = BeginTcp(to);
+// The greeting on one socket, as the end that dialed.
+class SocketGreeting {
+ public:
+  using State = Dialing::State;
+
+  SocketGreeting(const GreetingKey& key, const Hello& own)
+      : greeting_(key, own), unsent_(greeting_.First()) {}
+
+  // Sends and reads what it can. After kConnected unsent() is the proof, which the caller sends.
+  State Continue(int socket) {
+    while (state_ == State::kGreeting) {
+      if (!Send(socket)) return state_;
+      char part[DialingGreeting::kAnswerSize];
+      const ssize_t got = ::recv(socket, part, greeting_.wanted(), MSG_DONTWAIT);
+      if (got < 0 && errno == ECONNRESET && !std::exchange(was_reset_, true)) continue;
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return state_;
+      if (got <= 0) return state_ = State::kEnded;
+      switch (greeting_.Receive({part, static_cast<size_t>(got)}, &unsent_)) {
+        case GreetingState::kOpen:
+          break;
+        case GreetingState::kProven:
+          return state_ = State::kConnected;
+        case GreetingState::kRefused:
+          if (greeting_.refused_by_me()) Send(socket);
+          return state_ = State::kRefused;
+      }
+    }
+    return state_;
+  }
+
+  // Sends what is to be sent; true once nothing is left.
+  bool Send(int socket) {
+    if (unsent_.empty()) return true;
+    const ssize_t sent =
+        ::send(socket, unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0) unsent_.erase(0, static_cast<size_t>(sent));
+    return unsent_.empty() || (sent < 0 && errno != EAGAIN && errno != EINTR);
+  }
+
+  std::string& unsent() { return unsent_; }
+  const DialingGreeting& greeting() const { return greeting_; }
+
+ private:
+  DialingGreeting greeting_;
+  std::string unsent_;
+  State state_ = State::kGreeting;
+  bool was_reset_ = false;  // What was sent before can still be read.
+};
+
+// Opens the further streams of a connection to `to`.
+OpenStream OpenStreamsOf(const RankAddress& address, Rank to, const GroupPlace& self) {
+  return [=](int stream) -> ExtraStream {
+    auto fd = BeginTcp(address);
     if (!fd.ok()) return {};
-    Handshake own = handshake;
+    Hello own = HelloFrom(self, to);
     own.stream = stream;
-    return {*std::move(fd), std::string(reinterpret_cast<const char*>(&own), sizeof own)};
+    auto greeting = std::make_shared<SocketGreeting>(KeyFor(self, address), own);
+    return {*std::move(fd), [greeting](int socket) {
+              return greeting->Continue(socket) == Dialing::State::kConnected &&
+                     greeting->Send(socket);
+            }};
   };
 }
 
+class SocketDialing : public Dialing {
+ public:
+  SocketDialing(UniqueFd fd, const RankAddress& address, Rank to, const GroupPlace& self,
+                int streams, std::optional<ShmMapping> memory)
+      : fd_(std::move(fd)),
+        local_(memory.has_value()),
+        memory_(std::move(memory)),
+        address_(address),
+        to_(to),
+        self_(self),
+        streams_(streams),
+        greeting_(KeyFor(self, address), HelloFrom(self, to)) {}
+
+  int fd() const override { return fd_.get(); }
+
+  State Continue() override {
+    const State state = greeting_.Continue(fd_.get());
+    return state == State::kConnected && !Finish() ? State::kGreeting : state;
+  }
+
+  std::unique_ptr<OutConnection> Take() override { return std::move(connection_); }
+
+  std::string why() const override {
+    const Refusal reason = greeting_.greeting().reason();
+    const std::string them = local_ ? absl::StrCat("its socket on this host")
+                                    : HostPort(address_.address, address_.port);
+    if (greeting_.greeting().refused_by_me()) {
+      return absl::StrCat("what listens at ", them, " does not prove that it is rank ", to_, ": ",
+                          Describe(reason), SecretHint(reason));
+    }
+    return absl::StrCat("it refuses this rank at ", them,
+                        " because of this one: ", Describe(reason), SecretHint(reason));
+  }
+
+ private:
+  std::string SecretHint(Refusal reason) const {
+    if (reason != Refusal::kOtherSecret) return "";
+    return self_.secret.empty() ? "; this rank has none from its launcher" : "";
+  }
+
+  // Sends the proof, over shared memory together with the region. If the other rank has gone
+  // meanwhile, the connection tells why. Returns whether all was sent.
+  bool Finish() {
+    if (connection_ != nullptr) return true;
+    if (!local_) {
+      if (!greeting_.Send(fd_.get())) return false;
+      connection_ =
+          MakeTcpOutConnection(std::move(fd_), streams_, OpenStreamsOf(address_, to_, self_));
+      return true;
+    }
+    SendWithDescriptor(fd_.get(), greeting_.unsent(), memory_->fd());
+    connection_ = MakeShmOutConnection(std::move(fd_), *std::move(memory_));
+    return true;
+  }
+
+  UniqueFd fd_;
+  const bool local_;
+  std::optional<ShmMapping> memory_;  // If it is.
+  const RankAddress address_;
+  const Rank to_;
+  const GroupPlace self_;
+  const int streams_;
+  SocketGreeting greeting_;
+  std::unique_ptr<OutConnection> connection_;
+};
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OutConnection>> Connect(const RankAddress& address, Rank self,
-                                                       const std::string& own_host,
-                                                       bool shared_memory, int streams,
-                                                       Instant deadline) {
-  const Handshake handshake = MakeHandshake(address, self, own_host);
+absl::StatusOr<std::unique_ptr<Dialing>> Dialing::Begin(const RankAddress& address, Rank to,
+                                                        const GroupPlace& self, bool shared_memory,
+                                                        int streams, Instant deadline) {
+  UniqueFd fd;
   if (shared_memory) {
-    HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<OutConnection> local,
-                             ConnectLocally(address, handshake, deadline));
-    if (local != nullptr) return local;
+    HLAUNCH_ASSIGN_OR_RETURN(fd, ConnectLocally(address, deadline));
   }
-  HLAUNCH_ASSIGN_OR_RETURN(UniqueFd socket, ConnectTcp(address, deadline));
-  // The handshake fits into the empty send buffer.
-  if (::send(socket.get(), &handshake, sizeof handshake, MSG_NOSIGNAL) != sizeof handshake) {
-    return SystemError("TCP socket");
+  std::optional<ShmMapping> memory;
+  if (fd.valid()) {
+    HLAUNCH_ASSIGN_OR_RETURN(ShmMapping made, ShmMapping::Make());
+    memory.emplace(std::move(made));
+  } else {
+    HLAUNCH_ASSIGN_OR_RETURN(fd, ConnectTcp(address, deadline));
   }
-  return MakeTcpOutConnection(std::move(socket), streams, OpenStreamsOf(address, handshake));
+  auto dialing =
+      std::make_unique<SocketDialing>(std::move(fd), address, to, self, streams, std::move(memory));
+  return dialing;
 }
 
 }  // namespace hlaunch

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "comm/connection/acceptor.h"
 #include "comm/connection/connection.h"
 #include "comm/connection/rank_address.h"
 #include "proto/base/clock.h"
@@ -14,17 +15,38 @@
 
 namespace hlaunch {
 
-// Connects the rank `self` to the one at `address`: over shared memory if `shared_memory` is true
-// and the other rank is on this host, which the attempt shows; else over TCP, with up to `streams`
-// streams for large messages. Blocks until `deadline` at most.
-//
-// Errors:
-//   Unavailable - the other rank does not listen any more.
-//   DeadlineExceeded - the other rank's host does not answer.
-//   ResourceExhausted - this process is out of descriptors or memory.
-absl::StatusOr<std::unique_ptr<OutConnection>> Connect(const RankAddress& address, Rank self,
-                                                       const std::string& own_host,
-                                                       bool shared_memory, int streams,
-                                                       Instant deadline);
+// A connection that this rank opens to another one, until both have proved themselves. Belongs to
+// one thread.
+class Dialing {
+ public:
+  enum class State {
+    kGreeting,   // The other rank has not answered yet.
+    kConnected,  // Take has the connection.
+    kRefused,    // One of the two refuses the other one: see why().
+    kEnded,      // The other rank closed the socket: it is dead, or has no room. Dial again.
+  };
+
+  // Dials the rank `to` at `address`: over shared memory if `shared_memory` is true and the other
+  // rank is on this host, which the attempt shows; else over TCP, with up to `streams` streams for
+  // large messages. Blocks until `deadline` at most. The first Continue begins the greeting.
+  //
+  // Errors:
+  //   Unavailable - the other rank does not listen any more.
+  //   DeadlineExceeded - the other rank's host does not answer.
+  //   ResourceExhausted - this process is out of descriptors or memory.
+  static absl::StatusOr<std::unique_ptr<Dialing>> Begin(const RankAddress& address, Rank to,
+                                                        const GroupPlace& self, bool shared_memory,
+                                                        int streams, Instant deadline);
+  virtual ~Dialing() = default;
+
+  // For an epoll: readable when Continue can go on.
+  virtual int fd() const = 0;
+  // Goes on with the greeting; does not block.
+  virtual State Continue() = 0;
+  // After kConnected, once.
+  virtual std::unique_ptr<OutConnection> Take() = 0;
+  // After kRefused: which address refuses which one and why, in words.
+  virtual std::string why() const = 0;
+};
 
 }  // namespace hlaunch

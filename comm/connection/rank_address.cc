@@ -12,7 +12,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr absl::string_view kPrefix = "hlaunch-comm-1";
+constexpr absl::string_view kPrefix = "hlaunch-comm-2";
+constexpr size_t kMostText = 100;
 
 }  // namespace
 
@@ -25,7 +26,8 @@ absl::StatusOr<RankAddress> ParseRankAddress(absl::string_view text) {
   const std::vector<std::string> words = absl::StrSplit(text, ' ');
   uint32_t port = 0;
   if (words.size() != 6 || words[0] != kPrefix || words[1].size() != kTokenSize ||
-      words[2].size() > 100 || !absl::SimpleAtoi(words[4], &port) || port > 65535) {
+      words[2].size() > kMostText || words[3].size() > kMostText || words[5].size() > kMostText ||
+      !absl::SimpleAtoi(words[4], &port) || port > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("the address of a rank in the store makes no sense: '", text.substr(0, 100),
                      "'; do all ranks run the same version?"));

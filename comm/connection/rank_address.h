@@ -13,7 +13,7 @@ namespace hlaunch {
 
 // How the other ranks reach a rank. A value; it is kept in the store as one line of text.
 struct RankAddress {
-  std::string token;       // Every connection begins with it, which proves access to the store.
+  std::string token;       // Where there is no secret of the round, greetings are keyed with it.
   std::string local_name;  // The abstract unix socket, which other hosts cannot reach.
   std::string address;     // An IP literal.
   uint16_t port = 0;

@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "comm/connection/connection.h"
 #include "proto/base/unique_fd.h"
@@ -23,10 +22,11 @@ namespace hlaunch {
 inline constexpr int kMostStreams = 8;
 inline constexpr size_t kStripedFrom = 1 << 20;
 
-// A stream that is being opened, and the rest of the handshake to send on it first.
+// A stream that is being opened, and what goes on with its greeting, which does not block and
+// returns true once the stream may carry data.
 struct ExtraStream {
   UniqueFd fd;
-  std::string handshake;
+  std::function<bool(int fd)> greet;
 };
 // Begins to open stream `stream`, which counts from 1; `fd` is not valid if that fails.
 using OpenStream = std::function<ExtraStream(int stream)>;

@@ -97,8 +97,8 @@ class TcpOutConnection : public OutConnection {
     return sent == end - begin;
   }
 
-  // Returns how many further streams, from the first on, have sent their handshake. Opens them at
-  // the first call.
+  // Returns how many further streams, from the first on, have proved themselves. Opens them at the
+  // first call.
   int ReadyStreams() {
     if (open_ != nullptr) {
       for (int stream = 1; stream < streams_; ++stream) {
@@ -112,11 +112,8 @@ class TcpOutConnection : public OutConnection {
     }
     int ready = 0;
     for (ExtraStream& extra : extra_) {
-      if (!extra.handshake.empty()) {
-        iovec part{extra.handshake.data(), extra.handshake.size()};
-        extra.handshake.erase(0, SendSome(extra.fd.get(), {&part, 1}).size);
-      }
-      if (!extra.handshake.empty()) return ready;
+      if (extra.greet != nullptr && !extra.greet(extra.fd.get())) return ready;
+      extra.greet = nullptr;
       ++ready;
     }
     return ready;

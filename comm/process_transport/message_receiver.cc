@@ -3,9 +3,24 @@
 
 #include "comm/process_transport/message_receiver.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace hlaunch {
+namespace {
+
+uint64_t HostMemory() {
+  const int64_t pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size)
+                               : uint64_t{1} << 40;
+}
+
+}  // namespace
 
 inline void MessageReceiver::AddReceiving(Peer& peer) {
   if (!peer.is_receiving) receiving_.push_back(&peer);
@@ -97,6 +112,28 @@ void MessageReceiver::Enter(const Call& call, uint64_t number) {
   }
 }
 
+// Makes room for a message that nobody has asked for; false if the group has failed. Its size is
+// the peer's word.
+bool MessageReceiver::KeepUnexpected(Peer& peer, const FrameHead& head) {
+  static const uint64_t most = HostMemory();
+  UnexpectedMessage message{head, {}};
+  try {
+    if (head.size <= most) message.bytes.resize(head.size);
+  } catch (const std::bad_alloc&) {
+  }
+  if (message.bytes.size() != head.size) {
+    fail_({absl::ResourceExhaustedError(absl::StrCat(
+               peer.Name(), " announces a message of ", head.size, " bytes, ", Text(head.call),
+               ", which rank ", self_, " has not asked for and has no memory for")),
+           peer.rank});
+    return false;
+  }
+  peer.unexpected.push_back(std::move(message));
+  ++unexpected_count_;
+  peer.target = Peer::Target::kUnexpected;
+  return true;
+}
+
 // Decides where the message at the front of `peer.in` goes; false if the group has failed.
 inline bool MessageReceiver::MatchFront(Peer& peer, const FrameHead& head) {
   if (Incoming* const message = TakePosted(peer, head)) {
@@ -107,10 +144,7 @@ inline bool MessageReceiver::MatchFront(Peer& peer, const FrameHead& head) {
     return true;
   }
   if (IsMismatch(peer, head)) return false;
-  peer.unexpected.push_back({head, std::vector<std::byte>(head.size)});
-  ++unexpected_count_;
-  peer.target = Peer::Target::kUnexpected;
-  return true;
+  return KeepUnexpected(peer, head);
 }
 
 // All bytes of the message at the front have arrived.

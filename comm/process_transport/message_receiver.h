@@ -17,8 +17,8 @@ namespace hlaunch {
 // blocks.
 class MessageReceiver {
  public:
-  // Called when a peer's call does not match this rank's, or a message has another size; it ends
-  // with Clear.
+  // Called when a peer's call does not match this rank's, a message has another size, or none that
+  // this host could hold; it ends with Clear.
   using Fail = std::function<void(Failure)>;
 
   // `peers` outlive the receiver.
@@ -57,6 +57,7 @@ class MessageReceiver {
   bool TakeUnexpected(Peer& peer, Incoming* message);
   Incoming* TakePosted(Peer& peer, const FrameHead& head);
   bool MatchFront(Peer& peer, const FrameHead& head);
+  bool KeepUnexpected(Peer& peer, const FrameHead& head);
   void FinishFront(Peer& peer);
   bool Matches(const Peer& peer, const Incoming& message, const FrameHead& head);
   bool IsMismatch(const Peer& peer, const FrameHead& head);

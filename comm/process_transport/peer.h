@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "comm/connection/connect.h"
 #include "comm/connection/connection.h"
 #include "proto/base/status_macros.h"
 
@@ -31,6 +32,8 @@ struct Peer {
   std::string host;  // Empty until it is known.
 
   // To the peer; see message_sender.h.
+  std::unique_ptr<Dialing> dialing;  // Becomes `out` when both have proved themselves.
+  int dialed = 0;                    // How often this rank has dialed.
   std::unique_ptr<OutConnection> out;
   bool out_broken = false;        // `out` broke or could not be made; `in` will say why.
   size_t watched_streams = 0;     // How many of out->stream_fds() the epoll has.
@@ -39,6 +42,7 @@ struct Peer {
 
   // From the peer; see message_receiver.h.
   std::unique_ptr<InConnection> in;
+  std::string in_from;                       // The address that `in` comes from.
   std::vector<Incoming*> posted;             // Receives that no message has arrived for.
   std::deque<UnexpectedMessage> unexpected;  // The last one may still be arriving.
   bool is_receiving = false;                 // The receiver has this peer in its list.

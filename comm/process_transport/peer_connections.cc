@@ -17,20 +17,22 @@ constexpr size_t kMostEarlyStreams = 4096;
 
 }  // namespace
 
-PeerConnections::PeerConnections(Store& store, std::string prefix, Rank self, Acceptor acceptor,
-                                 const ConnectOptions& options, Peers& peers, EventPoll& poll)
+PeerConnections::PeerConnections(Store& store, std::string prefix, GroupPlace self,
+                                 Acceptor acceptor, const ConnectOptions& options, Peers& peers,
+                                 EventPoll& poll)
     : store_(store),
       prefix_(std::move(prefix)),
-      self_(self),
+      self_(std::move(self)),
       acceptor_(std::move(acceptor)),
       options_(options),
       peers_(peers),
       poll_(poll) {
-  for (const int fd : acceptor_.fds()) poll_.WatchAcceptor(fd);
+  self_.host = acceptor_.address().host;
+  poll_.WatchAcceptor(acceptor_.fd());
 }
 
 absl::Status PeerConnections::Publish() {
-  return store_.Set(absl::StrCat(prefix_, self_), ToText(acceptor_.address()));
+  return store_.Set(absl::StrCat(prefix_, self_.rank), ToText(acceptor_.address()));
 }
 
 absl::StatusOr<RankAddress> PeerConnections::LookUp(Peer& peer, Instant deadline) {
@@ -41,32 +43,69 @@ absl::StatusOr<RankAddress> PeerConnections::LookUp(Peer& peer, Instant deadline
   return address;
 }
 
-absl::Status PeerConnections::ConnectTo(Peer& peer, const RankAddress& address, Instant deadline) {
-  HLAUNCH_ASSIGN_OR_RETURN(peer.out, Connect(address, self_, acceptor_.address().host,
-                                             options_.shared_memory, options_.streams, deadline));
-  poll_.WatchOut(peer.out->fd(), peer.rank);
+absl::Status PeerConnections::Dial(Peer& peer, const RankAddress& address, Instant deadline) {
+  ++peer.dialed;
+  HLAUNCH_ASSIGN_OR_RETURN(peer.dialing,
+                           Dialing::Begin(address, peer.rank, self_, options_.shared_memory,
+                                          options_.streams, deadline));
+  poll_.WatchOut(peer.dialing->fd(), peer.rank);
   return absl::OkStatus();
 }
 
-std::vector<Peer*> PeerConnections::Accept() {
-  std::vector<Peer*> connected;
+absl::Status PeerConnections::ContinueDialing(Peer& peer) {
+  switch (peer.dialing->Continue()) {
+    case Dialing::State::kGreeting:
+      return absl::OkStatus();
+    case Dialing::State::kConnected:
+      peer.out = peer.dialing->Take();
+      peer.dialing.reset();
+      poll_.WatchOut(peer.out->fd(), peer.rank);
+      return absl::OkStatus();
+    case Dialing::State::kRefused: {
+      const std::string why = peer.dialing->why();
+      peer.dialing.reset();
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", self_.rank, " cannot talk to ", peer.Name(), ": ", why));
+    }
+    case Dialing::State::kEnded:
+      peer.dialing.reset();
+  }
+  return absl::OkStatus();
+}
+
+PeerConnections::News PeerConnections::Accept() {
+  News news;
   for (Accepted& accepted : acceptor_.Accept(options_.single_copy)) {
-    if (accepted.rank >= peers_.size() || accepted.rank == self_) continue;
     Peer& peer = peers_.At(accepted.rank);
     if (accepted.stream != 0) {
       early_streams_.push_back(std::move(accepted));
       continue;
     }
-    if (peer.in != nullptr) continue;
+    if (peer.in != nullptr) {
+      news.second = {absl::InvalidArgumentError(absl::StrCat(
+                         "two processes say that they are rank ", peer.rank, ": ", peer.in_from,
+                         " and ", accepted.from, "; was one started twice?")),
+                     peer.rank};
+      accepted.connection->SendNotice({Notice::kFailed, news.second});
+      continue;
+    }
     peer.host = accepted.host;
+    peer.in_from = accepted.from;
     peer.in = std::move(accepted.connection);
     poll_.WatchIn(peer.in->fd(), peer.rank);
     local_peers_ += accepted.local;
-    connected.push_back(&peer);
+    news.connected.push_back(&peer);
   }
   AddStreams();
-  for (const int fd : acceptor_.pending_fds()) poll_.WatchAcceptor(fd);
-  return connected;
+  return news;
+}
+
+void PeerConnections::Close() {
+  acceptor_.Close();
+  early_streams_.clear();
+  for (const auto& peer : peers_.all()) {
+    if (peer != nullptr) peer->dialing.reset();
+  }
 }
 
 // Gives further streams to their connections.

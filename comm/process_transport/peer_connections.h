@@ -28,7 +28,7 @@ struct ConnectOptions {
 class PeerConnections {
  public:
   // `prefix` begins the keys in the store; a rank's number follows. References outlive the object.
-  PeerConnections(Store& store, std::string prefix, Rank self, Acceptor acceptor,
+  PeerConnections(Store& store, std::string prefix, GroupPlace self, Acceptor acceptor,
                   const ConnectOptions& options, Peers& peers, EventPoll& poll);
 
   // Writes this rank's address to the store.
@@ -40,13 +40,26 @@ class PeerConnections {
   // Errors: as Store::Get; InvalidArgument - the address makes no sense.
   absl::StatusOr<RankAddress> LookUp(Peer& peer, Instant deadline);
 
-  // Makes `peer.out`. Errors: as hlaunch::Connect.
-  absl::Status ConnectTo(Peer& peer, const RankAddress& address, Instant deadline);
+  // Makes `peer.dialing`, which ContinueDialing turns into `peer.out`. Errors: as Dialing::Begin.
+  absl::Status Dial(Peer& peer, const RankAddress& address, Instant deadline);
+  // Goes on with `peer.dialing`. It is gone afterwards if the other rank closed the socket.
+  //
+  // Errors:
+  //   InvalidArgument - one of the two refuses the other one; the message says why.
+  absl::Status ContinueDialing(Peer& peer);
 
-  // Accepts connections from peers; returns the peers that have `in` since this call.
-  std::vector<Peer*> Accept();
-  // Whether a new socket has not sent its handshake yet.
-  bool has_pending() const { return !acceptor_.pending_fds().empty(); }
+  // What Accept came to.
+  struct News {
+    std::vector<Peer*> connected;  // These have `in` since this call.
+    Failure second;                // Not OK: two processes have proved that they are the same rank.
+  };
+  News Accept();
+  // Whether a new socket has not proved itself yet.
+  bool has_pending() const { return acceptor_.has_pending(); }
+  // This rank leaves: tells the sockets that have not proved themselves yet.
+  void TellLeft() { acceptor_.TellLeft(); }
+  // Accepts nothing any more, and forgets what is not connected.
+  void Close();
   // Peers with a connection over shared memory.
   int local_peers() const { return local_peers_; }
 
@@ -55,7 +68,7 @@ class PeerConnections {
 
   Store& store_;
   const std::string prefix_;
-  const Rank self_;
+  GroupPlace self_;
   Acceptor acceptor_;
   const ConnectOptions options_;
   Peers& peers_;

@@ -44,6 +44,17 @@ constexpr auto kBlameTime = std::chrono::milliseconds(200);
 // After so long without an event a rank looks whether others call something else.
 constexpr auto kMismatchPeriod = std::chrono::milliseconds(500);
 
+// The pause before a rank dials again whose last socket was closed by the other end.
+constexpr auto kRedialPause = std::chrono::milliseconds(10);
+
+GroupPlace PlaceOf(Rank rank, int size, const ProcessTransportOptions& options) {
+  return {.group = options.name,
+          .secret = options.secret,
+          .rank = rank,
+          .size = size,
+          .round = options.round};
+}
+
 // Whether `message`, which is under way with `peer`, is a receive.
 bool IsReceive(const Peer& peer, const Message& message) {
   return peer.arriving == &message ||
@@ -68,7 +79,7 @@ ProcessTransport::ProcessTransport(Store& store, Rank rank, int size,
       plan_(PlanWait(local_ranks_, cores_)),
       peers_(rank, size),
       poll_(std::move(poll)),
-      connections_(store, KeyPrefix(name_), rank, std::move(acceptor),
+      connections_(store, KeyPrefix(name_), PlaceOf(rank, size, options), std::move(acceptor),
                    {options.shared_memory, options.single_copy, options.streams}, peers_, poll_),
       sender_(peers_, poll_),
       receiver_(rank, peers_,
@@ -77,7 +88,8 @@ ProcessTransport::ProcessTransport(Store& store, Rank rank, int size,
 
 absl::StatusOr<std::unique_ptr<ProcessTransport>> ProcessTransport::Create(
     Store& store, Rank rank, int size, const ProcessTransportOptions& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(Acceptor acceptor, Acceptor::Open(options.address));
+  HLAUNCH_ASSIGN_OR_RETURN(Acceptor acceptor,
+                           Acceptor::Open(options.address, PlaceOf(rank, size, options)));
   HLAUNCH_ASSIGN_OR_RETURN(EventPoll poll, EventPoll::Create());
   std::unique_ptr<ProcessTransport> transport(
       new ProcessTransport(store, rank, size, options, std::move(acceptor), std::move(poll)));
@@ -87,6 +99,7 @@ absl::StatusOr<std::unique_ptr<ProcessTransport>> ProcessTransport::Create(
 
 ProcessTransport::~ProcessTransport() {
   AcceptConnections();  // Ranks that have just connected get the notice, too.
+  if (failure() == nullptr) connections_.TellLeft();
   for (const auto& peer : peers_.all()) {
     if (peer == nullptr) continue;
     const Notice notice{failure() == nullptr ? Notice::kLeft : Notice::kFailed, failure_,
@@ -181,13 +194,13 @@ absl::StatusOr<std::optional<RankAddress>> ProcessTransport::LookUp(Peer& peer, 
 absl::StatusOr<bool> ProcessTransport::ConnectMissing(const Message& message, Instant until) {
   for (Peer* peer : sender_.sending()) {
     if (peer->out_broken) return FailGroup({WentAway(peer->Name(), &message), peer->rank});
-    if (peer->out != nullptr) continue;
+    if (peer->out != nullptr || peer->dialing != nullptr) continue;
     HLAUNCH_RETURN_IF_ERROR(Connect(*peer, message, until));
     return true;
   }
   if (message.peer == kAnyRank) return false;
   Peer& peer = peers_.At(message.peer);
-  if (peer.out != nullptr || peer.out_broken) return false;
+  if (peer.out != nullptr || peer.dialing != nullptr || peer.out_broken) return false;
   HLAUNCH_RETURN_IF_ERROR(Connect(peer, message, until));
   return true;
 }
@@ -197,7 +210,10 @@ absl::Status ProcessTransport::Connect(Peer& peer, const Message& message, Insta
   if (failure() != nullptr) return failure_.status;
   if (!address.ok()) return FailGroup({address.status(), peer.rank});
   if (!address->has_value()) return absl::OkStatus();
-  const absl::Status status = connections_.ConnectTo(peer, **address, until);
+  if (peer.dialed > 0) HandleEvents(static_cast<int>(kRedialPause.count()));
+  if (failure() != nullptr) return failure_.status;
+  const absl::Status status = connections_.Dial(peer, **address, until);
+  if (status.ok()) ContinueDialing(peer);
   if (status.ok() || absl::IsDeadlineExceeded(status)) return absl::OkStatus();
   if (absl::IsUnavailable(status)) return HandleRefusal(peer, message);
   return FailGroup({absl::Status(status.code(), absl::StrCat("cannot connect to ", peer.Name(),
@@ -217,8 +233,14 @@ absl::Status ProcessTransport::HandleRefusal(Peer& peer, const Message& message)
   return FailGroup({WentAway(peer.Name(), &message), peer.rank});
 }
 
+void ProcessTransport::ContinueDialing(Peer& peer) {
+  const absl::Status status = connections_.ContinueDialing(peer);
+  if (!status.ok()) FailGroup({status, peer.rank}).IgnoreError();
+}
+
 void ProcessTransport::AcceptConnections() {
-  const std::vector<Peer*> connected = connections_.Accept();
+  const auto [connected, second] = connections_.Accept();
+  if (!second.status.ok()) FailGroup(second).IgnoreError();
   if (connected.empty()) return;
   plan_ = PlanWait(std::max(local_ranks_, connections_.local_peers() + 1), cores_);
   if (failure() == nullptr) return;
@@ -274,7 +296,7 @@ int ProcessTransport::HandleEvents(int millis) {
       case EventPoll::kWoken:
         return HandleWake();
       case EventPoll::kOut:
-        return ReadOutNotices(peers_.At(event.rank));
+        return HandleOut(peers_.At(event.rank));
       case EventPoll::kIn:
         receiver_.ReceiveFrom(peers_.At(event.rank));
         return ReadInNotices(peers_.At(event.rank));
@@ -307,6 +329,12 @@ bool ProcessTransport::HandleNotices(Peer& peer, const std::vector<Notice>& noti
     }
   }
   return false;
+}
+
+// An event of a socket that is closed by now may still come.
+void ProcessTransport::HandleOut(Peer& peer) {
+  if (peer.dialing != nullptr) return ContinueDialing(peer);
+  if (peer.out != nullptr) ReadOutNotices(peer);
 }
 
 // A peer that leaves may close the connection to it before it has accepted it. The notice that it
@@ -348,6 +376,7 @@ absl::Status ProcessTransport::FailGroup(Failure failure) {
 // Tells the peers, and gives the memory of all messages back to the caller.
 void ProcessTransport::SetFailure(Failure failure) {
   failure_ = std::move(failure);
+  connections_.Close();  // Who dials is refused at once, and finds the failure in the store.
   for (const auto& peer : peers_.all()) {
     if (peer == nullptr) continue;
     if (peer->in != nullptr) peer->in->SendNotice({Notice::kFailed, failure_});

@@ -35,12 +35,17 @@ struct ProcessTransportOptions {
   bool shared_memory = true;     // False: TCP inside a host, too.
   SingleCopy single_copy = SingleCopy::kIfFaster;  // For large messages inside a host.
   int streams = kTcpStreams;                       // TCP streams for a large message.
-  int local_ranks = 1;  // The ranks of this host as far as known; the transport finds more.
+  int local_ranks = 1;      // The ranks of this host as far as known; the transport finds more.
+  std::string secret = {};  // kSecretSize bytes that only the ranks of the round have; empty: none.
+  Round round = 0;          // Ranks of another one are refused; 0: not known.
 };
 
 // Connects ranks that are processes: by shared memory on the same host, by TCP between hosts. A
 // connection is made when the first message is sent on it, or is waited for from there. It has one
 // direction; the store holds the address of each rank. The transport has no thread of its own.
+//
+// Both ends of a connection prove first that they have the secret of the round; see greeting.h. A
+// second process that proves to be the same rank is a failure which names both addresses.
 //
 // A failure is also written to the store, so that a rank that finds another one gone can say why it
 // went. A rank whose time is up writes which rank it waited for, so that the end of the chain is
@@ -87,6 +92,7 @@ class ProcessTransport : public Transport {
   absl::StatusOr<bool> ConnectMissing(const Message& message, Instant until);
   absl::Status Connect(Peer& peer, const Message& message, Instant until);
   absl::Status HandleRefusal(Peer& peer, const Message& message);
+  void ContinueDialing(Peer& peer);
   absl::StatusOr<std::optional<RankAddress>> LookUp(Peer& peer, Instant until);
   void AcceptConnections();
 
@@ -95,6 +101,7 @@ class ProcessTransport : public Transport {
 
   int HandleEvents(int millis);
   void HandleWake();
+  void HandleOut(Peer& peer);
   void ReadOutNotices(Peer& peer);
   void ReadInNotices(Peer& peer);
   bool HandleNotices(Peer& peer, const std::vector<Notice>& notices, bool* left);

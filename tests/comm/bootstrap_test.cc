@@ -118,6 +118,19 @@ std::vector<std::string> Meet(const std::string& url, int size, Environment envi
 
 int FreePort() { return Reserve(0)->port; }
 
+TEST(ParseInitMethod, TakesTheSecretOfTheRoundAndSaysWhatIsWrongWithAnother) {
+  const std::string digits(64, 'a');
+  const auto init =
+      ParseInitMethod("tcp://h:1", 0, 1, {{"HLAUNCH_COMM_SECRET", digits}, {"HLAUNCH_ROUND", "3"}});
+  ASSERT_TRUE(init.ok()) << init.status();
+  EXPECT_EQ(init->secret, std::string(32, '\xaa'));
+  EXPECT_EQ(init->round, 3);
+  const absl::Status wrong =
+      ParseInitMethod("tcp://h:1", 0, 1, {{"HLAUNCH_COMM_SECRET", "hunter2"}}).status();
+  EXPECT_THAT(std::string(wrong.message()), testing::HasSubstr("64 hexadecimal digits"));
+  EXPECT_THAT(std::string(wrong.message()), testing::Not(testing::HasSubstr("hunter2")));
+}
+
 TEST(InitProcessGroup, RanksMeetAtAStoreThatRank0Opens) {
   EXPECT_THAT(Meet(absl::StrCat("tcp://127.0.0.1:", FreePort()), 3), Each("OK"));
   EXPECT_THAT(Meet("env://", 2,

@@ -37,7 +37,8 @@ class TcpConnection : public testing::Test {
       auto [here, there] = Pair();
       EXPECT_EQ(static_cast<size_t>(stream), arriving_.size() + 1);
       arriving_.push_back(std::move(there));
-      return {std::move(here), kHandshake};
+      return {std::move(here),
+              [](int fd) { return ::send(fd, kHandshake, std::strlen(kHandshake), 0) > 0; }};
     });
     in_ = MakeTcpInConnection(std::move(theirs));
   }

@@ -162,7 +162,7 @@ TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForInTheEnd) {
 
 TEST(ProcessTransport, SpeaksIpv6) {
   MemoryStore store;
-  if (!Acceptor::Open("::1").ok()) GTEST_SKIP() << "this host has no IPv6";
+  if (!Acceptor::Open("::1", {}).ok()) GTEST_SKIP() << "this host has no IPv6";
   EXPECT_THAT(SwapAsThreads(store, {.address = "::1", .shared_memory = false}),
               testing::Each("OK"));
 }
@@ -205,7 +205,7 @@ TEST(ProcessTransport, WhoComesLateLearnsTheCause) {
 }
 
 TEST(RankAddress, TravelsAsText) {
-  const auto acceptor = Acceptor::Open("127.0.0.1");
+  const auto acceptor = Acceptor::Open("127.0.0.1", {});
   ASSERT_TRUE(acceptor.ok());
   const auto address = ParseRankAddress(ToText(acceptor->address()));
   ASSERT_TRUE(address.ok()) << address.status();
@@ -213,30 +213,32 @@ TEST(RankAddress, TravelsAsText) {
 }
 
 TEST(RankAddress, NonsenseIsRefused) {
-  for (const char* text : {"", "hlaunch-comm-1", "hlaunch-comm-2 a b c 1 d",
-                           "hlaunch-comm-1 short name 127.0.0.1 1 host",
-                           "hlaunch-comm-1 0123456789abcdef0123456789abcdef n 127.0.0.1 70000 h"}) {
+  for (const char* text : {"", "hlaunch-comm-2", "hlaunch-comm-1 a b c 1 d",
+                           "hlaunch-comm-2 short name 127.0.0.1 1 host",
+                           "hlaunch-comm-2 0123456789abcdef0123456789abcdef n 127.0.0.1 70000 h"}) {
     EXPECT_THAT(ParseRankAddress(text).status().ToString(), HasSubstr("makes no sense")) << text;
   }
 }
 
-// A process that has not read the store cannot connect.
+// Without a secret of the round: a process that has not read the store cannot connect.
 TEST(Acceptor, ClosesSocketsWithAWrongToken) {
-  auto acceptor = Acceptor::Open("127.0.0.1");
+  const GroupPlace zero{.group = "g", .secret = "", .rank = 0, .size = 2};
+  const GroupPlace one{.group = "g", .secret = "", .rank = 1, .size = 2};
+  auto acceptor = Acceptor::Open("127.0.0.1", zero);
   ASSERT_TRUE(acceptor.ok());
   RankAddress forged = acceptor->address();
   forged.token = std::string(32, '0');
   for (const bool shared_memory : {true, false}) {
-    auto connection = Connect(forged, 1, "elsewhere", shared_memory, 1, In(100s));
-    ASSERT_TRUE(connection.ok()) << connection.status();
-    bool gone = false;
-    while (!gone) {
+    auto dialing = *Dialing::Begin(forged, 0, one, shared_memory, 1, In(100s));
+    Dialing::State state = Dialing::State::kGreeting;
+    while (state == Dialing::State::kGreeting) {
       EXPECT_TRUE(acceptor->Accept().empty());
-      for (const Notice& notice : (*connection)->ReadNotices())
-        gone |= notice.kind == Notice::kDisconnected;
+      state = dialing->Continue();
     }
+    EXPECT_EQ(state, Dialing::State::kRefused);
+    EXPECT_THAT(dialing->why(), HasSubstr("it has another secret"));
+    while (acceptor->has_pending()) EXPECT_TRUE(acceptor->Accept().empty());
   }
-  EXPECT_TRUE(acceptor->pending_fds().empty());
 }
 
 }  // namespace

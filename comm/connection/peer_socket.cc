@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "comm/connection/handshake.h"
+#include "comm/connection/peer_socket.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/uio.h>
@@ -15,17 +16,8 @@
 
 namespace hlaunch {
 
-Handshake MakeHandshake(const RankAddress& to, Rank self, const std::string& own_host) {
-  Handshake handshake{};
-  to.token.copy(handshake.token, sizeof handshake.token);
-  handshake.rank = self;
-  handshake.proof = OwnPullProof();
-  own_host.copy(handshake.host, sizeof handshake.host - 1);
-  return handshake;
-}
-
-bool SendWithDescriptor(int socket, const Handshake& handshake, int descriptor) {
-  iovec data{const_cast<Handshake*>(&handshake), sizeof handshake};
+bool SendWithDescriptor(int socket, absl::string_view bytes, int descriptor) {
+  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &data;
@@ -37,7 +29,7 @@ bool SendWithDescriptor(int socket, const Handshake& handshake, int descriptor) 
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof handshake;
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
 ssize_t ReceiveWithDescriptor(int socket, void* into, size_t size, UniqueFd* passed) {
@@ -47,7 +39,7 @@ ssize_t ReceiveWithDescriptor(int socket, void* into, size_t size, UniqueFd* pas
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  message.msg_controllen = CMSG_LEN(sizeof(int));  // One; the kernel drops the others.
   const ssize_t got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   cmsghdr* const header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
   if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
@@ -69,6 +61,30 @@ std::pair<sockaddr_un, socklen_t> AbstractAddress(const std::string& name) {
 void SetNoDelay(int socket) {
   const int on = 1;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+std::optional<pid_t> PeerPid(int socket) {
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return std::nullopt;
+  }
+  return credentials.pid;
+}
+
+std::string PeerName(int socket) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  auto* const address = reinterpret_cast<sockaddr*>(&storage);
+  if (::getpeername(socket, address, &length) != 0) return "an address that is gone";
+  if (storage.ss_family == AF_UNIX) {
+    return absl::StrCat("process ", PeerPid(socket).value_or(0), " on this host");
+  }
+  char host[NI_MAXHOST] = {}, port[NI_MAXSERV] = {};
+  ::getnameinfo(address, length, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
+  const bool v6 = std::strchr(host, ':') != nullptr;
+  return v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
 
 absl::Status SystemError(const std::string& what) {

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "comm/connection/single_copy.h"
+#include "proto/contract/ids.h"
+
+// How two ranks prove to each other that they hold the same secret, before either believes a byte
+// of the other. Three messages on every new socket, D dials and A accepts:
+//
+//   D -> A  Hello of D
+//   A -> D  0, Hello of A, HMAC(key, "srv1", both hellos)     or a byte that says why not
+//   D -> A  0, HMAC(key, "cli1", both hellos)                 or a byte that says why not
+//
+// The hellos hold fresh random bytes, the ranks, the round and the world's size. So a greeting that
+// was recorded, was meant for another rank, or is sent back to its sender, proves nothing.
+
+namespace hlaunch {
+
+inline constexpr size_t kSecretSize = 32;
+inline constexpr size_t kMacSize = 32;
+using GreetingKey = std::array<uint8_t, kMacSize>;
+
+// The bytes of a secret that is written as 64 hexadecimal digits; none if `hex` is empty.
+//
+// Errors: InvalidArgument - `hex` is something else; the message does not repeat it.
+absl::StatusOr<std::string> ParseSecret(absl::string_view hex);
+
+// The key for the greetings of `group`, from the secret of its round.
+GreetingKey DeriveGreetingKey(absl::string_view secret, absl::string_view group);
+
+// Why a rank does not go on with a greeting; sent as one byte.
+enum class Refusal : uint8_t {
+  kNone = 0,
+  kNotARank = 1,      // What came is no greeting of this version.
+  kOtherSecret = 2,   // The proof is wrong, or only one of the two has a secret.
+  kEarlierRound = 3,  // The refused rank is of an earlier round.
+  kLaterRound = 4,    // It is of a later one.
+  kOtherWorld = 5,    // It counts another number of ranks.
+  kOtherRank = 6,     // It looks for another rank, or there is none of its number.
+};
+// "it has another secret", of the rank that was refused. `refusal` may come from another process.
+std::string Describe(Refusal refusal);
+
+// What a rank says of itself. Sent as it lies in memory: all hosts of a job have the same
+// architecture.
+struct Hello {
+  char magic[4] = {'h', 'l', 'c', '2'};
+  Rank from = 0;
+  Rank to = 0;
+  int32_t world = 0;
+  int64_t round = 0;       // 0: not known.
+  int32_t stream = 0;      // 0, or the number of a further stream of a TCP connection.
+  uint32_t keyed = 0;      // Whether the key is from a secret of the round, or from the store.
+  uint8_t nonce[16] = {};  // Fresh random bytes.
+  PullProof proof;
+  char host[64] = {};  // The host's name, for messages.
+};
+static_assert(sizeof(Hello) == 128 && std::is_trivially_copyable_v<Hello>);
+
+// The Hello of a rank, with fresh random bytes.
+Hello MakeHello(Rank from, Rank to, int world, Round round, bool keyed, absl::string_view host);
+std::string HostOf(const Hello& hello);
+
+// How far a greeting is.
+enum class GreetingState {
+  kOpen,     // More bytes must come.
+  kProven,   // The other end has proved itself.
+  kRefused,  // This end or the other one does not go on: see `reason`.
+};
+
+// The end of a greeting that accepted the socket. Works on bytes alone. Belongs to one thread.
+class AcceptingGreeting {
+ public:
+  static constexpr size_t kProofSize = 1 + kMacSize;
+
+  // `own` is what this rank says of itself; its `to` is not used.
+  AcceptingGreeting(const GreetingKey& key, const Hello& own) : key_(key), own_(own) {}
+
+  // How many bytes the greeting still reads; a caller gives no more.
+  size_t wanted() const { return (has_hello_ ? kProofSize : sizeof(Hello)) - received_.size(); }
+  // Takes bytes that have arrived. `reply` becomes what must be sent before anything else.
+  GreetingState Receive(absl::string_view bytes, std::string* reply);
+
+  // Whether the other end's Hello has come, which proves nothing yet.
+  bool has_hello() const { return has_hello_; }
+  const Hello& hello() const { return theirs_; }
+  // With kRefused.
+  Refusal reason() const { return reason_; }
+
+ private:
+  GreetingState Refuse(Refusal reason, std::string* reply);
+  Refusal Judge() const;
+
+  const GreetingKey key_;
+  Hello own_;
+  Hello theirs_;
+  bool has_hello_ = false;
+  std::string received_;
+  Refusal reason_ = Refusal::kNone;
+};
+
+// The other end, which dialed. Works on bytes alone. Belongs to one thread.
+class DialingGreeting {
+ public:
+  static constexpr size_t kAnswerSize = 1 + sizeof(Hello) + kMacSize;
+
+  DialingGreeting(const GreetingKey& key, const Hello& own) : key_(key), own_(own) {}
+
+  // What must be sent first.
+  std::string First() const;
+  // As of AcceptingGreeting. After kProven, `reply` is the proof.
+  size_t wanted() const { return kAnswerSize - received_.size(); }
+  GreetingState Receive(absl::string_view bytes, std::string* reply);
+
+  // With kRefused: whether this end refuses the other one, and why.
+  bool refused_by_me() const { return refused_by_me_; }
+  Refusal reason() const { return reason_; }
+
+ private:
+  const GreetingKey key_;
+  const Hello own_;
+  std::string received_;
+  bool refused_by_me_ = false;
+  Refusal reason_ = Refusal::kNone;
+};
+
+}  // namespace hlaunch
