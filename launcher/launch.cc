@@ -3,6 +3,7 @@
 
 #include "launcher/launch.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,10 +18,12 @@
 #include "launcher/cluster/place.h"
 #include "launcher/command/check_node.h"
 #include "launcher/command/dry_run.h"
+#include "launcher/command/make_token.h"
 #include "launcher/command/show_devices.h"
 #include "launcher/job/job_spec.h"
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/node_binding.h"
+#include "launcher/job/token.h"
 #include "launcher/node/run_node.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/options.h"
@@ -49,9 +52,10 @@ std::string ExecAgentProgram(char** argv) {
                       "; install it there or as ", places[1]);
 }
 
-int BecomeAgentProgram(char** argv, KeeperLink keeper) {
+int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper) {
   std::string link = keeper.ForExec();
   ::putenv(link.data());
+  if (!token.empty()) ::setenv(kTokenVariable, token.c_str(), 1);
   LogError(absl::StrCat("a job with several nodes ", ExecAgentProgram(argv)));
   return kExitNotFound;
 }
@@ -101,6 +105,8 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
     return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
   }
   BlockAgentSignals(options->worker.signals_to_handle);
+  const std::string token = environment.Get(kTokenVariable);  // For the program that this becomes.
+  WipeFromEnvironment(kTokenVariable);
   SetLogLevel(options->output.log_level);
   if (options->output.json) SetLogJson();
   absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
@@ -118,8 +124,10 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
     plan.sysroot = options->sysroot;
     return CheckThisNode(plan, options->instead.doctor_json);
   }
+  // Nor do core dumps and the user's other processes get at the secret.
+  if (!spec->token.empty()) ::prctl(PR_SET_DUMPABLE, 0);
   const auto run = [&](KeeperLink keeper) {
-    if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, std::move(keeper));
+    if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, token, std::move(keeper));
     BindWorkers(*options, *spec);
     return RunNode(*options, *spec, std::move(keeper), connect);
   };
@@ -155,6 +163,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
   std::vector<Command> commands = {
       {"devices", ShowDevices},
       {"check", CheckNode},
+      {"token", MakeToken},
       {"doctor", [&](int, char**) { return RunJob(argc, argv, ReadDoctorOptions, connect); }},
       {"help",
        [&](int, char**) { return RunAsOption(argc, argv, help, 3, connect, agent_commands); }},

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/command/make_token.h"
 #include "launcher/command/service_options.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
@@ -34,6 +35,7 @@ std::string CommandHelp(const std::string& command) {
   if (command == "status") return ParseStatusOptions(3, words)->text_to_print.value_or("");
   if (command == "devices") return ParseDevicesOptions(3, words)->text_to_print.value_or("");
   if (command == "check") return ParseCheckOptions(3, words)->text_to_print.value_or("");
+  if (command == "token") return ParseTokenOptions(3, words)->text_to_print.value_or("");
   return command == "doctor" ? DoctorHelp() : "";
 }
 
@@ -59,6 +61,7 @@ std::string Page(const std::string& name) {
                         {"hlaunch devices", CommandHelp("devices")},
                         {"hlaunch check", CommandHelp("check")},
                         {"hlaunch doctor", CommandHelp("doctor")},
+                        {"hlaunch token", CommandHelp("token")},
                         {"hlaunch-rendezvous", ServiceHelp()}});
   }
   return "";

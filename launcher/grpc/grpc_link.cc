@@ -3,6 +3,8 @@
 
 #include "launcher/grpc/grpc_link.h"
 
+#include <sys/prctl.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <optional>
@@ -15,6 +17,7 @@
 #include "launcher/job/hosting.h"
 #include "launcher/job/join_command.h"
 #include "launcher/node/descriptors.h"
+#include "launcher/words/environment.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
@@ -31,6 +34,7 @@
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/lookup.h"
 #include "rendezvous/listening/route.h"
+#include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
 namespace {
@@ -72,6 +76,7 @@ void SayCeiling(const JobSpec& spec) {
 class OwnRendezvous {
  public:
   static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(const JobSpec& spec,
+                                                              const Trust& trust,
                                                               ListeningSocket listening) {
     std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
     JobRules rules = RulesOf(spec);
@@ -92,7 +97,7 @@ class OwnRendezvous {
     own->job_.emplace(std::move(rules), MonotonicClock());
     own->jobs_ = MakeOneJob(spec.job_id, *own->job_);
     options.listener = std::move(listening.fd);
-    options.token = spec.token;
+    options.trust = trust;
     HLAUNCH_ASSIGN_OR_RETURN(own->server_,
                              RendezvousServer::Start(std::move(options), *own->jobs_));
     own->serving_ = own->server_.get();
@@ -129,9 +134,10 @@ class OwnRendezvous {
 // The node that hosts and joins by plain calls.
 class HostLink final : public NodeLink {
  public:
-  static absl::StatusOr<std::unique_ptr<NodeLink>> Make(const JobSpec& spec, HostingVerdict verdict,
+  static absl::StatusOr<std::unique_ptr<NodeLink>> Make(const JobSpec& spec, const Trust& trust,
+                                                        HostingVerdict verdict,
                                                         ListeningSocket listening) {
-    HLAUNCH_ASSIGN_OR_RETURN(auto own, OwnRendezvous::Start(spec, std::move(listening)));
+    HLAUNCH_ASSIGN_OR_RETURN(auto own, OwnRendezvous::Start(spec, trust, std::move(listening)));
     return std::unique_ptr<NodeLink>(new HostLink(spec, std::move(verdict), std::move(own)));
   }
 
@@ -168,11 +174,11 @@ class HostLink final : public NodeLink {
 // nodes if somebody else hosts. So there is one rendezvous, whatever each node believes.
 class JoinLink final : public NodeLink {
  public:
-  JoinLink(const JobSpec& spec, HostingVerdict verdict, std::shared_ptr<Lookup> lookup,
-           bool port_was_taken)
+  JoinLink(const JobSpec& spec, const Trust& trust, HostingVerdict verdict,
+           std::shared_ptr<Lookup> lookup, bool port_was_taken)
       : spec_(spec),
         port_was_taken_(port_was_taken),
-        endpoint_({spec.endpoint.host, spec.endpoint.port, spec.token}),
+        endpoint_({spec.endpoint.host, spec.endpoint.port, trust}),
         verdict_(std::move(verdict)) {
     GrpcRendezvousClient::Options options;
     options.endpoint = endpoint_;
@@ -230,9 +236,7 @@ class JoinLink final : public NodeLink {
     obituary.argv = {PathOfThisProgram(),           kObituaryWord, endpoint_.host,
                      absl::StrCat(endpoint_.port),  info.job_id,   info.node_id,
                      absl::StrCat(info.incarnation)};
-    if (!endpoint_.token.empty()) {
-      obituary.env = {absl::StrCat(kEnvToken, "=", endpoint_.token)};
-    }
+    if (!spec_.token.empty()) obituary.env = {absl::StrCat(kEnvToken, "=", spec_.token)};
     return obituary;
   }
 
@@ -273,7 +277,7 @@ class JoinLink final : public NodeLink {
   absl::StatusOr<std::unique_ptr<OwnRendezvous>> Open(const HostingVerdict& verdict) const {
     HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listening,
                              hlaunch::Listen(verdict.bind_address, spec_.endpoint.port));
-    return OwnRendezvous::Start(spec_, std::move(listening));
+    return OwnRendezvous::Start(spec_, endpoint_.trust, std::move(listening));
   }
 
   // Nodes were led here and this one is not: most often a NAT that does not turn its own traffic.
@@ -295,7 +299,7 @@ class JoinLink final : public NodeLink {
 };
 
 // Takes the first free port from `spec.endpoint.port` on and tells the person what to run.
-absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec,
+absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec, const Trust& trust,
                                                          const Options& options) {
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
   const auto address = PickReachableAddress(DefaultRouteAddress(), local);
@@ -317,7 +321,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec,
       others == 1 ? "the other host" : absl::StrCat("each of the ", others, " other hosts"),
       " run:\n    ", join.command));
   if (!join.hint.empty()) LogWarning(join.hint);
-  return HostLink::Make(spec, DecideHosting(spec, absl::UnavailableError(""), local, ""),
+  return HostLink::Make(spec, trust, DecideHosting(spec, absl::UnavailableError(""), local, ""),
                         std::move(listening).value());
 }
 
@@ -336,7 +340,8 @@ Resolved FirstAnswer(Lookup& lookup, const SignalNumbers& named, Duration patien
 
 absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                                                         const Options& options) {
-  if (spec.mode == JobMode::kListenAndPrint) return ListenAndPrint(spec, options);
+  HLAUNCH_ASSIGN_OR_RETURN(const Trust trust, Trust::OfToken(spec.token));
+  if (spec.mode == JobMode::kListenAndPrint) return ListenAndPrint(spec, trust, options);
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
   const auto lookup = Lookup::Start(spec.endpoint.host);
   // Where the store shares the port the decision cannot be taken later; a rank decides by itself.
@@ -346,15 +351,15 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
   const HostingVerdict verdict = DecideHosting(spec, found, local, HostName());
   LogDebug(verdict.reason);
   if (verdict.role != HostingRole::kHosts) {
-    return std::make_unique<JoinLink>(spec, verdict, lookup, false);
+    return std::make_unique<JoinLink>(spec, trust, verdict, lookup, false);
   }
   absl::StatusOr<ListeningSocket> listening = Listen(verdict.bind_address, spec.endpoint.port);
-  if (listening.ok()) return HostLink::Make(spec, verdict, std::move(listening).value());
+  if (listening.ok()) return HostLink::Make(spec, trust, verdict, std::move(listening).value());
   if (!absl::IsAlreadyExists(listening.status())) return listening.status();
   // Another agent of this host may have been first, or the port is somebody else's: its answer
   // tells.
   LogDebug(absl::StrCat(listening.status().message(), "; asking who that is"));
-  return std::make_unique<JoinLink>(spec, verdict, lookup, true);
+  return std::make_unique<JoinLink>(spec, trust, verdict, lookup, true);
 }
 
 int SendObituary(int argc, char** argv) {
@@ -365,9 +370,16 @@ int SendObituary(int argc, char** argv) {
     LogError(absl::StrCat(kObituaryWord, " is for hlaunch's own use; see hlaunch --help"));
     return kExitUsage;
   }
-  const char* token = std::getenv(kEnvToken);
-  const RendezvousEndpoint endpoint = {argv[2], static_cast<uint16_t>(port),
-                                       token == nullptr ? "" : token};
+  const char* given = std::getenv(kEnvToken);
+  const std::string token = given == nullptr ? "" : given;
+  WipeFromEnvironment(kEnvToken);
+  ::prctl(PR_SET_DUMPABLE, 0);
+  const absl::StatusOr<Trust> trust = Trust::OfToken(token);
+  if (!trust.ok()) {
+    LogError(trust.status().message());
+    return kExitUsage;
+  }
+  const RendezvousEndpoint endpoint = {argv[2], static_cast<uint16_t>(port), *trust};
   const char* reason = std::getenv(kEnvObituaryReason);
   const absl::Status told = ReportNodeDeath(endpoint, argv[4], argv[5], incarnation,
                                             reason == nullptr ? "its agent was killed" : reason,

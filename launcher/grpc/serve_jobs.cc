@@ -4,6 +4,7 @@
 #include "launcher/grpc/serve_jobs.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@
 #include "rendezvous/job/job_registry.h"
 #include "rendezvous/listening/listen.h"
 #include "rendezvous/listening/route.h"
+#include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
 namespace {
@@ -71,7 +73,7 @@ absl::StatusOr<ListeningSocket> ListenAt(const Endpoint& endpoint) {
 struct Beginning {
   std::unique_ptr<Journal> journal;  // Null: nothing is kept.
   JobRegistry::Options registry;
-  std::string token;
+  Trust trust;
 };
 
 // Errors: all are the user's to mend.
@@ -80,9 +82,12 @@ absl::StatusOr<Beginning> Begin(
     const std::function<absl::Status(Journal::Step, const std::string&)>& before_step) {
   Beginning beginning;
   HLAUNCH_ASSIGN_OR_RETURN(
-      Token token, FindToken(options.token_file, Environment::OfThisProcess(), ReadTokenFile));
+      const Token token,
+      FindToken(options.token_file, Environment::OfThisProcess(), ReadTokenFile));
+  WipeFromEnvironment(kTokenVariable);
+  if (!token.secret.empty()) ::prctl(PR_SET_DUMPABLE, 0);
   for (const std::string& warning : token.warnings) LogWarning(warning);
-  beginning.token = std::move(token.secret);
+  HLAUNCH_ASSIGN_OR_RETURN(beginning.trust, Trust::OfToken(token.secret));
   beginning.registry.max_jobs = options.max_jobs;
   if (options.state_directory.empty()) return beginning;
   HLAUNCH_ASSIGN_OR_RETURN(beginning.journal,
@@ -238,7 +243,7 @@ int ServeJobs(int argc, char** argv,
   JobRegistry registry(std::move(beginning->registry), MonotonicClock());
   RendezvousServer::Options serving;
   serving.listener = std::move(listening->fd);
-  serving.token = beginning->token;
+  serving.trust = beginning->trust;
   const auto server = RendezvousServer::Start(std::move(serving), registry);
   if (!server.ok()) {
     LogError(server.status().message());

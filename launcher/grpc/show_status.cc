@@ -15,6 +15,7 @@
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/grpc/status_client.h"
+#include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
 namespace {
@@ -41,8 +42,10 @@ int ShowStatus(int argc, char** argv) {
       FindToken(options->token_file, Environment::OfThisProcess(), ReadTokenFile);
   if (!token.ok()) return Fail(token.status(), kExitUsage);
   for (const std::string& warning : token->warnings) LogWarning(warning);
+  const absl::StatusOr<Trust> trust = Trust::OfToken(token->secret);
+  if (!trust.ok()) return Fail(trust.status(), kExitUsage);
   const absl::StatusOr<JobList> list =
-      FetchStatus({options->endpoint.host, options->endpoint.port, token->secret}, options->job_id,
+      FetchStatus({options->endpoint.host, options->endpoint.port, *trust}, options->job_id,
                   MonotonicClock().Now() + kPatience);
   if (!list.ok()) return Fail(list.status(), ExitCodeOf(FailedStep::kAsk, list.status()));
   if (options->job_id.empty()) {

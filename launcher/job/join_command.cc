@@ -56,8 +56,9 @@ JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const E
     add("--token-file", spec.token_file);
   for (const std::string& word : options.script.command) words.push_back(ShellQuote(word));
   const bool bare_token = !spec.token.empty() && spec.token_file.empty();
-  return {absl::StrJoin(words, " "),
-          bare_token ? "set HLAUNCH_TOKEN there to the token that is set here" : ""};
+  return {
+      absl::StrJoin(words, " "),
+      bare_token ? "the token of this host must be there too: in HLAUNCH_TOKEN, or in a file" : ""};
 }
 
 }  // namespace hlaunch

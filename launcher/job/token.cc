@@ -7,34 +7,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
+#include "rendezvous/trust/token_text.h"
 
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxTokenBytes = 1024;  // As rendezvous/grpc/grpc_transport.cc.
 constexpr char kTokenFileVariable[] = "HLAUNCH_TOKEN_FILE";
 
-// It travels as a gRPC header, hence the restriction. Messages never show any of it.
+// Messages never show any of it.
 absl::StatusOr<std::string> CheckToken(const std::string& content, const std::string& source) {
   const std::string token(absl::StripAsciiWhitespace(content));
-  if (token.empty()) return absl::InvalidArgumentError(absl::StrCat(source, " holds no token"));
-  if (token.size() > kMaxTokenBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": a token has at most ", kMaxTokenBytes, " bytes"));
+  const absl::Status checked = CheckTokenText(token);
+  if (checked.ok()) return token;
+  return absl::InvalidArgumentError(absl::StrCat(source, ": ", checked.message()));
+}
+
+absl::Status TakeFile(const std::string& path, const ReadTokenFileFn& read_token_file,
+                      Token& token) {
+  HLAUNCH_ASSIGN_OR_RETURN(const TokenFile found, read_token_file(path));
+  HLAUNCH_ASSIGN_OR_RETURN(token.secret,
+                           CheckToken(found.content, absl::StrCat("token file ", path)));
+  if (found.others_can_read) {
+    token.warnings.push_back(
+        absl::StrCat("token file ", path, " can be read by other users; run: chmod 600 ", path));
   }
-  if (!std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": a token is one line of printable ASCII without spaces"));
-  }
-  return token;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -51,30 +56,40 @@ absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path) {
     if (got > 0) length += static_cast<size_t>(got);
   }
   if (got < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read the token file ", path, ": ", std::strerror(errno)));
+    const absl::StatusCode code =
+        errno == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kInvalidArgument;
+    return absl::Status(
+        code, absl::StrCat("cannot read the token file ", path, ": ", std::strerror(errno)));
   }
   token.content.resize(length);
   token.others_can_read = (status.st_mode & (S_IRGRP | S_IROTH)) != 0;
   return token;
 }
 
+std::string OwnTokenFile(const Environment& environment) {
+  const std::string config = environment.Get("XDG_CONFIG_HOME");
+  if (absl::StartsWith(config, "/")) return absl::StrCat(config, "/hlaunch/token");
+  const std::string home = environment.Get("HOME");
+  return home.empty() ? "" : absl::StrCat(home, "/.config/hlaunch/token");
+}
+
 absl::StatusOr<Token> FindToken(const std::string& option, const Environment& environment,
                                 const ReadTokenFileFn& read_token_file) {
   Token token;
   token.file = !option.empty() ? option : environment.Get(kTokenFileVariable);
-  if (token.file.empty()) {
-    const std::string value = environment.Get(kTokenVariable);
-    if (value.empty()) return token;
+  if (token.file == kNoTokenFile) return Token();
+  if (!token.file.empty()) {
+    const absl::Status taken = TakeFile(token.file, read_token_file, token);
+    if (!taken.ok()) return absl::InvalidArgumentError(taken.message());
+    return token;
+  }
+  if (const std::string value = environment.Get(kTokenVariable); !value.empty()) {
     HLAUNCH_ASSIGN_OR_RETURN(token.secret, CheckToken(value, kTokenVariable));
     return token;
   }
-  HLAUNCH_ASSIGN_OR_RETURN(const TokenFile found, read_token_file(token.file));
-  HLAUNCH_ASSIGN_OR_RETURN(token.secret,
-                           CheckToken(found.content, absl::StrCat("token file ", token.file)));
-  if (found.others_can_read) {
-    token.warnings.push_back(absl::StrCat(
-        "token file ", token.file, " can be read by other users; run: chmod 600 ", token.file));
+  if (const std::string own = OwnTokenFile(environment); !own.empty()) {
+    const absl::Status taken = TakeFile(own, read_token_file, token);
+    if (!taken.ok() && !absl::IsNotFound(taken)) return taken;
   }
   return token;
 }

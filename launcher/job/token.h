@@ -23,7 +23,9 @@ struct TokenFile {
 
 // Reads the file at `path`, a few bytes of it at most.
 //
-// Errors: InvalidArgument - it cannot be read; the message names it and says why.
+// Errors: the messages name it and say why.
+//   NotFound - there is none.
+//   InvalidArgument - it cannot be read.
 using ReadTokenFileFn = std::function<absl::StatusOr<TokenFile>(const std::string& path)>;
 
 // The real one.
@@ -31,15 +33,24 @@ absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path);
 
 // The secret that all nodes of a job share, and where it was found.
 struct Token {
-  std::string secret;                 // Empty: none.
-  std::string file;                   // Empty: from HLAUNCH_TOKEN, or there is none.
+  std::string secret;  // Empty: none.
+  // Where it was found; empty: in HLAUNCH_TOKEN, in the user's own file, or there is none.
+  std::string file;
   std::vector<std::string> warnings;  // One line each.
 };
 
-// From `file` (of --token-file), else HLAUNCH_TOKEN_FILE, else HLAUNCH_TOKEN.
+// Where `hlaunch token` keeps the user's own token: ~/.config/hlaunch/token, by the rules of the
+// XDG base directories. Empty: the user has no home directory.
+std::string OwnTokenFile(const Environment& environment);
+
+// "none" for a file's name says that there is to be no token.
+inline constexpr char kNoTokenFile[] = "none";
+
+// From `file` (of --token-file), else HLAUNCH_TOKEN_FILE, else HLAUNCH_TOKEN, else the user's own
+// file.
 //
 // Errors:
-//   InvalidArgument - it cannot be had, or is none.
+//   InvalidArgument - it cannot be had, or is none; see CheckTokenText.
 absl::StatusOr<Token> FindToken(const std::string& file, const Environment& environment,
                                 const ReadTokenFileFn& read_token_file);
 

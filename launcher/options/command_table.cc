@@ -13,7 +13,8 @@ constexpr bool kNotTorchrun = false;  // A user of torchrun's name means a scrip
 const OptionRow kStatus[] = {
     {"", "", "--rdzv-endpoint", "HOST[:PORT]", "the rendezvous to ask (port 29400)", nullptr},
     {"", "", "--json", "", "print one JSON object", nullptr},
-    {"", "", "--token-file", "FILE", "its secret (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", nullptr},
+    {"", "", "--token-file", "FILE",
+     "its secret (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token)", nullptr},
     {"", "-h", "--help", "", "print this text", nullptr},
 };
 
@@ -40,13 +41,21 @@ const OptionRow kCheck[] = {
     {"", "-h", "--help", "", "print this text", nullptr},
 };
 
+const OptionRow kToken[] = {
+    {"", "", "--file", "FILE", "keep it there (~/.config/hlaunch/token)", nullptr},
+    {"", "", "--new", "", "replace a token that is there: its jobs take no more nodes", nullptr},
+    {"", "", "--print", "", "print a new token and keep none", nullptr},
+    {"", "-h", "--help", "", "print this text", nullptr},
+};
+
 const OptionRow kService[] = {
     {"", "", "--listen", "PORT|HOST:PORT", "where agents find it ([::]:29400, all addresses)",
      nullptr},
     {"", "", "--state", "file://DIR", "keeps jobs there: they survive its restart, and this host's",
      nullptr},
     {"", "", "--token-file", "FILE",
-     "secret that nodes must know (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", nullptr},
+     "secret that nodes must know (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token)",
+     nullptr},
     {"", "", "--max-jobs", "N", "most jobs at once (1000)", nullptr},
     {"", "", "--metrics-port", "PORT|ADDR:PORT",
      "serve /metrics, /healthz and /readyz, on loopback unless ADDR is given", nullptr},
@@ -64,6 +73,8 @@ constexpr CommandRow kRows[] = {
      kAlsoTorchrun},
     {"doctor", "[--json] [options]", "check all nodes of a job without the job",
      CommandProgram::kHlaunch, kAlsoTorchrun},
+    {"token", "[--file FILE]", "make the secret that the nodes of your jobs share",
+     CommandProgram::kHlaunch, kNotTorchrun},
     {"help", "[COMMAND]", "print this text, or that of a command", CommandProgram::kHlaunch,
      kNotTorchrun},
     {"version", "", "print the version", CommandProgram::kHlaunch, kNotTorchrun},
@@ -76,6 +87,7 @@ constexpr CommandRow kRows[] = {
 absl::Span<const OptionRow> StatusOptionRows() { return kStatus; }
 absl::Span<const OptionRow> DevicesOptionRows() { return kDevices; }
 absl::Span<const OptionRow> CheckOptionRows() { return kCheck; }
+absl::Span<const OptionRow> TokenOptionRows() { return kToken; }
 absl::Span<const OptionRow> ServiceOptionRows() { return kService; }
 
 absl::Span<const CommandRow> CommandTable() { return kRows; }

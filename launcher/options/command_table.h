@@ -39,6 +39,7 @@ const CommandRow* FindCommand(int argc, const char* const* argv);
 absl::Span<const OptionRow> StatusOptionRows();
 absl::Span<const OptionRow> DevicesOptionRows();
 absl::Span<const OptionRow> CheckOptionRows();
+absl::Span<const OptionRow> TokenOptionRows();
 absl::Span<const OptionRow> ServiceOptionRows();
 
 // What the program is called in messages: "torchrun" under that name, else "hlaunch". Pure.

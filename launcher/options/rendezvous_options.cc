@@ -302,7 +302,9 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1", SetNothing,
      kPet},
     {"", "", "--token-file", "FILE",
-     "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN)", SetTokenFile},
+     "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token; see "
+     "hlaunch token)",
+     SetTokenFile},
     {"Times", "", "--join-timeout", "S", "wait this long for the nodes to come (600)",
      [](string_view text, Options& options) {
        return SetDuration(text, 1, &options.policy.join_timeout);

@@ -5,6 +5,9 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -31,6 +34,11 @@ std::vector<std::string> Environment::Without(absl::string_view name) const {
     if (!absl::StartsWith(entry, start)) rest.push_back(entry);
   }
   return rest;
+}
+
+void WipeFromEnvironment(const char* name) {
+  if (char* const value = std::getenv(name)) ::explicit_bzero(value, std::strlen(value));
+  ::unsetenv(name);
 }
 
 }  // namespace hlaunch

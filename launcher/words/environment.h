@@ -31,4 +31,9 @@ class Environment {
   std::vector<std::string> entries_;
 };
 
+// Unsets the variable `name` of this process, and overwrites it where the kernel shows it to the
+// user's other processes (/proc/PID/environ). Copies that were taken stay. Call before other threads
+// start.
+void WipeFromEnvironment(const char* name);
+
 }  // namespace hlaunch

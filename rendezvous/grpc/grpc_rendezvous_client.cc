@@ -92,8 +92,7 @@ void* Tag(Event event) { return reinterpret_cast<void*>(static_cast<intptr_t>(ev
 struct Stream {
   Stream(const std::string& address, const RendezvousEndpoint& endpoint,
          grpc::CompletionQueue* queue)
-      : stub(v1::Rendezvous::NewStub(MakeChannel(address, endpoint.port))) {
-    AddToken(endpoint.token, &context);
+      : stub(v1::Rendezvous::NewStub(MakeChannel(address, endpoint.port, endpoint.trust))) {
     rpc = stub->PrepareAsyncAttach(&context, queue);
   }
 
@@ -169,9 +168,6 @@ class GrpcRendezvousClient::Conversation {
 
   void Run() {
     begun_ = last_heard_ = Now();
-    if (const absl::Status status = CheckToken(options_.endpoint.token); !status.ok()) {
-      return End(status);
-    }
     while (true) {
       if (std::optional<std::string> address = NextAddress()) Converse(*address);
       if (IsOver()) return;
@@ -439,7 +435,7 @@ class GrpcRendezvousClient::Conversation {
   // What the end of a stream means.
   void Judge(const Stream& stream) {
     if (over_) return;
-    const absl::Status status = FromGrpcStatus(stream.status);
+    const absl::Status status = StatusOfCall(stream.status, options_.endpoint.trust);
     if (status.ok()) {
       // All that was sent before the good-bye, or the node's kFinished, was taken.
       MutexLock lock(&mu_);
@@ -557,7 +553,6 @@ Allowance GrpcRendezvousClient::AllowanceNow(Instant /*now*/) const {
 absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_view job_id,
                              absl::string_view node_id, Incarnation incarnation,
                              absl::string_view reason, Instant deadline) {
-  HLAUNCH_RETURN_IF_ERROR(CheckToken(endpoint.token));
   const auto found = Lookup::Start(endpoint.host)->Await(deadline);
   if (!found.has_value()) {
     return absl::DeadlineExceededError(
@@ -574,15 +569,15 @@ absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_vi
   for (size_t i = 0; MonotonicClock().Now() < deadline; i = (i + 1) % addresses.size()) {
     const Duration left = deadline - MonotonicClock().Now();
     grpc::ClientContext context;
-    context.set_wait_for_ready(true);
     context.set_deadline(FromNow(addresses.size() == 1 ? left : std::min(left, kLastBackoff)));
-    AddToken(endpoint.token, &context);
     v1::ReportNodeDeathResponse response;
-    status = v1::Rendezvous::NewStub(MakeChannel(addresses[i], endpoint.port))
+    status = v1::Rendezvous::NewStub(MakeChannel(addresses[i], endpoint.port, endpoint.trust))
                  ->ReportNodeDeath(&context, request, &response);
-    if (status.ok() || IsRefusal(FromGrpcStatus(status).code())) break;
+    if (status.ok() || IsRefusal(StatusOfCall(status, endpoint.trust).code())) break;
+    std::this_thread::sleep_for(std::min(kFirstBackoff, left));
   }
-  if (status.ok() || IsRefusal(FromGrpcStatus(status).code())) return FromGrpcStatus(status);
+  const absl::Status told = StatusOfCall(status, endpoint.trust);
+  if (told.ok() || IsRefusal(told.code())) return told;
   return absl::UnavailableError(absl::StrCat(
       "rendezvous at ", HostPort(endpoint.host, endpoint.port), " not reached: ", Trouble(status)));
 }

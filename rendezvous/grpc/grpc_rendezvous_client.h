@@ -16,6 +16,7 @@
 #include "proto/contract/ids.h"
 #include "rendezvous/job/rendezvous_client.h"
 #include "rendezvous/listening/lookup.h"
+#include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
 
@@ -23,7 +24,7 @@ namespace hlaunch {
 struct RendezvousEndpoint {
   std::string host;  // A name or a literal without brackets.
   uint16_t port = 0;
-  std::string token;  // Empty: none.
+  Trust trust;
 };
 
 // A node's end of the rendezvous over gRPC.
@@ -75,8 +76,8 @@ class GrpcRendezvousClient final : public RendezvousClient {
 // Tells the rendezvous that this incarnation's agent is dead and that none of its workers lives.
 //
 // Errors:
-//   InvalidArgument - the endpoint's name or the token cannot be right.
-//   PermissionDenied - the token was refused.
+//   InvalidArgument - the endpoint's name cannot be right.
+//   PermissionDenied - the rendezvous has another token.
 //   Aborted - that incarnation is not a member any more.
 //   Unavailable, DeadlineExceeded - the rendezvous was not reached before `deadline`.
 absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_view job_id,

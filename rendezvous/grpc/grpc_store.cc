@@ -47,11 +47,10 @@ class GrpcStore::Link {
  public:
   explicit Link(GrpcStoreOptions given)
       : options(std::move(given)),
-        stub(v1::Store::NewStub(MakeChannel(options.address, options.port))) {}
+        stub(v1::Store::NewStub(MakeChannel(options.address, options.port, options.trust))) {}
 
   void Prepare(Instant deadline, grpc::ClientContext* context) const {
     context->set_deadline(OnTheWall(deadline));
-    AddToken(options.token, context);
   }
 
   void Sign(v1::Caller* caller) const {
@@ -119,7 +118,7 @@ class GrpcStore::Link {
   Instant Soon() const { return Now() + options.request_timeout; }
 
   absl::Status Explain(const grpc::Status& status) const {
-    const absl::Status plain = FromGrpcStatus(status);
+    const absl::Status plain = StatusOfCall(status, options.trust);
     if (!absl::IsUnavailable(plain) || IsAnswer(status)) return plain;
     return absl::UnavailableError(absl::StrCat("the rendezvous at ",
                                                HostPort(options.address, options.port),
@@ -209,7 +208,6 @@ class GrpcWatch final : public StoreWatch {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcStore>> GrpcStore::Make(GrpcStoreOptions options) {
-  HLAUNCH_RETURN_IF_ERROR(CheckToken(options.token));
   if (!IsAddressLiteral(options.address)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the rendezvous' address '", options.address, "' is not an IP address"));
@@ -326,7 +324,6 @@ absl::Status GrpcStore::Barrier(absl::string_view key, int64_t world_size, Insta
 
 absl::StatusOr<std::unique_ptr<StoreWatch>> GrpcStore::Watch(absl::string_view prefix) {
   auto watch = std::make_unique<GrpcWatch>();
-  AddToken(link_->options.token, watch->context());
   v1::WatchKeysRequest request;
   link_->Sign(request.mutable_caller());
   request.set_prefix(std::string(prefix));

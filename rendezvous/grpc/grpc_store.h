@@ -13,6 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/contract/ids.h"
 #include "rendezvous/store/store.h"
+#include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
 
@@ -20,7 +21,7 @@ namespace hlaunch {
 struct GrpcStoreOptions {
   std::string address;  // Of the rendezvous: a literal without brackets.
   uint16_t port = 0;
-  std::string token;  // Empty: none.
+  Trust trust;
   std::string job_id;
   std::string node_id;
   Incarnation incarnation = 0;
@@ -30,7 +31,7 @@ struct GrpcStoreOptions {
 
 // The keys that a job's agents share, in the rendezvous; limits and errors: store.proto. Besides
 // those of Store and WatchableStore all calls may fail with
-//   PermissionDenied - the token was refused.
+//   PermissionDenied - the rendezvous has another token.
 //   NotFound - the rendezvous knows no such job.
 //   Aborted - this incarnation does not hold its place (any more), or the job left the round.
 //   FailedPrecondition - the job is over.
@@ -42,7 +43,7 @@ class GrpcStore final : public Store, public WatchableStore {
   // Connects with the first call.
   //
   // Errors:
-  //   InvalidArgument - the address is no literal, or the token cannot be sent.
+  //   InvalidArgument - the address is no literal.
   static absl::StatusOr<std::unique_ptr<GrpcStore>> Make(GrpcStoreOptions options);
   ~GrpcStore() override;
 

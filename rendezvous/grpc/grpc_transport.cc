@@ -3,11 +3,9 @@
 
 #include "rendezvous/grpc/grpc_transport.h"
 
-#include <algorithm>
 #include <climits>
 #include <mutex>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -20,12 +18,18 @@
 #include "grpcpp/support/channel_arguments.h"
 #include "proto/base/address.h"
 #include "proto/base/log.h"
+#include "proto/contract/grpc_status.h"
 
 namespace hlaunch {
 namespace {
 
-constexpr char kTokenMetadata[] = "hlaunch-token";
-constexpr size_t kMaxTokenBytes = 1024;
+// How gRPC and OpenSSL put the answers of JudgeConnection: 401 by HTTP/1.1, the alerts
+// access_denied and unrecognized_name; and what OpenSSL says of a certificate of another authority.
+constexpr char kHttp1[] = "http1.x server";
+constexpr char kUnauthenticated[] = "UNAUTHENTICATED";
+constexpr char kAccessDenied[] = "access denied";
+constexpr char kUnrecognizedName[] = "unrecognized name";
+constexpr char kVerifyFailed[] = "certificate verify failed";
 constexpr int kMaxRequestBytes = 256 << 10;     // The largest is 16 failures of 8 KiB.
 constexpr int kMaxResponseBytes = 16 << 20;     // The status of a job with all its nodes.
 constexpr size_t kMaxMemory = size_t{2} << 30;  // What all connections may take.
@@ -46,20 +50,18 @@ void TameLibraries() {
   });
 }
 
-bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
-  volatile unsigned char difference = a.size() != b.size();
-  for (size_t i = 0; i < b.size(); ++i) {
-    const unsigned char other = i < a.size() ? a[i] : 0;
-    difference = difference | (other ^ static_cast<unsigned char>(b[i]));
-  }
-  return difference == 0;
+std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const Trust& trust) {
+  if (trust.none()) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({trust.authority(), trust.key(), trust.certificate()});
 }
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t port) {
+std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t port,
+                                           const Trust& trust) {
   TameLibraries();
   grpc::ChannelArguments args;
+  if (!trust.none()) args.SetSslTargetNameOverride(trust.server_name());
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
@@ -73,11 +75,16 @@ std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t p
   const std::string target =
       absl::StrCat(absl::StrContains(literal, ':') ? "ipv6:" : "ipv4:",
                    absl::StrReplaceAll(HostPort(literal, port), {{"%", "%25"}}));
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), args);
+  return grpc::CreateCustomChannel(target, MakeChannelCredentials(trust), args);
 }
 
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials() {
-  return grpc::InsecureServerCredentials();
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Trust& trust) {
+  if (trust.none()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = trust.authority();
+  options.pem_key_cert_pairs.push_back({trust.key(), trust.certificate()});
+  return grpc::SslServerCredentials(options);
 }
 
 void PrepareServer(grpc::ServerBuilder* builder) {
@@ -95,30 +102,25 @@ void PrepareServer(grpc::ServerBuilder* builder) {
   builder->SetResourceQuota(grpc::ResourceQuota("hlaunch").Resize(kMaxMemory));
 }
 
-absl::Status CheckToken(absl::string_view token) {
-  const bool printable = std::all_of(token.begin(), token.end(), absl::ascii_isgraph);
-  if (token.size() <= kMaxTokenBytes && printable) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the job's token must be at most ", kMaxTokenBytes,
-                   " printable ASCII characters without blanks (HLAUNCH_TOKEN, --token-file)"));
-}
-
-void AddToken(absl::string_view token, grpc::ClientContext* context) {
-  if (!token.empty()) context->AddMetadata(kTokenMetadata, std::string(token));
-}
-
-absl::Status CheckCallToken(absl::string_view token, const grpc::ServerContextBase& context) {
-  const auto& metadata = context.client_metadata();
-  const auto found = metadata.find(kTokenMetadata);
-  const absl::string_view given =
-      found == metadata.end() ? absl::string_view()
-                              : absl::string_view(found->second.data(), found->second.size());
-  if (EqualInConstantTime(given, token)) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat(given.empty()   ? "this node sent no token and the rendezvous demands one"
-                   : token.empty() ? "this node sent a token and the rendezvous has none"
-                                   : "this node's token is not the rendezvous' token",
-                   "; give all nodes the same with HLAUNCH_TOKEN or --token-file"));
+absl::Status StatusOfCall(const grpc::Status& status, const Trust& trust) {
+  const std::string text = status.error_message();
+  const char* difference = nullptr;
+  if (IsAnswer(status)) {
+    return FromGrpcStatus(status);
+  } else if (absl::StrContains(text, kHttp1) && absl::StrContains(text, kUnauthenticated)) {
+    difference = "this node has no token and the rendezvous demands one";
+  } else if (absl::StrContains(text, kAccessDenied)) {
+    difference = "this node has a token and the rendezvous has none";
+  } else if (absl::StrContains(text, kUnrecognizedName) || absl::StrContains(text, kVerifyFailed)) {
+    difference = "this node's token is not the rendezvous' token";
+  } else {
+    return FromGrpcStatus(status);
+  }
+  const std::string own =
+      trust.none() ? "" : absl::StrCat(" (its fingerprint here: ", trust.fingerprint(), ")");
+  return absl::PermissionDeniedError(absl::StrCat(
+      difference, own,
+      "; give all nodes the same with HLAUNCH_TOKEN or --token-file, or --token-file none"));
 }
 
 std::string PeerAddress(absl::string_view peer) {

@@ -9,7 +9,6 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "proto/base/mutex.h"
-#include "proto/base/status_macros.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/grpc/rendezvous_service.h"
 #include "rendezvous/grpc/store_service.h"
@@ -26,11 +25,7 @@ using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionT
 // Members in the order of construction: the front goes first, because gRPC keeps, unserved and
 // open, a connection that is handed to it after its shutdown.
 struct RendezvousServer::State {
-  State(Jobs& jobs, const std::string& token, Duration patience)
-      : service(jobs, token, patience),
-        store(jobs, [this](const grpc::CallbackServerContext& context) {
-          return service.Admit(context);
-        }) {}
+  State(Jobs& jobs, bool open, Duration patience) : service(jobs, open, patience), store(jobs) {}
 
   RendezvousService service;
   StoreService store;
@@ -42,14 +37,13 @@ struct RendezvousServer::State {
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Options options,
                                                                           Jobs& jobs) {
-  HLAUNCH_RETURN_IF_ERROR(CheckToken(options.token));
-  auto state = std::make_unique<State>(jobs, options.token, options.patience);
+  auto state = std::make_unique<State>(jobs, options.trust.none(), options.patience);
   grpc::ServerBuilder builder;
   PrepareServer(&builder);
   builder.RegisterService(&state->service);
   builder.RegisterService(&state->store);
-  state->acceptor = builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD,
-                                                                         MakeServerCredentials());
+  state->acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      AcceptorType::FROM_FD, MakeServerCredentials(options.trust));
   state->server = builder.BuildAndStart();
   if (state->server == nullptr) return absl::InternalError("gRPC refuses to serve");
   Front::Options front;
@@ -60,6 +54,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
     acceptor->HandleNewConnection(&parameters);
   };
   front.c10d = std::move(options.c10d);
+  if (!options.trust.none()) front.server_name = options.trust.server_name();
   {
     MutexLock lock(&state->mu);
     state->front = std::make_unique<Front>(std::move(options.listener), std::move(front));

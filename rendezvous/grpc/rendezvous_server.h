@@ -12,6 +12,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/job/jobs.h"
+#include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
 
@@ -23,7 +24,7 @@ class RendezvousServer {
  public:
   struct Options {
     UniqueFd listener;  // A listening TCP socket.
-    std::string token;  // What nodes must know; empty: nothing.
+    Trust trust;        // What nodes must prove; none: nothing.
     // For the first message of a stream.
     Duration patience = std::chrono::seconds(10);
     // Gets the connections that do not speak gRPC; empty: they are closed. Must not block.
@@ -33,7 +34,6 @@ class RendezvousServer {
   // `jobs` must outlive the server.
   //
   // Errors:
-  //   InvalidArgument - the token cannot be sent.
   //   Internal - gRPC refuses to serve.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options, Jobs& jobs);
   ~RendezvousServer();

@@ -285,13 +285,6 @@ void RendezvousService::Lobby::Sweep() {
 
 namespace {
 
-// Ends a call before anything of it is read.
-class RefusedStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse> {
- public:
-  explicit RefusedStream(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
-  void OnDone() override { delete this; }
-};
-
 std::string NoSuchJob(absl::string_view job_id) {
   return absl::StrCat("there is no job '", ToUtf8(job_id, kMaxNameBytes), "' here");
 }
@@ -313,14 +306,13 @@ absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
 
 }  // namespace
 
-RendezvousService::RendezvousService(Jobs& jobs, std::string token, Duration patience)
-    : jobs_(jobs), token_(std::move(token)), lobby_(std::make_shared<Lobby>(patience)) {}
+RendezvousService::RendezvousService(Jobs& jobs, bool open, Duration patience)
+    : jobs_(jobs), open_(open), lobby_(std::make_shared<Lobby>(patience)) {}
 
 RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
 
 grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* RendezvousService::Attach(
     grpc::CallbackServerContext* context) {
-  if (const absl::Status status = Admit(*context); !status.ok()) return new RefusedStream(status);
   auto stream = std::make_shared<AttachStream>(*this, PeerAddress(context->peer()));
   Enlist(stream);
   stream->Begin();
@@ -330,8 +322,7 @@ grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* RendezvousServic
 grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
     grpc::CallbackServerContext* context, const v1::ReportNodeDeathRequest* request,
     v1::ReportNodeDeathResponse* /*response*/) {
-  absl::Status status = Admit(*context);
-  if (status.ok()) status = CheckReport(*request);
+  absl::Status status = CheckReport(*request);
   if (status.ok()) {
     const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
     status = job == nullptr ? absl::AbortedError(NoSuchJob(request->job_id()))
@@ -346,13 +337,13 @@ grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
 grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerContext* context,
                                                        const v1::GetStatusRequest* request,
                                                        v1::GetStatusResponse* response) {
-  absl::Status status = Admit(*context);
-  if (status.ok() && request->job_id().empty()) {
+  absl::Status status;
+  if (request->job_id().empty()) {
     for (const JobStatus& job : jobs_.List()) {
       if (response->jobs_size() < kMaxJobsShown) *response->add_jobs() = Brief(ToProto(job));
       response->set_total_jobs(response->total_jobs() + 1);
     }
-  } else if (status.ok()) {
+  } else {
     const std::optional<JobStatus> job = jobs_.Status(request->job_id());
     response->set_total_jobs(1);
     if (job.has_value()) {
@@ -381,19 +372,6 @@ size_t RendezvousService::open_streams() const {
   return streams_.size();
 }
 
-absl::Status RendezvousService::Admit(const grpc::CallbackServerContext& context) {
-  const absl::Status status = CheckCallToken(token_, context);
-  if (status.ok()) return status;
-  const std::string who = PeerAddress(context.peer());
-  std::string line = absl::StrCat("refused a node at ", who, ": ", status.message());
-  {
-    MutexLock lock(&mu_);
-    line = refusals_.Admit(line, MonotonicClock().Now());
-  }
-  if (!line.empty()) LogWarning(line);
-  return status;
-}
-
 void RendezvousService::Enlist(const std::shared_ptr<AttachStream>& stream) {
   absl::Status ended;
   {
@@ -410,7 +388,7 @@ void RendezvousService::Strike(const std::shared_ptr<AttachStream>& stream) {
 }
 
 void RendezvousService::WarnIfOpen(const NodeInfo& info) {
-  if (!token_.empty() || IsLoopback(info.address)) return;
+  if (!open_ || IsLoopback(info.address)) return;
   {
     MutexLock lock(&mu_);
     if (std::exchange(warned_, true)) return;

@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
 #include "proto/base/mutex.h"
-#include "proto/base/rare_log.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/round/round.h"
 
@@ -25,9 +24,9 @@ class AttachStream;
 // with.
 class RendezvousService final : public v1::Rendezvous::CallbackService {
  public:
-  // `token` is what nodes must know (empty: nothing), `patience` the time for the first message
-  // of a stream.
-  RendezvousService(Jobs& jobs, std::string token, Duration patience);
+  // `open` says that nodes had to prove nothing to get here, `patience` is the time for the first
+  // message of a stream.
+  RendezvousService(Jobs& jobs, bool open, Duration patience);
   ~RendezvousService() override;
 
   // Ends every stream with `status`, once it has got its last directive; also those that come
@@ -36,11 +35,6 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
 
   // How many streams are open.
   size_t open_streams() const;
-
-  // The call's token is right; a wrong one is worth a rare line.
-  //
-  // Errors: as CheckCallToken.
-  absl::Status Admit(const grpc::CallbackServerContext& context);
 
   grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* Attach(
       grpc::CallbackServerContext* context) override;
@@ -63,13 +57,12 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   void WarnIfOpen(const NodeInfo& info);
 
   Jobs& jobs_;
-  const std::string token_;
+  const bool open_;
   const std::shared_ptr<Lobby> lobby_;
 
   mutable Mutex mu_;
   std::set<std::shared_ptr<AttachStream>> streams_ ABSL_GUARDED_BY(mu_);
   absl::Status ended_ ABSL_GUARDED_BY(mu_);  // OK until EndAll.
-  RareLog refusals_ ABSL_GUARDED_BY(mu_);
   bool warned_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -32,16 +32,15 @@ absl::Status Ask(const RendezvousEndpoint& endpoint, const std::string& address,
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::duration_cast<std::chrono::system_clock::duration>(
                            deadline - MonotonicClock().Now()));
-  AddToken(endpoint.token, &context);
-  return FromGrpcStatus(v1::Rendezvous::NewStub(MakeChannel(address, endpoint.port))
-                            ->GetStatus(&context, request, response));
+  const auto channel = MakeChannel(address, endpoint.port, endpoint.trust);
+  return StatusOfCall(v1::Rendezvous::NewStub(channel)->GetStatus(&context, request, response),
+                      endpoint.trust);
 }
 
 }  // namespace
 
 absl::StatusOr<JobList> FetchStatus(const RendezvousEndpoint& endpoint, absl::string_view job_id,
                                     Instant deadline) {
-  HLAUNCH_RETURN_IF_ERROR(CheckToken(endpoint.token));
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ResolveHost(endpoint.host));
   const std::string where = HostPort(endpoint.host, endpoint.port);
   v1::GetStatusRequest request;

@@ -167,9 +167,7 @@ class RefusedWatch final : public grpc::ServerWriteReactor<v1::WatchKeysResponse
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<MemoryStore>> StoreService::Open(
-    const grpc::CallbackServerContext& context, const v1::Caller& caller) {
-  HLAUNCH_RETURN_IF_ERROR(admit_(context));
+absl::StatusOr<std::shared_ptr<MemoryStore>> StoreService::Open(const v1::Caller& caller) {
   const std::shared_ptr<JobRendezvous> job = jobs_.Find(caller.job_id());
   if (job == nullptr) {
     return absl::NotFoundError(
@@ -181,7 +179,7 @@ absl::StatusOr<std::shared_ptr<MemoryStore>> StoreService::Open(
 template <typename Request, typename Act>
 grpc::ServerUnaryReactor* StoreService::Answer(grpc::CallbackServerContext* context,
                                                const Request& request, Act act) {
-  const auto store = Open(*context, request.caller());
+  const auto store = Open(request.caller());
   return FinishNow(context, store.ok() ? act(**store) : store.status());
 }
 
@@ -204,7 +202,7 @@ grpc::ServerUnaryReactor* StoreService::GetKeys(grpc::CallbackServerContext* con
       return Fill(std::move(values), response->mutable_values());
     });
   }
-  auto store = Open(*context, request->caller());
+  auto store = Open(request->caller());
   if (!store.ok()) return FinishNow(context, store.status());
   return new WaitingCall(
       *std::move(store),
@@ -224,7 +222,7 @@ grpc::ServerUnaryReactor* StoreService::AwaitKeys(grpc::CallbackServerContext* c
       return store.Wait(Words(request->keys()), Instant());
     });
   }
-  auto store = Open(*context, request->caller());
+  auto store = Open(request->caller());
   if (!store.ok()) return FinishNow(context, store.status());
   return new WaitingCall(
       *std::move(store),
@@ -305,7 +303,7 @@ grpc::ServerUnaryReactor* StoreService::ListKeys(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* StoreService::MeetAtKey(grpc::CallbackServerContext* context,
                                                   const v1::MeetAtKeyRequest* request,
                                                   v1::MeetAtKeyResponse* /*response*/) {
-  auto store = Open(*context, request->caller());
+  auto store = Open(request->caller());
   if (!store.ok()) return FinishNow(context, store.status());
   return new WaitingCall(
       *std::move(store),
@@ -316,8 +314,8 @@ grpc::ServerUnaryReactor* StoreService::MeetAtKey(grpc::CallbackServerContext* c
 }
 
 grpc::ServerWriteReactor<v1::WatchKeysResponse>* StoreService::WatchKeys(
-    grpc::CallbackServerContext* context, const v1::WatchKeysRequest* request) {
-  auto store = Open(*context, request->caller());
+    grpc::CallbackServerContext* /*context*/, const v1::WatchKeysRequest* request) {
+  auto store = Open(request->caller());
   if (!store.ok()) return new RefusedWatch(store.status());
   const auto watch = std::make_shared<WatchingCall>(*std::move(store));
   watch->Begin(request->prefix());

@@ -19,9 +19,7 @@ namespace hlaunch {
 // Thread-safe. `jobs` must outlive it; it must outlive the gRPC server it is registered with.
 class StoreService final : public v1::Store::CallbackService {
  public:
-  // `admit` says whether a call may be made at all.
-  using Admit = std::function<absl::Status(const grpc::CallbackServerContext& context)>;
-  StoreService(Jobs& jobs, Admit admit) : jobs_(jobs), admit_(std::move(admit)) {}
+  explicit StoreService(Jobs& jobs) : jobs_(jobs) {}
 
   grpc::ServerUnaryReactor* SetKeys(grpc::CallbackServerContext* context,
                                     const v1::SetKeysRequest* request,
@@ -60,8 +58,7 @@ class StoreService final : public v1::Store::CallbackService {
       grpc::CallbackServerContext* context, const v1::WatchKeysRequest* request) override;
 
  private:
-  absl::StatusOr<std::shared_ptr<MemoryStore>> Open(const grpc::CallbackServerContext& context,
-                                                    const v1::Caller& caller);
+  absl::StatusOr<std::shared_ptr<MemoryStore>> Open(const v1::Caller& caller);
 
   // What is answered at once: `act` fills the response.
   template <typename Request, typename Act>
@@ -69,7 +66,6 @@ class StoreService final : public v1::Store::CallbackService {
                                    Act act);
 
   Jobs& jobs_;
-  const Admit admit_;
 };
 
 }  // namespace hlaunch

@@ -3,10 +3,13 @@
 
 #include "rendezvous/listening/accept.h"
 
+#include <netdb.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace hlaunch {
 
@@ -26,6 +29,20 @@ int AcceptConnections(int listener, int most, absl::FunctionRef<void(UniqueFd)> 
     }
   }
   return 0;
+}
+
+std::string PeerName(int fd) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  auto* address = reinterpret_cast<sockaddr*>(&peer);
+  if (::getpeername(fd, address, &size) != 0 ||
+      ::getnameinfo(address, size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an unknown address";
+  }
+  return absl::StrCat(host, " port ", port);
 }
 
 }  // namespace hlaunch

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <string>
+
 #include "absl/functional/function_ref.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
@@ -26,5 +28,8 @@ inline constexpr int kMostUnaccepted = 1 << 20;
 // Returns 0 if it has tried as often, EAGAIN if no connection is left, and else an error of which
 // OutOfDescriptors is true.
 int AcceptConnections(int listener, int most, absl::FunctionRef<void(UniqueFd)> take);
+
+// The other end of the connected socket `fd`, for messages: "10.0.0.7 port 40112".
+std::string PeerName(int fd);
 
 }  // namespace hlaunch

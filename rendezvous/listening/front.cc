@@ -11,10 +11,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <future>
 #include <list>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,6 +30,8 @@
 #include "proto/base/rare_log.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/listening/accept.h"
+#include "rendezvous/listening/first_words.h"
+#include "rendezvous/listening/judge_connection.h"
 
 namespace hlaunch {
 namespace {
@@ -41,27 +45,42 @@ size_t HalfOfTheDescriptors() {
   return files.rlim_cur / 2;
 }
 
-// What is known of a connection.
-enum class FirstByte { kNone, kGrpc, kOther, kGone };
+// Looks at what has come without taking it; nothing if the other side is gone.
+std::optional<FirstWords> Peek(int fd) {
+  std::array<char, kMaxFirstWords> bytes;
+  const ssize_t n = ::recv(fd, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return FirstWords();
+  if (n <= 0) return std::nullopt;
+  return ReadFirstWords({bytes.data(), static_cast<size_t>(n)});
+}
 
-FirstByte Peek(int fd) {
-  char first = 0;
-  const ssize_t n = ::recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return FirstByte::kNone;
-  if (n != 1) return FirstByte::kGone;
-  return first == 'P' || first == 0x16 ? FirstByte::kGrpc : FirstByte::kOther;
+// Has the kernel tell of the socket once so many bytes are there.
+void AwaitBytes(int fd, size_t count) {
+  const int low = static_cast<int>(count);
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low);
+}
+
+// Sends as much of `answer` as the socket takes. What has come is taken first, since the kernel
+// would end the connection with a reset otherwise, and the answer might be lost.
+void Answer(int fd, const std::string& answer) {
+  std::array<char, kMaxFirstWords> bytes;
+  while (::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT) == bytes.size()) {
+  }
+  [[maybe_unused]] const ssize_t sent =
+      ::send(fd, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace
 
 // All members belong to the thread once it runs.
 struct Front::State {
-  // A connection whose first byte has not come.
+  // A connection whose first words have not come.
   struct Undecided {
     explicit Undecided(asio::io_context& loop) : socket(loop) {}
     asio::posix::stream_descriptor socket;
     Instant deadline;
     uint64_t epoch = 0;  // When it came.
+    size_t needed = 0;   // So many bytes are awaited.
   };
   using Place = std::list<Undecided>::iterator;
 
@@ -98,10 +117,9 @@ struct Front::State {
   void Admit(int fd) {
     const int on = 1;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    // Under load the first byte is there before the connection is looked at.
-    if (const FirstByte first = Peek(fd); first != FirstByte::kNone) {
-      return HandOn(UniqueFd(fd), first);
-    }
+    // Under load the first words are there before the connection is looked at.
+    const auto words = Peek(fd);
+    if (!words || IsDecided(*words)) return HandOn(UniqueFd(fd), words);
     const Place place = undecided.emplace(undecided.end(), loop);
     asio::error_code refused;
     if (place->socket.assign(fd, refused); refused) {
@@ -112,12 +130,30 @@ struct Front::State {
     }
     place->deadline = MonotonicClock().Now() + options.patience;
     place->epoch = epoch;
-    place->socket.async_wait(asio::posix::descriptor_base::wait_read,
-                             [this, place](asio::error_code error) {
-                               if (!error) Decide(place);
-                             });
+    AwaitWords(place, words->needed);
     if (undecided.size() > options.max_undecided) Decide(undecided.begin());
     if (undecided.size() == 1) AwaitSilent();
+  }
+
+  void AwaitWords(Place place, size_t needed) {
+    place->needed = needed;
+    AwaitBytes(place->socket.native_handle(), needed);
+    place->socket.async_wait(asio::posix::descriptor_base::wait_read,
+                             [this, place](asio::error_code error) {
+                               if (!error) Hear(place);
+                             });
+  }
+
+  static bool IsDecided(const FirstWords& words) {
+    return words.kind != FirstWords::Kind::kNone && words.kind != FirstWords::Kind::kMore;
+  }
+
+  // Enough bytes have come, or the other side will send no more.
+  void Hear(Place place) {
+    const auto words = Peek(place->socket.native_handle());
+    const bool more = words && words->kind == FirstWords::Kind::kMore;
+    if (!more || words->needed == place->needed) return Decide(place);
+    AwaitWords(place, words->needed);
   }
 
   void Decide(Place place) {
@@ -125,19 +161,25 @@ struct Front::State {
     UniqueFd fd(place->socket.release());
     const bool ended = place->epoch != epoch;
     undecided.erase(place);
-    const FirstByte first = Peek(fd.get());
-    if (!ended || first == FirstByte::kGrpc) HandOn(std::move(fd), first);
+    AwaitBytes(fd.get(), 1);
+    const auto words = Peek(fd.get());
+    HandOn(std::move(fd), words, ended);
   }
 
-  void HandOn(UniqueFd fd, FirstByte first) {
-    if (first == FirstByte::kGone) return;
-    if (first == FirstByte::kGrpc) {
-      options.grpc(std::move(fd));
-    } else if (options.c10d) {
-      options.c10d(std::move(fd));
-    } else {
-      Warn(first == FirstByte::kNone ? "closed a connection that said nothing"
-                                     : "closed a connection that does not speak gRPC");
+  // `ended`: it came before the store was reset.
+  void HandOn(UniqueFd fd, const std::optional<FirstWords>& words, bool ended = false) {
+    if (!words) return;
+    const ConnectionVerdict verdict =
+        JudgeConnection(*words, options.server_name, options.c10d != nullptr);
+    switch (verdict.to) {
+      case ConnectionVerdict::To::kGrpc:
+        return options.grpc(std::move(fd));
+      case ConnectionVerdict::To::kC10d:
+        if (!ended) options.c10d(std::move(fd));
+        return;
+      case ConnectionVerdict::To::kNobody:
+        Warn(absl::StrCat("refused ", PeerName(fd.get()), ": ", verdict.reason));
+        Answer(fd.get(), verdict.answer);
     }
   }
 

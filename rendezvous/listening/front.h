@@ -6,15 +6,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
 
-// One listening socket for two protocols. Accepts, looks at the first byte of each connection
-// without taking it, and hands the connection on: 'P' of HTTP/2's preface and 0x16 of a TLS
-// handshake are gRPC, all else is c10d, whose first byte is a query type below 0x16.
+// One listening socket for two protocols. Accepts, looks at the first bytes of each connection
+// without taking them, and hands the connection on, or tells the other side why it does not: see
+// JudgeConnection. So gRPC sees nobody who cannot name the server, where a name is demanded.
 //
 // Owns the socket and a thread, "hl-front". Construction starts it, destruction stops
 // accepting, closes what was not handed on and joins the thread.
@@ -28,7 +29,9 @@ class Front {
     Handler grpc;
     // May be empty: then what is not gRPC is closed, with a line in the log.
     Handler c10d;
-    // For the first byte. A connection that stays silent is c10d: PyTorch before 2.1 opens a
+    // What gRPC's clients must ask for in TLS; empty: they speak in clear.
+    std::string server_name;
+    // For the first bytes. A connection that stays silent is c10d: PyTorch before 2.1 opens a
     // second one for callbacks and may never write to it.
     Duration patience = std::chrono::seconds(10);
     // Silent connections held at once; beyond it the oldest is decided at once. 0: half of the

@@ -3,7 +3,6 @@
 
 #include "rendezvous/listening/socket_loop.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -82,19 +81,7 @@ void LoopSocket::AwaitBytes(bool reads) {
 
 void LoopSocket::ReadRest() { loop_->Read(*this, /*hung_up=*/true, /*awaited=*/false); }
 
-std::string LoopSocket::PeerName() const {
-  sockaddr_storage peer{};
-  socklen_t size = sizeof(peer);
-  char host[NI_MAXHOST];
-  char port[NI_MAXSERV];
-  auto* address = reinterpret_cast<sockaddr*>(&peer);
-  if (::getpeername(fd_.get(), address, &size) != 0 ||
-      ::getnameinfo(address, size, host, sizeof(host), port, sizeof(port),
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "an unknown address";
-  }
-  return absl::StrCat(host, " port ", port);
-}
+std::string LoopSocket::PeerName() const { return hlaunch::PeerName(fd_.get()); }
 
 // --- SocketLoop ---
 

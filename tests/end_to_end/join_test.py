@@ -92,15 +92,15 @@ MISFITS = [
            (jobs.REFUSED, jobs.PORT_IN_USE), r"29400|mine.*other", on=0),
     Misfit("other nnodes", ["--nnodes", "3", "--rdzv-id", "mine"], jobs.REFUSED, r"nnodes|nodes"),
     Misfit("wrong token", ["--nnodes", "2", "--rdzv-id", "mine"], jobs.REFUSED, r"token",
-           {"HLAUNCH_TOKEN": "another-secret"}),
+           {"HLAUNCH_TOKEN": lab.OTHER_TOKEN}),
     Misfit("no token", ["--nnodes", "2", "--rdzv-id", "mine"], jobs.REFUSED, r"token",
-           {"HLAUNCH_TOKEN": ""}),
+           {"HLAUNCH_TOKEN_FILE": "none"}),
 ]
 
 
 class Refusal(jobs.JobTest):
     def test_what_does_not_fit_is_told_at_once_and_the_job_goes_on(self):
-        env = {"PYTHON_EXEC": jobs.PYTHON, "HLAUNCH_TOKEN": "a-secret"}
+        env = {"PYTHON_EXEC": jobs.PYTHON, "HLAUNCH_TOKEN": lab.TOKEN}
         meet = ["--rdzv-endpoint", "node0:29400"]
         fitting = [lab.HLAUNCH, "--nnodes", "2", "--rdzv-id", "mine", *meet, jobs.WORKER, "env"]
         first = self.nodes[0].start(*fitting, env=env)

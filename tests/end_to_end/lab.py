@@ -33,6 +33,8 @@ ROOT = HERE.parents[1]
 BIN = pathlib.Path(os.environ.get("HLAUNCH_BIN", ROOT / "build/bin"))
 HLAUNCH = str(BIN / "hlaunch")
 WORKERS = ROOT / "tests/workers"
+# Tokens of two jobs.
+TOKEN, OTHER_TOKEN = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 SUBNET, SUBNET6 = "10.77.0", "fd77::"
 # Each limit of a wait says what a quiet machine needs. A busy one may take that many times as long,
 # which is told; a wait ends with what it waits for, so this costs time only where a test fails.
@@ -116,6 +118,7 @@ class Run:
         err, self._err = tempfile.mkstemp(dir=node.folder, prefix="err-")
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("HLAUNCH_TOKEN", "TORCHELASTIC", "PET_", "SLURM_"))}
+        clean["XDG_CONFIG_HOME"] = str(node.folder / "config")  # The user may have a token there.
         clean.update({name: str(value) for name, value in (env or {}).items()})
         self.process = subprocess.Popen(
             [*node.enter(), "env", "-C", str(cwd or node.folder), *self.argv],

@@ -266,12 +266,12 @@ class Status(ServiceTest):
 
     def test_needs_the_token(self):
         secret = self.nodes[0].folder / "token"
-        secret.write_text("s3cret\n", encoding="utf-8")
+        secret.write_text(lab.TOKEN + "\n", encoding="utf-8")
         secret.chmod(0o600)
         self.serve("--token-file", secret)
-        self.assert_said(self.status(code=jobs.REFUSED), "sent no token")
+        self.assert_said(self.status(code=jobs.REFUSED), "this node has no token")
         self.status("--token-file", secret)
-        self.status(env={"HLAUNCH_TOKEN": "s3cret"})
+        self.status(env={"HLAUNCH_TOKEN": lab.TOKEN})
         runs = self.job("a", "env", options=["--token-file", secret])
         for run in runs:
             self.assertEqual(run.wait(20), 0, self.told(runs))

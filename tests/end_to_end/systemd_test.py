@@ -52,7 +52,7 @@ FILES = {
                                       rdzv_id="pair", token_file="/etc/hlaunch/another-token"),
     "/etc/systemd/system/hlaunch@stranger.service.d/test.conf": "[Service]\nRestart=no\n",
     "/etc/hlaunch/another-token": secrets.token_hex(32) + "\n",
-    "/etc/hlaunch/token": "one-secret\n",
+    "/etc/hlaunch/token": lab.TOKEN + "\n",
     "/etc/systemd/system/hlaunch@.service.d/token.conf":
         "[Service]\nLoadCredential=token:/etc/hlaunch/token\n"
         "Environment=HLAUNCH_TOKEN_FILE=%d/token\n",
@@ -116,8 +116,8 @@ class Systemd(unittest.TestCase):
             host.await_property(unit, "StatusText", lambda text, ranks=ranks:
                                 text == f"round 1 runs: ranks {ranks} of 4")
         host.await_message("Watchdog timeout", f"UNIT={RENDEZVOUS}")
-        status = host.run("env", "HLAUNCH_TOKEN=wrong", "hlaunch", "status", "--rdzv-endpoint",
-                          "127.0.0.1", check=False)
+        status = host.run("env", f"HLAUNCH_TOKEN={lab.OTHER_TOKEN}", "hlaunch", "status",
+                          "--rdzv-endpoint", "127.0.0.1", check=False)
         self.assertEqual(status.returncode, jobs.REFUSED, status.stderr)
         # One node's stop is the job's end, and no failure.
         host.systemctl("stop", "hlaunch@left")

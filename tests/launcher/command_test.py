@@ -32,7 +32,7 @@ TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint -
 
 
 # With options of their own; `help` and `version` have none. The first is hlaunch-agent's.
-COMMANDS = [word for word in ("status", "devices", "check", "doctor")
+COMMANDS = [word for word in ("status", "devices", "check", "doctor", "token")
             if word != "status" or (BUILD / "bin/hlaunch-agent").exists()]
 
 

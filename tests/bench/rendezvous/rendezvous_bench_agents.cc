@@ -47,7 +47,7 @@ struct Agent {
   };
 
   Agent(uint16_t port, grpc::CompletionQueue* queue)
-      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", port))),
+      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", port, Trust()))),
         rpc(stub->PrepareAsyncAttach(&context, queue)) {}
 
   std::unique_ptr<v1::Rendezvous::Stub> stub;

@@ -32,8 +32,11 @@ Options Read(std::vector<const char*> words) {
   return options.ok() ? *options : Options{};
 }
 
+constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
+constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
+
 // A host with 6 usable CPUs, where every token file holds `token`.
-HostProbes FakeProbes(const absl::StatusOr<TokenFile>& token = TokenFile{"s3cret\n", false}) {
+HostProbes FakeProbes(const absl::StatusOr<TokenFile>& token = TokenFile{kToken + std::string("\n"), false}) {
   return {[] { return 6; }, [] { return std::string("random-id"); },
           [token](const std::string&) { return token; },
           [](const ScriptRequest& request, const Environment&) { return request.command; }};
@@ -229,9 +232,14 @@ TEST(MakeJobSpec, TakesTheTokenFromTheNearestSource) {
   const std::vector<const char*> plain = {"--nnodes=2", "x"};
   const std::vector<const char*> file = {"--nnodes=2", "--token-file=/t", "x"};
   EXPECT_EQ(Make(plain)->token, "");
-  EXPECT_EQ(Make(plain, {"HLAUNCH_TOKEN=env"})->token, "env");
-  EXPECT_EQ(Make(plain, {"HLAUNCH_TOKEN=env", "HLAUNCH_TOKEN_FILE=/t"})->token, "s3cret");
-  EXPECT_EQ(Make(file, {"HLAUNCH_TOKEN=env"})->token, "s3cret");
+  const std::string in_environment = absl::StrCat("HLAUNCH_TOKEN=", kOtherToken);
+  EXPECT_EQ(Make(plain, {in_environment})->token, kOtherToken);
+  EXPECT_EQ(Make(plain, {in_environment, "HOME=/home/ann"})->token, kOtherToken);
+  EXPECT_EQ(Make(plain, {in_environment, "HLAUNCH_TOKEN_FILE=/t"})->token, kToken);
+  EXPECT_EQ(Make(file, {in_environment})->token, kToken);
+  EXPECT_EQ(Make(plain, {"HOME=/home/ann"})->token, kToken);
+  EXPECT_EQ(Make(plain, {"HOME=/home/ann"}, FakeProbes(absl::NotFoundError("no")))->token, "");
+  EXPECT_EQ(Make({"--nnodes=2", "--token-file=none", "x"}, {in_environment})->token, "");
   EXPECT_EQ(Make({"--token-file=/t", "x"})->token, "");  // One node asks nobody for it.
 }
 
@@ -244,13 +252,25 @@ TEST(MakeJobSpec, RefusesATokenItCannotUse) {
     EXPECT_THAT(std::string(spec.status().message()), HasSubstr("/t"));
     EXPECT_THAT(std::string(spec.status().message()), Not(HasSubstr("lines")));
   }
-  const auto spec = Make(words, {}, FakeProbes(absl::InvalidArgumentError("no")));
-  EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument);
+  for (const absl::Status& missing :
+       {absl::InvalidArgumentError("no"), absl::NotFoundError("no")}) {
+    EXPECT_EQ(Make(words, {}, FakeProbes(missing)).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(OwnTokenFile, IsWhereTheUsersOwnFilesAre) {
+  EXPECT_EQ(OwnTokenFile(Environment({"HOME=/home/ann"})), "/home/ann/.config/hlaunch/token");
+  EXPECT_EQ(OwnTokenFile(Environment({"HOME=/home/ann", "XDG_CONFIG_HOME=/etc/ann"})),
+            "/etc/ann/hlaunch/token");
+  EXPECT_EQ(OwnTokenFile(Environment({"HOME=/home/ann", "XDG_CONFIG_HOME=relative"})),
+            "/home/ann/.config/hlaunch/token");
+  EXPECT_EQ(OwnTokenFile(Environment()), "");
 }
 
 TEST(MakeJobSpec, WarnsOfATokenThatOthersCanRead) {
   const auto spec =
-      Make({"--nnodes=2", "--token-file=/t", "x"}, {}, FakeProbes(TokenFile{"abc", true}));
+      Make({"--nnodes=2", "--token-file=/t", "x"}, {}, FakeProbes(TokenFile{kToken, true}));
   EXPECT_THAT(spec->warnings,
               ElementsAre("token file /t can be read by other users; run: chmod 600 /t"));
 }

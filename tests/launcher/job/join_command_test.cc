@@ -59,7 +59,7 @@ TEST(MakeJoinCommand, NamesTheTokenFileOnce) {
 
 TEST(MakeJoinCommand, NeverShowsTheToken) {
   const JoinCommand join = Make({"--nnodes=2", "x"}, "s3cret");
-  EXPECT_EQ(join.hint, "set HLAUNCH_TOKEN there to the token that is set here");
+  EXPECT_EQ(join.hint, "the token of this host must be there too: in HLAUNCH_TOKEN, or in a file");
   EXPECT_EQ(join.command.find("s3cret"), std::string::npos);
 }
 

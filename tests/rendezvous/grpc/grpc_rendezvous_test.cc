@@ -38,6 +38,9 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using Kind = Directive::Kind;
 
+constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
+constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
+
 // A rendezvous that serves on a free port of loopback.
 struct Host {
   explicit Host(const JobPolicy& policy = Policy(1, 1), const std::string& token = "",
@@ -45,10 +48,10 @@ struct Host {
                 Duration patience = seconds(100))
       : rendezvous(RulesOf(policy), MonotonicClock()), jobs(MakeOneJob("job", rendezvous)) {
     ListeningSocket socket = Listen(address, 0).value();
-    endpoint = {address, socket.port, token};
+    endpoint = {address, socket.port, Trust::OfToken(token).value()};
     RendezvousServer::Options options;
     options.listener = std::move(socket.fd);
-    options.token = token;
+    options.trust = endpoint.trust;
     options.patience = patience;
     if (store != nullptr) options.c10d = [store](UniqueFd fd) { store->Adopt(std::move(fd)); };
     server = RendezvousServer::Start(std::move(options), *jobs).value();
@@ -246,12 +249,13 @@ TEST(GrpcRendezvous, ResolvesNames) {
 }
 
 TEST(GrpcRendezvous, RefusesWrongMissingAndUncalledForTokens) {
-  Host guarded(Policy(1, 1), "secret");
+  Host guarded(Policy(1, 1), kToken);
   Host open;
   const std::pair<RendezvousEndpoint, const char*> cases[] = {
-      {{"127.0.0.1", guarded.endpoint.port, "wrong!"}, "is not the rendezvous' token"},
-      {{"127.0.0.1", guarded.endpoint.port, ""}, "sent no token"},
-      {{"127.0.0.1", open.endpoint.port, "secret"}, "the rendezvous has none"},
+      {{"127.0.0.1", guarded.endpoint.port, Trust::OfToken(kOtherToken).value()},
+       "is not the rendezvous' token"},
+      {{"127.0.0.1", guarded.endpoint.port, Trust()}, "this node has no token"},
+      {{"127.0.0.1", open.endpoint.port, guarded.endpoint.trust}, "the rendezvous has none"},
   };
   for (const auto& [endpoint, words] : cases) {
     Member member(endpoint, Node(0, 1, 1));
@@ -265,10 +269,10 @@ TEST(GrpcRendezvous, RefusesWrongMissingAndUncalledForTokens) {
   }
 }
 
-TEST(GrpcRendezvous, RefusesATokenThatCannotBeSent) {
-  Member member({"127.0.0.1", 1, "with blank"}, Node(0, 1, 1));
-  EXPECT_EQ(member.AwaitEnd().code(), absl::StatusCode::kInvalidArgument);
-  member.Leave();
+TEST(GrpcRendezvous, RunsAJobOverTls) {
+  Host host(Policy(2, 2), kToken);
+  auto members = Join(host.endpoint, 2);
+  RunToTheEnd(host, members);
 }
 
 TEST(GrpcRendezvous, NamesTheDifferenceOfANodeThatDoesNotFit) {
@@ -285,7 +289,7 @@ TEST(GrpcRendezvous, NamesTheDifferenceOfANodeThatDoesNotFit) {
 
 TEST(GrpcRendezvous, NamesBothProtocolsThatDiffer) {
   Host host;
-  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port));
+  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port, Trust()));
   grpc::ClientContext context;
   auto stream = stub->Attach(&context);
   v1::AttachRequest request;
@@ -300,7 +304,7 @@ TEST(GrpcRendezvous, NamesBothProtocolsThatDiffer) {
 
 TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
   Host host;
-  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port));
+  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port, Trust()));
   grpc::ClientContext context;
   auto stream = stub->Attach(&context);
   stream->Write(v1::AttachRequest());
@@ -310,7 +314,7 @@ TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
 // The other end of a stream, without a client's manners.
 struct BareStream {
   explicit BareStream(const Host& host)
-      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port))),
+      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port, Trust()))),
         stream(stub->Attach(&context)) {}
 
   void Join(const NodeInfo& info) {
@@ -441,10 +445,10 @@ TEST(GrpcRendezvous, GivesUpThoughItHearsIfItIsNotHeard) {
   DeafRendezvous deaf;
   int port = 0;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", MakeServerCredentials(), &port);
+  builder.AddListeningPort("127.0.0.1:0", MakeServerCredentials(Trust()), &port);
   builder.RegisterService(&deaf);
   const auto server = builder.BuildAndStart();
-  Member member({"127.0.0.1", static_cast<uint16_t>(port), ""}, Node(0, 2, 2));
+  Member member({"127.0.0.1", static_cast<uint16_t>(port), Trust()}, Node(0, 2, 2));
   EXPECT_EQ(member.AwaitEnd().code(), absl::StatusCode::kDeadlineExceeded);
   member.Leave();
   server->Shutdown();
@@ -490,7 +494,7 @@ TEST(GrpcRendezvous, TheLastWordArrivesThoughTheClientIsDestroyedAtOnce) {
 
 TEST(GrpcRendezvous, ANodeMayComeBeforeItsRendezvous) {
   const uint16_t port = Listen("127.0.0.1", 0)->port;  // Free again at once.
-  const RendezvousEndpoint endpoint = {"127.0.0.1", port, ""};
+  const RendezvousEndpoint endpoint = {"127.0.0.1", port, Trust()};
   Member early(endpoint, Node(0, 1, 1));
   const auto contacts = early.AwaitContacts(1);
   EXPECT_FALSE(contacts[0].first);
@@ -507,7 +511,7 @@ TEST(GrpcRendezvous, ANodeMayComeBeforeItsRendezvous) {
 
 TEST(GrpcRendezvous, SaysThatNobodyAnswered) {
   const uint16_t port = Listen("127.0.0.1", 0)->port;
-  Member member({"127.0.0.1", port, ""}, Node(0, 1, 1), milliseconds(300));
+  Member member({"127.0.0.1", port, Trust()}, Node(0, 1, 1), milliseconds(300));
   const absl::Status status = member.AwaitEnd();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("within 0.3 s: Connection refused"));
@@ -529,7 +533,7 @@ TEST(GrpcRendezvous, ARendezvousThatSaysNotYetIsNoForeignProgram) {
   NotYet jobs;
   ListeningSocket socket = Listen("127.0.0.1", 0).value();
   GrpcRendezvousClient::Options options;
-  options.endpoint = {"127.0.0.1", socket.port, ""};
+  options.endpoint = {"127.0.0.1", socket.port, Trust()};
   options.join_timeout = milliseconds(300);
   options.answer_timeout = milliseconds(50);
   RendezvousServer::Options serving;
@@ -543,7 +547,7 @@ TEST(GrpcRendezvous, ARendezvousThatSaysNotYetIsNoForeignProgram) {
 }
 
 TEST(GrpcRendezvous, SaysThatTheNameDoesNotResolve) {
-  Member member({"no-such-host.invalid", 1, ""}, Node(0, 1, 1), milliseconds(1500));
+  Member member({"no-such-host.invalid", 1, Trust()}, Node(0, 1, 1), milliseconds(1500));
   const auto contacts = member.AwaitContacts(1);
   EXPECT_FALSE(contacts[0].first);
   EXPECT_THAT(contacts[0].second, HasSubstr("cannot resolve 'no-such-host.invalid'"));
@@ -556,7 +560,8 @@ TEST(GrpcRendezvous, SaysThatTheNameDoesNotResolve) {
 TEST(GrpcRendezvous, TakesTheDetourOnceThereIsOne) {
   Host host;
   GrpcRendezvousClient::Options options;
-  options.endpoint = {"127.0.0.2", host.endpoint.port, ""};  // Refused: the host is at 127.0.0.1.
+  options.endpoint = {"127.0.0.2", host.endpoint.port,
+                      Trust()};  // Refused: the host is at 127.0.0.1.
   std::atomic<bool> open = false;
   options.detour = [&open] {
     return open ? std::optional<std::string>("127.0.0.1") : std::nullopt;
@@ -584,7 +589,7 @@ TEST(GrpcRendezvous, PrefersTheEndpointToTheDetour) {
 TEST(GrpcRendezvous, TellsWhatTheResolverSaysAndAsksOnlyOnce) {
   Host host;
   GrpcRendezvousClient::Options options;
-  options.endpoint = {"localhost", host.endpoint.port, ""};
+  options.endpoint = {"localhost", host.endpoint.port, Trust()};
   options.lookup = Lookup::Start("127.0.0.1");  // Not what localhost may lead to besides.
   Mutex mu;
   std::vector<Lookup::Result> heard;
@@ -661,7 +666,7 @@ TEST(GrpcRendezvous, TellsWhereAJobStands) {
   Host host(Policy(2, 2));
   Member member(host.endpoint, Node(0, 2, 2));
   member.Await(Kind::kWait);
-  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port));
+  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port, Trust()));
   const auto ask = [&](const std::string& job_id, v1::GetStatusResponse* response) {
     grpc::ClientContext context;
     v1::GetStatusRequest request;

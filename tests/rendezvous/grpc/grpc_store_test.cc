@@ -23,7 +23,7 @@ class SilentSession final : public JobRendezvous::Session {
 // A rendezvous that serves on loopback, and its job "job", which node0 has joined.
 struct Host {
   explicit Host(int nodes = 1, const std::string& secret = "")
-      : token(secret), rendezvous(RulesOf(nodes), MonotonicClock()) {
+      : trust(Trust::OfToken(secret).value()), rendezvous(RulesOf(nodes), MonotonicClock()) {
     ListeningSocket socket = Listen("127.0.0.1", 0).value();
     port = socket.port;
     Serve(std::move(socket));
@@ -40,7 +40,7 @@ struct Host {
   void Serve(ListeningSocket socket) {
     RendezvousServer::Options options;
     options.listener = std::move(socket.fd);
-    options.token = token;
+    options.trust = trust;
     server = RendezvousServer::Start(std::move(options), *jobs).value();
   }
 
@@ -55,7 +55,7 @@ struct Host {
     GrpcStoreOptions options;
     options.address = "127.0.0.1";
     options.port = port;
-    options.token = token;
+    options.trust = trust;
     options.job_id = "job";
     options.node_id = Node(i, 1, 1).node_id;
     options.incarnation = Node(i, 1, 1).incarnation;
@@ -64,7 +64,7 @@ struct Host {
   }
   std::unique_ptr<GrpcStore> StoreOf(int i) const { return *GrpcStore::Make(OptionsOf(i)); }
 
-  const std::string token;
+  const Trust trust;
   JobRendezvous rendezvous;
   std::unique_ptr<Jobs> jobs = MakeOneJob("job", rendezvous);
   uint16_t port = 0;
@@ -93,7 +93,7 @@ TEST(GrpcStore, IsSharedByTheNodesOfTheJob) {
 }
 
 TEST(GrpcStore, RefusesWhoHoldsNoPlaceInTheJob) {
-  Host host(1, "secret");
+  Host host(1, "0123456789abcdef0123456789abcdef");
   EXPECT_TRUE(host.StoreOf(0)->Set("k", "v").ok());
   EXPECT_TRUE(absl::IsAborted(host.StoreOf(1)->Set("k", "v")));
   GrpcStoreOptions options = host.OptionsOf(0);
@@ -104,7 +104,7 @@ TEST(GrpcStore, RefusesWhoHoldsNoPlaceInTheJob) {
   options.job_id = "other";
   EXPECT_TRUE(absl::IsNotFound((*GrpcStore::Make(options))->Check({"k"}).status()));
   options = host.OptionsOf(0);
-  options.token = "guess";
+  options.trust = Trust::OfToken("fedcba9876543210fedcba9876543210").value();
   EXPECT_TRUE(absl::IsPermissionDenied((*GrpcStore::Make(options))->Get("k", In(100s)).status()));
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "proto/base/mutex.h"
+#include "tests/rendezvous/client_hello.h"
 
 namespace hlaunch {
 namespace {
@@ -106,12 +107,38 @@ TEST_F(FrontTest, TellsTheProtocolsApartAndTakesNoByte) {
   Start(/*with_c10d=*/true);
   const UniqueFd http = Connect(port_);
   Say(http, "PRI * HTTP/2.0\r\n");
-  const UniqueFd tls = Connect(port_);
-  Say(tls, "\x16\x03\x01");
   const UniqueFd validate = Connect(port_);
   Say(validate, std::string("\0\xCE\xF7\x85\x3C", 5));
-  EXPECT_THAT(grpc_.Await(2), testing::UnorderedElementsAre("PRI * HTTP/2.0\r\n", "\x16\x03\x01"));
+  EXPECT_THAT(grpc_.Await(1), testing::ElementsAre("PRI * HTTP/2.0\r\n"));
   EXPECT_THAT(c10d_.Await(1), testing::ElementsAre(std::string("\0\xCE\xF7\x85\x3C", 5)));
+}
+
+// What the other side says until it closes.
+std::string ReadToTheEnd(const UniqueFd& fd) {
+  std::string all(4096, '\0');
+  const ssize_t n = ::recv(fd.get(), all.data(), all.size(), MSG_WAITALL);
+  all.resize(n > 0 ? n : 0);
+  return all;
+}
+
+TEST_F(FrontTest, HandsOnOnlyWhoNamesTheServer) {
+  options_.server_name = "abc.hlaunch";
+  Start(/*with_c10d=*/true);
+  const std::string hello = HelloFor("abc.hlaunch");
+  const UniqueFd member = Connect(port_);
+  for (const char byte : hello) Say(member, std::string(1, byte));  // In as many pieces.
+  EXPECT_THAT(grpc_.Await(1), testing::ElementsAre(hello.substr(0, 64)));
+  const UniqueFd other = Connect(port_);
+  Say(other, HelloFor("def.hlaunch"));
+  EXPECT_EQ(ReadToTheEnd(other), "\x15\x03\x03" + std::string("\0\x02\x02\x70", 4));
+  const UniqueFd clear = Connect(port_);
+  Say(clear, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  EXPECT_THAT(ReadToTheEnd(clear), testing::HasSubstr("demands a token"));
+  const UniqueFd gone = Connect(port_);
+  Say(gone, hello.substr(0, 30));
+  ::shutdown(gone.get(), SHUT_WR);
+  EXPECT_EQ(ReadToTheEnd(gone), "");
+  EXPECT_THAT(grpc_.Await(1), testing::SizeIs(1));
 }
 
 TEST_F(FrontTest, GivesASilentConnectionToTheStore) {

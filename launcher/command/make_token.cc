@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/command/make_token.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/job/token.h"
+#include "launcher/options/command_table.h"
+#include "launcher/options/help_text.h"
+#include "launcher/options/read_words.h"
+#include "launcher/words/environment.h"
+#include "launcher/words/printable.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/unique_fd.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/trust/token_text.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kCommand[] = "hlaunch token";
+constexpr mode_t kOnlyMine = S_IRUSR | S_IWUSR;
+
+std::string HelpText() {
+  return absl::StrCat(
+      "usage: hlaunch token [--file FILE] [--new]\n"
+      "       hlaunch token --print\n\n"
+      "Makes the secret that the nodes of your jobs share, and keeps it where hlaunch finds it by\n"
+      "itself: ~/.config/hlaunch/token. From then on your jobs of several nodes are encrypted, "
+      "and\n"
+      "nobody without the token can join or end them. One that is there already is kept.\n\n",
+      DescribeOptions(TokenOptionRows()),
+      "\nHosts that do not share your home directory need a copy of the file.\n"
+      "\nExamples:\n"
+      "  hlaunch token\n"
+      "  hlaunch token --print | kubectl create secret generic hlaunch "
+      "--from-file=token=/dev/stdin\n"
+      "\nExit code: 0; 2 wrong usage, or the file cannot be written.\n");
+}
+
+absl::Status CannotWrite(const std::string& path, int error) {
+  return {error == EEXIST ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kInvalidArgument,
+          absl::StrCat("cannot write the token file ", path, ": ", std::strerror(error))};
+}
+
+absl::Status MakeFolders(const std::filesystem::path& folder) {
+  if (folder.empty() || ::access(folder.c_str(), F_OK) == 0) return absl::OkStatus();
+  HLAUNCH_RETURN_IF_ERROR(MakeFolders(folder.parent_path()));
+  if (::mkdir(folder.c_str(), S_IRWXU) == 0 || errno == EEXIST) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot make the folder ", folder.string(), ": ", std::strerror(errno)));
+}
+
+int Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+}
+
+int Fail(const absl::Status& status) {
+  LogError(status.message());
+  return kExitUsage;
+}
+
+}  // namespace
+
+absl::StatusOr<TokenOptions> ParseTokenOptions(int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + 2, argv + argc);
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
+                           ReadWords(kCommand, TokenOptionRows(), words, OptionPlace::kAnywhere));
+  TokenOptions options;
+  if (read.Has("--help")) {
+    options.text_to_print = HelpText();
+    return options;
+  }
+  if (!read.rest.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hlaunch token takes no word like ", PrintableLine(read.rest[0]),
+                     "; to start a script of that name, write hlaunch ./token"));
+  }
+  options.file = read.Get("--file", "");
+  options.renew = read.Has("--new");
+  options.print = read.Has("--print");
+  if (options.print && (options.renew || !options.file.empty())) {
+    return absl::InvalidArgumentError("hlaunch token --print keeps no file; give it alone");
+  }
+  return options;
+}
+
+absl::Status WriteTokenFile(const std::string& path, const std::string& token, bool replace) {
+  HLAUNCH_RETURN_IF_ERROR(MakeFolders(std::filesystem::path(path).parent_path()));
+  const std::string draft = absl::StrCat(path, ".", ::getpid());
+  const std::string line = absl::StrCat(token, "\n");
+  UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOnlyMine));
+  if (!file.valid()) return CannotWrite(path, errno);
+  bool done = ::write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
+              ::fsync(file.get()) == 0;
+  // A link is refused where there is a file, a rename is not.
+  done = done && (replace ? ::rename(draft.c_str(), path.c_str())
+                          : ::link(draft.c_str(), path.c_str())) == 0;
+  const int error = errno;
+  ::unlink(draft.c_str());
+  return done ? absl::OkStatus() : CannotWrite(path, error);
+}
+
+int MakeToken(int argc, char** argv) {
+  const absl::StatusOr<TokenOptions> options = ParseTokenOptions(argc, argv);
+  if (!options.ok()) return Fail(options.status());
+  if (options->text_to_print) return Print(*options->text_to_print);
+  if (options->print) return Print(absl::StrCat(NewTokenText(), "\n"));
+  const std::string own = OwnTokenFile(Environment::OfThisProcess());
+  const std::string path = options->file.empty() ? own : options->file;
+  if (path.empty()) {
+    return Fail(absl::InvalidArgumentError("HOME is not set here; name a file with --file"));
+  }
+  const absl::Status written = WriteTokenFile(path, NewTokenText(), options->renew);
+  if (absl::IsAlreadyExists(written)) {
+    return Print(absl::StrCat(path, " holds a token already; --new replaces it\n"));
+  }
+  if (!written.ok()) return Fail(written);
+  return Print(
+      absl::StrCat("wrote a token to ", path, "\n",
+                   path == own ? "hlaunch finds it there by itself, in all jobs of several nodes.\n"
+                               : absl::StrCat("Give it to all nodes: --token-file ", path, "\n"),
+                   "Hosts that do not share this folder need a copy of the file.\n"));
+}
+
+}  // namespace hlaunch

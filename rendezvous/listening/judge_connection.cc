@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/listening/judge_connection.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace hlaunch {
+namespace {
+
+using Kind = FirstWords::Kind;
+using To = ConnectionVerdict::To;
+
+constexpr char kAccessDeniedAlert = 49;
+constexpr char kUnrecognizedNameAlert = 112;
+
+// To a client of HTTP/2 in clear. The answer is HTTP/1.1 (RFC 9110, 15.5.2): gRPC takes what
+// HTTP/2 has for refusals, a GOAWAY, as a reason to connect again at once.
+constexpr char kTokenDemanded[] =
+    "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n"
+    "hlaunch's rendezvous demands a token here\n";
+
+// The record of a fatal alert (RFC 8446, 5.1 and 6.2).
+std::string TlsRefusal(char alert) {
+  constexpr char kFatalAlert[] = "\x15\x03\x03\0\x02\x02";
+  return std::string(kFatalAlert, sizeof kFatalAlert - 1) + alert;
+}
+
+ConnectionVerdict JudgeTls(const std::string& asked, const std::string& server_name) {
+  if (server_name.empty()) {
+    return {To::kNobody, TlsRefusal(kAccessDeniedAlert), "it has a token and there is none here"};
+  }
+  if (asked == server_name) return {To::kGrpc, "", ""};
+  return {To::kNobody, TlsRefusal(kUnrecognizedNameAlert),
+          absl::EndsWith(asked, ".hlaunch") ? "it has another token" : "it is not hlaunch"};
+}
+
+}  // namespace
+
+ConnectionVerdict JudgeConnection(const FirstWords& words, const std::string& server_name,
+                                  bool takes_c10d) {
+  switch (words.kind) {
+    case Kind::kTls:
+      return JudgeTls(words.server_name, server_name);
+    case Kind::kHttp2:
+      if (server_name.empty()) return {To::kGrpc, "", ""};
+      return {To::kNobody, kTokenDemanded, "it has no token"};
+    case Kind::kMore:
+      return {To::kNobody, "", "it did not end its first message"};
+    case Kind::kNone:
+    case Kind::kOther:
+      break;
+  }
+  if (takes_c10d) return {To::kC10d, "", ""};
+  return {To::kNobody, "",
+          words.kind == Kind::kNone ? "it said nothing" : "it does not speak gRPC"};
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hlaunch {
+
+// What a process needs to prove to others that it holds a job's token, and to see that they do:
+// mutual TLS without files. Every holder derives the same certificate authority's key from the
+// token (HKDF-SHA256, RFC 5869, to a P-256 key) and signs a certificate of its own with it, whose
+// key is random. All holders are equal: this proves membership, never who somebody is.
+//
+// A value that is shared, not copied; immutable, thread-safe.
+class Trust {
+ public:
+  // None: connections are in clear and anybody may come.
+  Trust() = default;
+
+  // None if `token` is empty. Else it takes about a millisecond.
+  //
+  // Errors:
+  //   InvalidArgument - as CheckTokenText.
+  //   Internal - OpenSSL refuses, as under a policy without P-256 or SHA-256; the message has its
+  //       words.
+  static absl::StatusOr<Trust> OfToken(absl::string_view token);
+
+  bool none() const { return identity_ == nullptr; }
+
+  // The rest requires !none().
+
+  // What a client asks for and a server's certificate says: derived from the token, so who does not
+  // hold it cannot ask. It is seen on the wire.
+  const std::string& server_name() const;
+  // Eight hex digits that tell two tokens apart in logs.
+  const std::string& fingerprint() const;
+  // PEM: the authority's certificate, this process' certificate and its key.
+  const std::string& authority() const;
+  const std::string& certificate() const;
+  const std::string& key() const;
+
+ private:
+  struct Identity;
+  explicit Trust(std::shared_ptr<const Identity> identity);
+  std::shared_ptr<const Identity> identity_;
+};
+
+}  // namespace hlaunch

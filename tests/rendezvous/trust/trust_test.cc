@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/trust/trust.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "rendezvous/trust/token_text.h"
+
+namespace hlaunch {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
+constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
+
+std::shared_ptr<X509> Read(const std::string& pem) {
+  BIO* const memory = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
+  X509* const certificate = PEM_read_bio_X509(memory, nullptr, nullptr, nullptr);
+  BIO_free(memory);
+  return {certificate, X509_free};
+}
+
+// What OpenSSL says of `shown`, as one who trusts `own` does for this purpose; X509_V_OK if it is
+// fine.
+int Verify(const Trust& own, const Trust& shown, int purpose) {
+  const auto authority = Read(own.authority());
+  const auto certificate = Read(shown.certificate());
+  X509_STORE* const store = X509_STORE_new();
+  X509_STORE_add_cert(store, authority.get());
+  X509_STORE_CTX* const context = X509_STORE_CTX_new();
+  X509_STORE_CTX_init(context, store, certificate.get(), nullptr);
+  X509_STORE_CTX_set_purpose(context, purpose);
+  X509_verify_cert(context);
+  const int verdict = X509_STORE_CTX_get_error(context);
+  X509_STORE_CTX_free(context);
+  X509_STORE_free(store);
+  return verdict;
+}
+
+TEST(Trust, IsNoneWithoutAToken) {
+  EXPECT_TRUE(Trust().none());
+  EXPECT_TRUE(Trust::OfToken("")->none());
+  EXPECT_EQ(Trust::OfToken("short").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Trust, HoldersOfOneTokenVerifyEachOtherAsServerAndClient) {
+  const Trust a = Trust::OfToken(kToken).value(), b = Trust::OfToken(kToken).value();
+  EXPECT_NE(a.certificate(), b.certificate());
+  EXPECT_NE(a.key(), b.key());
+  for (const int purpose : {X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT}) {
+    EXPECT_EQ(Verify(a, b, purpose), X509_V_OK);
+    EXPECT_EQ(Verify(b, a, purpose), X509_V_OK);
+  }
+  EXPECT_EQ(X509_check_host(Read(b.certificate()).get(), a.server_name().data(),
+                            a.server_name().size(), 0, nullptr),
+            1);
+}
+
+TEST(Trust, HoldersOfAnotherTokenAreRefused) {
+  const Trust a = Trust::OfToken(kToken).value(), b = Trust::OfToken(kOtherToken).value();
+  EXPECT_NE(Verify(a, b, X509_PURPOSE_SSL_CLIENT), X509_V_OK);
+  EXPECT_NE(Verify(b, a, X509_PURPOSE_SSL_SERVER), X509_V_OK);
+  EXPECT_NE(a.server_name(), b.server_name());
+  EXPECT_NE(a.fingerprint(), b.fingerprint());
+}
+
+// The uncompressed point of a certificate's key, in hex.
+std::string PointOf(const std::string& pem) {
+  const auto certificate = Read(pem);
+  const ASN1_BIT_STRING* const point = X509_get0_pubkey_bitstr(certificate.get());
+  return absl::BytesToHexString(
+      {reinterpret_cast<const char*>(point->data), static_cast<size_t>(point->length)});
+}
+
+// Versions of hlaunch that derive otherwise could not talk to each other. The figures are those of
+// another program, written for this test from RFC 5869 and FIPS 186-5.
+TEST(Trust, DerivesTheSameFromATokenForEver) {
+  const Trust trust = Trust::OfToken(kToken).value();
+  EXPECT_EQ(trust.server_name(), "08ac9195201088b3e3afef325b481968.hlaunch");
+  EXPECT_EQ(trust.fingerprint(), "732a8660");
+  EXPECT_EQ(PointOf(trust.authority()),
+            "04c73259b217c13d33d8bbbf828f48cde7ca8b9abe269267d08e31313c9a1f80d0"
+            "b18c80c1d978303e5950d97e8c9b591b19ebacb71987346a0b3794d4aa63d6d8");
+}
+
+TEST(CheckTokenText, DemandsWhatNobodyGuesses) {
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(CheckTokenText(NewTokenText()).ok());
+  EXPECT_NE(NewTokenText(), NewTokenText());
+  EXPECT_TRUE(CheckTokenText(kToken).ok());
+  EXPECT_TRUE(CheckTokenText("1f7a0c7e-94f1-4d53-8b27-5a6f2f3c7d11").ok());
+  for (const std::string& weak :
+       {std::string("secret"), std::string("correct-horse-battery"), std::string(64, 'a'),
+        std::string("20261122-1207"), std::string("0123456789abcdef"), std::string("with blank"),
+        std::string("two\nlines"), std::string("caf\xc3\xa9"), std::string(1025, 'x'),
+        std::string()}) {
+    const absl::Status refused = CheckTokenText(weak);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << weak;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("hlaunch token"));
+    EXPECT_TRUE(weak.empty() || !absl::StrContains(refused.message(), weak));
+  }
+}
+
+}  // namespace
+}  // namespace hlaunch
