@@ -4,10 +4,12 @@
 #include "agent/observe/metrics_server.h"
 
 #include <array>
-#include <set>
+#include <list>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/observe/drop_connection.h"
 #include "agent/observe/http_request.h"
 #include "asio/buffer.hpp"
 #include "asio/io_context.hpp"
@@ -22,7 +24,8 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr size_t kMaxConnections = 16;
+constexpr size_t kMaxConnections = 64;
+constexpr int kMaxUnaccepted = 256;
 constexpr Duration kConnectionLimit = std::chrono::seconds(5);
 constexpr Duration kAcceptPause = std::chrono::seconds(1);  // Out of descriptors.
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
@@ -47,7 +50,7 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
     acceptor_.open(endpoint.protocol(), error);
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(kMaxConnections, error);
+    if (!error) acceptor_.listen(kMaxUnaccepted, error);
     if (!error) port_ = acceptor_.local_endpoint(error).port();
     return error;
   }
@@ -56,9 +59,9 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
     acceptor_.async_accept(
         [self = shared_from_this()](const asio::error_code& error, tcp::socket socket) {
           if (self->closed_) return;
-          if (!error) self->Serve(std::move(socket));
-          if (!error && self->open_.size() < kMaxConnections) return self->Accept();
-          if (error) self->AcceptLater();  // Else the next connection that ends goes on.
+          if (error) return self->AcceptLater();
+          self->Serve(std::move(socket));
+          self->Accept();
         });
   }
 
@@ -67,7 +70,7 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
     asio::error_code ignored;
     acceptor_.close(ignored);
     pause_.cancel();
-    for (Connection* connection : open_) connection->Close();
+    for (const ConnectionPtr& connection : open_) connection->Close();
   }
 
   uint16_t port() const { return port_; }
@@ -75,21 +78,27 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
  private:
   struct Connection {
     Connection(tcp::socket its_socket, asio::io_context& loop)
-        : socket(std::move(its_socket)), limit(loop) {}
+        : socket(std::move(its_socket)), limit(loop) {
+      asio::error_code ignored;
+      source = socket.remote_endpoint(ignored).address().to_string();
+    }
 
     void Close() {
       asio::error_code ignored;
+      open = false;
       limit.cancel();
       socket.close(ignored);
     }
 
     tcp::socket socket;
     asio::steady_timer limit;
+    std::string source;  // Its address.
+    bool open = true;
     std::array<char, kMaxHttpRequest> bytes;
     size_t size = 0;
     std::string response;
   };
-  using ConnectionPtr = std::shared_ptr<Connection>;  // Of whichever handlers are awaited.
+  using ConnectionPtr = std::shared_ptr<Connection>;  // Of open_ and the handlers it awaits.
 
   void AcceptLater() {
     pause_.expires_after(kAcceptPause);
@@ -99,8 +108,9 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void Serve(tcp::socket socket) {
+    if (open_.size() >= kMaxConnections) DropOne();
     auto connection = std::make_shared<Connection>(std::move(socket), loop_);
-    open_.insert(connection.get());
+    open_.push_back(connection);
     connection->limit.expires_after(kConnectionLimit);
     connection->limit.async_wait([connection](const asio::error_code& error) {
       if (!error) connection->Close();  // The pending read or write ends with an error.
@@ -108,11 +118,19 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
     Read(connection);
   }
 
+  void DropOne() {
+    std::vector<OpenConnection> open;
+    for (const ConnectionPtr& connection : open_) {
+      open.push_back({connection->source, !connection->response.empty()});
+    }
+    End(*std::next(open_.begin(), static_cast<std::ptrdiff_t>(ConnectionToDrop(open))));
+  }
+
   void Read(const ConnectionPtr& connection) {
     connection->socket.async_read_some(
         asio::buffer(connection->bytes) + connection->size,
         [self = shared_from_this(), connection](const asio::error_code& error, size_t count) {
-          if (error) return self->End(connection);
+          if (error || !connection->open) return self->End(connection);
           connection->size += count;
           const HttpRequest request = ReadHttpRequest({connection->bytes.data(), connection->size});
           if (request.status == 0) return self->Read(connection);
@@ -121,17 +139,20 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
         });
   }
 
+  static std::string OkUnless(const std::string& why, const HttpRequest& request) {
+    return HttpResponse(why.empty() ? 200 : 503, "text/plain",
+                        absl::StrCat(why.empty() ? "ok" : why, "\n"), request.head);
+  }
+
   std::string Answer(const HttpRequest& request) const {
     if (request.status == 200 && request.path == "/metrics") {
       return HttpResponse(200, kMetricsType, answers_.metrics(), request.head);
     }
     if (request.status == 200 && request.path == "/healthz") {
-      return HttpResponse(200, "text/plain", "ok\n", request.head);
+      return OkUnless(answers_.unhealthy ? answers_.unhealthy() : "", request);
     }
     if (request.status == 200 && request.path == "/readyz") {
-      const std::string why = answers_.not_ready();
-      return HttpResponse(why.empty() ? 200 : 503, "text/plain",
-                          absl::StrCat(why.empty() ? "ok" : why, "\n"), request.head);
+      return OkUnless(answers_.not_ready(), request);
     }
     const int status = request.status == 200 ? 404 : request.status;
     return HttpResponse(status, "text/plain", "/metrics, /healthz and /readyz are here\n",
@@ -147,18 +168,16 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
                       });
   }
 
-  void End(const ConnectionPtr& connection) {
-    const bool was_full = open_.size() == kMaxConnections;
-    open_.erase(connection.get());
+  void End(ConnectionPtr connection) {
+    open_.remove(connection);
     connection->Close();
-    if (was_full && !closed_) Accept();
   }
 
   asio::io_context& loop_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
   const Answers answers_;
-  std::set<Connection*> open_;
+  std::list<ConnectionPtr> open_;  // The oldest first.
   uint16_t port_ = 0;
   bool closed_ = false;
 };

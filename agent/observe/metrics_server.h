@@ -16,9 +16,11 @@ class io_context;
 
 namespace hlaunch {
 
-// Serves GET /metrics (Prometheus' text format), GET /healthz ("ok" as long as the loop turns) and
-// GET /readyz (the same, or 503 and why not) over HTTP/1.1, one request per connection. At most 16
-// connections at a time, each for 5 s.
+// Serves GET /metrics (Prometheus' text format), GET /healthz ("ok" as long as the loop turns, or
+// 503 and what is wrong) and GET /readyz (the same, or 503 and why not) over HTTP/1.1, one request
+// per connection. At most 64 connections at a time: the next one drops another, of the address that
+// has most of them, so that a probe is answered whoever else connects. Each has 5 s for its request
+// and the answer.
 //
 // Belongs to the loop's thread; `loop` outlives it.
 class MetricsServer {
@@ -27,6 +29,8 @@ class MetricsServer {
   struct Answers {
     std::function<std::string()> metrics;
     std::function<std::string()> not_ready;  // Why not, in a line; empty: it is.
+    // What is wrong with this process, in a line; empty: nothing. Null: it never says.
+    std::function<std::string()> unhealthy = nullptr;
   };
 
   // Listens on `address`, a literal, and `port`, or a free one for 0.

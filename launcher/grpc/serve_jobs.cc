@@ -3,12 +3,12 @@
 
 #include "launcher/grpc/serve_jobs.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -24,6 +24,7 @@
 #include "launcher/job/token.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
+#include "launcher/node/stop_request.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
 #include "proto/base/address.h"
@@ -44,12 +45,24 @@ constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 constexpr Duration kStopLimit =
     std::chrono::seconds(15);  // What a stop may take, a slow disk included.
 
-sigset_t StopSignals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGINT);
-  ::sigaddset(&set, SIGTERM);
-  return set;
+// The stop hangs: a file system that does not answer, or a bug. The journal can bear that.
+void GiveUpStopping() {
+  LogError(absl::StrCat("the stop took longer than ",
+                        std::chrono::duration_cast<std::chrono::seconds>(kStopLimit).count(),
+                        " s; ending without it"));
+  ::_exit(kExitInternal);
+}
+
+// Why this process can start no thread; empty: it can.
+std::string WhyNoThread() {
+  pthread_t thread;
+  const int error = ::pthread_create(
+      &thread, nullptr, [](void* nothing) { return nothing; }, nullptr);
+  if (error == 0) ::pthread_join(thread, nullptr);
+  if (error == 0) return "";
+  return absl::StrCat("cannot start a thread: ", std::strerror(error),
+                      "; raise the limit of processes (TasksMax= of the unit, the pod's limit of "
+                      "pids, ulimit -u)");
 }
 
 absl::StatusOr<ListeningSocket> ListenAt(const Endpoint& endpoint) {
@@ -155,8 +168,9 @@ class Caretaker {
     const auto metrics = [this] {
       return MetricsText(registry_.going_on(), server_.open_streams());
     };
-    auto started = MetricsServer::Start(loop_, place.host, place.port,
-                                        {metrics, [] { return std::string(); }});
+    auto started =
+        MetricsServer::Start(loop_, place.host, place.port,
+                             {metrics, [this] { return trouble_; }, [this] { return trouble_; }});
     if (!started.ok()) {
       return LogWarning(absl::StrCat(started.status().message(), "; the service goes on without"));
     }
@@ -165,16 +179,9 @@ class Caretaker {
         absl::StrCat("metrics are at http://", HostPort(place.host, metrics_->port()), "/metrics"));
   }
 
-  // The next signal ends this process at once.
-  //
-  // Errors: ResourceExhausted.
-  absl::Status AwaitStop() {
-    const sigset_t stop = StopSignals();
-    UniqueFd fd(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!fd.valid()) {
-      return absl::ResourceExhaustedError(absl::StrCat("signalfd: ", std::strerror(errno)));
-    }
-    signals_.assign(fd.Release());
+  // Until `stop` can be read.
+  void Await(const StopRequest& stop) {
+    signals_.assign(::fcntl(stop.fd(), F_DUPFD_CLOEXEC, 0));
     signals_.async_wait(asio::posix::descriptor_base::wait_read, [this](const asio::error_code&) {
       manager_.Stopping("stopping", kStopLimit);
       loop_.stop();
@@ -182,15 +189,12 @@ class Caretaker {
     manager_.Ready(Jobs(registry_.going_on()));
     Tidy();
     loop_.run();
-    signalfd_siginfo taken;
-    [[maybe_unused]] const ssize_t n = ::read(signals_.native_handle(), &taken, sizeof taken);
-    ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
-    return absl::OkStatus();
   }
 
  private:
   void Tidy() {
     registry_.Tidy();
+    TakePulse();
     if (const int jobs = registry_.going_on(); jobs != std::exchange(jobs_said_, jobs)) {
       manager_.Status(Jobs(jobs));
     }
@@ -198,6 +202,19 @@ class Caretaker {
     second_.async_wait([this](const asio::error_code& error) {
       if (!error) Tidy();
     });
+  }
+
+  // What /healthz says must be true: gRPC starts threads when it needs them, and is silent if it
+  // gets none.
+  void TakePulse() {
+    const std::string trouble = WhyNoThread();
+    if (trouble == trouble_) return;
+    if (trouble.empty()) {
+      LogInfo("threads can be started again");
+    } else {
+      LogError(trouble);
+    }
+    trouble_ = trouble;
   }
 
   asio::io_context loop_;
@@ -208,14 +225,13 @@ class Caretaker {
   ServiceManager manager_;
   std::unique_ptr<MetricsServer> metrics_;  // Null: nobody asks.
   int jobs_said_ = 0;
+  std::string trouble_;  // Empty: none.
 };
 
 }  // namespace
 
 int ServeJobs(int argc, char** argv,
               const std::function<absl::Status(Journal::Step, const std::string&)>& before_step) {
-  const sigset_t stop = StopSignals();
-  ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   SetLogName("rendezvous");
   const absl::StatusOr<ServiceOptions> options = ParseServiceOptions(argc, argv);
@@ -229,6 +245,11 @@ int ServeJobs(int argc, char** argv,
   }
   SetLogLevel(options->log_level);
   RaiseDescriptorLimit();
+  const auto stop = StopRequest::Listen(kStopLimit, GiveUpStopping);
+  if (!stop.ok()) {
+    LogError(stop.status().message());
+    return kExitNoResources;
+  }
   absl::StatusOr<Beginning> beginning = Begin(*options, before_step);
   if (!beginning.ok()) {
     LogError(beginning.status().message());
@@ -241,6 +262,10 @@ int ServeJobs(int argc, char** argv,
   }
   const std::string ready = ReadyLine(*listening, *options, beginning->registry.records.size());
   JobRegistry registry(std::move(beginning->registry), MonotonicClock());
+  if (const absl::Status started = registry.StartThreads(); !started.ok()) {
+    LogError(started.message());
+    return kExitNoResources;
+  }
   RendezvousServer::Options serving;
   serving.listener = std::move(listening->fd);
   serving.trust = beginning->trust;
@@ -253,10 +278,7 @@ int ServeJobs(int argc, char** argv,
   {
     Caretaker caretaker(registry, **server);
     if (options->metrics) caretaker.ServeMetrics(*options->metrics);
-    if (const absl::Status stopped = caretaker.AwaitStop(); !stopped.ok()) {
-      LogError(stopped.message());
-      return kExitNoResources;
-    }
+    caretaker.Await(**stop);
   }
   LogInfo(StoppingLine(registry.going_on(), beginning->journal != nullptr));
   (*server)->Shutdown(kShutdownGrace);

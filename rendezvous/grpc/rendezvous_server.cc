@@ -3,9 +3,11 @@
 
 #include "rendezvous/grpc/rendezvous_server.h"
 
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "proto/base/mutex.h"
@@ -55,9 +57,12 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   };
   front.c10d = std::move(options.c10d);
   if (!options.trust.none()) front.server_name = options.trust.server_name();
-  {
+  try {
     MutexLock lock(&state->mu);
     state->front = std::make_unique<Front>(std::move(options.listener), std::move(front));
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start a thread that accepts connections: ", error.code().message()));
   }
   return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(state)));
 }

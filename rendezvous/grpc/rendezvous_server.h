@@ -35,6 +35,7 @@ class RendezvousServer {
   //
   // Errors:
   //   Internal - gRPC refuses to serve.
+  //   ResourceExhausted - out of threads.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options, Jobs& jobs);
   ~RendezvousServer();
 

@@ -21,6 +21,9 @@ namespace {
 
 constexpr Duration kShown = std::chrono::minutes(10);  // How long what is done stays.
 constexpr Duration kRetry = std::chrono::seconds(3);   // Until a record that failed is tried again.
+// For all jobs together. A deadline takes microseconds; one thread waits where a record goes to a
+// slow disk, and the others go on.
+constexpr int kDeadlineThreads = 4;
 
 std::string TimeOfDay(int64_t wall_ms) {
   const std::time_t seconds = wall_ms / 1000;
@@ -162,7 +165,10 @@ JobRules Rules(std::string job_id, const JobPolicy& policy,
 }  // namespace
 
 JobRegistry::JobRegistry(Options options, const Clock& clock)
-    : options_(std::move(options)), clock_(clock), log_(std::make_shared<KeepingLog>()) {
+    : options_(std::move(options)),
+      clock_(clock),
+      log_(std::make_shared<KeepingLog>()),
+      threads_(clock, kDeadlineThreads) {
   MutexLock lock(&mu_);
   for (const JobRecord& record : options_.records) Restore(record);
 }
@@ -173,7 +179,7 @@ void JobRegistry::Restore(const JobRecord& record) {
   Job& job = jobs_[record.job_id];
   if (options_.keep) job.keeping = std::make_shared<JobKeeping>(options_, log_, clock_);
   job.rendezvous = std::make_shared<JobRendezvous>(Rules(record.job_id, record.policy, job.keeping),
-                                                   record, clock_);
+                                                   record, clock_, &threads_);
 }
 
 // A node takes up the conversation with the job that knows it. One that joins afresh finds the
@@ -216,7 +222,7 @@ absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::BeginLocked(const No
   }
   JobRules rules = Rules(info.job_id, info.policy, job->second.keeping);
   rules.set_by = NodeName(info);
-  job->second.rendezvous = std::make_shared<JobRendezvous>(std::move(rules), clock_);
+  job->second.rendezvous = std::make_shared<JobRendezvous>(std::move(rules), clock_, &threads_);
   job->second.done_since.reset();
   return job->second.rendezvous;
 }

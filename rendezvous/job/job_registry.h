@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
+#include "rendezvous/job/deadline_threads.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/round/job_record.h"
 
@@ -44,6 +45,12 @@ class JobRegistry final : public Jobs {
   // `clock` must outlive it, and run.
   JobRegistry(Options options, const Clock& clock);
   ~JobRegistry() override;
+
+  // Starts the threads that all jobs share; else the first job starts them.
+  //
+  // Errors:
+  //   ResourceExhausted - out of threads.
+  absl::Status StartThreads() { return threads_.Start(); }
 
   // Errors, beside those of Jobs::Open:
   //   Unavailable - a former run of the job has not ended on all its nodes.
@@ -77,6 +84,7 @@ class JobRegistry final : public Jobs {
   const Options options_;
   const Clock& clock_;
   const std::shared_ptr<KeepingLog> log_;  // What keeps a job's records owns it, too.
+  DeadlineThreads threads_;                // Of all jobs.
 
   mutable Mutex mu_;
   Map jobs_ ABSL_GUARDED_BY(mu_);

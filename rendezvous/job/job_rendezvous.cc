@@ -3,17 +3,16 @@
 
 #include "rendezvous/job/job_rendezvous.h"
 
-#include <pthread.h>
-
 #include <deque>
 #include <map>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/log.h"
 #include "proto/base/mutex.h"
+#include "proto/base/rare_log.h"
 #include "proto/contract/ids.h"
 #include "rendezvous/round/lease.h"
 #include "rendezvous/table/round_table.h"
@@ -49,17 +48,29 @@ JobRules Completed(JobRules rules) {
 }  // namespace
 
 struct JobRendezvous::State {
-  State(JobRules the_rules, const Clock& the_clock)
-      : rules(Completed(std::move(the_rules))), clock(the_clock), table(rules) {}
-  State(JobRules the_rules, const JobRecord& record, const Clock& the_clock)
+  State(JobRules the_rules, const Clock& the_clock, DeadlineThreads* shared)
       : rules(Completed(std::move(the_rules))),
         clock(the_clock),
+        own_threads(the_clock, 1),
+        threads(shared != nullptr ? *shared : own_threads),
+        deadline(threads.Add([this] { Ring(); })),
+        table(rules) {}
+  State(JobRules the_rules, const JobRecord& record, const Clock& the_clock,
+        DeadlineThreads* shared)
+      : rules(Completed(std::move(the_rules))),
+        clock(the_clock),
+        own_threads(the_clock, 1),
+        threads(shared != nullptr ? *shared : own_threads),
+        deadline(threads.Add([this] { Ring(); })),
         table(rules, record, clock.Now()),
         opened(table.round()),
         committed(table.durable_version()) {}
 
   const JobRules rules;
   const Clock& clock;
+  DeadlineThreads own_threads;  // Idle where they are shared.
+  DeadlineThreads& threads;
+  const DeadlineThreads::Id deadline;
 
   Mutex mu;
   RoundTable table ABSL_GUARDED_BY(mu);
@@ -70,10 +81,10 @@ struct JobRendezvous::State {
   uint64_t committed ABSL_GUARDED_BY(mu) = 0;  // Durable version that was kept.
   bool halted ABSL_GUARDED_BY(mu) = false;     // A thread opens a round or keeps a record.
   bool stop ABSL_GUARDED_BY(mu) = false;
-  std::optional<Instant> timer_at ABSL_GUARDED_BY(mu);  // What the timer thread waits for.
-  CondVar timer_wakes;
+  std::optional<Instant> rings_at ABSL_GUARDED_BY(mu);  // Ring is called at that time.
+  std::string no_thread ABSL_GUARDED_BY(mu);            // Why not, and not said yet.
+  RareLog no_thread_lines ABSL_GUARDED_BY(mu);
   CondVar all_finished;
-  std::thread timer ABSL_GUARDED_BY(mu);
   // With the calls that wait in it.
   const std::shared_ptr<MemoryStore> keys = std::make_shared<MemoryStore>(
       MemoryStore::Options{kSharedLimits, kMaxSharedWaits, kSharedLimits.total_bytes});
@@ -82,13 +93,13 @@ struct JobRendezvous::State {
   void End(const std::shared_ptr<Outbox>& outbox, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  void SetTimerLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void SetDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool MustOpenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void OpenRoundLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void CommitLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void DeliverLocked(const std::shared_ptr<Outbox>& outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  void RunTimer() ABSL_LOCKS_EXCLUDED(mu);
+  void Ring() ABSL_LOCKS_EXCLUDED(mu);
 };
 
 void JobRendezvous::State::End(const std::shared_ptr<Outbox>& outbox, absl::Status status) {
@@ -116,34 +127,34 @@ void JobRendezvous::State::CollectLocked() {
     it->second->probe = true;
     ready.push_back(it->second);
   }
-  SetTimerLocked();
+  SetDeadlineLocked();
   if (table.AllFinished()) all_finished.SignalAll();
 }
 
-void JobRendezvous::State::SetTimerLocked() {
+// Without a thread nobody is lost and no wait ends by itself, so each call of a node tries again.
+void JobRendezvous::State::SetDeadlineLocked() {
   const std::optional<Instant> next = table.NextDeadline();
-  if (!next || stop) return;
-  if (!timer.joinable()) {
-    timer = std::thread([this] { RunTimer(); });
-    pthread_setname_np(timer.native_handle(), "hl-rdzv-timer");
-  } else if (!timer_at || *next < *timer_at) {
-    timer_wakes.Signal();
+  if (!next || stop || (rings_at && *rings_at <= *next)) return;
+  const absl::Status set = threads.Set(deadline, *next);
+  if (set.ok()) {
+    rings_at = next;
+  } else {
+    no_thread = no_thread_lines.Admit(
+        absl::StrCat("job ", rules.job_id, ": ", set.message(), "; trying again"), clock.Now());
   }
 }
 
-void JobRendezvous::State::RunTimer() {
+// A deadline has come.
+void JobRendezvous::State::Ring() {
   MutexLock lock(&mu);
-  while (!stop) {
-    timer_at = table.NextDeadline();
-    if (!timer_at) {
-      timer_wakes.Wait(&mu);
-    } else if (clock.Now() < *timer_at) {
-      timer_wakes.WaitUntil(&mu, *timer_at);
-    } else {
-      table.Tick(clock.Now());
-      CollectLocked();
-      FlushLocked();
-    }
+  rings_at.reset();
+  const std::optional<Instant> next = table.NextDeadline();
+  if (next && *next <= clock.Now() && !stop) {
+    table.Tick(clock.Now());
+    CollectLocked();
+    FlushLocked();
+  } else {
+    SetDeadlineLocked();  // It was put off.
   }
 }
 
@@ -207,7 +218,12 @@ void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) 
 // called may call back, and other threads may deliver to other sessions meanwhile.
 void JobRendezvous::State::FlushLocked() {
   while (!halted) {
-    if (rules.commit && table.durable_version() != committed) {
+    if (!no_thread.empty()) {
+      const std::string line = std::exchange(no_thread, {});
+      mu.Unlock();
+      LogError(line);
+      mu.Lock();
+    } else if (rules.commit && table.durable_version() != committed) {
       CommitLocked();
     } else if (MustOpenLocked()) {
       OpenRoundLocked();
@@ -226,24 +242,22 @@ void JobRendezvous::State::FlushLocked() {
   }
 }
 
-JobRendezvous::JobRendezvous(JobRules rules, const Clock& clock)
-    : state_(std::make_unique<State>(std::move(rules), clock)) {}
+JobRendezvous::JobRendezvous(JobRules rules, const Clock& clock, DeadlineThreads* threads)
+    : state_(std::make_unique<State>(std::move(rules), clock, threads)) {}
 
-JobRendezvous::JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock)
-    : state_(std::make_unique<State>(std::move(rules), record, clock)) {
+JobRendezvous::JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock,
+                             DeadlineThreads* threads)
+    : state_(std::make_unique<State>(std::move(rules), record, clock, threads)) {
   MutexLock lock(&state_->mu);
-  state_->SetTimerLocked();
+  state_->SetDeadlineLocked();
 }
 
 JobRendezvous::~JobRendezvous() {
-  std::thread timer;
   {
     MutexLock lock(&state_->mu);
     state_->stop = true;
-    timer = std::move(state_->timer);
-    state_->timer_wakes.Signal();
   }
-  if (timer.joinable()) timer.join();
+  state_->threads.Remove(state_->deadline);
   state_->keys->End(absl::UnavailableError("the rendezvous is shutting down"));
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
+#include "rendezvous/job/deadline_threads.h"
 #include "rendezvous/round/job_record.h"
 #include "rendezvous/round/round.h"
 #include "rendezvous/store/memory_store.h"
@@ -22,9 +23,10 @@ namespace hlaunch {
 inline constexpr StoreLimits kSharedLimits = {
     .value_bytes = 64 << 10, .list_keys = 4096, .total_bytes = 64 << 20};
 
-// The rendezvous of one job: the round table behind a mutex, with a thread for its deadlines
-// (started with the first deadline; a job whose only node is local has none). Without I/O; the
-// gRPC service and the local client stand on it.
+// The rendezvous of one job: the round table behind a mutex, called when its deadlines come by
+// threads that are given, which many jobs share, or by one of its own (started with the first
+// deadline; a job whose only node is local has none). Without I/O; the gRPC service and the local
+// client stand on it.
 //
 // Thread-safe.
 class JobRendezvous {
@@ -43,9 +45,11 @@ class JobRendezvous {
   };
 
   // `clock` must outlive it, and run: the deadlines of a job with remote nodes are waited for.
-  JobRendezvous(JobRules rules, const Clock& clock);
+  // `threads` must outlive it; null: it has a thread of its own.
+  JobRendezvous(JobRules rules, const Clock& clock, DeadlineThreads* threads = nullptr);
   // Goes on with what was kept of this job.
-  JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock);
+  JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock,
+                DeadlineThreads* threads = nullptr);
   ~JobRendezvous();
 
   // Joins, or takes up the conversation again if the incarnation is known. `local` marks the

@@ -7,7 +7,9 @@ it keeps something, comes back, and the workers never notice; many jobs; what `s
 
 import json
 import os
+import pathlib
 import signal
+import subprocess
 
 import jobs
 import lab
@@ -18,6 +20,24 @@ DYING = str(lab.BIN.parent / "tests/workers/hlaunch_test_dying_rendezvous")
 # proposed, runs; over; forgotten.
 POINTS = ([f"{step}:{n}" for step in ("sync", "rename", "sync-directory") for n in range(1, 7)]
           + ["open:3", "write:5", "remove:1", "sync-directory:7"])
+
+
+# Prints the status and the body that an HTTP server answers with.
+ASK = ("import sys, urllib.request as u, urllib.error as e\n"
+       "try: answer = u.urlopen(sys.argv[1], timeout=float(sys.argv[2]))\n"
+       "except e.HTTPError as error: answer = error\n"
+       "print(answer.status, answer.read().decode().strip())")
+# Opens connections and sends a part of a request on each, and goes on with it.
+SLOW = ("import socket, sys, time\n"
+        "def slow():\n"
+        "    one = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
+        "    one.sendall(b'GET /me')\n"
+        "    return one\n"
+        "held = [slow() for _ in range(64)]\n"
+        "print('slow', flush=True)\n"
+        "while True:\n"
+        "    held = held[1:] + [slow()]\n"
+        "    time.sleep(0.005)\n")
 
 
 class ServiceTest(jobs.JobTest):
@@ -177,6 +197,38 @@ class Service(ServiceTest):
             run.signal(signal.SIGTERM)
         for run in runs:
             self.assertEqual(run.wait(20), 143, self.told(runs))
+        self.end(service)
+
+    def ask(self, node, path, patience=100):
+        """What the metrics port of the service answers, as "200 ok"."""
+        return node.run(jobs.PYTHON, "-c", ASK, f"http://{self.nodes[0].ip}:9400{path}", patience,
+                        timeout=120).out.strip()
+
+    def test_out_of_threads_it_says_so_serves_on_and_stops(self):
+        # The limit does not hold for root; in a user namespace nobody is.
+        mapped = pathlib.Path("/proc/self/uid_map").read_text(encoding="utf-8").split()
+        user = ["setpriv", "--reuid", "61234", "--clear-groups"] if mapped[:2] == ["0", "0"] else []
+        service = self.nodes[0].start(*user, SERVICE, "--listen", 29400, "--metrics-port",
+                                      f"{self.nodes[0].ip}:9400")
+        service.wait_for(r"listening on \[::\]:")
+        self.assertEqual(self.ask(self.nodes[0], "/healthz"), "200 ok")
+        subprocess.run([*user, "prlimit", "--pid", str(service.pid), "--nproc=1:1"], check=True)
+        service.wait_for("cannot start a thread: Resource temporarily unavailable; raise the limit")
+        for path in ("/healthz", "/readyz"):
+            self.assertRegex(self.ask(self.nodes[0], path), "^503 cannot start a thread")
+        for name in ("a", "b"):
+            runs = self.job(name, "env", "sleep", 0)
+            for run in runs:
+                self.assertEqual(run.wait(30), 0, self.told(runs))
+        self.end(service)
+
+    def test_slow_connections_keep_no_probe_waiting(self):
+        service = self.serve("--metrics-port", f"{self.nodes[0].ip}:9400")
+        slow = self.nodes[2].start(jobs.PYTHON, "-c", SLOW, self.nodes[0].ip, 9400)
+        slow.wait_for("slow")
+        for _ in range(5):
+            for node in self.nodes[:2]:
+                self.assertEqual(self.ask(node, "/healthz"), "200 ok")
         self.end(service)
 
     def test_stopped_by_sigterm_and_started_again(self):

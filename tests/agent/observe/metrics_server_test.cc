@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/observe/drop_connection.h"
 #include "agent/observe/http_request.h"
 #include "asio/io_context.hpp"
 #include "asio/ip/tcp.hpp"
@@ -25,8 +26,9 @@ using asio::ip::tcp;
 class MetricsServerTest : public testing::Test {
  protected:
   MetricsServerTest() {
-    auto started = MetricsServer::Start(loop_, "127.0.0.1", 0,
-                                        {[] { return "a 1\n"; }, [this] { return not_ready_; }});
+    auto started = MetricsServer::Start(
+        loop_, "127.0.0.1", 0,
+        {[] { return "a 1\n"; }, [this] { return not_ready_; }, [this] { return unhealthy_; }});
     EXPECT_TRUE(started.ok()) << started.status();
     server_ = std::move(started).value();
     thread_ = std::thread([this] { loop_.run(); });
@@ -51,6 +53,7 @@ class MetricsServerTest : public testing::Test {
   }
 
   std::string not_ready_;  // Set before a request, read by the loop's thread after it.
+  std::string unhealthy_;  // As not_ready_.
   asio::io_context loop_;
   asio::io_context clients_;
   std::unique_ptr<MetricsServer> server_;
@@ -78,6 +81,45 @@ TEST_F(MetricsServerTest, SaysWhyItIsNotReady) {
             HttpResponse(503, "text/plain", "waiting 2 s for 1 of 2 nodes\n", false));
 }
 
+TEST_F(MetricsServerTest, SaysWhatIsWrong) {
+  unhealthy_ = "cannot start a thread";
+  tcp::socket socket = Connect();
+  EXPECT_EQ(Exchange(socket, "GET /healthz HTTP/1.1\r\n\r\n"),
+            HttpResponse(503, "text/plain", "cannot start a thread\n", false));
+}
+
+TEST_F(MetricsServerTest, SlowClientsKeepNoProbeWaiting) {
+  std::vector<tcp::socket> slow;
+  for (int i = 0; i < 300; ++i) {
+    slow.push_back(Connect());
+    asio::write(slow.back(), asio::buffer("GET /me", 7));
+    if (i % 50 != 0) continue;
+    tcp::socket probe = Connect();
+    EXPECT_EQ(Exchange(probe, "GET /healthz HTTP/1.1\r\n\r\n").substr(0, 12), "HTTP/1.1 200") << i;
+  }
+  // The first were dropped for it, long before their time was up.
+  std::string response;
+  asio::error_code error;
+  asio::read(slow.front(), asio::dynamic_buffer(response), error);
+  EXPECT_EQ(response, "");
+}
+
+TEST(ConnectionToDrop, IsTheOldestOfWhoeverHasMost) {
+  const auto of = [](const std::string& sources, const std::string& answered = "") {
+    std::vector<OpenConnection> open;
+    for (const char source : sources) {
+      const bool has = answered.find(static_cast<char>('0' + open.size())) != std::string::npos;
+      open.push_back({std::string(1, source), has});
+    }
+    return ConnectionToDrop(open);
+  };
+  EXPECT_EQ(of("a"), 0U);
+  EXPECT_EQ(of("abab"), 0U);
+  EXPECT_EQ(of("pabbb"), 2U);
+  EXPECT_EQ(of("pbbb", "1"), 2U);  // Its answer is on its way.
+  EXPECT_EQ(of("pbb", "12"), 1U);
+}
+
 TEST_F(MetricsServerTest, RefusesARequestThatNeverEnds) {
   tcp::socket socket = Connect();
   EXPECT_EQ(Exchange(socket, std::string(kMaxHttpRequest, 'a')).substr(0, 12), "HTTP/1.1 431");
@@ -85,8 +127,8 @@ TEST_F(MetricsServerTest, RefusesARequestThatNeverEnds) {
 
 TEST_F(MetricsServerTest, ServesTheNextOnceOneOfTooManyHasGone) {
   std::vector<tcp::socket> silent;
-  for (int i = 0; i < 16; ++i) silent.push_back(Connect());
-  tcp::socket next = Connect();  // Waits in the kernel's queue.
+  for (int i = 0; i < 64; ++i) silent.push_back(Connect());
+  tcp::socket next = Connect();
   silent.clear();
   EXPECT_EQ(Exchange(next, "GET /healthz HTTP/1.1\r\n\r\n").substr(0, 12), "HTTP/1.1 200");
 }

@@ -4,6 +4,9 @@
 #include "rendezvous/job/job_registry.h"
 
 #include <atomic>
+#include <deque>
+#include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -284,6 +287,27 @@ TEST_F(JobRegistryTest, AnotherProcessGoesOnWithWhatWasKept) {
   EXPECT_EQ(a0.told().kind, Kind::kRun);
   EXPECT_EQ(a0.told().round, 2);
   EXPECT_EQ(a0.told().assignment.restart_count, 1);
+}
+
+// How many threads this process has.
+ptrdiff_t Threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                       std::filesystem::directory_iterator());
+}
+
+TEST_F(JobRegistryTest, JobsTakeNoThreadsHoweverManyThereAre) {
+  JobRegistry registry({}, clock_);
+  ASSERT_TRUE(registry.StartThreads().ok());
+  const ptrdiff_t before = Threads();
+  std::deque<Agent> agents;
+  for (int job = 0; job < 100; ++job) {
+    agents.emplace_back(registry, NodeOf(absl::StrCat("over", job), 0, 1));
+    agents.back().Succeed();
+    agents.back().Finish();
+    agents.emplace_back(registry, NodeOf(absl::StrCat("runs", job), 0, 2));
+    ASSERT_TRUE(agents.back().status().ok());
+  }
+  EXPECT_EQ(Threads(), before);
 }
 
 TEST_F(JobRegistryTest, ForgetsAJobOnceAllItsNodesHaveHeardItsEnd) {

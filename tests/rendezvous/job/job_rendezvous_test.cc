@@ -11,6 +11,7 @@
 #include "proto/base/mutex.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/job/local_rendezvous_client.h"
+#include "tests/rendezvous/no_threads.h"
 #include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {
@@ -301,6 +302,20 @@ TEST(JobRendezvous, ServesManyThreads) {
     EXPECT_EQ(outcome.restart_count, 3);
     agent->answer = nullptr;
   }
+}
+
+TEST(JobRendezvous, GoesOnThoughItCanStartNoThreadForItsDeadlines) {
+  JobRendezvous rendezvous(Rules(2), MonotonicClock());
+  const auto agent0 = std::make_shared<FakeAgent>(), agent1 = std::make_shared<FakeAgent>();
+  const NodeInfo node0 = Node(0, 2, 2), node1 = Node(1, 2, 2);
+  {
+    const NoThreads none;
+    ASSERT_TRUE(rendezvous.Attach(node0, Says(0, NodePhase::kReady), /*local=*/false, agent0).ok());
+    agent0->AwaitKind(Kind::kWait);
+    ASSERT_TRUE(rendezvous.Attach(node1, Says(0, NodePhase::kReady), /*local=*/false, agent1).ok());
+  }
+  agent0->AwaitKind(Kind::kRun);
+  rendezvous.Heard(node0.node_id, node0.incarnation);  // Starts the thread.
 }
 
 }  // namespace

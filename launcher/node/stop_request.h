@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "proto/base/clock.h"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+
+// SIGINT and SIGTERM ask a service to stop. A thread of its own hears them, whatever the others are
+// held up by, and ends the process if the stop takes too long. A second signal ends it at once.
+//
+// Belongs to one thread.
+class StopRequest {
+ public:
+  // Takes both signals for the whole process. Call before any other thread exists. A stop that is
+  // not over `limit` after the signal ends in `give_up`, which does not return.
+  //
+  // Errors:
+  //   ResourceExhausted - out of descriptors or threads.
+  static absl::StatusOr<std::unique_ptr<StopRequest>> Listen(Duration limit,
+                                                             std::function<void()> give_up);
+  // The stop is over: nothing more is called.
+  ~StopRequest();
+  StopRequest(const StopRequest&) = delete;
+  StopRequest& operator=(const StopRequest&) = delete;
+
+  int fd() const { return asked_.get(); }  // Readable once a signal has come.
+
+ private:
+  StopRequest(UniqueFd signals, UniqueFd asked, UniqueFd over);
+  void Run(Duration limit, const std::function<void()>& give_up);
+
+  const UniqueFd signals_, asked_, over_;
+  std::thread thread_;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// Whatever comes at the metrics port gives a request or a refusal, in whatever pieces it comes, and
+// never a crash; and what is answered is one whole response.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/observe/http_request.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+void CheckRequest(const HttpRequest& request) {
+  HLAUNCH_CHECK(request.status == 0 || (request.status >= 200 && request.status < 600));
+  if (request.status == 200) HLAUNCH_CHECK(absl::StartsWith(request.path, "/"));
+  if (request.status != 200) HLAUNCH_CHECK(request.path.empty());
+  HLAUNCH_CHECK(request.path.find_first_of("? \n") == std::string::npos);
+}
+
+// The server reads again from the start with each piece; what is decided once must not change with
+// the bytes that follow a whole head.
+void CheckPieces(absl::string_view bytes) {
+  for (size_t size = 0; size <= bytes.size(); ++size) {
+    const HttpRequest part = ReadHttpRequest(bytes.substr(0, size));
+    CheckRequest(part);
+    if (part.status != 200) continue;
+    const HttpRequest whole = ReadHttpRequest(bytes);
+    HLAUNCH_CHECK(whole.status == 200 && whole.path == part.path && whole.head == part.head);
+    return;
+  }
+}
+
+}  // namespace
+}  // namespace hlaunch
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const hlaunch::HttpRequest request = hlaunch::ReadHttpRequest(bytes);
+  hlaunch::CheckRequest(request);
+  if (size < 512) hlaunch::CheckPieces(bytes);
+  const int status = request.status == 0 ? 400 : request.status;
+  const std::string response = hlaunch::HttpResponse(status, "text/plain", bytes, request.head);
+  HLAUNCH_CHECK(absl::StartsWith(response, "HTTP/1.1 "));
+  HLAUNCH_CHECK(absl::EndsWith(response, request.head ? absl::string_view("\r\n\r\n") : bytes));
+  return 0;
+}
