@@ -18,6 +18,7 @@
 #include "asio/write.hpp"
 #include "proto/base/address.h"
 #include "proto/base/clock.h"
+#include "proto/base/terminal_text.h"
 
 namespace hlaunch {
 namespace {
@@ -141,7 +142,7 @@ class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
 
   static std::string OkUnless(const std::string& why, const HttpRequest& request) {
     return HttpResponse(why.empty() ? 200 : 503, "text/plain",
-                        absl::StrCat(why.empty() ? "ok" : why, "\n"), request.head);
+                        absl::StrCat(why.empty() ? "ok" : TerminalText(why), "\n"), request.head);
   }
 
   std::string Answer(const HttpRequest& request) const {

@@ -13,6 +13,7 @@
 #include "launcher/words/exit_codes.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
+#include "proto/base/terminal_text.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/grpc/status_client.h"
 #include "rendezvous/trust/trust.h"
@@ -28,7 +29,7 @@ int Fail(const absl::Status& status, int code) {
 }
 
 int Print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
+  std::fputs(TerminalLines(text).c_str(), stdout);
   return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
 }
 

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "asio/io_context.hpp"
+#include "proto/base/terminal_text.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/env_contract.h"
 
@@ -37,7 +38,10 @@ void Send(const std::string& name, const std::string& text) {
            reinterpret_cast<const sockaddr*>(&address), size);
 }
 
-std::string OneLine(absl::string_view text) { return absl::StrReplaceAll(text, {{"\n", " "}}); }
+// As systemctl is to show it.
+std::string OneLine(absl::string_view text) {
+  return TerminalText(absl::StrReplaceAll(text, {{"\n", " "}}));
+}
 
 std::string Extend(Duration at_most) {
   return absl::StrCat("EXTEND_TIMEOUT_USEC=",

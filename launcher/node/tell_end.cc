@@ -14,13 +14,14 @@
 #include "launcher/report/summary.h"
 #include "launcher/report/termination_message.h"
 #include "proto/base/log.h"
+#include "proto/base/terminal_text.h"
 #include "rendezvous/listening/local_addresses.h"
 
 namespace hlaunch {
 namespace {
 
 void PrintFindings(const std::vector<CheckResult>& checked, bool json) {
-  std::fputs((json ? DoctorJson(checked) : DoctorText(checked)).c_str(), stdout);
+  std::fputs(TerminalLines(json ? DoctorJson(checked) : DoctorText(checked)).c_str(), stdout);
   std::fflush(stdout);
 }
 
@@ -69,7 +70,9 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutp
   style.colour = !output.json && ConsoleStyleOf(STDERR_FILENO).colour;
   style.max_restarts = spec.policy.max_restarts;
   style.store_port = result.store_port;
-  for (const std::string& line : SummaryLines(*result.outcome, style)) LogError(line);
+  for (const std::string& line : SummaryLines(*result.outcome, style)) {
+    LogColoured(LogLevel::kError, line);
+  }
 }
 
 }  // namespace

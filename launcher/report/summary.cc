@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "launcher/report/advice.h"
 #include "launcher/words/printable.h"
+#include "proto/base/terminal_text.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/round/first_cause.h"
 
@@ -184,7 +185,10 @@ std::string SummaryLine(const Outcome& outcome) {
   return absl::StrCat(Header(outcome), "; exit code ", outcome.exit_code);
 }
 
-std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle& style) {
+namespace {
+
+// As below, with whatever strangers have put into it.
+std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& style) {
   const std::string restarts =
       absl::StrCat(outcome.restart_count, " of ", style.max_restarts, " restarts used");
   if (outcome.exit_code == kExitOk) {
@@ -194,9 +198,7 @@ std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle
     AppendExcluded(outcome, lines);
     return lines;
   }
-  std::vector<std::string> lines;
-  lines.push_back(style.colour ? absl::StrCat("\x1b[1;31m", Header(outcome), "\x1b[0m")
-                               : Header(outcome));
+  std::vector<std::string> lines = {Header(outcome)};
   const bool for_worker = outcome.worker_failed;
   if (for_worker && !WasStarted(outcome.failures.front())) return lines;  // That says it all.
   if (for_worker) AppendEvidence(outcome.failures.front(), lines);
@@ -212,6 +214,17 @@ std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle
     lines.push_back(absl::StrCat("  advice: ", advice));
   }
   lines.push_back(absl::StrCat("  exit code ", outcome.exit_code));
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle& style) {
+  std::vector<std::string> lines = RawLines(outcome, style);
+  for (std::string& line : lines) line = TerminalText(line);
+  if (style.colour && outcome.exit_code != kExitOk) {
+    lines.front() = absl::StrCat("\x1b[1;31m", lines.front(), "\x1b[0m");
+  }
   return lines;
 }
 

@@ -28,18 +28,24 @@ std::string TerminationMessage(const std::vector<std::string>& lines) {
 }
 
 std::string KeepTerminationMessage(const std::string& path, absl::string_view message) {
-  // Not blocking: a pipe nobody reads is no place for it.
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NONBLOCK | O_CLOEXEC));
+  // Not blocking: a pipe nobody reads is no place for it. No link is followed: whoever can write to
+  // that folder would choose the file that is overwritten.
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info = {};
   if (!file.valid()) {
     if (errno == ENOENT && path == kTerminationLog) return "";
+    if (errno == ELOOP) {
+      return absl::StrCat("cannot write the termination message to ", path,
+                          ": it is a link, and none is followed; name the file itself");
+    }
     return absl::StrCat("cannot write the termination message to ", path, ": ",
                         std::strerror(errno));
   }
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return absl::StrCat("cannot write the termination message to ", path, ": it is no plain file");
   }
-  if (::write(file.get(), message.data(), message.size()) == static_cast<ssize_t>(message.size())) {
+  if (::ftruncate(file.get(), 0) == 0 &&
+      ::write(file.get(), message.data(), message.size()) == static_cast<ssize_t>(message.size())) {
     return "";
   }
   return absl::StrCat("cannot write the termination message to ", path, ": ", std::strerror(errno));

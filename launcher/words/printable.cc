@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "proto/base/terminal_text.h"
 
 namespace hlaunch {
 namespace {
@@ -37,10 +38,10 @@ std::string Cleaned(absl::string_view line) {
     clean += absl::ascii_iscntrl(c) ? '?' : c;
     line.remove_prefix(1);
   }
-  if (clean.size() <= kMaxLineBytes) return clean;
+  if (clean.size() <= kMaxLineBytes) return TerminalText(clean);
   size_t end = kMaxLineBytes;
   while (end > 0 && (clean[end] & '\xc0') == '\x80') --end;  // Not within a UTF-8 character.
-  return absl::StrCat(clean.substr(0, end), "...");
+  return absl::StrCat(TerminalText(clean.substr(0, end)), "...");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "proto/base/clock.h"
 #include "proto/base/system_journal.h"
+#include "proto/base/terminal_text.h"
 #include "proto/base/wall_time.h"
 #include "spdlog/sinks/ansicolor_sink.h"
 #include "spdlog/spdlog.h"
@@ -156,7 +157,9 @@ void SetLogJson() {
   SetPattern();
 }
 
-void Log(LogLevel level, absl::string_view line) {
+void Log(LogLevel level, absl::string_view line) { LogColoured(level, TerminalText(line)); }
+
+void LogColoured(LogLevel level, absl::string_view line) {
   const std::string json = LogForm().json ? JsonLine(level, line) : "";
   if (LogForm().json) line = json;
   Logger()->log(Level(level), spdlog::string_view_t(line.data(), line.size()));

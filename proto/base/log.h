@@ -10,7 +10,8 @@ namespace hlaunch {
 // hlaunch's own words to the person: one whole line on stderr each, `hlaunch: …`, never mixed
 // with a worker's line. Waits for a reader of stderr for 0.1 s at most, then the line is lost.
 // Where stderr is systemd's journal, an entry with its level and with SetLogJob's name, without
-// `hlaunch: `. Thread-safe.
+// `hlaunch: `. What a terminal would obey is shown as TerminalText does: a line may quote
+// strangers. Thread-safe.
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // Lines below `level` are dropped; kInfo unless set. Call before other threads start.
@@ -27,6 +28,8 @@ void SetLogJob(absl::string_view job_id);
 void SetLogJson();
 
 void Log(LogLevel level, absl::string_view line);
+// The same for a line that may have colours of ours, and is TerminalText otherwise.
+void LogColoured(LogLevel level, absl::string_view line);
 inline void LogDebug(absl::string_view line) { Log(LogLevel::kDebug, line); }
 inline void LogInfo(absl::string_view line) { Log(LogLevel::kInfo, line); }
 inline void LogWarning(absl::string_view line) { Log(LogLevel::kWarning, line); }

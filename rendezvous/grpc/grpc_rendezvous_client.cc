@@ -445,7 +445,7 @@ class GrpcRendezvousClient::Conversation {
       }
     }
     answered_ = answered_ || IsAnswer(stream.status);
-    if (IsRefusal(status.code())) return End(status);
+    if (IsRefusal(status.code())) return End(AsRefusal(status));
     if (absl::IsUnimplemented(status)) {
       return End(absl::FailedPreconditionError(
           absl::StrCat("what answers at ", Endpoint(), " is not hlaunch's rendezvous")));

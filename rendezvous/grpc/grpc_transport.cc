@@ -11,13 +11,17 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "google/protobuf/stubs/logging.h"
 #include "grpc/support/log.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "proto/base/address.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
+#include "proto/base/mutex.h"
+#include "proto/base/rare_log.h"
 #include "proto/contract/grpc_status.h"
 
 namespace hlaunch {
@@ -38,6 +42,18 @@ constexpr int kHandshakeMillis = 10000;
 constexpr int kIdleMillis = 10000;     // A connection without a call.
 constexpr int kReadChunkBytes = 1024;  // A typical message is a tenth of it.
 
+// What a library says is a debug line, and not many: strangers can cause it with every message.
+void SayRarely(const std::string& line) {
+  static Mutex mu;
+  static RareLog lines;
+  std::string admitted;
+  {
+    MutexLock lock(&mu);
+    admitted = lines.Admit(line, MonotonicClock().Now());
+  }
+  if (!admitted.empty()) LogDebug(admitted);
+}
+
 // What gRPC and its libraries do in all of this process.
 void TameLibraries() {
   static std::once_flag once;
@@ -47,6 +63,10 @@ void TameLibraries() {
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     ::gpr_set_log_function(
         [](gpr_log_func_args* args) { LogDebug(absl::StrCat("gRPC: ", args->message)); });
+    google::protobuf::SetLogHandler(
+        [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
+          SayRarely(absl::StrCat("protobuf: ", message));
+        });
   });
 }
 

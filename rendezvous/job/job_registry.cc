@@ -194,7 +194,8 @@ absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::Open(const NodeInfo&
     return absl::AbortedError(
         absl::StrCat("node ", NodeName(info), " comes from round ", update.round, " of job ",
                      info.job_id, ", which this rendezvous does not know: it is over, or what ",
-                     "was known of it is lost (a service keeps it with --state)"));
+                     "was known of it is lost (a service keeps it with --state). Start the ",
+                     "node again to begin the job anew"));
   }
   const std::shared_ptr<JobRendezvous>& job = found->second.rendezvous;
   if (!fresh || job->Holds(info.node_id, info.incarnation)) return job;

@@ -85,12 +85,12 @@ void LocalRendezvousClient::Join(const NodeInfo& info, const NodeUpdate& update,
   if (info.policy.max_nodes > 1) lease_ = info.policy.lease;
   link_ = std::make_shared<Link>(listener);
   const absl::Status status = rendezvous_.Attach(here, update, /*local=*/true, link_);
-  if (!status.ok()) link_->OnEnd(status);
+  if (!status.ok()) link_->OnEnd(AsRefusal(status));
 }
 
 void LocalRendezvousClient::Send(const NodeUpdate& update) {
   const absl::Status status = rendezvous_.Update(node_id_, incarnation_, update);
-  if (!status.ok()) link_->OnEnd(status);
+  if (!status.ok()) link_->OnEnd(AsRefusal(status));
 }
 
 Allowance LocalRendezvousClient::AllowanceNow(Instant now) const {

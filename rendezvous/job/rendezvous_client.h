@@ -53,4 +53,11 @@ class RendezvousClient {
   virtual Allowance AllowanceNow(Instant now) const = 0;
 };
 
+// What a rendezvous that has answered `status` means for the node. It refuses with InvalidArgument
+// what it finds impossible; to a listener that would mean that the endpoint's name is wrong.
+inline absl::Status AsRefusal(const absl::Status& status) {
+  if (!absl::IsInvalidArgument(status)) return status;
+  return absl::FailedPreconditionError(status.message());
+}
+
 }  // namespace hlaunch

@@ -27,6 +27,18 @@ absl::Status CheckRank(const JobRecord& record, const NodeInfo& info) {
       ranks > said.max_nodes ? absl::StrCat(" --spares ", ranks - said.max_nodes) : "", ")"));
 }
 
+// For a node whose round this job does not know it in.
+absl::Status UnknownRound(const JobRecord& record, const NodeInfo& info, Round round) {
+  return absl::AbortedError(absl::StrCat(
+      "node ", NodeName(info), " comes from round ", round, " of job ", record.job_id,
+      round > record.round
+          ? absl::StrCat(", and this rendezvous knows none after round ", record.round,
+                         " (its record is older than the job)")
+          : absl::StrCat(", in which this rendezvous does not know it; the job is in round ",
+                         record.round, " and goes on without it"),
+      ". Start the node again: it joins afresh"));
+}
+
 }  // namespace
 
 int PhaseOrder(NodePhase phase) {
@@ -87,8 +99,7 @@ absl::Status CheckFits(const JobRecord& record, absl::string_view set_by, int he
   }
   const bool fresh = update.phase == NodePhase::kReady || update.phase == NodePhase::kLeft;
   if (update.round != 0 || !fresh) {
-    return absl::AbortedError(absl::StrCat("node ", NodeName(info), " comes from round ",
-                                           update.round, ", in which this job does not know it"));
+    return UnknownRound(record, info, update.round);
   }
   Seat newcomer;
   newcomer.info = info;
@@ -112,8 +123,12 @@ absl::Status CheckPossible(const JobRecord& record, const Seat& seat, const Node
     return absl::InvalidArgumentError(
         absl::StrCat("node ", NodeName(seat.info), " says it ", what));
   };
-  if (update.round < 0 || update.round > seat.told) {
-    return nonsense(absl::StrCat("is in round ", update.round, " and was told ", seat.told));
+  if (update.round < 0) return nonsense(absl::StrCat("is in round ", update.round));
+  if (update.round > seat.told) {
+    return absl::AbortedError(absl::StrCat(
+        "node ", NodeName(seat.info), " says it is in round ", update.round, " of job ",
+        record.job_id, ", and this rendezvous has told it none after round ", seat.told,
+        " (its record is older than the job). Start the node again: it joins afresh"));
   }
   if (update.round == 0 && PhaseOrder(update.phase) <= PhaseOrder(NodePhase::kFailed)) {
     return nonsense("runs workers and was told no round");

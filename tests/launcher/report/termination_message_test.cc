@@ -44,6 +44,18 @@ TEST(KeepTerminationMessage, ReplacesWhatTheFileHolds) {
   ::unlink(path.c_str());
 }
 
+TEST(KeepTerminationMessage, FollowsNoLink) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/hlaunch_precious_", ::getpid());
+  const std::string link = absl::StrCat(path, "_link");
+  std::ofstream(path) << "precious";
+  ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
+  EXPECT_THAT(KeepTerminationMessage(link, "why\n"), HasSubstr("it is a link"));
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "precious");
+  ::unlink(link.c_str());
+  ::unlink(path.c_str());
+}
+
 TEST(KeepTerminationMessage, MakesNoFileAndSaysSoIfOneWasNamed) {
   EXPECT_EQ(KeepTerminationMessage("/nowhere/end", "why"),
             "cannot write the termination message to /nowhere/end: No such file or directory");

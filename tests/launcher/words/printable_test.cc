@@ -33,6 +33,13 @@ TEST(PrintableLine, IsSafeForATerminal) {
       {"bell\x07.", "bell?."},
       {absl::string_view("nul\0x", 5), "nul?x"},
       {"caf\xc3\xa9", "caf\xc3\xa9"},
+      {"a\xc2\x9b"
+       "2Jb",
+       "a\\u009b2Jb"},
+      {"a\xe2\x80\xae"
+       "b",
+       "a\\u202eb"},
+      {"caf\xe9", "caf\\xe9"},
       {" first\nsecond", "first"},
   };
   for (const auto& row : rows) EXPECT_EQ(PrintableLine(row.text), row.clean);

@@ -287,6 +287,18 @@ TEST(GrpcRendezvous, NamesTheDifferenceOfANodeThatDoesNotFit) {
   first.Leave();
 }
 
+// InvalidArgument would mean to it that the endpoint's name is wrong.
+TEST(GrpcRendezvous, TellsANodeThatSaysTheImpossibleThatItIsRefused) {
+  Host host(Policy(1, 1));
+  NodeInfo info = Node(0, 1, 1);
+  info.node_rank = 7;
+  Member member(host.endpoint, info);
+  const absl::Status status = member.AwaitEnd();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("node rank 7 of node node0"));
+  member.Leave();
+}
+
 TEST(GrpcRendezvous, NamesBothProtocolsThatDiffer) {
   Host host;
   auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port, Trust()));

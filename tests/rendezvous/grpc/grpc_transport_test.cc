@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "google/protobuf/stubs/logging.h"
+
 namespace hlaunch {
 namespace {
 
@@ -16,6 +18,15 @@ TEST(PeerAddress, KnowsWhatGrpcWrites) {
   EXPECT_EQ(PeerAddress("unix:/tmp/socket"), "");
   EXPECT_EQ(PeerAddress("ipv4:nonsense"), "");
   EXPECT_EQ(PeerAddress(""), "");
+}
+
+// What a client that sends garbage made it write: 4 MB in five seconds.
+TEST(PrepareServer, ProtobufsErrorsDoNotFloodTheLog) {
+  grpc::ServerBuilder builder;
+  PrepareServer(&builder);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 1000; ++i) GOOGLE_LOG(ERROR) << "String field contains invalid UTF-8 data";
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace

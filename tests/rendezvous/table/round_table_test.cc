@@ -13,6 +13,7 @@ namespace {
 
 using absl::StatusCode;
 using std::chrono::seconds;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -151,14 +152,33 @@ TEST(RoundTable, DoubledAndLateUpdatesChangeNothing) {
   EXPECT_EQ(job.Told(0).outcome.exit_code, 0);
 }
 
+// Its code and its words are the node's exit code and last line.
+TEST(RoundTable, TellsANodeOfAnotherRoundWhichRoundsTheyAreAndWhatToDo) {
+  Job job(2, 2);
+  job.Run(2);
+  const absl::Status ahead = job.Say(0, Says(4, Phase::kRunning));
+  EXPECT_EQ(ahead.code(), StatusCode::kAborted);
+  EXPECT_THAT(std::string(ahead.message()),
+              AllOf(HasSubstr("in round 4 of job job"), HasSubstr("none after round 1"),
+                    HasSubstr("Start the node again")));
+  NodeInfo stranger = job.Info(2);
+  const absl::Status old = job.table.Join(stranger, Says(1, Phase::kRunning), false, job.now);
+  EXPECT_EQ(old.code(), StatusCode::kAborted);
+  EXPECT_THAT(std::string(old.message()),
+              AllOf(HasSubstr("comes from round 1 of job job, in which this rendezvous does not"),
+                    HasSubstr("the job is in round 1"), HasSubstr("Start the node again")));
+  const absl::Status newer = job.table.Join(stranger, Says(9, Phase::kRunning), false, job.now);
+  EXPECT_EQ(newer.code(), StatusCode::kAborted);
+  EXPECT_THAT(std::string(newer.message()), HasSubstr("knows none after round 1"));
+}
+
 TEST(RoundTable, RefusesContradictions) {
   Job job(2, 2);
   job.Run(2);
   NodeUpdate no_port = Says(0, Phase::kReady), no_failure = Says(1, Phase::kFailed);
   no_port.store_port = 0;
-  for (const NodeUpdate& update :
-       {Says(2, Phase::kRunning), Says(-1, Phase::kReady), Says(0, Phase::kRunning), no_port,
-        no_failure, Says(1, Phase::kReady), Says(1, Phase::kFinished)}) {
+  for (const NodeUpdate& update : {Says(-1, Phase::kReady), Says(0, Phase::kRunning), no_port,
+                                   no_failure, Says(1, Phase::kReady), Says(1, Phase::kFinished)}) {
     EXPECT_EQ(job.Say(0, update).code(), StatusCode::kInvalidArgument);
   }
   EXPECT_EQ(job.Told(0).kind, Kind::kRun);
