@@ -37,6 +37,8 @@ class C10dCommands {
   explicit C10dCommands(const StoreLimits& limits) : keys_(limits) {}
 
   const StoreLimits& limits() const { return keys_.limits(); }
+  // What all keys and values take, as the limit of the total counts them.
+  size_t bytes() const { return keys_.bytes(); }
 
   // Executes `request` of `client` and appends its reply to `reply`.
   //

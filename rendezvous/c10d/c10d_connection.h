@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -36,6 +37,8 @@ class C10dConnection {
   virtual void AwaitRequests(bool reads) = 0;
   // The server closes it: the client must be told, if nothing else tells it.
   virtual void TellEnd() = 0;
+  // It has completed its first request.
+  virtual void OnKnown() {}
   // Whence the client comes, for messages.
   virtual std::string Source() const = 0;
 
@@ -47,6 +50,9 @@ class C10dConnection {
   std::string unparsed;  // Received, but the connection is blocked or has had its turn.
   std::unique_ptr<C10dRequest> held;  // Came while the client waits; is executed after that.
   Instant silent_until;               // While silence is awaited; else Instant().
+  size_t arriving = 0;                // What it holds of a request that has not come whole,
+  uint64_t arrived_last = 0;          // and when the last bytes of that came, in an order of all.
+  bool known = false;                 // It has completed a request.
   bool waiting = false;               // The client waits, as C10dCommands says.
   bool scheduled = false;             // It has a turn to come.
 };

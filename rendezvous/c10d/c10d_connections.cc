@@ -15,6 +15,8 @@ namespace {
 // Replies that all clients together may leave unread; one alone has max_unread_bytes and the
 // largest reply of all.
 constexpr size_t kMaxUnreadOfAll = 512 << 20;
+// Less than this does not count as still arriving: a few requests behind a wait, not a value.
+constexpr size_t kLittle = 4 << 10;
 
 }  // namespace
 
@@ -38,8 +40,9 @@ void C10dConnections::Take(C10dConnection& connection, absl::string_view bytes) 
   // A socket of its own is not read then; a proxy's brings others' bytes as well.
   connection.unparsed.append(bytes.data(), bytes.size());
   if (connection.unparsed.size() > MaxC10dMessageBytes(options_.limits)) {
-    Refuse(connection, absl::ResourceExhaustedError("it sends much behind a wait"));
+    return Refuse(connection, absl::ResourceExhaustedError("it sends much behind a wait"));
   }
+  CountArriving(connection);
 }
 
 // Executes what `bytes` hold, as far as replies can go out.
@@ -54,9 +57,45 @@ void C10dConnections::TakeRequests(C10dConnection& connection, absl::string_view
     connection.unparsed = std::string();
   }
   if (!connection.SendReplies()) return Close(id);
+  CountArriving(connection);
   if (!notified_.empty()) SendNotices();
   WakeReady();
   if (C10dConnection* still = Find(id)) Continue(*still);
+}
+
+// Brings the sum up to date after bytes of the connection were taken. May close others.
+void C10dConnections::CountArriving(C10dConnection& connection) {
+  const size_t held = connection.parser.arriving_bytes() + connection.unparsed.size();
+  const size_t bytes = held < kLittle ? 0 : held;
+  if (bytes == 0 && connection.arriving == 0) return;
+  SetArriving(connection, bytes);
+  if (bytes > 0) LimitArriving(connection);
+}
+
+void C10dConnections::SetArriving(C10dConnection& connection, size_t bytes) {
+  if (connection.arriving > 0) arrivals_.erase({connection.arrived_last, connection.id});
+  arriving_ = arriving_ - connection.arriving + bytes;
+  connection.arriving = bytes;
+  if (bytes == 0) return;
+  connection.arrived_last = ++last_arrival_;
+  arrivals_.insert({connection.arrived_last, connection.id});
+}
+
+// Whoever stands still longest makes room for `connection`, whose own request is judged once it is
+// whole: so many half requests take no more memory than the store may.
+void C10dConnections::LimitArriving(C10dConnection& connection) {
+  const Id latest = connection.id;  // May be closed by what closing another brings about.
+  while (arrivals_.size() > 1 && commands_.bytes() + arriving_ > options_.limits.total_bytes) {
+    const Id stalest = arrivals_.begin()->second;
+    if (stalest == latest) return;
+    Refuse(
+        *Find(stalest),
+        absl::ResourceExhaustedError(absl::StrCat(
+            "it stands still with a part of a request, and all that is still arriving would take "
+            "the store over its limit: ",
+            commands_.bytes() + arriving_, ", at most ", options_.limits.total_bytes,
+            options_.limits.by_option ? "; raise it with --store-max-total" : "")));
+  }
 }
 
 absl::Status C10dConnections::TakeWhole(C10dConnection& connection, absl::string_view* bytes) {
@@ -84,6 +123,7 @@ absl::Status C10dConnections::Execute(C10dConnection& connection, C10dRequest re
                            commands_.Execute(connection.id, std::move(request), &replies.text()));
   replies.Recount();
   connection.waiting = outcome.waits;
+  if (!std::exchange(connection.known, true)) connection.OnKnown();
   for (const C10dCommands::Notice& notice : outcome.notices) {
     SendBuffer& to = Find(notice.client)->replies();
     to.text().append(notice.bytes);
@@ -218,6 +258,7 @@ void C10dConnections::Remove(Id id) {
   if (it == connections_.end()) return;
   it->second->TellEnd();
   AwaitSilence(*it->second, Instant());
+  SetArriving(*it->second, 0);
   commands_.Forget(id);
   connections_.erase(it);
 }
@@ -227,6 +268,8 @@ void C10dConnections::Clear() {
   connections_.clear();
   turns_.clear();
   silences_.clear();
+  arrivals_.clear();
+  arriving_ = 0;
   commands_ = C10dCommands(options_.limits);
 }
 

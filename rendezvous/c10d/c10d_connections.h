@@ -22,8 +22,10 @@
 namespace hlaunch {
 
 // All clients of a master store and their requests: executes what they send, in order for each of
-// them, wakes those who wait, and closes those who send nonsense or leave too much unread. Knows no
-// socket. Belongs to one thread. Every method that takes a connection may close it, and others.
+// them, wakes those who wait, and closes those who send nonsense, leave too much unread, or stand
+// still with half a request while there is no room for others' (the limit of the store's total
+// counts what is still arriving). Knows no socket. Belongs to one thread. Every method that takes a
+// connection may close it, and others.
 //
 // A connection's life:
 //
@@ -72,6 +74,9 @@ class C10dConnections {
   void WakeReady();
   void Schedule(C10dConnection& connection);
   void TakeTurn(C10dConnection& connection);
+  void CountArriving(C10dConnection& connection);
+  void SetArriving(C10dConnection& connection, size_t bytes);
+  void LimitArriving(C10dConnection& connection);
   void AwaitSilence(C10dConnection& connection, Instant until);
   void EndSilences();
   void Refuse(C10dConnection& connection, const absl::Status& why);
@@ -82,6 +87,11 @@ class C10dConnections {
   const Warn warn_;
   C10dCommands commands_;
   size_t unread_ = 0;
+  // What all connections hold of requests that have not come whole, and who does: the one whose
+  // last bytes came longest ago is first.
+  size_t arriving_ = 0;
+  uint64_t last_arrival_ = 0;
+  std::set<std::pair<uint64_t, Id>> arrivals_;
   Id last_id_ = 0;
   absl::flat_hash_map<Id, std::unique_ptr<C10dConnection>> connections_;
   std::set<Id> notified_;  // Notices were put into their replies and not sent yet.

@@ -124,6 +124,7 @@ C10dRequest C10dParser::Finish() {
   any_request_ = true;
   step_ = Step::kCode;
   message_bytes_ = 0;
+  arriving_bytes_ = 0;
   return std::exchange(request_, {});
 }
 
@@ -266,6 +267,7 @@ absl::Status C10dParser::TakeLength(uint64_t length) {
     return absl::ResourceExhaustedError(absl::StrCat("a request of more than ", most, " bytes"));
   }
   (key ? request_.keys : request_.values).emplace_back();
+  arriving_bytes_ += sizeof(std::string);
   text_left_ = length;
   step_ = Step::kText;
   if (length == 0) FieldDone();
@@ -278,6 +280,7 @@ void C10dParser::TakeText(absl::string_view* bytes) {
   // Room for the whole once a good part is here; before, a length costs a stranger nothing.
   if (text.size() >= kTrustedBytes) text.reserve(text.size() + text_left_);
   text.append(bytes->data(), taken);
+  arriving_bytes_ += taken;
   bytes->remove_prefix(taken);
   text_left_ -= taken;
   if (text_left_ == 0) FieldDone();

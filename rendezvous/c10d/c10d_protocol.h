@@ -96,6 +96,9 @@ class C10dParser {
   // The peer stayed silent: it was DELETE_KEY. Requires: awaits_silence().
   C10dRequest Silence();
 
+  // The bytes that are held of a request which is still arriving.
+  size_t arriving_bytes() const { return arriving_bytes_; }
+
   C10dDialect dialect() const { return dialect_; }
 
  private:
@@ -128,6 +131,7 @@ class C10dParser {
   size_t scalar_size_ = 0;
   size_t text_left_ = 0;
   size_t message_bytes_ = 0;
+  size_t arriving_bytes_ = 0;
 };
 
 // `request` as kTorch22 sends it.

@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,13 +20,15 @@
 #include "proto/base/status_macros.h"
 #include "rendezvous/c10d/c10d_carriers.h"
 #include "rendezvous/c10d/c10d_connections.h"
+#include "rendezvous/c10d/silent_clients.h"
 #include "rendezvous/c10d/store_streams.h"
 #include "rendezvous/listening/socket_loop.h"
 
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxWarnedOf = 1000;  // Sources; of more there is nothing to learn.
+constexpr size_t kManyDescriptors = 65'536;  // Where there is no limit of them.
+constexpr size_t kMaxWarnedOf = 1000;        // Sources; of more there is nothing to learn.
 
 // The address of one end of a connection, as getpeername or getsockname tells it.
 StoreAddress AddressOf(int fd, int (*tell)(int, sockaddr*, socklen_t*)) {
@@ -35,6 +39,15 @@ StoreAddress AddressOf(int fd, int (*tell)(int, sockaddr*, socklen_t*)) {
   return ToStoreAddress(*address);
 }
 
+// Half of the descriptors may go to those who say nothing.
+SilentClients::Limits SilenceLimits(const C10dServerOptions& options) {
+  rlimit descriptors{};
+  const bool limited =
+      ::getrlimit(RLIMIT_NOFILE, &descriptors) == 0 && descriptors.rlim_cur < kManyDescriptors;
+  return {options.max_silent, options.silent_patience,
+          (limited ? descriptors.rlim_cur : kManyDescriptors) / 2};
+}
+
 }  // namespace
 
 // What belongs to the loop's thread.
@@ -43,6 +56,7 @@ class C10dServer::Serving final : public SocketLoop::Owner {
   Serving(std::optional<ListeningSocket> listener, C10dServerOptions options)
       : options_(std::move(options)),
         access_(options_.access),
+        silent_(SilenceLimits(options_)),
         loop_(*this, std::move(listener),
               {.name = "store", .thread_name = "c10d-store", .reads_per_turn = 8}),
         connections_(options_, MonotonicClock(),
@@ -60,11 +74,13 @@ class C10dServer::Serving final : public SocketLoop::Owner {
   class Client;
 
   bool Admit(int fd);
+  void CloseSilent();
   void Convert(Client& client, absl::string_view bytes);
 
   const C10dServerOptions options_;
   std::optional<StoreAccess> access_;
   std::set<StoreAddress> warned_of_;
+  SilentClients silent_;
   SocketLoop loop_;
   C10dConnections connections_;
   C10dCarriers carriers_;
@@ -77,11 +93,13 @@ class C10dServer::Serving::Client final : public C10dConnection, public LoopSock
       : C10dConnection(server.connections_.NextId(), server.options_),
         LoopSocket(std::move(fd), server.connections_.unread()),
         server_(server) {}
+  ~Client() override { server_.silent_.Gone(id); }
 
   SendBuffer& replies() override { return out(); }
   bool SendReplies() override { return Send(); }
   void AwaitRequests(bool reads) override { AwaitBytes(reads); }
   void TellEnd() override {}
+  void OnKnown() override { server_.silent_.Spoke(id); }
   std::string Source() const override { return PeerName(); }
 
   void OnBytes(absl::string_view bytes) override {
@@ -101,11 +119,24 @@ class C10dServer::Serving::Client final : public C10dConnection, public LoopSock
 
 void C10dServer::Serving::OnAccepted(UniqueFd fd) {
   if (!Admit(fd.get())) return;
+  const StoreAddress source = AddressOf(fd.get(), ::getpeername);
   auto client = std::make_unique<Client>(*this, std::move(fd));
   if (const absl::Status joined = client->Join(loop_, /*reads=*/true); !joined.ok()) {
     return loop_.Warn(absl::StrCat("store: cannot serve a connection: ", joined.message()));
   }
+  silent_.Came(client->id, source, MonotonicClock().Now());
   connections_.Add(std::move(client));
+}
+
+// Those who have connected and say nothing must not take the descriptors of those who do.
+void C10dServer::Serving::CloseSilent() {
+  if (!silent_.crowded()) return;
+  const std::vector<SilentClients::Id> superfluous =
+      silent_.TakeSuperfluous(MonotonicClock().Now());
+  for (const SilentClients::Id id : superfluous) connections_.Close(id);
+  if (superfluous.empty()) return;
+  loop_.Warn(absl::StrCat("store: closed ", superfluous.size(),
+                          " connections that were made and said nothing"));
 }
 
 // Warns once of each source that is worth a warning.
@@ -129,13 +160,15 @@ void C10dServer::Serving::Convert(Client& client, absl::string_view bytes) {
 
 Instant C10dServer::Serving::OnTurnEnd() {
   connections_.TakeTurns();
+  CloseSilent();
   carriers_.SendAll();
-  return connections_.next_turn();
+  return std::min(connections_.next_turn(), silent_.next());
 }
 
 void C10dServer::Serving::Reset(std::optional<StoreAccess> access) {
   connections_.Clear();
   carriers_.Clear();
+  silent_.Clear();
   loop_.DropUnaccepted();  // They connected before the reset, so they belong to the old round.
   if (access.has_value()) access_ = std::move(access);
   warned_of_.clear();

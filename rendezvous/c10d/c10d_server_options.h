@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 
@@ -22,6 +23,11 @@ struct C10dServerOptions {
   StoreLimits limits = {.by_option = true};
   // A connection with more unread replies than this is not read until its client has read.
   size_t max_unread_bytes = 1 << 20;
+  // Clients that have connected from addresses of which none has completed a request. Beyond so
+  // many, those that are silent for so long are closed, the oldest first. (PyTorch before 2.1 has a
+  // second, silent connection, but from the same address as its first.)
+  size_t max_silent = 1024;
+  Duration silent_patience = std::chrono::seconds(60);
   // How long a client of PyTorch 2.0 or earlier waits for its first delete_key, which begins like
   // the append of 2.1: longer than TCP's shortest retransmission, so a late payload is not lost.
   Duration silence = std::chrono::milliseconds(250);

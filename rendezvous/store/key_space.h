@@ -83,7 +83,13 @@ class KeySpace {
   bool Check(const std::vector<std::string>& keys) const;
 
   size_t size() const { return values_.size(); }  // Keys only.
+  size_t bytes() const { return bytes_; }         // As the limit of the total counts them.
   std::vector<std::string> Keys() const;          // In no order; without queues.
+  // The same without a copy, for callers that have others to serve. `each` must not change keys.
+  template <typename Each>
+  void ForEachKey(const Each& each) const {
+    for (const auto& [key, value] : values_) each(absl::string_view(key));
+  }
 
   // Wakes one waiter, the oldest. Should that one cancel instead of popping, the next is woken.
   absl::Status QueuePush(absl::string_view queue, std::string data);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -180,6 +181,83 @@ TEST_F(Connections, AWatcherThatDoesNotReadIsClosedAloneAtLast) {
   EXPECT_EQ(all_.Find(watches), nullptr);
   EXPECT_NE(all_.Find(sets), nullptr);
   EXPECT_EQ(*all_.unread(), 0u);
+}
+
+// One request of `size` bytes of value, without its end.
+std::string Half(size_t size) {
+  std::string whole = Request(C10dOp::kSet, {"k"}, {std::string(size, 'x')});
+  whole.pop_back();
+  return whole;
+}
+
+class ArrivingConnections : public Connections {
+ protected:
+  ArrivingConnections() {
+    options_.limits.total_bytes = 1 << 20;
+    few_.emplace(options_, clock_,
+                 [this](const std::string& line) { warnings_.push_back(line); });
+  }
+  C10dConnections::Id ConnectTo(Seen& seen) {
+    const C10dConnections::Id id = few_->NextId();
+    few_->Add(std::make_unique<FakeConnection>(id, options_, few_->unread(), seen));
+    std::string validate(1, '\0');
+    PutUint32(&validate, kC10dMagic);
+    few_->Take(*few_->Find(id), validate);
+    return id;
+  }
+  void Send(C10dConnections::Id id, absl::string_view bytes) {
+    few_->Take(*few_->Find(id), bytes);
+  }
+
+  std::optional<C10dConnections> few_;  // With a small store.
+};
+
+TEST_F(ArrivingConnections, HalfRequestsCountAgainstTheTotalAndTheOneThatStandsStillGoes) {
+  Seen seen[4];
+  C10dConnections::Id ids[4];
+  for (int i = 0; i < 4; ++i) ids[i] = ConnectTo(seen[i]);
+  for (int i = 0; i < 3; ++i) Send(ids[i], Half(300 << 10));
+  EXPECT_THAT(warnings_, IsEmpty());
+  Send(ids[3], Half(300 << 10));
+  EXPECT_EQ(few_->Find(ids[0]), nullptr);
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_THAT(warnings_[0], HasSubstr("it stands still with a part of a request"));
+  EXPECT_THAT(warnings_[0], HasSubstr("at most 1048576; raise it with --store-max-total"));
+  for (int i = 1; i < 4; ++i) {
+    Send(ids[i], "x" + Request(C10dOp::kPing, {}, {}, 1));
+    EXPECT_EQ(seen[i].received.size(), 4U) << i;
+  }
+}
+
+TEST_F(ArrivingConnections, WhatIsStoredCountsBesideWhatArrives) {
+  Seen first, second;
+  const auto a = ConnectTo(first), b = ConnectTo(second);
+  Send(a, Request(C10dOp::kSet, {"old"}, {std::string(600 << 10, 'x')}) + Half(300 << 10));
+  Send(b, Half(300 << 10));
+  EXPECT_EQ(few_->Find(a), nullptr);
+  EXPECT_NE(few_->Find(b), nullptr);
+}
+
+TEST_F(ArrivingConnections, OneAloneMayReplaceALargeValue) {
+  Seen seen;
+  const auto id = ConnectTo(seen);
+  for (int i = 0; i < 3; ++i) {
+    const std::string set = Request(C10dOp::kSet, {"k"}, {std::string(900 << 10, 'x')});
+    Send(id, set.substr(0, set.size() / 2));
+    Send(id, set.substr(set.size() / 2));
+  }
+  Send(id, Request(C10dOp::kPing, {}, {}, 1));
+  EXPECT_EQ(seen.received.size(), 4U);
+}
+
+// Requests behind a wait are small; whoever made them waits in peace.
+TEST_F(ArrivingConnections, AFewRequestsBehindAWaitAreNoStandstill) {
+  Seen waiter, other[4];
+  const auto waits = ConnectTo(waiter);
+  Send(waits, Request(C10dOp::kWait, {"k"}) + Request(C10dOp::kAdd, {"n"}, {}, 1) +
+                  Request(C10dOp::kAdd, {"n"}, {}, 1));
+  for (Seen& seen : other) Send(ConnectTo(seen), Half(300 << 10));
+  EXPECT_NE(few_->Find(waits), nullptr);
 }
 
 TEST_F(Connections, ClearForgetsKeysAndTellsNobody) {

@@ -393,6 +393,38 @@ TEST(C10dServer, ServesAConnectionThatAnotherAccepted) {
   EXPECT_TRUE(client.Ends());
 }
 
+// An unconnected socket of the address 127.0.0.`last`.
+UniqueFd SocketOf(uint8_t last) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(0x7f000000 + last);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+TEST(C10dServer, ClosesStrangersThatSayNothingAndNoSilentSiblings) {
+  C10dServerOptions options;
+  options.max_silent = 2;
+  options.silent_patience = std::chrono::milliseconds(1);
+  const auto server = Serve(options);
+  Client honest(*server);
+  RawConnection sibling(server->port());  // PyTorch before 2.1 has one.
+  ASSERT_TRUE(Answers(honest));
+  std::deque<RawConnection> strangers;
+  for (uint8_t i = 2; i < 6; ++i) {
+    strangers.emplace_back(SocketOf(i));
+    strangers.back().Connect(server->port());
+  }
+  EXPECT_TRUE(strangers[0].Ends());
+  EXPECT_TRUE(strangers[1].Ends());
+  for (RawConnection* stays : {&sibling, &strangers[2], &strangers[3]}) {
+    stays->Send(Validate());
+    EXPECT_TRUE(Answers(*stays));
+  }
+  EXPECT_TRUE(Answers(honest));
+}
+
 TEST(C10dServer, OutlivesRunningOutOfDescriptors) {
   const auto server = Serve();
   RawConnection client(UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
