@@ -30,6 +30,11 @@ bool Changes(const C10dRequest& request, const std::string* old) {
   }
 }
 
+// A long list is made in portions of so much, and begun so often at most.
+constexpr size_t kListPortion = 2048;
+constexpr size_t kListPortionBytes = 256 << 10;
+constexpr int kMostBegins = 4;
+
 }  // namespace
 
 absl::StatusOr<C10dCommands::Outcome> C10dCommands::Execute(ClientId client, C10dRequest request,
@@ -152,8 +157,31 @@ absl::Status C10dCommands::PutValues(const std::vector<std::string>& wanted,
   return absl::OkStatus();
 }
 
-// In one piece, since a reply shows one moment. A list of the most keys there may be takes two
-// milliseconds; copying them first would take ten times as long, and all others wait.
+bool C10dCommands::ListsLong() const { return keys_.size() > kListPortion; }
+
+absl::StatusOr<bool> C10dCommands::GoOn(Listing& listing) const {
+  std::string& reply = listing.reply.text();
+  if (!listing.begun || listing.shape != keys_.shape()) {
+    reply.clear();
+    PutInt64(&reply, static_cast<int64_t>(keys_.size()));
+    listing.next = keys_.begin();
+    listing.bytes = 0;
+    listing.shape = keys_.shape();
+    listing.begun = true;
+    ++listing.begins;
+  }
+  const bool whole = listing.begins > kMostBegins;
+  const size_t full = listing.bytes + kListPortionBytes;
+  for (size_t keys = 0; listing.next != keys_.end(); ++listing.next, ++keys) {
+    if (!whole && (keys >= kListPortion || listing.bytes >= full)) break;
+    listing.bytes += listing.next->first.size();
+    PutText(&reply, listing.next->first);
+  }
+  listing.reply.Recount();
+  HLAUNCH_RETURN_IF_ERROR(CheckReply(listing.bytes));
+  return listing.next == keys_.end();
+}
+
 absl::Status C10dCommands::PutKeys(std::string* reply) const {
   size_t bytes = 0;
   keys_.ForEachKey([&bytes](absl::string_view key) { bytes += key.size(); });

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rendezvous/c10d/c10d_protocol.h"
+#include "rendezvous/listening/send_buffer.h"
 #include "rendezvous/store/key_space.h"
 
 namespace hlaunch {
@@ -46,6 +47,25 @@ class C10dCommands {
   //   ResourceExhausted - the store or the reply would be over a limit.
   //   FailedPrecondition - as KeySpace::Add.
   absl::StatusOr<Outcome> Execute(ClientId client, C10dRequest request, std::string* reply);
+
+  // A reply that lists all keys of one moment, made in portions, between which others are served.
+  struct Listing {
+    explicit Listing(size_t* sum) : reply(sum) {}
+    SendBuffer reply;  // Counted in the sum, and not sent before it is whole.
+    bool begun = false;
+    uint64_t shape = 0;  // Of the keys when it began.
+    KeySpace::Iterator next;
+    size_t bytes = 0;  // Of the keys in it.
+    int begins = 0;
+  };
+  // So many keys are worth portions.
+  bool ListsLong() const;
+  // Goes on with `listing`, which is done if it returns true. Where keys came or went it begins
+  // anew, and after some times makes the rest of it at once.
+  //
+  // Errors:
+  //   ResourceExhausted - as Execute.
+  absl::StatusOr<bool> GoOn(Listing& listing) const;
 
   // `client` waits no longer.
   void CancelWait(ClientId client) { keys_.CancelWait(client); }

@@ -43,18 +43,21 @@ class C10dConnection {
   virtual std::string Source() const = 0;
 
   // Requests are taken only while nothing stands in the way of their replies.
-  bool blocked(size_t max_unread) { return held != nullptr || replies().size() > max_unread; }
+  bool blocked(size_t max_unread) {
+    return held != nullptr || listing != nullptr || replies().size() > max_unread;
+  }
 
   const Id id;
   C10dParser parser;
   std::string unparsed;  // Received, but the connection is blocked or has had its turn.
   std::unique_ptr<C10dRequest> held;  // Came while the client waits; is executed after that.
-  Instant silent_until;               // While silence is awaited; else Instant().
-  size_t arriving = 0;                // What it holds of a request that has not come whole,
-  uint64_t arrived_last = 0;          // and when the last bytes of that came, in an order of all.
-  bool known = false;                 // It has completed a request.
-  bool waiting = false;               // The client waits, as C10dCommands says.
-  bool scheduled = false;             // It has a turn to come.
+  std::unique_ptr<C10dCommands::Listing> listing;  // A reply that is being made.
+  Instant silent_until;                            // While silence is awaited; else Instant().
+  size_t arriving = 0;        // What it holds of a request that has not come whole,
+  uint64_t arrived_last = 0;  // and when the last bytes of that came, in an order of all.
+  bool known = false;         // It has completed a request.
+  bool waiting = false;       // The client waits, as C10dCommands says.
+  bool scheduled = false;     // It has a turn to come.
 };
 
 }  // namespace hlaunch

@@ -118,6 +118,11 @@ absl::Status C10dConnections::Execute(C10dConnection& connection, C10dRequest re
     // this request, that has happened already; PyTorch's own server did no better.)
     commands_.CancelWait(connection.id);
   }
+  if (request.op == C10dOp::kListKeys && commands_.ListsLong()) {
+    connection.listing = std::make_unique<C10dCommands::Listing>(&unread_);
+    Schedule(connection);
+    return absl::OkStatus();
+  }
   SendBuffer& replies = connection.replies();
   HLAUNCH_ASSIGN_OR_RETURN(const C10dCommands::Outcome outcome,
                            commands_.Execute(connection.id, std::move(request), &replies.text()));
@@ -130,6 +135,10 @@ absl::Status C10dConnections::Execute(C10dConnection& connection, C10dRequest re
     to.Recount();
     notified_.insert(notice.client);
   }
+  return CheckUnread();
+}
+
+absl::Status C10dConnections::CheckUnread() const {
   if (unread_ <= std::max(kMaxUnreadOfAll, 2 * MaxC10dMessageBytes(options_.limits))) {
     return absl::OkStatus();
   }
@@ -207,11 +216,35 @@ void C10dConnections::TakeTurns() {
 void C10dConnections::TakeTurn(C10dConnection& connection) {
   connection.scheduled = false;
   if (connection.waiting) return;  // Its held request is behind a wait again.
+  if (connection.listing != nullptr) {
+    const absl::StatusOr<bool> listed = List(connection);
+    if (!listed.ok()) return Refuse(connection, listed.status());
+    if (!*listed) return Schedule(connection);  // Others come first.
+  }
   if (const auto held = std::move(connection.held); held != nullptr) {
     const absl::Status executed = Execute(connection, std::move(*held));
     if (!executed.ok()) return Refuse(connection, executed);
   }
   TakeRequests(connection, std::exchange(connection.unparsed, {}));
+}
+
+// Makes the next portion of a list; returns whether that was the last.
+absl::StatusOr<bool> C10dConnections::List(C10dConnection& connection) {
+  HLAUNCH_ASSIGN_OR_RETURN(const bool whole, commands_.GoOn(*connection.listing));
+  HLAUNCH_RETURN_IF_ERROR(CheckUnread());
+  if (!whole) return false;
+  SendBuffer& replies = connection.replies();
+  std::string& made = connection.listing->reply.text();
+  if (replies.text().empty()) {
+    replies.text().swap(made);
+  } else {
+    replies.text().append(made);
+    made.clear();
+  }
+  connection.listing->reply.Recount();
+  replies.Recount();
+  connection.listing.reset();
+  return true;
 }
 
 Instant C10dConnections::next_turn() const {

@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "rendezvous/c10d/c10d_commands.h"
@@ -74,6 +75,8 @@ class C10dConnections {
   void WakeReady();
   void Schedule(C10dConnection& connection);
   void TakeTurn(C10dConnection& connection);
+  absl::Status CheckUnread() const;
+  absl::StatusOr<bool> List(C10dConnection& connection);
   void CountArriving(C10dConnection& connection);
   void SetArriving(C10dConnection& connection, size_t bytes);
   void LimitArriving(C10dConnection& connection);

@@ -73,6 +73,7 @@ absl::Status KeySpace::Put(absl::string_view key, std::string value) {
       bytes_ + EntryBytes(key, value) - (old != nullptr ? EntryBytes(key, *old) : 0);
   HLAUNCH_RETURN_IF_ERROR(limits_.CheckTotal(bytes));
   bytes_ = bytes;
+  if (old == nullptr) ++shape_;
   values_.insert_or_assign(key, std::move(value));
   return absl::OkStatus();
 }
@@ -125,6 +126,7 @@ bool KeySpace::Delete(absl::string_view key) {
   if (it == values_.end()) return false;
   bytes_ -= EntryBytes(it->first, it->second);
   values_.erase(it);
+  ++shape_;
   return true;
 }
 

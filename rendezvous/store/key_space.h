@@ -85,11 +85,17 @@ class KeySpace {
   size_t size() const { return values_.size(); }  // Keys only.
   size_t bytes() const { return bytes_; }         // As the limit of the total counts them.
   std::vector<std::string> Keys() const;          // In no order; without queues.
-  // The same without a copy, for callers that have others to serve. `each` must not change keys.
+  // The same without a copy. `each` must not change keys.
   template <typename Each>
   void ForEachKey(const Each& each) const {
     for (const auto& [key, value] : values_) each(absl::string_view(key));
   }
+
+  // Grows with each key that is created or deleted. An iterator is good while it stays.
+  uint64_t shape() const { return shape_; }
+  using Iterator = absl::flat_hash_map<std::string, std::string>::const_iterator;
+  Iterator begin() const { return values_.begin(); }
+  Iterator end() const { return values_.end(); }
 
   // Wakes one waiter, the oldest. Should that one cancel instead of popping, the next is woken.
   absl::Status QueuePush(absl::string_view queue, std::string data);
@@ -137,6 +143,7 @@ class KeySpace {
   void WakeOneForQueue(absl::string_view queue);
 
   StoreLimits limits_;
+  uint64_t shape_ = 0;
   size_t bytes_ = 0;  // Of all keys and queued items, as limits_.total_bytes counts them.
   absl::flat_hash_map<std::string, std::string> values_;
   absl::flat_hash_map<std::string, std::deque<std::string>> queues_;

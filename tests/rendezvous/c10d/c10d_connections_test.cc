@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -183,6 +184,80 @@ TEST_F(Connections, AWatcherThatDoesNotReadIsClosedAloneAtLast) {
   EXPECT_EQ(*all_.unread(), 0u);
 }
 
+// The keys in the reply to a list.
+std::vector<std::string> KeysIn(absl::string_view reply) {
+  const int64_t count = ReadInt64(reply.substr(0, 8));
+  reply.remove_prefix(8);
+  std::vector<std::string> keys;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto size = static_cast<size_t>(ReadInt64(reply.substr(0, 8)));
+    keys.emplace_back(reply.substr(8, size));
+    reply.remove_prefix(8 + size);
+  }
+  EXPECT_EQ(reply, "");
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+std::vector<std::string> KeysTo(int count) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < count; ++i) keys.push_back("k" + std::to_string(100'000 + i));
+  return keys;
+}
+
+TEST_F(Connections, ALongListIsMadeInPortionsBetweenWhichOthersAreServed) {
+  Seen lister, other;
+  const auto lists = ConnectNew(lister), gets = ConnectNew(other);
+  for (const std::string& key : KeysTo(20'000)) Take(gets, Request(C10dOp::kSet, {key}, {"v"}));
+  Take(lists, Request(C10dOp::kListKeys) + Request(C10dOp::kAdd, {"k100000x"}, {}, 1));
+  EXPECT_FALSE(lister.read);
+  int turns = 0;
+  for (; lister.received.empty(); ++turns) {
+    ASSERT_EQ(all_.next_turn(), Instant());
+    Take(gets, Request(C10dOp::kPing, {}, {}, 1));
+    all_.TakeTurns();
+  }
+  EXPECT_GT(turns, 5);
+  EXPECT_EQ(other.received.size(), 4U * static_cast<size_t>(turns));
+  ASSERT_GT(lister.received.size(), 8U);
+  EXPECT_EQ(lister.received.substr(lister.received.size() - 8), Int64(1));  // What came behind it.
+  lister.received.resize(lister.received.size() - 8);
+  EXPECT_EQ(KeysIn(lister.received), KeysTo(20'000));
+  EXPECT_EQ(*all_.unread(), 0U);
+  EXPECT_TRUE(lister.read);
+}
+
+TEST_F(Connections, AListShowsOneMomentThoughKeysComeAndGo) {
+  Seen lister, other;
+  const auto lists = ConnectNew(lister), sets = ConnectNew(other);
+  std::vector<std::string> keys = KeysTo(10'000);
+  for (const std::string& key : keys) Take(sets, Request(C10dOp::kSet, {key}, {"v"}));
+  Take(lists, Request(C10dOp::kListKeys));
+  for (int i = 0; lister.received.empty(); ++i) {
+    ASSERT_LT(i, 100);
+    all_.TakeTurns();
+    if (!lister.received.empty()) break;
+    Take(sets, Request(C10dOp::kDeleteKey, {keys.front()}));
+    Take(sets, Request(C10dOp::kSet, {keys.back() + "x"}, {"v"}));
+    keys.erase(keys.begin());
+    keys.push_back(keys.back() + "x");
+  }
+  EXPECT_EQ(KeysIn(lister.received), keys);
+}
+
+TEST_F(Connections, WhoeverGoesWhileItsListIsMadeIsForgotten) {
+  Seen lister, other;
+  const auto lists = ConnectNew(lister), sets = ConnectNew(other);
+  for (const std::string& key : KeysTo(10'000)) Take(sets, Request(C10dOp::kSet, {key}, {"v"}));
+  Take(lists, Request(C10dOp::kListKeys));
+  all_.TakeTurns();
+  EXPECT_GT(*all_.unread(), 0U);
+  all_.Close(lists);
+  EXPECT_EQ(*all_.unread(), 0U);
+  all_.TakeTurns();
+  EXPECT_EQ(all_.next_turn(), Instant::max());
+}
+
 // One request of `size` bytes of value, without its end.
 std::string Half(size_t size) {
   std::string whole = Request(C10dOp::kSet, {"k"}, {std::string(size, 'x')});
@@ -194,8 +269,7 @@ class ArrivingConnections : public Connections {
  protected:
   ArrivingConnections() {
     options_.limits.total_bytes = 1 << 20;
-    few_.emplace(options_, clock_,
-                 [this](const std::string& line) { warnings_.push_back(line); });
+    few_.emplace(options_, clock_, [this](const std::string& line) { warnings_.push_back(line); });
   }
   C10dConnections::Id ConnectTo(Seen& seen) {
     const C10dConnections::Id id = few_->NextId();
@@ -205,9 +279,7 @@ class ArrivingConnections : public Connections {
     few_->Take(*few_->Find(id), validate);
     return id;
   }
-  void Send(C10dConnections::Id id, absl::string_view bytes) {
-    few_->Take(*few_->Find(id), bytes);
-  }
+  void Send(C10dConnections::Id id, absl::string_view bytes) { few_->Take(*few_->Find(id), bytes); }
 
   std::optional<C10dConnections> few_;  // With a small store.
 };
