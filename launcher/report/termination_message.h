@@ -21,8 +21,9 @@ inline constexpr size_t kMaxTerminationBytes = 4096;  // The kubelet reads no mo
 // is too long. Pure.
 std::string TerminationMessage(const std::vector<std::string>& lines);
 
-// Puts `message` into the file `path`, if there is one; makes none, and follows no link. Returns why it could not, in a
-// line; empty: it did, or there is no such file and `path` is kTerminationLog.
+// Puts `message` into the file `path`, if there is one; makes none, and follows no link. Returns
+// why it could not, in a line; empty: it did, or there is no such file and `path` is
+// kTerminationLog.
 std::string KeepTerminationMessage(const std::string& path, absl::string_view message);
 
 }  // namespace hlaunch

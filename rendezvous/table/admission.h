@@ -40,7 +40,8 @@ absl::Status CheckFits(const JobRecord& record, absl::string_view set_by, int he
 //
 // Errors:
 //   InvalidArgument - it cannot.
-//   Aborted - it comes from a round that this rendezvous never told it, because its record is older.
+//   Aborted - it comes from a round that this rendezvous never told it, because its record is
+//   older.
 absl::Status CheckPossible(const JobRecord& record, const Seat& seat, const NodeUpdate& update);
 
 }  // namespace hlaunch
