@@ -107,7 +107,7 @@ void Acceptor::AcceptFrom(const UniqueFd& listener, bool local, Instant now) {
     MakeRoom();
     const int number = fd.get();
     Hello own = HelloFrom(place_, 0);
-    pending_.emplace(next_id_, Pending{std::move(fd), local, PeerName(number), now,
+    pending_.emplace(next_id_, Pending{std::move(fd), local, CallerName(number), now,
                                        AcceptingGreeting(KeyFor(place_, address_), own)});
     Watch(number, next_id_++);
   }

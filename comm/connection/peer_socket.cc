@@ -72,7 +72,7 @@ std::optional<pid_t> PeerPid(int socket) {
   return credentials.pid;
 }
 
-std::string PeerName(int socket) {
+std::string CallerName(int socket) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
   auto* const address = reinterpret_cast<sockaddr*>(&storage);
