@@ -74,7 +74,8 @@ void DeadlineThreads::Remove(Id id) {
 }
 
 void DeadlineThreads::InsertLocked(Id id, Instant at) {
-  if (due_.insert({at, id}).first != due_.begin()) return;
+  const auto inserted = due_.insert({at, id}).first;  // Before begin() is asked for.
+  if (inserted != due_.begin()) return;
   if (watched_) {
     changed_.Signal();
   } else {

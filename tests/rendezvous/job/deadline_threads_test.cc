@@ -57,6 +57,17 @@ TEST(DeadlineThreads, CallsInTheOrderOfDeadlines) {
   for (const auto id : {first, second, never}) threads.Remove(id);
 }
 
+TEST(DeadlineThreads, ADeadlineThatIsSetWhileNobodyHasOneHolds) {
+  Calls calls;
+  DeadlineThreads threads(MonotonicClock(), 1);
+  const auto id = threads.Add([&] { calls.Add(1); });
+  for (size_t i = 1; i <= 20; ++i) {
+    EXPECT_TRUE(threads.Set(id, Now()).ok());
+    ASSERT_THAT(calls.Await(i), testing::SizeIs(i));
+  }
+  threads.Remove(id);
+}
+
 TEST(DeadlineThreads, ADeadlineThatIsSetWithinTheCallHolds) {
   Calls calls;
   DeadlineThreads threads(MonotonicClock(), 2);
