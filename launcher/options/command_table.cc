@@ -73,7 +73,7 @@ constexpr CommandRow kRows[] = {
      kAlsoTorchrun},
     {"doctor", "[--json] [options]", "check all nodes of a job without the job",
      CommandProgram::kHlaunch, kAlsoTorchrun},
-    {"token", "[--file FILE]", "make the secret that the nodes of your jobs share",
+    {"token", "[options]", "make the secret that the nodes of your jobs share",
      CommandProgram::kHlaunch, kNotTorchrun},
     {"help", "[COMMAND]", "print this text, or that of a command", CommandProgram::kHlaunch,
      kNotTorchrun},

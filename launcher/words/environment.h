@@ -32,8 +32,8 @@ class Environment {
 };
 
 // Unsets the variable `name` of this process, and overwrites it where the kernel shows it to the
-// user's other processes (/proc/PID/environ). Copies that were taken stay. Call before other threads
-// start.
+// user's other processes (/proc/PID/environ). Copies that were taken stay. Call before other
+// threads start.
 void WipeFromEnvironment(const char* name);
 
 }  // namespace hlaunch

@@ -16,7 +16,8 @@
 #include "rendezvous/trust/trust.h"
 
 // The one place where gRPC channels and servers are made, so that all of them have the same
-// credentials, limits and keepalive. gRPC's and protobuf's own logs go to hlaunch's, as debug lines.
+// credentials, limits and keepalive. gRPC's and protobuf's own logs go to hlaunch's, as debug
+// lines.
 //
 // With a Trust both ends speak TLS and show certificates; only who holds the token has one that is
 // taken. Without, they speak in clear.

@@ -118,7 +118,7 @@ class Run:
         err, self._err = tempfile.mkstemp(dir=node.folder, prefix="err-")
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("HLAUNCH_TOKEN", "TORCHELASTIC", "PET_", "SLURM_"))}
-        clean["XDG_CONFIG_HOME"] = str(node.folder / "config")  # The user may have a token there.
+        clean["XDG_CONFIG_HOME"] = "/nowhere"  # The user may have a token there.
         clean.update({name: str(value) for name, value in (env or {}).items()})
         self.process = subprocess.Popen(
             [*node.enter(), "env", "-C", str(cwd or node.folder), *self.argv],

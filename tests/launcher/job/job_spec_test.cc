@@ -36,7 +36,8 @@ constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
 constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
 
 // A host with 6 usable CPUs, where every token file holds `token`.
-HostProbes FakeProbes(const absl::StatusOr<TokenFile>& token = TokenFile{kToken + std::string("\n"), false}) {
+HostProbes FakeProbes(const absl::StatusOr<TokenFile>& token = TokenFile{kToken + std::string("\n"),
+                                                                         false}) {
   return {[] { return 6; }, [] { return std::string("random-id"); },
           [token](const std::string&) { return token; },
           [](const ScriptRequest& request, const Environment&) { return request.command; }};

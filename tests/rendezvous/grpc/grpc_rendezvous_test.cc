@@ -226,7 +226,7 @@ TEST(GrpcRendezvous, PartsInPeaceFromANodeWhoseLastWordItWaitedFor) {
 class OverBothFamilies : public testing::TestWithParam<const char*> {};
 
 TEST_P(OverBothFamilies, ThreeNodesJoinRunAndFinish) {
-  Host host(Policy(3, 3), "secret", GetParam());
+  Host host(Policy(3, 3), kToken, GetParam());
   auto members = Join(host.endpoint, 3);
   for (int i = 0; i < 3; ++i) {
     const Assignment place = members[i]->Await(Kind::kRun).assignment;
