@@ -7,6 +7,7 @@ them; what they say is in its journal, with fields.
 
 import json
 import os
+import pathlib
 import re
 import secrets
 import shutil
@@ -23,6 +24,37 @@ trap 'sleep $1; echo drained; exit 0' TERM
 echo "worker $RANK of $WORLD_SIZE is $$ notify '$NOTIFY_SOCKET' journal '$JOURNAL_STREAM'"
 echo "a complaint" >&2
 while :; do sleep 0.1; done
+"""
+# Says where it lives, and works until there is a file named end in its home.
+VICTIM = """#!/bin/sh
+[ . -ef "$HOME" ] && echo mine >"$HOME/secret" && echo mine >/tmp/secret || exit
+echo "victim is $$ uid $(id -u) home $HOME"
+until [ -e "$HOME/end" ]; do sleep 0.1; done
+"""
+# Does what it can to the process $1, whose home is $2.
+EVIL = """#!/usr/bin/python3
+import ctypes, errno, os, signal, sys
+pid, home = int(sys.argv[1]), sys.argv[2]
+libc = ctypes.CDLL(None, use_errno=True)
+def attach():
+    if libc.ptrace(16, pid, None, None) != 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+def put(name):
+    open(name, "w").close()
+for what, attempt in {
+        "environ": lambda: open(f"/proc/{pid}/environ").read(),
+        "memory": lambda: open(f"/proc/{pid}/mem", "rb").read(1),
+        "kill": lambda: os.kill(pid, signal.SIGKILL),
+        "ptrace": attach,
+        "home": lambda: open(home + "/secret").read(),
+        "end": lambda: put(home + "/end"),
+        "tmp": lambda: open("/tmp/secret").read(),
+        "its tmp": lambda: open(f"/proc/{pid}/root/tmp/secret").read(),
+        "list": lambda: [] if str(pid) not in os.listdir("/proc") else ["there"]}.items():
+    try:
+        print(f"evil tried {what}: got {attempt()!r:.40}", flush=True)
+    except OSError as error:
+        print(f"evil tried {what}: {errno.errorcode[error.errno]}", flush=True)
 """
 
 
@@ -53,6 +85,18 @@ FILES = {
     "/etc/systemd/system/hlaunch@stranger.service.d/test.conf": "[Service]\nRestart=no\n",
     "/etc/hlaunch/another-token": secrets.token_hex(32) + "\n",
     "/etc/hlaunch/token": lab.TOKEN + "\n",
+    "/srv/victim.sh": VICTIM,
+    "/srv/evil.py": EVIL,
+    **{f"/etc/hlaunch/{name}.json": json.dumps({"rdzv_id": name, "command": ["/srv/victim.sh"]})
+       for name in ("victim", "of-alice", "x" * 23, "x" * 24)},
+    "/etc/passwd": pathlib.Path("/etc/passwd").read_text(encoding="utf-8")
+        + "alice:x:1234:1234::/home/alice:/bin/sh\n",
+    "/etc/group": pathlib.Path("/etc/group").read_text(encoding="utf-8") + "alice:x:1234:\n",
+    "/home/alice/.profile": "",
+    "/etc/systemd/system/hlaunch@of-alice.service.d/test.conf":
+        "[Service]\nDynamicUser=no\nUser=alice\nWorkingDirectory=/home/alice\n"
+        "Environment=HOME=/home/alice\nProtectHome=no\nReadWritePaths=/home/alice\n"
+        "SupplementaryGroups=video\n",
     "/etc/systemd/system/hlaunch@.service.d/token.conf":
         "[Service]\nLoadCredential=token:/etc/hlaunch/token\n"
         "Environment=HLAUNCH_TOKEN_FILE=%d/token\n",
@@ -81,12 +125,14 @@ class Systemd(unittest.TestCase):
         return self.host.run("kill", "-0", pid, check=False).returncode == 0
 
     def test_the_units_are_as_systemd_wants_them_and_closed(self):
-        for unit, most in ((RENDEZVOUS, 20), ("hlaunch@alone.service", 50)):
+        for unit, most in ((RENDEZVOUS, 15), ("hlaunch@alone.service", 47)):
             with self.subTest(unit):
                 checked = self.host.run("systemd-analyze", "verify", "--man=no",
                                         "--recursive-errors=no", unit)
                 self.assertEqual(checked.stderr, "")
-                self.host.run("systemd-analyze", "security", f"--threshold={most}", unit)
+                for offline in ("yes", "no"):
+                    self.host.run("systemd-analyze", "security", f"--offline={offline}",
+                                  f"--threshold={most}", unit)
 
     def test_a_job_of_two_nodes_and_its_rendezvous(self):
         host = self.host
@@ -183,6 +229,58 @@ class Systemd(unittest.TestCase):
         said = self.host.run("systemctl", "status", "--full", "--lines=0", unit, check=False).stdout
         self.assertRegex(said, fr"code=exited, status={jobs.REFUSED}(/n/a)?\)")
         self.host.systemctl("stop", unit, RENDEZVOUS)
+
+    def start_victim(self, name):
+        """Its worker's pid, uid and home, which is its working directory too."""
+        self.host.systemctl("start", f"hlaunch@{name}")
+        said = self.host.await_message("victim is ", f"_SYSTEMD_UNIT=hlaunch@{name}.service")
+        pid, uid, home = re.fullmatch(r"victim is (\d+) uid (\d+) home (\S+)",
+                                      said[-1]["MESSAGE"]).groups()
+        return int(pid), int(uid), home
+
+    def end_victim(self, name, home):
+        self.host.run("touch", f"{home}/end")
+        self.host.await_property(f"hlaunch@{name}", "ActiveState", lambda state: state == "inactive")
+        self.assertEqual(self.host.show(f"hlaunch@{name}", "Result"), "success", self.host.tail())
+
+    def test_a_job_can_do_nothing_to_another_one(self):
+        host = self.host
+        pid, uid, home = self.start_victim("victim")
+        self.assertEqual(home, "/var/lib/hlaunch/victim")
+        host.run("sh", "-c", 'echo "$1" >/etc/hlaunch/evil.json', "sh", json.dumps(
+            {"rdzv_id": "evil", "command": ["/srv/evil.py", str(pid), home]}))
+        host.systemctl("start", "hlaunch@evil")
+        tries = 9
+        said = host.await_message("evil tried ", "_SYSTEMD_UNIT=hlaunch@evil.service", count=tries)
+        came_to = dict(re.fullmatch(r"evil tried (.*): (.*)", entry["MESSAGE"]).groups()
+                       for entry in said)
+        self.assertEqual(came_to, {
+            "environ": "ENOENT", "memory": "ENOENT", "kill": "EPERM", "ptrace": "EPERM",
+            "home": "ENOENT", "end": "ENOENT", "tmp": "ENOENT", "its tmp": "ENOENT",
+            "list": "got []"})
+        host.await_property("hlaunch@evil", "ActiveState", lambda state: state == "inactive")
+        evil = {int(entry["_UID"]) for entry in
+                host.journal("_SYSTEMD_UNIT=hlaunch@evil.service")}
+        self.assertEqual(len(evil), 1)
+        self.assertNotIn(uid, evil)
+        self.assertTrue(self.alive(pid), host.tail())
+        self.end_victim("victim", home)
+
+    def test_a_job_runs_as_the_user_that_the_admin_names(self):
+        host = self.host
+        host.run("chown", "-R", "alice:alice", "/home/alice")
+        pid, uid, home = self.start_victim("of-alice")
+        self.assertEqual((uid, home), (1234, "/home/alice"))
+        self.assertIn("Groups:\t44", host.run("cat", f"/proc/{pid}/status").stdout)
+        self.end_victim("of-alice", home)
+
+    def test_a_name_that_is_too_long_for_a_user_is_refused(self):
+        _, _, home = self.start_victim("x" * 23)
+        self.end_victim("x" * 23, home)
+        long = "hlaunch@" + "x" * 24
+        self.assertNotEqual(self.host.systemctl("start", long, check=False).returncode, 0)
+        self.host.await_message("Failed with result 'resources'", f"UNIT={long}.service")
+        self.host.systemctl("stop", long)
 
     def test_a_wrong_configuration_fails_the_start_and_is_not_tried_again(self):
         host, unit = self.host, "hlaunch@wrong"
