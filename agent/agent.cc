@@ -183,8 +183,11 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   void Finish(const Outcome& outcome) {
     result_.outcome = outcome;
+    if (state_ == AgentState::kFinishing) {  // Once more, with failures that came later.
+      result_.outcome->exit_code = result_.exit_code;
+      return;
+    }
     result_.exit_code = outcome.exit_code;
-    if (state_ == AgentState::kFinishing) return;  // Once more, with failures that came later.
     if (updates_.latest().phase == NodePhase::kSucceeded && !workers_.Leftovers().empty()) {
       Enter(AgentState::kFinishing, outcome.reason);
       return workers_.EndLeftovers();
@@ -205,7 +208,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     const bool counts = options_.keeper_fd < 0 || sender == ::getppid();
     switch (signal_rules_.Take(signal, counts, IsEnding())) {
       case SignalRequest::kNothing:
-        return;
+        return BeStoppedToo(signal);
       case SignalRequest::kReap:
         return workers_.ReapOrphans();
       case SignalRequest::kForward:
@@ -213,9 +216,16 @@ class Agent::Impl final : public RendezvousClient::Listener {
       case SignalRequest::kLeave:
         return LeaveFor(signal);
       case SignalRequest::kKill:
+        BeStoppedToo(signal);
         workers_.Stop(SIGKILL, Duration::zero());
         return LogWarning("SIGINT once more: killing the workers now");
     }
+  }
+
+  // The job ends because another node was stopped, and somebody stops this one as well.
+  void BeStoppedToo(int signal) {
+    if (state_ != AgentState::kFinishing || result_.exit_code != kExitNodeStopped) return;
+    result_.exit_code = result_.outcome->exit_code = kExitSignalBase + signal;
   }
 
   void LeaveFor(int signal) {

@@ -155,7 +155,7 @@ AgentResult PortTaken(const JobSpec& spec) {
 // What the others hear if the node that hosts the rendezvous goes first.
 Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
   Outcome outcome;
-  outcome.exit_code = result.exit_code;
+  outcome.exit_code = IsSignalExit(result.exit_code) ? kExitNodeStopped : result.exit_code;
   outcome.reason =
       absl::StrCat(info.host, ", which hosts the rendezvous, left: ", result.end.message());
   return outcome;

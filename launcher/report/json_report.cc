@@ -62,9 +62,8 @@ Json OfFailure(const WorkerFailure& failure) {
 
 absl::string_view Word(const Outcome& outcome) {
   if (outcome.exit_code == kExitOk) return "succeeded";
-  const bool interrupted = !outcome.worker_failed && outcome.exit_code > kExitSignalBase &&
-                           outcome.exit_code <= kExitSignalBase + 64;
-  return interrupted ? "stopped" : "failed";
+  const bool stopped = IsSignalExit(outcome.exit_code) || outcome.exit_code == kExitNodeStopped;
+  return stopped && !outcome.worker_failed ? "stopped" : "failed";
 }
 
 absl::Status CannotWrite(const std::string& path) {

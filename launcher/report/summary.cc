@@ -23,7 +23,6 @@ constexpr size_t kEvidenceLines = 6;
 constexpr size_t kTracebackLines = 1000;  // Read of it, not shown.
 constexpr size_t kRestartsShown = 3;
 constexpr size_t kNamedConsequences = 3;
-constexpr int kLastSignalExit = kExitSignalBase + 64;
 
 // "SIGKILL"; the C library has no names for real-time signals.
 std::string SignalName(int signal) {
@@ -40,8 +39,8 @@ std::string HowItEnded(const WorkerFailure& failure) {
 // Whether there ever was a process.
 bool WasStarted(const WorkerFailure& failure) { return failure.pid != 0; }
 
-bool IsInterrupt(int exit_code) {
-  return exit_code > kExitSignalBase && exit_code <= kLastSignalExit;
+bool WasStopped(const Outcome& outcome) {
+  return IsSignalExit(outcome.exit_code) || outcome.exit_code == kExitNodeStopped;
 }
 
 // What happened, in words, where the rendezvous gave none.
@@ -59,12 +58,14 @@ std::string ReasonFor(int exit_code) {
       return "the host of the rendezvous was not heard of any more";
     case kExitNodeLost:
       return "a node died or was cut off";
+    case kExitNodeStopped:
+      return "another node was stopped";
     case kExitAgentLost:
       return "hlaunch itself was killed on a node";
     case kExitNoResources:
       return "a node ran out of processes, descriptors or memory";
     default:
-      return IsInterrupt(exit_code)
+      return IsSignalExit(exit_code)
                  ? absl::StrCat(SignalName(exit_code - kExitSignalBase), " was received")
                  : absl::StrCat("exit code ", exit_code);
   }
@@ -90,7 +91,7 @@ std::string Header(const Outcome& outcome) {
         FailureLine(first), exception.empty() ? "" : ": ", exception);
   }
   const std::string reason = PrintableLine(outcome.reason);
-  return absl::StrCat(IsInterrupt(outcome.exit_code) ? "job stopped: " : "job failed: ",
+  return absl::StrCat(WasStopped(outcome) ? "job stopped: " : "job failed: ",
                       reason.empty() ? ReasonFor(outcome.exit_code) : reason);
 }
 

@@ -24,6 +24,7 @@ int ExitCodeOf(const FailureEvent& event) {
     case FailureEvent::Kind::kNodeLost:
       return kExitNodeLost;
     case FailureEvent::Kind::kNodeLeft:
+      if (IsSignalExit(event.left_exit_code)) return kExitNodeStopped;
       return FailureCode(event.left_exit_code, kExitNodeLost);
   }
   return kExitInternal;
@@ -56,7 +57,9 @@ std::string DescribeEvent(const FailureEvent& event) {
     case FailureEvent::Kind::kNodeLost:
       return absl::StrCat("node ", event.host, " was lost: ", event.detail);
     case FailureEvent::Kind::kNodeLeft:
-      return absl::StrCat("node ", event.host, " left: ", event.detail);
+      return absl::StrCat(
+          "node ", event.host,
+          IsSignalExit(event.left_exit_code) ? " was stopped by " : " left: ", event.detail);
   }
   return "";
 }

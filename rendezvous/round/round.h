@@ -203,7 +203,9 @@ struct NodeUpdate {
   // Of `round`, in the order seen; at most 16. Told in all later states of the round.
   std::vector<WorkerFailure> failures;
   std::string left_reason;  // kLeft: "SIGINT", "its keeper was killed" …
-  int left_exit_code = 0;   // kLeft: what the job exits with if it ends for this.
+  // kLeft: what this node exits with, and so does the job if it ends for this; but after a signal
+  // the others exit with kExitNodeStopped.
+  int left_exit_code = 0;
 };
 
 // One node's place in one round: O(1) in the size of the job.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/contract/exit_code.h"
 #include "rendezvous/round/first_cause.h"
 #include "rendezvous/round/master_address.h"
 
@@ -17,6 +18,9 @@ namespace {
 Outcome OutcomeFor(const JobView& job, const Seat& seat) {
   Outcome outcome = job.record.outcome;
   outcome.report = seat.info.node_id == job.reporter;
+  if (outcome.exit_code == kExitNodeStopped && IsSignalExit(seat.left_exit_code)) {
+    outcome.exit_code = seat.left_exit_code;  // It was stopped itself.
+  }
   if (outcome.report) return outcome;
   outcome.history.clear();
   if (!outcome.failures.empty()) {

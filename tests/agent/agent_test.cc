@@ -275,5 +275,38 @@ TEST_F(AgentTest, AnswersAStopWhoseStartWasOvertakenWithoutOldFailures) {
   EXPECT_TRUE(client.updates[3].failures.empty());
 }
 
+TEST_F(AgentTest, SaysThatItWasStoppedThoughAnotherNodeWasStoppedFirst) {
+  Directive run;
+  run.kind = Directive::Kind::kRun;
+  run.assignment.round = 1;
+  run.assignment.world_size = 2;
+  run.assignment.master_addr = "127.0.0.1";
+  Directive finish;
+  finish.kind = Directive::Kind::kFinish;
+  finish.outcome.exit_code = kExitNodeStopped;
+  finish.outcome.reason = "node other was stopped by SIGTERM";
+  ScriptedClient client({run, finish});  // The second for rank 1's failure.
+
+  asio::io_context loop(1);
+  const auto relay = OutputRelay::Make(loop, null_.get(), null_.get());
+  AgentOptions options;
+  options.info = info_;
+  options.spec.nproc = options.info.nproc = 2;
+  options.spec.stop_grace = grace_;
+  options.spec.argv = {
+      "/bin/sh", "-c",
+      absl::StrCat("if [ $RANK = 1 ]; then while ! [ -e $OUT ]; do sleep 0.01; done; exit 3; fi; "
+                   "trap 'kill -TERM ",
+                   ::getpid(), "; exit 0' TERM; echo up > $OUT; while :; do sleep 0.01; done")};
+  options.spec.inherited_env = {"PATH=/usr/bin:/bin", absl::StrCat("OUT=", out_)};
+  options.store_address = "127.0.0.1";
+  const AgentResult result = Agent(loop, options, client, **relay).Run();
+
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(result.outcome->exit_code, 128 + SIGTERM);
+  EXPECT_EQ(result.outcome->reason, "node other was stopped by SIGTERM");
+  EXPECT_TRUE(HasNoChild());
+}
+
 }  // namespace
 }  // namespace hlaunch

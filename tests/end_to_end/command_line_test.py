@@ -187,7 +187,12 @@ class InterruptOfTwoNodes(jobs.JobTest):
                                   options=["--nproc-per-node", "2", "--shutdown-timeout", "1"])
                 self.wait_for_workers(runs, 4)
                 runs[index].signal(signal.SIGINT)
-                self.assert_done(runs, 130, 15)
+                codes = [jobs.NODE_STOPPED] * 2
+                codes[index] = 130
+                self.assert_done(runs, codes, 15)
+                self.assertRegex(runs[1 - index].err,
+                                 rf"job stopped: node node{index} was stopped by SIGINT")
+                self.assertNotIn(f"exit code {jobs.NODE_STOPPED}", runs[index].err)
 
     def test_an_interrupt_while_waiting_for_nodes(self):
         run = self.start(W, "env", nodes=self.nodes[:1])[0]

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import unittest
 
+import jobs
 import lab
 import podman
 
@@ -183,7 +184,7 @@ class Image(ImageCase):
         # What the kubelet does with a pod that is to go: SIGTERM to pid 1, and a grace.
         self.podman.run("stop", "-t", "30", pods[0])
         codes = [self.podman.run("wait", pod).stdout.strip() for pod in pods]
-        self.assertEqual(codes, ["143", "143"], "\n".join(map(self.logs, pods)))
+        self.assertEqual(codes, ["143", str(jobs.NODE_STOPPED)], "\n".join(map(self.logs, pods)))
         for pod in pods:
             self.assertEqual(self.logs(pod).count("drained"), 2, self.logs(pod))
 

@@ -16,8 +16,8 @@ OK, USAGE, NOT_EXECUTABLE, NOT_FOUND = (
     CODES[name] for name in ("Ok", "Usage", "NotExecutable", "NotFound"))
 BAD_ENDPOINT, PORT_IN_USE, REFUSED, JOIN_TIMEOUT = (
     CODES[name] for name in ("BadEndpoint", "PortInUse", "Refused", "JoinTimeout"))
-RENDEZVOUS_LOST, NODE_LOST, AGENT_LOST = (
-    CODES[name] for name in ("RendezvousLost", "NodeLost", "AgentLost"))
+RENDEZVOUS_LOST, NODE_LOST, NODE_STOPPED, AGENT_LOST = (
+    CODES[name] for name in ("RendezvousLost", "NodeLost", "NodeStopped", "AgentLost"))
 NO_RESOURCES, PREFLIGHT = CODES["NoResources"], CODES["Preflight"]
 # hlaunch's own failures: all that are beyond 128 + a signal.
 OWN_CODES = sorted(code for code in CODES.values() if code > CODES["SignalBase"])

@@ -165,15 +165,33 @@ class Systemd(unittest.TestCase):
         status = host.run("env", f"HLAUNCH_TOKEN={lab.OTHER_TOKEN}", "hlaunch", "status",
                           "--rdzv-endpoint", "127.0.0.1", check=False)
         self.assertEqual(status.returncode, jobs.REFUSED, status.stderr)
-        # One node's stop is the job's end, and no failure.
-        host.systemctl("stop", "hlaunch@left")
+        self.assertEqual(len(host.journal("HLAUNCH_JOB_ID=pair", "HLAUNCH_STREAM=stdout")), 4)
+        # A node that is stopped has not failed, and the job goes on when it is there again.
+        for turn, (stopped, other) in enumerate((("left", "right"), ("right", "left")), 1):
+            with self.subTest(stopped=stopped):
+                self.stop_one_node(f"hlaunch@{stopped}", f"hlaunch@{other}")
+                drained = host.await_message("drained", "HLAUNCH_JOB_ID=pair", count=4 * turn)
+                self.assertEqual(len(drained), 4 * turn)
+                host.systemctl("start", f"hlaunch@{stopped}")
+                self.pids("pair", 4, 4 * turn)
         for unit in ("hlaunch@left", "hlaunch@right"):
-            host.await_property(unit, "ActiveState", lambda state: state == "inactive")
-            self.assertEqual(host.show(unit, "Result"), "success", host.tail())
-        self.assertEqual(len(host.await_message("drained", "HLAUNCH_JOB_ID=pair", count=4)), 4)
-        self.assertEqual(len(self.workers("pair", 4)), 4)  # None was started twice.
+            host.systemctl("stop", unit)
+            host.await_property(unit, "ActiveState", lambda state: state in ("inactive", "failed"))
         host.systemctl("stop", RENDEZVOUS)
         self.assertEqual(host.show(RENDEZVOUS, "Result"), "success", host.tail())
+
+    def stop_one_node(self, unit, other):
+        """Stops one; the other one says so, and waits for it as its unit has been restarted."""
+        host = self.host
+        before = int(host.show(other, "NRestarts"))
+        host.systemctl("stop", unit)
+        self.assertEqual(host.show(unit, "ActiveState"), "inactive", host.tail())
+        host.await_message("Deactivated successfully", f"UNIT={unit}.service")
+        host.await_property(other, "NRestarts", lambda n: n == str(before + 1))
+        host.await_property(other, "StatusText", lambda text: "1 of 2 nodes" in text)
+        host.await_message(f"status={jobs.NODE_STOPPED}/n/a", f"UNIT={other}.service")
+        host.await_message("job stopped: node host0 was stopped by SIGTERM",
+                           f"_SYSTEMD_UNIT={other}.service")
 
     def assert_the_journal_knows_who_spoke(self):
         host = self.host

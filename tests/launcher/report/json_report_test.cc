@@ -94,6 +94,9 @@ TEST(JsonReport, TellsWhatElseEndedTheJob) {
   outcome.exit_code = kExitSignalBase + SIGINT;
   report = json::parse(JsonReport({}, outcome));
   EXPECT_EQ(report["outcome"], "stopped");
+  outcome.exit_code = kExitNodeStopped;
+  report = json::parse(JsonReport({}, outcome));
+  EXPECT_EQ(report["outcome"], "stopped");
 }
 
 TEST(WriteReport, ReplacesTheWholeFile) {

@@ -500,7 +500,7 @@ TEST(GrpcRendezvous, TheLastWordArrivesThoughTheClientIsDestroyedAtOnce) {
   for (auto& member : members) member->Await(Kind::kRun);
   members[1]->Send(Says(1, NodePhase::kLeft));
   members[1]->Leave();
-  EXPECT_EQ(members[0]->Await(Kind::kFinish).outcome.exit_code, 130);
+  EXPECT_EQ(members[0]->Await(Kind::kFinish).outcome.exit_code, kExitNodeStopped);
   members[0]->Leave();
 }
 

@@ -162,7 +162,7 @@ TEST(RoundTable, LeavingEndsTheJobOrAsksForAReplacement) {
     EXPECT_EQ(job.Told(1).outcome.exit_code, 130);
     EXPECT_EQ(job.Told(0).kind, max_restarts == 0 ? Kind::kFinish : Kind::kStop);
     ASSERT_TRUE(job.Say(1, Says(1, Phase::kFinished)).ok());
-    EXPECT_EQ(job.Told(0).outcome.exit_code, max_restarts == 0 ? 130 : 0);
+    EXPECT_EQ(job.Told(0).outcome.exit_code, max_restarts == 0 ? kExitNodeStopped : 0);
   }
 }
 
@@ -183,8 +183,8 @@ TEST(RoundTable, TheRendezvousHostsOwnNodeTakesTheJobWithIt) {
   ASSERT_TRUE(job.Join(job.Info(0), /*local=*/true).ok());
   ASSERT_TRUE(job.Join(1).ok());
   ASSERT_TRUE(job.Say(0, Says(0, Phase::kLeft)).ok());
-  EXPECT_EQ(job.Told(1).outcome.exit_code, 130);
-  EXPECT_EQ(job.Told(1).outcome.reason, "node node0 left: SIGINT");
+  EXPECT_EQ(job.Told(1).outcome.exit_code, kExitNodeStopped);
+  EXPECT_EQ(job.Told(1).outcome.reason, "node node0 was stopped by SIGINT");
 }
 
 TEST(RoundTable, ALocalNodeNeedsNoSignOfLife) {
