@@ -183,7 +183,8 @@ std::vector<Accepted> Acceptor::Accept(SingleCopy single_copy) {
     count = ::epoll_wait(epoll_.get(), events, 64, 0);
     bool read = false;
     for (int i = 0; i < count; ++i) {
-      const auto it = pending_.find(events[i].data.u64);
+      const uint64_t id = events[i].data.u64;  // The kernel packs it: no reference may bind to it.
+      const auto it = pending_.find(id);
       if (it == pending_.end()) continue;  // A listener.
       read = true;
       if (Continue(&it->second, single_copy, &accepted)) pending_.erase(it);
