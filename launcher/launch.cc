@@ -23,7 +23,6 @@
 #include "launcher/job/job_spec.h"
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/node_binding.h"
-#include "launcher/job/token.h"
 #include "launcher/node/run_node.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/options.h"
@@ -35,6 +34,7 @@
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
@@ -55,7 +55,7 @@ std::string ExecAgentProgram(char** argv) {
 int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper) {
   std::string link = keeper.ForExec();
   ::putenv(link.data());
-  if (!token.empty()) ::setenv(kTokenVariable, token.c_str(), 1);
+  if (!token.empty()) ::setenv(kEnvToken, token.c_str(), 1);
   LogError(absl::StrCat("a job with several nodes ", ExecAgentProgram(argv)));
   return kExitNotFound;
 }
@@ -105,8 +105,8 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
     return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
   }
   BlockAgentSignals(options->worker.signals_to_handle);
-  const std::string token = environment.Get(kTokenVariable);  // For the program that this becomes.
-  WipeFromEnvironment(kTokenVariable);
+  const std::string token = environment.Get(kEnvToken);  // For the program that this becomes.
+  WipeFromEnvironment(kEnvToken);
   SetLogLevel(options->output.log_level);
   if (options->output.json) SetLogJson();
   absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());

@@ -31,6 +31,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/grpc/rendezvous_server.h"
 #include "rendezvous/job/job_registry.h"
@@ -97,7 +98,7 @@ absl::StatusOr<Beginning> Begin(
   HLAUNCH_ASSIGN_OR_RETURN(
       const Token token,
       FindToken(options.token_file, Environment::OfThisProcess(), ReadTokenFile));
-  WipeFromEnvironment(kTokenVariable);
+  WipeFromEnvironment(kEnvToken);
   if (!token.secret.empty()) ::prctl(PR_SET_DUMPABLE, 0);
   for (const std::string& warning : token.warnings) LogWarning(warning);
   HLAUNCH_ASSIGN_OR_RETURN(beginning.trust, Trust::OfToken(token.secret));

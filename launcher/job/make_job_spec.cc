@@ -13,6 +13,7 @@
 #include "launcher/job/node_devices.h"
 #include "launcher/job/token.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
 #include "proto/contract/ids.h"
 
 namespace hlaunch {
@@ -130,7 +131,7 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
   }
   HLAUNCH_ASSIGN_OR_RETURN(spec.worker.argv, probes.make_worker_argv(script, environment));
   spec.worker.job_id = spec.job_id;
-  spec.worker.inherited_env = environment.Without(kTokenVariable);
+  spec.worker.inherited_env = environment.Without(kEnvToken);
   HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
   spec.worker.stdin_to_rank0 = spec.worker.stdin_to_rank0 || lone_worker;

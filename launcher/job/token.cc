@@ -15,12 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
+#include "proto/contract/env_contract.h"
 #include "rendezvous/trust/token_text.h"
 
 namespace hlaunch {
 namespace {
-
-constexpr char kTokenFileVariable[] = "HLAUNCH_TOKEN_FILE";
 
 // Messages never show any of it.
 absl::StatusOr<std::string> CheckToken(const std::string& content, const std::string& source) {
@@ -76,15 +75,15 @@ std::string OwnTokenFile(const Environment& environment) {
 absl::StatusOr<Token> FindToken(const std::string& option, const Environment& environment,
                                 const ReadTokenFileFn& read_token_file) {
   Token token;
-  token.file = !option.empty() ? option : environment.Get(kTokenFileVariable);
+  token.file = !option.empty() ? option : environment.Get(kEnvTokenFile);
   if (token.file == kNoTokenFile) return Token();
   if (!token.file.empty()) {
     const absl::Status taken = TakeFile(token.file, read_token_file, token);
     if (!taken.ok()) return absl::InvalidArgumentError(taken.message());
     return token;
   }
-  if (const std::string value = environment.Get(kTokenVariable); !value.empty()) {
-    HLAUNCH_ASSIGN_OR_RETURN(token.secret, CheckToken(value, kTokenVariable));
+  if (const std::string value = environment.Get(kEnvToken); !value.empty()) {
+    HLAUNCH_ASSIGN_OR_RETURN(token.secret, CheckToken(value, kEnvToken));
     return token;
   }
   if (const std::string own = OwnTokenFile(environment); !own.empty()) {

@@ -12,9 +12,6 @@
 
 namespace hlaunch {
 
-// The variable that holds a token.
-inline constexpr char kTokenVariable[] = "HLAUNCH_TOKEN";
-
 // A secret's file as found.
 struct TokenFile {
   std::string content;
