@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Sums up ctest's JUnit files: what failed and how often, what waited longer than it should, what was
-skipped and why, and one line of counts. Exit code 1 where something failed."""
+"""Sums up ctest's JUnit files: what failed, how often and with which last words, what waited longer
+than it should, what was skipped and why, and one line of counts. Exit code 1 where something failed."""
 
 import collections
 import re
@@ -20,8 +20,14 @@ def reason(case):
     return lines[0].strip() if lines else "it did not say why"
 
 
+def last_words(case):
+    """The end of a failed test's output: its assertion, and what the programs said."""
+    lines = (case.findtext("system-out") or "").splitlines()
+    return [line[:200] for line in lines if line.strip()][-25:]
+
+
 def main():
-    passed, failed, slow, skipped = 0, collections.Counter(), {}, {}
+    passed, failed, words, slow, skipped = 0, collections.Counter(), {}, {}, {}
     for path in sys.argv[1:]:
         try:
             cases = xml.etree.ElementTree.parse(path).iter("testcase")
@@ -35,12 +41,15 @@ def main():
                 passed += 1
             elif case.get("status") == "fail":
                 failed[case.get("name")] += 1
+                words[case.get("name")] = last_words(case)
             else:
                 skipped.setdefault(reason(case), []).append(case.get("name"))
     for name, waited in slow.items():
         print(f"slow: {name}: {waited}")
     for name, times in failed.most_common():
         print(f"failed: {name}" + (f" ({times} times)" if times > 1 else ""))
+        for line in words[name]:
+            print(f"    | {line}")
     for why, names in skipped.items():
         print(f"skipped: {', '.join(names)}: {why}")
     total_skipped = sum(len(names) for names in skipped.values())
