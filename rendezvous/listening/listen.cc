@@ -8,7 +8,10 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <random>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -82,8 +85,23 @@ uint16_t BoundPort(int fd) {
 
 enum class Use { kListen, kReserve, kReserveNamed };
 
-absl::StatusOr<ListeningSocket> BindTo(const std::string& address, uint16_t port, bool dual_stack,
-                                       Use use) {
+// Two that reuse addresses may bind the same port as long as neither listens, and where both then
+// listen in the same moment the kernel may refuse both. So who was refused only then tries again:
+// by the second time the port belongs to somebody, or is free.
+constexpr int kTriesToListen = 10;
+constexpr int kLongestPauseMicroseconds = 5000;
+
+// A different time in each process and thread.
+void PauseForARival() {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongestPauseMicroseconds));
+}
+
+// What one try says where a rival bound the port, too, and nobody has it yet.
+constexpr absl::StatusCode kRivalBound = absl::StatusCode::kAborted;
+
+absl::StatusOr<ListeningSocket> TryToBind(const std::string& address, uint16_t port,
+                                          bool dual_stack, Use use) {
   HLAUNCH_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(address, port));
   UniqueFd fd(::socket(endpoint.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return ListenError(errno, address, port);
@@ -102,10 +120,24 @@ absl::StatusOr<ListeningSocket> BindTo(const std::string& address, uint16_t port
   if (use == Use::kReserve) allow_reuse();  // Only now: two that reserve must not share.
   // The kernel caps the backlog at net.core.somaxconn.
   if (use == Use::kListen && ::listen(fd.get(), 1 << 16) != 0) {
-    return ListenError(errno, address, port);
+    const absl::Status error = ListenError(errno, address, port);
+    return absl::IsAlreadyExists(error) ? absl::Status(kRivalBound, error.message()) : error;
   }
   const uint16_t bound = BoundPort(fd.get());
   return ListeningSocket{std::move(fd), bound, address};
+}
+
+absl::StatusOr<ListeningSocket> BindTo(const std::string& address, uint16_t port, bool dual_stack,
+                                       Use use) {
+  absl::StatusOr<ListeningSocket> socket = TryToBind(address, port, dual_stack, use);
+  for (int i = 1; i < kTriesToListen && socket.status().code() == kRivalBound; ++i) {
+    PauseForARival();
+    socket = TryToBind(address, port, dual_stack, use);
+  }
+  if (socket.status().code() == kRivalBound) {
+    return absl::AlreadyExistsError(socket.status().message());
+  }
+  return socket;
 }
 
 absl::StatusOr<ListeningSocket> BindToAll(uint16_t port, Use use) {

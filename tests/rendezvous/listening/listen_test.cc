@@ -8,8 +8,11 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <barrier>
 #include <cerrno>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "tests/rendezvous/raw_connection.h"
@@ -42,6 +45,31 @@ TEST(Listen, NamesThePortThatIsInUse) {
   EXPECT_TRUE(absl::IsAlreadyExists(second)) << second;
   EXPECT_THAT(std::string(second.message()),
               HasSubstr(absl::StrCat("127.0.0.1 port ", first->port)));
+}
+
+TEST(Listen, OfTwoInTheSameMomentOneGetsThePort) {
+  // Of this process alone: loopback has 16 million addresses, and no kernel hands out this port.
+  const int pid = ::getpid();
+  const std::string address =
+      absl::StrCat("127.", 1 + (pid >> 16) % 250, ".", (pid >> 8) % 256, ".", 1 + pid % 250);
+  constexpr uint16_t kPort = 21987;
+  std::barrier both(2);
+  absl::StatusOr<ListeningSocket> sockets[2];
+  const auto listen = [&](int i) {
+    for (int round = 0; round < 300; ++round) {
+      both.arrive_and_wait();
+      sockets[i] = Listen(address, kPort);
+      both.arrive_and_wait();
+      if (i == 0) {
+        EXPECT_NE(sockets[0].ok(), sockets[1].ok()) << sockets[0].status() << sockets[1].status();
+      }
+      both.arrive_and_wait();
+      sockets[i] = absl::UnknownError("");
+    }
+  };
+  std::thread other(listen, 1);
+  listen(0);
+  other.join();
 }
 
 TEST(Listen, RefusesWhatIsNoAddressOfThisHost) {
