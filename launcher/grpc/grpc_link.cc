@@ -17,6 +17,7 @@
 #include "launcher/job/hosting.h"
 #include "launcher/job/join_command.h"
 #include "launcher/node/descriptors.h"
+#include "launcher/node/first_answer.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
@@ -48,7 +49,6 @@ constexpr int kPortsToTry = 100;
 // How long the decision who hosts waits for the resolver; what comes later is acted on as it comes.
 constexpr Duration kShortLook = std::chrono::milliseconds(200);
 constexpr Duration kLongLook = std::chrono::seconds(10);
-constexpr Duration kLookStep = std::chrono::milliseconds(20);
 constexpr Duration kConnectPatience = std::chrono::milliseconds(300);
 
 // Says how many nodes this host carries, aloud if the job may have more.
@@ -323,17 +323,6 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec, co
   if (!join.hint.empty()) LogWarning(join.hint);
   return HostLink::Make(spec, trust, DecideHosting(spec, absl::UnavailableError(""), local, ""),
                         std::move(listening).value());
-}
-
-// The resolver's first answer, as long as nobody presses Ctrl-C and it takes no longer than
-// `patience`.
-Resolved FirstAnswer(Lookup& lookup, const SignalNumbers& named, Duration patience) {
-  const Instant until = MonotonicClock().Now() + patience;
-  std::optional<Resolved> found;
-  while (!(found = lookup.Await(MonotonicClock().Now() + kLookStep)) &&
-         !TerminationPending(named) && MonotonicClock().Now() < until) {
-  }
-  return found.value_or(absl::UnavailableError("the name is not known yet"));
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ struct JobSpec {
   JobMode mode = JobMode::kSingleNode;
   std::string job_id;
   JobPolicy policy;
-  NodeRole node;  // As the user says it.
+  NodeRole node;           // As the user says it.
+  std::string local_addr;  // What this node is reached at: a name or a literal; empty: its route.
   // kEndpoint, kStatic: where the nodes meet. kListenAndPrint: no host, and the first port to
   // try.
   Endpoint endpoint;

@@ -152,6 +152,7 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   spec.policy = options.policy;
   spec.policy.lease = MakeLease(options.policy.lease.loss_limit);
   spec.node = options.node;
+  if (NeedsGrpc(spec)) spec.local_addr = options.meeting.local_addr;
   spec.store = options.store;
   AddNotes(options, spec);
   SetPlace(options, spec);

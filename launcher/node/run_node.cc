@@ -23,6 +23,7 @@
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "launcher/node/descriptors.h"
+#include "launcher/node/first_answer.h"
 #include "launcher/node/observation.h"
 #include "launcher/node/tell_end.h"
 #include "launcher/report/check_text.h"
@@ -32,6 +33,7 @@
 #include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/listening/local_addresses.h"
+#include "rendezvous/listening/lookup.h"
 
 namespace hlaunch {
 namespace {
@@ -40,6 +42,8 @@ namespace {
 constexpr Duration kLinger = std::chrono::seconds(10);
 // After so long without meeting anybody a node says what it believes.
 constexpr Duration kBeliefTime = std::chrono::seconds(10);
+// How long a name server may take to say what --local-addr leads to.
+constexpr Duration kNamePatience = std::chrono::seconds(10);
 constexpr Duration kLingerStep = std::chrono::milliseconds(100);
 
 // The first of this host's places in the job that no other agent here holds. The claim is an
@@ -69,7 +73,19 @@ class Slot {
   UniqueFd fd_;
 };
 
-NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slot) {
+// What the user says this node is reached at, as a literal; empty where its route decides.
+absl::StatusOr<std::string> NamedAddress(const JobSpec& spec) {
+  if (spec.local_addr.empty()) return "";
+  const Resolved found =
+      FirstAnswer(*Lookup::Start(spec.local_addr), spec.worker.signals_to_handle, kNamePatience);
+  if (found.ok()) return found->front();
+  return absl::UnavailableError(absl::StrCat("--local-addr ", spec.local_addr, ": ",
+                                             found.status().message(),
+                                             "; give an address of this node as a literal"));
+}
+
+NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slot,
+                      const std::string& address) {
   NodeInfo info;
   info.job_id = spec.job_id;
   info.node_id =
@@ -83,7 +99,7 @@ NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slo
   // Where the master store shares the rendezvous' port, its node must be the first.
   if (!info.node_rank && link.shared_store_port() != 0) info.node_rank = 0;
   info.policy = spec.policy;
-  if (spec.mode == JobMode::kSingleNode) info.address = "127.0.0.1";
+  info.address = spec.mode == JobMode::kSingleNode ? "127.0.0.1" : address;
   return info;
 }
 
@@ -218,6 +234,11 @@ int NodeRun::Make(const ConnectFn& connect) {
   logs_ = std::move(logs).value();
   if (!logs_->to_remove().empty()) keeper_.LeaveBehind(logs_->to_remove());
   descriptors_before_ = RaiseDescriptorLimit();
+  const absl::StatusOr<std::string> address = NamedAddress(spec_);
+  if (!address.ok()) {
+    LogError(address.status().message());
+    return kExitUsage;
+  }
   absl::StatusOr<std::unique_ptr<NodeLink>> link =
       NeedsGrpc(spec_) ? connect(spec_, options_) : MakeLocalLink(spec_);
   if (!link.ok()) {
@@ -226,7 +247,7 @@ int NodeRun::Make(const ConnectFn& connect) {
   }
   link_ = std::move(link).value();
   slot_.emplace(spec_.job_id);
-  info_ = MakeNodeInfo(spec_, *link_, *slot_);
+  info_ = MakeNodeInfo(spec_, *link_, *slot_, *address);
   if (auto obituary = link_->obituary(info_); !obituary.argv.empty()) {
     const absl::Status known = keeper_.RegisterObituary(obituary.argv, obituary.env);
     if (!known.ok()) LogDebug(known.message());

@@ -168,6 +168,26 @@ class Names(jobs.JobTest):
         self.assert_done(runs, jobs.OK, 20)
         self.assertEqual(jobs.environments(runs[0])[0]["MASTER_ADDR"], "10.78.0.10")
 
+    def test_a_node_is_reached_at_its_local_addr(self):
+        """MASTER_ADDR on the network that the user names, also on the host of the rendezvous."""
+        for node in self.nodes:
+            node.add_interface("eth1", f"10.78.0.{node.index + 10}/24")
+        self.nodes[0].know("node0-ib", "10.78.0.10")
+        for host in (0, 1):
+            with self.subTest(host=host):
+                self.endpoint = f"node{host}:2940{host}"
+                named = (["--node-rank", "0", "--local-addr", "node0-ib"], ["--node-rank", "1"])
+                runs = [run for node, words in zip(self.nodes, named)
+                        for run in self.start(jobs.WORKER, "env", nodes=[node], options=words)]
+                self.assert_done(runs, jobs.OK, 20)
+                self.assertEqual(jobs.environments(runs[1])[0]["MASTER_ADDR"], "10.78.0.10")
+
+    def test_a_local_addr_that_leads_nowhere_ends_at_once(self):
+        run = self.nodes[0].start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400",
+                                  "--local-addr", "nobody.invalid", "--no-python", "true")
+        self.assert_done([run], jobs.USAGE, 20)
+        self.assertIn("--local-addr nobody.invalid: ", run.err)
+
     def test_an_ipv6_literal(self):
         self.endpoint = f"[{self.nodes[1].ip6}]:29400"
         runs = self.start(jobs.WORKER, "env")
