@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Random faults on a job whose workers write down what they do; rounds_check says what must hold.
+
+    chaos_test.py [--faults N] [--seed S] [WithService|Embedded]
+
+Three nodes of two workers each, with a rendezvous as a service (WithService) or within node0's agent
+(Embedded). What ends is started again, as a scheduler would. After each fault the job must train on
+all nodes again, and what ended must have said why. Without options: a few short faults.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "end_to_end"))
+
+import faults  # pylint: disable=wrong-import-position
+import jobs
+import lab
+import rounds_check
+
+WORKER = str(lab.WORKERS / "chaos_worker.py")
+PACKAGE = lab.BIN.parent / "python"
+PER_NODE = 2
+LOSS_LIMIT, MARGIN = 2, 6
+OPTIONS = ["--nnodes", "2:3", "--nproc-per-node", PER_NODE, "--loss-limit", LOSS_LIMIT,
+           "--shutdown-timeout", 0.5, "--last-call", 0.5, "--max-restarts", 1000000,
+           "--preflight", "off", "--rdzv-endpoint", "node0:29400"]
+FEW = 10  # Faults in the normal suite.
+
+
+class Training:
+    """The job: starts what has ended, reads what workers write."""
+
+    def __init__(self, nodes, folder, env):
+        self.nodes, self.folder, self.env = nodes, folder, env
+        folder.mkdir()
+        self.runs, self.ended, self.lines, self._read = {}, [], [], {}
+        self.killed = set()  # Keepers, which cannot say why they end.
+
+    def tend(self):
+        for node in self.nodes:
+            run = self.runs.get(node)
+            if run is not None and run.process.poll() is None:
+                continue
+            if run is not None:
+                self.ended.append((node.name, run))
+            self.runs[node] = node.start(
+                lab.HLAUNCH, *OPTIONS, "--no-python", jobs.PYTHON, WORKER, self.folder, node.name,
+                env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": 1, **self.env})
+        self.read()
+
+    def read(self):
+        for path in self.folder.glob("*.lines"):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                text = file.read()
+            whole = text[:text.rfind(b"\n") + 1]
+            self._read[path] = self._read.get(path, 0) + len(whole)
+            self.lines += filter(None, map(rounds_check.parse, whole.decode().splitlines()))
+
+    def newest(self):
+        return max(self.lines, key=lambda line: line.end).round if self.lines else ""
+
+    def trains(self, since):
+        """Whether all nodes have taken some steps that began after `since`."""
+        world, seen = PER_NODE * len(self.nodes), 0
+        for line in reversed(self.lines[-5000:]):
+            seen += line.step >= 0 and line.begin > since and line.world == world
+        return seen >= 3 * world
+
+    def unnamed_ends(self):
+        """Runs that ended without a word, or with a code that is not hlaunch's own."""
+        return [f"{name} ended with {run.process.returncode} unnamed: {run}"
+                for name, run in self.ended if run not in self.killed
+                and not (run.process.returncode in jobs.OWN_CODES and jobs.own_lines(run))]
+
+
+class Chaos(lab.LabTest):
+    trainers = slice(0, 3)  # The nodes that train.
+
+    def setUp(self):
+        super().setUp()
+        self.count_of_faults = int(os.environ.get("HLAUNCH_CHAOS_FAULTS", FEW))
+        self.few = self.count_of_faults <= FEW
+        self.rng = random.Random(int(os.environ.get("HLAUNCH_CHAOS_SEED", 1)))
+        token = self.rng.random() < 0.5
+        env = {"HLAUNCH_TOKEN": lab.TOKEN} if token else {}
+        self.training = Training(self.nodes[self.trainers], self.lab.folder / "lines", env)
+        self.excuses, self.complaints, self.done = [], [], collections.Counter()
+
+    def wait(self, seconds):
+        """Lets so much time pass, and starts again what ends meanwhile."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.tend()
+            time.sleep(min(left, 0.05))
+
+    def tend(self):
+        self.training.tend()
+
+    def await_training(self, since, after):
+        def trains():
+            self.tend()
+            return self.training.trains(since)
+        if not lab.poll(trains, 60, 0.05):
+            self.fail(f"no progress after {after}: "
+                      + "\n".join(str(run) for run in self.training.runs.values()))
+
+    def hold(self):
+        """How long a fault lasts: less than the loss limit, or any time, or longer than all limits."""
+        longest = LOSS_LIMIT + MARGIN
+        if self.few:
+            return self.rng.uniform(0.05, 0.5)
+        return self.rng.uniform(*self.rng.choice([(0.05, LOSS_LIMIT / 2), (0.05, LOSS_LIMIT / 2),
+                                                  (LOSS_LIMIT / 2, longest), (longest, longest + 3)]))
+
+    def choose(self):
+        """(name, what does it, excused) of the next fault."""
+        fault, node = self.rng.choice(faults.OF_NODES), self.rng.choice(self.training.nodes)
+        def act():
+            run = self.training.runs[node]
+            if fault in (faults.kill_keeper, faults.kill_both, faults.vanish):
+                self.training.killed.add(run)
+            return fault(faults.Place(node, run), self.rng)
+        return f"{fault.__name__} {node.name}", act, node if fault in faults.EXCUSED else None
+
+    def one_fault(self, number):
+        """One fault, now and then two at once; ends when all nodes train again."""
+        chosen = [self.choose() for _ in range(2 if self.rng.random() < 0.15 else 1)]
+        hold, begin = self.hold(), time.monotonic()
+        ended, rounds = len(self.training.ended), self.training.newest()
+        undo = [act() for _, act, _ in chosen]
+        self.wait(hold)
+        for heal in reversed(undo):
+            heal()
+        healed = time.monotonic()
+        self.excuses += [rounds_check.Excuse(node.name, rounds, begin, healed + 10 * lab.PATIENCE)
+                         for _, _, node in chosen if node is not None]
+        what = " and ".join(name for name, _, _ in chosen)
+        self.await_training(healed, what)
+        for name, _, _ in chosen:
+            self.done[name.split()[0]] += 1
+        ends = " ".join(f"{name}:{run.process.returncode}" for name, run in self.training.ended[ended:])
+        print(f"{number:3} {what} for {hold:.2f} s: round {rounds.split('.')[0]} -> "
+              f"{self.training.newest().split('.')[0]}, trains after "
+              f"{time.monotonic() - healed:.1f} s; ended: {ends or 'none'}", flush=True)
+
+    def run_faults(self):
+        began = time.monotonic()
+        self.await_training(0, "the start")
+        number = 0
+        while number < self.count_of_faults:
+            self.one_fault(number)
+            number = sum(self.done.values())
+        self.end()
+        lines = self.training.lines
+        complaints = rounds_check.violations(lines, self.excuses) + self.training.unnamed_ends()
+        steps = {(line.round, line.step) for line in lines if line.step >= 0}
+        print(f"{number} faults in {time.monotonic() - began:.0f} s: {len(complaints)} violations, "
+              f"{len({line.round for line in lines})} rounds, {len(self.training.ended)} ends, "
+              f"{len(steps)} steps, {rounds_check.lost_steps(lines)} of them lost; "
+              f"{dict(sorted(self.done.items()))}", flush=True)
+        self.assertFalse(complaints, "\n".join(complaints))
+
+    def end(self):
+        (self.training.folder / "end").touch()
+        runs = list(self.training.runs.values())
+        for run in runs:
+            self.assertEqual(run.wait(30), jobs.OK, "\n".join(map(str, runs)))
+        self.training.read()
+
+
+class Embedded(Chaos):
+    count = 3
+
+    def test_faults(self):
+        self.run_faults()
+        self.assert_nothing_left()
+
+
+class WithService(Chaos):
+    count = 4
+    trainers = slice(1, 4)
+
+    def setUp(self):
+        super().setUp()
+        self.service, self.service_may_live = None, True
+
+    def tend(self):
+        if self.service_may_live and (self.service is None
+                                      or self.service.process.poll() is not None):
+            self.service = self.nodes[0].start(
+                lab.BIN / "hlaunch-rendezvous", "--listen", 29400, "--state",
+                f"file://{self.lab.folder / 'state'}", env=self.training.env)
+        super().tend()
+
+    def choose(self):
+        if self.rng.random() > 0.12:
+            return super().choose()
+        act = self.rng.choice([self.kill_service, self.stop_service, self.cut_service])
+        return f"{act.__name__} node0", act, None
+
+    def kill_service(self):
+        self.service_may_live = False
+        faults.send(signal.SIGKILL, *lab.children(self.service.process.pid))
+        def come_back():
+            self.service_may_live = True
+        return come_back
+
+    def stop_service(self):
+        return faults.Place(self.nodes[0], self.service).stop(
+            lab.children(self.service.process.pid))
+
+    def cut_service(self):
+        self.nodes[0].drop()
+        return self.nodes[0].heal
+
+    def test_faults(self):
+        self.run_faults()
+        self.service.signal(signal.SIGTERM)
+        self.assertEqual(self.service.wait(10), 0, str(self.service))
+        self.assert_nothing_left()
+
+
+def options():
+    """Takes this program's own options off the command line, into the environment: the program may
+    be started a second time, in namespaces."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--faults", type=int)
+    parser.add_argument("--seed", type=int)
+    own, rest = parser.parse_known_args()
+    sys.argv[1:] = rest
+    for name, value in (("HLAUNCH_CHAOS_FAULTS", own.faults), ("HLAUNCH_CHAOS_SEED", own.seed)):
+        if value is not None:
+            os.environ[name] = str(value)
+
+
+if __name__ == "__main__":
+    options()
+    lab.main()
