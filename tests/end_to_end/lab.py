@@ -258,7 +258,10 @@ class Node:
 
     def heal(self):
         self.lab.at_switch("ip", "link", "set", self.port, "up")
-        self.lab.at_switch("bridge", "link", "set", "dev", self.port, "state", "3")
+        forward = ("bridge", "link", "set", "dev", self.port, "state", "3")
+        # Refused ("Network is down") until the carrier is there, a moment later.
+        if not poll(lambda: self.lab.at_switch(*forward, check=False) == 0, 5):
+            raise RuntimeError(f"{self.port} does not come up again")
 
     def drop(self):
         """A silent black hole: the carrier stays, no frame passes either way."""
@@ -339,9 +342,10 @@ class Lab:
             raise RuntimeError(f"{command}: {process.stderr.read().decode().strip()}")
         return process.pid
 
-    def at_switch(self, *argv):
-        subprocess.run(["nsenter", "-t", str(self.switch), "-n", "--", *argv], check=True,
-                       timeout=10 * PATIENCE)
+    def at_switch(self, *argv, check=True):
+        """Runs a command in the switch's network; its exit code."""
+        return subprocess.run(["nsenter", "-t", str(self.switch), "-n", "--", *argv], check=check,
+                              timeout=10 * PATIENCE).returncode
 
     def close(self):
         for outer in self._outer:
