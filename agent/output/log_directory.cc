@@ -70,18 +70,21 @@ absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& 
   JobLogs logs;
   logs.spec = spec;
   logs.job_id = std::string(job_id);
-  std::string to_remove;
+  std::unique_ptr<AgentDirectory> own;
   const auto made = [&] {
-    return std::unique_ptr<LogDirectory>(new LogDirectory(logs, to_remove));
+    return std::unique_ptr<LogDirectory>(new LogDirectory(logs, std::move(own)));
   };
   if (spec.directory == kNoFiles) return made();
   logs.kept = KeepsFiles(spec);
   std::string parent = TemporaryDirectory();
   if (!logs.kept) {
-    logs.directory = to_remove = MakeUnique(parent, "hlaunch");
-    if (to_remove.empty()) {
+    auto directory = AgentDirectory::Make(parent);
+    if (directory.ok()) {
+      own = *std::move(directory);
+      logs.directory = own->path();
+    } else {
       LogWarning(absl::StrCat("no directory for error files below ", parent, ": ",
-                              std::strerror(errno),
+                              directory.status().message(),
                               "; reports will lack Python's exception; set TMPDIR"));
     }
     return made();
@@ -96,11 +99,6 @@ absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& 
   Log(spec.directory.empty() ? LogLevel::kInfo : LogLevel::kDebug,
       absl::StrCat("log files are in ", logs.directory));
   return made();
-}
-
-LogDirectory::~LogDirectory() {
-  std::error_code ignored;
-  if (!to_remove_.empty()) std::filesystem::remove_all(to_remove_, ignored);
 }
 
 RoundLogs::RoundLogs(const JobLogs& logs, const Assignment& assignment, std::string role, int nproc)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "agent/output/agent_directory.h"
 #include "agent/output/log_file.h"
 #include "agent/output/log_spec.h"
 #include "agent/output/output_relay.h"
@@ -23,7 +24,7 @@ struct JobLogs {
   std::shared_ptr<LogLosses> losses = std::make_shared<LogLosses>();
 };
 
-// Makes the log directory of a job, and removes it at the end if nobody asked for one. As
+// Makes the log directory of a job; if nobody asked for one, an AgentDirectory serves. As
 // torchrun's, only its owner may enter it.
 class LogDirectory {
  public:
@@ -32,19 +33,18 @@ class LogDirectory {
   //     asked for, cannot be made; the message names it.
   static absl::StatusOr<std::unique_ptr<LogDirectory>> Make(const LogSpec& spec,
                                                             absl::string_view job_id);
-  ~LogDirectory();
 
   const JobLogs& logs() const { return logs_; }
 
   // What is removed at the end; empty: nothing.
-  const std::string& to_remove() const { return to_remove_; }
+  std::string to_remove() const { return own_ == nullptr ? "" : own_->path(); }
 
  private:
-  explicit LogDirectory(JobLogs logs, std::string to_remove)
-      : logs_(std::move(logs)), to_remove_(std::move(to_remove)) {}
+  LogDirectory(JobLogs logs, std::unique_ptr<AgentDirectory> own)
+      : logs_(std::move(logs)), own_(std::move(own)) {}
 
   const JobLogs logs_;
-  const std::string to_remove_;  // Empty: nothing.
+  const std::unique_ptr<AgentDirectory> own_;  // Null: the user's is used, or none.
 };
 
 // Where the output of one round's workers goes on this node. Belongs to one thread.
