@@ -36,17 +36,24 @@ constexpr absl::string_view kTimedOut[] = {
     "Socket Timeout",                            // c10d's store, 1.x
     "waiting for clients",                       // c10d's store
     "Heartbeat monitor timed out",               // NCCL's watchdog
+    "waited in vain for",                        // hlaunch's collectives
+    "has not come to group",                     // hlaunch's collectives
+    "did not come within",                       // hlaunch's collectives
+    "is not over yet",                           // hlaunch's collectives
 };
 constexpr absl::string_view kNoConnect[] = {
     "onnection refused",       // the C library
     "connectFullMesh failed",  // c10d with gloo
+    "No route to host",        // the C library: that host does not answer
 };
 constexpr absl::string_view kPeerGone[] = {
     "Connection closed by peer",     // gloo
     "onnection reset by peer",       // the C library
     "roken pipe",                    // the C library
     "Connection was likely closed",  // c10d's store
-    "went away",
+    "onnection timed out",           // the C library: the other end does not acknowledge
+    "went away",                     // hlaunch's collectives
+    "left the group before",         // hlaunch's collectives
     "ncclRemoteError",
     "remote process exited or there was a network error",
     "NCCL communicator was aborted",

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/round/first_cause.h"
+#include "rendezvous/round/master_address.h"
 
 namespace hlaunch {
 namespace {
@@ -38,6 +39,23 @@ std::string DescribeAwaited(const std::vector<WorkerPlace>& awaited) {
   return names.empty() ? "" : absl::StrCat("; ", absl::StrJoin(names, " and "), " did not fail");
 }
 
+// "ranks 2-3", "rank 2".
+std::string RanksOf(const FailureEvent& event) {
+  if (event.nproc == 1) return absl::StrCat("rank ", event.first_rank);
+  return absl::StrCat("ranks ", event.first_rank, "-", event.first_rank + event.nproc - 1);
+}
+
+std::string DescribeLoss(const FailureEvent& event) {
+  const bool known = !IsLoopback(event.address);
+  std::string text = absl::StrCat(event.host, known ? absl::StrCat(" (", event.address, ")") : "",
+                                  " was lost: ", event.detail);
+  if (event.nproc > 0) absl::StrAppend(&text, "; it ran ", RanksOf(event));
+  if (!event.explains) return text;
+  const std::string exception = ExceptionOf(*event.explains);
+  return absl::StrCat(text, "; rank ", event.explains->rank, " on ", event.explains->host,
+                      " failed of it", exception.empty() ? "" : ": ", exception);
+}
+
 }  // namespace
 
 FailureEvent NodeEvent(FailureEvent::Kind kind, const NodeInfo& info, absl::string_view detail,
@@ -45,6 +63,7 @@ FailureEvent NodeEvent(FailureEvent::Kind kind, const NodeInfo& info, absl::stri
   FailureEvent event;
   event.kind = kind;
   event.host = info.host;
+  event.address = info.address;
   event.detail = std::string(detail);
   event.left_exit_code = left_exit_code;
   return event;
@@ -55,7 +74,7 @@ std::string DescribeEvent(const FailureEvent& event) {
     case FailureEvent::Kind::kWorkerFailed:
       return absl::StrCat(DescribeFailure(event.worker), DescribeAwaited(event.awaited));
     case FailureEvent::Kind::kNodeLost:
-      return absl::StrCat("node ", event.host, " was lost: ", event.detail);
+      return DescribeLoss(event);
     case FailureEvent::Kind::kNodeLeft:
       return absl::StrCat(
           "node ", event.host,

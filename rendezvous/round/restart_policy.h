@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,11 @@ struct FailureEvent {
   Kind kind = Kind::kWorkerFailed;
   WorkerFailure worker;
   std::vector<WorkerPlace> awaited;  // See Outcome.
-  std::string host;                  // Of the node that was lost or left.
+  std::string host, address;         // Of the node that was lost or left.
   std::string detail;
+  Rank first_rank = 0;  // Of its workers; nproc is 0 where it ran none.
+  int nproc = 0;
+  std::optional<WorkerFailure> explains;  // The first failure elsewhere that followed from it.
   int left_exit_code = 0;
 };
 
@@ -43,7 +47,7 @@ struct JobVerdict {
   std::string reason;    // Always set; one line.
 };
 
-// What happened, in words: "node node3 was lost: it was not heard of for 40 s".
+// What happened, in words: "node3 (10.0.0.3) was lost: it was not heard of for 40 s".
 std::string DescribeEvent(const FailureEvent& event);
 
 JobVerdict AfterFailure(const RestartBudget& budget, const FailureEvent& event);

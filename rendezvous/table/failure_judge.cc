@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/round/first_cause.h"
+#include "absl/strings/str_cat.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxAwaited = 3;  // Workers that are named because they did not fail.
+constexpr Duration kLookAgain = std::chrono::milliseconds(250);
 
 // No text is longer than an honest agent makes it.
 void CutTexts(WorkerFailure& failure) {
@@ -24,7 +25,7 @@ void CutTexts(WorkerFailure& failure) {
 
 }  // namespace
 
-FailureJudge::FailureJudge(DurableRecord& record, const Membership& membership)
+FailureJudge::FailureJudge(DurableRecord& record, Membership& membership)
     : record_(record), membership_(membership) {
   for (const WorkerFailure& failure : record->failures) failed_ranks_.insert(failure.rank);
 }
@@ -36,6 +37,9 @@ void FailureJudge::BeginRound() {
   failed_ranks_.clear();
   judged_ = 0;
   due_.reset();
+  asked_.reset();
+  window_ = Duration::zero();
+  resumed_ = false;
 }
 
 bool FailureJudge::Absorb(Seat& seat, const NodeUpdate& update) {
@@ -64,6 +68,11 @@ bool FailureJudge::Keep(WorkerFailure failure) {
   return true;
 }
 
+void FailureJudge::Resume(Instant t) {
+  resumed_ = true;
+  due_ = t;
+}
+
 std::optional<FailureJudge::Verdict> FailureJudge::Judge(Instant t) {
   if (record_->failures.empty()) return std::nullopt;
   const bool all_failed = static_cast<int>(failed_ranks_.size()) >= record_->world_size;
@@ -71,17 +80,86 @@ std::optional<FailureJudge::Verdict> FailureJudge::Judge(Instant t) {
   if (record_->failures.size() == judged_ && !due) return std::nullopt;
   judged_ = record_->failures.size();
   const Cause cause = FirstCause(record_->failures);
-  if (!due_) due_ = t + CauseWindow(cause.kind);
-  const bool clear = cause.kind == FailureKind::kOriginal;
-  if (!clear && !due && t < *due_) return std::nullopt;
+  const bool clear = cause.kind == FailureKind::kOriginal || all_failed || resumed_;
+  if (clear) return BlameWorker(cause);
+  if (!asked_) BeginWait(t);
+  window_ = std::max(window_, CauseWindow(cause.kind));
+  const std::vector<const Seat*> seats = AtWork();
+  const LostNodeVerdict nodes = FindLostNode(Signs(seats, t), record_->policy.lease);
+  if (nodes.lost) return BlameNode(*seats[*nodes.lost], nodes.reason);
+  due_ = WaitUntil(nodes, t);
+  if (due_) return std::nullopt;
+  return BlameWorker(cause);
+}
+
+// Asks all nodes for a sign of life: silence is an answer then.
+void FailureJudge::BeginWait(Instant t) {
+  asked_ = t;
+  for (const Seat* seat : AtWork()) {
+    if (seat->heard < t) membership_.Ask(*seat);
+  }
+}
+
+// Looks again soon: a node may answer, or its connection break, meanwhile.
+std::optional<Instant> FailureJudge::WaitUntil(const LostNodeVerdict& nodes, Instant t) const {
+  const Duration wait = std::max(nodes.wait, *asked_ + window_ - t);
+  if (wait <= Duration::zero()) return std::nullopt;
+  return t + std::min(wait, kLookAgain);
+}
+
+// The nodes of the round that run workers on other hosts, as far as is known.
+std::vector<const Seat*> FailureJudge::AtWork() const {
+  std::vector<const Seat*> seats;
+  for (const auto& [id, seat] : membership_.seats()) {
+    if (InRound(*record_, seat) && !seat.local && !seat.left && !seat.succeeded) {
+      seats.push_back(&seat);
+    }
+  }
+  return seats;
+}
+
+std::vector<SignOfLife> FailureJudge::Signs(const std::vector<const Seat*>& seats,
+                                            Instant t) const {
+  std::vector<SignOfLife> signs;
+  for (const Seat* seat : seats) {
+    SignOfLife sign;
+    sign.host = seat->info.host;
+    sign.answered = seat->heard >= *asked_;
+    if (seat->broke) sign.broken = t - *seat->broke;
+    sign.silence = t - seat->heard;
+    signs.push_back(std::move(sign));
+  }
+  return signs;
+}
+
+FailureJudge::Verdict FailureJudge::BlameWorker(const Cause& cause) {
   std::vector<WorkerFailure>& failures = record_.Note().failures;
   const auto first = failures.begin() + static_cast<ptrdiff_t>(cause.index);
   std::rotate(failures.begin(), first, first + 1);
   Verdict verdict;
   verdict.event.worker = failures.front();
-  if (!clear) verdict.event.awaited = NotFailed();
+  if (cause.kind != FailureKind::kOriginal) verdict.event.awaited = NotFailed();
   verdict.cause_reason = cause.reason;
   return verdict;
+}
+
+FailureJudge::Verdict FailureJudge::BlameNode(const Seat& seat, const std::string& why) {
+  Verdict verdict;
+  verdict.event = WithPart(NodeEvent(FailureEvent::Kind::kNodeLost, seat.info, why), seat);
+  verdict.cause_reason =
+      absl::StrCat(seat.info.host, " was lost, which explains what its peers said");
+  return verdict;
+}
+
+FailureEvent FailureJudge::WithPart(FailureEvent event, const Seat& seat) const {
+  event.first_rank = seat.first_rank;
+  event.nproc = seat.info.nproc;
+  for (const WorkerFailure& failure : record_->failures) {
+    if (failure.host == seat.info.host && failure.node_rank == seat.node_rank) continue;
+    event.explains = failure;
+    break;
+  }
+  return event;
 }
 
 // The workers of the round that did not fail, if they are few and all others told.

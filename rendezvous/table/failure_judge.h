@@ -9,15 +9,18 @@
 #include <vector>
 
 #include "proto/base/clock.h"
+#include "rendezvous/round/find_lost_node.h"
+#include "rendezvous/round/first_cause.h"
 #include "rendezvous/round/restart_policy.h"
 #include "rendezvous/table/durable_record.h"
 #include "rendezvous/table/membership.h"
 
 namespace hlaunch {
 
-// Collects the failures of a round, and says what is to be decided once it is clear which of them
-// was the first: a failure that looks like the consequence of another one, see FirstCause, waits
-// for its CauseWindow or for the one that explains it.
+// Collects the failures of a round, and says what is to be decided once it is clear what came
+// first: a failure that looks like the consequence of another one, see FirstCause, waits for its
+// CauseWindow, for the one that explains it and for a sign of life of every node. Where one gives
+// none, see FindLostNode, that node is the cause.
 //
 // Belongs to the thread of its RoundTable.
 class FailureJudge {
@@ -28,7 +31,7 @@ class FailureJudge {
   };
 
   // Both must outlive it. Takes the failures in `record` for heard.
-  FailureJudge(DurableRecord& record, const Membership& membership);
+  FailureJudge(DurableRecord& record, Membership& membership);
 
   // A round begins: nothing has failed.
   void BeginRound();
@@ -39,18 +42,34 @@ class FailureJudge {
 
   // When Judge is due at the latest, while something waits for its cause.
   std::optional<Instant> due() const { return due_; }
-  void SetDue(Instant t) { due_ = t; }
   void Stop() { due_.reset(); }
+  // The failures were heard of by a rendezvous before this one: they are judged as they are, at
+  // `t`.
+  void Resume(Instant t);
+
+  // `event`, of the node of `seat`, with what is known of its part in the round that runs: its
+  // workers, and which failure it explains.
+  FailureEvent WithPart(FailureEvent event, const Seat& seat) const;
 
  private:
   bool Keep(WorkerFailure failure);
+  void BeginWait(Instant t);
+  // When to look again at what waits; nothing: it waits no longer.
+  std::optional<Instant> WaitUntil(const LostNodeVerdict& nodes, Instant t) const;
+  std::vector<const Seat*> AtWork() const;
+  std::vector<SignOfLife> Signs(const std::vector<const Seat*>& seats, Instant t) const;
+  Verdict BlameWorker(const Cause& cause);
+  Verdict BlameNode(const Seat& seat, const std::string& why);
   std::vector<WorkerPlace> NotFailed() const;
 
   DurableRecord& record_;
-  const Membership& membership_;
+  Membership& membership_;
   size_t judged_ = 0;            // How many of the failures were looked at together.
   std::set<Rank> failed_ranks_;  // All of them, also those that were too many to keep.
   std::optional<Instant> due_;
+  std::optional<Instant> asked_;  // The first consequence was heard of, and the nodes were asked.
+  Duration window_{};             // The longest CauseWindow of what has waited since.
+  bool resumed_ = false;
 };
 
 }  // namespace hlaunch

@@ -132,8 +132,16 @@ void Membership::Count(const Seat& seat, int sign) {
 void Membership::SetAttached(Seat& seat, bool attached) {
   Count(seat, -1);
   seat.attached = attached;
+  seat.broke.reset();
   Count(seat, +1);
 }
+
+void Membership::Detach(Seat& seat, Instant t) {
+  SetAttached(seat, false);
+  seat.broke = t;
+}
+
+void Membership::Ask(const Seat& seat) { asked_.push_back(seat.info.node_id); }
 
 void Membership::SetLeft(Seat& seat) {
   Count(seat, -1);
@@ -175,7 +183,7 @@ std::optional<Instant> Membership::NextLoss() const {
 }
 
 absl::Status Membership::Claim(Seat& holder, const NodeInfo& claimant, Instant t) {
-  if (!holder.left && !Suspect(holder, t)) HLAUNCH_RETURN_IF_ERROR(Ask(holder, claimant, t));
+  if (!holder.left && !Suspect(holder, t)) HLAUNCH_RETURN_IF_ERROR(AskHolder(holder, claimant, t));
   // Of two on one host the later one lives; the other's word may be that of a dead process, which
   // was long on its way. If it lives, it comes again until this is settled.
   if (SameHost(holder.info, claimant) && !holder.left &&
@@ -186,7 +194,7 @@ absl::Status Membership::Claim(Seat& holder, const NodeInfo& claimant, Instant t
   return absl::OkStatus();
 }
 
-absl::Status Membership::Ask(Seat& holder, const NodeInfo& claimant, Instant t) {
+absl::Status Membership::AskHolder(Seat& holder, const NodeInfo& claimant, Instant t) {
   const bool asked = holder.claimant == claimant.incarnation && t - holder.asked < kAskAgain;
   if (holder.local || (asked && holder.heard > holder.asked)) {
     return absl::AlreadyExistsError(absl::StrCat(
@@ -198,7 +206,7 @@ absl::Status Membership::Ask(Seat& holder, const NodeInfo& claimant, Instant t) 
   if (!asked) {
     holder.claimant = claimant.incarnation;
     holder.asked = t;
-    asked_.push_back(holder.info.node_id);
+    Ask(holder);
   }
   return absl::UnavailableError(
       absl::StrCat(ClaimText(holder.info, claimant), ", which is being asked"));

@@ -28,6 +28,7 @@ struct Seat : MemberRecord {
   Incarnation claimant = 0;  // The last that wanted this seat,
   Instant asked;             // and when the holder was asked for a sign of life because of it.
   Instant heard;
+  std::optional<Instant> broke;        // When its stream did, while none is there.
   Instant since;                       // It joined.
   std::list<Seat*>::iterator silence;  // Its place in the order of silence, unless local.
 
@@ -108,6 +109,11 @@ class Membership {
   int attached() const { return attached_; }  // those with a stream,
   int finished() const { return finished_; }  // and those that said kFinished.
 
+  // The node's stream is gone.
+  void Detach(Seat& seat, Instant t);
+  // The node is to give a sign of life, if it has a stream.
+  void Ask(const Seat& seat);
+
   // A sign of life.
   void Touch(Seat& seat, Instant t);
   // Silent for the lease, or without a stream. The local node never is.
@@ -139,12 +145,12 @@ class Membership {
   // What came up since the last call of each.
   std::vector<std::string> TakeChanged();  // Node ids, by Tell.
   std::vector<Ended> TakeEnded();
-  std::vector<std::string> TakeAsked();  // Node ids of holders that are asked.
+  std::vector<std::string> TakeAsked();  // Node ids, by Ask and by Claim.
 
  private:
   Duration LossTime() const;
   void Count(const Seat& seat, int sign);
-  absl::Status Ask(Seat& holder, const NodeInfo& claimant, Instant t);
+  absl::Status AskHolder(Seat& holder, const NodeInfo& claimant, Instant t);
   void GiveUp(Incarnation incarnation, absl::string_view why);
 
   DurableRecord& record_;

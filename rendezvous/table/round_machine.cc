@@ -42,7 +42,7 @@ void RoundMachine::Resume(Instant t) {
     }
   }
   const JobState state = record_->state;
-  if (state == JobState::kRunning && !record_->failures.empty()) failures_.SetDue(t);
+  if (state == JobState::kRunning && !record_->failures.empty()) failures_.Resume(t);
   if (state == JobState::kForming) gathering_.Form(t);
   if (state == JobState::kPreflight) proposal_.Resume(t);
   ChooseReporter();
@@ -122,7 +122,7 @@ void RoundMachine::Depart(Seat& seat, const FailureEvent& event) {
   } else if (state == JobState::kPreflight && InRound(*record_, seat)) {
     StopRound(DescribeEvent(event));  // Nothing has run: nothing is charged.
   } else if (state == JobState::kRunning && InRound(*record_, seat) && !done) {
-    Decide(event, "");
+    Decide(failures_.WithPart(event, seat), "");
   }
   MarkStopped(seat);
 }

@@ -176,7 +176,7 @@ void RoundTable::Disconnected(absl::string_view node_id, Incarnation incarnation
   const Instant t = Observe(now);
   Seat* seat = membership_.Find(node_id, incarnation);
   if (seat == nullptr || !seat->attached) return;
-  membership_.SetAttached(*seat, false);
+  membership_.Detach(*seat, t);
   machine_.Settle(t);
 }
 

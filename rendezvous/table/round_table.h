@@ -35,8 +35,8 @@ namespace hlaunch {
 //     +---------------- kStopping <-----------------+
 //       all have stopped
 //
-// A failure that looks like the consequence of another one, see FirstCause, is judged after its
-// CauseWindow or with the one that explains it, whichever comes first.
+// A failure that looks like the consequence of another one, see FirstCause, is judged with the one
+// that explains it, or with a node that is lost, see FindLostNode; at the latest after the lease.
 //
 // A round is proposed with kPreflight: it has its number, members and ranks, and no workers. Only
 // failures are charged to the restarts.

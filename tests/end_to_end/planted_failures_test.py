@@ -238,6 +238,45 @@ class PlantedOnTwoNodes(Planted):
         self.assert_reported(PLANTS_ON_TWO_NODES, together=1)
 
 
+def kill_everything(node, run):
+    """As when the kernel ends all of a node's processes: its sockets say so at once."""
+    for pid in [*run.descendants(), run.pid]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+class PlantedNodeLoss(jobs.JobTest):
+    """A node dies while its workers talk to healthy ones, which fail of it: the node is named."""
+
+    def assert_names(self, strike, head, within, patience=None):
+        folder = self.lab.folder / "plant"
+        folder.mkdir()
+        env = {"PLANT_FOLDER": folder, "PLANT_ADDRESS": self.nodes[1].ip}
+        if patience:
+            env["PLANT_PATIENCE"] = patience
+        runs = self.start(PROGRAM, "stands", 3, env=env,
+                          options=["--nproc-per-node", 2, "--loss-limit", 6])
+        runs[1].wait_for("stands", 20)
+        strike(self.nodes[1], runs[1])
+        self.assertEqual(runs[0].wait(within), jobs.NODE_LOST, self.told(runs))
+        report = report_of(runs[0])
+        self.assertRegex((report or [""])[0], head, self.told(runs))
+        self.assertLessEqual(len(report), MOST_LINES, self.told(runs))
+
+    def test_all_processes_of_a_node_die(self):
+        self.assert_names(kill_everything, r"job failed: node1 \(10\.77\.0\.11\) was lost: its .*"
+                          r"it ran ranks 2-3; rank [01] on node0 failed of it: ConnectionResetError: ",
+                          60)
+
+    def test_a_node_falls_silent(self):
+        self.assert_names(lambda node, _: node.cut(),
+                          r"job failed: node1 \(10\.77\.0\.11\) was lost: it was not heard of for "
+                          r"\d+ s; it ran ranks 2-3; rank [01] on node0 failed of it: Conn", 60,
+                          patience=1)
+
+
 class PlantedInTorch1(Planted):
     count, nproc, program, python, version = 1, 3, TORCH_PROGRAM, TORCH1, "1.13"
     plants = TORCH_PLANTS[:2] + TORCH_PLANTS[5:]

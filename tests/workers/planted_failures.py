@@ -21,6 +21,8 @@ import time
 
 RANK = int(os.environ["RANK"])
 WORLD = int(os.environ["WORLD_SIZE"])
+# Seconds after which a silent peer is given up, as a runtime with signs of life of its own does.
+PATIENCE = float(os.environ["PLANT_PATIENCE"]) if "PLANT_PATIENCE" in os.environ else None
 HERE = pathlib.Path(os.environ.get("PLANT_FOLDER", "."))
 
 
@@ -47,7 +49,12 @@ class Peers:
     def wait(self):
         """What a worker does whose peer is at work: it waits until the connection breaks."""
         self.open[0].sendall(b"x" * 16)
-        if not self.open[0].recv(1):
+        self.open[0].settimeout(PATIENCE)
+        try:
+            answer = self.open[0].recv(1)
+        except TimeoutError:
+            answer = b""
+        if not answer:
             raise ConnectionResetError("Connection closed by peer")
 
     def close(self):
@@ -86,6 +93,12 @@ def exit_with_a_word(_):
 
 def exit_without_cleanup(_):
     os._exit(3)
+
+
+def stands(_):
+    """Waits for its end."""
+    print("stands", flush=True)
+    signal.pause()
 
 
 def peers_first(peers):

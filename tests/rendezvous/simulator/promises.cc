@@ -194,7 +194,10 @@ void Promises::Reported(const SimulatedAgent& agent) {
 
 void Promises::Asked(int slot, Instant now) {
   for (const auto& agent : agents_) {
-    if (agent->slot() == slot && !Of(*agent).ended) Of(*agent).asked = now;
+    Seen& seen = Of(*agent);
+    if (agent->slot() != slot || seen.ended) continue;
+    const bool unanswered = seen.asked > Instant{} && seen.heard <= seen.asked;
+    if (!unanswered) seen.asked = now;  // Else asked once more: it has not answered since then.
   }
 }
 

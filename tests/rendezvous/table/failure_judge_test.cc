@@ -68,9 +68,9 @@ TEST(RoundTable, AConsequenceIsTheCauseIfNothingElseComes) {
     if (rank == 3) update.failures.push_back(Saying(Failure(3, 1), "RuntimeError: Broken pipe"));
     ASSERT_TRUE(job.Say(1, update).ok());
   }
-  job.Pass(milliseconds(900));
+  job.Pass(milliseconds(900), {0});
   EXPECT_EQ(job.Told(0).kind, Kind::kRun);
-  job.Pass(milliseconds(200));
+  job.Pass(milliseconds(200), {0});
   const Outcome outcome = job.Told(0).outcome;
   EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
   EXPECT_EQ(outcome.failures[0].rank, 2);
@@ -108,6 +108,85 @@ TEST(RoundTable, ALostNodeExplainsAConsequence) {
   EXPECT_EQ(outcome.exit_code, kExitNodeLost);
   EXPECT_FALSE(outcome.worker_failed);
   EXPECT_EQ(outcome.failures.size(), 1u);
+}
+
+constexpr char kGone[] = "RuntimeError: Connection closed by peer [10.0.0.2]:4711";
+
+TEST(RoundTable, ASilentNodeIsTheCauseOfWhatItsPeersSay) {
+  Job job(2, 2);
+  job.Run(2);
+  job.Pass(seconds(2), {0, 1});
+  job.table.TakeAsked();
+  job.Pass(seconds(1), {0});
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), kGone))).ok());
+  EXPECT_THAT(job.table.TakeAsked(), testing::ElementsAre("id1"));
+  job.Pass(milliseconds(3900), {0});
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  job.Pass(milliseconds(400), {0});
+  ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+  const Outcome outcome = job.Told(0).outcome;
+  EXPECT_EQ(outcome.exit_code, kExitNodeLost);
+  EXPECT_FALSE(outcome.worker_failed);
+  EXPECT_EQ(outcome.reason,
+            "node1 (10.0.0.2) was lost: it was not heard of for 5 s; it ran ranks 2-3; rank 1 on "
+            "node0 failed of it: RuntimeError: Connection closed by peer [10.0.0.2]:4711");
+  ASSERT_EQ(outcome.failures.size(), 1u);
+  EXPECT_EQ(outcome.failures[0].rank, 1);
+}
+
+TEST(RoundTable, ANodeWhoseStreamBrokeIsTheCauseWithinASecond) {
+  Job job(2, 2);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), kGone))).ok());
+  job.Detach(1);
+  job.Pass(milliseconds(400), {0});
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  for (int i = 0; i < 5; ++i) job.Pass(milliseconds(100), {0});
+  ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(job.Told(0).outcome.exit_code, kExitNodeLost);
+  EXPECT_THAT(job.Told(0).outcome.reason,
+              testing::StartsWith("node1 (10.0.0.2) was lost: its connection broke 0."));
+}
+
+TEST(RoundTable, ANodeThatComesBackIsNotTheCause) {
+  Job job(2, 2);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), kGone))).ok());
+  job.Detach(1);
+  job.Pass(milliseconds(300), {0});
+  NodeUpdate failed = Failed(1, Saying(Failure(2, 3), "ValueError: bad batch"));
+  ASSERT_TRUE(job.table.Join(job.Info(1), failed, false, job.now).ok());
+  ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(job.Told(0).outcome.exit_code, 3);
+}
+
+TEST(RoundTable, AnAnswerOfAllEndsTheWaitForASilentNode) {
+  Job job(2, 2);
+  job.Run(2);
+  job.Pass(seconds(2), {0});
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), kGone))).ok());
+  job.Pass(milliseconds(500), {0, 1});
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+  job.Pass(milliseconds(600), {0, 1});
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(job.Told(0).outcome.exit_code, 1);
+}
+
+TEST(RoundTable, ALossThatIsJudgedBeforeItIsProvenCostsOneRestart) {
+  Job job(1, 2, 1);
+  ASSERT_TRUE(job.Join(0).ok());
+  ASSERT_TRUE(job.Join(1).ok());
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kRunning)).ok());
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), kGone))).ok());
+  job.Detach(1);
+  job.Pass(seconds(1), {0});
+  ASSERT_EQ(job.Told(0).kind, Kind::kStop);
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  job.Pass(seconds(38), {0});
+  EXPECT_EQ(job.table.round(), 1);  // Its workers may live.
+  job.Pass(seconds(40), {0});
+  EXPECT_EQ(job.table.round(), 2);
+  EXPECT_EQ(job.table.Record().restarts, 1);
 }
 
 TEST(RoundTable, ARestoredTableJudgesWhatHadFailed) {

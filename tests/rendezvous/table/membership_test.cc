@@ -85,7 +85,8 @@ TEST(RoundTable, SilenceBeyondLossLimitAndMarginIsLoss) {
   job.Run(2);
   job.Pass(seconds(40), {0});
   EXPECT_EQ(job.Told(0).outcome.exit_code, kExitNodeLost);
-  EXPECT_EQ(job.Told(0).outcome.reason, "node node1 was lost: it was not heard of for 40 s");
+  EXPECT_EQ(job.Told(0).outcome.reason,
+            "node1 (10.0.0.2) was lost: it was not heard of for 40 s; it ran ranks 2-3");
   const auto ended = job.table.TakeEnded();
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0].node_id, "id1");
@@ -137,7 +138,8 @@ TEST(RoundTable, ALossWithBudgetWaitsForAReplacementAndSaysSo) {
   ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
   EXPECT_EQ(job.Told(0).kind, Kind::kWait);
   EXPECT_EQ(job.Told(0).reason,
-            "waiting for 1 of 2 nodes; here: node0 (node node1 was lost: power; restart 1 of 1)");
+            "waiting for 1 of 2 nodes; here: node0 (node1 (10.0.0.2) was lost: power; it ran ranks "
+            "2-3; restart 1 of 1)");
   ASSERT_TRUE(job.Join(2).ok());
   EXPECT_EQ(job.Told(2).assignment.node_rank, 1);
   EXPECT_EQ(job.Told(2).assignment.restart_count, 1);
@@ -240,7 +242,8 @@ TEST(RoundTable, ARestartWithoutBudgetEndsTheJob) {
   young.incarnation = 50;
   const absl::Status status = job.Join(young);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("job job is over: node node1 was lost"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("job job is over: node1 (10.0.0.2) was lost"));
   EXPECT_EQ(job.Told(0).outcome.exit_code, kExitNodeLost);
 }
 

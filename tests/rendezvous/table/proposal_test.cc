@@ -197,7 +197,7 @@ TEST(RoundTable, ANodeLostInPreflightIsNotCharged) {
   ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());
   ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
   EXPECT_EQ(job.Told(0).reason,
-            "waiting for 1 of 2 nodes; here: node0 (node node1 was lost: power)");
+            "waiting for 1 of 2 nodes; here: node0 (node1 (10.0.0.2) was lost: power)");
   ASSERT_TRUE(job.Join(2).ok());
   EXPECT_EQ(job.Told(2).kind, Kind::kPrepare);
   EXPECT_EQ(job.Told(2).assignment.restart_count, 0);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round/find_lost_node.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "rendezvous/round/quorum.h"
+
+namespace hlaunch {
+namespace {
+
+double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+bool IsLost(const SignOfLife& node, const Lease& lease) {
+  if (node.broken && *node.broken >= kComesBack) return true;
+  return !node.answered && node.silence >= lease.lease;
+}
+
+// How much longer it may take; zero: it has answered.
+Duration Wait(const SignOfLife& node, const Lease& lease) {
+  if (node.broken) return kComesBack - *node.broken;
+  return node.answered ? Duration::zero() : lease.lease - node.silence;
+}
+
+std::string WhyLost(const SignOfLife& node) {
+  if (node.broken) {
+    return absl::StrFormat("its connection broke %.1f s ago, and it did not come back",
+                           Seconds(*node.broken));
+  }
+  return absl::StrFormat("it was not heard of for %.0f s", Seconds(node.silence));
+}
+
+// "; node2 and node3 are lost, too".
+std::string OthersLost(const std::vector<SignOfLife>& nodes, const Lease& lease, size_t but) {
+  std::vector<std::string> hosts;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i != but && IsLost(nodes[i], lease)) hosts.push_back(nodes[i].host);
+  }
+  if (hosts.empty()) return "";
+  return absl::StrCat("; so are: ", NameSome(hosts));
+}
+
+}  // namespace
+
+LostNodeVerdict FindLostNode(const std::vector<SignOfLife>& nodes, const Lease& lease) {
+  LostNodeVerdict verdict;
+  const auto worse = [](const SignOfLife& a, const SignOfLife& b) {
+    if (a.broken != b.broken) return a.broken > b.broken;
+    return a.silence > b.silence;
+  };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!IsLost(nodes[i], lease)) {
+      verdict.wait = std::max(verdict.wait, Wait(nodes[i], lease));
+    } else if (!verdict.lost || worse(nodes[i], nodes[*verdict.lost])) {
+      verdict.lost = i;
+    }
+  }
+  if (!verdict.lost) return verdict;
+  verdict.wait = Duration::zero();
+  verdict.reason =
+      absl::StrCat(WhyLost(nodes[*verdict.lost]), OthersLost(nodes, lease, *verdict.lost));
+  return verdict;
+}
+
+}  // namespace hlaunch
