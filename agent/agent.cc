@@ -16,6 +16,7 @@
 #include "agent/round_preparation.h"
 #include "agent/round_store.h"
 #include "agent/round_workers.h"
+#include "agent/stop_notice.h"
 #include "agent/worker/life_signs.h"
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
@@ -77,6 +78,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
         life_signs_(
             loop, [this](Instant now) { return client_.AllowanceNow(now).workers_until; },
             options_.show_life, [this] { KillInTime(); }),
+        stop_notice_(loop),
         start_delay_(loop) {}
 
   AgentResult Run() {
@@ -177,8 +179,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
     preparation_.Cancel();
     if (directive.round == latest.round && latest.phase == NodePhase::kReady) return;
     if (directive.round > latest.round) updates_.PassOver(directive.round);
-    StopWorkers(AgentState::kClearing, directive.reason, SIGTERM, options_.spec.stop_grace);
     if (!directive.reason.empty()) LogInfo(directive.reason);
+    TellStop("");
+    StopWorkers(AgentState::kClearing, directive.reason, SIGTERM, options_.spec.stop_grace);
   }
 
   void Finish(const Outcome& outcome) {
@@ -192,7 +195,14 @@ class Agent::Impl final : public RendezvousClient::Listener {
       Enter(AgentState::kFinishing, outcome.reason);
       return workers_.EndLeftovers();
     }
+    TellStop(outcome.reason);
     StopWorkers(AgentState::kFinishing, outcome.reason, SIGTERM, options_.spec.stop_grace);
+  }
+
+  // Says that the workers are being stopped, if that takes a while.
+  void TellStop(const std::string& reason) {
+    if (!workers_.exist()) return;
+    stop_notice_.Begin(reason, options_.spec.stop_grace, [this] { return workers_.alive(); });
   }
 
   void BeCutOff(const absl::Status& status) {
@@ -264,6 +274,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   void OnStopped() {
+    stop_notice_.End();
     workers_.Clear();
     life_signs_.End();
     switch (state_) {
@@ -316,6 +327,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   RoundPreparation preparation_;
   RoundWorkers workers_;
   LifeSigns life_signs_;
+  StopNotice stop_notice_;
   std::optional<Directive> delayed_;  // To run a round that may be over.
   asio::steady_timer start_delay_;
 

@@ -120,6 +120,8 @@ std::vector<std::string> RoundWorkers::Leftovers() const {
   return group_ ? group_->Leftovers() : std::vector<std::string>();
 }
 
+int RoundWorkers::alive() const { return group_ ? group_->alive() : 0; }
+
 std::string DescribeLeftovers(std::vector<std::string> processes) {
   const size_t count = processes.size();
   if (count > kLeftoversNamed) processes.resize(kLeftoversNamed);

@@ -52,10 +52,11 @@ class RoundWorkers {
 
   void Clear() { group_.reset(); }
 
-  // As WorkerGroup; no effect without workers.
+  // As WorkerGroup; no effect, or none, without workers.
   void Forward(int signal);
   void ReapOrphans();
   std::vector<std::string> Leftovers() const;
+  int alive() const;
 
  private:
   NodeFacts GatherFacts(const Assignment& assignment) const;

@@ -284,6 +284,8 @@ void WorkerGroup::ReapOrphans() {
   state_->CheckStopped();
 }
 
+int WorkerGroup::alive() const { return static_cast<int>(state_->num_alive); }
+
 std::vector<std::string> WorkerGroup::Leftovers() const {
   std::vector<std::string> names;
   if (!HasChildren()) return names;

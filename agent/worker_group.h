@@ -80,6 +80,9 @@ class WorkerGroup {
   // their pidfds.
   void ReapOrphans();
 
+  // How many workers have not ended.
+  int alive() const;
+
   // Command names and pids of what the workers left behind; for the person.
   std::vector<std::string> Leftovers() const;
 

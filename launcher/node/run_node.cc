@@ -190,7 +190,7 @@ void TellBeginning(const Options& options, const JobSpec& spec) {
   }
 }
 
-// This node's part of the job. Belongs to the main thread: Make, then Run, then Tell, once each.
+// This node's part of the job. Belongs to the main thread: Make, then Run, once each.
 class NodeRun {
  public:
   // All three outlive it, the keeper's link included.
@@ -201,14 +201,13 @@ class NodeRun {
   // exit with if that fails, which is logged; else kExitOk.
   int Make(const ConnectFn& connect);
 
-  // Runs the agent to its end. A host of the rendezvous then waits for the other nodes.
-  void Run();
-
-  // Tells how it ended. Returns what `hlaunch` exits with.
-  int Tell() const;
+  // Runs the agent to its end and tells how it ended. A host of the rendezvous then waits for the
+  // other nodes. Returns what `hlaunch` exits with.
+  int Run();
 
  private:
   AgentOptions MakeOptions();
+  void Tell() const;
   void EndLink();
 
   const Options& options_;
@@ -277,7 +276,7 @@ AgentOptions NodeRun::MakeOptions() {
   return agent;
 }
 
-void NodeRun::Run() {
+int NodeRun::Run() {
   Observation observation(loop_, *relay_, options_,
                           spec_.logs.directory.empty() ? "" : logs_->logs().directory, spec_.job_id,
                           info_.host);
@@ -289,21 +288,22 @@ void NodeRun::Run() {
   result_ = agent.Run();
   if (link_->port_was_taken() && absl::IsUnavailable(result_.end)) result_ = PortTaken(spec_);
   observation.Tell(NodeFinished{result_.exit_code, EndReason(result_)});
+  if (link_->hosts() && !result_.outcome) link_->End(HostLeft(info_, result_));
+  Tell();     // Nobody here waits until all others have heard it.
   EndLink();  // Before the agent, which it calls.
+  return result_.exit_code;
 }
 
 void NodeRun::EndLink() {
   if (link_->hosts()) {
-    if (!result_.outcome) link_->End(HostLeft(info_, result_));
     Linger(*link_, spec_.worker.signals_to_handle, kLinger + spec_.worker.stop_grace);
   }
   link_.reset();
 }
 
-int NodeRun::Tell() const {
+void NodeRun::Tell() const {
   if (const std::string lost = logs_->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
   TellEnd(options_, spec_, result_, checked_);
-  return result_.exit_code;
 }
 
 }  // namespace
@@ -313,8 +313,7 @@ int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
   TellBeginning(options, spec);
   NodeRun node(options, spec, keeper);
   if (const int refused = node.Make(connect); refused != kExitOk) return refused;
-  node.Run();
-  return node.Tell();
+  return node.Run();
 }
 
 }  // namespace hlaunch

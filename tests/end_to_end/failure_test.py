@@ -94,6 +94,29 @@ class WorkerFails(jobs.JobTest):
         self.assertEqual({facts["TORCHELASTIC_USE_AGENT_STORE"] for facts in workers}, {"True"})
 
 
+class OthersTakeLong(jobs.JobTest):
+    """The worker on node1 heeds no SIGTERM: the job's end takes as long as it is given."""
+
+    def test_the_report_waits_for_nobody(self):
+        folder = self.nodes[0].folder
+        (folder / "message").touch()  # Only a file that is there is written.
+        options = ["--shutdown-timeout", "600", "--report", "report", "--termination-log", "message"]
+        runs = self.start(jobs.WORKER, "stubborn", "env", "await", "go", "fail", "0", "7", "0",
+                          options=options)
+        stubborn = next(facts for facts in self.wait_for_workers(runs, 2) if facts["RANK"] == "1")
+        (folder / "go").touch()
+        runs[0].wait_for(r"job failed: rank 0 .*exited with code 7")
+        runs[0].wait_for(r"exit code 7$")
+        runs[1].wait_for(r"rank 0 .*7.*; stopping 1 worker, up to 600 s \(--shutdown-timeout\)")
+        self.assertIn("rank 0", (folder / "report").read_text(encoding="utf-8"))
+        self.assertIn("rank 0", (folder / "message").read_text(encoding="utf-8"))
+        for run in runs:
+            self.assertIsNone(run.process.poll(), self.told(runs))
+        self.nodes[1].run("kill", "-KILL", stubborn["pid"])
+        self.assert_done(runs, 7, 20)
+        self.assertEqual(runs[0].err.count("job failed"), 1, str(runs[0]))
+
+
 class WorkerFailsOnOneNode(jobs.JobTest):
     count = 1
 
