@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "agent/notice/waiting_notice.h"
 #include "agent/observe/node_event.h"
-#include "agent/waiting_notice.h"
 #include "rendezvous/round/round.h"
 
 namespace asio {

@@ -11,8 +11,8 @@
 #include "agent/agent_options.h"
 #include "agent/health/health_helper.h"
 #include "agent/master/master_check.h"
+#include "agent/notice/waiting_notice.h"
 #include "agent/round_store.h"
-#include "agent/waiting_notice.h"
 #include "rendezvous/round/round.h"
 
 namespace asio {

@@ -31,10 +31,10 @@ import source_tree
 
 # What readers have, beside shell words.
 OURS = ("hlaunch", "hlaunch status", "hlaunch devices", "hlaunch check", "hlaunch doctor",
-        "hlaunch-rendezvous")
+        "hlaunch token", "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
          "pip", "python3", "torchrun", "mpirun", "srun", "sbatch", "kill", "ip", "ls", "systemctl",
-         "journalctl", "podman", "kubectl"}
+         "journalctl", "podman", "kubectl", "grep"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)
@@ -66,14 +66,14 @@ def fenced_blocks(text):
 
 
 def commands(lines):
-    """The words of each command line; comments, `$ ` prompts and VAR=value are dropped."""
+    """The words of each command of a line; comments, `$ ` prompts and VAR=value are dropped."""
     joined = "\n".join(lines).replace("\\\n", " ")
     for line in joined.splitlines():
-        words = shlex.split(re.sub(r"^\$ ", "", line.strip()), comments=True)
-        while words and re.match(r"^\w+=", words[0]):
-            words.pop(0)
-        if words:
-            yield line.strip(), words
+        whole = shlex.split(re.sub(r"^\$ ", "", line.strip()), comments=True)
+        for pipe, piped in itertools.groupby(whole, key="|".__eq__):
+            words = list(itertools.dropwhile(re.compile(r"^\w+=").match, piped))
+            if words and not pipe:
+                yield line.strip(), words
 
 
 def without_blocks(text):

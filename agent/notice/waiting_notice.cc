@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/waiting_notice.h"
+#include "agent/notice/waiting_notice.h"
 
 #include <algorithm>
 #include <utility>

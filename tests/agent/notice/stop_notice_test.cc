@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/stop_notice.h"
+#include "agent/notice/stop_notice.h"
 
 #include <gtest/gtest.h>
 
