@@ -61,7 +61,9 @@ absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path) {
         code, absl::StrCat("cannot read the token file ", path, ": ", std::strerror(errno)));
   }
   token.content.resize(length);
-  token.others_can_read = (status.st_mode & (S_IRGRP | S_IROTH)) != 0;
+  // A group that reads the file of another owner is how a cluster hands a secret to this user.
+  const mode_t others = status.st_uid == ::geteuid() ? S_IRGRP | S_IROTH : S_IROTH;
+  token.others_can_read = (status.st_mode & others) != 0;
   return token;
 }
 

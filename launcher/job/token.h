@@ -15,7 +15,7 @@ namespace hlaunch {
 // A secret's file as found.
 struct TokenFile {
   std::string content;
-  bool others_can_read = false;  // Group or world may read it.
+  bool others_can_read = false;  // The world may read it, or the group of this user's own file.
 };
 
 // Reads the file at `path`, a few bytes of it at most.

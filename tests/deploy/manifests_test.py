@@ -12,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import types
 import unittest
 
@@ -133,11 +134,39 @@ class Schemas(unittest.TestCase):
             yield word
 
 
+class Token(unittest.TestCase):
+    def test_every_container_has_it_of_the_secret(self):
+        for path in MANIFESTS:
+            for document in documents(path):
+                if document["kind"] == "TrainJob":
+                    self.assertEqual(document["spec"]["trainer"]["env"], [
+                        {"name": "HLAUNCH_TOKEN",
+                         "valueFrom": {"secretKeyRef": {"name": "hlaunch", "key": "token"}}}])
+                for template in pod_templates(document):
+                    with self.subTest(f"{path.name} {document['kind']}"):
+                        self.check_volume(template["spec"])
+
+    def check_volume(self, spec):
+        secrets = {volume["name"]: volume["secret"]["secretName"]
+                   for volume in spec["volumes"] if "secret" in volume}
+        for container in spec["containers"]:
+            places = [mount["mountPath"] for mount in container["volumeMounts"]
+                      if secrets.get(mount["name"]) == "hlaunch"]
+            self.assertIn(f"--token-file={places[0]}/token", container["args"])
+
+
 class Commands(unittest.TestCase):
     """What containers run is what hlaunch takes."""
 
+    def setUp(self):
+        self.hlaunch = pathlib.Path(os.environ["HLAUNCH_BIN"]) / "hlaunch"
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.token = pathlib.Path(folder.name) / "token"
+        subprocess.run([self.hlaunch, "token", "--file", self.token], check=True, timeout=300,
+                       capture_output=True)
+
     def test_hlaunch_takes_every_command_line(self):
-        hlaunch = pathlib.Path(os.environ["HLAUNCH_BIN"]) / "hlaunch"
         values = {"JOB_COMPLETION_INDEX": "0", "RANK": "0", "MASTER_ADDR": "127.0.0.1",
                   "MASTER_PORT": "23456"}
         pet = {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "2", "PET_NODE_RANK": "0",
@@ -150,10 +179,12 @@ class Commands(unittest.TestCase):
                 for container in containers:
                     words = [re.sub(r"\$\((\w+)\)", lambda m: values[m[1]], word)
                              for word in container["args"]]
+                    words = [re.sub("^--token-file=.*", f"--token-file={self.token}", word)
+                             for word in words]
                     script = next(i for i, word in enumerate(words) if not word.startswith("-"))
                     words[script] = str(ROOT / "deploy/examples" / pathlib.Path(words[script]).name)
                     done = subprocess.run(
-                        [hlaunch, "--dry-run", *words], text=True, capture_output=True, timeout=300,
+                        [self.hlaunch, "--dry-run", *words], text=True, capture_output=True, timeout=300,
                         check=False, env={**os.environ, **(pet if trainjob else {})})
                     self.assertEqual(done.returncode, 0, f"{path.name}: {done.stderr}")
                     self.assertIn("2 nodes", done.stdout, done.stdout)

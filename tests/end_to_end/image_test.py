@@ -115,6 +115,11 @@ class Image(ImageCase):
 
     def pods(self, command, **container):
         """The Job's pods as its controller makes them, one on each node; returns their manifests."""
+        secret = self.folder / "secret"
+        secret.mkdir()
+        subprocess.run([lab.BIN / "hlaunch", "token", "--file", secret / "token"], check=True)
+        os.chown(secret / "token", 0, 65532)
+        (secret / "token").chmod(0o440)
         service, job = documents(JOB)
         name = service["metadata"]["name"]
         self.assertEqual(job["spec"]["template"]["spec"]["subdomain"], name)
@@ -133,6 +138,10 @@ class Image(ImageCase):
             # In place of the cluster's name server.
             hosts = self.folder / f"hosts-{index}"
             hosts.write_text("127.0.0.1 localhost\n", encoding="utf-8")
+            # podman knows no Secrets as volumes; this one looks as the kubelet makes it.
+            token = next(volume for volume in spec["volumes"] if volume["name"] == "token")
+            token["hostPath"] = {"path": str(secret), "type": "Directory"}
+            self.assertEqual(token.pop("secret"), {"secretName": "hlaunch", "defaultMode": 0o440})
             spec["volumes"].append({"name": "hosts", "hostPath": {"path": str(hosts),
                                                                   "type": "File"}})
             main["volumeMounts"].append({"name": "hosts", "mountPath": "/etc/hosts"})
@@ -187,6 +196,7 @@ class Image(ImageCase):
         self.assertEqual(codes, ["143", str(jobs.NODE_STOPPED)], "\n".join(map(self.logs, pods)))
         for pod in pods:
             self.assertEqual(self.logs(pod).count("drained"), 2, self.logs(pod))
+            self.assertNotIn("token", self.logs(pod))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,10 @@ class Kube(image_test.ImageCase):
         self.addCleanup(kube_lab.remove_groups)  # After the nodes, whose containers were in them.
         super().setUp()
         self.cluster = kube_lab.Cluster(self.nodes, self.binaries, self.images)
-        self.service = self.nodes[0].start(lab.BIN / "hlaunch-rendezvous")
+        token = self.folder / f"token-{self.id()}"
+        subprocess.run([lab.BIN / "hlaunch", "token", "--file", token], check=True)
+        self.cluster.kubectl("create", "secret", "generic", "hlaunch", f"--from-file=token={token}")
+        self.service = self.nodes[0].start(lab.BIN / "hlaunch-rendezvous", "--token-file", token)
         self.service.wait_for("listening on")
 
     def manifest(self, command):

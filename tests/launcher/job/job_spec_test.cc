@@ -276,6 +276,18 @@ TEST(MakeJobSpec, WarnsOfATokenThatOthersCanRead) {
               ElementsAre("token file /t can be read by other users; run: chmod 600 /t"));
 }
 
+TEST(RealHostProbes, TakeAGroupThatReadsTheFileOfAnotherOwnerForThisUsers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make another user's file";
+  const std::string path = testing::TempDir() + "/hlaunch_given_token";
+  std::ofstream(path) << "abc\n";
+  ASSERT_EQ(::chown(path.c_str(), 65532, static_cast<gid_t>(-1)), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0440), 0);
+  EXPECT_FALSE(RealHostProbes().read_token_file(path)->others_can_read);
+  ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
+  EXPECT_TRUE(RealHostProbes().read_token_file(path)->others_can_read);
+  ::unlink(path.c_str());
+}
+
 TEST(RealHostProbes, ReadTokenFiles) {
   const HostProbes probes = RealHostProbes();
   const std::string path = testing::TempDir() + "/hlaunch_token";
