@@ -246,6 +246,7 @@ int ServeJobs(int argc, char** argv,
   }
   SetLogLevel(options->log_level);
   RaiseDescriptorLimit();
+  ReserveDescriptors(DescriptorLimit());
   const auto stop = StopRequest::Listen(kStopLimit, GiveUpStopping);
   if (!stop.ok()) {
     LogError(stop.status().message());

@@ -3,19 +3,23 @@
 
 #include "launcher/node/descriptors.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/unique_fd.h"
 
 namespace hlaunch {
 namespace {
 
 // Listeners, event loops, gRPC, and some connections that come and go.
 constexpr uint64_t kOwn = 64;
-constexpr uint64_t kOwnWorker = 4;  // Two pipes, a pidfd and its copy in the loop.
+constexpr uint64_t kOwnWorker = 4;        // Two pipes, a pidfd and its copy in the loop.
+constexpr uint64_t kMaxReserved = 16384;  // 128 KiB of the kernel's memory.
 
 }  // namespace
 
@@ -25,6 +29,12 @@ std::optional<uint64_t> RaiseDescriptorLimit() {
   const rlim_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
   return before;
+}
+
+void ReserveDescriptors(uint64_t count) {
+  const uint64_t room = std::min({count, DescriptorLimit(), kMaxReserved});
+  if (room == 0) return;
+  const UniqueFd last(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, static_cast<int>(room) - 1));
 }
 
 uint64_t DescriptorLimit() {

@@ -13,6 +13,13 @@ namespace hlaunch {
 // which is what workers are to have again; unset if it is unchanged.
 std::optional<uint64_t> RaiseDescriptorLimit();
 
+// Makes room for `count` descriptors in this process's table, or for as many as the limit allows.
+// A table that grows later, while the process has threads, makes it wait for a grace period of the
+// kernel (RCU): 8 to 32 ms each time, at 64 descriptors, 256 and so on. Costs 8 bytes each.
+//
+// Requires: descriptor 0 is open; no other thread was started yet.
+void ReserveDescriptors(uint64_t count);
+
 // The soft limit now.
 uint64_t DescriptorLimit();
 

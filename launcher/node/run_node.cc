@@ -233,6 +233,7 @@ int NodeRun::Make(const ConnectFn& connect) {
   logs_ = std::move(logs).value();
   if (!logs_->to_remove().empty()) keeper_.LeaveBehind(logs_->to_remove());
   descriptors_before_ = RaiseDescriptorLimit();
+  ReserveDescriptors(DecideCeiling({.nproc = spec_.worker.nproc}, DescriptorLimit()).needed);
   const absl::StatusOr<std::string> address = NamedAddress(spec_);
   if (!address.ok()) {
     LogError(address.status().message());

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
 
 namespace hlaunch {
 namespace {
@@ -49,6 +53,27 @@ TEST(RaiseDescriptorLimit, RaisesToTheHardLimitAndTellsTheOldOne) {
   EXPECT_EQ(DescriptorLimit(), before.rlim_max);
   EXPECT_EQ(RaiseDescriptorLimit(), std::nullopt);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// The size of this process's table of descriptors.
+uint64_t TableSize() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  uint64_t size = 0;
+  while (status >> word && word != "FDSize:") {
+  }
+  status >> size;
+  return size;
+}
+
+TEST(ReserveDescriptors, MakesRoomInTheTableAndKeepsNoneOpen) {
+  ASSERT_LT(TableSize(), 2000u);
+  const int next = ::dup(STDIN_FILENO);
+  ::close(next);
+  ReserveDescriptors(2000);
+  EXPECT_GE(TableSize(), 2000u);
+  EXPECT_EQ(::dup(STDIN_FILENO), next);
+  ::close(next);
 }
 
 }  // namespace
