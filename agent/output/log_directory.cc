@@ -114,7 +114,7 @@ RoundLogs::RoundLogs(const JobLogs& logs, const Assignment& assignment, std::str
     absl::StrAppend(&directory_, "_round_", assignment.round);
     ::mkdir(directory_.c_str(), kMode);
   }
-  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
+  for (int local_rank = 0; logs_.kept && local_rank < nproc; ++local_rank) {
     if (::mkdir(Path(local_rank).c_str(), kMode) == 0 || errno == EEXIST) continue;
     LogWarning(absl::StrCat("cannot make ", Path(local_rank), ": ", std::strerror(errno)));
     break;
@@ -137,7 +137,9 @@ std::string RoundLogs::WorkerDirectory(int local_rank) const {
 }
 
 std::string RoundLogs::ErrorFile(int local_rank) const {
-  return directory_.empty() ? "" : absl::StrCat(Path(local_rank), "/error.json");
+  if (directory_.empty()) return "";
+  return logs_.kept ? absl::StrCat(Path(local_rank), "/error.json")
+                    : absl::StrCat(directory_, "/error_", local_rank, ".json");
 }
 
 std::string RoundLogs::StacksFile(int local_rank) const {

@@ -50,9 +50,10 @@ class LogDirectory {
 // Where the output of one round's workers goes on this node. Belongs to one thread.
 class RoundLogs {
  public:
-  // Makes the directories `attempt_<restart count>/<local rank>`; what cannot be made costs log
-  // files, not the round. A round that begins again without a restart leaves those of the one
-  // before alone: `attempt_<restart count>_round_<round>`.
+  // Makes the directories `attempt_<restart count>/<local rank>`, or only the first of them where
+  // no files are kept; what cannot be made costs log files, not the round. A round that begins
+  // again without a restart leaves those of the one before alone: `attempt_<restart
+  // count>_round_<round>`.
   RoundLogs(const JobLogs& logs, const Assignment& assignment, std::string role, int nproc);
 
   // Where the worker may put files of its own. Empty: none is kept.

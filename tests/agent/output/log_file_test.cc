@@ -207,7 +207,8 @@ TEST_F(RoundLogsTest, KeepsErrorFilesToItselfIfNoFilesAreWanted) {
   auto directory = LogDirectory::Make(Spec("", Streams::kNone), "job").value();
   const std::string path = directory->logs().directory;
   RoundLogs logs(directory->logs(), Four(), "default", 1);
-  EXPECT_EQ(logs.ErrorFile(0), path + "/attempt_0/0/error.json");
+  EXPECT_EQ(logs.ErrorFile(0), path + "/attempt_0/error_0.json");
+  EXPECT_TRUE(std::filesystem::is_empty(path + "/attempt_0")) << "a worker costs no directory";
   EXPECT_EQ(logs.WorkerDirectory(0), "") << "it will be gone";
   directory.reset();
   EXPECT_FALSE(std::filesystem::exists(path));
