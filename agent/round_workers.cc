@@ -23,12 +23,14 @@ constexpr size_t kLeftoversNamed = 5;
 // What workers leave behind after success has this long to end by itself.
 constexpr Duration kLeftoverGrace = std::chrono::seconds(5);
 constexpr Duration kLeftoverPause = std::chrono::milliseconds(100);  // Before it is spoken of.
+constexpr Duration kShortJob = std::chrono::seconds(5);  // Such a one does not pay for the watch.
 
 }  // namespace
 
-struct RoundWorkers::Pause {
-  explicit Pause(asio::io_context& loop) : timer(loop) {}
-  asio::steady_timer timer;
+struct RoundWorkers::Timers {
+  explicit Timers(asio::io_context& loop) : leftovers(loop), health(loop) {}
+  asio::steady_timer leftovers;  // Before they are ended.
+  asio::steady_timer health;     // Before it is watched.
 };
 
 RoundWorkers::RoundWorkers(asio::io_context& loop, const AgentOptions& options, RoundStore& store,
@@ -37,7 +39,7 @@ RoundWorkers::RoundWorkers(asio::io_context& loop, const AgentOptions& options, 
       options_(options),
       store_(store),
       relay_(relay),
-      pause_(std::make_unique<Pause>(loop)) {}
+      timers_(std::make_unique<Timers>(loop)) {}
 RoundWorkers::~RoundWorkers() = default;
 
 absl::Status RoundWorkers::Start(const Assignment& assignment, WorkerGroup::Events events) {
@@ -69,12 +71,17 @@ NodeFacts RoundWorkers::GatherFacts(const Assignment& assignment) const {
 
 void RoundWorkers::WatchHealth(const Assignment& assignment) {
   if (!options_.check_command || options_.health_interval == Duration::zero()) return;
-  health_watch_.emplace(loop_, options_.check_command(PlanChecksDuring(options_, assignment)),
-                        [this, round = assignment.round](const CheckResult& change) {
-                          group_->Spare(health_watch_->pid());
-                          TellHealth(round, change);
-                        });
-  group_->Spare(health_watch_->pid());
+  const bool often = options_.health_interval < kShortJob;
+  timers_->health.expires_after(often ? Duration::zero() : kShortJob);
+  timers_->health.async_wait([this, assignment](const asio::error_code& error) {
+    if (error || group_ == nullptr || group_->alive() == 0) return;
+    health_watch_.emplace(loop_, options_.check_command(PlanChecksDuring(options_, assignment)),
+                          [this, round = assignment.round](const CheckResult& change) {
+                            group_->Spare(health_watch_->pid());
+                            TellHealth(round, change);
+                          });
+    group_->Spare(health_watch_->pid());
+  });
 }
 
 void RoundWorkers::TellHealth(Round round, const CheckResult& change) const {
@@ -92,6 +99,7 @@ void RoundWorkers::TellHealth(Round round, const CheckResult& change) const {
 }
 
 void RoundWorkers::Stop(int signal, Duration grace) {
+  timers_->health.cancel();
   health_watch_.reset();  // First: then every child that is left is the workers'.
   if (group_ == nullptr) return;
   group_->Spare(0);
@@ -99,8 +107,8 @@ void RoundWorkers::Stop(int signal, Duration grace) {
 }
 
 void RoundWorkers::EndLeftovers() {
-  pause_->timer.expires_after(kLeftoverPause);
-  pause_->timer.async_wait([this](const asio::error_code& error) {
+  timers_->leftovers.expires_after(kLeftoverPause);
+  timers_->leftovers.async_wait([this](const asio::error_code& error) {
     if (error || group_ == nullptr) return;
     const std::vector<std::string> left = group_->Leftovers();
     if (!left.empty()) LogWarning(DescribeLeftovers(left));

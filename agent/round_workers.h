@@ -69,8 +69,8 @@ class RoundWorkers {
   OutputRelay& relay_;
   std::unique_ptr<WorkerGroup> group_;
   std::optional<HealthWatch> health_watch_;  // While workers run and are not being stopped.
-  struct Pause;
-  const std::unique_ptr<Pause> pause_;  // Before the leftovers are ended.
+  struct Timers;
+  const std::unique_ptr<Timers> timers_;
 };
 
 // The warning that succeeded workers left `processes` behind: some of them, and how many there

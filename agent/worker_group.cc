@@ -264,7 +264,8 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   s.stalls.reset();
   Forward(signal);
   // What workers left to us.
-  if (HasChildren()) SignalDescendants(::getpid(), signal, s.AlivePids());
+  const std::vector<pid_t> workers = s.AlivePids();
+  if (HasChildren(workers)) SignalDescendants(::getpid(), signal, workers);
   s.ArmKill(MonotonicClock().Now() + (signal == SIGKILL ? Duration::zero() : grace));
   asio::post(s.loop, [&s, alive = std::weak_ptr<bool>(s.life)] {
     if (!alive.expired()) s.CheckStopped();
@@ -288,8 +289,9 @@ int WorkerGroup::alive() const { return static_cast<int>(state_->num_alive); }
 
 std::vector<std::string> WorkerGroup::Leftovers() const {
   std::vector<std::string> names;
-  if (!HasChildren()) return names;
-  for (const ProcessEntry& entry : Descendants(::getpid(), state_->Owned())) {
+  const std::vector<pid_t> owned = state_->Owned();
+  if (!HasChildren(owned)) return names;
+  for (const ProcessEntry& entry : Descendants(::getpid(), owned)) {
     names.push_back(absl::StrCat(entry.command, "[", entry.pid, "]"));
   }
   return names;

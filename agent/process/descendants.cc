@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -73,6 +74,22 @@ std::multimap<pid_t, ProcessEntry> AllByParent() {
     if (std::optional<ProcessEntry> entry = ReadEntry(pid)) all.emplace(entry->parent, *entry);
   }
   return all;
+}
+
+// The children of all threads of this process, as the kernel lists them; unset where it does not
+// (CONFIG_PROC_CHILDREN), or where a thread has just ended.
+std::optional<std::vector<pid_t>> ReadChildren() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir("/proc/self/task"), ::closedir);
+  if (threads == nullptr || !ProcIsOurs()) return std::nullopt;
+  std::vector<pid_t> found;
+  while (const dirent* item = ::readdir(threads.get())) {
+    if (item->d_name[0] == '.') continue;
+    std::ifstream file(absl::StrCat("/proc/self/task/", item->d_name, "/children"));
+    if (!file.is_open()) return std::nullopt;
+    for (pid_t pid = 0; file >> pid;) found.push_back(pid);
+    if (!file.eof()) return std::nullopt;
+  }
+  return found;
 }
 
 // Not ::pidfd_open: glibc 2.36 declares it without extern "C".
@@ -182,9 +199,13 @@ int ReapOrphans(absl::Span<const pid_t> owned) {
   return reaped;
 }
 
-bool HasChildren() {
+bool HasChildren(absl::Span<const pid_t> spared) {
   siginfo_t info = {};
-  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD) return false;
+  if (spared.empty()) return true;
+  const std::optional<std::vector<pid_t>> children = ReadChildren();
+  return !children || std::any_of(children->begin(), children->end(),
+                                  [&](pid_t child) { return !IsIn(spared, child); });
 }
 
 KillReport KillAndReapDescendants(const Clock& clock, Instant deadline,

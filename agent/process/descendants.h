@@ -42,9 +42,9 @@ std::string ReadSmallFile(const std::string& path);
 // Process `pid` as it is now; unset where there is none or /proc does not show it.
 std::optional<ProcessEntry> ReadProcess(pid_t pid);
 
-// Whether this process has a child, running or not. A subreaper without one has no descendants;
-// unlike Descendants, this does not look at every process of the machine.
-bool HasChildren();
+// Whether this process has a child that is not `spared`, running or not. A subreaper without one
+// has no descendants; unlike Descendants, this does not look at every process of the machine.
+bool HasChildren(absl::Span<const pid_t> spared = {});
 
 // Orphans of this process's descendants reparent to it from now on. Survives exec, not fork.
 void BecomeSubreaper();

@@ -251,8 +251,8 @@ class Running(HealthTest):
         self.assert_done(self.runs, jobs.OK, 20)
 
     def test_a_node_that_does_not_answer_is_named_until_it_does(self):
-        watch = [pid for pid in lab.descendants(self.runs[BAD].pid)
-                 if " --watch " in lab.command_line(pid)]
+        watch = lab.poll(lambda: [pid for pid in lab.descendants(self.runs[BAD].pid)
+                                  if " --watch " in lab.command_line(pid)], 60)
         self.assertEqual(len(watch), 1, str(self.runs[BAD]))
         os.kill(watch[0], signal.SIGSTOP)
         self.runs[0].wait_for("other nodes: their health is not known: .*node rank 2", 60)

@@ -109,6 +109,19 @@ TEST(KillAndReapDescendants, ReportsWhatCannotBeKilled) {
   EXPECT_EQ(::rmdir(group.c_str()), 0);
 }
 
+TEST(HasChildren, LooksAtAllButTheSparedOnes) {
+  Child one(Shell("read wait")), two(Shell("read wait"));
+  EXPECT_TRUE(HasChildren());
+  EXPECT_TRUE(HasChildren({one.process().pid()}));
+  EXPECT_FALSE(HasChildren({one.process().pid(), two.process().pid()}));
+  one.process().Signal(SIGKILL);
+  one.Wait();
+  EXPECT_FALSE(HasChildren({two.process().pid()}));
+  two.process().Signal(SIGKILL);
+  two.Wait();
+  EXPECT_FALSE(HasChildren());
+}
+
 TEST(ReapOrphans, LeavesOwnedChildrenToTheirProcess) {
   BecomeSubreaper();
   Child owned(Shell("exit 7"));
