@@ -139,11 +139,13 @@ class Chaos(lab.LabTest):
         hold, begin = self.hold(), time.monotonic()
         ended, rounds = len(self.training.ended), self.training.newest()
         undo = [act() for _, act, _ in chosen]
+        acted = time.monotonic()
         self.wait(hold)
         for heal in reversed(undo):
             heal()
         healed = time.monotonic()
-        self.excuses += [rounds_check.Excuse(node.name, rounds, begin, healed + 10 * lab.PATIENCE)
+        late = healed + 10 * lab.PATIENCE
+        self.excuses += [rounds_check.Excuse(node.name, rounds, begin, acted, late)
                          for _, _, node in chosen if node is not None]
         what = " and ".join(name for name, _, _ in chosen)
         self.await_training(healed, what)

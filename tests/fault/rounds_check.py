@@ -27,16 +27,18 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Excuse:
-    """A host on which nobody could act from `begin` to `end`: see agent/DESIGN.md, "Stands still".
-    Its workers of the round may be alive meanwhile, and finish the step that they were in before."""
+    """A host on which nobody could act until `end`: see agent/DESIGN.md, "Stands still". It came to
+    stand between `begin` and `stands`. Its workers of the round may be alive meanwhile, and finish
+    the step that they were in before."""
     host: str
     round: str
     begin: float
+    stands: float
     end: float
 
     def covers(self, line):
         return ((line.host, line.round) == (self.host, self.round)
-                and self.begin <= line.end <= self.end and (line.step < 0 or line.begin <= self.begin))
+                and self.begin <= line.end <= self.end and (line.step < 0 or line.begin <= self.stands))
 
 
 def parse(text):

@@ -43,12 +43,14 @@ class Violations(unittest.TestCase):
 
     def test_an_excuse_covers_life_and_the_step_that_had_begun(self):
         ghost = Line("node1", 11, 1, "1.a", 2, 2.0, 4.0, 3, 3, 6)
-        lines, excuses = a_round(steps=range(2)) + a_round("2.b", 3), [Excuse("node1", "1.a", 2.1, 5)]
+        lines = a_round(steps=range(2)) + a_round("2.b", 3)
+        excuses = [Excuse("node1", "1.a", 1.9, 2.1, 5)]
         self.assert_found(lines + [dataclasses.replace(ghost, step=-1)], excuses=excuses)
         self.assertFalse(rounds_check.at_once(
             [line for line in [*lines, ghost] if not excuses[0].covers(line)], "step"))
         late = dataclasses.replace(ghost, begin=2.2)
         self.assertFalse(excuses[0].covers(late))
+        self.assertTrue(excuses[0].covers(dataclasses.replace(ghost, begin=2.05)))
         self.assertFalse(excuses[0].covers(dataclasses.replace(ghost, host="node0")))
 
     def test_a_rank_that_is_held_twice(self):
