@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <set>
 #include <utility>
 
@@ -28,6 +29,18 @@ namespace {
 
 // How long a killed process may take to vanish before it is reported instead of awaited.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
+// So many workers are on their way to their program at once; more is no faster on any machine
+// tried.
+constexpr size_t kStartedAtOnce = 8;
+
+// A worker on its way to its program.
+struct StartingWorker {
+  StartingProcess process;
+  WorkerOutput output;  // Must stay open until it is there.
+  int local_rank;
+  std::string error_file;
+  std::string log_file;
+};
 
 }  // namespace
 
@@ -52,7 +65,8 @@ struct WorkerGroup::State {
   std::unique_ptr<StallWatch> stalls;  // The same.
   asio::steady_timer stuck_timer;      // For a stalled worker to be gone once it was killed.
   std::vector<WorkerProcess> workers;
-  pid_t spared = 0;  // A child that is not of the group.
+  std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
+  pid_t spared = 0;                // A child that is not of the group.
   size_t num_alive = 0;
   bool failed = false;
   bool stopping = false;
@@ -149,6 +163,35 @@ struct WorkerGroup::State {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<StartingWorker> Begin(const WorkerSpec& spec, NodeFacts& facts,
+                                       RoundLogs& round_logs, int local_rank) {
+    WorkerRoutes routes = round_logs.Routes(local_rank);
+    std::string log_file = routes.err.file ? routes.err.file->path() : "";
+    HLAUNCH_ASSIGN_OR_RETURN(WorkerOutput output, relay.Open(local_rank, std::move(routes)));
+    facts.error_file = round_logs.ErrorFile(local_rank);
+    facts.log_dir = round_logs.WorkerDirectory(local_rank);
+    if (stalls) facts.heartbeat = stalls->address(local_rank);
+    HLAUNCH_ASSIGN_OR_RETURN(
+        StartingProcess process,
+        Process::Start(WorkerCommand(spec, assignment, local_rank, facts, output)));
+    return StartingWorker{std::move(process), std::move(output), local_rank, facts.error_file,
+                          std::move(log_file)};
+  }
+
+  absl::Status Await(StartingWorker& starting) {
+    HLAUNCH_ASSIGN_OR_RETURN(Process process, starting.process.Await());
+    const int local_rank = starting.local_rank;
+    if (!process.warning().empty() && warnings.insert(process.warning()).second) {
+      LogWarning(absl::StrCat("local rank ", local_rank, ": ", process.warning()));
+    }
+    WorkerProcess& worker = workers.emplace_back(std::move(process), local_rank,
+                                                 starting.error_file, starting.log_file);
+    ++num_alive;
+    if (stalls) stalls->Started(local_rank, worker.pid());
+    TellStart(worker);
+    return worker.Watch(loop, [this, &worker] { OnExit(worker); });
+  }
+
   void TellStall(const StalledWorker& stalled) const {
     const WorkerProcess& worker = workers[static_cast<size_t>(stalled.local_rank)];
     if (!events.on_event || !worker.alive()) return;
@@ -224,28 +267,20 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   State& s = *group->state_;
   s.workers.reserve(spec.nproc);  // Watch keeps references.
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
-  std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
   HLAUNCH_RETURN_IF_ERROR(s.StartWatchdog(spec, &facts));
   HLAUNCH_RETURN_IF_ERROR(s.StartStallWatch(spec, logs, round_logs));
+  std::deque<StartingWorker> starting;
+  const auto await_first = [&] {
+    const absl::Status awaited = s.Await(starting.front());
+    starting.pop_front();
+    return awaited;
+  };
   for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
-    WorkerRoutes routes = round_logs.Routes(local_rank);
-    const std::string log_file = routes.err.file ? routes.err.file->path() : "";
-    HLAUNCH_ASSIGN_OR_RETURN(const WorkerOutput output, relay.Open(local_rank, std::move(routes)));
-    facts.error_file = round_logs.ErrorFile(local_rank);
-    facts.log_dir = round_logs.WorkerDirectory(local_rank);
-    if (s.stalls) facts.heartbeat = s.stalls->address(local_rank);
-    HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(WorkerCommand(
-                                                  spec, assignment, local_rank, facts, output)));
-    if (!process.warning().empty() && warnings.insert(process.warning()).second) {
-      LogWarning(absl::StrCat("local rank ", local_rank, ": ", process.warning()));
-    }
-    s.workers.emplace_back(std::move(process), local_rank, facts.error_file, log_file);
-    WorkerProcess& worker = s.workers.back();
-    ++s.num_alive;
-    if (s.stalls) s.stalls->Started(local_rank, worker.pid());
-    s.TellStart(worker);
-    HLAUNCH_RETURN_IF_ERROR(worker.Watch(loop, [&s, &worker] { s.OnExit(worker); }));
+    if (starting.size() == kStartedAtOnce) HLAUNCH_RETURN_IF_ERROR(await_first());
+    HLAUNCH_ASSIGN_OR_RETURN(StartingWorker next, s.Begin(spec, facts, round_logs, local_rank));
+    starting.push_back(std::move(next));
   }
+  while (!starting.empty()) HLAUNCH_RETURN_IF_ERROR(await_first());
   return group;
 }
 

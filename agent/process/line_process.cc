@@ -49,7 +49,7 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     command.stdin_fd = to->read_end.get();
     command.stdout_fd = from->write_end.get();
     if (stderr_to == Stderr::kLines) command.stderr_fd = command.stdout_fd;
-    auto started = Process::Spawn(command);
+    auto started = Process::Spawn(std::move(command));
     if (!started.ok()) {
       return Later({std::string(started.status().message()), absl::IsNotFound(started.status())});
     }

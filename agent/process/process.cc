@@ -102,47 +102,89 @@ std::string ExitStatus::ToString() const {
   return absl::StrCat("killed by ", SignalName(signal), core ? " (core dumped)" : "");
 }
 
-absl::StatusOr<Process> Process::Spawn(const Command& command) {
-  if (command.argv.empty()) return absl::InvalidArgumentError("no program is named");
-  HLAUNCH_ASSIGN_OR_RETURN(const std::string path,
-                           FindProgram(command.argv[0], command.env, command.working_directory));
-  const std::vector<char*> argv = Pointers(command.argv);
-  const std::vector<char*> env = Pointers(command.env);
-  const UniqueFd null(command.stdin_fd < 0 ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : -1);
-  if (command.stdin_fd < 0 && !null.valid()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot run ", path, ": /dev/null: ", std::strerror(errno)));
+// All that the child reads until it executes its program.
+struct StartingProcess::State {
+  explicit State(Command what) : command(std::move(what)) {}
+
+  // Errors: as Process::Spawn.
+  absl::Status Prepare() {
+    if (command.argv.empty()) return absl::InvalidArgumentError("no program is named");
+    HLAUNCH_ASSIGN_OR_RETURN(path,
+                             FindProgram(command.argv[0], command.env, command.working_directory));
+    if (command.stdin_fd < 0) {
+      null = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      if (!null.valid()) return NoResources(absl::StrCat("/dev/null: ", std::strerror(errno)));
+    }
+    if (command.descriptor_limit && ::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+      descriptors.rlim_cur = std::min<rlim_t>(*command.descriptor_limit, descriptors.rlim_max);
+    }
+    argv = Pointers(command.argv);
+    env = Pointers(command.env);
+    cpus = MakeMask(command.cpus);
+    memory = MemoryMask(command);
+    return absl::OkStatus();
   }
+
+  absl::Status Start() {
+    plan = {path.c_str(),
+            argv.data(),
+            env.data(),
+            command.working_directory.empty() ? nullptr : command.working_directory.c_str(),
+            {null.valid() ? null.get() : command.stdin_fd, command.stdout_fd, command.stderr_fd},
+            ::getpid(),
+            command.descriptor_limit ? &descriptors : nullptr,
+            cpus.data(),
+            cpus.size(),
+            memory.data(),
+            memory.size()};
+    int fd = -1;
+    pid = StartChild(&plan, &fd);
+    if (pid < 0) return NoResources(absl::StrCat("no new process: ", std::strerror(errno)));
+    pidfd = UniqueFd(fd);
+    return absl::OkStatus();
+  }
+
+  absl::Status NoResources(const std::string& why) const {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot run ", path, ": ", why));
+  }
+
+  const Command command;
+  std::string path;
+  std::vector<char*> argv, env;
+  UniqueFd null;
   rlimit descriptors = {};
-  if (command.descriptor_limit && ::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
-    descriptors.rlim_cur = std::min<rlim_t>(*command.descriptor_limit, descriptors.rlim_max);
+  Mask cpus, memory;
+  ChildPlan plan = {};
+  pid_t pid = 0;
+  UniqueFd pidfd;
+};
+
+StartingProcess::StartingProcess(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StartingProcess::StartingProcess(StartingProcess&&) noexcept = default;
+StartingProcess::~StartingProcess() {
+  if (state_ != nullptr) Await().IgnoreError();
+}
+
+absl::StatusOr<Process> StartingProcess::Await() {
+  const std::unique_ptr<State> state = std::move(state_);
+  AwaitExec(state->plan);
+  if (state->plan.failed_at != nullptr) {
+    ::waitpid(state->pid, nullptr, 0);
+    return ChildError(state->plan, state->command);
   }
-  const Mask cpus = MakeMask(command.cpus);
-  const Mask memory = MemoryMask(command);
-  ChildPlan plan{
-      path.c_str(),
-      argv.data(),
-      env.data(),
-      command.working_directory.empty() ? nullptr : command.working_directory.c_str(),
-      {null.valid() ? null.get() : command.stdin_fd, command.stdout_fd, command.stderr_fd},
-      ::getpid(),
-      command.descriptor_limit ? &descriptors : nullptr,
-      cpus.data(),
-      cpus.size(),
-      memory.data(),
-      memory.size()};
-  int pidfd = -1;
-  const pid_t pid = StartChild(&plan, &pidfd);
-  if (pid < 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot run ", path, ": no new process: ", std::strerror(errno)));
-  }
-  UniqueFd owned(pidfd);
-  if (plan.failed_at != nullptr) {
-    ::waitpid(pid, nullptr, 0);
-    return ChildError(plan, command);
-  }
-  return Process(pid, std::move(owned), BindingWarning(plan, command));
+  return Process(state->pid, std::move(state->pidfd), BindingWarning(state->plan, state->command));
+}
+
+absl::StatusOr<StartingProcess> Process::Start(Command command) {
+  auto state = std::make_unique<StartingProcess::State>(std::move(command));
+  HLAUNCH_RETURN_IF_ERROR(state->Prepare());
+  HLAUNCH_RETURN_IF_ERROR(state->Start());
+  return StartingProcess(std::move(state));
+}
+
+absl::StatusOr<Process> Process::Spawn(Command command) {
+  HLAUNCH_ASSIGN_OR_RETURN(StartingProcess starting, Start(std::move(command)));
+  return starting.Await();
 }
 
 Process& Process::operator=(Process&& other) noexcept {

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,6 +51,27 @@ struct ExitStatus {
 // "SIGTERM"; "signal 42" where the number has no name.
 std::string SignalName(int signal);
 
+class Process;
+
+// A child that is on its way to its program. Several may be at once, which is faster than one after
+// the other. Belongs to one thread, as Process. Movable.
+class StartingProcess {
+ public:
+  StartingProcess(StartingProcess&&) noexcept;
+  ~StartingProcess();  // Waits for it, and kills it, unless Await did.
+
+  // Waits until the program is executed or the child has failed; no child is left then. Call once.
+  //
+  // Errors: as Process::Spawn.
+  absl::StatusOr<Process> Await();
+
+ private:
+  friend class Process;
+  struct State;
+  explicit StartingProcess(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
 // One child process, leader of its own session, and the one place that makes processes.
 //
 // Promises: a Process exists only if the program was really executed; it has its own session
@@ -70,7 +92,11 @@ class Process {
   //   PermissionDenied - it is there and cannot be executed.
   //   InvalidArgument - argv is empty, or argv and env are more than the kernel takes.
   //   ResourceExhausted - out of processes, descriptors or memory.
-  static absl::StatusOr<Process> Spawn(const Command& command);
+  static absl::StatusOr<Process> Spawn(Command command);
+
+  // The same, but does not wait for the program: what the child itself fails with comes from Await.
+  // `command`'s descriptors must stay open until then.
+  static absl::StatusOr<StartingProcess> Start(Command command);
 
   Process(Process&& other) noexcept
       : pid_(std::exchange(other.pid_, 0)),
@@ -94,6 +120,7 @@ class Process {
   ExitStatus Reap();
 
  private:
+  friend class StartingProcess;
   Process(pid_t pid, UniqueFd pidfd, std::string warning)
       : pid_(pid), pidfd_(std::move(pidfd)), warning_(std::move(warning)) {}
   void Abandon();

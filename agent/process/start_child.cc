@@ -4,6 +4,7 @@
 #include "agent/process/start_child.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,6 +14,8 @@
 
 #include <cerrno>
 #include <memory>
+
+#include "agent/process/raw_syscall.h"
 
 // clone() by the name that ThreadSanitizer does not intercept: it takes every clone for a fork,
 // and then no longer checks this thread, whose memory the child shares.
@@ -24,82 +27,110 @@ namespace {
 
 constexpr size_t kChildStack = 64 * 1024;
 
-int Fail(ChildPlan* plan, const char* where) {
+// What runs in the child makes no call that a sanitizer or a linker puts something into.
+#define HLAUNCH_IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
+
+HLAUNCH_IN_CHILD int Fail(ChildPlan* plan, const char* where, long result) {
   plan->failed_at = where;
-  plan->error = errno;
+  plan->error = static_cast<int>(-result);
   return 127;
 }
 
-__attribute__((no_sanitize("address", "thread", "undefined"))) void CloseFrom(unsigned first) {
-  if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
+HLAUNCH_IN_CHILD void CloseFrom(unsigned first) {
+  if (RawSyscall(SYS_close_range, first, ~0U, 0) == 0) return;
   // Old container runtimes refuse the call. What hlaunch opens is close-on-exec anyway.
-  for (unsigned fd = first; fd < 65536; ++fd) ::syscall(SYS_close, fd);
+  for (unsigned fd = first; fd < 65536; ++fd) RawSyscall(SYS_close, fd);
 }
 
-// Only system calls, as RunChild. A failure is told and changes nothing else.
-__attribute__((no_sanitize("address", "thread", "undefined"))) void Bind(ChildPlan* plan) {
-  if (plan->cpu_words > 0 && ::syscall(SYS_sched_setaffinity, 0,
-                                       plan->cpu_words * sizeof(unsigned long), plan->cpus) < 0) {
-    plan->cpus_error = errno;
+// A failure is told and changes nothing else.
+HLAUNCH_IN_CHILD void Bind(ChildPlan* plan) {
+  long result = 0;
+  if (plan->cpu_words > 0) {
+    result = RawSyscall(SYS_sched_setaffinity, 0,
+                        static_cast<long>(plan->cpu_words * sizeof(unsigned long)),
+                        RawArgument(plan->cpus));
   }
-  // The kernel takes one bit less than it is told.
-  if (plan->memory_words > 0 && ::syscall(SYS_set_mempolicy, MPOL_PREFERRED, plan->memory,
-                                          plan->memory_words * kBitsPerWord + 1) < 0) {
-    plan->memory_error = errno;
+  if (result < 0) plan->cpus_error = static_cast<int>(-result);
+  result = 0;
+  if (plan->memory_words > 0) {  // The kernel takes one bit less than it is told.
+    result = RawSyscall(SYS_set_mempolicy, MPOL_PREFERRED, RawArgument(plan->memory),
+                        static_cast<long>(plan->memory_words * kBitsPerWord + 1));
   }
+  if (result < 0) plan->memory_error = static_cast<int>(-result);
 }
 
-// Runs in the child between clone and exec, on its own stack but in the parent's memory, while
-// the parent's thread is suspended: only system calls, no library function that keeps state,
-// no allocation. `plan` is how it reports.
-__attribute__((no_sanitize("address", "thread", "undefined"))) int RunChild(void* argument) {
-  auto* plan = static_cast<ChildPlan*>(argument);
-  if (::syscall(SYS_setsid) < 0) return Fail(plan, "setsid");
-  ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  // A parent that died before the line above will never be signalled for.
-  if (::syscall(SYS_getppid) != plan->parent) return 127;
-
+// The child's standard streams are `plan->fds`, and nothing else is open. Returns 0 or an error.
+HLAUNCH_IN_CHILD long TakeStreams(ChildPlan* plan) {
   // Above 2 first, so that no dup3 overwrites a descriptor that is still to be copied.
   for (int& fd : plan->fds) {
-    fd = static_cast<int>(::syscall(SYS_fcntl, fd, F_DUPFD, 3));
-    if (fd < 0) return Fail(plan, "its standard streams");
+    const long above = RawSyscall(SYS_fcntl, fd, F_DUPFD, 3);
+    if (above < 0) return above;
+    fd = static_cast<int>(above);
   }
   for (int i = 0; i < 3; ++i) {
-    if (::syscall(SYS_dup3, plan->fds[i], i, 0) < 0) return Fail(plan, "its standard streams");
+    if (const long result = RawSyscall(SYS_dup3, plan->fds[i], i, 0); result < 0) return result;
   }
   CloseFrom(3);
-  if (plan->directory != nullptr && ::syscall(SYS_chdir, plan->directory) != 0) {
-    return Fail(plan, "its working directory");
-  }
-  if (plan->descriptors != nullptr) {
-    ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan->descriptors, nullptr);
-  }
-  Bind(plan);
+  return 0;
+}
 
+HLAUNCH_IN_CHILD void ResetSignals() {
   // The kernel's struct sigaction is all zero for SIG_DFL, on every architecture.
   const unsigned long defaults[8] = {};
   for (int signal = 1; signal <= 64; ++signal) {
-    ::syscall(SYS_rt_sigaction, signal, defaults, nullptr, 8);
+    RawSyscall(SYS_rt_sigaction, signal, RawArgument(defaults), 0, 8);
   }
   const unsigned long no_signals = 0;
-  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, nullptr, 8);
-  ::syscall(SYS_execve, plan->path, plan->argv, plan->env);
-  return Fail(plan, "exec");
+  RawSyscall(SYS_rt_sigprocmask, SIG_SETMASK, RawArgument(&no_signals), 0, 8);
+}
+
+// Runs in the child between clone and exec, on its own stack but in the parent's memory and with
+// the parent thread's errno, while the parent goes on: only RawSyscall, no library function, no
+// allocation. `plan` is how it reports.
+HLAUNCH_IN_CHILD int RunChild(void* argument) {
+  auto* plan = static_cast<ChildPlan*>(argument);
+  long result = RawSyscall(SYS_setsid);
+  if (result < 0) return Fail(plan, "setsid", result);
+  RawSyscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+  // A parent that died before the line above will never be signalled for.
+  if (RawSyscall(SYS_getppid) != plan->parent) return 127;
+  result = TakeStreams(plan);
+  if (result < 0) return Fail(plan, "its standard streams", result);
+  if (plan->directory != nullptr) result = RawSyscall(SYS_chdir, RawArgument(plan->directory));
+  if (result < 0) return Fail(plan, "its working directory", result);
+  if (plan->descriptors != nullptr) {
+    RawSyscall(SYS_prlimit64, 0, RLIMIT_NOFILE, RawArgument(plan->descriptors), 0);
+  }
+  Bind(plan);
+  ResetSignals();
+  result = RawSyscall(SYS_execve, RawArgument(plan->path), RawArgument(plan->argv),
+                      RawArgument(plan->env));
+  return Fail(plan, "exec", result);
 }
 
 }  // namespace
 
 pid_t StartChild(ChildPlan* plan, int* pidfd) {
-  const std::unique_ptr<char[]> stack(new char[kChildStack]);
+  plan->stack = std::make_unique_for_overwrite<char[]>(kChildStack);
+  plan->shares_memory = 1;
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = ::__clone(RunChild, stack.get() + kChildStack,
-                              CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, plan, pidfd);
+  // No CLONE_VFORK, which lets the parent go on at the same moment as CLONE_CHILD_CLEARTID says.
+  const pid_t pid = ::__clone(RunChild, plan->stack.get() + kChildStack,
+                              CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD, plan, pidfd,
+                              nullptr, &plan->shares_memory);
   const int error = errno;
+  if (pid < 0) plan->shares_memory = 0;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
   return pid;
+}
+
+void AwaitExec(const ChildPlan& plan) {
+  while (__atomic_load_n(&plan.shares_memory, __ATOMIC_ACQUIRE) != 0) {
+    ::syscall(SYS_futex, &plan.shares_memory, FUTEX_WAIT, 1, nullptr, nullptr, 0);
+  }
 }
 
 }  // namespace hlaunch

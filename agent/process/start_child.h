@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <memory>
 
 namespace hlaunch {
 
@@ -29,14 +30,21 @@ struct ChildPlan {
   int error = 0;
   int cpus_error = 0;  // 0: as asked.
   int memory_error = 0;
+  std::unique_ptr<char[]> stack = {};  // The child's.
+  int shares_memory = 0;               // The kernel writes 0 as the child leaves our memory.
 };
 
-// Makes a child that executes `plan`, and a pidfd of it. Returns its pid once it has done so or
-// failed, see plan->failed_at; or -1 with errno if there is no child.
+// Makes a child that executes `plan`, and a pidfd of it. Returns its pid at once, or -1 with errno
+// if there is no child. Call AwaitExec then.
 //
 // The child shares our memory until exec, so the parent need not copy its page tables, which
-// takes longer than all the rest in a big process, and the error comes back in `plan`.
-// A handler must not run in the child then: all signals are blocked around the call.
+// takes longer than all the rest in a big process, and the error comes back in `plan`. It runs
+// beside us: several children can be on their way to exec at the same time.
+// A handler must not run in the child then: it begins with all signals blocked.
 pid_t StartChild(ChildPlan* plan, int* pidfd);
+
+// Returns once the child has executed its program or has failed, see plan->failed_at. Until then
+// `plan`, and all it points to, must stay.
+void AwaitExec(const ChildPlan& plan);
 
 }  // namespace hlaunch

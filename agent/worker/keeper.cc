@@ -181,7 +181,7 @@ void RunObituary(const Keeper& keeper) {
     command.env.push_back(absl::StrCat(kEnvObituaryReason, "=its agent ", keeper.standstill));
   }
   command.stdout_fd = 2;
-  absl::StatusOr<Process> process = Process::Spawn(command);
+  absl::StatusOr<Process> process = Process::Spawn(std::move(command));
   if (!process.ok()) {
     LogWarning(absl::StrCat("the job was not told: ", process.status().message()));
     return;

@@ -3,14 +3,18 @@
 
 #include "agent/process/process.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/mempolicy.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -35,7 +39,7 @@ std::string WriteFile(const std::string& name, const std::string& text, mode_t m
 
 absl::Status SpawnError(Command command) {
   command.env = {"PATH=/usr/bin:/bin"};
-  return Process::Spawn(command).status();
+  return Process::Spawn(std::move(command)).status();
 }
 
 TEST(Spawn, ReportsEveryExitCode) {
@@ -281,6 +285,39 @@ TEST(Process, KillsItsGroupWhenAbandoned) {
   }
   EXPECT_TRUE(Gone(pid));
   ::waitpid(pid, nullptr, 0);
+}
+
+TEST(StartingProcess, SeveralAreOnTheirWayAtOnceAndEachSaysHowItEnded) {
+  std::vector<StartingProcess> starting;
+  for (int i = 0; i < 40; ++i) {
+    Command command{.argv = {"/bin/sh", "-c", absl::StrCat("exit ", i)}};
+    if (i % 10 == 9) command.working_directory = absl::StrCat("/no/such/place/", i);
+    starting.push_back(Process::Start(std::move(command)).value());
+  }
+  for (int i = 0; i < 40; ++i) {
+    absl::StatusOr<Process> process = starting[static_cast<size_t>(i)].Await();
+    if (i % 10 == 9) {
+      EXPECT_THAT(process.status().message(), HasSubstr(absl::StrCat("/no/such/place/", i)));
+      continue;
+    }
+    ASSERT_TRUE(process.ok()) << process.status();
+    EXPECT_EQ(process->Reap().exit_code, i);
+  }
+}
+
+TEST(StartingProcess, OneThatNobodyAwaitsIsKilled) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  {
+    const auto starting = Process::Start({.argv = {"/bin/sleep", "1000"}, .stdout_fd = ends[1]});
+    ASSERT_TRUE(starting.ok());
+  }
+  write_end.Close();
+  char byte;
+  EXPECT_EQ(::read(read_end.get(), &byte, 1), 0) << "it holds the pipe while it lives";
+  EXPECT_EQ(::waitpid(-1, nullptr, 0) > 0, true);
 }
 
 }  // namespace
