@@ -124,6 +124,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
       return;
     }
     news_.Joined();
+    news_.OfJob(directive.news);
     delayed_.reset();
     switch (directive.kind) {
       case Directive::Kind::kWait:
@@ -176,6 +177,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
   void StopRound(const Directive& directive) {
     const NodeUpdate& latest = updates_.latest();
     if (directive.round < latest.round) return;
+    const bool again = state_ == AgentState::kClearing && directive.round == latest.round;
+    if (again) return;  // They are being stopped.
     preparation_.Cancel();
     if (directive.round == latest.round && latest.phase == NodePhase::kReady) return;
     if (directive.round > latest.round) updates_.PassOver(directive.round);

@@ -32,6 +32,15 @@ void NodeNews::RoundStops(Round round, const std::string& reason) {
   Tell(RoundStopped{round, reason});
 }
 
+void NodeNews::OfJob(const std::vector<News>& latest) {
+  const uint64_t last = latest.empty() ? 0 : latest.back().number;
+  if (last < told_) told_ = 0;  // The rendezvous has begun anew.
+  for (const News& news : latest) {
+    if (news.number > told_) LogWarning(news.text);
+  }
+  told_ = last;
+}
+
 void NodeNews::Contact(bool connected, const std::string& detail, bool in_job) {
   if (connected) {
     waiting_.Stop();

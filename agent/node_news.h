@@ -3,8 +3,10 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/notice/waiting_notice.h"
 #include "agent/observe/node_event.h"
@@ -32,6 +34,9 @@ class NodeNews {
   void RoundStarts(const Assignment& assignment, int nproc);
   void RoundStops(Round round, const std::string& reason);
 
+  // What the rendezvous tells of other nodes, all of it each time.
+  void OfJob(const std::vector<News>& latest);
+
   // Contact with the rendezvous was lost or found. `in_job`: a round has run or was prepared; else
   // the node waits for its first contact.
   void Contact(bool connected, const std::string& detail, bool in_job);
@@ -44,6 +49,7 @@ class NodeNews {
   bool joined_ = false;
   bool lost_contact_ = false;
   int restart_count_ = 0;  // Of the latest round.
+  uint64_t told_ = 0;      // The number of the last news of the job.
 };
 
 }  // namespace hlaunch

@@ -114,12 +114,14 @@ class OwnRendezvous {
 
   JobRendezvous& job() { return *job_; }
   uint16_t store_port() const { return store_port_; }
-  size_t streams() const { return server_->open_streams(); }
+  // Whether nodes have come but for `own`, those of this process. A round needs no more of them.
+  bool alone(size_t own) const { return !formed_ && streams() <= own; }
   // Whether it is, or was, the job's.
-  bool has_job() const { return formed_ || streams() > 0; }
+  bool has_job() const { return !alone(0); }
 
  private:
   OwnRendezvous() = default;
+  size_t streams() const { return server_->open_streams(); }
 
   // In the order in which they may be destroyed last to first.
   std::unique_ptr<C10dServer> store_;  // Null: workers get a port of their own.
@@ -146,8 +148,8 @@ class HostLink final : public NodeLink {
   RendezvousClient& client() override { return client_; }
   bool hosts() const override { return true; }
   std::string Belief(Duration waited) const override {
-    const bool met = own_->streams() > 0 || spec_.mode == JobMode::kListenAndPrint;
-    return met ? "" : ExplainLoneliness(spec_, verdict_, waited);
+    const bool lonely = own_->alone(0) && spec_.mode != JobMode::kListenAndPrint;
+    return lonely ? ExplainLoneliness(spec_, verdict_, waited) : "";
   }
   uint16_t shared_store_port() const override { return own_->store_port(); }
   bool port_was_taken() const override { return false; }
@@ -211,7 +213,7 @@ class JoinLink final : public NodeLink {
       silence.resolved = resolved_;
       silence.listens = own_ != nullptr;
       if (client_->contacted()) {
-        const bool alone = own_ != nullptr && own_->streams() == 1;
+        const bool alone = own_ != nullptr && own_->alone(1);
         return alone ? ExplainLoneliness(spec_, verdict, waited) : "";
       }
     }

@@ -526,10 +526,16 @@ v1::Directive ToProto(const Directive& directive) {
       *out.mutable_finish() = ToProto(directive.outcome);
       break;
   }
+  for (const News& news : directive.news) {
+    v1::News* const told = out.add_news();
+    told->set_number(news.number);
+    told->set_text(ToUtf8(news.text, kMaxTextBytes));
+  }
   return out;
 }
 
-absl::StatusOr<Directive> FromProto(const v1::Directive& in) {
+// Without its news. Static, since overloads of an anonymous namespace would hide those of this one.
+static absl::StatusOr<Directive> WishFromProto(const v1::Directive& in) {
   Directive out;
   switch (in.kind_case()) {
     case v1::Directive::kWait:
@@ -561,6 +567,19 @@ absl::StatusOr<Directive> FromProto(const v1::Directive& in) {
       break;
   }
   return absl::InvalidArgumentError("directive says nothing that this version of hlaunch knows");
+}
+
+absl::StatusOr<Directive> FromProto(const v1::Directive& in) {
+  HLAUNCH_ASSIGN_OR_RETURN(Directive out, WishFromProto(in));
+  if (static_cast<size_t>(in.news_size()) > kMaxNews) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("directive.news has ", in.news_size(), " lines"));
+  }
+  for (const v1::News& news : in.news()) {
+    HLAUNCH_RETURN_IF_ERROR(NotLonger("news.text", news.text(), kMaxTextBytes));
+    out.news.push_back({news.number(), news.text()});
+  }
+  return out;
 }
 
 v1::Policy ToProto(const JobPolicy& policy) {

@@ -253,6 +253,12 @@ struct Outcome {
 // Where a job stands, see RoundTable.
 enum class JobState { kForming, kPreflight, kRunning, kStopping, kOver };
 
+// What has happened to a node of the job, for the people at all of them.
+struct News {
+  uint64_t number = 0;  // They count up. A rendezvous that was restarted begins anew.
+  std::string text;     // One line.
+};
+
 // What the rendezvous wants of a node now.
 struct Directive {
   enum class Kind {
@@ -267,6 +273,8 @@ struct Directive {
   std::string reason;     // kWait, kStop: one line for the person.
   Assignment assignment;  // kPrepare, kRun.
   Outcome outcome;        // kFinish.
+  // The latest, oldest first; at most kMaxNews. Each comes again and again and is told once.
+  std::vector<News> news = {};
 };
 
 // One node as the rendezvous sees it, for people.

@@ -25,6 +25,7 @@ struct JobView {
   absl::string_view growth;    // kRunning: who joins with the next round; empty: nobody.
   absl::string_view notice;    // What the preflight of the round found worth a word.
   absl::string_view reporter;  // kOver: the id of the node that prints the whole report.
+  const std::vector<News>& news;
 };
 
 // "1 node", "2 nodes"

@@ -163,6 +163,15 @@ bool Membership::Suspect(const Seat& seat, Instant t) const {
   return !seat.local && (!seat.attached || t - seat.heard >= record_->policy.lease.lease);
 }
 
+std::vector<const Seat*> Membership::SilentFor(Duration time, Instant t) const {
+  std::vector<const Seat*> silent;
+  for (const Seat* seat : by_silence_) {
+    if (t - seat->heard < time) break;
+    silent.push_back(seat);
+  }
+  return silent;
+}
+
 Duration Membership::LossTime() const {
   return record_->policy.lease.loss_limit + record_->policy.lease.margin;
 }

@@ -118,6 +118,8 @@ class Membership {
   void Touch(Seat& seat, Instant t);
   // Silent for the lease, or without a stream. The local node never is.
   bool Suspect(const Seat& seat, Instant t) const;
+  // The seats that have been silent for `time`. O(1) for each.
+  std::vector<const Seat*> SilentFor(Duration time, Instant t) const;
   // The seat that has been silent for longest, if that is too long: the node is lost.
   Seat* FindLost(Instant t);
   // When the next node, or ghost, has been silent for too long.

@@ -23,10 +23,11 @@ Outcome FailedWith(int exit_code, std::string reason) {
 
 }  // namespace
 
-RoundMachine::RoundMachine(DurableRecord& record, Membership& membership,
+RoundMachine::RoundMachine(DurableRecord& record, Membership& membership, NewsBoard& news,
                            std::function<std::string()> make_secret)
     : record_(record),
       membership_(membership),
+      news_(news),
       make_secret_(std::move(make_secret)),
       gathering_(record, membership),
       proposal_(record, membership),
@@ -206,6 +207,13 @@ void RoundMachine::CheckJoinTimeout(Instant t) {
       absl::StrCat("gave up after ", WholeSeconds(record_->policy.join_timeout), " s: ", reason_)));
 }
 
+void RoundMachine::LookForSilence(Instant t) {
+  if (record_->state == JobState::kOver) return;
+  const std::vector<std::string> lines = silence_.Look(membership_, record_->policy, t);
+  for (const std::string& line : lines) news_.Say(line);
+  if (!lines.empty()) membership_.TellAll();
+}
+
 std::optional<Instant> RoundMachine::NextDeadline() const {
   switch (record_->state) {
     case JobState::kForming:
@@ -286,7 +294,7 @@ void RoundMachine::Exclude(const PreflightVerdict& verdict, const std::vector<Se
 }
 
 JobView RoundMachine::View() const {
-  return {*record_, membership_, reason_, gathering_.growth(), notice_, reporter_};
+  return {*record_, membership_, reason_, gathering_.growth(), notice_, reporter_, news_.latest()};
 }
 
 }  // namespace hlaunch

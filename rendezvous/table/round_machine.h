@@ -17,7 +17,9 @@
 #include "rendezvous/table/gathering.h"
 #include "rendezvous/table/job_words.h"
 #include "rendezvous/table/membership.h"
+#include "rendezvous/table/news_board.h"
 #include "rendezvous/table/proposal.h"
+#include "rendezvous/table/silence_watch.h"
 
 namespace hlaunch {
 
@@ -28,9 +30,8 @@ namespace hlaunch {
 // Belongs to the thread of its RoundTable.
 class RoundMachine {
  public:
-  // Both must outlive it.
-  // `make_secret` as in JobRules.
-  RoundMachine(DurableRecord& record, Membership& membership,
+  // The references must outlive it. `make_secret` as in JobRules.
+  RoundMachine(DurableRecord& record, Membership& membership, NewsBoard& news,
                std::function<std::string()> make_secret);
 
   // Goes on after a restart of the rendezvous: the record and the seats are restored, and of the
@@ -51,6 +52,8 @@ class RoundMachine {
   void Settle(Instant t);
   // Ends a job that waits for nodes beyond its join time-out.
   void CheckJoinTimeout(Instant t);
+  // Tells all nodes of those that have fallen silent, or are heard again.
+  void LookForSilence(Instant t);
   // When Settle or CheckJoinTimeout is due.
   std::optional<Instant> NextDeadline() const;
 
@@ -73,7 +76,9 @@ class RoundMachine {
 
   DurableRecord& record_;
   Membership& membership_;
+  NewsBoard& news_;
   const std::function<std::string()> make_secret_;
+  SilenceWatch silence_;
   Gathering gathering_;
   Proposal proposal_;
   FailureJudge failures_;

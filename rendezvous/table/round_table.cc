@@ -40,13 +40,13 @@ RoundTable::RoundTable(const JobRules& rules)
     : set_by_(rules.set_by),
       record_(NewRecord(rules)),
       membership_(record_),
-      machine_(record_, membership_, rules.make_secret) {}
+      machine_(record_, membership_, news_, rules.make_secret) {}
 
 RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant now)
     : set_by_(rules.set_by),
       record_(RestoredRecord(rules, record, now)),
       membership_(record_),
-      machine_(record_, membership_, rules.make_secret),
+      machine_(record_, membership_, news_, rules.make_secret),
       last_now_(now) {
   for (const MemberRecord& member : record.members) {
     membership_.SetAttached(membership_.Insert(member, /*local=*/false, now), false);
@@ -78,6 +78,7 @@ std::optional<Instant> RoundTable::NextDeadline() const {
 void RoundTable::Tick(Instant now) {
   const Instant t = Observe(now);
   LoseSilent(t);
+  machine_.LookForSilence(t);
   machine_.Settle(t);
   machine_.CheckJoinTimeout(t);
 }

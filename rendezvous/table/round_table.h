@@ -15,6 +15,7 @@
 #include "rendezvous/table/durable_record.h"
 #include "rendezvous/table/job_words.h"
 #include "rendezvous/table/membership.h"
+#include "rendezvous/table/news_board.h"
 #include "rendezvous/table/round_machine.h"
 
 namespace hlaunch {
@@ -152,6 +153,7 @@ class RoundTable {
   const std::string set_by_;  // Whose policy it is; see JobRules.
   DurableRecord record_;
   Membership membership_;
+  NewsBoard news_;
   RoundMachine machine_;
   Instant last_now_;
   Duration paused_{};

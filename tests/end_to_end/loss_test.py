@@ -73,6 +73,45 @@ class Lost(jobs.JobTest):
                 self.lab.close()
 
 
+class Silent(jobs.JobTest):
+    """Nothing comes from node2 for a while; the loss limit is far away."""
+
+    count = 3
+
+    def test_it_is_named_on_every_console_after_the_lease_and_when_it_comes_back(self):
+        runs = self.start(jobs.WORKER, "env", "await", "go", options=["--loss-limit", "300"])
+        self.wait_for_workers(runs, 3)
+        self.nodes[2].drop()
+        for run in runs[:2]:
+            run.wait_for(r"node2 has not been heard of for 5 s; it is given up after 310 s")
+        self.nodes[2].heal()
+        for run in runs:
+            run.wait_for(r"node2 is heard of again after \d+ s", 20)
+        for node in self.nodes:
+            (node.folder / "go").touch()
+        self.assert_done(runs, jobs.OK, 30)
+        self.assertEqual(runs[1].err.count("not been heard of"), 1, self.told(runs))
+
+
+class Alone(jobs.JobTest):
+    def test_a_host_whose_round_runs_does_not_say_that_no_other_node_has_come(self):
+        run = self.nodes[0].start(lab.HLAUNCH, "--nnodes", "1:2", "--rdzv-endpoint", "node0:29400",
+                                  "--rdzv-conf", "last_call_timeout=0", "--join-timeout", "1",
+                                  jobs.WORKER, "env", "await", "go",
+                                  env={"PYTHON_EXEC": jobs.PYTHON})
+        self.wait_for_workers([run], 1)
+        # What a host believes is said after half the join time-out, and a node that comes later
+        # says nothing before it has waited for a second.
+        other = self.nodes[1].start(lab.HLAUNCH, "--nnodes", "1:2", "--rdzv-endpoint",
+                                    "node9:29400", "--join-timeout", "3", "--no-python", "true")
+        other.wait_for("nobody answers at node9:29400")
+        (self.nodes[0].folder / "go").touch()
+        self.assertEqual(run.wait(20), jobs.OK, str(run))
+        self.assertNotIn("no other node has come", run.err)
+        self.assertEqual(other.wait(20), jobs.BAD_ENDPOINT, str(other))
+        self.assert_nothing_left()
+
+
 class LostOnOneNode(jobs.JobTest):
     count = 1
 

@@ -129,6 +129,7 @@ TEST(Convert, UpdateComesThrough) {
 TEST(Convert, DirectivesComeThrough) {
   Directive wait;
   wait.reason = "waiting for node1";
+  wait.news = {{7, "node2 has not been heard of for 5 s"}, {8, "node2 is heard of again"}};
   Directive run;
   run.kind = Directive::Kind::kRun;
   run.round = 3;
@@ -165,6 +166,11 @@ TEST(Convert, DirectivesComeThrough) {
     const auto out = FromProto(OverTheWire(ToProto(in)));
     ASSERT_TRUE(out.ok()) << out.status();
     EXPECT_EQ(std::tie(in.kind, in.round, in.reason), std::tie(out->kind, out->round, out->reason));
+    ASSERT_EQ(in.news.size(), out->news.size());
+    for (size_t i = 0; i < in.news.size(); ++i) {
+      EXPECT_EQ(std::tie(in.news[i].number, in.news[i].text),
+                std::tie(out->news[i].number, out->news[i].text));
+    }
     const Assignment& a = in.assignment;
     const Assignment& b = out->assignment;
     EXPECT_EQ(std::tie(a.round, a.restart_count, a.max_restarts, a.node_rank, a.num_nodes,

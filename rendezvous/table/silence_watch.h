@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "proto/base/clock.h"
+#include "rendezvous/table/membership.h"
+
+namespace hlaunch {
+
+// Knows which nodes people were told to be silent, and tells them when that changes.
+//
+// Belongs to the thread of its RoundTable.
+class SilenceWatch {
+ public:
+  // What has changed since the last look, one line each: nodes that have been silent for the lease
+  // of `policy`, and those that are heard again. O(log n) for each node that is silent.
+  std::vector<std::string> Look(const Membership& membership, const JobPolicy& policy, Instant t);
+
+ private:
+  struct Silent {
+    std::string host;
+    Incarnation incarnation = 0;
+    Instant since;
+  };
+  std::map<std::string, Silent> silent_;  // By node id: those that people were told of.
+};
+
+}  // namespace hlaunch
