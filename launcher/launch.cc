@@ -24,6 +24,7 @@
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/node_binding.h"
 #include "launcher/node/run_node.h"
+#include "launcher/node/tell_unable.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/options.h"
 #include "launcher/options/parse_options.h"
@@ -58,6 +59,24 @@ int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper)
   if (!token.empty()) ::setenv(kEnvToken, token.c_str(), 1);
   LogError(absl::StrCat("a job with several nodes ", ExecAgentProgram(argv)));
   return kExitNotFound;
+}
+
+// A job that cannot start here: says why, to the person and to the job's other nodes, where there
+// are any. Returns what to exit with.
+int GiveUp(const Options& options, const Environment& environment, const absl::Status& why,
+           char** argv, const ConnectFn& connect) {
+  const int exit_code = ExitCodeOf(FailedStep::kPrepare, why);
+  const absl::StatusOr<JobSpec> meeting = MakeMeeting(options, environment, RealHostProbes());
+  const bool others =
+      meeting.ok() && NeedsGrpc(*meeting) && !options.instead.dry_run && !options.instead.print_env;
+  if (others && !connect) {  // That program says the same, and can tell others.
+    const std::string token = environment.Get(kEnvToken);
+    if (!token.empty()) ::setenv(kEnvToken, token.c_str(), 1);
+    ExecAgentProgram(argv);
+  }
+  LogError(why.message());
+  if (others) TellUnable(*meeting, options, connect, std::string(why.message()), exit_code);
+  return exit_code;
 }
 
 using ReadOptionsFn = absl::StatusOr<Options> (*)(int argc, char** argv,
@@ -95,10 +114,11 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
   // once there is somebody to take it.
   BlockAgentSignals();
   const Environment environment = Environment::OfThisProcess();
-  const absl::StatusOr<Options> options = read(argc, argv, SurroundingsOfThisProcess(environment));
+  const Surroundings surroundings = SurroundingsOfThisProcess(environment);
+  const absl::StatusOr<Options> options = read(argc, argv, surroundings);
   if (!options.ok()) {
-    LogError(options.status().message());
-    return ExitCodeOf(FailedStep::kPrepare, options.status());
+    return GiveUp(ParseWhatIsRight(argc, argv, surroundings), environment, options.status(), argv,
+                  connect);
   }
   if (options->text_to_print) {
     std::fputs(options->text_to_print->c_str(), stdout);
@@ -110,10 +130,7 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
   SetLogLevel(options->output.log_level);
   if (options->output.json) SetLogJson();
   absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
-  if (!spec.ok()) {
-    LogError(spec.status().message());
-    return ExitCodeOf(FailedStep::kPrepare, spec.status());
-  }
+  if (!spec.ok()) return GiveUp(*options, environment, spec.status(), argv, connect);
   if (options->instead.dry_run || options->instead.print_env) {
     BindWorkers(*options, *spec);
     return PrintInsteadOfJob(*options, *spec);

@@ -145,7 +145,7 @@ HostProbes RealHostProbes() {
           [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); }};
 }
 
-absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& environment,
+absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& environment,
                                     const HostProbes& probes) {
   JobSpec spec;
   spec.mode = DecideMode(options);
@@ -160,6 +160,12 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   if (NeedsGrpc(spec)) {
     HLAUNCH_RETURN_IF_ERROR(SetToken(options, environment, probes, spec));
   }
+  return spec;
+}
+
+absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& environment,
+                                    const HostProbes& probes) {
+  HLAUNCH_ASSIGN_OR_RETURN(JobSpec spec, MakeMeeting(options, environment, probes));
   HLAUNCH_RETURN_IF_ERROR(SetWorkers(options, environment, probes, spec));
   SetLogs(options, environment, spec);
   return spec;

@@ -4,8 +4,6 @@
 #include "launcher/node/run_node.h"
 
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,13 +22,14 @@
 #include "asio/steady_timer.hpp"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/first_answer.h"
+#include "launcher/node/node_identity.h"
 #include "launcher/node/observation.h"
 #include "launcher/node/tell_end.h"
+#include "launcher/node/tell_unable.h"
 #include "launcher/report/check_text.h"
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
-#include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/lookup.h"
@@ -46,33 +45,6 @@ constexpr Duration kBeliefTime = std::chrono::seconds(10);
 constexpr Duration kNamePatience = std::chrono::seconds(10);
 constexpr Duration kLingerStep = std::chrono::milliseconds(100);
 
-// The first of this host's places in the job that no other agent here holds. The claim is an
-// abstract socket, which belongs to the network namespace and ends with the process.
-class Slot {
- public:
-  explicit Slot(const std::string& job_id) {
-    for (number_ = 0; number_ < kMaxSlots; ++number_) {
-      if (Claim(absl::StrCat("hlaunch/", job_id.substr(0, 64), "/", number_))) return;
-    }
-  }
-  int number() const { return number_; }
-
- private:
-  static constexpr int kMaxSlots = 1024;
-
-  bool Claim(const std::string& name) {
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
-    fd_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    return ::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), length) == 0;
-  }
-
-  int number_ = 0;
-  UniqueFd fd_;
-};
-
 // What the user says this node is reached at, as a literal; empty where its route decides.
 absl::StatusOr<std::string> NamedAddress(const JobSpec& spec) {
   if (spec.local_addr.empty()) return "";
@@ -82,25 +54,6 @@ absl::StatusOr<std::string> NamedAddress(const JobSpec& spec) {
   return absl::UnavailableError(absl::StrCat("--local-addr ", spec.local_addr, ": ",
                                              found.status().message(),
                                              "; give an address of this node as a literal"));
-}
-
-NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const Slot& slot,
-                      const std::string& address) {
-  NodeInfo info;
-  info.job_id = spec.job_id;
-  info.node_id =
-      spec.node.rank ? absl::StrCat("rank-", *spec.node.rank) : HostNodeId(slot.number());
-  info.incarnation = NewIncarnation();
-  info.host = HostName();
-  info.pid = ::getpid();
-  info.started_ms = BootMillis();
-  info.nproc = spec.worker.nproc;
-  info.node_rank = spec.node.rank;
-  // Where the master store shares the rendezvous' port, its node must be the first.
-  if (!info.node_rank && link.shared_store_port() != 0) info.node_rank = 0;
-  info.policy = spec.policy;
-  info.address = spec.mode == JobMode::kSingleNode ? "127.0.0.1" : address;
-  return info;
 }
 
 // Has `link` say once what it believes if it has met nobody for long.
@@ -216,7 +169,7 @@ class NodeRun {
   std::optional<uint64_t> descriptors_before_;
   std::unique_ptr<LogDirectory> logs_;
   std::unique_ptr<NodeLink> link_;
-  std::optional<Slot> slot_;
+  std::optional<HostSlot> slot_;
   NodeInfo info_;
   asio::io_context loop_{1};
   std::unique_ptr<OutputRelay> relay_;
@@ -228,6 +181,7 @@ int NodeRun::Make(const ConnectFn& connect) {
   auto logs = LogDirectory::Make(spec_.logs, spec_.job_id);
   if (!logs.ok()) {
     LogError(logs.status().message());
+    TellUnable(spec_, options_, connect, std::string(logs.status().message()), kExitUsage);
     return kExitUsage;
   }
   logs_ = std::move(logs).value();

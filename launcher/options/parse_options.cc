@@ -335,4 +335,19 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   return options;
 }
 
+Options ParseWhatIsRight(int argc, const char* const* argv, const Surroundings& surroundings) {
+  HLAUNCH_CHECK(argc > 0);
+  Options options;
+  options.program = ProgramName(argv[0]);
+  absl::StatusOr<RawOptions> raw =
+      Tokenize(std::vector<std::string>(argv + 1, argv + argc), options.program);
+  if (!raw.ok()) return options;
+  AddOtherSources(surroundings.environment, *raw).IgnoreError();
+  AddPlace(surroundings, *raw, options).status().IgnoreError();
+  for (const FoundValue& found : raw->given) {
+    if (found.row->set != nullptr) found.row->set(found.value, options).IgnoreError();
+  }
+  return options;
+}
+
 }  // namespace hlaunch

@@ -29,4 +29,8 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
                                      const Environment& environment = Environment());
 
+// What can be read of a command line that ParseOptions refuses: all values that are right, without
+// a script. It may lead to the job's other nodes, to tell them. Requires: as ParseOptions.
+Options ParseWhatIsRight(int argc, const char* const* argv, const Surroundings& surroundings);
+
 }  // namespace hlaunch

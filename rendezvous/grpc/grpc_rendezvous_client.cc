@@ -432,6 +432,13 @@ class GrpcRendezvousClient::Conversation {
     ++stream->in_flight;
   }
 
+  // Whether the owner leaves and the rendezvous has answered the last word on this stream.
+  bool IsAnswered(const Stream& stream) const {
+    MutexLock lock(&mu_);
+    return closing_.has_value() && IsLastWord(latest_.phase) && stream.sent == version_ &&
+           stream.unanswered.empty();
+  }
+
   // What the end of a stream means.
   void Judge(const Stream& stream) {
     if (over_) return;
@@ -443,6 +450,10 @@ class GrpcRendezvousClient::Conversation {
         over_ = true;
         return;
       }
+    }
+    if (IsAnswered(stream)) {  // The last word was taken, and then the rendezvous has gone.
+      over_ = true;
+      return;
     }
     answered_ = answered_ || IsAnswer(stream.status);
     if (IsRefusal(status.code())) return End(AsRefusal(status));

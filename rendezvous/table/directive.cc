@@ -70,7 +70,7 @@ Directive DirectiveOf(const JobView& job, const Seat& seat) {
   const JobRecord& record = job.record;
   const bool member = InRound(record, seat);
   Directive directive;
-  directive.news = job.news;
+  if (record.state != JobState::kOver) directive.news = job.news;  // Its end says the rest.
   if (record.state == JobState::kOver) {
     directive.kind = Directive::Kind::kFinish;
     directive.outcome = OutcomeFor(job, seat);

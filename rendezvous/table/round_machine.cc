@@ -21,6 +21,17 @@ Outcome FailedWith(int exit_code, std::string reason) {
   return outcome;
 }
 
+// Whether all that this node ever said is that it cannot start.
+bool CouldNotStart(const Seat& seat) {
+  const bool was_ready = seat.told > 0 || seat.store_port != 0;
+  return !was_ready && seat.left_exit_code != 0 && !IsSignalExit(seat.left_exit_code);
+}
+
+// Whether it cannot by what is on its command line or disk: it will not do better another time.
+bool ForGood(int exit_code) {
+  return exit_code == kExitUsage || exit_code == kExitNotExecutable || exit_code == kExitNotFound;
+}
+
 }  // namespace
 
 RoundMachine::RoundMachine(DurableRecord& record, Membership& membership, NewsBoard& news,
@@ -98,11 +109,41 @@ void RoundMachine::Enter(Seat& seat, const NodeUpdate& update) {
 void RoundMachine::Leave(Seat& seat, const NodeUpdate& update) {
   seat.left_exit_code = update.left_exit_code;
   seat.left_reason = update.left_reason.substr(0, kMaxTextBytes);
+  if (CouldNotStart(seat)) NoteUnable(seat);
   if (seat.told > 0) record_.Change();  // It has no part in the record any more.
   Depart(seat, NodeEvent(FailureEvent::Kind::kNodeLeft, seat.info, seat.left_reason,
                          seat.left_exit_code));
   membership_.SetLeft(seat);
   membership_.Tell(seat);
+}
+
+// People at the other nodes wait for this one.
+void RoundMachine::NoteUnable(const Seat& seat) {
+  if (record_->state == JobState::kOver) return;
+  const std::string text = absl::StrCat(seat.info.host, " cannot start: ", seat.left_reason);
+  if (seat.local) return Finish(FailedWith(seat.left_exit_code, text));
+  news_.Say(text);
+  membership_.TellAll();
+  // Without a rank it may be a surplus one beside the node that is awaited.
+  const auto neighbour = [&](const auto& entry) {
+    return &entry.second != &seat && !entry.second.left && SameHost(entry.second.info, seat.info);
+  };
+  const bool surplus = !seat.info.node_rank && std::any_of(membership_.seats().begin(),
+                                                           membership_.seats().end(), neighbour);
+  if (surplus || !ForGood(seat.left_exit_code) || unable_.size() >= kMaxNodes) return;
+  unable_[seat.info.node_id] = FailedWith(seat.left_exit_code, text);
+}
+
+// Ends a job whose first round cannot have its fixed number of nodes any more.
+void RoundMachine::EndIfHopeless() {
+  const JobPolicy& policy = record_->policy;
+  const bool fixed = policy.min_nodes == policy.max_nodes;
+  if (unable_.empty() || !fixed || record_->round > 0 || membership_.here() == 0) return;
+  std::erase_if(unable_, [this](const auto& entry) {  // It was started again, and can now.
+    const Seat* seat = membership_.Find(entry.first);
+    return seat != nullptr && !seat->left;
+  });
+  if (unable_.size() > static_cast<size_t>(policy.spares)) Finish(unable_.begin()->second);
 }
 
 void RoundMachine::MarkStopped(Seat& seat) {
@@ -194,6 +235,7 @@ void RoundMachine::Settle(Instant t) {
     record_.Note().state = JobState::kForming;
     gathering_.Form(t);
   }
+  if (state == JobState::kForming) EndIfHopeless();
   if (state == JobState::kForming) LookForRound(t);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,6 +63,8 @@ class RoundMachine {
  private:
   void MarkStopped(Seat& seat);
   void Leave(Seat& seat, const NodeUpdate& update);
+  void NoteUnable(const Seat& seat);
+  void EndIfHopeless();
   void Depart(Seat& seat, const FailureEvent& event);
   void JudgeFailures(Instant t);
   void Decide(const FailureEvent& event, const std::string& cause_reason);
@@ -82,8 +85,9 @@ class RoundMachine {
   Gathering gathering_;
   Proposal proposal_;
   FailureJudge failures_;
-  std::string reason_;    // kForming: who is awaited; kStopping: the cause.
-  std::string notice_;    // What the preflight of the round found worth a word.
+  std::string reason_;                     // kForming: who is awaited; kStopping: the cause.
+  std::map<std::string, Outcome> unable_;  // By node id: nodes that could not start, and why.
+  std::string notice_;                     // What the preflight of the round found worth a word.
   std::string reporter_;  // kOver: the id of the node that prints the whole report.
 };
 

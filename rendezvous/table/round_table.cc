@@ -34,6 +34,12 @@ JobRecord RestoredRecord(const JobRules& rules, JobRecord record, Instant now) {
   return record;
 }
 
+// Whether a node was refused for what it is, which is perhaps the one that is awaited.
+bool IsMisfit(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) ||
+         absl::IsInvalidArgument(status);
+}
+
 }  // namespace
 
 RoundTable::RoundTable(const JobRules& rules)
@@ -110,6 +116,14 @@ absl::Status RoundTable::Vacate(const NodeInfo& info, Instant t) {
 absl::Status RoundTable::Join(const NodeInfo& info, const NodeUpdate& update, bool local,
                               Instant now) {
   const Instant t = Observe(now);
+  const absl::Status status = Admit(info, update, local, t);
+  const bool awaited = record_->state == JobState::kForming && membership_.here() > 0;
+  if (awaited && IsMisfit(status) && news_.SayRefused(info, status, t)) membership_.TellAll();
+  return status;
+}
+
+absl::Status RoundTable::Admit(const NodeInfo& info, const NodeUpdate& update, bool local,
+                               Instant t) {
   HLAUNCH_RETURN_IF_ERROR(CheckInfo(*record_, info));
   if (const std::string* why = membership_.WhyGivenUp(info.incarnation)) {
     return absl::AbortedError(*why);

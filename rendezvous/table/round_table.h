@@ -146,6 +146,7 @@ class RoundTable {
 
  private:
   Instant Observe(Instant now);  // `now` less all pauses.
+  absl::Status Admit(const NodeInfo& info, const NodeUpdate& update, bool local, Instant t);
   absl::Status Vacate(const NodeInfo& info, Instant t);
   void Apply(Seat& seat, const NodeUpdate& update, Instant t);
   void LoseSilent(Instant t);

@@ -98,6 +98,76 @@ MISFITS = [
 ]
 
 
+@dataclasses.dataclass
+class Unable:
+    """Why a node cannot start though its options are right."""
+
+    name: str
+    command: list
+    code: int
+    says: str
+    env: dict = dataclasses.field(default_factory=dict)
+
+
+UNABLE = [
+    Unable("no script", ["missing.py"], jobs.NOT_FOUND, r"missing\.py"),
+    Unable("no interpreter", [jobs.WORKER, "env"], jobs.NOT_FOUND, r"/nowhere/python",
+           {"PYTHON_EXEC": "/nowhere/python"}),
+    Unable("no run bit", ["--no-python", "/etc/passwd"], jobs.NOT_EXECUTABLE, r"/etc/passwd"),
+    Unable("bad value", ["--nproc-per-node", "many", jobs.WORKER, "env"], jobs.USAGE,
+           r"--nproc-per-node 'many'"),
+    Unable("unknown option", ["--bogus", jobs.WORKER, "env"], jobs.USAGE, r"--bogus"),
+    Unable("no place for logs", ["--log-dir", "/proc/nowhere", jobs.WORKER, "env"], jobs.USAGE,
+           r"/proc/nowhere"),
+]
+
+
+class CannotStart(jobs.JobTest):
+    def test_who_waits_for_a_node_that_cannot_start_ends_at_once_with_its_cause(self):
+        for unable in UNABLE:
+            with self.subTest(unable.name):
+                waiting = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])
+                waiting[0].wait_for(WAITING)
+                other = self.nodes[1].start(
+                    lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", self.endpoint, *unable.command,
+                    env={"PYTHON_EXEC": jobs.PYTHON, **unable.env})
+                self.assert_done([*waiting, other], unable.code, 20)
+                self.assert_said(waiting[0], "job failed: node1 cannot start: .*" + unable.says)
+                self.assertEqual(len(other.err.splitlines()), 1, str(other))
+
+    def test_a_host_that_cannot_start_tells_who_waits_for_it(self):
+        waiting = self.start(jobs.WORKER, "env", nodes=self.nodes[1:])
+        waiting[0].wait_for("waiting .*node0:29400")
+        host = self.start("missing.py", nodes=self.nodes[:1])
+        self.assert_done(host + waiting, [jobs.NOT_FOUND, jobs.REFUSED], 20)
+        self.assert_said(waiting[0], r"node0 cannot start: .*missing\.py")
+
+    def test_where_others_may_come_it_is_named_and_the_job_waits_on(self):
+        meet = ["--rdzv-endpoint", "node0:29400", "--nnodes", "2:3"]
+        env = {"PYTHON_EXEC": jobs.PYTHON}
+        waiting = self.nodes[0].start(lab.HLAUNCH, *meet, "--join-timeout", "60", jobs.WORKER, "env",
+                                      env=env)
+        waiting.wait_for(WAITING)
+        other = self.nodes[1].start(lab.HLAUNCH, *meet, "missing.py", env=env)
+        waiting.wait_for(r"node1 cannot start: .*missing\.py")
+        self.assertEqual(other.wait(20), jobs.NOT_FOUND, str(other))
+        other = self.nodes[1].start(lab.HLAUNCH, *meet, "--last-call", "0", jobs.WORKER, "env",
+                                    env=env)
+        self.assert_done([waiting, other], jobs.OK, 60)
+
+    def test_who_waits_hears_of_a_node_that_is_refused(self):
+        waiting = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])[0]
+        waiting.wait_for(WAITING)
+        for words, says in [(["--nnodes", 3], "--nnodes 2.* says 3"),
+                            (["--nnodes", 2, "--rdzv-id", "b"], "the job at .* not 'b'")]:
+            other = self.nodes[1].run(lab.HLAUNCH, *words, "--rdzv-endpoint", self.endpoint,
+                                      "--no-python", "true")
+            self.assertEqual(other.code, jobs.REFUSED, str(other))
+            waiting.wait_for(r"node1 \(10\.77\.0\.11\) was refused: .*" + says)
+        fitting = self.start(jobs.WORKER, "env", nodes=self.nodes[1:])
+        self.assert_done([waiting, *fitting], jobs.OK, 20)
+
+
 class Refusal(jobs.JobTest):
     def test_what_does_not_fit_is_told_at_once_and_the_job_goes_on(self):
         env = {"PYTHON_EXEC": jobs.PYTHON, "HLAUNCH_TOKEN": lab.TOKEN}

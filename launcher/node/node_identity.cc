@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/node/node_identity.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/listening/local_addresses.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr int kMaxSlots = 1024;
+
+}  // namespace
+
+HostSlot::HostSlot(const std::string& job_id) {
+  for (number_ = 0; number_ < kMaxSlots; ++number_) {
+    if (Claim(absl::StrCat("hlaunch/", job_id.substr(0, 64), "/", number_))) return;
+  }
+}
+
+bool HostSlot::Claim(const std::string& name) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  fd_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return ::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), length) == 0;
+}
+
+NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const HostSlot& slot,
+                      const std::string& address) {
+  NodeInfo info;
+  info.job_id = spec.job_id;
+  info.node_id =
+      spec.node.rank ? absl::StrCat("rank-", *spec.node.rank) : HostNodeId(slot.number());
+  info.incarnation = NewIncarnation();
+  info.host = HostName();
+  info.pid = ::getpid();
+  info.started_ms = BootMillis();
+  info.nproc = std::max(1, spec.worker.nproc);  // It may not be known where a node cannot start.
+  info.node_rank = spec.node.rank;
+  // Where the master store shares the rendezvous' port, its node must be the first.
+  if (!info.node_rank && link.shared_store_port() != 0) info.node_rank = 0;
+  info.policy = spec.policy;
+  info.address = spec.mode == JobMode::kSingleNode ? "127.0.0.1" : address;
+  return info;
+}
+
+}  // namespace hlaunch
