@@ -142,7 +142,7 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
     return CheckThisNode(plan, options->instead.doctor_json);
   }
   // Nor do core dumps and the user's other processes get at the secret.
-  if (!spec->token.empty()) ::prctl(PR_SET_DUMPABLE, 0);
+  if (!spec->token.empty() || !spec->certificates.none()) ::prctl(PR_SET_DUMPABLE, 0);
   const auto run = [&](KeeperLink keeper) {
     if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, token, std::move(keeper));
     BindWorkers(*options, *spec);

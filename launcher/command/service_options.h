@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "launcher/words/endpoint.h"
 #include "proto/base/log.h"
+#include "rendezvous/trust/certificate_files.h"
 
 namespace hlaunch {
 
@@ -18,6 +19,7 @@ struct ServiceOptions {
   Endpoint listen = {"", kDefaultRdzvPort};  // No host: all addresses of this one.
   std::string state_directory;               // Empty: nothing is kept.
   std::string token_file;
+  CertificateFiles certificates;
   int max_jobs = 1000;
   std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
   LogLevel log_level = LogLevel::kInfo;

@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/worker/keeper.h"
+#include "launcher/job/credentials.h"
 #include "launcher/job/hosting.h"
 #include "launcher/job/join_command.h"
 #include "launcher/node/descriptors.h"
@@ -238,7 +239,8 @@ class JoinLink final : public NodeLink {
     obituary.argv = {PathOfThisProgram(),           kObituaryWord, endpoint_.host,
                      absl::StrCat(endpoint_.port),  info.job_id,   info.node_id,
                      absl::StrCat(info.incarnation)};
-    if (!spec_.token.empty()) obituary.env = {absl::StrCat(kEnvToken, "=", spec_.token)};
+    obituary.env = EnvironmentOf(spec_.certificates);
+    if (!spec_.token.empty()) obituary.env.push_back(absl::StrCat(kEnvToken, "=", spec_.token));
     return obituary;
   }
 
@@ -331,7 +333,9 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec, co
 
 absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                                                         const Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(const Trust trust, Trust::OfToken(spec.token));
+  const absl::StatusOr<Trust> usable = Trust::Of(spec.token, spec.certificates);
+  if (!usable.ok()) return absl::UnauthenticatedError(usable.status().message());
+  const Trust& trust = *usable;
   if (spec.mode == JobMode::kListenAndPrint) return ListenAndPrint(spec, trust, options);
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
   const auto lookup = Lookup::Start(spec.endpoint.host);
@@ -365,7 +369,8 @@ int SendObituary(int argc, char** argv) {
   const std::string token = given == nullptr ? "" : given;
   WipeFromEnvironment(kEnvToken);
   ::prctl(PR_SET_DUMPABLE, 0);
-  const absl::StatusOr<Trust> trust = Trust::OfToken(token);
+  const absl::StatusOr<Trust> trust =
+      Trust::Of(token, CertificateFilesIn(Environment::OfThisProcess()));
   if (!trust.ok()) {
     LogError(trust.status().message());
     return kExitUsage;

@@ -21,7 +21,7 @@
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/steady_timer.hpp"
 #include "launcher/command/service_options.h"
-#include "launcher/job/token.h"
+#include "launcher/job/credentials.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
 #include "launcher/node/stop_request.h"
@@ -95,13 +95,13 @@ absl::StatusOr<Beginning> Begin(
     const ServiceOptions& options,
     const std::function<absl::Status(Journal::Step, const std::string&)>& before_step) {
   Beginning beginning;
-  HLAUNCH_ASSIGN_OR_RETURN(
-      const Token token,
-      FindToken(options.token_file, Environment::OfThisProcess(), ReadTokenFile));
+  HLAUNCH_ASSIGN_OR_RETURN(const Credentials found,
+                           FindCredentials(options.token_file, options.certificates,
+                                           Environment::OfThisProcess(), ReadTokenFile));
   WipeFromEnvironment(kEnvToken);
-  if (!token.secret.empty()) ::prctl(PR_SET_DUMPABLE, 0);
-  for (const std::string& warning : token.warnings) LogWarning(warning);
-  HLAUNCH_ASSIGN_OR_RETURN(beginning.trust, Trust::OfToken(token.secret));
+  HLAUNCH_ASSIGN_OR_RETURN(beginning.trust, Trust::Of(found.token.secret, found.certificates));
+  if (!beginning.trust.none()) ::prctl(PR_SET_DUMPABLE, 0);
+  for (const std::string& warning : found.token.warnings) LogWarning(warning);
   beginning.registry.max_jobs = options.max_jobs;
   if (options.state_directory.empty()) return beginning;
   HLAUNCH_ASSIGN_OR_RETURN(beginning.journal,

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "launcher/job/token.h"
+#include "launcher/job/credentials.h"
 #include "launcher/report/status_text.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
@@ -39,11 +39,11 @@ int ShowStatus(int argc, char** argv) {
   const absl::StatusOr<StatusOptions> options = ParseStatusOptions(argc, argv);
   if (!options.ok()) return Fail(options.status(), kExitUsage);
   if (options->text_to_print) return Print(*options->text_to_print);
-  const absl::StatusOr<Token> token =
-      FindToken(options->token_file, Environment::OfThisProcess(), ReadTokenFile);
-  if (!token.ok()) return Fail(token.status(), kExitUsage);
-  for (const std::string& warning : token->warnings) LogWarning(warning);
-  const absl::StatusOr<Trust> trust = Trust::OfToken(token->secret);
+  const absl::StatusOr<Credentials> found = FindCredentials(
+      options->token_file, options->certificates, Environment::OfThisProcess(), ReadTokenFile);
+  if (!found.ok()) return Fail(found.status(), kExitUsage);
+  for (const std::string& warning : found->token.warnings) LogWarning(warning);
+  const absl::StatusOr<Trust> trust = Trust::Of(found->token.secret, found->certificates);
   if (!trust.ok()) return Fail(trust.status(), kExitUsage);
   const absl::StatusOr<JobList> list =
       FetchStatus({options->endpoint.host, options->endpoint.port, *trust}, options->job_id,

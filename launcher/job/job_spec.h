@@ -21,6 +21,7 @@
 #include "launcher/words/environment.h"
 #include "proto/base/clock.h"
 #include "rendezvous/round/round.h"
+#include "rendezvous/trust/certificate_files.h"
 
 namespace hlaunch {
 
@@ -48,6 +49,7 @@ struct JobSpec {
   std::optional<uint16_t> master_port;
   std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
   std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
+  CertificateFiles certificates;  // Instead of a token. None: none.
   WorkerSpec worker;
   // What workers compute on, by local rank, and then what else they may see, see BindRequest.
   std::vector<DevicePlace> places;

@@ -54,6 +54,11 @@ JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const E
   if (options.meeting.job_id.empty()) add("--rdzv-id", spec.job_id);
   if (options.meeting.token_file.empty() && !spec.token_file.empty())
     add("--token-file", spec.token_file);
+  const CertificateFiles& given = options.meeting.certificates;
+  const CertificateFiles& all = spec.certificates;
+  if (given.certificate.empty() && !all.none()) add("--tls-cert", all.certificate);
+  if (given.key.empty() && !all.none()) add("--tls-key", all.key);
+  if (given.authority.empty() && !all.none()) add("--tls-ca", all.authority);
   for (const std::string& word : options.script.command) words.push_back(ShellQuote(word));
   const bool bare_token = !spec.token.empty() && spec.token_file.empty();
   return {

@@ -10,8 +10,8 @@
 #include "agent/devices/find_devices.h"
 #include "agent/node_facts.h"
 #include "agent/worker/worker_env.h"
+#include "launcher/job/credentials.h"
 #include "launcher/job/node_devices.h"
-#include "launcher/job/token.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/ids.h"
@@ -110,10 +110,13 @@ void AddNotes(const Options& options, JobSpec& spec) {
   spec.notes.insert(spec.notes.end(), options.sources.begin(), options.sources.end());
 }
 
-absl::Status SetToken(const Options& options, const Environment& environment,
-                      const HostProbes& probes, JobSpec& spec) {
-  HLAUNCH_ASSIGN_OR_RETURN(const Token token, FindToken(options.meeting.token_file, environment,
-                                                        probes.read_token_file));
+absl::Status SetCredentials(const Options& options, const Environment& environment,
+                            const HostProbes& probes, JobSpec& spec) {
+  HLAUNCH_ASSIGN_OR_RETURN(Credentials found,
+                           FindCredentials(options.meeting.token_file, options.meeting.certificates,
+                                           environment, probes.read_token_file));
+  const Token& token = found.token;
+  spec.certificates = std::move(found.certificates);
   spec.token = token.secret;
   spec.token_file = token.file;
   spec.warnings.insert(spec.warnings.end(), token.warnings.begin(), token.warnings.end());
@@ -158,7 +161,7 @@ absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& e
   SetPlace(options, spec);
   spec.job_id = MakeJobId(options, spec.mode, probes);
   if (NeedsGrpc(spec)) {
-    HLAUNCH_RETURN_IF_ERROR(SetToken(options, environment, probes, spec));
+    HLAUNCH_RETURN_IF_ERROR(SetCredentials(options, environment, probes, spec));
   }
   return spec;
 }

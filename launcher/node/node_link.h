@@ -67,6 +67,7 @@ class NodeLink {
 //
 // Errors:
 //   InvalidArgument - no address of this host to listen on, or none that others could reach.
+//   Unauthenticated - the token or the certificates of this node cannot be used.
 //   AlreadyExists - nobody named a port, and all that were tried are taken.
 //   PermissionDenied - the endpoint's port needs a privilege.
 //   ResourceExhausted - out of descriptors or threads.

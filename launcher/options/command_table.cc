@@ -15,6 +15,11 @@ const OptionRow kStatus[] = {
     {"", "", "--json", "", "print one JSON object", nullptr},
     {"", "", "--token-file", "FILE",
      "its secret (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token)", nullptr},
+    {"", "", "--tls-cert", "FILE",
+     "this host's own certificate, in PEM, instead of a token (HLAUNCH_TLS_CERT)", nullptr},
+    {"", "", "--tls-key", "FILE", "the certificate's key (HLAUNCH_TLS_KEY)", nullptr},
+    {"", "", "--tls-ca", "FILE", "the authorities whose certificates are believed (HLAUNCH_TLS_CA)",
+     nullptr},
     {"", "-h", "--help", "", "print this text", nullptr},
 };
 
@@ -55,6 +60,11 @@ const OptionRow kService[] = {
      nullptr},
     {"", "", "--token-file", "FILE",
      "secret that nodes must know (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token)",
+     nullptr},
+    {"", "", "--tls-cert", "FILE",
+     "this host's own certificate, in PEM, instead of a token (HLAUNCH_TLS_CERT)", nullptr},
+    {"", "", "--tls-key", "FILE", "the certificate's key (HLAUNCH_TLS_KEY)", nullptr},
+    {"", "", "--tls-ca", "FILE", "the authorities whose certificates are believed (HLAUNCH_TLS_CA)",
      nullptr},
     {"", "", "--max-jobs", "N", "most jobs at once (1000)", nullptr},
     {"", "", "--metrics-port", "PORT|ADDR:PORT",

@@ -17,6 +17,7 @@
 #include "proto/base/log.h"
 #include "rendezvous/c10d/c10d_server_options.h"
 #include "rendezvous/round/round.h"
+#include "rendezvous/trust/certificate_files.h"
 
 // What the user asks for, in the structs that the rest of hlaunch takes as they are. All are
 // values.
@@ -41,6 +42,7 @@ struct Meeting {
   std::optional<uint16_t> master_port;  // 0 only where there is one node.
   std::string local_addr;  // What this node is reached at, without brackets; empty: its route.
   std::string token_file;
+  CertificateFiles certificates;
 };
 
 // What this node is to be among the nodes.

@@ -132,9 +132,9 @@ absl::Status SetMaxRestarts(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status SetTokenFile(string_view text, Options& options) {
+absl::Status SetFile(string_view text, std::string* file) {
   if (text.empty()) return InvalidArgumentError("the name of the file is missing");
-  options.meeting.token_file = std::string(text);
+  *file = std::string(text);
   return absl::OkStatus();
 }
 
@@ -304,7 +304,20 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--token-file", "FILE",
      "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token; see "
      "hlaunch token)",
-     SetTokenFile},
+     [](string_view text, Options& options) { return SetFile(text, &options.meeting.token_file); }},
+    {"", "", "--tls-cert", "FILE",
+     "this host's own certificate, in PEM, instead of a token (HLAUNCH_TLS_CERT)",
+     [](string_view text, Options& options) {
+       return SetFile(text, &options.meeting.certificates.certificate);
+     }},
+    {"", "", "--tls-key", "FILE", "the certificate's key (HLAUNCH_TLS_KEY)",
+     [](string_view text, Options& options) {
+       return SetFile(text, &options.meeting.certificates.key);
+     }},
+    {"", "", "--tls-ca", "FILE", "the authorities whose certificates are believed (HLAUNCH_TLS_CA)",
+     [](string_view text, Options& options) {
+       return SetFile(text, &options.meeting.certificates.authority);
+     }},
     {"Times", "", "--join-timeout", "S", "wait this long for the nodes to come (600)",
      [](string_view text, Options& options) {
        return SetDuration(text, 1, &options.policy.join_timeout);

@@ -43,6 +43,10 @@ constexpr OptionPeer kPeers[] = {
      "refused",
      ""},
     {"--token-file", "better: torchrun has no [secret](security.md)", ""},
+    {"--tls-cert", "better: torchrun encrypts [nothing](security.md#certificates-of-your-site)",
+     ""},
+    {"--tls-key", "better: see `--tls-cert`", ""},
+    {"--tls-ca", "better: see `--tls-cert`", ""},
     // Times.
     {"--join-timeout", "`--rdzv-conf join_timeout=S`", ""},
     {"--last-call", "`--rdzv-conf last_call_timeout=S`", ""},

@@ -119,6 +119,8 @@ absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* ar
   }
   options.endpoint = *std::move(endpoint);
   options.token_file = read.Get("--token-file", "");
+  options.certificates = {read.Get("--tls-cert", ""), read.Get("--tls-key", ""),
+                          read.Get("--tls-ca", "")};
   options.json = read.Has("--json");
   return options;
 }

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "launcher/words/endpoint.h"
 #include "rendezvous/round/round.h"
+#include "rendezvous/trust/certificate_files.h"
 
 // `hlaunch status`: its command line, and what it prints. Pure.
 
@@ -20,6 +21,7 @@ struct StatusOptions {
   std::string job_id;                        // Empty: all jobs.
   Endpoint endpoint;
   std::string token_file;
+  CertificateFiles certificates;
   bool json = false;
 };
 

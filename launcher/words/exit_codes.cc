@@ -24,6 +24,7 @@ constexpr Row kRows[] = {
     {StatusCode::kInvalidArgument, kExitUsage, kExitBadEndpoint, kExitBadEndpoint},
     {StatusCode::kNotFound, kExitNotFound, kExitBadEndpoint, kExitRefused},
     {StatusCode::kPermissionDenied, kExitNotExecutable, kExitBadEndpoint, kExitRefused},
+    {StatusCode::kUnauthenticated, kExitUsage, kExitUsage, kExitBadEndpoint},
     {StatusCode::kFailedPrecondition, kExitNotExecutable, kExitBadEndpoint, kExitBadEndpoint},
     {StatusCode::kAlreadyExists, kExitInternal, kExitPortInUse, kExitBadEndpoint},
     {StatusCode::kResourceExhausted, kExitNoResources, kExitNoResources, kExitBadEndpoint},

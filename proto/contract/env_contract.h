@@ -11,6 +11,9 @@ namespace hlaunch {
 // Read by hlaunch's own programs. No worker ever sees them.
 inline constexpr char kEnvToken[] = "HLAUNCH_TOKEN";
 inline constexpr char kEnvTokenFile[] = "HLAUNCH_TOKEN_FILE";
+inline constexpr char kEnvTlsCert[] = "HLAUNCH_TLS_CERT";
+inline constexpr char kEnvTlsKey[] = "HLAUNCH_TLS_KEY";
+inline constexpr char kEnvTlsCa[] = "HLAUNCH_TLS_CA";
 inline constexpr char kEnvKeeperFd[] = "HLAUNCH_KEEPER_FD";
 inline constexpr char kEnvObituaryReason[] = "HLAUNCH_OBITUARY_REASON";
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "grpcpp/alarm.h"
@@ -54,15 +55,21 @@ gpr_timespec FromNow(Duration duration) {
                         ::gpr_time_from_micros(std::max<int64_t>(micros, 0), GPR_TIMESPAN));
 }
 
+constexpr char kClosed[] = "Socket closed";
+
 // What gRPC says of a connection that failed, without its own wrapping. For people only.
-std::string Trouble(const grpc::Status& status) {
+std::string Trouble(const grpc::Status& status, const Trust& trust) {
   std::string text = status.error_message();
   for (const char* wrapping : {"last error: ", "Failed to connect to remote host: "}) {
     if (const size_t at = text.find(wrapping); at != std::string::npos) {
       text = text.substr(at + std::string(wrapping).size());
     }
   }
-  return text.empty() ? absl::StatusCodeToString(FromGrpcStatus(status).code()) : text;
+  if (text.empty()) text = absl::StatusCodeToString(FromGrpcStatus(status).code());
+  if (trust.none() || trust.files().none() || !absl::StrContains(text, kClosed)) return text;
+  // TLS 1.3 has a server judge a client's certificate after the client is done.
+  return absl::StrCat(text, "; it may not believe the certificate in --tls-cert ",
+                      trust.files().certificate);
 }
 
 // Whether the rendezvous' word is final; anything else may pass.
@@ -92,7 +99,8 @@ void* Tag(Event event) { return reinterpret_cast<void*>(static_cast<intptr_t>(ev
 struct Stream {
   Stream(const std::string& address, const RendezvousEndpoint& endpoint,
          grpc::CompletionQueue* queue)
-      : stub(v1::Rendezvous::NewStub(MakeChannel(address, endpoint.port, endpoint.trust))) {
+      : stub(v1::Rendezvous::NewStub(
+            MakeChannel(address, endpoint.port, endpoint.trust, endpoint.host))) {
     rpc = stub->PrepareAsyncAttach(&context, queue);
   }
 
@@ -462,7 +470,8 @@ class GrpcRendezvousClient::Conversation {
           absl::StrCat("what answers at ", Endpoint(), " is not hlaunch's rendezvous")));
     }
     if (stream.cancelled) return Lost(absl::StrCat("no answer for ", Seconds(Patience()), " s"));
-    Lost(status.ok() ? "it closed the connection" : Trouble(stream.status));
+    Lost(status.ok() ? "it closed the connection"
+                     : Trouble(stream.status, options_.endpoint.trust));
   }
 
   void Lost(const std::string& trouble) {
@@ -582,15 +591,17 @@ absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_vi
     grpc::ClientContext context;
     context.set_deadline(FromNow(addresses.size() == 1 ? left : std::min(left, kLastBackoff)));
     v1::ReportNodeDeathResponse response;
-    status = v1::Rendezvous::NewStub(MakeChannel(addresses[i], endpoint.port, endpoint.trust))
+    status = v1::Rendezvous::NewStub(
+                 MakeChannel(addresses[i], endpoint.port, endpoint.trust, endpoint.host))
                  ->ReportNodeDeath(&context, request, &response);
     if (status.ok() || IsRefusal(StatusOfCall(status, endpoint.trust).code())) break;
     std::this_thread::sleep_for(std::min(kFirstBackoff, left));
   }
   const absl::Status told = StatusOfCall(status, endpoint.trust);
   if (told.ok() || IsRefusal(told.code())) return told;
-  return absl::UnavailableError(absl::StrCat(
-      "rendezvous at ", HostPort(endpoint.host, endpoint.port), " not reached: ", Trouble(status)));
+  return absl::UnavailableError(absl::StrCat("rendezvous at ",
+                                             HostPort(endpoint.host, endpoint.port),
+                                             " not reached: ", Trouble(status, endpoint.trust)));
 }
 
 }  // namespace hlaunch

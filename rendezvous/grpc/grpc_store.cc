@@ -47,7 +47,8 @@ class GrpcStore::Link {
  public:
   explicit Link(GrpcStoreOptions given)
       : options(std::move(given)),
-        stub(v1::Store::NewStub(MakeChannel(options.address, options.port, options.trust))) {}
+        stub(v1::Store::NewStub(
+            MakeChannel(options.address, options.port, options.trust, options.host))) {}
 
   void Prepare(Instant deadline, grpc::ClientContext* context) const {
     context->set_deadline(OnTheWall(deadline));

@@ -20,6 +20,7 @@ namespace hlaunch {
 // Whose calls a GrpcStore makes, and where.
 struct GrpcStoreOptions {
   std::string address;  // Of the rendezvous: a literal without brackets.
+  std::string host;     // What its certificate names, if it has one of a site; empty: the address.
   uint16_t port = 0;
   Trust trust;
   std::string job_id;

@@ -23,17 +23,25 @@
 #include "proto/base/mutex.h"
 #include "proto/base/rare_log.h"
 #include "proto/contract/grpc_status.h"
+#include "rendezvous/grpc/file_credentials.h"
 
 namespace hlaunch {
 namespace {
 
 // How gRPC and OpenSSL put the answers of JudgeConnection: 401 by HTTP/1.1, the alerts
-// access_denied and unrecognized_name; and what OpenSSL says of a certificate of another authority.
+// access_denied, unrecognized_name and certificate_required; and what OpenSSL says of a certificate
+// of another authority.
 constexpr char kHttp1[] = "http1.x server";
 constexpr char kUnauthenticated[] = "UNAUTHENTICATED";
 constexpr char kAccessDenied[] = "access denied";
 constexpr char kUnrecognizedName[] = "unrecognized name";
+constexpr char kCertificateRequired[] = "certificate required";
 constexpr char kVerifyFailed[] = "certificate verify failed";
+// What gRPC says where the server's certificate names another host.
+constexpr char kOtherPeer[] = "is not in peer certificate";
+constexpr char kNoCertificate[] = "peer did not return a certificate";
+// How gRPC tells of a handshake that this end ends.
+constexpr char kHandshakeFailed[] = "Handshake failed with fatal error";
 constexpr int kMaxRequestBytes = 256 << 10;     // The largest is 16 failures of 8 KiB.
 constexpr int kMaxResponseBytes = 16 << 20;     // The status of a job with all its nodes.
 constexpr size_t kMaxMemory = size_t{2} << 30;  // What all connections may take.
@@ -42,8 +50,8 @@ constexpr int kHandshakeMillis = 10000;
 constexpr int kIdleMillis = 10000;     // A connection without a call.
 constexpr int kReadChunkBytes = 1024;  // A typical message is a tenth of it.
 
-// What a library says is a debug line, and not many: strangers can cause it with every message.
-void SayRarely(const std::string& line) {
+// Strangers can cause such lines with every message, so there are not many of them.
+void SayRarely(const std::string& line, LogLevel level) {
   static Mutex mu;
   static RareLog lines;
   std::string admitted;
@@ -51,7 +59,20 @@ void SayRarely(const std::string& line) {
     MutexLock lock(&mu);
     admitted = lines.Admit(line, MonotonicClock().Now());
   }
-  if (!admitted.empty()) LogDebug(admitted);
+  if (!admitted.empty()) Log(level, admitted);
+}
+
+// gRPC says in its log alone why it ended a handshake.
+void SayWhyRefused(absl::string_view message) {
+  if (!absl::StrContains(message, kHandshakeFailed)) return;
+  if (absl::StrContains(message, kNoCertificate)) {
+    SayRarely("refused a TLS connection: it showed no certificate", LogLevel::kWarning);
+  } else if (absl::StrContains(message, kVerifyFailed)) {
+    SayRarely(
+        "refused a TLS connection: its certificate is not from an authority that is believed "
+        "here, or it is out of date",
+        LogLevel::kWarning);
+  }
 }
 
 // What gRPC and its libraries do in all of this process.
@@ -61,27 +82,71 @@ void TameLibraries() {
     // Distributions build Abseil with its search for deadlocks, which every lock that gRPC takes
     // pays for, and the more so the more connections there are.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-    ::gpr_set_log_function(
-        [](gpr_log_func_args* args) { LogDebug(absl::StrCat("gRPC: ", args->message)); });
+    ::gpr_set_log_function([](gpr_log_func_args* args) {
+      SayWhyRefused(args->message);
+      LogDebug(absl::StrCat("gRPC: ", args->message));
+    });
     google::protobuf::SetLogHandler(
         [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
-          SayRarely(absl::StrCat("protobuf: ", message));
+          SayRarely(absl::StrCat("protobuf: ", message), LogLevel::kDebug);
         });
   });
 }
 
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const Trust& trust) {
   if (trust.none()) return grpc::InsecureChannelCredentials();
-  return grpc::SslCredentials({trust.authority(), trust.key(), trust.certificate()});
+  const Trust now = trust.Renewed();
+  return grpc::SslCredentials({now.authority(), now.key(), now.certificate()});
+}
+
+// What the two ends differ in, by the words in which gRPC says that there is no connection; null if
+// those say nothing of it.
+const char* DifferenceOfTokens(const std::string& text, bool none) {
+  if (absl::StrContains(text, kHttp1) && absl::StrContains(text, kUnauthenticated)) {
+    return "this node has no token and the rendezvous demands one, or certificates";
+  }
+  if (absl::StrContains(text, kAccessDenied)) {
+    return "this node has a token and the rendezvous has none";
+  }
+  if (absl::StrContains(text, kCertificateRequired)) {
+    return "this node has a token and the rendezvous demands certificates (--tls-cert)";
+  }
+  const bool other =
+      absl::StrContains(text, kUnrecognizedName) || absl::StrContains(text, kVerifyFailed);
+  return other && !none ? "this node's token is not the rendezvous' token" : nullptr;
+}
+
+std::string DifferenceOfCertificates(const std::string& text, const CertificateFiles& files) {
+  if (absl::StrContains(text, kAccessDenied)) {
+    return "this node has certificates and the rendezvous has none; give all nodes --tls-cert, "
+           "--tls-key and --tls-ca, or none of them";
+  }
+  if (absl::StrContains(text, kUnrecognizedName)) {
+    return "this node has certificates and the rendezvous demands a token; give all nodes the same";
+  }
+  if (absl::StrContains(text, kVerifyFailed)) {
+    return absl::StrCat("the rendezvous' certificate is not from an authority in --tls-ca ",
+                        files.authority, ", or it is out of date");
+  }
+  if (absl::StrContains(text, kOtherPeer)) {
+    return absl::StrCat(
+        "the rendezvous' certificate does not name the host that this node asked "
+        "for (",
+        text, "); name it as its certificate does");
+  }
+  return "";
 }
 
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t port,
-                                           const Trust& trust) {
+                                           const Trust& trust, const std::string& host) {
   TameLibraries();
   grpc::ChannelArguments args;
-  if (!trust.none()) args.SetSslTargetNameOverride(trust.server_name());
+  if (!trust.none()) {
+    const std::string named = host.empty() ? std::string(literal) : host;
+    args.SetSslTargetNameOverride(trust.files().none() ? trust.server_name() : named);
+  }
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
@@ -100,6 +165,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t p
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Trust& trust) {
   if (trust.none()) return grpc::InsecureServerCredentials();
+  if (!trust.files().none()) return std::make_shared<FileCredentials>(trust);
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   options.pem_root_certs = trust.authority();
@@ -123,19 +189,14 @@ void PrepareServer(grpc::ServerBuilder* builder) {
 }
 
 absl::Status StatusOfCall(const grpc::Status& status, const Trust& trust) {
+  if (IsAnswer(status)) return FromGrpcStatus(status);
   const std::string text = status.error_message();
-  const char* difference = nullptr;
-  if (IsAnswer(status)) {
-    return FromGrpcStatus(status);
-  } else if (absl::StrContains(text, kHttp1) && absl::StrContains(text, kUnauthenticated)) {
-    difference = "this node has no token and the rendezvous demands one";
-  } else if (absl::StrContains(text, kAccessDenied)) {
-    difference = "this node has a token and the rendezvous has none";
-  } else if (absl::StrContains(text, kUnrecognizedName) || absl::StrContains(text, kVerifyFailed)) {
-    difference = "this node's token is not the rendezvous' token";
-  } else {
-    return FromGrpcStatus(status);
+  if (!trust.none() && !trust.files().none()) {
+    const std::string difference = DifferenceOfCertificates(text, trust.files());
+    return difference.empty() ? FromGrpcStatus(status) : absl::PermissionDeniedError(difference);
   }
+  const char* const difference = DifferenceOfTokens(text, trust.none());
+  if (difference == nullptr) return FromGrpcStatus(status);
   const std::string own =
       trust.none() ? "" : absl::StrCat(" (its fingerprint here: ", trust.fingerprint(), ")");
   return absl::PermissionDeniedError(absl::StrCat(

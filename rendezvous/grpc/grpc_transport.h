@@ -19,17 +19,19 @@
 // credentials, limits and keepalive. gRPC's and protobuf's own logs go to hlaunch's, as debug
 // lines.
 //
-// With a Trust both ends speak TLS and show certificates; only who holds the token has one that is
-// taken. Without, they speak in clear.
+// With a Trust both ends speak TLS and show certificates; only who holds the token, or one of the
+// site's certificates, is believed. Without, they speak in clear.
 
 namespace hlaunch {
 
 // A channel to one address: no name lookup, no proxy, no connection shared with another
-// channel. Connects with the first call.
+// channel. Connects with the first call. `host` is what the user calls the other end: where `trust`
+// is of files, they are read anew and the server's certificate must name it; empty: `literal`.
 std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t port,
-                                           const Trust& trust);
+                                           const Trust& trust, const std::string& host = "");
 
-// What the servers' connections are protected with.
+// What the servers' connections are protected with; it must outlive the server. A connection that
+// comes after files have changed is judged by what they hold then.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Trust& trust);
 
 // Sets limits and keepalive.
@@ -39,8 +41,8 @@ void PrepareServer(grpc::ServerBuilder* builder);
 // refused because of its token as of one that broke.
 //
 // Errors:
-//   PermissionDenied - the two ends do not hold the same token; the message says which has one, and
-//       the way out.
+//   PermissionDenied - the two ends do not hold the same token, or do not believe the same
+//       certificates; the message says which end has what, and the way out.
 //   any other - as the call's.
 absl::Status StatusOfCall(const grpc::Status& status, const Trust& trust);
 

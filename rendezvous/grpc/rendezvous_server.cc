@@ -15,6 +15,7 @@
 #include "rendezvous/grpc/rendezvous_service.h"
 #include "rendezvous/grpc/store_service.h"
 #include "rendezvous/listening/front.h"
+#include "rendezvous/listening/judge_connection.h"
 
 namespace hlaunch {
 namespace {
@@ -31,6 +32,7 @@ struct RendezvousServer::State {
 
   RendezvousService service;
   StoreService store;
+  std::shared_ptr<grpc::ServerCredentials> credentials;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
   Mutex mu;
@@ -44,8 +46,9 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   PrepareServer(&builder);
   builder.RegisterService(&state->service);
   builder.RegisterService(&state->store);
-  state->acceptor = builder.experimental().AddExternalConnectionAcceptor(
-      AcceptorType::FROM_FD, MakeServerCredentials(options.trust));
+  state->credentials = MakeServerCredentials(options.trust);
+  state->acceptor = builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD,
+                                                                         state->credentials);
   state->server = builder.BuildAndStart();
   if (state->server == nullptr) return absl::InternalError("gRPC refuses to serve");
   Front::Options front;
@@ -56,7 +59,9 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
     acceptor->HandleNewConnection(&parameters);
   };
   front.c10d = std::move(options.c10d);
-  if (!options.trust.none()) front.server_name = options.trust.server_name();
+  if (!options.trust.none()) {
+    front.server_name = options.trust.files().none() ? options.trust.server_name() : kAnyServerName;
+  }
   try {
     MutexLock lock(&state->mu);
     state->front = std::make_unique<Front>(std::move(options.listener), std::move(front));

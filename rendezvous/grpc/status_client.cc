@@ -32,7 +32,7 @@ absl::Status Ask(const RendezvousEndpoint& endpoint, const std::string& address,
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::duration_cast<std::chrono::system_clock::duration>(
                            deadline - MonotonicClock().Now()));
-  const auto channel = MakeChannel(address, endpoint.port, endpoint.trust);
+  const auto channel = MakeChannel(address, endpoint.port, endpoint.trust, endpoint.host);
   return StatusOfCall(v1::Rendezvous::NewStub(channel)->GetStatus(&context, request, response),
                       endpoint.trust);
 }

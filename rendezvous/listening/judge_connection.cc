@@ -15,12 +15,13 @@ using To = ConnectionVerdict::To;
 
 constexpr char kAccessDeniedAlert = 49;
 constexpr char kUnrecognizedNameAlert = 112;
+constexpr char kCertificateRequiredAlert = 116;
 
 // To a client of HTTP/2 in clear. The answer is HTTP/1.1 (RFC 9110, 15.5.2): gRPC takes what
 // HTTP/2 has for refusals, a GOAWAY, as a reason to connect again at once.
 constexpr char kTokenDemanded[] =
     "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n"
-    "hlaunch's rendezvous demands a token here\n";
+    "hlaunch's rendezvous demands a token or a certificate here\n";
 
 // The record of a fatal alert (RFC 8446, 5.1 and 6.2).
 std::string TlsRefusal(char alert) {
@@ -29,12 +30,21 @@ std::string TlsRefusal(char alert) {
 }
 
 ConnectionVerdict JudgeTls(const std::string& asked, const std::string& server_name) {
+  const bool has_token = absl::EndsWith(asked, ".hlaunch");
   if (server_name.empty()) {
-    return {To::kNobody, TlsRefusal(kAccessDeniedAlert), "it has a token and there is none here"};
+    return {To::kNobody, TlsRefusal(kAccessDeniedAlert),
+            has_token ? "it has a token and there is none here"
+                      : "it has certificates and there are none here"};
   }
-  if (asked == server_name) return {To::kGrpc, "", ""};
+  if (server_name == kAnyServerName && has_token) {
+    return {To::kNobody, TlsRefusal(kCertificateRequiredAlert),
+            "it has a token and certificates are demanded here"};
+  }
+  if (asked == server_name || server_name == kAnyServerName) return {To::kGrpc, "", ""};
   return {To::kNobody, TlsRefusal(kUnrecognizedNameAlert),
-          absl::EndsWith(asked, ".hlaunch") ? "it has another token" : "it is not hlaunch"};
+          has_token       ? "it has another token"
+          : asked.empty() ? "it is not hlaunch"
+                          : "it has no token, but certificates, or it is not hlaunch"};
 }
 
 }  // namespace
@@ -46,7 +56,8 @@ ConnectionVerdict JudgeConnection(const FirstWords& words, const std::string& se
       return JudgeTls(words.server_name, server_name);
     case Kind::kHttp2:
       if (server_name.empty()) return {To::kGrpc, "", ""};
-      return {To::kNobody, kTokenDemanded, "it has no token"};
+      return {To::kNobody, kTokenDemanded,
+              server_name == kAnyServerName ? "it has no certificate" : "it has no token"};
     case Kind::kMore:
       return {To::kNobody, "", "it did not end its first message"};
     case Kind::kNone:

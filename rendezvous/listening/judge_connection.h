@@ -20,6 +20,9 @@ struct ConnectionVerdict {
   std::string reason;
 };
 
+// Any client that speaks TLS may come, except one that asks for a name derived from a token.
+inline constexpr char kAnyServerName[] = "*";
+
 // `server_name` is what a TLS client must ask for to be handed to gRPC; empty: gRPC is in clear
 // here. `takes_c10d` says whether the port is also a store's. A stranger who cannot name the server
 // costs no handshake. Pure.

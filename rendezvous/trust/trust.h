@@ -8,13 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rendezvous/trust/certificate_files.h"
 
 namespace hlaunch {
 
 // What a process needs to prove to others that it holds a job's token, and to see that they do:
 // mutual TLS without files. Every holder derives the same certificate authority's key from the
 // token (HKDF-SHA256, RFC 5869, to a P-256 key) and signs a certificate of its own with it, whose
-// key is random. All holders are equal: this proves membership, never who somebody is.
+// key is random. All holders are equal: this proves membership, never who somebody is. Or it is a
+// site's own certificates, from files, for the same mutual TLS.
 //
 // A value that is shared, not copied; immutable, thread-safe.
 class Trust {
@@ -30,16 +32,33 @@ class Trust {
   //       words.
   static absl::StatusOr<Trust> OfToken(absl::string_view token);
 
+  // What `files` hold. A key that others can read is logged.
+  //
+  // Errors: as ReadCertificates.
+  static absl::StatusOr<Trust> OfFiles(const CertificateFiles& files);
+
+  // OfFiles if any is named, else OfToken.
+  static absl::StatusOr<Trust> Of(absl::string_view token, const CertificateFiles& files);
+
   bool none() const { return identity_ == nullptr; }
+
+  // What the files hold by now, for one that was made of files; this one otherwise, and what was
+  // there before where they hold nothing that can be used, which is logged. It costs next to
+  // nothing while no file has changed, if the next call is made on what this one returned.
+  Trust Renewed() const;
 
   // The rest requires !none().
 
+  // None if this was made of a token.
+  const CertificateFiles& files() const;
+
   // What a client asks for and a server's certificate says: derived from the token, so who does not
-  // hold it cannot ask. It is seen on the wire.
+  // hold it cannot ask. It is seen on the wire. Empty with files: a client asks for the host.
   const std::string& server_name() const;
-  // Eight hex digits that tell two tokens apart in logs.
+  // Eight hex digits that tell two tokens apart in logs; empty with files.
   const std::string& fingerprint() const;
-  // PEM: the authority's certificate, this process' certificate and its key.
+  // PEM: the authority's certificate, this process' certificate and its key. With files: when this
+  // was made.
   const std::string& authority() const;
   const std::string& certificate() const;
   const std::string& key() const;

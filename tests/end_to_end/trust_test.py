@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import os
 import pathlib
+import subprocess
 import sys
 import threading
 
@@ -26,6 +27,8 @@ with open(sys.argv[1], "wb", buffering=0) as out:
         out.write(packets.recv(65536))
 """
 FAIL = f"import os, sys, time; time.sleep(20 * (1 - int(os.environ['NODE_RANK']))); sys.exit('{REASON}')"
+# What `openssl req` needs to have an authority sign, and not the key itself.
+SIGNED = ["-CA", "ca.crt", "-CAkey", "ca.key"]
 STEPS = "import time\nfor step in range(%d):\n    time.sleep(0.1)\n    print('step', step, flush=True)"
 
 
@@ -119,6 +122,123 @@ class Strangers(jobs.JobTest):
             self.assertTrue(lab.poll(lambda run=run, before=before: run.out.count("step") > before, 5))
         runs[0].signal(15)
         self.assert_done(runs, [143, jobs.NODE_STOPPED], 20)
+
+
+class Site:
+    """An authority of a site's own and what it has signed, in files of one folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+        (folder / "config").write_text("[req]\ndistinguished_name = name\n[name]\n")
+        self._sign("ca", "basicConstraints = critical,CA:TRUE")
+
+    def _sign(self, name, *extensions, by=()):
+        asked = [*by, *(word for text in extensions for word in ("-addext", text))]
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                        "-config", "config", "-keyout", f"{name}.key", "-out", f"{name}.crt", *asked],
+                       cwd=self.folder, check=True, capture_output=True)
+
+    def files(self, host):
+        """The options of a process on `host`."""
+        self._sign(host, "basicConstraints = critical,CA:FALSE", f"subjectAltName = DNS:{host}",
+                   "authorityKeyIdentifier = keyid", by=SIGNED)
+        return self.options(host)
+
+    def options(self, host):
+        return ["--tls-cert", self.folder / f"{host}.crt", "--tls-key", self.folder / f"{host}.key",
+                "--tls-ca", self.folder / "ca.crt"]
+
+
+class Certificates(jobs.JobTest):
+    """A site's own certificates, with a service on node0."""
+    count = 3
+
+    def setUp(self):
+        super().setUp()
+        self.site = Site(self.nodes[0].folder / "site")
+
+    def serve(self, *options):
+        service = self.nodes[0].start(lab.BIN / "hlaunch-rendezvous", "--listen", 29400, *options)
+        service.wait_for(r"listening on \[::\]:")
+        return service
+
+    def job(self, name, steps, site, nodes=(1, 2)):
+        return [self.nodes[i].start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400",
+                                    "--rdzv-id", name, *site.files(f"node{i}"), "--no-python",
+                                    jobs.PYTHON, "-c", STEPS % steps) for i in nodes]
+
+    def test_new_files_hold_for_whoever_comes_and_nobody_has_to_go(self):
+        service = self.serve(*self.site.files("node0"))
+        old = self.job("old", 6000, self.site)
+        for run in old:
+            run.wait_for("step 1")
+        fresh = Site(self.nodes[0].folder / "fresh")
+        fresh.files("node0")
+        for file in ("node0.crt", "node0.key", "ca.crt"):
+            (fresh.folder / file).rename(self.site.folder / file)
+        (fresh.folder / "ca.crt").write_bytes((self.site.folder / "ca.crt").read_bytes())
+        new = self.job("new", 1, fresh)
+        for run in new:
+            self.assertEqual(run.wait(60), 0, self.told([service, *new]))
+        for run in old:  # Both go on, and in the round that they were in.
+            before = run.out.count("step")
+            self.assertTrue(lab.poll(lambda run=run, before=before: run.out.count("step") > before, 50))
+            self.assertEqual(run.out.count("step 1\n"), 1, self.told(old))
+        old[0].signal(15)
+        self.assertEqual(old[0].wait(30), 143, self.told(old))
+        old[1].wait(30)
+        service.signal(15)
+        self.assertEqual(service.wait(30), 0, str(service))
+
+    def test_a_stranger_is_refused_in_words_on_both_sides(self):
+        own = self.site.files("node0")
+        other = Site(self.nodes[0].folder / "other")
+        status = [lab.HLAUNCH, "status", "--rdzv-endpoint", "node0:29400"]
+        for options, env, here, there in (
+                (other.files("node2"), {}, "is not from an authority in --tls-ca .*ca.crt", None),
+                ([], {"HLAUNCH_TOKEN": lab.TOKEN}, "the rendezvous demands certificates",
+                 "it has a token and certificates are demanded here"),
+                ([], {}, "this node has no token and the rendezvous demands one, or certificates",
+                 "it has no certificate")):
+            service = self.serve(*own)  # Each says its first refusal at once.
+            refused = self.nodes[2].run(*status, *options, env=env)
+            self.assertEqual(refused.code, jobs.REFUSED, str(refused))
+            self.assert_said(refused, here)
+            if there is not None:
+                service.wait_for(there)
+            service.signal(15)
+            service.wait(30)
+        # One whose own certificate is foreign, though it believes ours.
+        foreign = [*other.options("node2")[:4], "--tls-ca", self.site.folder / "ca.crt"]
+        service = self.serve(*own)
+        self.assertEqual(self.nodes[1].run(*status, *self.site.files("node1")).code, 0)
+        refused = self.nodes[2].run(*status, *foreign)
+        self.assertNotEqual(refused.code, 0, str(refused))
+        service.wait_for("refused a TLS connection: its certificate is not from an authority")
+        service.signal(15)
+        service.wait(30)
+
+    def test_files_that_do_not_fit_are_named(self):
+        good = self.site.files("node0")
+        self.site.files("node1")
+        words = [lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400"]
+        for options, said in (
+                (good[:4], r"--tls-ca \(HLAUNCH_TLS_CA\) is missing"),
+                ([*good[:3], "/no/such.key", *good[4:]], "--tls-key /no/such.key: cannot be read"),
+                ([*good[:3], self.site.folder / "node1.key", *good[4:]],
+                 "node1.key: is not the key of the certificate in .*node0.crt"),
+                ([*good, "--token-file", "/t"], "--token-file names one")):
+            for program in ([*words, *options, "true"], [lab.BIN / "hlaunch-rendezvous", *options]):
+                refused = self.nodes[0].run(*program)
+                self.assertEqual(refused.code, jobs.USAGE, str(refused))
+                self.assertRegex(refused.err, said)
+        (self.site.folder / "node0.key").chmod(0o644)
+        service = self.serve(*good)
+        service.wait_for("node0.key: can be read by other users; run: chmod 600")
+        service.signal(15)
+        service.wait(30)
 
 
 if __name__ == "__main__":

@@ -265,6 +265,7 @@ TEST(IsInherited, DropsWhatBelongsToALauncher) {
                            "HOROVOD_CROSS_SIZE",
                            "HLAUNCH_TOKEN",
                            "HLAUNCH_TOKEN_FILE",
+                           "HLAUNCH_TLS_KEY",
                            "HLAUNCH_KEEPER_FD"}) {
     EXPECT_FALSE(IsInherited(name)) << name;
   }

@@ -23,6 +23,14 @@ std::string ErrorOf(const std::vector<const char*>& words) {
   return options.ok() ? "none" : std::string(options.status().message());
 }
 
+TEST(ParseServiceOptions, TakesFilesOfCertificates) {
+  const auto options = Parse({"--tls-cert", "/c", "--tls-key", "/k", "--tls-ca", "/a"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->certificates.certificate, "/c");
+  EXPECT_EQ(options->certificates.key, "/k");
+  EXPECT_EQ(options->certificates.authority, "/a");
+}
+
 TEST(ParseServiceOptions, ListensOnAllAddressesAndKeepsNothingByDefault) {
   const auto options = Parse({});
   ASSERT_TRUE(options.ok());

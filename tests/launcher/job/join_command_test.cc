@@ -11,7 +11,8 @@ namespace hlaunch {
 namespace {
 
 JoinCommand Make(std::vector<const char*> words, const std::string& token = "",
-                 const std::string& token_file = "", const std::string& host = "10.77.0.10") {
+                 const std::string& token_file = "", const std::string& host = "10.77.0.10",
+                 const CertificateFiles& certificates = {}) {
   words.insert(words.begin(), "hlaunch");
   const absl::StatusOr<Options> options =
       ParseOptions(static_cast<int>(words.size()), words.data());
@@ -21,6 +22,7 @@ JoinCommand Make(std::vector<const char*> words, const std::string& token = "",
   spec.job_id = "3f2a";
   spec.token = token;
   spec.token_file = token_file;
+  spec.certificates = certificates;
   return MakeJoinCommand(*options, spec, {host, 29401});
 }
 
@@ -55,6 +57,13 @@ TEST(MakeJoinCommand, NamesTheTokenFileOnce) {
             "hlaunch --nnodes=2 --token-file=/t --rdzv-endpoint 10.77.0.10:29401 --rdzv-id 3f2a x");
   EXPECT_EQ(Make({"--nnodes=2", "x"}, "s3cret", "/t").command,
             "hlaunch --nnodes=2 --rdzv-endpoint 10.77.0.10:29401 --rdzv-id 3f2a --token-file /t x");
+}
+
+TEST(MakeJoinCommand, NamesTheCertificatesOfTheEnvironment) {
+  EXPECT_EQ(
+      Make({"--nnodes=2", "--tls-key=/k", "x"}, "", "", "10.77.0.10", {"/c", "/k", "/a"}).command,
+      "hlaunch --nnodes=2 --tls-key=/k --rdzv-endpoint 10.77.0.10:29401 --rdzv-id 3f2a "
+      "--tls-cert /c --tls-ca /a x");
 }
 
 TEST(MakeJoinCommand, NeverShowsTheToken) {

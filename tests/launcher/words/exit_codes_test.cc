@@ -34,6 +34,7 @@ TEST(ExitCodeOf, SaysWhyTheNodesCannotMeet) {
   EXPECT_EQ(code(absl::AlreadyExistsError("")), kExitPortInUse);
   EXPECT_EQ(code(absl::ResourceExhaustedError("")), kExitNoResources);
   EXPECT_EQ(code(absl::InternalError("")), kExitInternal);
+  EXPECT_EQ(code(absl::UnauthenticatedError("")), kExitUsage);
   EXPECT_EQ(code(absl::InvalidArgumentError("")), kExitBadEndpoint);
   EXPECT_EQ(code(absl::PermissionDeniedError("")), kExitBadEndpoint);
   EXPECT_EQ(code(absl::UnavailableError("")), kExitBadEndpoint);

@@ -29,6 +29,7 @@
 #include "rendezvous/listening/listen.h"
 #include "tests/fakes/tcp_proxy.h"
 #include "tests/rendezvous/rounds.h"
+#include "tests/rendezvous/site_certificates.h"
 
 namespace hlaunch {
 namespace {
@@ -46,9 +47,12 @@ struct Host {
   explicit Host(const JobPolicy& policy = Policy(1, 1), const std::string& token = "",
                 const std::string& address = "127.0.0.1", C10dServer* store = nullptr,
                 Duration patience = seconds(100))
+      : Host(policy, Trust::OfToken(token).value(), address, store, patience) {}
+  Host(const JobPolicy& policy, const Trust& trust, const std::string& address = "127.0.0.1",
+       C10dServer* store = nullptr, Duration patience = seconds(100))
       : rendezvous(RulesOf(policy), MonotonicClock()), jobs(MakeOneJob("job", rendezvous)) {
     ListeningSocket socket = Listen(address, 0).value();
-    endpoint = {address, socket.port, Trust::OfToken(token).value()};
+    endpoint = {address, socket.port, trust};
     RendezvousServer::Options options;
     options.listener = std::move(socket.fd);
     options.trust = endpoint.trust;
@@ -273,6 +277,74 @@ TEST(GrpcRendezvous, RunsAJobOverTls) {
   Host host(Policy(2, 2), kToken);
   auto members = Join(host.endpoint, 2);
   RunToTheEnd(host, members);
+}
+
+// A host with a site's certificates, which name it "localhost".
+struct SiteHost : Host {
+  explicit SiteHost(const CertificateFiles& files, int nodes = 1)
+      : Host(Policy(nodes, nodes), Trust::OfFiles(files).value()) {
+    endpoint.host = "localhost";
+  }
+  // As a node says it that has these files.
+  RendezvousEndpoint SeenWith(const CertificateFiles& files) const {
+    return {"localhost", endpoint.port, Trust::OfFiles(files).value()};
+  }
+};
+
+TEST(GrpcRendezvous, RunsAJobWithASitesCertificates) {
+  const SiteAuthority site;
+  SiteHost host(site.Write("service"), 2);
+  host.endpoint = host.SeenWith(site.Write("node", "a-node"));
+  auto members = Join(host.endpoint, 2);
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, TakesNewCertificatesWhileAJobRuns) {
+  SiteHost host(SiteAuthority().Write("renewed_service"), 2);
+  std::vector<std::unique_ptr<Member>> members;
+  members.push_back(std::make_unique<Member>(host.endpoint, Node(0, 2, 2)));
+  members.front()->Await(Kind::kWait);
+  const SiteAuthority fresh;
+  fresh.Write("renewed_service");
+  members.push_back(
+      std::make_unique<Member>(host.SeenWith(fresh.Write("fresh_node")), Node(1, 2, 2)));
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, SaysWhichEndHasWhichCertificates) {
+  const SiteAuthority site;
+  const CertificateFiles files = site.Write("guarded");
+  SiteHost guarded(files);
+  Host with_token(Policy(1, 1), kToken);
+  Host open;
+  const Trust certificates = Trust::OfFiles(files).value();
+  const std::pair<RendezvousEndpoint, const char*> cases[] = {
+      {guarded.SeenWith(SiteAuthority().Write("stranger")), "is not from an authority in --tls-ca"},
+      {{"127.0.0.1", guarded.endpoint.port, certificates}, "does not name the host"},
+      {{"localhost", guarded.endpoint.port, Trust::OfToken(kToken).value()},
+       "demands certificates"},
+      {{"localhost", guarded.endpoint.port, Trust()}, "this node has no token"},
+      {{"localhost", with_token.endpoint.port, certificates}, "the rendezvous demands a token"},
+      {{"localhost", open.endpoint.port, certificates}, "the rendezvous has none"},
+  };
+  for (const auto& [endpoint, words] : cases) {
+    Member member(endpoint, Node(0, 1, 1));
+    const absl::Status status = member.AwaitEnd();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << words;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    member.Leave();
+  }
+}
+
+// TLS 1.3 tells a client no more than that the connection is closed.
+TEST(GrpcRendezvous, ANodeWhoseCertificateIsNotBelievedIsToldWhichFileItMayBe) {
+  const SiteAuthority site;
+  SiteHost host(site.Write("strict"));
+  CertificateFiles files = SiteAuthority().Write("foreign");
+  files.authority = site.Write("known").authority;
+  Member member(host.SeenWith(files), Node(0, 1, 1), seconds(2));
+  EXPECT_THAT(std::string(member.AwaitEnd().message()), HasSubstr(files.certificate));
+  member.Leave();
 }
 
 TEST(GrpcRendezvous, NamesTheDifferenceOfANodeThatDoesNotFit) {

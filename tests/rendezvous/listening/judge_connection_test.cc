@@ -64,6 +64,8 @@ TEST(JudgeConnection, HandsOnOnlyWhoNamesTheServer) {
   EXPECT_EQ(absl::BytesToHexString(other.answer), "15030300020270");
   const auto scanner = JudgeConnection(ReadFirstWords(HelloFor("")), name, true);
   EXPECT_EQ(scanner.reason, "it is not hlaunch");
+  EXPECT_EQ(JudgeConnection(ReadFirstWords(HelloFor("node0")), name, true).reason,
+            "it has no token, but certificates, or it is not hlaunch");
   const auto clear = JudgeConnection(ReadFirstWords("PRI"), name, true);
   EXPECT_EQ(clear.to, To::kNobody);
   EXPECT_EQ(clear.reason, "it has no token");
@@ -78,6 +80,21 @@ TEST(JudgeConnection, TellsAClientWithATokenThatThereIsNoneHere) {
   EXPECT_EQ(tls.to, To::kNobody);
   EXPECT_EQ(tls.reason, "it has a token and there is none here");
   EXPECT_EQ(absl::BytesToHexString(tls.answer), "15030300020231");
+}
+
+TEST(JudgeConnection, WithCertificatesTakesEveryHelloButThatOfAToken) {
+  for (const char* name : {"", "node0.example.org"}) {
+    EXPECT_EQ(JudgeConnection(ReadFirstWords(HelloFor(name)), kAnyServerName, true).to, To::kGrpc);
+    EXPECT_EQ(JudgeConnection(ReadFirstWords(HelloFor(name)), "", true).reason,
+              "it has certificates and there are none here");
+  }
+  const auto token = JudgeConnection(ReadFirstWords(HelloFor("abc.hlaunch")), kAnyServerName, true);
+  EXPECT_EQ(token.to, To::kNobody);
+  EXPECT_EQ(token.reason, "it has a token and certificates are demanded here");
+  EXPECT_EQ(absl::BytesToHexString(token.answer), "15030300020274");
+  const auto clear = JudgeConnection(ReadFirstWords("PRI"), kAnyServerName, true);
+  EXPECT_EQ(clear.to, To::kNobody);
+  EXPECT_EQ(clear.reason, "it has no certificate");
 }
 
 TEST(JudgeConnection, GivesWhatIsNeitherToTheStoreIfThereIsOne) {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "grpc/grpc_security.h"
+#include "grpcpp/security/server_credentials.h"
+#include "proto/base/mutex.h"
+#include "rendezvous/trust/trust.h"
+
+namespace hlaunch {
+
+// A site's certificates for a server: gRPC asks at each connection, and is given what the files
+// hold then. What cannot be used is logged once, and what was there before stays.
+//
+// Thread-safe. gRPC's C++ interface has only a thread that rereads files now and then, and hands on
+// a key without its certificate; so this wraps what its C interface has.
+class FileCredentials final : public grpc::ServerCredentials {
+ public:
+  // Requires: `trust` is of files. Must outlive the server.
+  explicit FileCredentials(Trust trust);
+  ~FileCredentials() override;
+
+  void SetAuthMetadataProcessor(
+      const std::shared_ptr<grpc::AuthMetadataProcessor>& processor) override;
+
+ private:
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* self, grpc_ssl_server_certificate_config** config);
+  int AddPortToServer(const std::string& address, grpc_server* server) override;
+
+  Mutex mu_;
+  Trust trust_ ABSL_GUARDED_BY(mu_);
+  std::string given_ ABSL_GUARDED_BY(mu_);  // The certificate and authorities that gRPC has.
+  grpc_server_credentials* made_;
+};
+
+}  // namespace hlaunch
