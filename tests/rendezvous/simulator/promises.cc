@@ -196,7 +196,7 @@ void Promises::Asked(int slot, Instant now) {
   for (const auto& agent : agents_) {
     Seen& seen = Of(*agent);
     if (agent->slot() != slot || seen.ended) continue;
-    const bool unanswered = seen.asked > Instant{} && seen.heard <= seen.asked;
+    const bool unanswered = seen.asked > Instant{} && seen.heard < seen.asked;
     if (!unanswered) seen.asked = now;  // Else asked once more: it has not answered since then.
   }
 }
