@@ -124,14 +124,18 @@ class Chaos(lab.LabTest):
                                                   (LOSS_LIMIT / 2, longest), (longest, longest + 3)]))
 
     def choose(self):
-        """(name, what does it, excused) of the next fault."""
+        """(name, what does it, the nodes whose workers may live on) of the next fault."""
         fault, node = self.rng.choice(faults.OF_NODES), self.rng.choice(self.training.nodes)
         def act():
             run = self.training.runs[node]
             if fault in (faults.kill_keeper, faults.kill_both, faults.vanish):
                 self.training.killed.add(run)
             return fault(faults.Place(node, run), self.rng)
-        return f"{fault.__name__} {node.name}", act, node if fault in faults.EXCUSED else None
+        return f"{fault.__name__} {node.name}", act, self.excused(fault, node)
+
+    def excused(self, fault, node):
+        """The nodes on which nobody can act meanwhile: workers may live on, and begin no step."""
+        return [node] if fault in faults.EXCUSED else []
 
     def one_fault(self, number):
         """One fault, now and then two at once; ends when all nodes train again."""
@@ -146,7 +150,7 @@ class Chaos(lab.LabTest):
         healed = time.monotonic()
         late = healed + 10 * lab.PATIENCE
         self.excuses += [rounds_check.Excuse(node.name, rounds, begin, acted, late)
-                         for _, _, node in chosen if node is not None]
+                         for _, _, excused in chosen for node in excused]
         what = " and ".join(name for name, _, _ in chosen)
         self.await_training(healed, what)
         for name, _, _ in chosen:
@@ -184,6 +188,13 @@ class Chaos(lab.LabTest):
 class Embedded(Chaos):
     count = 3
 
+    def excused(self, fault, node):
+        """The rendezvous dies with node0, and knows nothing of the others' workers if it comes
+        again. They live until the loss limit, and take no step without node0's."""
+        if node is self.nodes[0] and fault in faults.DEADLY:
+            return self.nodes
+        return super().excused(fault, node)
+
     def test_faults(self):
         self.run_faults()
         self.assert_nothing_left()
@@ -209,7 +220,7 @@ class WithService(Chaos):
         if self.rng.random() > 0.12:
             return super().choose()
         act = self.rng.choice([self.kill_service, self.stop_service, self.cut_service])
-        return f"{act.__name__} node0", act, None
+        return f"{act.__name__} node0", act, []
 
     def kill_service(self):
         self.service_may_live = False

@@ -130,3 +130,5 @@ OF_NODES = (stop_agent, stop_keeper, stop_both, stop_worker, freeze_node, kill_a
             kill_both, kill_worker, cut, drop, vanish, lose_packets)
 # Nobody on the node can act meanwhile; see agent/DESIGN.md, "Stands still".
 EXCUSED = (stop_both, freeze_node)
+# Nothing of hlaunch is left on the node.
+DEADLY = (kill_agent, kill_keeper, kill_both, vanish)
