@@ -24,15 +24,18 @@ void FileCredentials::SetAuthMetadataProcessor(
 
 grpc_ssl_certificate_config_reload_status FileCredentials::Fetch(
     void* self, grpc_ssl_server_certificate_config** config) {
-  auto* const own = static_cast<FileCredentials*>(self);
-  MutexLock lock(&own->mu_);
-  own->trust_ = own->trust_.Renewed();
-  const Trust& now = own->trust_;
-  std::string offered = absl::StrCat(now.certificate(), now.authority());
-  if (offered == own->given_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-  const grpc_ssl_pem_key_cert_pair pair = {now.key().c_str(), now.certificate().c_str()};
-  *config = ::grpc_ssl_server_certificate_config_create(now.authority().c_str(), &pair, 1);
-  own->given_ = std::move(offered);
+  return static_cast<FileCredentials*>(self)->Renew(config);
+}
+
+grpc_ssl_certificate_config_reload_status FileCredentials::Renew(
+    grpc_ssl_server_certificate_config** config) {
+  MutexLock lock(&mu_);
+  trust_ = trust_.Renewed();
+  std::string offered = absl::StrCat(trust_.certificate(), trust_.authority());
+  if (offered == given_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+  const grpc_ssl_pem_key_cert_pair pair = {trust_.key().c_str(), trust_.certificate().c_str()};
+  *config = ::grpc_ssl_server_certificate_config_create(trust_.authority().c_str(), &pair, 1);
+  given_ = std::move(offered);
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
 

@@ -31,6 +31,7 @@ class FileCredentials final : public grpc::ServerCredentials {
  private:
   static grpc_ssl_certificate_config_reload_status Fetch(
       void* self, grpc_ssl_server_certificate_config** config);
+  grpc_ssl_certificate_config_reload_status Renew(grpc_ssl_server_certificate_config** config);
   int AddPortToServer(const std::string& address, grpc_server* server) override;
 
   Mutex mu_;
