@@ -3,7 +3,7 @@
 
 // JSON that other processes write: a worker's error file, the timers that torch's workers arm, and
 // the results of checks that other nodes send. Whatever comes gives values within their limits, and
-// never a crash. (The JSON of --config goes through options_fuzz.)
+// never a crash. (The JSON of --config goes through config_fuzz.)
 
 #include <csignal>
 #include <cstddef>
