@@ -21,11 +21,14 @@
 #include "proto/base/clock.h"
 #include "rendezvous/grpc/convert.h"
 #include "rendezvous/grpc/grpc_transport.h"
+#include "rendezvous/trust/trust.h"
 
 // Many agents' conversations with one rendezvous, each on a connection of its own, without the
 // agents: they join, run what they are told to run, and say that they live.
 //
 //     rendezvous_bench_agents PORT AGENTS THREADS
+//
+// With a token in HLAUNCH_TOKEN they speak TLS.
 //
 // Prints one line of JSON once all run the round, and ends with its standard input.
 
@@ -46,8 +49,8 @@ struct Agent {
     enum class Kind { kStarted, kRead, kWritten } kind;
   };
 
-  Agent(uint16_t port, grpc::CompletionQueue* queue)
-      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", port, Trust()))),
+  Agent(uint16_t port, const Trust& trust, grpc::CompletionQueue* queue)
+      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", port, trust))),
         rpc(stub->PrepareAsyncAttach(&context, queue)) {}
 
   std::unique_ptr<v1::Rendezvous::Stub> stub;
@@ -68,6 +71,7 @@ struct Agent {
 // What the threads have in common.
 struct Crowd {
   uint16_t port = 0;
+  Trust trust;
   int agents = 0;
   int threads = 1;
   Instant began;
@@ -95,7 +99,7 @@ class Share {
  public:
   Share(Crowd& crowd, int first) : crowd_(crowd) {
     for (int index = first; index < crowd.agents; index += crowd.threads) {
-      agents_.push_back(std::make_unique<Agent>(crowd.port, &queue_));
+      agents_.push_back(std::make_unique<Agent>(crowd.port, crowd.trust, &queue_));
       Agent& agent = *agents_.back();
       *agent.request.mutable_join() = ToProto(InfoOf(index, crowd.agents));
       agent.update.store_port = 4000;
@@ -244,5 +248,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   crowd.port = static_cast<uint16_t>(port);
+  const char* token = std::getenv("HLAUNCH_TOKEN");
+  crowd.trust = hlaunch::Trust::OfToken(token == nullptr ? "" : token).value();
   return hlaunch::Main(crowd);
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -21,10 +22,11 @@
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/listening/listen.h"
+#include "rendezvous/trust/trust.h"
 
 // The real rendezvous of a job of AGENTS nodes on a free port of loopback. Prints the port, then
 // for every line on its standard input one line of JSON: what it has cost so far. Ends with its
-// input.
+// input. With a token in HLAUNCH_TOKEN it speaks TLS.
 
 namespace hlaunch {
 namespace {
@@ -75,6 +77,8 @@ int Main(int agents, bool preflight) {
   ListeningSocket socket = Listen("127.0.0.1", 0).value();
   RendezvousServer::Options options;
   options.listener = std::move(socket.fd);
+  const char* token = std::getenv("HLAUNCH_TOKEN");
+  options.trust = Trust::OfToken(token == nullptr ? "" : token).value();
   const auto server = RendezvousServer::Start(std::move(options), *jobs).value();
   std::cout << socket.port << std::endl;
   for (std::string line; std::getline(std::cin, line);) {

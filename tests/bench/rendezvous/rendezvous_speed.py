@@ -5,11 +5,11 @@
 
     tests/bench/rendezvous/rendezvous_speed.py [--agents 64,256,1024,4096,8192] [--rounds 5]
                                                [--idle 4000] [--torch 64,256] [--beside BUILD]
-                                               [--json FILE]
+                                               [--token] [--json FILE]
 
 N agents' real streams without workers join one real rendezvous on this machine: the time until the
 last has its assignment, and what the server pays per agent. Then, how much of a core it takes to
-keep idle agents. torchrun's c10d rendezvous, where torch is installed, in the same rounds. Prints
+keep idle agents. With --token all of it also with a token, so over TLS, in turns. torchrun's c10d rendezvous, where torch is installed, in the same rounds. Prints
 medians. Checks nothing: a figure is not a test.
 """
 
@@ -25,6 +25,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = pathlib.Path(os.environ.get("HLAUNCH_BENCH_BIN",
                                        HERE.parents[2] / "build/tests/bench/rendezvous"))
+TOKEN = "0123456789abcdef" * 2
 LIMIT = 120  # Seconds for one round of one size; one that takes longer hangs.
 ROWS = {"assigned_s": "until the last has its assignment, s",
         "running_s": "until all have said that they run, s",
@@ -35,13 +36,17 @@ ROWS = {"assigned_s": "until the last has its assignment, s",
         "rss_kib": "server memory per agent, KiB"}
 
 
+def with_token(token):
+    return {**os.environ, "HLAUNCH_TOKEN": token}
+
+
 class Server:
     """The rendezvous, in a process of its own."""
 
-    def __init__(self, agents, preflight="quick", programs=PROGRAMS):
+    def __init__(self, agents, preflight="quick", programs=PROGRAMS, token=""):
         self.process = subprocess.Popen([str(programs / "rendezvous_bench_server"), str(agents),
                                          preflight],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                                        env=with_token(token), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
 
     def cost(self):
@@ -61,10 +66,10 @@ class Server:
 class Agents:
     """The other ends of `count` streams, in one process."""
 
-    def __init__(self, port, count, threads, programs=PROGRAMS):
+    def __init__(self, port, count, threads, programs=PROGRAMS, token=""):
         self.process = subprocess.Popen(
             [str(programs / "rendezvous_bench_agents"), str(port), str(count), str(threads)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            env=with_token(token), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit(f"the agents ended with {self.process.wait()}")
@@ -80,11 +85,11 @@ class Agents:
         self.process.wait(LIMIT)
 
 
-def join(count, threads, preflight, programs=PROGRAMS):
+def join(count, threads, preflight, programs=PROGRAMS, token=""):
     """One job of `count` agents, from nothing to running."""
-    with Server(count, preflight, programs) as server:
+    with Server(count, preflight, programs, token) as server:
         before = server.cost()
-        with Agents(server.port, count, threads, programs) as agents:
+        with Agents(server.port, count, threads, programs, token) as agents:
             after = server.cost()
             if after["streams"] != count:
                 raise SystemExit(f"{after['streams']} of {count} streams are left")
@@ -96,18 +101,26 @@ def join(count, threads, preflight, programs=PROGRAMS):
             return figures
 
 
-def idle(count, threads, seconds):
-    """Percent of a core, and bytes per agent and second, while `count` agents run."""
-    with Server(count) as server, Agents(server.port, count, threads):
-        time.sleep(2)  # What the start left behind.
-        before, began = server.cost(), time.monotonic()
-        time.sleep(seconds)
-        after, took = server.cost(), time.monotonic() - began
-        if after["streams"] != count:
-            raise SystemExit(f"{after['streams']} of {count} streams are left")
-        traffic = sum(after[name] - before[name] for name in ("bytes_in", "bytes_out"))
-        return {"percent": (after["cpu_ms"] - before["cpu_ms"]) / took / 10,
-                "bytes_per_s": traffic / took / count}
+def idle(count, threads, seconds, token=""):
+    """Percent of a core, and bytes per agent and second, while `count` agents run; KiB of the server
+    for each."""
+    with Server(count, token=token) as server:
+        empty = server.cost()["rss_kib"]
+        with Agents(server.port, count, threads, token=token):
+            figures = idle_figures(server, count, seconds)
+            return {**figures, "rss_kib": (server.cost()["rss_kib"] - empty) / count}
+
+
+def idle_figures(server, count, seconds):
+    time.sleep(2)  # What the start left behind.
+    before, began = server.cost(), time.monotonic()
+    time.sleep(seconds)
+    after, took = server.cost(), time.monotonic() - began
+    if after["streams"] != count:
+        raise SystemExit(f"{after['streams']} of {count} streams are left")
+    traffic = sum(after[name] - before[name] for name in ("bytes_in", "bytes_out"))
+    return {"percent": (after["cpu_ms"] - before["cpu_ms"]) / took / 10,
+            "bytes_per_s": traffic / took / count}
 
 
 def torch_python():
@@ -150,6 +163,13 @@ def print_torch(figures, sizes):
               f"{cpu / n:.3g} ms of the store's CPU per node")
 
 
+def print_idle(who, figures):
+    for n, one in figures.items():
+        print(f"{who}, {n} idle agents: {one['percent']:.2f} % of a core, "
+              f"{one['bytes_per_s']:.1f} bytes per agent and second, {one['rss_kib']:.1f} KiB of the "
+              "server for each")
+
+
 def numbers(text):
     return [int(n) for n in text.split(",") if n]
 
@@ -165,6 +185,7 @@ def main():
     parser.add_argument("--idle-seconds", type=float, default=20)
     parser.add_argument("--torch", type=numbers, default="64,256")
     parser.add_argument("--beside", metavar="BUILD", help="build folder of another hlaunch")
+    parser.add_argument("--token", action="store_true", help="measure with a token, too, over TLS")
     parser.add_argument("--json", help="write every single figure to this file")
     args = parser.parse_args()
     if not os.access(torch_python(), os.X_OK):
@@ -173,6 +194,7 @@ def main():
     print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}, {args.rounds} rounds, "
           f"preflight {args.preflight}\n")
     record = {"join": {n: [] for n in args.agents}, "beside": {n: [] for n in args.agents},
+              "token": {n: [] for n in args.agents},
               "torch": {n: [] for n in args.torch}}
     beside = pathlib.Path(args.beside or "") / "tests/bench/rendezvous"
     for _ in range(args.rounds):
@@ -180,6 +202,8 @@ def main():
             record["join"][n].append(join(n, args.threads, args.preflight))
             if args.beside:
                 record["beside"][n].append(join(n, args.threads, args.preflight, beside))
+            if args.token:
+                record["token"][n].append(join(n, args.threads, args.preflight, token=TOKEN))
         for n in args.torch:
             if None not in record["torch"][n]:  # What takes too long is tried once.
                 record["torch"][n].append(torch_join(n))
@@ -187,11 +211,12 @@ def main():
         print_joins("hlaunch", record["join"], args.agents)
     if args.agents and args.beside:
         print_joins("the one beside", record["beside"], args.agents)
+    if args.agents and args.token:
+        print_joins("with a token", record["token"], args.agents)
     print_torch(record["torch"], args.torch)
-    record["idle"] = {n: idle(n, args.threads, args.idle_seconds) for n in args.idle}
-    for n, one in record["idle"].items():
-        print(f"{n} idle agents: {one['percent']:.2f} % of a core, "
-              f"{one['bytes_per_s']:.1f} bytes per agent and second")
+    for name, token in (("idle", ""), ("idle_token", TOKEN))[:1 + args.token]:
+        record[name] = {n: idle(n, args.threads, args.idle_seconds, token) for n in args.idle}
+        print_idle("with a token" if token else "hlaunch", record[name])
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
