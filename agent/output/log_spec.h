@@ -32,6 +32,9 @@ struct Rotation {
   int keep = 1;      // Files put aside that are kept.
 };
 
+// Whether what several ranks print at the same time is shown once on the console.
+enum class Folding : uint8_t { kOnTerminal, kAlways, kNever };
+
 // Where the output of this node's workers goes. A value, made once by the launcher.
 struct LogSpec {
   // Below it lies `<job id>_<random>/attempt_<restart count>/<local rank>/{stdout,stderr}.log` and
@@ -47,6 +50,7 @@ struct LogSpec {
   // Of console lines, with ${role_name}, ${local_rank}, ${rank}; empty: "[${rank}] ", and none for
   // a job's only worker.
   std::string prefix_template;
+  Folding folding = Folding::kOnTerminal;
   Rotation rotation;  // Of each stream's file.
 };
 

@@ -39,6 +39,9 @@ class LineCutter {
   // At the end of the stream: the last line, if nothing ended it, as a line.
   std::string Finish();
 
+  // Whether the next byte begins a line.
+  bool at_line_start() const { return pending_.empty() && !after_cr_ && !in_bar_; }
+
  private:
   void AddUnit(absl::string_view rest, absl::string_view end, std::string* out);
   void AddLines(absl::string_view bytes, std::string* out);

@@ -16,10 +16,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/output/console.h"
+#include "agent/output/folded_console.h"
 #include "agent/output/log_file.h"
 #include "agent/output/output_sink.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/system_journal.h"
 #include "proto/contract/env_contract.h"
@@ -66,8 +69,13 @@ absl::Status Assign(UniqueFd fd, asio::posix::stream_descriptor* descriptor) {
 
 class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& loop, int out_fd, int err_fd, std::unique_ptr<OutputSink> console)
-      : loop_(loop), console_(std::move(console)), buffer_(kReadSize) {
+  Impl(asio::io_context& loop, int out_fd, int err_fd, Folding folding,
+       std::unique_ptr<OutputSink> console)
+      : loop_(loop),
+        console_(std::move(console)),
+        folded_([this](int fd, std::string bytes) { Push(fd, std::move(bytes)); }),
+        fold_timer_(loop),
+        buffer_(kReadSize) {
     const char* journal_stream = std::getenv(kEnvJournalStream);
     out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr, IsJournal(out_fd, journal_stream), "stdout"};
     err_ = {err_fd, ConsoleStyleOf(err_fd), nullptr, IsJournal(err_fd, journal_stream), "stderr"};
@@ -76,6 +84,10 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     const auto line = std::make_shared<TerminalLine>();
     if (out_.style.terminal) out_.line = line;
     if (err_.style.terminal) err_.line = line;
+    for (Console* ours : {&out_, &err_}) {
+      ours->folds =
+          folding == Folding::kAlways || (folding == Folding::kOnTerminal && ours->style.terminal);
+    }
   }
 
   absl::StatusOr<WorkerOutput> Open(int worker, WorkerRoutes routes) {
@@ -130,6 +142,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   bool Flush(Instant deadline) {
+    folded_.Show();
     for (const Console* console : {&out_, &err_}) {
       if (console->line == nullptr || !console->line->holds_bar) continue;
       console->line->holds_bar = false;
@@ -147,6 +160,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     std::shared_ptr<TerminalLine> line;  // Shared with cutters; null if it is no terminal.
     bool is_journal = false;
     const char* name = "";
+    bool folds = false;
   };
   struct Stream {
     Stream(asio::io_context& loop, LineCutter the_cutter) : fd(loop), cutter(the_cutter) {}
@@ -154,6 +168,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     LineCutter cutter;
     std::optional<JournalCutter> journal;  // Set: in place of `cutter` and `console_fd`.
     int console_fd = -1;
+    bool folds = false;  // Its lines may go to our stream by way of `folded_`.
+    LineSource source;   // There.
     StreamRoute route;
     std::shared_ptr<OutputTail> tail;  // Also the worker's; null for stdout.
   };
@@ -170,9 +186,12 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   std::shared_ptr<Stream> MakeStream(const Console& console, int worker, const WorkerRoutes& routes,
                                      StreamRoute route, std::shared_ptr<OutputTail> tail) {
     const bool colour = console.style.colour && !routes.prefix.empty();
-    LineCutter cutter(colour ? Coloured(routes.prefix, routes.rank) : routes.prefix, console.line);
-    auto stream = std::make_shared<Stream>(loop_, std::move(cutter));
+    const std::string prefix = colour ? Coloured(routes.prefix, routes.rank) : routes.prefix;
+    auto stream = std::make_shared<Stream>(loop_, LineCutter(prefix, console.line));
     stream->console_fd = console.fd;
+    stream->folds = console.folds && !routes.prefix.empty();
+    stream->source = {routes.rank, console.fd};
+    if (stream->folds) folded_.SetLook(stream->source, {prefix, colour, console.line});
     if (console.is_journal && journal_.valid()) {
       stream->journal.emplace(routes.prefix,
                               JournalFields{{"PRIORITY", "6"},
@@ -218,6 +237,36 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
+  void Push(int fd, std::string bytes) { console_->writer().Push(fd, std::move(bytes)); }
+
+  // Lines of several workers are folded. A progress bar is not, up to its line's end.
+  void Show(Stream& stream, absl::string_view bytes) {
+    if (stream.journal) return PushEntries(stream.journal->Feed(bytes));
+    if (!stream.folds) return Push(stream.console_fd, stream.cutter.Feed(bytes));
+    const bool lines = stream.cutter.at_line_start() && bytes.find('\r') == bytes.npos;
+    if (lines && workers_.size() > 1) {
+      folded_.Add(stream.source, bytes, MonotonicClock().Now());
+      return AwaitFolded();
+    }
+    std::string all = folded_.TakeOver(stream.source);
+    all.append(bytes.data(), bytes.size());
+    Push(stream.console_fd, stream.cutter.Feed(all));
+  }
+
+  // Shows what `folded_` holds once it is due.
+  void AwaitFolded() {
+    if (!folded_.due() || std::exchange(awaits_folded_, true)) return;
+    fold_timer_.expires_at(*folded_.due());
+    fold_timer_.async_wait([weak = weak_from_this()](const asio::error_code& error) {
+      const std::shared_ptr<Impl> self = weak.lock();
+      if (error || self == nullptr) return;
+      self->awaits_folded_ = false;
+      const std::optional<Instant> due = self->folded_.due();
+      if (due && *due <= MonotonicClock().Now()) self->folded_.Show();
+      self->AwaitFolded();
+    });
+  }
+
   // Returns how many bytes came; 0 if none is there now or the stream has ended.
   size_t ReadOnce(Stream& stream) {
     const ssize_t n = ::read(stream.fd.native_handle(), buffer_.data(), buffer_.size());
@@ -226,11 +275,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
       bytes_read_ += bytes.size();
       if (stream.tail != nullptr) stream.tail->Add(bytes);
       StreamRoute& route = stream.route;
-      if (route.console && stream.journal) {
-        PushEntries(stream.journal->Feed(bytes));
-      } else if (route.console) {
-        console_->writer().Push(stream.console_fd, stream.cutter.Feed(bytes));
-      }
+      if (route.console) Show(stream, bytes);
       if (route.file != nullptr) files_->writer().Push(route.file, std::string(bytes));
       if (route.filter) files_->writer().Push(route.filtered, route.filter->Feed(bytes));
       return bytes.size();
@@ -245,7 +290,9 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     if (route.console && stream.journal) {
       PushEntries(stream.journal->Finish());
     } else if (route.console) {
-      console_->writer().Push(stream.console_fd, stream.cutter.Finish());
+      Push(stream.console_fd, stream.cutter.Finish());
+      if (stream.folds) folded_.End(stream.source, MonotonicClock().Now());
+      if (stream.folds) AwaitFolded();
     }
     if (route.filter) files_->writer().Push(route.filtered, route.filter->Finish());
     asio::error_code ignored;
@@ -257,6 +304,9 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   Console err_;
   UniqueFd journal_;  // Invalid unless one of the two is it.
   const std::unique_ptr<OutputSink> console_;
+  FoldedConsole folded_;
+  asio::steady_timer fold_timer_;  // Armed while `awaits_folded_`.
+  bool awaits_folded_ = false;
   std::unique_ptr<OutputSink> files_;  // Made when the first stream goes to a file.
   std::vector<char> buffer_;
   std::map<int, Worker> workers_;
@@ -264,10 +314,10 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 };
 
 absl::StatusOr<std::unique_ptr<OutputRelay>> OutputRelay::Make(asio::io_context& loop, int out_fd,
-                                                               int err_fd) {
+                                                               int err_fd, Folding folding) {
   HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<OutputSink> console, OutputSink::Make(loop));
   return std::unique_ptr<OutputRelay>(
-      new OutputRelay(std::make_shared<Impl>(loop, out_fd, err_fd, std::move(console))));
+      new OutputRelay(std::make_shared<Impl>(loop, out_fd, err_fd, folding, std::move(console))));
 }
 
 OutputRelay::OutputRelay(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "agent/output/log_spec.h"
 #include "agent/output/output_lines.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
@@ -54,9 +55,12 @@ struct WorkerRoutes {
 // Belongs to the loop's thread; `loop` outlives it. Workers are named by local rank.
 class OutputRelay {
  public:
+  // `folding` is of lines with a prefix, while there are several workers.
+  //
   // Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<OutputRelay>> Make(asio::io_context& loop, int out_fd = 1,
-                                                           int err_fd = 2);
+                                                           int err_fd = 2,
+                                                           Folding folding = Folding::kOnTerminal);
   // Drops what ours has not taken: Flush first.
   ~OutputRelay();
 

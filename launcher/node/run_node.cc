@@ -206,7 +206,7 @@ int NodeRun::Make(const ConnectFn& connect) {
     const absl::Status known = keeper_.RegisterObituary(obituary.argv, obituary.env);
     if (!known.ok()) LogDebug(known.message());
   }
-  auto relay = OutputRelay::Make(loop_);
+  auto relay = OutputRelay::Make(loop_, STDOUT_FILENO, STDERR_FILENO, spec_.logs.folding);
   if (!relay.ok()) {
     LogError(relay.status().message());
     return kExitNoResources;

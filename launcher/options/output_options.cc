@@ -46,6 +46,12 @@ absl::Status SetPrefix(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetConsole(string_view text, Options& options) {
+  if (text != "fold" && text != "all") return InvalidArgumentError("expected fold or all");
+  options.logs.folding = text == "fold" ? Folding::kAlways : Folding::kNever;
+  return absl::OkStatus();
+}
+
 absl::Status SetRotation(string_view text, Options& options) {
   HLAUNCH_ASSIGN_OR_RETURN(options.logs.rotation, ParseRotation(text));
   return absl::OkStatus();
@@ -100,6 +106,8 @@ const OptionRow kRows[] = {
      kPet, true},
     {"", "", "--log-prefix", "TEMPLATE", "before lines here: ${role_name} ${local_rank} ${rank}",
      SetPrefix},
+    {"", "", "--console", "fold|all",
+     "equal lines of several ranks once, or all (fold on a terminal)", SetConsole},
     {"", "", "--log-rotate", "SIZE[:KEEP]", "put a log file of this size aside, keep KEEP (1)",
      SetRotation},
     {"", "", "--report", "FILE", "write how the job ended, as JSON", SetReport},

@@ -121,6 +121,7 @@ constexpr OptionPeer kPeers[] = {
     {"--duplicate-stderr-filters", "same; better: as for stdout", ""},
     {"--log-prefix", "as its `TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE`, which it beats",
      "`--tag-output`"},
+    {"--console", "better: on a terminal equal lines and tracebacks of several ranks are one", ""},
     {"--log-rotate", "better: a log file of that size is put aside", ""},
     {"--report", "better: [the report](report.md), for programs", ""},
     {"--termination-log", "better: the first cause of a failure where Kubernetes shows it", ""},

@@ -222,6 +222,55 @@ class Logs(jobs.JobTest):
                     self.assertEqual(sorted(shown(plain)),
                                      ["", "[0] 30%|###|", "[1] 30%|######|"], repr(text))
 
+    def test_a_terminal_shows_equal_tracebacks_once_and_the_culprits_by_itself(self):
+        script = self.nodes[0].folder / "worker.py"
+        script.write_text(
+            "import os, pathlib, signal, sys, time\n"
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+            "rank, here = int(os.environ['RANK']), pathlib.Path(sys.argv[1])\n"
+            "print('hello', flush=True)\n"
+            "(here / str(rank)).touch()\n"
+            "while len(list(here.iterdir())) < 8: time.sleep(0.01)\n"
+            "if rank == 3: raise KeyError('planted')\n"
+            "raise RuntimeError(f'Connection closed by peer [10.0.0.{rank}]:{os.getpid()}')\n",
+            encoding="utf-8")
+        for options, terminal in (("", True), ("--console all", True), ("--console fold", False),
+                                  ("", False)):
+            with self.subTest(f"{options}, {terminal}"):
+                here = self.nodes[0].folder / f"here{options}{terminal}".replace(" ", "")
+                here.mkdir()
+                command = f"{lab.HLAUNCH} --nproc-per-node 8 {options} {script} {here} 2>&1"
+                run = self.nodes[0].start(
+                    *(["script", "-qec", command, "/dev/null"] if terminal
+                      else ["sh", "-c", command]),
+                    env={"PYTHON_EXEC": jobs.PYTHON, "TERM": "xterm", "NO_COLOR": "1",
+                         "OMP_NUM_THREADS": "1"})
+                self.assert_done([run], 1, 30)
+                text = pathlib.Path(run._out).read_bytes().decode().replace("\r\n", "\n")
+                self.assertEqual(sorted(ranks_before(text, "hello")), list(range(8)), repr(text))
+                self.assertIn("[3] KeyError: 'planted'\n", text)
+                heads = re.findall(r"^\[([-0-9,]+)\] RuntimeError: Connection closed by peer", text,
+                                   re.MULTILINE)
+                self.assertEqual(sorted(rank for head in heads for rank in numbers(head)),
+                                 [0, 1, 2, 4, 5, 6, 7], repr(text))
+                if options == "--console all" or (not options and not terminal):
+                    self.assertEqual(len(heads), 7)
+
+    def test_a_folded_console_loses_nothing(self):
+        run = self.python("--nproc-per-node", "4", "--console", "fold", "-t", "1",
+                          "--log-dir", "logs", code=(
+                              "for i in range(20000): print(i % 7 * int(rank))\n"
+                              "print('the end', end='')"))
+        self.assert_done([run], 0, 30)
+        for rank in range(4):
+            said = [match.group(2) for match in re.finditer(r"^\[([-0-9,]+)\] (.*)$", run.out,
+                                                            re.MULTILINE)
+                    if rank in numbers(match.group(1))]
+            self.assertEqual(said, [str(i % 7 * rank) for i in range(20000)] + ["the end"])
+            log = self.log(self.nodes[0].folder / "logs", f"attempt_0/{rank}/stdout.log")
+            self.assertEqual(log.read_text().splitlines(), said)
+        self.assertLess(len(run.out.splitlines()), 80004)
+
     def test_the_report_is_coloured_for_a_person_alone(self):
         for words, no_color, colours in (("", "", True), ("", "1", False), ("--json ", "", False)):
             with self.subTest(words + no_color):
@@ -232,6 +281,21 @@ class Logs(jobs.JobTest):
                 text = pathlib.Path(run._out).read_bytes().decode()
                 self.assertIn("job failed", text)
                 self.assertEqual("\x1b[" in text or "u001b" in text, colours, repr(text))
+
+
+def numbers(ranks):
+    """The ranks of "0-2,4"."""
+    found = []
+    for part in ranks.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def ranks_before(text, pattern):
+    """The ranks before all lines of such a kind, folded or not."""
+    heads = re.findall(rf"^\[([-0-9,]+)\] {pattern}$", text, re.MULTILINE)
+    return [rank for head in heads for rank in numbers(head)]
 
 
 def shown(text):

@@ -48,6 +48,18 @@ class OutputRelayTest : public ::testing::Test {
     return output;
   }
 
+  // A relay that folds, and workers of the ranks 0 … n - 1.
+  std::vector<WorkerOutput> OpenFolded(int n) {
+    relay_ = OutputRelay::Make(loop_, sink_.get(), sink_.get(), Folding::kAlways).value();
+    std::vector<WorkerOutput> outputs;
+    for (int rank = 0; rank < n; ++rank) {
+      WorkerRoutes routes = Prefixed(absl::StrCat("[", rank, "] "));
+      routes.rank = rank;
+      outputs.push_back(relay_->Open(rank, routes).value());
+    }
+    return outputs;
+  }
+
   static void Write(const UniqueFd& fd, absl::string_view text) {
     ASSERT_EQ(::write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
@@ -224,6 +236,31 @@ TEST_F(OutputRelayTest, KeepsOrderUnderLoad) {
     ASSERT_TRUE(Readable(worker.pidfd()));
     EXPECT_EQ(worker.Reap().exit_code, 0);
   }
+}
+
+TEST_F(OutputRelayTest, FoldsWhatSeveralWorkersSay) {
+  const std::vector<WorkerOutput> outputs = OpenFolded(3);
+  for (const WorkerOutput& output : outputs) Write(output.out, "all\n");
+  Write(outputs[1].out, "one\nun");
+  EXPECT_EQ(Printed(), "[0-2] all\n[1] one\n");
+  Write(outputs[1].out, "ended");
+  for (int rank = 0; rank < 3; ++rank) relay_->Close(rank);
+  EXPECT_EQ(Printed(), "[1] unended\n");
+}
+
+TEST_F(OutputRelayTest, AFoldedLineIsShownAfterAMomentThoughNothingFollows) {
+  const std::vector<WorkerOutput> outputs = OpenFolded(2);
+  Write(outputs[0].out, "a\n");
+  EXPECT_EQ(Collect([](const std::string& text) { return text == "[0] a\n"; }), "[0] a\n");
+}
+
+TEST_F(OutputRelayTest, ABarIsNotFoldedAndWhatWasHeldStandsBeforeIt) {
+  const std::vector<WorkerOutput> outputs = OpenFolded(2);
+  Write(outputs[0].out, "a\nb");
+  loop_.poll();
+  Write(outputs[0].out, "c\r10%\r");
+  Write(outputs[0].out, "20%\n");
+  EXPECT_EQ(Printed(), "[0] a\n[0] bc\r[0] 10%\r[0] 20%\n");
 }
 
 }  // namespace
