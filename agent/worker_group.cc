@@ -327,6 +327,7 @@ std::vector<std::string> WorkerGroup::Leftovers() const {
   const std::vector<pid_t> owned = state_->Owned();
   if (!HasChildren(owned)) return names;
   for (const ProcessEntry& entry : Descendants(::getpid(), owned)) {
+    if (entry.state == 'Z') continue;  // It is dead, and about to be reaped.
     names.push_back(absl::StrCat(entry.command, "[", entry.pid, "]"));
   }
   return names;

@@ -4,6 +4,7 @@
 #include "agent/process/line_process.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -109,7 +110,20 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     out.close(ignored);
     exit.close(ignored);
     input.Close();
+    if (process) ReapOnceKilled();
+  }
+
+  // Nobody waits for it; whoever reaps orphans may come first.
+  void ReapOnceKilled() {
+    exit.assign(::fcntl(process->pidfd(), F_DUPFD_CLOEXEC, 0), ignored_error);
     process.reset();  // Kills what still runs.
+    exit.async_wait(asio::posix::stream_descriptor::wait_read,
+                    [self = shared_from_this()](const asio::error_code& error) {
+                      if (error) return;
+                      siginfo_t info = {};
+                      const auto pidfd = static_cast<id_t>(self->exit.native_handle());
+                      ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG);
+                    });
   }
 
   asio::io_context& loop;
@@ -120,6 +134,7 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
   std::optional<Process> process;
   std::array<char, 4096> chunk{};
   std::string text;
+  asio::error_code ignored_error;
   bool ended = false;
 };
 
