@@ -115,7 +115,13 @@ std::string ExplainConnecting(int error) {
       return "a connection is taken there, but no rendezvous of hlaunch answers on it: a proxy "
              "without a host behind it, or another program";
     case ECONNREFUSED:
-      return "that port is refused: its host is up, and no hlaunch hosts there";
+      return "that port is refused: its host is up, and no hlaunch hosts there yet, or a firewall "
+             "rejects the port";
+    case EHOSTUNREACH:
+    case EACCES:
+    case EPERM:
+      return absl::StrCat("there is no way there: ", std::strerror(error),
+                          "; a firewall rejects the port, or its host is down");
     case ETIMEDOUT:
       return "nothing comes back from there: its host is down, or a firewall drops the port";
     default:

@@ -54,7 +54,10 @@ void KeepTermination(const std::string& file, const JobSpec& spec, const AgentRe
 void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutput& output) {
   if (!result.outcome) {
     if (absl::IsCancelled(result.end)) {
-      LogWarning(absl::StrCat("this node left the job: ", result.end.message()));
+      const bool whole = spec.policy.max_nodes == 1;
+      LogWarning(
+          absl::StrCat(whole ? "job stopped: " : "this node left the job: ", result.end.message()));
+      LogWarning(absl::StrCat("  exit code ", result.exit_code));
     } else if (!result.end.ok()) {
       LogError(result.end.message());
     }

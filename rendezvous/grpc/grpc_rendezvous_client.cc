@@ -28,6 +28,7 @@
 #include "rendezvous/grpc/convert.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/listening/lookup.h"
+#include "rendezvous/listening/plain_trouble.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/round/job_policy.h"
 #include "rendezvous/round/lease.h"
@@ -57,16 +58,12 @@ gpr_timespec FromNow(Duration duration) {
 
 constexpr char kClosed[] = "Socket closed";
 
-// What gRPC says of a connection that failed, without its own wrapping. For people only.
+// What is wrong with a connection. For people only.
 std::string Trouble(const grpc::Status& status, const Trust& trust) {
-  std::string text = status.error_message();
-  for (const char* wrapping : {"last error: ", "Failed to connect to remote host: "}) {
-    if (const size_t at = text.find(wrapping); at != std::string::npos) {
-      text = text.substr(at + std::string(wrapping).size());
-    }
-  }
-  if (text.empty()) text = absl::StatusCodeToString(FromGrpcStatus(status).code());
-  if (trust.none() || trust.files().none() || !absl::StrContains(text, kClosed)) return text;
+  const std::string raw = status.error_message();
+  const std::string text =
+      raw.empty() ? absl::StatusCodeToString(FromGrpcStatus(status).code()) : PlainTrouble(raw);
+  if (trust.none() || trust.files().none() || !absl::StrContains(raw, kClosed)) return text;
   // TLS 1.3 has a server judge a client's certificate after the client is done.
   return absl::StrCat(text, "; it may not believe the certificate in --tls-cert ",
                       trust.files().certificate);

@@ -19,6 +19,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/grpc_status.h"
 #include "rendezvous/grpc/grpc_transport.h"
+#include "rendezvous/listening/plain_trouble.h"
 #include "rendezvous/store/memory_store.h"
 #include "rendezvous/store/pauses.h"
 
@@ -121,9 +122,9 @@ class GrpcStore::Link {
   absl::Status Explain(const grpc::Status& status) const {
     const absl::Status plain = StatusOfCall(status, options.trust);
     if (!absl::IsUnavailable(plain) || IsAnswer(status)) return plain;
-    return absl::UnavailableError(absl::StrCat("the rendezvous at ",
-                                               HostPort(options.address, options.port),
-                                               " cannot be reached: ", plain.message()));
+    return absl::UnavailableError(
+        absl::StrCat("the rendezvous at ", HostPort(options.address, options.port),
+                     " cannot be reached: ", PlainTrouble(plain.message())));
   }
 
   const GrpcStoreOptions options;

@@ -191,11 +191,11 @@ absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::Open(const NodeInfo&
   const bool fresh = update.round == 0 && update.phase == NodePhase::kReady;
   if (found == jobs_.end()) {
     if (fresh) return BeginLocked(info);
-    return absl::AbortedError(
-        absl::StrCat("node ", NodeName(info), " comes from round ", update.round, " of job ",
-                     info.job_id, ", which this rendezvous does not know: it is over, or what ",
-                     "was known of it is lost (a service keeps it with --state). Start the ",
-                     "node again to begin the job anew"));
+    return absl::AbortedError(absl::StrCat(
+        NodeName(info), " comes from round ", update.round, " of ", JobName(info.job_id),
+        ", which this rendezvous does not know: it is over, or what ",
+        "was known of it is lost (a service keeps it with --state). Start the ",
+        "node again to begin the job anew"));
   }
   const std::shared_ptr<JobRendezvous>& job = found->second.rendezvous;
   if (!fresh || job->Holds(info.node_id, info.incarnation)) return job;

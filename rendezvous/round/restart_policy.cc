@@ -77,7 +77,7 @@ std::string DescribeEvent(const FailureEvent& event) {
       return DescribeLoss(event);
     case FailureEvent::Kind::kNodeLeft:
       return absl::StrCat(
-          "node ", event.host,
+          event.host,
           IsSignalExit(event.left_exit_code) ? " was stopped by " : " left: ", event.detail);
   }
   return "";

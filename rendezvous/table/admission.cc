@@ -22,7 +22,7 @@ absl::Status CheckRank(const JobRecord& record, const NodeInfo& info) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "node rank ", *info.node_rank, " of node ", NodeName(info), " is not in 0 to ", ranks - 1,
+      "node rank ", *info.node_rank, " of ", NodeName(info), " is not in 0 to ", ranks - 1,
       " (--nnodes ", Range(said.min_nodes, said.max_nodes),
       ranks > said.max_nodes ? absl::StrCat(" --spares ", ranks - said.max_nodes) : "", ")"));
 }
@@ -30,7 +30,7 @@ absl::Status CheckRank(const JobRecord& record, const NodeInfo& info) {
 // For a node whose round this job does not know it in.
 absl::Status UnknownRound(const JobRecord& record, const NodeInfo& info, Round round) {
   return absl::AbortedError(absl::StrCat(
-      "node ", NodeName(info), " comes from round ", round, " of job ", record.job_id,
+      NodeName(info), " comes from round ", round, " of ", JobName(record.job_id),
       round > record.round
           ? absl::StrCat(", and this rendezvous knows none after round ", record.round,
                          " (its record is older than the job)")
@@ -78,14 +78,13 @@ absl::Status CheckInfo(const JobRecord& record, const NodeInfo& info) {
   }
   const JobPolicy& said = info.policy;
   if (said.min_nodes < 1 || said.max_nodes < said.min_nodes || said.max_nodes > kMaxNodes) {
-    return absl::InvalidArgumentError(absl::StrCat("node ", NodeName(info), " says --nnodes ",
+    return absl::InvalidArgumentError(absl::StrCat(NodeName(info), " says --nnodes ",
                                                    Range(said.min_nodes, said.max_nodes),
                                                    ": it takes N or MIN:MAX of 1 to ", kMaxNodes));
   }
   if (info.nproc < 1 || info.nproc > kMaxNproc) {
-    return absl::InvalidArgumentError(absl::StrCat("node ", NodeName(info),
-                                                   " says --nproc-per-node ", info.nproc,
-                                                   ": it takes 1 to ", kMaxNproc));
+    return absl::InvalidArgumentError(absl::StrCat(NodeName(info), " says --nproc-per-node ",
+                                                   info.nproc, ": it takes 1 to ", kMaxNproc));
   }
   return CheckRank(record, info);
 }
@@ -95,7 +94,7 @@ absl::Status CheckFits(const JobRecord& record, absl::string_view set_by, int he
   if (record.state == JobState::kOver) {
     const std::string& reason = record.outcome.reason;
     return absl::FailedPreconditionError(absl::StrCat(
-        "job ", record.job_id, " is over", reason.empty() ? "" : absl::StrCat(": ", reason)));
+        JobName(record.job_id), " is over", reason.empty() ? "" : absl::StrCat(": ", reason)));
   }
   const bool fresh = update.phase == NodePhase::kReady || update.phase == NodePhase::kLeft;
   if (update.round != 0 || !fresh) {
@@ -107,27 +106,26 @@ absl::Status CheckFits(const JobRecord& record, absl::string_view set_by, int he
   const JobPolicy& policy = record.policy;
   if (info.policy.min_nodes != policy.min_nodes || info.policy.max_nodes != policy.max_nodes) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "job ", record.job_id, " has --nnodes ", Range(policy.min_nodes, policy.max_nodes),
-        set_by.empty() ? "" : absl::StrCat(", set by ", set_by), ", and node ", NodeName(info),
-        " says ", Range(info.policy.min_nodes, info.policy.max_nodes)));
+        JobName(record.job_id), " has --nnodes ", Range(policy.min_nodes, policy.max_nodes),
+        set_by.empty() ? "" : absl::StrCat(", set by ", set_by), ", and ", NodeName(info), " says ",
+        Range(info.policy.min_nodes, info.policy.max_nodes)));
   }
   if (here >= kMaxNodes) {
     return absl::FailedPreconditionError(
-        absl::StrCat("job ", record.job_id, " has ", here, " nodes; more cannot join"));
+        absl::StrCat(JobName(record.job_id), " has ", here, " nodes; more cannot join"));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckPossible(const JobRecord& record, const Seat& seat, const NodeUpdate& update) {
   const auto nonsense = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("node ", NodeName(seat.info), " says it ", what));
+    return absl::InvalidArgumentError(absl::StrCat(NodeName(seat.info), " says it ", what));
   };
   if (update.round < 0) return nonsense(absl::StrCat("is in round ", update.round));
   if (update.round > seat.told) {
     return absl::AbortedError(absl::StrCat(
-        "node ", NodeName(seat.info), " says it is in round ", update.round, " of job ",
-        record.job_id, ", and this rendezvous has told it none after round ", seat.told,
+        NodeName(seat.info), " says it is in round ", update.round, " of ", JobName(record.job_id),
+        ", and this rendezvous has told it none after round ", seat.told,
         " (its record is older than the job). Start the node again: it joins afresh"));
   }
   if (update.round == 0 && PhaseOrder(update.phase) <= PhaseOrder(NodePhase::kFailed)) {

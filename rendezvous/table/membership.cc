@@ -26,13 +26,17 @@ bool SameRank(const NodeInfo& a, const NodeInfo& b) {
 std::string ClaimText(const NodeInfo& holder, const NodeInfo& claimant) {
   return absl::StrCat(SameRank(holder, claimant) ? absl::StrCat("node rank ", *claimant.node_rank)
                                                  : "the place of this node",
-                      " in job ", holder.job_id, " is held by ", NodeName(holder));
+                      " in ", JobName(holder.job_id), " is held by ", NodeName(holder));
 }
 
 }  // namespace
 
 std::string NodeName(const NodeInfo& info) {
   return absl::StrCat(info.host, " (pid ", info.pid, ")");
+}
+
+std::string JobName(absl::string_view job_id) {
+  return job_id == "none" ? "the job" : absl::StrCat("job ", job_id);
 }
 
 int64_t WholeSeconds(Duration duration) {

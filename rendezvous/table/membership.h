@@ -56,6 +56,9 @@ inline bool InRound(const JobRecord& record, const Seat& seat) {
 // "node0 (pid 100)"
 std::string NodeName(const NodeInfo& info);
 
+// "job b"; "the job" for the id that all jobs have to which nobody gave one.
+std::string JobName(absl::string_view job_id);
+
 // Two agents of one host: of these, the keeper of the older leaves nothing behind.
 inline bool SameHost(const NodeInfo& a, const NodeInfo& b) {
   return a.host == b.host && a.address == b.address;

@@ -94,9 +94,9 @@ void RoundTable::LoseSilent(Instant t) {
   while (Seat* seat = membership_.FindLost(t)) {
     const std::string detail =
         absl::StrCat("it was not heard of for ", WholeSeconds(t - seat->heard), " s");
-    machine_.Remove(*seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
-                    absl::AbortedError(
-                        absl::StrCat("the job gave up node ", NodeName(seat->info), ": ", detail)));
+    machine_.Remove(
+        *seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
+        absl::AbortedError(absl::StrCat("the job gave up ", NodeName(seat->info), ": ", detail)));
   }
 }
 
@@ -201,9 +201,9 @@ absl::Status RoundTable::NodeDied(absl::string_view node_id, Incarnation incarna
   Seat* seat = membership_.Find(node_id, incarnation);
   if (seat != nullptr) {
     const std::string detail(reason.substr(0, kMaxTextBytes));
-    machine_.Remove(*seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
-                    absl::AbortedError(absl::StrCat("node ", NodeName(seat->info),
-                                                    " was reported dead: ", detail)));
+    machine_.Remove(
+        *seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
+        absl::AbortedError(absl::StrCat(NodeName(seat->info), " was reported dead: ", detail)));
   } else if (!membership_.EraseGhost(node_id, incarnation)) {
     return absl::AbortedError("this incarnation holds no place in the job");
   }

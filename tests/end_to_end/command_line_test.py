@@ -191,7 +191,7 @@ class InterruptOfTwoNodes(jobs.JobTest):
                 codes[index] = 130
                 self.assert_done(runs, codes, 15)
                 self.assertRegex(runs[1 - index].err,
-                                 rf"job stopped: node node{index} was stopped by SIGINT")
+                                 rf"job stopped: node{index} was stopped by SIGINT")
                 self.assertNotIn(f"exit code {jobs.NODE_STOPPED}", runs[index].err)
 
     def test_an_interrupt_while_waiting_for_nodes(self):

@@ -176,9 +176,10 @@ TEST(ExplainSilence, AdvisesWhatHelps) {
        Heard(Addresses{"10.96.0.1"}, ECONNREFUSED, true),
        "and this is node rank 0 (this host: eth0 10.77.0.10, eth0 fd00::10, ib0 192.168.5.10); "
        "this node listens on port 29400 and nobody was led here; that port is refused: its host is "
-       "up, and no hlaunch hosts there; check that lb leads to this host's port 29400"},
+       "up, and no hlaunch hosts there yet, or a firewall rejects the port; check that lb leads to "
+       "this host's port 29400"},
       {"static", Spec(JobMode::kStatic, "lb", 1), Heard(Addresses{"10.96.0.1"}, ECONNREFUSED),
-       "no hlaunch hosts there; start node rank 0 there"},
+       "no hlaunch hosts there yet, or a firewall rejects the port; start node rank 0 there"},
   };
   for (const SilenceRow& row : rows) {
     const HostingVerdict verdict = DecideHosting(row.spec, row.silence.resolved, kHost, "pod-0");

@@ -202,8 +202,8 @@ TEST(SummaryLines, SayInPlainWordsWhatElseEndedTheJob) {
        "patience"},
       {kExitSignalBase + SIGINT, "SIGINT on node0", "job stopped: SIGINT on node0"},
       {kExitSignalBase + SIGTERM, "", "job stopped: SIGTERM was received"},
-      {kExitNodeStopped, "node node1 was stopped by SIGTERM",
-       "job stopped: node node1 was stopped by SIGTERM"},
+      {kExitNodeStopped, "node1 was stopped by SIGTERM",
+       "job stopped: node1 was stopped by SIGTERM"},
       {kExitNodeStopped, "", "job stopped: another node was stopped"},
       {kExitAgentLost, "", "job failed: hlaunch itself was killed on a node"},
   };

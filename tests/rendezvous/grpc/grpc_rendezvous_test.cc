@@ -367,7 +367,7 @@ TEST(GrpcRendezvous, TellsANodeThatSaysTheImpossibleThatItIsRefused) {
   Member member(host.endpoint, info);
   const absl::Status status = member.AwaitEnd();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("node rank 7 of node node0"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("node rank 7 of node0"));
   member.Leave();
 }
 

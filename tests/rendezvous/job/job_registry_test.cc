@@ -140,7 +140,7 @@ TEST_F(JobRegistryTest, AJobBeginsWithItsFirstNodesRules) {
   EXPECT_THAT(Why(registry, "a"), HasSubstr("waiting for 1 of 2 nodes; here: node0"));
   Agent other(registry, NodeOf("a", 1, 4));
   EXPECT_THAT(std::string(other.status().message()),
-              HasSubstr("has --nnodes 2, set by node0 (pid 100), and node node1 (pid 101) says 4"));
+              HasSubstr("has --nnodes 2, set by node0 (pid 100), and node1 (pid 101) says 4"));
 }
 
 TEST_F(JobRegistryTest, JobsDoNotMeet) {

@@ -105,7 +105,7 @@ TEST(RoundTable, ANodeThatWasGivenUpIsAborted) {
         job.table.Join(job.Info(1), Says(round, Phase::kReady), false, job.now);
     EXPECT_EQ(status.code(), StatusCode::kAborted);
     EXPECT_EQ(std::string(status.message()),
-              "the job gave up node node1 (pid 101): it was not heard of for 40 s");
+              "the job gave up node1 (pid 101): it was not heard of for 40 s");
   }
   NodeInfo stranger = job.Info(3);
   EXPECT_EQ(job.table.Join(stranger, Says(5, Phase::kRunning), false, job.now).code(),
@@ -186,7 +186,7 @@ TEST(RoundTable, TheRendezvousHostsOwnNodeTakesTheJobWithIt) {
   ASSERT_TRUE(job.Join(1).ok());
   ASSERT_TRUE(job.Say(0, Says(0, Phase::kLeft)).ok());
   EXPECT_EQ(job.Told(1).outcome.exit_code, kExitNodeStopped);
-  EXPECT_EQ(job.Told(1).outcome.reason, "node node0 was stopped by SIGINT");
+  EXPECT_EQ(job.Told(1).outcome.reason, "node0 was stopped by SIGINT");
 }
 
 TEST(RoundTable, ALocalNodeNeedsNoSignOfLife) {

@@ -196,7 +196,7 @@ TEST(RoundTable, RefusesNodesThatDoNotFit) {
        "the job at this endpoint is 'job', not 'other': give both the same --rdzv-id, or each its "
        "own port"},
       {"nnodes", [](NodeInfo& n) { n.policy.max_nodes = 3; }, StatusCode::kFailedPrecondition,
-       "job job has --nnodes 2, set by node0 (pid 100), and node node1 (pid 101) says 2:3"},
+       "job job has --nnodes 2, set by node0 (pid 100), and node1 (pid 101) says 2:3"},
       {"node id", [](NodeInfo& n) { n.node_id = ""; }, StatusCode::kInvalidArgument, "node id"},
       {"incarnation", [](NodeInfo& n) { n.incarnation = 0; }, StatusCode::kInvalidArgument,
        "incarnation"},
@@ -207,7 +207,7 @@ TEST(RoundTable, RefusesNodesThatDoNotFit) {
       {"long name", [](NodeInfo& n) { n.host = std::string(257, 'x'); },
        StatusCode::kInvalidArgument, "257 bytes"},
       {"rank range", [](NodeInfo& n) { n.node_rank = 2; }, StatusCode::kInvalidArgument,
-       "node rank 2 of node node1 (pid 101) is not in 0 to 1 (--nnodes 2)"},
+       "node rank 2 of node1 (pid 101) is not in 0 to 1 (--nnodes 2)"},
       {"duplicate rank", [](NodeInfo& n) { n.node_rank = 0; }, StatusCode::kUnavailable,
        "node rank 0 in job job is held by node0 (pid 100), which is being asked"},
       {"duplicate node", [](NodeInfo& n) { n.node_id = "id0"; }, StatusCode::kUnavailable,
