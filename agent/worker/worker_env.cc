@@ -146,6 +146,7 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
       {kEnvRound, absl::StrCat(round.round)},
       {kEnvLogDir, facts.log_dir},
       {kEnvHeartbeat, facts.heartbeat},
+      {kEnvTap, facts.tap},
       {kEnvCommSecret, round.comm_secret},
   };
   const std::vector<EnvChange>& devices = DeviceChanges(spec, local_rank);
@@ -194,10 +195,18 @@ Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& sp
       {kEnvGlooInterface, round.num_nodes > 1 ? facts.gloo_interface : ""},
       {kEnvOmpThreads, spec.starts_others ? "" : absl::StrCat(NumThreads(spec, facts, local_rank))},
       {kEnvPythonUnbuffered, "1"},
+      {kEnvPythonPath, facts.tap_packages},
       {kEnvNeuronRootComm, NeuronRoot(round, spec)},
       {kEnvJaxCoordinator,
        round.coordinator_port == 0 ? "" : HostPort(round.master_addr, round.coordinator_port)},
   };
+}
+
+// `entry`, a variable with a list of directories, and one more at its end; an empty list means the
+// same as none.
+std::string WithDirectory(const std::string& entry, const std::string& directory) {
+  if (directory.empty()) return entry;
+  return absl::StrCat(entry, entry.back() == '=' ? "" : ":", directory);
 }
 
 bool Has(const Variables& variables, absl::string_view name) {
@@ -227,7 +236,7 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
     if (name.empty() || name.size() == entry.size()) continue;  // No `NAME=value`.
     const bool kept = spec.keep_env && !absl::StartsWith(name, kOwnPrefix);
     if (!(kept || IsInherited(name)) || Has(place, name)) continue;
-    env.push_back(entry);
+    env.push_back(name == kEnvPythonPath ? WithDirectory(entry, facts.tap_packages) : entry);
     defaults.erase(std::remove_if(defaults.begin(), defaults.end(),
                                   [name](const auto& v) { return v.first == name; }),
                    defaults.end());

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/agent.h"
+#include "agent/hang/tap.h"
 #include "agent/node_facts.h"
 #include "agent/output/log_directory.h"
 #include "agent/output/output_relay.h"
@@ -30,6 +31,7 @@
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
+#include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/lookup.h"
@@ -159,6 +161,7 @@ class NodeRun {
   int Run();
 
  private:
+  void MakeTap();
   AgentOptions MakeOptions();
   void Tell() const;
   void EndLink();
@@ -168,6 +171,7 @@ class NodeRun {
   KeeperLink& keeper_;
   std::optional<uint64_t> descriptors_before_;
   std::unique_ptr<LogDirectory> logs_;
+  std::unique_ptr<Tap> tap_;  // Unless the user wants none, or it cannot be made.
   std::unique_ptr<NodeLink> link_;
   std::optional<HostSlot> slot_;
   NodeInfo info_;
@@ -186,6 +190,7 @@ int NodeRun::Make(const ConnectFn& connect) {
   }
   logs_ = std::move(logs).value();
   if (!logs_->to_remove().empty()) keeper_.LeaveBehind(logs_->to_remove());
+  MakeTap();
   descriptors_before_ = RaiseDescriptorLimit();
   ReserveDescriptors(DecideCeiling({.nproc = spec_.worker.nproc}, DescriptorLimit()).needed);
   const absl::StatusOr<std::string> address = NamedAddress(spec_);
@@ -215,10 +220,23 @@ int NodeRun::Make(const ConnectFn& connect) {
   return kExitOk;
 }
 
+void NodeRun::MakeTap() {
+  const std::vector<std::string>& env = spec_.worker.inherited_env;
+  if (std::find(env.begin(), env.end(), absl::StrCat(kEnvTap, "=0")) != env.end()) return;
+  auto tap = Tap::Make(logs_->to_remove());
+  if (!tap.ok()) return LogDebug(tap.status().message());
+  tap_ = std::move(tap).value();
+  if (logs_->to_remove().empty()) keeper_.LeaveBehind(tap_->directory());
+}
+
 AgentOptions NodeRun::MakeOptions() {
   AgentOptions agent = MakeAgentOptions(spec_, *link_, info_);
   agent.facts.usable_cores = UsableCores();
   if (!spec_.endpoint.host.empty()) agent.facts.endpoint = HostPort(spec_.endpoint);
+  if (tap_) {
+    agent.facts.tap = tap_->directory();
+    agent.facts.tap_packages = TapPackages(tap_->directory());
+  }
   agent.logs = logs_->logs();
   agent.checks.sysroot = options_.sysroot;
   if (agent.logs.kept) agent.checks.log_directory = agent.logs.directory;

@@ -23,6 +23,7 @@ inline constexpr char kEnvEndpoint[] = "HLAUNCH_ENDPOINT";
 inline constexpr char kEnvRound[] = "HLAUNCH_ROUND";
 inline constexpr char kEnvLogDir[] = "HLAUNCH_LOG_DIR";
 inline constexpr char kEnvHeartbeat[] = "HLAUNCH_HEARTBEAT";
+inline constexpr char kEnvTap[] = "HLAUNCH_TAP";  // "0" in hlaunch's own: none.
 // What comm's ranks know each other by, new in every round. A secret: it is in no log and no store.
 inline constexpr char kEnvCommSecret[] = "HLAUNCH_COMM_SECRET";
 
@@ -59,6 +60,9 @@ inline constexpr char kEnvOmpThreads[] = "OMP_NUM_THREADS";
 inline constexpr char kEnvJaxCoordinator[] = "JAX_COORDINATOR_ADDRESS";
 inline constexpr char kEnvNeuronRootComm[] = "NEURON_RT_ROOT_COMM_ID";
 inline constexpr char kEnvPythonUnbuffered[] = "PYTHONUNBUFFERED";
+
+// A list of directories, separated by colons, to the end of which hlaunch adds its own.
+inline constexpr char kEnvPythonPath[] = "PYTHONPATH";
 
 // Read by the CUDA and HIP runtimes; set only where workers see one device each.
 inline constexpr char kEnvCudaVisibleDevices[] = "CUDA_VISIBLE_DEVICES";

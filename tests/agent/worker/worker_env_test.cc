@@ -85,6 +85,20 @@ TEST(WorkerEnv, TellsNeuronWhereItsRuntimesMeet) {
   EXPECT_EQ(root(spec, SecondOfTwoNodes()), "n0:41000");
 }
 
+TEST(WorkerEnv, PutsTheTapAtTheEndOfPythonsPath) {
+  NodeFacts facts = Facts();
+  const auto path = [&](std::vector<std::string> inherited) {
+    return Value(WorkerEnv(SecondOfTwoNodes(), 1, FourWorkers(std::move(inherited)), facts),
+                 "PYTHONPATH");
+  };
+  EXPECT_EQ(path({}), std::nullopt);
+  EXPECT_EQ(path({"PYTHONPATH=/a:/b"}), "/a:/b");
+  facts.tap_packages = "/tmp/t/python";
+  EXPECT_EQ(path({}), "/tmp/t/python");
+  EXPECT_EQ(path({"PYTHONPATH="}), "/tmp/t/python");
+  EXPECT_EQ(path({"PYTHONPATH=/a:/b"}), "/a:/b:/tmp/t/python");
+}
+
 TEST(WorkerEnv, SaysTheWorkersPlace) {
   struct Row {
     const char* name;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/hang/tap.h"
+
+#include <stdlib.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMaxServers = 8;
+constexpr size_t kMaxNameBytes = 24;  // "/<rank>.<pid>"
+
+constexpr char kMetadata[] = "Metadata-Version: 2.1\nName: hlaunch-tap\nVersion: 1\n";
+constexpr char kEntryPoints[] = "[torch.backends]\nhlaunch_tap = hlaunch_tap:register\n";
+
+// Whatever goes wrong in it is swallowed: the script did not ask for it. The server's object is
+// never destroyed, for that would write to stderr at the end of every rank; its socket is removed
+// before the interpreter ends, so that nobody asks while it does.
+constexpr char kModule[] = R"py(# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Opens torch's own control server in this rank for the hlaunch that started it: HLAUNCH_TAP=0
+switches it off. torch calls register() at the end of `import torch`."""
+
+import os
+import sys
+
+
+def register():
+    try:
+        _open(os.environ.get("HLAUNCH_TAP", ""), os.environ.get("RANK", ""))
+    except Exception:  # No import may fail for this.
+        pass
+
+
+def _open(directory, rank):
+    if not os.path.isabs(directory) or not rank.isdigit() or _is_child():
+        return
+    if os.environ.get("TORCH_WORKER_SERVER_SOCKET"):
+        return
+    import atexit
+    import ctypes
+    from torch._C import _distributed_c10d as c10d
+    _record()
+    path = os.path.join(directory, "%s.%d" % (rank, os.getpid()))
+    server = _quietly(c10d._WorkerServer, path)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
+    atexit.register(_remove, path, os.getpid())
+    if hasattr(c10d, "_register_handler"):
+        c10d._register_handler("hlaunch_groups", _groups)
+
+
+def _is_child():
+    """A data loader and its like, which have the rank of the worker that made them."""
+    made = sys.modules.get("multiprocessing.process")
+    return made is not None and made.parent_process() is not None
+
+
+def _record():
+    """Before torch 2.13 the flight recorder is off unless somebody wants it."""
+    import torch
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    names = "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"
+    if version < (2, 13) and not any(name in os.environ for name in names):
+        for name in names:
+            os.environ[name] = "2000"
+
+
+def _quietly(make, path):
+    """The server greets with a warning."""
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        return make(path)
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nowhere)
+
+
+def _remove(path, pid):
+    if os.getpid() == pid:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+
+
+def _groups(request, response):
+    """Which ranks a process group has: the flight recorder does not know it of gloo's."""
+    groups = {}
+    try:
+        import json
+        c10d = sys.modules.get("torch.distributed.distributed_c10d")
+        if c10d is not None:
+            for group, ranks in list(c10d._world.pg_group_ranks.items()):
+                groups[c10d._world.pg_names[group]] = sorted(ranks)
+        response.set_content(json.dumps(groups), "application/json")
+        response.set_status(200)
+    except Exception:
+        response.set_status(500)
+)py";
+
+bool Write(const std::string& path, absl::string_view text) {
+  std::ofstream file(path);
+  file << text;
+  return file.flush().good();
+}
+
+bool WritePackages(const std::string& directory) {
+  const std::string info = absl::StrCat(directory, "/hlaunch_tap-1.dist-info");
+  std::error_code error;
+  return std::filesystem::create_directories(info, error) &&
+         Write(absl::StrCat(info, "/METADATA"), kMetadata) &&
+         Write(absl::StrCat(info, "/entry_points.txt"), kEntryPoints) &&
+         Write(absl::StrCat(directory, "/hlaunch_tap.py"), kModule);
+}
+
+std::string TemporaryDirectory() {
+  std::error_code error;
+  const std::string path = std::filesystem::temp_directory_path(error).string();
+  return error ? "/tmp" : path;
+}
+
+absl::Status CannotMake(const std::string& path, absl::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("no directory for torch's control servers at ", path, ": ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tap>> Tap::Make(const std::string& parent) {
+  std::string path = absl::StrCat(parent.empty() ? TemporaryDirectory() : parent, "/tap_XXXXXX");
+  if (path.size() + kMaxNameBytes >= sizeof(sockaddr_un::sun_path)) {
+    return CannotMake(path, "the name is too long; set TMPDIR to a shorter one");
+  }
+  if (::mkdtemp(path.data()) == nullptr) return CannotMake(path, std::strerror(errno));
+  std::unique_ptr<Tap> tap(new Tap(path));
+  if (!WritePackages(TapPackages(path))) return CannotMake(path, "it cannot be written to");
+  return tap;
+}
+
+Tap::~Tap() {
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+std::string TapPackages(absl::string_view tap) { return absl::StrCat(tap, "/python"); }
+
+std::vector<pid_t> TapServers(const std::string& tap, Rank rank) {
+  std::vector<pid_t> pids;
+  std::error_code error;
+  const std::string prefix = absl::StrCat(rank, ".");
+  for (std::filesystem::directory_iterator entry(tap, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view rest = name;
+    pid_t pid = 0;
+    if (absl::ConsumePrefix(&rest, prefix) && absl::SimpleAtoi(rest, &pid)) pids.push_back(pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  if (pids.size() > kMaxServers) pids.resize(kMaxServers);
+  return pids;
+}
+
+std::string TapSocketPath(absl::string_view tap, Rank rank, pid_t pid) {
+  return absl::StrCat(tap, "/", rank, ".", pid);
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/contract/ids.h"
+
+namespace hlaunch {
+
+// A directory by which torch opens its own control server in every rank of an unmodified script: it
+// holds a Python package for the end of the workers' PYTHONPATH, which torch 2.5 and later load by
+// themselves, and the servers' sockets. Only its owner may enter it.
+//
+// Belongs to one thread. Destruction removes the directory.
+class Tap {
+ public:
+  // Below `parent`; where that is empty, below the directory for temporary files.
+  //
+  // Errors:
+  //   FailedPrecondition - the directory cannot be made, or its name is too long for sockets.
+  static absl::StatusOr<std::unique_ptr<Tap>> Make(const std::string& parent);
+  ~Tap();
+
+  const std::string& directory() const { return directory_; }  // HLAUNCH_TAP
+
+ private:
+  explicit Tap(std::string directory) : directory_(std::move(directory)) {}
+
+  const std::string directory_;
+};
+
+// Where the package is, for PYTHONPATH. Pure.
+std::string TapPackages(absl::string_view tap);
+
+// The processes of `rank` that have opened a server, in the order of their pids, at most a few.
+// Empty where the directory cannot be read.
+std::vector<pid_t> TapServers(const std::string& tap, Rank rank);
+
+// The socket of one of them. Pure.
+std::string TapSocketPath(absl::string_view tap, Rank rank, pid_t pid);
+
+}  // namespace hlaunch
