@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/hang/hang_watch.h"
 #include "agent/process/descendants.h"
 #include "agent/stall/stall_watch.h"
 #include "agent/stall/watchdog.h"
@@ -63,6 +64,7 @@ struct WorkerGroup::State {
   Instant kill_at = Instant::max();
   std::unique_ptr<Watchdog> watchdog;  // If the user wants one.
   std::unique_ptr<StallWatch> stalls;  // The same.
+  std::unique_ptr<HangWatch> hangs;    // Unless the user wants none.
   asio::steady_timer stuck_timer;      // For a stalled worker to be gone once it was killed.
   std::vector<WorkerProcess> workers;
   std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
@@ -86,6 +88,10 @@ struct WorkerGroup::State {
     std::vector<pid_t> pids = AlivePids();
     if (spared != 0) pids.push_back(spared);
     if (stalls && stalls->tool() != 0) pids.push_back(stalls->tool());
+    if (hangs) {
+      const std::vector<pid_t> tools = hangs->tools();
+      pids.insert(pids.end(), tools.begin(), tools.end());
+    }
     return pids;
   }
 
@@ -94,6 +100,7 @@ struct WorkerGroup::State {
     const ExitStatus exit = worker.Reap();
     --num_alive;
     if (stalls) stalls->Ended(worker.local_rank());
+    if (hangs) hangs->Ended(worker.local_rank(), exit.exit_code == 0 && exit.signal == 0);
     TellEnd(worker, pid, exit);
     hlaunch::ReapOrphans(Owned());
     relay.Drain(worker.local_rank());
@@ -188,8 +195,19 @@ struct WorkerGroup::State {
                                                  starting.error_file, starting.log_file);
     ++num_alive;
     if (stalls) stalls->Started(local_rank, worker.pid());
+    if (hangs) hangs->Started(local_rank, worker.pid());
     TellStart(worker);
     return worker.Watch(loop, [this, &worker] { OnExit(worker); });
+  }
+
+  void StartHangWatch(const WorkerSpec& spec, const NodeFacts& facts) {
+    hangs =
+        HangWatch::Open(loop, assignment, spec, facts,
+                        [this, action = spec.hang_action](const HangCulprit& culprit) {
+                          const StalledWorker stalled{culprit.local_rank, culprit.reason, "", ""};
+                          TellStall(stalled);
+                          if (action == StallAction::kFail) EndStalled(stalled);
+                        });
   }
 
   void TellStall(const StalledWorker& stalled) const {
@@ -227,6 +245,7 @@ struct WorkerGroup::State {
     const Instant deadline = MonotonicClock().Now() + kKillDeadline;
     stopping = true;
     stalls.reset();
+    hangs.reset();
     for (const WorkerProcess& worker : workers) {
       if (worker.alive()) worker.SignalGroup(SIGKILL);
     }
@@ -275,6 +294,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     starting.pop_front();
     return awaited;
   };
+  s.StartHangWatch(spec, facts);
   for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
     if (starting.size() == kStartedAtOnce) HLAUNCH_RETURN_IF_ERROR(await_first());
     HLAUNCH_ASSIGN_OR_RETURN(StartingWorker next, s.Begin(spec, facts, round_logs, local_rank));
@@ -297,6 +317,7 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   if (s.stopped) return;
   s.stopping = true;
   s.stalls.reset();
+  s.hangs.reset();
   Forward(signal);
   // What workers left to us.
   const std::vector<pid_t> workers = s.AlivePids();

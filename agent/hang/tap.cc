@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/base/status_macros.h"
 
 namespace hlaunch {
 namespace {
@@ -142,12 +144,16 @@ absl::Status CannotMake(const std::string& path, absl::string_view why) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tap>> Tap::Make(const std::string& parent) {
-  std::string path = absl::StrCat(parent.empty() ? TemporaryDirectory() : parent, "/tap_XXXXXX");
+  std::unique_ptr<AgentDirectory> own;
+  if (parent.empty()) {
+    HLAUNCH_ASSIGN_OR_RETURN(own, AgentDirectory::Make(TemporaryDirectory()));
+  }
+  std::string path = absl::StrCat(own != nullptr ? own->path() : parent, "/tap_XXXXXX");
   if (path.size() + kMaxNameBytes >= sizeof(sockaddr_un::sun_path)) {
     return CannotMake(path, "the name is too long; set TMPDIR to a shorter one");
   }
   if (::mkdtemp(path.data()) == nullptr) return CannotMake(path, std::strerror(errno));
-  std::unique_ptr<Tap> tap(new Tap(path));
+  std::unique_ptr<Tap> tap(new Tap(path, std::move(own)));
   if (!WritePackages(TapPackages(path))) return CannotMake(path, "it cannot be written to");
   return tap;
 }

@@ -7,10 +7,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agent/output/agent_directory.h"
 #include "proto/contract/ids.h"
 
 namespace hlaunch {
@@ -22,7 +24,7 @@ namespace hlaunch {
 // Belongs to one thread. Destruction removes the directory.
 class Tap {
  public:
-  // Below `parent`; where that is empty, below the directory for temporary files.
+  // Below `parent`; where that is empty, in an AgentDirectory of its own.
   //
   // Errors:
   //   FailedPrecondition - the directory cannot be made, or its name is too long for sockets.
@@ -31,9 +33,14 @@ class Tap {
 
   const std::string& directory() const { return directory_; }  // HLAUNCH_TAP
 
- private:
-  explicit Tap(std::string directory) : directory_(std::move(directory)) {}
+  // What is removed at the end and is not in `parent`; empty: nothing.
+  std::string to_remove() const { return own_ == nullptr ? "" : own_->path(); }
 
+ private:
+  Tap(std::string directory, std::unique_ptr<AgentDirectory> own)
+      : own_(std::move(own)), directory_(std::move(directory)) {}
+
+  const std::unique_ptr<AgentDirectory> own_;
   const std::string directory_;
 };
 

@@ -12,6 +12,7 @@
 #include "agent/binding/worker_binding.h"
 #include "agent/devices/env_change.h"
 #include "proto/base/clock.h"
+#include "rendezvous/hang/hang_rule.h"
 
 namespace hlaunch {
 
@@ -47,6 +48,8 @@ struct WorkerSpec {
   // listens.
   Duration heartbeat_timeout = Duration::zero();
   StallAction stall_action = StallAction::kFail;
+  HangRule hang_rule = {};                       // When ranks that stand still are told of,
+  StallAction hang_action = StallAction::kWarn;  // and what becomes of the one that holds them up.
 };
 
 }  // namespace hlaunch

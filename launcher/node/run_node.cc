@@ -226,7 +226,7 @@ void NodeRun::MakeTap() {
   auto tap = Tap::Make(logs_->to_remove());
   if (!tap.ok()) return LogDebug(tap.status().message());
   tap_ = std::move(tap).value();
-  if (logs_->to_remove().empty()) keeper_.LeaveBehind(tap_->directory());
+  if (!tap_->to_remove().empty()) keeper_.LeaveBehind(tap_->to_remove());
 }
 
 AgentOptions NodeRun::MakeOptions() {

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -18,7 +19,8 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 
 constexpr size_t kMaxRole = 256;
-constexpr double kLeastHeartbeatTimeout = 0.1;  // Seconds.
+constexpr double kLeastHeartbeatTimeout = 0.1;  // Seconds,
+constexpr double kLeastHangTimeout = 1;         // the same.
 
 absl::Status SetRole(string_view text, Options& options) {
   const bool printable = std::all_of(text.begin(), text.end(), absl::ascii_isprint);
@@ -62,6 +64,27 @@ absl::Status SetHeartbeatTimeout(string_view text, Options& options) {
 absl::Status SetStallAction(string_view text, Options& options) {
   if (text != "fail" && text != "warn") return InvalidArgumentError("expected fail or warn");
   options.worker.stall_action = text == "fail" ? StallAction::kFail : StallAction::kWarn;
+  return absl::OkStatus();
+}
+
+absl::Status SetHangTimeout(string_view text, Options& options) {
+  std::optional<Duration>& timeout = options.worker.hang_rule.timeout;
+  if (text == "auto" || text == "off") {
+    timeout = text == "off" ? std::optional<Duration>(Duration::zero()) : std::nullopt;
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<Duration> given = ParseTimeout(text, kLeastHangTimeout);
+  if (!given.ok()) {
+    return InvalidArgumentError(
+        absl::StrCat("expected auto, off or seconds, at least ", kLeastHangTimeout));
+  }
+  timeout = *given;
+  return absl::OkStatus();
+}
+
+absl::Status SetHangAction(string_view text, Options& options) {
+  if (text != "fail" && text != "warn") return InvalidArgumentError("expected warn or fail");
+  options.worker.hang_action = text == "fail" ? StallAction::kFail : StallAction::kWarn;
   return absl::OkStatus();
 }
 
@@ -122,6 +145,11 @@ const OptionRow kRows[] = {
      SetHeartbeatTimeout},
     {"", "", "--stall-action", "fail|warn", "it is killed and has failed (fail), or is only named",
      SetStallAction},
+    {"", "", "--hang-timeout", "auto|S|off",
+     "ranks that stand still for so long are told of, and who holds them up (auto: learnt)",
+     SetHangTimeout},
+    {"", "", "--hang-action", "warn|fail",
+     "who holds them up is only named (warn), or killed and has failed", SetHangAction},
     {"For torchrun's command lines", "", "--monitor-interval", "S",
      "not needed: a worker's end is known at once", SetMonitorInterval, kPet},
     {"", "", "--start-method", "spawn|fork|forkserver", "not needed: workers are programs",

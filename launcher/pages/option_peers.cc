@@ -85,6 +85,9 @@ constexpr OptionPeer kPeers[] = {
     // Stalled workers.
     {"--heartbeat-timeout", "better: [a worker that stalls](stalls.md) is found and named", ""},
     {"--stall-action", "better: see `--heartbeat-timeout`", ""},
+    {"--hang-timeout", "better: [a hang](hangs.md) explains itself, and the script needs no change",
+     ""},
+    {"--hang-action", "better: see `--hang-timeout`", ""},
     // For torchrun's command lines.
     {"--monitor-interval", "accepted", ""},
     {"--start-method", "accepted", ""},

@@ -150,6 +150,10 @@ constexpr absl::string_view kStalled =
     "see what it did after its last heartbeat; if it was only slow, a longer "
     "--heartbeat-timeout, or hlaunch.heartbeat(timeout=S) before what takes long";
 
+constexpr absl::string_view kHangs =
+    "see where it stands and why; if it was only slow, a longer --hang-timeout, or --hang-action "
+    "warn";
+
 struct SignalRow {
   int signal;
   absl::string_view advice;
@@ -251,6 +255,7 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   }
   if (advice.empty()) advice = Find(kWaited, exception);
   if (advice.empty() && absl::StartsWith(first.evidence, "stalled: ")) advice = kStalled;
+  if (advice.empty() && absl::StartsWith(first.evidence, "hangs: ")) advice = kHangs;
   if (advice.empty() && first.signal != SIGABRT) advice = OfSignal(first.signal);
   if (advice.empty() && first.signal == 0 && exception.empty()) {
     advice = Find(kRows, text);

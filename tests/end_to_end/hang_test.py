@@ -3,8 +3,10 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """Scripts that know nothing of hlaunch: their ranks can be asked what they do."""
 
-import lab
+import signal
+
 import jobs
+import lab
 import torch_test
 
 WORKER = str(lab.WORKERS / "hang_worker.py")
@@ -35,6 +37,96 @@ class Tap(WithTap):
 
     def test_an_import_works_where_no_server_can_be_opened(self):
         self.assertEqual(self.tapped("tap-is-lost"), 0)
+
+
+class Hangs(WithTap):
+    """On one node with three ranks; the last of them is the odd one."""
+
+    def hangs(self, mode, *options, says):
+        """Starts the worker, and fails it for what is found, which ends the job."""
+        runs = self.start(*options, WORKER, mode, env={"PYTHON_EXEC": self.python()},
+                          options=["--nproc-per-node", self.each, "--hang-timeout", 4,
+                                   "--hang-action", "fail", "--shutdown-timeout", 1])
+        for pattern in says:
+            runs[0].wait_for(pattern, 60)
+        self.assert_done(runs, (128 + signal.SIGKILL, 1, *jobs.OWN_CODES), 60)
+        self.assertEqual(runs[0].err.count("no rank has gone on"), 1, str(runs[0]))
+        return runs
+
+    each = 3
+
+    def behind(self, mode, number, does):
+        return self.hangs(mode, says=[
+            rf"no rank has gone on for \d+ s. 2 of 3 ranks are in all_reduce number {number} of "
+            r"default_pg \(\[4\] float32, 16 B\)",
+            rf"rank 2 \(.*local rank {2 % self.each}, pid \d+\) has not come to it: it {does}"])
+
+    def test_a_rank_that_sleeps_is_named_with_its_line(self):
+        runs = self.behind("sleep", 4, r"stands in sleep \(hang_worker.py:\d+\)")
+        self.assertRegex(self.told(runs), r"job failed: rank 2 .*hangs: it has not come to "
+                                          r"all_reduce number 4 of default_pg for \d+ s: it stands")
+        self.assertRegex(self.told(runs), "advice: see where it stands")
+
+    def test_a_rank_that_holds_the_interpreter_is_named(self):
+        self.behind("lock", 4, "holds the interpreter")
+
+    def test_a_rank_that_was_stopped_is_named(self):
+        self.behind("stop", 4, "is stopped")
+
+    def test_a_data_loader_that_gives_nothing_is_named(self):
+        self.behind("loader", 3, r"stands in loader \(hang_worker.py:\d+\)")
+
+    def test_groups_that_are_used_in_different_orders_are_shown(self):
+        self.hangs("crossed", says=["different orders", "ranks 0,1: in all_reduce number 1 of dp",
+                                    "rank 2: in all_reduce number 1 of tp"])
+
+    def test_ranks_that_call_different_collectives_are_shown(self):
+        self.hangs("ops", says=["different collectives as number 2 of default_pg",
+                                "rank 2: broadcast", "rank 2 .*differs from most"])
+
+    def test_a_key_that_nobody_sets_is_told_of(self):
+        self.hangs("key", says=["Ranks 0-2 wait for the master store, for keys that nobody has"])
+
+
+class HangsOnHosts(Hangs):
+    """The same ranks on three hosts."""
+
+    count, each = 3, 1
+
+    def test_all_nodes_say_what_node_rank_0_has_found(self):
+        runs = self.start(WORKER, "late", env={"PYTHON_EXEC": self.python()},
+                          options=["--nproc-per-node", 1, "--hang-timeout", 4],
+                          cwd=self.nodes[0].folder)
+        for run in runs:
+            run.wait_for(r"no rank has gone on for \d+ s. 2 of 3 ranks are in", 60)
+            run.wait_for(r"rank 2 \(node2, local rank 0, pid \d+\) has not come to it", 60)
+        (self.nodes[0].folder / "go").touch()
+        runs[0].wait_for(r"the ranks go on after \d+ s", 60)
+        (self.nodes[0].folder / "end").touch()
+        self.assert_done(runs, jobs.OK, 60)
+
+
+class NoHang(WithTap):
+    def job(self, mode, *options):
+        run = self.hlaunch("--nproc-per-node", 2, *options, WORKER, mode)
+        self.assert_done([run], jobs.OK, 120)
+        self.assertNotIn("has gone on", run.err)
+
+    def test_steps_that_take_long_are_no_hang(self):
+        self.job("slow", "--hang-timeout", 60)
+
+    def test_nobody_looks_where_that_is_switched_off(self):
+        self.job("slow", "--hang-timeout", "off")
+
+    def test_a_rank_that_was_only_late_may_go_on(self):
+        node = self.nodes[0]
+        run = node.start(lab.HLAUNCH, "--nproc-per-node", 2, "--hang-timeout", 2, WORKER, "late",
+                         cwd=node.folder, env={"PYTHON_EXEC": self.python()})
+        run.wait_for("rank 1 .* has not come to it: it stands in late", 60)
+        (node.folder / "go").touch()
+        run.wait_for(r"the ranks go on after \d+ s", 60)
+        (node.folder / "end").touch()
+        self.assert_done([run], jobs.OK, 60)
 
 
 if __name__ == "__main__":

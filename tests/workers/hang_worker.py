@@ -18,3 +18,101 @@ if MODE.startswith("tap"):
     mine = f"{os.environ['RANK']}.{os.getpid()}"
     print(f"{MODE}: {'tapped' if mine in sockets else 'not tapped'}", flush=True)
     sys.exit()
+
+import ctypes
+import datetime
+import signal
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+DONE = datetime.timedelta(seconds=300)
+dist.init_process_group("gloo", timeout=DONE)
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+LAST = SIZE - 1
+value = torch.ones(4)
+
+
+def steps(count):
+    for _ in range(count):
+        dist.all_reduce(value)
+
+
+class Slow(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        time.sleep(300)
+
+
+def sleep():
+    steps(3)
+    if RANK == LAST:
+        time.sleep(300)
+    steps(1)
+
+
+def lock():
+    steps(3)
+    if RANK == LAST:
+        ctypes.PyDLL(None).sleep(300)  # Without letting go of the interpreter.
+    steps(1)
+
+
+def stop():
+    steps(3)
+    if RANK == LAST:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    steps(1)
+
+
+def crossed():
+    one, other = dist.new_group(group_desc="dp"), dist.new_group(group_desc="tp")
+    steps(1)
+    dist.all_reduce(value, group=other if RANK == LAST else one)
+
+
+def ops():
+    steps(1)
+    if RANK == LAST:
+        dist.broadcast(value, src=LAST - 1)
+    dist.all_reduce(value)
+
+
+def loader():
+    steps(2)
+    for _ in DataLoader(Slow(), num_workers=1) if RANK == LAST else ():
+        pass
+    steps(1)
+
+
+def key():
+    dist.distributed_c10d._get_default_store().get("nobody sets it")
+
+
+def slow():
+    """Long steps, some of them at work."""
+    for step in range(8):
+        end = time.monotonic() + 0.5
+        while RANK == LAST and time.monotonic() < end:
+            time.sleep(0 if step % 2 else 0.5)
+        steps(1)
+
+
+def late():
+    """Until there are the files "go" and "end"."""
+    steps(3)
+    while RANK == LAST and not os.path.exists("go"):
+        time.sleep(0.1)
+    end = torch.zeros(1)
+    while not end:
+        end += os.path.exists("end")
+        dist.all_reduce(end)
+        time.sleep(0.1)
+
+
+globals()[MODE]()
+print(f"{MODE}: done", flush=True)
+os._exit(0)  # Not through the end of Python, which gloo's threads may not survive.

@@ -55,7 +55,7 @@ TEST(Tap, LeavesNothingBehind) {
   auto tap = Tap::Make("").value();
   const std::string directory = tap->directory();
   tap.reset();
-  EXPECT_FALSE(std::filesystem::exists(directory));
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(directory).parent_path()));
 }
 
 TEST(Tap, IsNotMadeWhereSocketsCouldHaveNoName) {

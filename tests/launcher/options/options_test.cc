@@ -446,6 +446,9 @@ const BadLine kBadLines[] = {
     {{"--heartbeat-timeout", "0", "x"},
      "--heartbeat-timeout '0': expected a time from 0.1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--stall-action", "kill", "x"}, "--stall-action 'kill': expected fail or warn"},
+    {{"--hang-timeout", "0.5", "x"},
+     "--hang-timeout '0.5': expected auto, off or seconds, at least 1"},
+    {{"--hang-action", "kill", "x"}, "--hang-action 'kill': expected warn or fail"},
     {{"--rdzv-conf", "ishost=1", "x"},
      "--rdzv-conf 'ishost=1': unknown key; known are is_host, join_timeout, last_call_timeout, "
      "timeout, read_timeout, close_timeout, heartbeat_timeout, keep_alive_interval, "

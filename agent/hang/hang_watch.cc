@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/hang/hang_watch.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/hang/node_look.h"
+#include "agent/hang/picture_exchange.h"
+#include "agent/hang/picture_text.h"
+#include "agent/hang/told_hang.h"
+#include "asio/io_context.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "rendezvous/hang/attribute_hang.h"
+#include "rendezvous/hang/describe_hang.h"
+#include "rendezvous/hang/judge_hang.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kMostApart = std::chrono::seconds(5);  // Two looks,
+constexpr Duration kLeastApart = std::chrono::milliseconds(200);
+constexpr int kLooks = 8;  // in an eighth of the time-out.
+constexpr Duration kPatience = std::chrono::seconds(15);
+constexpr Duration kPause = std::chrono::seconds(2);  // By which no look is late but in a pause.
+constexpr char kMoves[] = "-";                        // Of a node that goes on.
+
+Duration Apart(const HangRule& rule) {
+  return rule.timeout ? std::clamp(*rule.timeout / kLooks, kLeastApart, kMostApart) : kMostApart;
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? "" : path.substr(0, slash);
+}
+
+LookPlan PlanLook(const Assignment& assignment, const WorkerSpec& spec, const NodeFacts& facts) {
+  const std::optional<Duration>& timeout = spec.hang_rule.timeout;
+  return {facts.tap,
+          facts.host,
+          assignment.first_rank,
+          spec.nproc,
+          timeout ? std::min(*timeout / 4, kPatience) : kPatience,
+          DirectoryOf(spec.argv[0])};
+}
+
+}  // namespace
+
+struct HangWatch::State {
+  State(asio::io_context& the_loop, const Assignment& assignment, const WorkerSpec& spec,
+        const NodeFacts& facts, OnHang the_on_hang)
+      : first_rank(assignment.first_rank),
+        workers(spec.nproc),
+        nodes(assignment.num_nodes),
+        judges(assignment.node_rank == 0),
+        apart(Apart(spec.hang_rule)),
+        on_hang(std::move(the_on_hang)),
+        look(the_loop, PlanLook(assignment, spec, facts)),
+        judge(spec.hang_rule),
+        timer(the_loop) {
+    if (nodes > 1) exchange.emplace(the_loop, assignment);
+  }
+
+  // After as long a time as between two looks.
+  void Rest() {
+    next = MonotonicClock().Now() + apart;
+    timer.expires_at(next);
+    timer.async_wait([this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
+      if (error || alive.expired()) return;
+      // Who was not there to look may have been stopped together with the ranks.
+      const Duration late = MonotonicClock().Now() - next;
+      if (late > kPause) judge.Forgive(late);
+      look.Begin([this] {
+        Share();
+        Rest();
+      });
+    });
+  }
+
+  // With the nodes of the round, as long as something stands still.
+  void Share() {
+    if (!exchange) return Judge(look.still() ? look.pictures() : std::vector<RankPicture>());
+    if (exchange->busy()) return;
+    if (!look.still() && !shares) return;
+    shares = true;
+    exchange->Swap(look.still() ? PictureText(look.pictures()) : kMoves,
+                   [this](absl::StatusOr<PictureExchange::Told> told) {
+                     if (!told.ok()) return LogDebug(told.status().message());
+                     judges ? JudgeAll(*told) : Hear(told->front());
+                   });
+  }
+
+  void JudgeAll(const PictureExchange::Told& told) {
+    std::vector<RankPicture> all;
+    for (const std::string& text : told) {
+      const std::optional<std::vector<RankPicture>> ranks = ParsePictures(text);
+      if (!ranks) return Judge({});  // It goes on, or has not come so far.
+      all.insert(all.end(), ranks->begin(), ranks->end());
+    }
+    Judge(all);
+  }
+
+  void Judge(const std::vector<RankPicture>& ranks) {
+    const HangVerdict verdict = AttributeHang(ranks);
+    const HangNews news = judge.Look(verdict, MonotonicClock().Now());
+    switch (news.kind) {
+      case HangNews::Kind::kNothing:
+        return;
+      case HangNews::Kind::kWentOn:
+        if (exchange) exchange->SetVerdict("");
+        return LogInfo(
+            absl::StrCat("the ranks go on after ",
+                         std::chrono::duration_cast<std::chrono::seconds>(news.age).count(), " s"));
+      case HangNews::Kind::kSuspect:
+        ToldHang hang{DescribeHang(verdict, ranks, news.age), {}};
+        for (const Rank rank : RanksToFail(verdict)) {
+          hang.reasons[rank] = DescribeCulprit(verdict, ranks, rank, news.age);
+        }
+        if (exchange) exchange->SetVerdict(ToText(hang));
+        return Tell(hang);
+    }
+  }
+
+  // What node rank 0 has made of it.
+  void Hear(const std::string& text) {
+    if (text == heard) return;
+    heard = text;
+    if (const auto hang = ParseToldHang(text)) Tell(*hang);
+  }
+
+  void Tell(const ToldHang& hang) {
+    LogWarning(hang.text);
+    for (const auto& [rank, reason] : hang.reasons) {
+      const int local_rank = rank - first_rank;
+      if (local_rank >= 0 && local_rank < workers) on_hang({local_rank, reason});
+    }
+  }
+
+  const Rank first_rank;
+  const int workers;
+  const int nodes;
+  const bool judges;
+  const Duration apart;
+  const OnHang on_hang;
+  NodeLook look;
+  HangJudge judge;
+  std::optional<PictureExchange> exchange;  // Where there are other nodes.
+  bool shares = false;                      // It has said something to them.
+  std::string heard;
+  asio::steady_timer timer;
+  Instant next;
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
+};
+
+std::unique_ptr<HangWatch> HangWatch::Open(asio::io_context& loop, const Assignment& assignment,
+                                           const WorkerSpec& spec, const NodeFacts& facts,
+                                           OnHang on_hang) {
+  if (facts.tap.empty() || spec.hang_rule.timeout == Duration::zero() || spec.starts_others ||
+      (assignment.worker_store && assignment.num_nodes > 1)) {
+    return nullptr;
+  }
+  std::unique_ptr<HangWatch> watch(
+      new HangWatch(std::make_unique<State>(loop, assignment, spec, facts, std::move(on_hang))));
+  watch->state_->Rest();
+  return watch;
+}
+
+HangWatch::HangWatch(std::unique_ptr<State> state) : state_(std::move(state)) {}
+HangWatch::~HangWatch() = default;
+
+void HangWatch::Started(int local_rank, pid_t pid) { state_->look.Started(local_rank, pid); }
+
+void HangWatch::Ended(int local_rank, bool succeeded) { state_->look.Ended(local_rank, succeeded); }
+
+std::vector<pid_t> HangWatch::tools() const { return state_->look.tools(); }
+
+}  // namespace hlaunch

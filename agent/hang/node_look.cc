@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/hang/node_look.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "agent/hang/flight_record.h"
+#include "agent/hang/rank_activity.h"
+#include "agent/hang/tap.h"
+#include "agent/hang/tap_request.h"
+#include "agent/hang/user_place.h"
+#include "agent/process/descendants.h"
+#include "agent/stall/stack_dump.h"
+#include "agent/stall/stack_text.h"
+#include "asio/io_context.hpp"
+
+namespace hlaunch {
+
+namespace {
+
+constexpr Duration kDumpLimit = std::chrono::seconds(10);
+
+}  // namespace
+
+// One rank: its questions come one after the other.
+class NodeLook::RankLook {
+ public:
+  RankLook(asio::io_context& loop, const LookPlan& plan, int local_rank)
+      : loop_(loop), plan_(plan) {
+    picture_.rank = plan.first_rank + local_rank;
+    picture_.local_rank = local_rank;
+    picture_.host = plan.host;
+  }
+
+  void Started(pid_t pid) { picture_.pid = pid; }
+
+  void Ended(bool succeeded) {
+    alive_ = false;
+    picture_.ended = succeeded;
+    picture_.in_store = picture_.in_p2p = picture_.busy = picture_.holds_interpreter = false;
+    for (GroupPicture& group : picture_.groups) {
+      for (Collective& call : group.latest) call.inside = false;
+    }
+  }
+
+  void Begin(std::function<void()> done) {
+    done_ = std::move(done);
+    now_ = MonotonicClock().Now();
+    if (!alive_ || picture_.pid == 0) return End();
+    const std::vector<pid_t> servers = TapServers(plan_.tap, picture_.rank);
+    server_ = servers.empty() ? 0 : servers[0];
+    if (server_ == 0) {
+      LookAtProcess(picture_.pid);
+      return End();
+    }
+    Ask("fr_trace_json", [this](absl::StatusOr<std::string> json) { OnFlightRecord(json); });
+  }
+
+  bool still() const { return alive_ && picture_.recorded && still_; }
+  const RankPicture& picture() const { return picture_; }
+  pid_t tool() const { return dump_ ? dump_->tool() : 0; }
+
+ private:
+  using Answer = absl::StatusOr<std::string>;
+
+  void Ask(const std::string& what, std::function<void(Answer)> then) {
+    request_.emplace(loop_, TapSocketPath(plan_.tap, picture_.rank, server_), what,
+                     std::move(then));
+  }
+
+  void OnFlightRecord(const Answer& json) {
+    picture_.answers = json.ok();
+    const std::string progress(json.ok() ? FlightProgress(*json) : progress_);
+    still_ = picture_.recorded && progress == progress_;
+    if (!still_) {
+      progress_ = progress;
+      still_since_ = now_;
+      picture_.place.clear();
+      picture_.holds_interpreter = false;
+    }
+    LookAtProcess(server_);
+    if (json.ok()) TakeRecord(*json);
+    if (!still_ || !json.ok()) return End();
+    Ask("wait_counter_values", [this](const Answer& counters) {
+      picture_.in_store = counters.ok() && WaitsForStore(*counters);
+      AskForGroups();
+    });
+  }
+
+  void TakeRecord(const std::string& json) {
+    std::optional<FlightRecord> record = ParseFlightRecord(json);
+    if (!record) return;
+    picture_.recorded = true;
+    picture_.in_p2p = record->in_p2p;
+    picture_.groups = std::move(record->groups);
+    for (GroupPicture& group : picture_.groups) {
+      const auto known = groups_.find(group.name);
+      if (group.members.empty() && known != groups_.end()) group.members = known->second;
+    }
+  }
+
+  // These two need the interpreter's lock, so a rank that has not answered one is not asked again
+  // until it has gone on: its server would run out of threads.
+  bool MayAskPython() const { return !picture_.holds_interpreter; }
+
+  void AskForGroups() {
+    const bool known = std::all_of(picture_.groups.begin(), picture_.groups.end(),
+                                   [this](const GroupPicture& group) {
+                                     return !group.members.empty() || groups_.count(group.name) > 0;
+                                   });
+    if (known || !MayAskPython()) return AskForStack();
+    Ask("hlaunch_groups", [this](const Answer& json) {
+      NoteAnswer(json);
+      if (json.ok()) groups_ = ParseGroups(*json);
+      for (GroupPicture& group : picture_.groups) {
+        if (group.members.empty()) group.members = groups_[group.name];
+      }
+      AskForStack();
+    });
+  }
+
+  void AskForStack() {
+    if (!MayAskPython() || now_ - still_since_ < plan_.patience) return End();
+    Ask("dump_traceback", [this](const Answer& text) {
+      NoteAnswer(text);
+      if (picture_.holds_interpreter) return DumpStack();
+      if (text.ok()) {
+        const StackSummary stack = SummarizeStacks(*text);
+        picture_.place = UserPlace(stack);
+        picture_.in_p2p = picture_.in_p2p || (!stack.waits_in.empty() && !WaitsForGroup());
+      }
+      End();
+    });
+  }
+
+  bool WaitsForGroup() const {
+    return picture_.in_store ||
+           std::any_of(picture_.groups.begin(), picture_.groups.end(), [](const auto& group) {
+             return std::any_of(group.latest.begin(), group.latest.end(),
+                                [](const Collective& call) { return call.inside; });
+           });
+  }
+
+  void NoteAnswer(const Answer& answer) {
+    if (absl::IsDeadlineExceeded(answer.status())) picture_.holds_interpreter = true;
+  }
+
+  // By a debugger's means: it does not say so itself.
+  void DumpStack() {
+    const auto process = ReadProcess(server_);
+    if (!process || process->state == 'T' || picture_.traced) return End();
+    dump_.emplace(loop_, std::vector<StackTarget>{{*process}}, plan_.tools, kDumpLimit,
+                  [this](const std::vector<ProcessStacks>& found) {
+                    if (!found.empty()) picture_.place = UserPlace(SummarizeStacks(found[0].text));
+                    dump_.reset();
+                    End();
+                  });
+  }
+
+  void LookAtProcess(pid_t pid) {
+    const RankActivity activity = ReadActivity(pid);
+    picture_.state = activity.state;
+    picture_.kernel = activity.kernel;
+    picture_.traced = activity.traced;
+    picture_.busy = seen_ && WasBusy(*seen_, activity, now_ - seen_at_);
+    seen_ = activity;
+    seen_at_ = now_;
+  }
+
+  void End() {
+    const std::function<void()> done = std::exchange(done_, nullptr);
+    if (done) done();
+  }
+
+  asio::io_context& loop_;
+  const LookPlan& plan_;
+  RankPicture picture_;
+  bool alive_ = true;
+  bool still_ = false;
+  pid_t server_ = 0;
+  std::string progress_;  // What the flight recorder has counted.
+  Instant still_since_;
+  Instant now_;  // The look began.
+  std::optional<RankActivity> seen_;
+  Instant seen_at_;
+  std::map<std::string, std::vector<Rank>> groups_;
+  std::optional<TapRequest> request_;
+  std::optional<StackDump> dump_;
+  std::function<void()> done_;
+};
+
+NodeLook::NodeLook(asio::io_context& loop, LookPlan plan) : plan_(std::move(plan)) {
+  for (int local_rank = 0; local_rank < plan_.workers; ++local_rank) {
+    ranks_.push_back(std::make_unique<RankLook>(loop, plan_, local_rank));
+  }
+}
+
+NodeLook::~NodeLook() = default;
+
+void NodeLook::Started(int local_rank, pid_t pid) {
+  ranks_[static_cast<size_t>(local_rank)]->Started(pid);
+}
+
+void NodeLook::Ended(int local_rank, bool succeeded) {
+  ranks_[static_cast<size_t>(local_rank)]->Ended(succeeded);
+}
+
+void NodeLook::Begin(std::function<void()> done) {
+  done_ = std::move(done);
+  under_way_ = plan_.workers + 1;
+  for (const auto& rank : ranks_) rank->Begin([this] { Finish(); });
+  Finish();
+}
+
+void NodeLook::Finish() {
+  if (--under_way_ > 0) return;
+  const std::function<void()> done = std::exchange(done_, nullptr);
+  done();
+}
+
+bool NodeLook::still() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->still(); });
+}
+
+std::vector<RankPicture> NodeLook::pictures() const {
+  std::vector<RankPicture> pictures;
+  for (const auto& rank : ranks_) pictures.push_back(rank->picture());
+  return pictures;
+}
+
+std::vector<pid_t> NodeLook::tools() const {
+  std::vector<pid_t> pids;
+  for (const auto& rank : ranks_) {
+    if (rank->tool() != 0) pids.push_back(rank->tool());
+  }
+  return pids;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/hang/picture_text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "agent/hang/json_words.h"
+#include "rendezvous/hang/rank_list.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMaxRanks = 1024;  // Of one node.
+constexpr size_t kMaxGroups = 256;  // Of one rank,
+constexpr size_t kMaxCalls = 8;     // and of one group.
+
+bool IsInside(const GroupPicture& group) {
+  return std::any_of(group.latest.begin(), group.latest.end(),
+                     [](const Collective& call) { return call.inside; });
+}
+
+Json ToJson(const Collective& call) { return {call.sequence, call.op, call.sizes, call.inside}; }
+
+Json ToJson(const GroupPicture& group) {
+  Json json = {{"n", group.name}};
+  if (!group.description.empty()) json["d"] = group.description;
+  const bool inside = IsInside(group);
+  if (inside && !group.members.empty()) json["m"] = RankList(group.members);
+  Json calls = Json::array();
+  for (size_t i = inside || group.latest.empty() ? 0 : group.latest.size() - 1;
+       i < group.latest.size(); ++i) {
+    calls.push_back(ToJson(group.latest[i]));
+  }
+  json["c"] = std::move(calls);
+  return json;
+}
+
+Json ToJson(const RankPicture& rank) {
+  std::string flags;
+  const std::pair<bool, char> marks[] = {
+      {rank.ended, 'e'},  {rank.recorded, 'r'}, {rank.answers, 'a'}, {rank.in_store, 's'},
+      {rank.in_p2p, 'p'}, {rank.traced, 't'},   {rank.busy, 'b'},    {rank.holds_interpreter, 'h'}};
+  for (const auto& [set, mark] : marks) {
+    if (set) flags += mark;
+  }
+  Json json = {{"r", rank.rank},   {"l", rank.local_rank}, {"h", rank.host},
+               {"p", rank.pid},    {"f", flags},           {"s", std::string(1, rank.state)},
+               {"k", rank.kernel}, {"at", rank.place}};
+  Json groups = Json::array();
+  for (const GroupPicture& group : rank.groups) groups.push_back(ToJson(group));
+  json["g"] = std::move(groups);
+  return json;
+}
+
+Collective CollectiveOf(const Json& json) {
+  Collective call;
+  if (!json.is_array() || json.size() != 4) return call;
+  call.sequence = NumberOf(json[0]);
+  call.op = WordOf(json[1]);
+  call.sizes = WordOf(json[2]);
+  call.inside = json[3].is_boolean() && json[3].get<bool>();
+  return call;
+}
+
+GroupPicture GroupOf(const Json& json) {
+  GroupPicture group;
+  group.name = WordOf(At(json, "n"));
+  group.description = WordOf(At(json, "d"));
+  const Json& members = At(json, "m");
+  if (members.is_string()) group.members = ParseRankList(members.get_ref<const std::string&>());
+  const Json& calls = At(json, "c");
+  for (size_t i = 0; calls.is_array() && i < std::min(calls.size(), kMaxCalls); ++i) {
+    group.latest.push_back(CollectiveOf(calls[i]));
+  }
+  return group;
+}
+
+RankPicture RankOf(const Json& json) {
+  RankPicture rank;
+  rank.rank = static_cast<Rank>(NumberOf(At(json, "r")));
+  rank.local_rank = static_cast<int>(NumberOf(At(json, "l")));
+  rank.host = WordOf(At(json, "h"));
+  rank.pid = static_cast<int>(NumberOf(At(json, "p")));
+  const std::string state = WordOf(At(json, "s"));
+  rank.state = state.empty() ? '?' : state[0];
+  rank.kernel = WordOf(At(json, "k"));
+  rank.place = WordOf(At(json, "at"));
+  const std::string flags = WordOf(At(json, "f"));
+  const auto is = [&flags](char mark) { return flags.find(mark) != flags.npos; };
+  rank.ended = is('e');
+  rank.recorded = is('r');
+  rank.answers = is('a');
+  rank.in_store = is('s');
+  rank.in_p2p = is('p');
+  rank.traced = is('t');
+  rank.busy = is('b');
+  rank.holds_interpreter = is('h');
+  const Json& groups = At(json, "g");
+  for (size_t i = 0; groups.is_array() && i < std::min(groups.size(), kMaxGroups); ++i) {
+    rank.groups.push_back(GroupOf(groups[i]));
+  }
+  return rank;
+}
+
+}  // namespace
+
+std::string PictureText(const std::vector<RankPicture>& ranks) {
+  Json json = Json::array();
+  for (const RankPicture& rank : ranks) json.push_back(ToJson(rank));
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+std::optional<std::vector<RankPicture>> ParsePictures(absl::string_view text) {
+  const Json json = ParseJson(text);
+  if (!json.is_array()) return std::nullopt;
+  std::vector<RankPicture> ranks;
+  for (size_t i = 0; i < std::min(json.size(), kMaxRanks); ++i) ranks.push_back(RankOf(json[i]));
+  return ranks;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/hang/rank_activity.h"
+
+#include <unistd.h>
+
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/process/descendants.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr uint64_t kMovedAtWork = 1 << 16;  // Bytes in a second.
+constexpr int kPartAtWork = 20;  // A twentieth of one CPU: threads that only wake up need less.
+
+uint64_t NumberAfter(absl::string_view text, absl::string_view word) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    uint64_t number = 0;
+    if (absl::ConsumePrefix(&line, word) && absl::SimpleAtoi(line, &number)) return number;
+  }
+  return 0;
+}
+
+}  // namespace
+
+RankActivity ReadActivity(pid_t pid) {
+  RankActivity activity;
+  const std::string directory = absl::StrCat("/proc/", pid);
+  const std::string stat = ReadSmallFile(directory + "/stat");
+  const size_t name_end = stat.rfind(") ");
+  if (name_end == stat.npos) return activity;
+  const std::vector<absl::string_view> fields =
+      absl::StrSplit(absl::string_view(stat).substr(name_end + 2), ' ');
+  constexpr size_t kUserTime = 11, kTimes = 4;  // Counted from the state.
+  if (fields.size() < kUserTime + kTimes || fields[0].size() != 1) return activity;
+  activity.state = fields[0][0];
+  uint64_t ticks = 0;
+  for (size_t i = kUserTime; i < kUserTime + kTimes; ++i) {
+    uint64_t part = 0;
+    if (absl::SimpleAtoi(fields[i], &part)) ticks += part;
+  }
+  activity.computed = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
+      static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK))));
+  activity.kernel = ReadSmallFile(directory + "/wchan");
+  if (activity.kernel == "0") activity.kernel.clear();
+  activity.traced = NumberAfter(ReadSmallFile(directory + "/status"), "TracerPid:\t") != 0;
+  const std::string io = ReadSmallFile(directory + "/io");
+  activity.moved = NumberAfter(io, "rchar: ") + NumberAfter(io, "wchar: ");
+  return activity;
+}
+
+bool WasBusy(const RankActivity& before, const RankActivity& now, Duration apart) {
+  if (apart <= Duration::zero()) return false;
+  const double seconds = std::chrono::duration<double>(apart).count();
+  return (now.computed - before.computed) * kPartAtWork > apart ||
+         static_cast<double>(now.moved - before.moved) > seconds * kMovedAtWork;
+}
+
+}  // namespace hlaunch

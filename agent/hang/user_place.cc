@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/hang/user_place.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr absl::string_view kLibraries[] = {"site-packages/", "dist-packages/", "/lib/python3",
+                                            "<frozen "};
+
+bool IsLibrarys(const std::string& frame) {
+  return std::any_of(std::begin(kLibraries), std::end(kLibraries),
+                     [&](absl::string_view word) { return absl::StrContains(frame, word); });
+}
+
+// "load (/home/me/loader.py:88)" without the directory.
+std::string Short(const std::string& frame) {
+  const size_t open = frame.rfind(" (");
+  const size_t slash = frame.rfind('/');
+  if (open == frame.npos || slash == frame.npos || slash < open) return frame;
+  return absl::StrCat(frame.substr(0, open + 2), frame.substr(slash + 1));
+}
+
+}  // namespace
+
+std::string UserPlace(const StackSummary& stack) {
+  if (stack.frames.empty()) return "";
+  const auto own = std::find_if_not(stack.frames.begin(), stack.frames.end(), IsLibrarys);
+  return Short(own != stack.frames.end() ? *own : stack.frames.front());
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/hang/attribute_hang.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kDefaultGroup[] = "0";  // Torch's name of the group of all ranks.
+
+// What all ranks know of one group.
+struct Group {
+  std::string name;
+  std::string description;
+  std::set<Rank> members;
+  std::map<Rank, const GroupPicture*> pictures;  // Of those that have called a collective of it.
+
+  const Collective* Call(Rank rank, int64_t sequence) const {
+    const auto found = pictures.find(rank);
+    if (found == pictures.end()) return nullptr;
+    for (const Collective& call : found->second->latest) {
+      if (call.sequence == sequence) return &call;
+    }
+    return nullptr;
+  }
+
+  int64_t LastOf(Rank rank) const {
+    const auto found = pictures.find(rank);
+    return found == pictures.end() ? 0 : found->second->latest.back().sequence;
+  }
+
+  std::vector<Rank> Behind(int64_t sequence) const {
+    std::vector<Rank> behind;
+    std::copy_if(members.begin(), members.end(), std::back_inserter(behind),
+                 [&](Rank rank) { return LastOf(rank) < sequence; });
+    return behind;
+  }
+
+  // Of its members, those that are in that collective.
+  std::vector<Rank> Inside(int64_t sequence) const {
+    std::vector<Rank> inside;
+    for (const Rank rank : members) {
+      const Collective* call = Call(rank, sequence);
+      if (call != nullptr && call->inside) inside.push_back(rank);
+    }
+    return inside;
+  }
+};
+
+// A rank that waits in a collective.
+struct Wait {
+  Rank rank = 0;
+  const Group* group = nullptr;
+  const Collective* call = nullptr;
+  std::vector<Rank> behind;  // For whom; empty: all have come.
+};
+
+std::vector<Group> Groups(const std::vector<RankPicture>& ranks) {
+  std::map<std::string, Group> groups;
+  for (const RankPicture& rank : ranks) {
+    for (const GroupPicture& picture : rank.groups) {
+      Group& group = groups[picture.name];
+      group.name = picture.name;
+      if (group.description.empty()) group.description = picture.description;
+      group.members.insert(picture.members.begin(), picture.members.end());
+      if (!picture.latest.empty()) group.pictures[rank.rank] = &picture;
+    }
+  }
+  std::vector<Group> known;
+  for (auto& [name, group] : groups) {
+    for (const auto& [rank, picture] : group.pictures) group.members.insert(rank);
+    for (const RankPicture& rank : ranks) {
+      if (name == kDefaultGroup) group.members.insert(rank.rank);
+    }
+    known.push_back(std::move(group));
+  }
+  return known;
+}
+
+// The first collective of each group in which a rank is: those after it wait for it as well.
+std::vector<Wait> Waits(const std::vector<Group>& groups) {
+  std::vector<Wait> waits;
+  for (const Group& group : groups) {
+    for (const auto& [rank, picture] : group.pictures) {
+      const auto call = std::find_if(picture->latest.begin(), picture->latest.end(),
+                                     [](const Collective& one) { return one.inside; });
+      if (call == picture->latest.end()) continue;
+      waits.push_back({rank, &group, &*call, group.Behind(call->sequence)});
+    }
+  }
+  return waits;
+}
+
+// Whether all ranks must give the same sizes to it.
+bool SizesMustAgree(const std::string& op) {
+  return op == "all_reduce" || op == "allreduce" || op == "broadcast" || op == "reduce";
+}
+
+std::string Signature(const Collective& call, bool with_sizes) {
+  return with_sizes && !call.sizes.empty() ? absl::StrCat(call.op, " ", call.sizes) : call.op;
+}
+
+// What the members of a group have called as number `sequence`, if not all the same.
+std::vector<SameCall> DifferentCalls(const Group& group, int64_t sequence) {
+  std::map<std::string, std::vector<Rank>> ops, calls;
+  bool sizes = true;
+  for (const Rank rank : group.members) {
+    const Collective* call = group.Call(rank, sequence);
+    if (call == nullptr) continue;
+    ops[call->op].push_back(rank);
+    calls[Signature(*call, true)].push_back(rank);
+    sizes = sizes && SizesMustAgree(call->op);
+  }
+  if (ops.size() > 1) calls = ops;
+  if (calls.size() < 2 || (ops.size() == 1 && !sizes)) return {};
+  std::vector<SameCall> different;
+  for (auto& [call, ranks] : calls) different.push_back({call, std::move(ranks)});
+  std::stable_sort(different.begin(), different.end(), [](const SameCall& a, const SameCall& b) {
+    return a.ranks.size() < b.ranks.size();
+  });
+  return different;
+}
+
+HangVerdict VerdictOn(HangKind kind, const Group& group, const Collective& call) {
+  HangVerdict verdict;
+  verdict.kind = kind;
+  verdict.waiting = group.Inside(call.sequence);
+  verdict.group = group.description.empty() || group.description == "undefined"
+                      ? absl::StrCat("group ", group.name)
+                      : group.description;
+  verdict.group_size = group.members.size();
+  verdict.collective = call;
+  verdict.wavefront =
+      absl::StrCat(static_cast<int>(kind), "/", group.name, "/", call.sequence, "/");
+  return verdict;
+}
+
+std::optional<HangVerdict> FindMismatch(const std::vector<Wait>& waits) {
+  for (const Wait& wait : waits) {
+    std::vector<SameCall> calls = DifferentCalls(*wait.group, wait.call->sequence);
+    if (calls.empty()) continue;
+    HangVerdict verdict = VerdictOn(HangKind::kMismatch, *wait.group, *wait.call);
+    if (calls[0].ranks.size() < calls[1].ranks.size()) verdict.culprits = calls[0].ranks;
+    verdict.calls = std::move(calls);
+    return verdict;
+  }
+  return std::nullopt;
+}
+
+// Where those that are behind are awaited by the most.
+const Wait* Widest(const std::vector<Wait>& waits, const std::set<Rank>& culprits) {
+  const Wait* widest = nullptr;
+  size_t most = 0;
+  for (const Wait& wait : waits) {
+    const bool awaits = std::any_of(wait.behind.begin(), wait.behind.end(),
+                                    [&](Rank rank) { return culprits.count(rank) > 0; });
+    const size_t inside = wait.group->Inside(wait.call->sequence).size();
+    if (!awaits || inside <= most) continue;
+    most = inside;
+    widest = &wait;
+  }
+  return widest;
+}
+
+// Ranks that are awaited and wait for nobody, as far as is known: who waits for a single other rank
+// is one only if there is no other.
+std::set<Rank> Sinks(const std::vector<RankPicture>& ranks, const std::vector<Wait>& waits) {
+  std::set<Rank> sinks;
+  for (const Wait& wait : waits) sinks.insert(wait.behind.begin(), wait.behind.end());
+  for (const Wait& wait : waits) {
+    if (!wait.behind.empty()) sinks.erase(wait.rank);
+  }
+  std::set<Rank> free = sinks;
+  for (const RankPicture& rank : ranks) {
+    if (rank.in_p2p || rank.in_store) free.erase(rank.rank);
+  }
+  return free.empty() ? sinks : free;
+}
+
+HangVerdict Behind(const std::vector<Group>& groups, const std::vector<Wait>& waits,
+                   const std::set<Rank>& sinks) {
+  const Wait& wait = *Widest(waits, sinks);
+  HangVerdict verdict = VerdictOn(HangKind::kBehind, *wait.group, *wait.call);
+  verdict.culprits.assign(sinks.begin(), sinks.end());
+  verdict.wavefront = "behind";
+  for (const Rank rank : sinks) {
+    int64_t calls = 0;  // Whatever it calls, it goes on.
+    for (const Group& group : groups) calls += group.LastOf(rank);
+    absl::StrAppend(&verdict.wavefront, "/", rank, ":", calls);
+  }
+  return verdict;
+}
+
+HangVerdict Crossed(const std::vector<Wait>& waits) {
+  const Wait& first = *std::find_if(waits.begin(), waits.end(),
+                                    [](const Wait& wait) { return !wait.behind.empty(); });
+  HangVerdict verdict = VerdictOn(HangKind::kCrossed, *first.group, *first.call);
+  std::map<std::string, std::vector<Rank>> places;
+  for (const Wait& wait : waits) {
+    if (wait.behind.empty()) continue;
+    const HangVerdict place = VerdictOn(HangKind::kCrossed, *wait.group, *wait.call);
+    places[absl::StrCat(wait.call->op, " number ", wait.call->sequence, " of ", place.group)]
+        .push_back(wait.rank);
+  }
+  for (auto& [place, ranks] : places) {
+    verdict.calls.push_back({place, std::move(ranks)});
+    absl::StrAppend(&verdict.wavefront, place, ";");
+  }
+  return verdict;
+}
+
+// Nobody is in a collective. Who is not in the master store is awaited by those who are.
+HangVerdict InStore(const std::vector<RankPicture>& ranks) {
+  HangVerdict verdict;
+  std::vector<Rank> ended;
+  for (const RankPicture& rank : ranks) {
+    (rank.in_store ? verdict.waiting : rank.ended ? ended : verdict.culprits).push_back(rank.rank);
+  }
+  if (verdict.waiting.empty()) return {};
+  if (verdict.culprits.empty()) verdict.culprits = std::move(ended);
+  verdict.kind = verdict.culprits.empty() ? HangKind::kStore : HangKind::kBehind;
+  verdict.wavefront = absl::StrCat("store/", absl::StrJoin(verdict.culprits, ","));
+  return verdict;
+}
+
+HangVerdict Attribute(const std::vector<RankPicture>& ranks) {
+  const std::vector<Group> groups = Groups(ranks);
+  const std::vector<Wait> waits = Waits(groups);
+  if (waits.empty()) return InStore(ranks);
+  if (auto mismatch = FindMismatch(waits)) return *std::move(mismatch);
+  if (const std::set<Rank> sinks = Sinks(ranks, waits); !sinks.empty())
+    return Behind(groups, waits, sinks);
+  if (std::any_of(waits.begin(), waits.end(), [](const Wait& w) { return !w.behind.empty(); })) {
+    return Crossed(waits);
+  }
+  return VerdictOn(HangKind::kAllInside, *waits[0].group, *waits[0].call);
+}
+
+bool IsStopped(const RankPicture& rank) { return rank.state == 'T' || rank.state == 't'; }
+
+// Who waits for a single rank waits perhaps for one that works.
+bool MayWork(const RankPicture& rank) { return rank.busy || (rank.in_p2p && !rank.ended); }
+
+}  // namespace
+
+HangVerdict AttributeHang(const std::vector<RankPicture>& ranks) {
+  HangVerdict verdict = Attribute(ranks);
+  const auto& culprits = verdict.culprits;
+  bool all_stopped = true, all_work = !culprits.empty(), debugged = false;
+  for (const RankPicture& rank : ranks) {
+    all_stopped = all_stopped && (rank.ended || IsStopped(rank));
+    if (std::find(culprits.begin(), culprits.end(), rank.rank) == culprits.end()) continue;
+    debugged = debugged || rank.traced;
+    all_work = all_work && MayWork(rank);
+  }
+  if (all_stopped || debugged) return {};  // Somebody knows.
+  verdict.busy = all_work;
+  return verdict;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proto/base/clock.h"
+#include "rendezvous/hang/attribute_hang.h"
+
+namespace hlaunch {
+
+// What a rank does instead of going on: "is stopped (state T)", "stands in load (loader.py:88)".
+// Pure.
+std::string DescribeRank(const RankPicture& rank);
+
+// The hang as a person is told of it, after `age`: a line that says who waits where, and one for
+// each rank that holds them up. Pure.
+std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
+                         Duration age);
+
+// Why `rank` is taken for the cause, in one line: "hangs: it has not come to all_reduce number 4 of
+// default_pg for 75 s: it stands in load (loader.py:88)". Pure.
+std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
+                            Rank rank, Duration age);
+
+// The culprits; where there are none, one of those that hold up each other: it takes a restart to
+// get them out. Pure.
+std::vector<Rank> RanksToFail(const HangVerdict& verdict);
+
+}  // namespace hlaunch

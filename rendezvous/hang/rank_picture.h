@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/contract/ids.h"
+
+// What is known of the ranks of a round at one moment. All are plain values.
+
+namespace hlaunch {
+
+// One collective of a process group, as a rank has called it.
+struct Collective {
+  int64_t sequence = 0;  // Counted by the group's ranks, from 1.
+  std::string op;        // "all_reduce"
+  std::string sizes;     // "[1024, 8] Float", of what goes in.
+  bool inside = false;   // The call is not over.
+};
+
+// One process group, as a rank sees it.
+struct GroupPicture {
+  std::string name;                // Torch's, unique in the job.
+  std::string description;         // For people; may be empty.
+  std::vector<Rank> members;       // Empty: the rank does not know.
+  std::vector<Collective> latest;  // In their order; empty: it has called none.
+};
+
+// One rank.
+struct RankPicture {
+  Rank rank = 0;
+  int local_rank = 0;
+  std::string host;
+  int pid = 0;
+  bool ended = false;     // It has exited with 0.
+  bool recorded = false;  // Its flight recorder has answered, now or before: `groups` are known.
+  bool answers = true;    // It has answered this time.
+  bool in_store = false;  // It waits for the master store.
+  bool in_p2p = false;    // It waits for one other rank, which may be any.
+  char state = '?';       // R, S, D, T … as in proc(5).
+  std::string kernel;     // The kernel's function in which it waits; may be empty.
+  bool traced = false;    // A debugger holds it.
+  bool busy = false;      // It computes, reads or writes.
+  bool holds_interpreter = false;  // No other thread of it gets Python's lock.
+  std::string place;               // The user's own line: "load (loader.py:88)"; may be empty.
+  std::vector<GroupPicture> groups;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// What torch's control server in a worker answers, and the pictures that nodes send each other.
+// Whatever comes gives values within their limits that may be shown on a terminal, an attribution
+// of them ends, and never a crash.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/hang/flight_record.h"
+#include "agent/hang/picture_text.h"
+#include "agent/hang/told_hang.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/hang/attribute_hang.h"
+#include "rendezvous/hang/describe_hang.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kAge = std::chrono::seconds(60);
+
+void CheckShown(const std::string& text) {
+  HLAUNCH_CHECK(std::all_of(text.begin(), text.end(),
+                            [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
+}
+
+void Judge(const std::vector<RankPicture>& ranks) {
+  const HangVerdict verdict = AttributeHang(ranks);
+  CheckShown(DescribeHang(verdict, ranks, kAge));
+  for (const Rank rank : RanksToFail(verdict)) {
+    CheckShown(DescribeCulprit(verdict, ranks, rank, kAge));
+  }
+}
+
+void CheckFlightRecord(absl::string_view json) {
+  HLAUNCH_CHECK(FlightProgress(json).size() <= json.size());
+  ParseGroups(json);
+  WaitsForStore(json);
+  const std::optional<FlightRecord> record = ParseFlightRecord(json);
+  if (!record) return;
+  RankPicture one, other;
+  other.rank = 1;
+  one.recorded = other.recorded = true;
+  one.groups = record->groups;
+  Judge({one, other});
+}
+
+// What was read is written so that it is read again as the same.
+void CheckPictures(absl::string_view text) {
+  const std::optional<std::vector<RankPicture>> pictures = ParsePictures(text);
+  if (!pictures) return;
+  Judge(*pictures);
+  const auto again = ParsePictures(PictureText(*pictures));
+  HLAUNCH_CHECK(again && again->size() == pictures->size());
+}
+
+void CheckTold(absl::string_view text) {
+  const std::optional<ToldHang> hang = ParseToldHang(text);
+  if (!hang) return;
+  CheckShown(hang->text);
+  const auto again = ParseToldHang(ToText(*hang));
+  HLAUNCH_CHECK(again && again->text == hang->text && again->reasons == hang->reasons);
+}
+
+}  // namespace
+}  // namespace hlaunch
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
+  hlaunch::CheckFlightRecord(bytes);
+  hlaunch::CheckPictures(bytes);
+  hlaunch::CheckTold(bytes);
+  return 0;
+}

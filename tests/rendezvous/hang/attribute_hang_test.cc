@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/hang/attribute_hang.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "rendezvous/hang/describe_hang.h"
+#include "rendezvous/hang/rank_list.h"
+
+namespace hlaunch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr Duration kAge = std::chrono::seconds(75);
+
+Collective Call(int64_t sequence, bool inside, std::string op = "all_reduce",
+                std::string sizes = "[4] Float") {
+  return {sequence, std::move(op), std::move(sizes), inside};
+}
+
+RankPicture Picture(Rank rank, std::vector<GroupPicture> groups) {
+  RankPicture picture;
+  picture.rank = rank;
+  picture.local_rank = rank;
+  picture.host = "node0";
+  picture.pid = 100 + rank;
+  picture.recorded = true;
+  picture.state = 'S';
+  picture.groups = std::move(groups);
+  return picture;
+}
+
+// In the group of all ranks.
+RankPicture InAll(Rank rank, Collective call) {
+  return Picture(rank, {{"0", "default_pg", {}, {std::move(call)}}});
+}
+
+TEST(AttributeHang, FindsNothingWhereNobodyWaits) {
+  EXPECT_EQ(AttributeHang({}).kind, HangKind::kNone);
+  EXPECT_EQ(AttributeHang({InAll(0, Call(3, false)), InAll(1, Call(3, false))}).kind,
+            HangKind::kNone);
+}
+
+TEST(AttributeHang, NamesTheRankThatHasNotCome) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                    InAll(2, Call(4, true))};
+  ranks[1].place = "load (loader.py:88)";
+  ranks[1].holds_interpreter = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kBehind);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_THAT(verdict.waiting, ElementsAre(0, 2));
+  EXPECT_EQ(DescribeHang(verdict, ranks, kAge),
+            "no rank has gone on for 75 s. 2 of 3 ranks are in all_reduce number 4 of default_pg "
+            "([4] Float);\n  rank 1 (node0, local rank 1, pid 101) has not come to it: it holds "
+            "the interpreter in load (loader.py:88)");
+}
+
+TEST(AttributeHang, NamesTheRankThatHasExitedOrHasCalledNothingAtAll) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(1, true)), Picture(1, {}), Picture(2, {})};
+  ranks[2].ended = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1, 2));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("it has exited with 0"));
+}
+
+TEST(AttributeHang, FollowsAChainToItsEnd) {
+  // 0 waits for 1 in one group, which waits for 2 in another.
+  const std::vector<RankPicture> ranks = {
+      Picture(0, {{"1", "dp", {0, 1}, {Call(5, true)}}}),
+      Picture(1, {{"1", "dp", {0, 1}, {Call(4, false)}}, {"2", "tp", {1, 2}, {Call(9, true)}}}),
+      Picture(2, {{"2", "tp", {1, 2}, {Call(8, false)}}})};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  EXPECT_EQ(verdict.group, "tp");
+}
+
+TEST(AttributeHang, FindsGroupsThatAreUsedInDifferentOrders) {
+  const std::vector<RankPicture> ranks = {Picture(0, {{"1", "dp", {0, 1}, {Call(1, true)}}}),
+                                          Picture(1, {{"2", "tp", {0, 1}, {Call(1, true)}}})};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kCrossed);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+  const std::string text = DescribeHang(verdict, ranks, kAge);
+  EXPECT_THAT(text, HasSubstr("different orders"));
+  EXPECT_THAT(text, HasSubstr("\n  rank 0: in all_reduce number 1 of dp"));
+  EXPECT_THAT(text, HasSubstr("\n  rank 1: in all_reduce number 1 of tp"));
+}
+
+TEST(AttributeHang, NamesTheMinorityThatCallsSomethingElse) {
+  for (const Collective& other :
+       {Call(2, true, "all_gather"), Call(2, true, "all_reduce", "[8] Float")}) {
+    const std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true)),
+                                            InAll(2, other)};
+    const HangVerdict verdict = AttributeHang(ranks);
+    EXPECT_EQ(verdict.kind, HangKind::kMismatch);
+    EXPECT_THAT(verdict.culprits, ElementsAre(2));
+    EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("\n  ranks 0,1: all_reduce"));
+  }
+}
+
+TEST(AttributeHang, BlamesNobodyOfTwoThatDiffer) {
+  EXPECT_THAT(
+      AttributeHang({InAll(0, Call(2, true)), InAll(1, Call(2, true, "broadcast"))}).culprits,
+      IsEmpty());
+}
+
+TEST(AttributeHang, AcceptsSizesThatMayDiffer) {
+  EXPECT_EQ(AttributeHang({InAll(0, Call(2, true, "all_to_all", "[1] Float")),
+                           InAll(1, Call(2, true, "all_to_all", "[2] Float"))})
+                .kind,
+            HangKind::kAllInside);
+}
+
+TEST(AttributeHang, LooksAtTheNetworkWhereAllHaveCome) {
+  const std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true))};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kAllInside);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("look at the network"));
+}
+
+TEST(AttributeHang, NamesWhoIsNotInTheStoreWhileOthersAre) {
+  std::vector<RankPicture> ranks = {Picture(0, {}), Picture(1, {})};
+  ranks[0].in_store = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+  ranks[1].in_store = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kStore);
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("for keys that nobody has set"));
+}
+
+TEST(AttributeHang, PrefersWhoWaitsForNobodyToWhoWaitsForASingleRank) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                    InAll(2, Call(3, false))};
+  ranks[1].in_p2p = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
+  ranks[2].in_p2p = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1, 2));
+  EXPECT_TRUE(verdict.busy);  // One of them may wait for a rank that works.
+}
+
+TEST(AttributeHang, IsSilentWhereAllAreStoppedOrADebuggerHoldsTheCulprit) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
+  ranks[1].traced = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+  ranks[1].traced = false;
+  ranks[1].state = 'T';
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("is stopped"));
+  ranks[0].state = 'T';
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+}
+
+TEST(AttributeHang, FindsTheOneAmongSixteenRanksOfAMesh) {
+  // Rows of four are one group each, columns the other; rank 6 has not come to its row's third.
+  std::vector<RankPicture> ranks;
+  for (Rank rank = 0; rank < 16; ++rank) {
+    const Rank row = rank / 4, column = rank % 4;
+    const bool late = rank == 6;
+    GroupPicture one{"r" + std::to_string(row), "tp", {}, {Call(late ? 2 : 3, row == 1 && !late)}};
+    GroupPicture other{"c" + std::to_string(column), "dp", {}, {Call(1, false)}};
+    for (Rank i = 0; i < 4; ++i) {
+      one.members.push_back(row * 4 + i);
+      other.members.push_back(i * 4 + column);
+    }
+    // The other rows have gone on to their columns, and wait there for row 1.
+    if (row != 1) other.latest = {Call(2, true)};
+    ranks.push_back(Picture(rank, {one, other}));
+  }
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(6));
+}
+
+TEST(RankList, IsReadAsItIsWritten) {
+  EXPECT_EQ(RankList({0, 1, 2, 5, 7, 8}), "0-2,5,7,8");
+  EXPECT_THAT(ParseRankList("0-2,5,7,8"), ElementsAre(0, 1, 2, 5, 7, 8));
+  EXPECT_THAT(ParseRankList("[0, 3]"), ElementsAre(0, 3));
+  EXPECT_THAT(ParseRankList("x,-1,4"), ElementsAre(4));
+  EXPECT_EQ(ParseRankList("0-2147483647").size(), 65536u);
+}
+
+}  // namespace
+}  // namespace hlaunch
