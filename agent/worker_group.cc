@@ -24,6 +24,7 @@
 #include "asio/steady_timer.hpp"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
 namespace {
@@ -132,7 +133,11 @@ struct WorkerGroup::State {
   void TellFailure(WorkerProcess& worker, pid_t pid, const ExitStatus& exit) {
     failed = true;
     if (!worker.TellsFailure()) return;
-    events.on_failure(worker.Failure(assignment, pid, exit, relay, kills_before));
+    const WorkerFailure failure = worker.Failure(assignment, pid, exit, relay, kills_before);
+    if (hangs && KindOf(failure) == FailureKind::kTimedOut && !hangs->standstill().empty()) {
+      LogWarning(absl::StrCat("before that, ", hangs->standstill()));
+    }
+    events.on_failure(failure);
   }
 
   // Once no worker lives: stopped if nothing else does. What they left has the rest of the grace:

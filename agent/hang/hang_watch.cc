@@ -109,6 +109,9 @@ struct HangWatch::State {
   void Judge(const std::vector<RankPicture>& ranks) {
     const HangVerdict verdict = AttributeHang(ranks);
     const HangNews news = judge.Look(verdict, MonotonicClock().Now());
+    standstill = news.age > apart && news.kind == HangNews::Kind::kNothing
+                     ? DescribeHang(verdict, ranks, news.age)
+                     : "";
     switch (news.kind) {
       case HangNews::Kind::kNothing:
         return;
@@ -153,6 +156,7 @@ struct HangWatch::State {
   std::optional<PictureExchange> exchange;  // Where there are other nodes.
   bool shares = false;                      // It has said something to them.
   std::string heard;
+  std::string standstill;  // Of the last look, and not told.
   asio::steady_timer timer;
   Instant next;
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
@@ -177,6 +181,8 @@ HangWatch::~HangWatch() = default;
 void HangWatch::Started(int local_rank, pid_t pid) { state_->look.Started(local_rank, pid); }
 
 void HangWatch::Ended(int local_rank, bool succeeded) { state_->look.Ended(local_rank, succeeded); }
+
+std::string HangWatch::standstill() const { return state_->standstill; }
 
 std::vector<pid_t> HangWatch::tools() const { return state_->look.tools(); }
 

@@ -47,6 +47,10 @@ class HangWatch {
   void Started(int local_rank, pid_t pid);
   void Ended(int local_rank, bool succeeded);
 
+  // What stands still at this moment, as a person is told of it, if that was not told before.
+  // Empty: nothing does, it began just now, or another node judges.
+  std::string standstill() const;
+
   std::vector<pid_t> tools() const;  // Children of this process that are none of the workers'.
 
  private:

@@ -24,6 +24,17 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kDumpLimit = std::chrono::seconds(10);
+constexpr int kMostGenerations = 16;
+
+bool CameFrom(pid_t pid, pid_t ancestor) {
+  for (int i = 0; i < kMostGenerations; ++i) {
+    if (pid == ancestor) return true;
+    const auto process = ReadProcess(pid);
+    if (!process || process->parent <= 1) return false;
+    pid = process->parent;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -52,8 +63,7 @@ class NodeLook::RankLook {
     done_ = std::move(done);
     now_ = MonotonicClock().Now();
     if (!alive_ || picture_.pid == 0) return End();
-    const std::vector<pid_t> servers = TapServers(plan_.tap, picture_.rank);
-    server_ = servers.empty() ? 0 : servers[0];
+    server_ = FindServer();
     if (server_ == 0) {
       LookAtProcess(picture_.pid);
       return End();
@@ -67,6 +77,14 @@ class NodeLook::RankLook {
 
  private:
   using Answer = absl::StatusOr<std::string>;
+
+  // Its own, or that of a process that came from it; 0: there is none.
+  pid_t FindServer() const {
+    for (const pid_t pid : TapServers(plan_.tap, picture_.rank)) {
+      if (CameFrom(pid, picture_.pid)) return pid;
+    }
+    return 0;
+  }
 
   void Ask(const std::string& what, std::function<void(Answer)> then) {
     request_.emplace(loop_, TapSocketPath(plan_.tap, picture_.rank, server_), what,

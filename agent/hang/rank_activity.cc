@@ -17,7 +17,7 @@ namespace hlaunch {
 namespace {
 
 constexpr uint64_t kMovedAtWork = 1 << 16;  // Bytes in a second.
-constexpr int kPartAtWork = 20;  // A twentieth of one CPU: threads that only wake up need less.
+constexpr int kPartAtWork = 50;  // A fiftieth of one CPU: threads that only wake up need less.
 
 uint64_t NumberAfter(absl::string_view text, absl::string_view word) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

@@ -22,7 +22,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxServers = 8;
+constexpr size_t kMaxServers = 4096;
 constexpr size_t kMaxNameBytes = 24;  // "/<rank>.<pid>"
 
 constexpr char kMetadata[] = "Metadata-Version: 2.1\nName: hlaunch-tap\nVersion: 1\n";

@@ -47,8 +47,8 @@ class Tap {
 // Where the package is, for PYTHONPATH. Pure.
 std::string TapPackages(absl::string_view tap);
 
-// The processes of `rank` that have opened a server, in the order of their pids, at most a few.
-// Empty where the directory cannot be read.
+// The processes of `rank` that have opened a server, in the order of their pids, also those that
+// were killed, in earlier rounds for example. Empty where the directory cannot be read.
 std::vector<pid_t> TapServers(const std::string& tap, Rank rank);
 
 // The socket of one of them. Pure.

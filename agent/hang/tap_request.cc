@@ -23,7 +23,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr auto kLimit = std::chrono::seconds(2);
+constexpr auto kLimit = std::chrono::seconds(5);
 constexpr size_t kMaxAnswer = 8 << 20;
 
 }  // namespace
@@ -43,7 +43,7 @@ struct TapRequest::State : std::enable_shared_from_this<State> {
     }
     timer.expires_after(kLimit);
     timer.async_wait([self = shared_from_this()](const asio::error_code& cancelled) {
-      if (!cancelled) self->End(absl::DeadlineExceededError("no answer within 2 s"));
+      if (!cancelled) self->End(absl::DeadlineExceededError("no answer within 5 s"));
     });
     asio::async_write(socket, asio::buffer(request),
                       [self = shared_from_this()](const asio::error_code& failed, size_t) {

@@ -16,7 +16,7 @@ class io_context;
 
 namespace hlaunch {
 
-// One question to torch's control server in a worker, which answers within 2 s or not at all, and
+// One question to torch's control server in a worker, which answers within 5 s or not at all, and
 // with at most 8 MiB.
 //
 // Belongs to the loop thread. Destruction gives up without a word.

@@ -4,6 +4,7 @@
 #include "rendezvous/hang/judge_hang.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace hlaunch {
@@ -12,7 +13,8 @@ namespace {
 constexpr Duration kLeast = std::chrono::seconds(60);    // A time-out that is learnt.
 constexpr Duration kPatience = std::chrono::minutes(5);  // With work, and with a start.
 constexpr int kTimesTheLongest = 5;
-constexpr int kForWork = 5;  // Times the time-out.
+constexpr int64_t kFirstCollectives = 3;  // Data and checkpoints are loaded between them.
+constexpr int kForWork = 5;               // Times the time-out.
 
 // Whether a rank is known to be missing, or ranks to be at odds: half of the time-out will do.
 bool IsClear(const HangVerdict& verdict) {
@@ -26,7 +28,7 @@ Duration HangLimit(const HangRule& rule, const HangVerdict& verdict, Duration lo
   const bool clear = IsClear(verdict) && !verdict.busy;
   if (rule.timeout) return clear ? *rule.timeout / 2 : *rule.timeout;
   const Duration learnt = std::max(kLeast, kTimesTheLongest * longest);
-  const bool starts = verdict.group.empty();
+  const bool starts = verdict.group.empty() || verdict.collective.sequence <= kFirstCollectives;
   if (starts || verdict.busy) return std::max(kPatience, kForWork * learnt);
   return clear ? learnt / 2 : learnt;
 }
@@ -43,7 +45,7 @@ HangNews HangJudge::Look(const HangVerdict& verdict, Instant now) {
   }
   const Duration age = now - since_;
   if (verdict.kind == HangKind::kNone || suspects_) return {};
-  if (age < HangLimit(rule_, verdict, longest_)) return {};
+  if (age < HangLimit(rule_, verdict, longest_)) return {HangNews::Kind::kNothing, age};
   suspects_ = true;
   return {HangNews::Kind::kSuspect, age};
 }

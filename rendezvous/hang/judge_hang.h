@@ -13,7 +13,7 @@ namespace hlaunch {
 
 // How long a standstill of that kind may last. `longest` is the longest one that ended by itself.
 // Where the cause is clear it is half of the time-out; ranks that work are given more, and so is
-// a start, before the first collective. Pure.
+// a start, before the first few collectives. Pure.
 Duration HangLimit(const HangRule& rule, const HangVerdict& verdict, Duration longest);
 
 // What a look at the ranks comes to. A value.
@@ -24,7 +24,7 @@ struct HangNews {
     kWentOn,   // One that was suspected is over.
   };
   Kind kind = Kind::kNothing;
-  Duration age{};  // Of the standstill.
+  Duration age{};  // Of the standstill; zero: there is none, or its suspicion is known.
 };
 
 // Follows one round's standstills from look to look.

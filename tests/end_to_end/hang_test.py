@@ -88,6 +88,15 @@ class Hangs(WithTap):
         self.hangs("key", says=["Ranks 0-2 wait for the master store, for keys that nobody has"])
 
 
+class HangsAgain(WithTap):
+    def test_a_hang_after_a_restart_is_found_as_well(self):
+        run = self.hlaunch("--nproc-per-node", 2, "--hang-timeout", 4, "--hang-action", "fail",
+                           "--max-restarts", 1, "--shutdown-timeout", 1, WORKER, "sleep")
+        self.assert_done([run], (128 + signal.SIGKILL,), 120)
+        self.assertEqual(run.err.count("has not come to it: it stands in sleep ("), 2,
+                         str(run))
+
+
 class HangsOnHosts(Hangs):
     """The same ranks on three hosts."""
 
@@ -117,6 +126,14 @@ class NoHang(WithTap):
 
     def test_nobody_looks_where_that_is_switched_off(self):
         self.job("slow", "--hang-timeout", "off")
+
+    def test_a_time_out_of_the_frameworks_own_is_explained(self):
+        run = self.hlaunch("--nproc-per-node", 2, "--hang-timeout", 80, "--shutdown-timeout", 1,
+                           WORKER, "times_out")
+        self.assertNotEqual(run.wait(120), jobs.OK, str(run))
+        self.assert_said(run, r"before that, no rank has gone on for \d+ s. 1 of 2 ranks is in "
+                              "all_reduce number 1 of short")
+        self.assertRegex(run.err, "rank 1 .* has not come to it: it (stands|sleeps)", str(run))
 
     def test_a_rank_that_was_only_late_may_go_on(self):
         node = self.nodes[0]

@@ -27,8 +27,7 @@ import time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-DONE = datetime.timedelta(seconds=300)
-dist.init_process_group("gloo", timeout=DONE)
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
 RANK, SIZE = dist.get_rank(), dist.get_world_size()
 LAST = SIZE - 1
 value = torch.ones(4)
@@ -52,6 +51,14 @@ def sleep():
     if RANK == LAST:
         time.sleep(300)
     steps(1)
+
+
+def times_out():
+    short = dist.new_group(timeout=datetime.timedelta(seconds=30), group_desc="short")
+    steps(1)
+    if RANK == LAST:
+        time.sleep(300)
+    dist.all_reduce(value, group=short)
 
 
 def lock():

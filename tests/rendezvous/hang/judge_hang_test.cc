@@ -16,6 +16,7 @@ HangVerdict Verdict(HangKind kind, std::string wavefront = "1", std::string grou
   verdict.kind = kind;
   verdict.wavefront = std::move(wavefront);
   verdict.group = std::move(group);
+  verdict.collective.sequence = 100;
   return verdict;
 }
 
@@ -36,6 +37,9 @@ TEST(HangLimit, IsLearntFromStandstillsThatEndedByThemselves) {
 
 TEST(HangLimit, IsPatientWithAStartAndWithRanksThatWork) {
   EXPECT_EQ(HangLimit({}, Verdict(HangKind::kBehind, "1", ""), {}), seconds(300));
+  HangVerdict first = Verdict(HangKind::kBehind);
+  first.collective.sequence = 1;
+  EXPECT_EQ(HangLimit({}, first, {}), seconds(300));
   HangVerdict works = Verdict(HangKind::kBehind);
   works.busy = true;
   EXPECT_EQ(HangLimit({}, works, {}), seconds(300));
