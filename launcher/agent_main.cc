@@ -2,14 +2,17 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 // `hlaunch-agent`: one node of a job with several nodes, started by `hlaunch` with the same
-// words; for a keeper whose agent was killed, the bearer of that news; and `hlaunch status`.
+// words; for a keeper whose agent was killed, the bearer of that news; `hlaunch status`, and
+// `hlaunch token --for-job`.
 
 #include "launcher/grpc/grpc_link.h"
+#include "launcher/grpc/print_job_token.h"
 #include "launcher/grpc/show_status.h"
 #include "launcher/launch.h"
 
 int main(int argc, char** argv) {
-  return hlaunch::Launch(
-      argc, argv, hlaunch::ConnectByGrpc,
-      {{"status", hlaunch::ShowStatus}, {hlaunch::kObituaryWord, hlaunch::SendObituary}});
+  return hlaunch::Launch(argc, argv, hlaunch::ConnectByGrpc,
+                         {{"status", hlaunch::ShowStatus},
+                          {"token", hlaunch::PrintJobToken},
+                          {hlaunch::kObituaryWord, hlaunch::SendObituary}});
 }

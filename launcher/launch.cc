@@ -170,6 +170,17 @@ int RunAsOption(int argc, char** argv, char* option, int most, const ConnectFn& 
   return Launch(argc, words.data(), connect, agent_commands);
 }
 
+// A token for one job needs OpenSSL, which only the agent's program has.
+int RunToken(int argc, char** argv, const std::vector<Command>& agent_commands) {
+  const absl::StatusOr<TokenOptions> options = ParseTokenOptions(argc, argv);
+  if (!options.ok() || options->job_id.empty()) return MakeToken(argc, argv);
+  for (const Command& command : agent_commands) {
+    if (absl::string_view(command.word) == argv[1]) return command.run(argc, argv);
+  }
+  LogError(absl::StrCat("hlaunch token ", ExecAgentProgram(argv)));
+  return kExitNotFound;
+}
+
 }  // namespace
 
 int Launch(int argc, char** argv, const ConnectFn& connect,
@@ -180,7 +191,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
   std::vector<Command> commands = {
       {"devices", ShowDevices},
       {"check", CheckNode},
-      {"token", MakeToken},
+      {"token", [&](int, char**) { return RunToken(argc, argv, agent_commands); }},
       {"doctor", [&](int, char**) { return RunJob(argc, argv, ReadDoctorOptions, connect); }},
       {"help",
        [&](int, char**) { return RunAsOption(argc, argv, help, 3, connect, agent_commands); }},

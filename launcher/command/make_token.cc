@@ -35,15 +35,19 @@ constexpr mode_t kOnlyMine = S_IRUSR | S_IWUSR;
 std::string HelpText() {
   return absl::StrCat(
       "usage: hlaunch token [--file FILE] [--new]\n"
-      "       hlaunch token --print\n\n"
+      "       hlaunch token --print\n"
+      "       hlaunch token --for-job ID [--token-file FILE]\n\n"
       "Makes the secret that the nodes of your jobs share, and keeps it where hlaunch finds it by\n"
       "itself: ~/.config/hlaunch/token. From then on your jobs of several nodes are encrypted, "
       "and\n"
       "nobody without the token can join or end them. One that is there already is kept.\n\n",
       DescribeOptions(TokenOptionRows()),
       "\nHosts that do not share your home directory need a copy of the file.\n"
+      "A token for one job is made from that of a service (hlaunch-rendezvous): whoever has it\n"
+      "can join and see the job of that id, and no other of the service.\n"
       "\nExamples:\n"
       "  hlaunch token\n"
+      "  hlaunch token --for-job ann-7 > ann-7.token\n"
       "  hlaunch token --print | kubectl create secret generic hlaunch "
       "--from-file=token=/dev/stdin\n"
       "\nExit code: 0; 2 wrong usage, or the file cannot be written.\n");
@@ -91,6 +95,18 @@ absl::StatusOr<TokenOptions> ParseTokenOptions(int argc, const char* const* argv
   options.file = read.Get("--file", "");
   options.renew = read.Has("--new");
   options.print = read.Has("--print");
+  options.job_id = read.Get("--for-job", "");
+  options.token_file = read.Get("--token-file", "");
+  if (read.Has("--for-job") && options.job_id.empty()) {
+    return absl::InvalidArgumentError("--for-job: the id of the job is missing");
+  }
+  if (options.job_id.empty() && !options.token_file.empty()) {
+    return absl::InvalidArgumentError("--token-file names what --for-job ID is made from");
+  }
+  if (!options.job_id.empty() && (options.print || options.renew || !options.file.empty())) {
+    return absl::InvalidArgumentError(
+        "hlaunch token --for-job prints a token and keeps no file; only --token-file goes with it");
+  }
   if (options.print && (options.renew || !options.file.empty())) {
     return absl::InvalidArgumentError("hlaunch token --print keeps no file; give it alone");
   }

@@ -17,6 +17,8 @@ struct TokenOptions {
   std::string file;                          // Empty: the user's own.
   bool renew = false;                        // Replaces a token that is there.
   bool print = false;                        // Prints a new token and keeps none.
+  std::string job_id;                        // Prints a token for this job alone; empty: no.
+  std::string token_file;                    // Of the token that it is made from.
 };
 
 // Reads the words of `hlaunch token`. Pure.

@@ -50,6 +50,12 @@ const OptionRow kToken[] = {
     {"", "", "--file", "FILE", "keep it there (~/.config/hlaunch/token)", nullptr},
     {"", "", "--new", "", "replace a token that is there: its jobs take no more nodes", nullptr},
     {"", "", "--print", "", "print a new token and keep none", nullptr},
+    {"", "", "--for-job", "ID", "print a token that is good for this job of a service alone",
+     nullptr},
+    {"", "", "--token-file", "FILE",
+     "the service's token, for --for-job (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, "
+     "~/.config/hlaunch/token)",
+     nullptr},
     {"", "-h", "--help", "", "print this text", nullptr},
 };
 

@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <mutex>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "google/protobuf/stubs/logging.h"
+#include "grpc/grpc_security_constants.h"
 #include "grpc/support/log.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/resource_quota.h"
@@ -23,7 +25,10 @@
 #include "proto/base/mutex.h"
 #include "proto/base/rare_log.h"
 #include "proto/contract/grpc_status.h"
+#include "rendezvous/grpc/convert.h"
 #include "rendezvous/grpc/file_credentials.h"
+#include "rendezvous/round/limits.h"
+#include "rendezvous/trust/job_token.h"
 
 namespace hlaunch {
 namespace {
@@ -137,6 +142,16 @@ std::string DifferenceOfCertificates(const std::string& text, const CertificateF
   return "";
 }
 
+// The only job of the other end; unset: all.
+std::optional<std::string> JobOfPeer(const grpc::ServerContextBase& context) {
+  const auto facts = context.auth_context();
+  if (facts == nullptr) return std::nullopt;
+  for (const grpc::string_ref& uri : facts->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
+    if (auto job = JobOfUri({uri.data(), uri.size()})) return job;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t port,
@@ -210,6 +225,24 @@ std::string PeerAddress(absl::string_view peer) {
   if (const size_t colon = address.rfind(':'); colon != std::string::npos) address.resize(colon);
   if (address.size() > 1 && address.front() == '[') address = address.substr(1, address.size() - 2);
   return IsAddressLiteral(address) ? address : "";
+}
+
+bool PeerMayUseJob(const grpc::ServerContextBase& context, absl::string_view job_id) {
+  const std::optional<std::string> own = JobOfPeer(context);
+  return !own || *own == job_id;
+}
+
+absl::Status CheckPeerMayUseJob(const grpc::ServerContextBase& context, absl::string_view job_id) {
+  const std::optional<std::string> own = JobOfPeer(context);
+  if (!own || *own == job_id) return absl::OkStatus();
+  const std::string asked = ToUtf8(job_id, kMaxNameBytes);
+  const std::string may = ToUtf8(*own, kMaxNameBytes);
+  SayRarely(absl::StrCat("refused ", PeerAddress(context.peer()), ": its token is for job '", may,
+                         "' alone, and it asked for job '", asked, "'"),
+            LogLevel::kWarning);
+  return absl::PermissionDeniedError(
+      absl::StrCat("this node's token is for job '", may, "' alone, not for job '", asked,
+                   "'; its own is made by: hlaunch token --for-job ID"));
 }
 
 }  // namespace hlaunch

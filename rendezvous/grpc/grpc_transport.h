@@ -12,6 +12,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 #include "rendezvous/trust/trust.h"
 
@@ -48,5 +49,16 @@ absl::Status StatusOfCall(const grpc::Status& status, const Trust& trust);
 
 // The literal in ServerContext::peer(), such as "ipv6:%5B::1%5D:52082"; empty if it has none.
 std::string PeerAddress(absl::string_view peer);
+
+// Whether the other end of this call may speak of job `job_id`. One whose certificate names a job
+// (see UriOfJob) may of that alone, all others of every job. The one place that asks; every rpc
+// must. A refusal is logged, not too often.
+//
+// Errors:
+//   PermissionDenied - it may not; the message names both jobs.
+absl::Status CheckPeerMayUseJob(const grpc::ServerContextBase& context, absl::string_view job_id);
+
+// Whether it may, without a word.
+bool PeerMayUseJob(const grpc::ServerContextBase& context, absl::string_view job_id);
 
 }  // namespace hlaunch

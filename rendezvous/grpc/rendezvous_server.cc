@@ -41,6 +41,13 @@ struct RendezvousServer::State {
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Options options,
                                                                           Jobs& jobs) {
+  if (!options.trust.none() && options.trust.job()) {
+    return absl::UnauthenticatedError(absl::StrCat("the token here is for job '",
+                                                   *options.trust.job(),
+                                                   "' of a service alone, so nobody can meet here; "
+                                                   "name the host of that service, or give this "
+                                                   "node the whole token"));
+  }
   auto state = std::make_unique<State>(jobs, options.trust.none(), options.patience);
   grpc::ServerBuilder builder;
   PrepareServer(&builder);

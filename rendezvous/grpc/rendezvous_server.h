@@ -34,6 +34,7 @@ class RendezvousServer {
   // `jobs` must outlive the server.
   //
   // Errors:
+  //   Unauthenticated - the trust is for one job of a service alone.
   //   Internal - gRPC refuses to serve.
   //   ResourceExhausted - out of threads.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options, Jobs& jobs);

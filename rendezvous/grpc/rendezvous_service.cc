@@ -53,8 +53,9 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
                            public JobRendezvous::Session,
                            public std::enable_shared_from_this<AttachStream> {
  public:
-  AttachStream(RendezvousService& service, std::string peer)
-      : service_(service), peer_(std::move(peer)) {}
+  // gRPC keeps `context` for as long as the stream lives.
+  AttachStream(RendezvousService& service, const grpc::CallbackServerContext& context)
+      : service_(service), context_(context), peer_(PeerAddress(context.peer())) {}
 
   void Begin() {
     guest_ = service_.lobby_->Enter(shared_from_this());
@@ -147,6 +148,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       return absl::InvalidArgumentError("the first message of a stream sets join and update");
     }
     HLAUNCH_ASSIGN_OR_RETURN(NodeInfo info, FromProto(request_.join()));
+    HLAUNCH_RETURN_IF_ERROR(CheckPeerMayUseJob(context_, info.job_id));
     HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
     if (!peer_.empty()) {
       info.route_address = LocalAddressTowards(peer_).value_or("");
@@ -214,6 +216,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   }
 
   RendezvousService& service_;
+  const grpc::CallbackServerContext& context_;
   const std::string peer_;                                // Address, empty if unknown.
   std::optional<RendezvousService::Lobby::Place> guest_;  // Until the first message.
   v1::AttachRequest request_;
@@ -313,7 +316,7 @@ RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
 
 grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* RendezvousService::Attach(
     grpc::CallbackServerContext* context) {
-  auto stream = std::make_shared<AttachStream>(*this, PeerAddress(context->peer()));
+  auto stream = std::make_shared<AttachStream>(*this, *context);
   Enlist(stream);
   stream->Begin();
   return stream.get();  // The list keeps it until OnDone.
@@ -323,6 +326,7 @@ grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
     grpc::CallbackServerContext* context, const v1::ReportNodeDeathRequest* request,
     v1::ReportNodeDeathResponse* /*response*/) {
   absl::Status status = CheckReport(*request);
+  if (status.ok()) status = CheckPeerMayUseJob(*context, request->job_id());
   if (status.ok()) {
     const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
     status = job == nullptr ? absl::AbortedError(NoSuchJob(request->job_id()))
@@ -340,10 +344,11 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
   absl::Status status;
   if (request->job_id().empty()) {
     for (const JobStatus& job : jobs_.List()) {
+      if (!PeerMayUseJob(*context, job.job_id)) continue;
       if (response->jobs_size() < kMaxJobsShown) *response->add_jobs() = Brief(ToProto(job));
       response->set_total_jobs(response->total_jobs() + 1);
     }
-  } else {
+  } else if (status = CheckPeerMayUseJob(*context, request->job_id()); status.ok()) {
     const std::optional<JobStatus> job = jobs_.Status(request->job_id());
     response->set_total_jobs(1);
     if (job.has_value()) {

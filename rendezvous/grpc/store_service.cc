@@ -14,6 +14,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/grpc_status.h"
 #include "rendezvous/grpc/convert.h"
+#include "rendezvous/grpc/grpc_transport.h"
 
 namespace hlaunch {
 namespace {
@@ -167,7 +168,9 @@ class RefusedWatch final : public grpc::ServerWriteReactor<v1::WatchKeysResponse
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<MemoryStore>> StoreService::Open(const v1::Caller& caller) {
+absl::StatusOr<std::shared_ptr<MemoryStore>> StoreService::Open(
+    const grpc::CallbackServerContext& context, const v1::Caller& caller) {
+  HLAUNCH_RETURN_IF_ERROR(CheckPeerMayUseJob(context, caller.job_id()));
   const std::shared_ptr<JobRendezvous> job = jobs_.Find(caller.job_id());
   if (job == nullptr) {
     return absl::NotFoundError(
@@ -179,7 +182,7 @@ absl::StatusOr<std::shared_ptr<MemoryStore>> StoreService::Open(const v1::Caller
 template <typename Request, typename Act>
 grpc::ServerUnaryReactor* StoreService::Answer(grpc::CallbackServerContext* context,
                                                const Request& request, Act act) {
-  const auto store = Open(request.caller());
+  const auto store = Open(*context, request.caller());
   return FinishNow(context, store.ok() ? act(**store) : store.status());
 }
 
@@ -202,7 +205,7 @@ grpc::ServerUnaryReactor* StoreService::GetKeys(grpc::CallbackServerContext* con
       return Fill(std::move(values), response->mutable_values());
     });
   }
-  auto store = Open(request->caller());
+  auto store = Open(*context, request->caller());
   if (!store.ok()) return FinishNow(context, store.status());
   return new WaitingCall(
       *std::move(store),
@@ -222,7 +225,7 @@ grpc::ServerUnaryReactor* StoreService::AwaitKeys(grpc::CallbackServerContext* c
       return store.Wait(Words(request->keys()), Instant());
     });
   }
-  auto store = Open(request->caller());
+  auto store = Open(*context, request->caller());
   if (!store.ok()) return FinishNow(context, store.status());
   return new WaitingCall(
       *std::move(store),
@@ -303,7 +306,7 @@ grpc::ServerUnaryReactor* StoreService::ListKeys(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* StoreService::MeetAtKey(grpc::CallbackServerContext* context,
                                                   const v1::MeetAtKeyRequest* request,
                                                   v1::MeetAtKeyResponse* /*response*/) {
-  auto store = Open(request->caller());
+  auto store = Open(*context, request->caller());
   if (!store.ok()) return FinishNow(context, store.status());
   return new WaitingCall(
       *std::move(store),
@@ -314,8 +317,8 @@ grpc::ServerUnaryReactor* StoreService::MeetAtKey(grpc::CallbackServerContext* c
 }
 
 grpc::ServerWriteReactor<v1::WatchKeysResponse>* StoreService::WatchKeys(
-    grpc::CallbackServerContext* /*context*/, const v1::WatchKeysRequest* request) {
-  auto store = Open(request->caller());
+    grpc::CallbackServerContext* context, const v1::WatchKeysRequest* request) {
+  auto store = Open(*context, request->caller());
   if (!store.ok()) return new RefusedWatch(store.status());
   const auto watch = std::make_shared<WatchingCall>(*std::move(store));
   watch->Begin(request->prefix());

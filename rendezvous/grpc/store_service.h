@@ -57,7 +57,8 @@ class StoreService final : public v1::Store::CallbackService {
       grpc::CallbackServerContext* context, const v1::WatchKeysRequest* request) override;
 
  private:
-  absl::StatusOr<std::shared_ptr<MemoryStore>> Open(const v1::Caller& caller);
+  absl::StatusOr<std::shared_ptr<MemoryStore>> Open(const grpc::CallbackServerContext& context,
+                                                    const v1::Caller& caller);
 
   // What is answered at once: `act` fills the response.
   template <typename Request, typename Act>

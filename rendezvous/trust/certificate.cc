@@ -39,6 +39,16 @@ std::string Pem(Write write) {
   return std::string(text, static_cast<size_t>(size));
 }
 
+// What `write` writes in DER.
+template <typename Write>
+std::string Der(Write write) {
+  const int size = write(nullptr);
+  if (size <= 0) return "";
+  std::string der(static_cast<size_t>(size), '\0');
+  auto at = reinterpret_cast<unsigned char*>(der.data());
+  return write(&at) == size ? der : "";
+}
+
 }  // namespace
 
 absl::Status OpenSslRefused(absl::string_view what) {
@@ -75,8 +85,9 @@ Certificate Sign(EVP_PKEY* subject, const CertificateText& text, X509* issuer, E
       (text.name.empty() ||
        (AddExtension(certificate, authority, NID_authority_key_identifier, "keyid:always") &&
         AddExtension(certificate, authority, NID_ext_key_usage, text.extended_usage) &&
-        AddExtension(certificate, authority, NID_subject_alt_name,
-                     absl::StrCat("DNS:", text.name)))) &&
+        AddExtension(
+            certificate, authority, NID_subject_alt_name,
+            absl::StrCat("DNS:", text.name, text.uri.empty() ? "" : ",URI:", text.uri)))) &&
       X509_sign(certificate, signer, EVP_sha256()) > 0;
   return signed_ ? std::move(made) : nullptr;
 }
@@ -89,6 +100,30 @@ std::string PemOf(EVP_PKEY* key) {
   return Pem([key](BIO* out) {
     return PEM_write_bio_PrivateKey(out, key, nullptr, nullptr, 0, nullptr, nullptr);
   });
+}
+
+std::string DerOf(X509* certificate) {
+  return Der([certificate](unsigned char** out) { return i2d_X509(certificate, out); });
+}
+
+std::string DerOfPublic(EVP_PKEY* key) {
+  return Der([key](unsigned char** out) { return i2d_PUBKEY(key, out); });
+}
+
+Certificate CertificateOfDer(absl::string_view der) {
+  auto at = reinterpret_cast<const unsigned char*>(der.data());
+  const unsigned char* const end = at + der.size();
+  Certificate found(d2i_X509(nullptr, &at, static_cast<long>(der.size())));
+  ERR_clear_error();
+  return at == end ? std::move(found) : nullptr;
+}
+
+Key PublicKeyOfDer(absl::string_view der) {
+  auto at = reinterpret_cast<const unsigned char*>(der.data());
+  const unsigned char* const end = at + der.size();
+  Key found(d2i_PUBKEY(nullptr, &at, static_cast<long>(der.size())));
+  ERR_clear_error();
+  return at == end ? std::move(found) : nullptr;
 }
 
 Certificate CertificateIn(absl::string_view pem) {

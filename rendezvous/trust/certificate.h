@@ -41,6 +41,7 @@ struct CertificateText {
   std::string extended_usage = "serverAuth,clientAuth";  // Not of an authority.
   std::string not_before = "20000101000000Z";
   std::string not_after = "99991231235959Z";
+  std::string uri = "";  // Another name; empty: none.
 };
 
 // `issuer` is null for a certificate that signs itself. Null if OpenSSL refuses.
@@ -49,6 +50,14 @@ Certificate Sign(EVP_PKEY* subject, const CertificateText& text, X509* issuer, E
 // In PEM; empty if OpenSSL refuses.
 std::string PemOf(X509* certificate);
 std::string PemOf(EVP_PKEY* key);
+
+// In DER; empty if OpenSSL refuses. Of a key, the public half.
+std::string DerOf(X509* certificate);
+std::string DerOfPublic(EVP_PKEY* key);
+
+// What `der` holds, and nothing else; null if it does not.
+Certificate CertificateOfDer(absl::string_view der);
+Key PublicKeyOfDer(absl::string_view der);
 
 // The first certificate, or the key, in `pem`; null if there is none. No pass phrase is asked for.
 Certificate CertificateIn(absl::string_view pem);

@@ -13,7 +13,7 @@
 namespace hlaunch {
 
 // The longest token that is taken, in bytes.
-inline constexpr size_t kMaxTokenBytes = 1024;
+inline constexpr size_t kMaxTokenBytes = 2048;
 
 // Whether `token` is printable ASCII without blanks, and as hard to guess as 128 random bits.
 // Whoever connects may test guesses at home, sixty microseconds each, so a password is not enough.

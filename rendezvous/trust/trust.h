@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -24,7 +25,8 @@ class Trust {
   // None: connections are in clear and anybody may come.
   Trust() = default;
 
-  // None if `token` is empty. Else it takes about a millisecond.
+  // None if `token` is empty. Else it takes about a millisecond. The token may be one for a job
+  // alone, see MakeJobToken.
   //
   // Errors:
   //   InvalidArgument - as CheckTokenText.
@@ -49,6 +51,10 @@ class Trust {
 
   // The rest requires !none().
 
+  // The only job that this gives a part in, of a service that has the whole token; it cannot serve
+  // others. Unset: all jobs.
+  const std::optional<std::string>& job() const;
+
   // None if this was made of a token.
   const CertificateFiles& files() const;
 
@@ -65,6 +71,7 @@ class Trust {
 
  private:
   struct Identity;
+  static absl::StatusOr<Trust> OfJobToken(absl::string_view token);
   explicit Trust(std::shared_ptr<const Identity> identity);
   std::shared_ptr<const Identity> identity_;
 };

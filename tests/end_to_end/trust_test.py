@@ -206,6 +206,68 @@ class Site:
                 "--tls-ca", self.folder / "ca.crt"]
 
 
+class JobTokens(jobs.JobTest):
+    """Tokens for one job each, of a service on node0 that has the whole token."""
+    count = 3
+
+    def token_for(self, job, code=0, **options):
+        made = self.nodes[0].run(lab.HLAUNCH, "token", "--for-job", job,
+                                 env={"HLAUNCH_TOKEN": lab.TOKEN}, **options)
+        self.assertEqual(made.code, code, str(made))
+        return made.out.strip()
+
+    def status(self, token, *words):
+        return self.nodes[2].run(lab.HLAUNCH, "status", *words, "--rdzv-endpoint", "node0:29400",
+                                 env={"HLAUNCH_TOKEN": token})
+
+    def test_who_has_the_token_of_one_job_cannot_touch_another(self):
+        service = self.nodes[0].start(lab.BIN / "hlaunch-rendezvous", "--listen", 29400,
+                                      env={"HLAUNCH_TOKEN": lab.TOKEN})
+        service.wait_for(r"listening on \[::\]:")
+        ours, theirs = self.token_for("ours"), self.token_for("theirs")
+        words = [lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400", "--rdzv-id"]
+        runs = [node.start(*words, "ours", "--no-python", jobs.PYTHON, "-c", STEPS % 6000,
+                           env={"HLAUNCH_TOKEN": token})
+                for node, token in zip(self.nodes[1:], (ours, lab.TOKEN))]
+        for run in runs:
+            run.wait_for("step 1")
+        refusal = "this node's token is for job 'theirs' alone, not for job 'ours'"
+        refused = self.nodes[2].run(*words, "ours", "true", env={"HLAUNCH_TOKEN": theirs})
+        self.assertEqual(refused.code, jobs.REFUSED, str(refused))
+        self.assert_said(refused, refusal)
+        service.wait_for("refused 10.77.0.12: its token is for job 'theirs' alone, and it asked for "
+                         "job 'ours'")
+        asked = self.status(theirs, "ours")
+        self.assertEqual(asked.code, jobs.REFUSED, str(asked))
+        self.assert_said(asked, refusal)
+        self.assertEqual(self.status(theirs).out, "no jobs\n")
+        for token in (ours, lab.TOKEN):
+            self.assertRegex(self.status(token).out, "(?m)^ours +running")
+            self.assertEqual(self.status(token, "ours").code, 0)
+        for token in (ours, theirs, lab.TOKEN):
+            self.assertNotIn(token, service.err)
+        for run in runs:  # Nobody has noticed.
+            self.assertEqual(run.out.count("step 1\n"), 1, self.told(runs))
+        runs[0].signal(15)
+        self.assertEqual(runs[0].wait(30), 143, self.told(runs))
+        runs[1].wait(30)
+        service.signal(15)
+        self.assertEqual(service.wait(30), 0, str(service))
+
+    def test_a_job_s_token_makes_no_rendezvous_and_no_other_token(self):
+        token = self.token_for("ours")
+        host = self.nodes[0].run(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400",
+                                 "--rdzv-id", "ours", "true", env={"HLAUNCH_TOKEN": token})
+        self.assertEqual(host.code, jobs.USAGE, str(host))
+        self.assert_said(host, "the token here is for job 'ours' of a service alone")
+        other = self.nodes[0].run(lab.HLAUNCH, "token", "--for-job", "b",
+                                  env={"HLAUNCH_TOKEN": token})
+        self.assertEqual(other.code, jobs.USAGE, str(other))
+        none = self.nodes[0].run(lab.HLAUNCH, "token", "--for-job", "b", "--token-file", "none")
+        self.assertEqual(none.code, jobs.USAGE, str(none))
+        self.assert_said(none, "there is no token here to make one for a job from")
+
+
 class Certificates(jobs.JobTest):
     """A site's own certificates, with a service on node0."""
     count = 3

@@ -29,9 +29,16 @@ TEST(ParseTokenOptions, ReadsItsWords) {
   EXPECT_TRUE(Parse({"--new"})->renew);
   EXPECT_EQ(Parse({"--file", "/t"})->file, "/t");
   EXPECT_TRUE(Parse({"--print"})->print);
+  EXPECT_EQ(Parse({"--for-job", "a", "--token-file=/t"})->job_id, "a");
+  EXPECT_EQ(Parse({"--for-job", "a", "--token-file=/t"})->token_file, "/t");
   EXPECT_THAT(Parse({"--help"})->text_to_print, testing::Optional(HasSubstr("usage:")));
-  for (const std::vector<const char*>& wrong :
-       {std::vector<const char*>{"x"}, {"--nwe"}, {"--print", "--new"}, {"--print", "--file=/t"}}) {
+  for (const std::vector<const char*>& wrong : {std::vector<const char*>{"x"},
+                                                {"--nwe"},
+                                                {"--print", "--new"},
+                                                {"--for-job="},
+                                                {"--token-file=/t"},
+                                                {"--for-job=a", "--new"},
+                                                {"--print", "--file=/t"}}) {
     EXPECT_EQ(Parse(wrong).status().code(), absl::StatusCode::kInvalidArgument);
   }
 }

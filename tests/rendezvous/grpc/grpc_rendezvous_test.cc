@@ -25,8 +25,10 @@
 #include "rendezvous/grpc/grpc_rendezvous_client.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/grpc/rendezvous_server.h"
+#include "rendezvous/grpc/status_client.h"
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/listening/listen.h"
+#include "rendezvous/trust/job_token.h"
 #include "tests/fakes/tcp_proxy.h"
 #include "tests/rendezvous/rounds.h"
 #include "tests/rendezvous/site_certificates.h"
@@ -290,6 +292,52 @@ struct SiteHost : Host {
     return {"localhost", endpoint.port, Trust::OfFiles(files).value()};
   }
 };
+
+// The one job of a Host is "job".
+TEST(GrpcRendezvous, AJobsTokenIsGoodForThatJobAlone) {
+  Host host(Policy(2, 2), kToken);
+  const auto seen_with = [&](const char* job) {
+    const std::string token = MakeJobToken(kToken, job).value();
+    return RendezvousEndpoint{"127.0.0.1", host.endpoint.port, Trust::OfToken(token).value()};
+  };
+  const auto expect_refused = [](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("for job 'other' alone, not for job 'job'"));
+  };
+  const RendezvousEndpoint other = seen_with("other");
+  const Instant deadline = MonotonicClock().Now() + seconds(100);
+  testing::internal::CaptureStderr();
+  Member stranger(other, Node(0, 2, 2));
+  expect_refused(stranger.AwaitEnd());
+  stranger.Leave();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("refused 127.0.0.1: its token is for job 'other' alone, and it asked for "
+                        "job 'job'"));
+  expect_refused(ReportNodeDeath(other, "job", "id0", 1, "x", deadline));
+  std::vector<std::unique_ptr<Member>> members;
+  members.push_back(std::make_unique<Member>(seen_with("job"), Node(0, 2, 2)));
+  members.push_back(std::make_unique<Member>(host.endpoint, Node(1, 2, 2)));  // The whole token.
+  members[0]->Await(Kind::kRun);
+  expect_refused(FetchStatus(other, "job", deadline).status());
+  EXPECT_EQ(FetchStatus(other, "", deadline)->total, 0);
+  for (const RendezvousEndpoint& mine : {seen_with("job"), host.endpoint}) {
+    EXPECT_TRUE(FetchStatus(mine, "job", deadline).ok());
+    EXPECT_EQ(FetchStatus(mine, "", deadline)->total, 1);
+  }
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, NobodyServesWithAJobsToken) {
+  JobRendezvous rendezvous(Host::RulesOf(Policy(1, 1)), MonotonicClock());
+  const auto jobs = MakeOneJob("job", rendezvous);
+  RendezvousServer::Options options;
+  options.listener = std::move(Listen("127.0.0.1", 0)->fd);
+  options.trust = Trust::OfToken(MakeJobToken(kToken, "job").value()).value();
+  const auto server = RendezvousServer::Start(std::move(options), *jobs);
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_THAT(std::string(server.status().message()), HasSubstr("'job' of a service alone"));
+}
 
 TEST(GrpcRendezvous, RunsAJobWithASitesCertificates) {
   const SiteAuthority site;

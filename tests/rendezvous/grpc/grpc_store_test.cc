@@ -7,6 +7,7 @@
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/listening/listen.h"
+#include "rendezvous/trust/job_token.h"
 #include "tests/rendezvous/rounds.h"
 #include "tests/rendezvous/store_contract.h"
 
@@ -90,6 +91,22 @@ TEST(GrpcStore, IsSharedByTheNodesOfTheJob) {
   auto value = std::async(std::launch::async, [&second] { return second->Get("k", In(100s)); });
   ASSERT_TRUE(first->Set("k", "v").ok());
   EXPECT_EQ(*value.get(), "v");
+}
+
+TEST(GrpcStore, RefusesAnotherJobsToken) {
+  constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
+  Host host(1, kToken);
+  GrpcStoreOptions options = host.OptionsOf(0);
+  options.trust = Trust::OfToken(MakeJobToken(kToken, "job").value()).value();
+  EXPECT_TRUE((*GrpcStore::Make(options))->Set("k", "v").ok());
+  options.trust = Trust::OfToken(MakeJobToken(kToken, "other").value()).value();
+  const auto other = *GrpcStore::Make(options);
+  for (const absl::Status& status :
+       {other->Set("k", "x"), other->Get("k", In(100s)).status(), other->Wait({"k"}, In(100s)),
+        other->Check({"k"}).status(), other->Add("n", 1).status(),
+        (*other->Watch(""))->Next(In(100s)).status()}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  }
 }
 
 TEST(GrpcStore, RefusesWhoHoldsNoPlaceInTheJob) {

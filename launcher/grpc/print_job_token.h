@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+namespace hlaunch {
+
+// `hlaunch token --for-job ID`: prints a token for one job of the service whose token is here;
+// returns the exit code.
+int PrintJobToken(int argc, char** argv);
+
+}  // namespace hlaunch

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rendezvous/trust/certificate.h"
+
+// What is derived from a service's or a job's token, by HKDF-SHA256 (RFC 5869). For this room
+// alone.
+
+namespace hlaunch {
+
+// A value that cannot be copied.
+struct DerivedKeys {
+  std::string server_name;  // "….hlaunch".
+  std::string fingerprint;  // Eight hex digits.
+  Key authority;            // Of P-256.
+};
+
+// Errors:
+//   Internal - OpenSSL refuses.
+absl::StatusOr<DerivedKeys> DeriveKeys(absl::string_view token);
+
+// As many bytes as KeyOfSeed takes.
+inline constexpr size_t kSeedBytes = 48;
+
+// The key of P-256 whose private number is that of `seed` brought into 1 … order - 1 (FIPS 186-5,
+// A.2.1). Null if OpenSSL refuses.
+Key KeyOfSeed(absl::string_view seed);
+
+// The certificate of the authority that has this key, signed by `signer`. Null if OpenSSL refuses.
+Certificate AuthorityCertificate(EVP_PKEY* authority, EVP_PKEY* signer);
+
+}  // namespace hlaunch

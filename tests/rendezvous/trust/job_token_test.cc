@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/trust/job_token.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "rendezvous/trust/certificate.h"
+#include "rendezvous/trust/token_text.h"
+#include "rendezvous/trust/trust.h"
+
+namespace hlaunch {
+namespace {
+
+using testing::HasSubstr;
+using testing::Optional;
+
+constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
+constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
+
+// What OpenSSL says of `shown`, as one who trusts `own` does for this purpose.
+int Verify(const Trust& own, const Trust& shown, int purpose) {
+  const Certificate authority = CertificateIn(own.authority());
+  const Certificate certificate = CertificateIn(shown.certificate());
+  X509_STORE* const store = X509_STORE_new();
+  X509_STORE_add_cert(store, authority.get());
+  X509_STORE_CTX* const context = X509_STORE_CTX_new();
+  X509_STORE_CTX_init(context, store, certificate.get(), nullptr);
+  X509_STORE_CTX_set_purpose(context, purpose);
+  X509_verify_cert(context);
+  const int verdict = X509_STORE_CTX_get_error(context);
+  X509_STORE_CTX_free(context);
+  X509_STORE_free(store);
+  return verdict;
+}
+
+TEST(JobToken, KnowsTheServiceAndIsKnownByIt) {
+  const Trust service = Trust::OfToken(kToken).value();
+  const Trust job = Trust::OfToken(MakeJobToken(kToken, "ann/7 é,x").value()).value();
+  EXPECT_THAT(job.job(), Optional(std::string("ann/7 é,x")));
+  EXPECT_FALSE(service.job().has_value());
+  EXPECT_EQ(job.server_name(), service.server_name());
+  EXPECT_EQ(job.fingerprint(), service.fingerprint());
+  EXPECT_EQ(Verify(service, job, X509_PURPOSE_SSL_CLIENT), X509_V_OK);
+  EXPECT_EQ(Verify(job, service, X509_PURPOSE_SSL_SERVER), X509_V_OK);
+}
+
+TEST(JobToken, CannotServeNorSignNorSpeakToOtherServices) {
+  const Trust service = Trust::OfToken(kToken).value();
+  const Trust other = Trust::OfToken(kOtherToken).value();
+  const std::string text = MakeJobToken(kToken, "a").value();
+  const Trust job = Trust::OfToken(text).value();
+  EXPECT_NE(Verify(service, job, X509_PURPOSE_SSL_SERVER), X509_V_OK);
+  EXPECT_NE(Verify(other, job, X509_PURPOSE_SSL_CLIENT), X509_V_OK);
+  EXPECT_EQ(X509_check_ca(CertificateIn(job.certificate()).get()), 0);
+  const auto next = MakeJobToken(text, "b");
+  EXPECT_EQ(next.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(next.status().message()), HasSubstr("for one job itself"));
+}
+
+TEST(JobToken, IsATokenAsAnyOther) {
+  for (const size_t size : {size_t{1}, size_t{256}}) {
+    const std::string text = MakeJobToken(kToken, std::string(size, ' ')).value();
+    EXPECT_TRUE(CheckTokenText(text).ok()) << text.size();
+    EXPECT_FALSE(absl::StrContains(text, kToken));
+  }
+  EXPECT_FALSE(MakeJobToken(kToken, "").ok());
+  EXPECT_FALSE(MakeJobToken(kToken, std::string(257, 'a')).ok());
+}
+
+TEST(JobToken, IsRefusedUnlessItIsWhole) {
+  const std::string text = MakeJobToken(kToken, "a").value();
+  for (size_t size = 14; size < text.size(); size += 7) {
+    const auto trust = Trust::OfToken(text.substr(0, size));
+    EXPECT_EQ(trust.status().code(), absl::StatusCode::kInvalidArgument) << size;
+  }
+  for (size_t at = 14; at < text.size(); at += 5) {  // One character in each part is another.
+    std::string broken = text;
+    broken[at] = broken[at] == 'A' ? 'B' : 'A';
+    const auto trust = Trust::OfToken(broken);
+    // The service's name and fingerprint are not signed; nobody would answer to such a name.
+    if (trust.ok()) {
+      EXPECT_LT(at, 14 + 28u);
+    }
+    EXPECT_FALSE(absl::StrContains(trust.status().message(), broken.substr(14)));
+  }
+}
+
+TEST(JobOfUri, IsTheOneThatItWasMadeOf) {
+  for (const std::string& job :
+       {std::string("a"), std::string("A.b-c_9"), std::string("a,b c%\xff"),
+        std::string("URI:x,DNS:y"), std::string("a\0b", 3)}) {
+    EXPECT_THAT(JobOfUri(UriOfJob(job)), Optional(job));
+  }
+  for (const char* other :
+       {"", "spiffe://a", "hlaunch-job", "hlaunch-job:a%", "hlaunch-job:a%4", "hlaunch-job:%zz"}) {
+    EXPECT_FALSE(JobOfUri(other).has_value()) << other;
+  }
+}
+
+}  // namespace
+}  // namespace hlaunch
