@@ -8,14 +8,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/listening/local_addresses.h"
+#include "rendezvous/round/master_address.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kMaxSlots = 1024;
+
+// Of this host; none if the kernel does not tell.
+std::vector<std::string> AnnouncedAddresses() {
+  std::vector<std::string> local;
+  for (LocalAddress& each : ListLocalAddresses().value_or(std::vector<LocalAddress>())) {
+    local.push_back(std::move(each.address));
+  }
+  return SelectAnnounced(local);
+}
 
 }  // namespace
 
@@ -49,7 +60,12 @@ NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const HostSlot&
   // Where the master store shares the rendezvous' port, its node must be the first.
   if (!info.node_rank && link.shared_store_port() != 0) info.node_rank = 0;
   info.policy = spec.policy;
-  info.address = spec.mode == JobMode::kSingleNode ? "127.0.0.1" : address;
+  if (spec.mode == JobMode::kSingleNode) {
+    info.address = "127.0.0.1";
+  } else {
+    info.address = address;
+    info.other_addresses = AnnouncedAddresses();
+  }
   return info;
 }
 

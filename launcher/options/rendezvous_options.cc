@@ -336,7 +336,7 @@ const OptionRow kRendezvousRows[] = {
        return SetDuration(text, 1, &options.policy.lease.loss_limit);
      }},
     {"Master store", "", "--store-allow", "WHO",
-     "who may use the master store, as in members,10.0.0.0/16 (all)",
+     "who may use the master store: members, all, 10.0.0.0/16, ... (members)",
      [](string_view text, Options& options) {
        HLAUNCH_ASSIGN_OR_RETURN(options.store.server.access, ParseStoreAllow(text));
        return absl::OkStatus();

@@ -72,7 +72,8 @@ bool IsLoopback(const StoreAddress& address) {
 
 absl::StatusOr<AddressRange> ParseRange(absl::string_view entry) {
   const absl::Status wrong = absl::InvalidArgumentError(absl::StrCat(
-      "'", entry, "' is no address and no range; give members, 10.0.0.7, 10.1.0.0/16 or fd00::/8"));
+      "'", entry,
+      "' is no address and no range; give members, all, 10.0.0.7, 10.1.0.0/16 or fd00::/8"));
   const std::vector<std::string> parts = absl::StrSplit(entry, '/');
   const std::optional<StoreAddress> first = ParseAddress(parts[0]);
   if (!first.has_value() || parts.size() > 2) return wrong;
@@ -91,11 +92,15 @@ absl::StatusOr<AddressRange> ParseRange(absl::string_view entry) {
 absl::StatusOr<StoreAccess> ParseStoreAllow(absl::string_view list) {
   StoreAccess access;
   access.members = false;
-  access.refuse_others = true;
+  access.asked_for = true;
   for (const absl::string_view each : absl::StrSplit(list, ',')) {
     const absl::string_view entry = absl::StripAsciiWhitespace(each);
     if (entry == "members") {
       access.members = true;
+      continue;
+    }
+    if (entry == "all") {
+      access.known.push_back(AddressRange());
       continue;
     }
     HLAUNCH_ASSIGN_OR_RETURN(const AddressRange range, ParseRange(entry));
@@ -114,6 +119,7 @@ StoreAccess AccessOfRound(StoreAccess wished, const std::vector<std::string>& me
     std::sort(wished.named.begin(), wished.named.end());
   }
   wished.at = ParseAddress(own);
+  wished.refuse_others = wished.at.has_value() || wished.asked_for;
   return wished;
 }
 
@@ -145,13 +151,14 @@ AdmissionVerdict DecideAdmission(const StoreAccess& access, const StoreAddress& 
                   [&](const AddressRange& range) { return Contains(range, source); });
   if (known) return {};
   if (!access.refuse_others) {
-    return {true,
-            absl::StrCat(
-                "a connection from ", Shown(source),
-                ", which no member of the round has named; --store-allow=members refuses such")};
+    return {true, absl::StrCat("a connection from ", Shown(source),
+                               ", which no node of the round has announced; addresses are "
+                               "translated here: --store-allow=members refuses such")};
   }
   return {false, absl::StrCat("refused a connection from ", Shown(source),
-                              ": --store-allow does not name it; add it there if it is yours")};
+                              ", which no node of the round has announced; if it is yours, name it "
+                              "on node rank 0: --store-allow=members,",
+                              Shown(source))};
 }
 
 }  // namespace hlaunch

@@ -30,12 +30,15 @@ struct StoreAccess {
   bool members = true;              // The members of the round may;
   std::vector<StoreAddress> named;  // these are their addresses, in order.
   std::vector<AddressRange> known;  // These may as well.
-  bool refuse_others = false;       // Else others are accepted, with a warning.
+  // Others are refused; else they are served, and named. Nobody asked for that: only where the
+  // round's addresses are those that connections show, see AccessOfRound.
+  bool refuse_others = true;
+  bool asked_for = false;
   // The one address besides loopback at which it serves; nothing: at all of its listener's.
   std::optional<StoreAddress> at;
 };
 
-// What `--store-allow` says: the word members, addresses and ranges, as in
+// What `--store-allow` says: the words members and all, addresses and ranges, as in
 // "members,10.0.0.7,10.1.0.0/16,fd00::/8".
 //
 // Errors:

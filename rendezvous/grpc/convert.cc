@@ -338,6 +338,7 @@ v1::NodeInfo ToProto(const NodeInfo& info) {
   out.set_nproc(info.nproc);
   if (info.node_rank.has_value()) out.set_node_rank(*info.node_rank);
   out.set_address(info.address);
+  for (const std::string& other : info.other_addresses) out.add_other_addresses(other);
   out.set_protocol(kProtocolMajor);
   *out.mutable_policy() = ToProto(info.policy);
   return out;
@@ -357,6 +358,11 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("nproc", in.nproc(), 1, kMaxNproc));
   HLAUNCH_RETURN_IF_ERROR(InRange("node_rank", in.node_rank(), 0, kMaxNodes));
   HLAUNCH_RETURN_IF_ERROR(Literal("address", in.address()));
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange("number of other addresses", in.other_addresses_size(), 0, kMaxOtherAddresses));
+  for (const std::string& other : in.other_addresses()) {
+    HLAUNCH_RETURN_IF_ERROR(Literal("other_addresses", other));
+  }
   NodeInfo out;
   HLAUNCH_ASSIGN_OR_RETURN(out.policy, FromProto(in.policy()));
   out.job_id = in.job_id();
@@ -368,6 +374,7 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   out.nproc = in.nproc();
   if (in.has_node_rank()) out.node_rank = in.node_rank();
   out.address = in.address();
+  out.other_addresses.assign(in.other_addresses().begin(), in.other_addresses().end());
   return out;
 }
 

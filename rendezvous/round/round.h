@@ -81,6 +81,9 @@ struct NodeInfo {
   // This node's address on its route to the rendezvous, a literal without brackets. Loopback
   // where the two share a host.
   std::string address;
+  // The other addresses of its interfaces, as SelectAnnounced has them: its workers may come to the
+  // master store from any of these.
+  std::vector<std::string> other_addresses = {};
   // Set by the rendezvous, not by the node: its own address on the route to this node.
   std::string route_address;
   std::string seen_address;  // The same: where this node's stream comes from; empty if unknown.

@@ -71,6 +71,11 @@ absl::Status CheckInfo(const JobRecord& record, const NodeInfo& info) {
           absl::StrCat("a name of ", name->size(), " bytes in a join; at most ", kMaxNameBytes));
     }
   }
+  if (info.other_addresses.size() > kMaxOtherAddresses) {
+    return absl::InvalidArgumentError(absl::StrCat("a join with ", info.other_addresses.size(),
+                                                   " other addresses; at most ",
+                                                   kMaxOtherAddresses));
+  }
   if (info.job_id != record.job_id) {
     return absl::FailedPreconditionError(
         absl::StrCat("the job at this endpoint is '", record.job_id, "', not '", info.job_id,

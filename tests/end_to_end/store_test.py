@@ -173,8 +173,8 @@ class Access(jobs.JobTest):
     """Who may use the master store: node0 and node1 have a job, node2 knocks."""
 
     count = 3
-    warned = r"a connection from {}, which no member of the round has named; --store-allow=members"
-    refused = r"refused a connection from {}: --store-allow does not name it; add it"
+    refused = r"refused a connection from {0}, which no node of the round has announced; if it is " \
+              r"yours, name it on node rank 0: --store-allow=members,{0}"
 
     def job(self, *options, form=("--rdzv-endpoint", "node0:29400")):
         self.end = self.lab.folder / "end"
@@ -195,33 +195,43 @@ class Access(jobs.JobTest):
         self.end.touch()
         self.assert_done(runs, jobs.OK, 30)
 
-    def test_a_stranger_is_served_with_one_line_and_members_without(self):
-        runs, address, port = self.job()
-        self.knock(self.nodes[2], address, port, "served")
-        self.knock(self.nodes[1], address, port, "served")
-        self.finish(runs)
-        said = [line for line in jobs.own_lines(runs[0]) if "a connection from" in line]
-        self.assertEqual(len(said), 1, str(runs[0]))
-        self.assert_said(runs[0], self.warned.format(self.nodes[2].ip))
+    def said_of_connections(self, run):
+        return [line for line in jobs.own_lines(run) if "connection from" in line]
 
-    def test_strangers_are_refused_where_only_members_are_allowed(self):
-        runs, address, port = self.job("--store-allow=members")
+    def test_a_stranger_is_refused_with_one_line_and_members_are_served(self):
+        runs, address, port = self.job()
         self.knock(self.nodes[2], address, port, "closed")
         self.knock(self.nodes[1], address, port, "served")
         self.knock(self.nodes[0], "127.0.0.1", port, "served")
         self.finish(runs)
+        self.assertEqual(len(self.said_of_connections(runs[0])), 1, str(runs[0]))
         self.assert_said(runs[0], self.refused.format(self.nodes[2].ip))
+
+    def test_a_member_is_served_whichever_of_its_addresses_it_comes_from(self):
+        self.nodes[1].add_interface("eth1", "10.78.0.11/24")
+        runs, address, port = self.job()
+        self.nodes[0].run("ip", "route", "add", "10.78.0.0/24", "dev", "eth0")
+        self.nodes[1].run("ip", "route", "replace", f"{address}/32", "dev", "eth0", "src",
+                          "10.78.0.11")
+        self.knock(self.nodes[1], address, port, "served")
+        self.finish(runs)
+        self.assertEqual(self.said_of_connections(runs[0]), [], str(runs[0]))
+
+    def test_all_are_served_where_it_is_asked_for(self):
+        runs, address, port = self.job("--store-allow=all")
+        self.knock(self.nodes[2], address, port, "served")
+        self.finish(runs)
+        self.assertEqual(self.said_of_connections(runs[0]), [], str(runs[0]))
 
     def test_who_is_named_besides_the_members_is_served(self):
         runs, address, port = self.job("--store-allow", f"members,{self.nodes[2].ip}/32")
         self.knock(self.nodes[2], address, port, "served")
         self.finish(runs)
-        self.assertEqual([line for line in jobs.own_lines(runs[0]) if "connection from" in line],
-                         [], str(runs[0]))
+        self.assertEqual(self.said_of_connections(runs[0]), [], str(runs[0]))
 
     def test_the_static_forms_one_port_knows_its_members_too(self):
         form = ("--master-addr", "node0", "--master-port", 29777)
-        runs, address, port = self.job("--store-allow=members", form=form)
+        runs, address, port = self.job(form=form)
         self.knock(self.nodes[2], address, port, "closed")
         self.knock(self.nodes[1], address, port, "served")
         self.finish(runs)

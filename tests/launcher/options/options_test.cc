@@ -429,7 +429,7 @@ const BadLine kBadLines[] = {
      "torch2.1 "
      "or torch2.2+"},
     {{"--store-allow", "10.0.0.1,node0", "x"},
-     "--store-allow '10.0.0.1,node0': 'node0' is no address and no range; give members, "
+     "--store-allow '10.0.0.1,node0': 'node0' is no address and no range; give members, all, "
      "10.0.0.7, 10.1.0.0/16 or fd00::/8"},
     {{"--store-proxy", "--master-store=worker", "x"},
      "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one of "

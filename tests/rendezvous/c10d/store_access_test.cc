@@ -53,27 +53,28 @@ TEST(DecideAdmission, SaysWhoIsRefusedAndWhatToSet) {
       "");
 }
 
-TEST(DecideAdmission, WarnsOfAStrangerWhereNoneAreRefused) {
-  StoreAccess access = *ParseStoreAllow("10.0.0.0/8");
-  access.refuse_others = false;
-  const AdmissionVerdict verdict =
-      DecideAdmission(access, Address("192.0.2.5"), Address("10.0.0.1"));
-  EXPECT_TRUE(verdict.admitted);
-  EXPECT_THAT(verdict.reason, testing::HasSubstr("192.0.2.5"));
-}
-
-TEST(DecideAdmission, KnowsTheMembersOfTheRound) {
+TEST(DecideAdmission, KnowsTheMembersOfTheRoundAndRefusesOthers) {
   const StoreAccess unless_told;  // Without --store-allow.
   for (const char* member : {"10.0.0.2", "10.0.0.9", "fd00::2", "10.0.0.1", "127.0.0.1"}) {
     EXPECT_EQ(InRound(unless_told, member).reason, "") << member;
     EXPECT_EQ(InRound(*ParseStoreAllow("members"), member).reason, "") << member;
   }
-  EXPECT_TRUE(InRound(unless_told, "10.0.0.3").admitted);
+  EXPECT_FALSE(InRound(unless_told, "10.0.0.3").admitted);
   EXPECT_THAT(InRound(unless_told, "10.0.0.3").reason,
-              testing::HasSubstr("--store-allow=members refuses such"));
+              testing::HasSubstr("--store-allow=members,10.0.0.3"));
   EXPECT_FALSE(InRound(*ParseStoreAllow("members"), "10.0.0.3").admitted);
   EXPECT_TRUE(InRound(*ParseStoreAllow("members, 10.0.0.3"), "10.0.0.3").admitted);
   EXPECT_FALSE(InRound(*ParseStoreAllow("10.0.0.3"), "10.0.0.2").admitted);  // Only who is named.
+  for (const char* stranger : {"10.0.0.3", "fd00::3"}) {
+    EXPECT_EQ(InRound(*ParseStoreAllow("all"), stranger).reason, "") << stranger;
+  }
+}
+
+TEST(DecideAdmission, NamesStrangersWhereAddressesAreTranslatedUnlessItIsToRefuseThem) {
+  const AdmissionVerdict named = InRound(StoreAccess(), "10.0.0.3", "192.168.0.1", "");
+  EXPECT_TRUE(named.admitted);
+  EXPECT_THAT(named.reason, testing::HasSubstr("10.0.0.3"));
+  EXPECT_FALSE(InRound(*ParseStoreAllow("members"), "10.0.0.3", "192.168.0.1", "").admitted);
 }
 
 TEST(DecideAdmission, ServesAtMasterAddrAndLoopbackAlone) {

@@ -46,6 +46,7 @@ NodeInfo SomeNode() {
   info.host = "gpu-01";
   info.pid = 42;
   info.started_ms = 1234567890123;
+  info.other_addresses = {"10.1.0.2", "fd00::2"};
   info.nproc = 8;
   info.node_rank = 0;
   info.policy = SomePolicy();
@@ -92,10 +93,11 @@ TEST(Convert, NodeInfoComesThrough) {
   const NodeInfo in = SomeNode();
   const auto out = FromProto(OverTheWire(ToProto(in)));
   ASSERT_TRUE(out.ok()) << out.status();
-  EXPECT_EQ(std::tie(in.job_id, in.node_id, in.incarnation, in.host, in.pid, in.started_ms,
-                     in.nproc, in.node_rank, in.address),
-            std::tie(out->job_id, out->node_id, out->incarnation, out->host, out->pid,
-                     out->started_ms, out->nproc, out->node_rank, out->address));
+  EXPECT_EQ(
+      std::tie(in.job_id, in.node_id, in.incarnation, in.host, in.pid, in.started_ms,
+               in.other_addresses, in.nproc, in.node_rank, in.address),
+      std::tie(out->job_id, out->node_id, out->incarnation, out->host, out->pid, out->started_ms,
+               out->other_addresses, out->nproc, out->node_rank, out->address));
   ExpectEqual(in.policy, out->policy);
   EXPECT_EQ(out->route_address, "");
 }

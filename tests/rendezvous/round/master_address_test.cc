@@ -4,6 +4,7 @@
 #include "rendezvous/round/master_address.h"
 
 #include "gtest/gtest.h"
+#include "rendezvous/round/limits.h"
 
 namespace hlaunch {
 namespace {
@@ -41,6 +42,23 @@ TEST(MasterAddress, IsWhereAllMembersReachNodeRankZero) {
     }
     EXPECT_EQ(MasterAddress(members), c.master) << c.what;
   }
+}
+
+TEST(SelectAnnounced, TakesWhatOneHostAloneHasIPv4First) {
+  EXPECT_EQ(SelectAnnounced({"127.0.0.1", "::1", "fd00::2", "10.0.0.2", "169.254.0.2",
+                             "fe80::2%eth0", "10.1.0.2"}),
+            (std::vector<std::string>{"10.0.0.2", "10.1.0.2", "fd00::2"}));
+  EXPECT_EQ(SelectAnnounced(std::vector<std::string>(100, "10.0.0.2")).size(), kMaxOtherAddresses);
+}
+
+TEST(MemberAddresses, AreAllThatTheNodesAnnounceAndFewerOfEachOfManyNodes) {
+  NodeInfo node;
+  node.address = node.seen_address = "10.0.0.2";
+  node.other_addresses = {"10.0.0.2", "10.1.0.2", "fd00::2"};
+  const std::vector<const NodeInfo*> one = {&node};
+  EXPECT_EQ(MemberAddresses(one), (std::vector<std::string>{"10.0.0.2", "10.1.0.2", "fd00::2"}));
+  const std::vector<const NodeInfo*> many(kMaxMemberAddresses / 2, &node);
+  EXPECT_EQ(MemberAddresses(many), (std::vector<std::string>{"10.0.0.2", "10.1.0.2"}));
 }
 
 TEST(MemberAddresses, AreWhereTheMembersWorkersComeFrom) {
