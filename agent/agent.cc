@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "agent/agent_signals.h"
@@ -31,6 +32,8 @@ namespace {
 constexpr Duration kFlushTime = std::chrono::seconds(5);
 // Between two looks whether the rendezvous has been heard.
 constexpr Duration kStartDelay = std::chrono::milliseconds(50);
+// Before exits with 0 are told of: mostly all workers exit together.
+constexpr Duration kExitsDelay = std::chrono::milliseconds(200);
 
 int ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
@@ -79,7 +82,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
             loop, [this](Instant now) { return client_.AllowanceNow(now).workers_until; },
             options_.show_life, [this] { KillInTime(); }),
         stop_notice_(loop),
-        start_delay_(loop) {}
+        start_delay_(loop),
+        exits_delay_(loop) {}
 
   AgentResult Run() {
     absl::Status begun =
@@ -165,13 +169,27 @@ class Agent::Impl final : public RendezvousClient::Listener {
     events.on_failure = [this](WorkerFailure failure) { updates_.TellFailure(std::move(failure)); };
     events.on_success = [this] { updates_.TellSucceeded(); };
     events.on_stopped = [this] { OnStopped(); };
-    events.on_event = options_.on_event;
+    events.on_event = [this](const NodeEvent& event) { OnWorkerEvent(event); };
     life_signs_.Begin();
     if (const absl::Status status = workers_.Start(assignment, std::move(events)); !status.ok()) {
       updates_.AddFailure(StartFailure(status, assignment));
       life_signs_.End();
     }
     updates_.TellBegun();
+  }
+
+  // A worker that exits with 0 while others of this node go on may be missed by others.
+  void OnWorkerEvent(const NodeEvent& event) {
+    if (options_.on_event) options_.on_event(event);
+    const auto* ended = std::get_if<WorkerEnded>(&event);
+    if (ended == nullptr || ended->stopped || ended->exit_code != 0 || ended->signal != 0) return;
+    updates_.AddExit(ended->local_rank);
+    exits_delay_.expires_after(kExitsDelay);
+    exits_delay_.async_wait([this](const asio::error_code& error) {
+      const NodePhase phase = updates_.latest().phase;
+      if (error || state_ != AgentState::kTakingPart) return;
+      if (phase == NodePhase::kRunning || phase == NodePhase::kFailed) updates_.TellExits();
+    });
   }
 
   void StopRound(const Directive& directive) {
@@ -333,6 +351,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   StopNotice stop_notice_;
   std::optional<Directive> delayed_;  // To run a round that may be over.
   asio::steady_timer start_delay_;
+  asio::steady_timer exits_delay_;  // Before exits with 0 are told of.
 
   AgentState state_ = AgentState::kTakingPart;
   struct {

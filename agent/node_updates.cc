@@ -63,6 +63,10 @@ void NodeUpdates::TellFailure(WorkerFailure failure) {
   client_.Send(latest_);
 }
 
+void NodeUpdates::AddExit(int local_rank) {
+  if (latest_.exited.size() < kMaxFailures) latest_.exited.push_back(local_rank);
+}
+
 void NodeUpdates::TellSucceeded() {
   latest_.phase = NodePhase::kSucceeded;
   client_.Send(latest_);
@@ -71,6 +75,7 @@ void NodeUpdates::TellSucceeded() {
 void NodeUpdates::PassOver(Round round) {
   latest_.round = round;
   latest_.failures.clear();  // They are of a round before.
+  latest_.exited.clear();
 }
 
 void NodeUpdates::TellFinished() {

@@ -41,6 +41,10 @@ class NodeUpdates {
   void AddFailure(WorkerFailure failure);
   void TellFailure(WorkerFailure failure);
 
+  // A worker exited with 0: kept for the next update, since mostly all others do so right after it.
+  void AddExit(int local_rank);
+  void TellExits() { client_.Send(latest_); }
+
   void TellSucceeded();
 
   // `round` was stopped before this node heard of its start: nothing of it will start here.

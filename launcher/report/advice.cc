@@ -146,6 +146,10 @@ constexpr absl::string_view kOutOfMemory =
     "a smaller batch, fewer data loaders or workers on {host}, or a higher limit (podman, docker: "
     "--memory; Slurm: --mem; systemd: MemoryMax)";
 
+constexpr absl::string_view kExitedEarly =
+    "look for a return or sys.exit() that not all ranks reach, or data of unequal length (torch: "
+    "`with model.join()`)";
+
 constexpr absl::string_view kStalled =
     "see what it did after its last heartbeat; if it was only slow, a longer "
     "--heartbeat-timeout, or hlaunch.heartbeat(timeout=S) before what takes long";
@@ -247,6 +251,9 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
     return absl::StrCat("port ", store_port,
                         " is MASTER_PORT, where hlaunch serves the store; this program wants to "
                         "serve there itself: add --master-store=worker");
+  }
+  if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) {
+    return absl::StartsWith(outcome.awaited.front().did, "exited") ? std::string(kExitedEarly) : "";
   }
   absl::string_view advice = first.out_of_memory ? kOutOfMemory : Find(kRows, exception);
   if (const std::string keys = MissingKeys(exception); advice.empty() && !keys.empty()) {

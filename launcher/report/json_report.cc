@@ -76,8 +76,10 @@ absl::Status CannotWrite(const std::string& path) {
 std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
   Json awaited = Json::array(), consequences = Json::array(), history = Json::array();
   for (const WorkerPlace& place : outcome.awaited) {
-    awaited.push_back(
-        {{"rank", place.rank}, {"host", place.host}, {"local_rank", place.local_rank}});
+    awaited.push_back({{"rank", place.rank},
+                       {"host", place.host},
+                       {"local_rank", place.local_rank},
+                       {"did", Text(place.did)}});
   }
   for (size_t i = outcome.worker_failed ? 1 : 0; i < outcome.failures.size(); ++i) {
     consequences.push_back(OfFailure(outcome.failures[i]));

@@ -80,11 +80,26 @@ std::string Names(const std::vector<WorkerPlace>& places) {
   return absl::StrJoin(names, ", ");
 }
 
+// "rank 1 (node0) exited with code 0 before the others were done".
+std::string Deeds(const std::vector<WorkerPlace>& places) {
+  std::vector<std::string> deeds;
+  for (const WorkerPlace& place : places) {
+    const std::string did = place.did.empty() ? "did not fail" : PrintableLine(place.did);
+    deeds.push_back(absl::StrCat(Names({place}), " ", did));
+  }
+  const bool exited = absl::StartsWith(places.front().did, "exited");
+  return absl::StrCat(absl::StrJoin(deeds, ", "), exited ? " before the others were done" : "");
+}
+
 std::string Header(const Outcome& outcome) {
   if (outcome.worker_failed) {
     const WorkerFailure& first = outcome.failures.front();
     std::string exception = WasStarted(first) ? PrintableLine(ExceptionOf(first)) : "";
     if (exception.empty()) exception = PrintableLine(first.evidence);
+    if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) {
+      return absl::StrCat("job failed: ", Deeds(outcome.awaited), ": ", FailureLine(first),
+                          exception.empty() ? "" : ": ", exception);
+    }
     const bool waited = KindOf(first) == FailureKind::kTimedOut && !outcome.awaited.empty();
     return absl::StrCat(
         "job failed: ", waited ? absl::StrCat(Names(outcome.awaited), " did not come: ") : "",
@@ -205,7 +220,7 @@ std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& st
   if (for_worker) AppendEvidence(outcome.failures.front(), lines);
   AppendConsequences(outcome, for_worker ? 1 : 0, lines);
   if (for_worker && KindOf(outcome.failures.front()) == FailureKind::kPeerGone &&
-      !outcome.awaited.empty()) {
+      !outcome.awaited.empty() && outcome.awaited.front().did.empty()) {
     lines.push_back(absl::StrCat("  did not fail: ", Names(outcome.awaited)));
   }
   AppendExcluded(outcome, lines);

@@ -247,6 +247,7 @@ v1::Outcome ToProto(const Outcome& outcome) {
     one.set_rank(place.rank);
     one.set_local_rank(place.local_rank);
     one.set_host(ToUtf8(place.host, kMaxNameBytes));
+    one.set_did(ToUtf8(place.did, kMaxTextBytes));
   }
   for (const PastRound& past : outcome.history) *out.add_history() = ToProto(past);
   for (const std::string& one : outcome.excluded) out.add_excluded(ToUtf8(one, kMaxTextBytes));
@@ -273,7 +274,8 @@ absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
     HLAUNCH_RETURN_IF_ERROR(InRange("awaited.rank", place.rank(), 0, kMaxInt));
     HLAUNCH_RETURN_IF_ERROR(InRange("awaited.local_rank", place.local_rank(), 0, kMaxInt));
     HLAUNCH_RETURN_IF_ERROR(OneLine("awaited.host", place.host(), kMaxNameBytes));
-    out.awaited.push_back({place.rank(), place.local_rank(), place.host()});
+    HLAUNCH_RETURN_IF_ERROR(OneLine("awaited.did", place.did(), kMaxTextBytes));
+    out.awaited.push_back({place.rank(), place.local_rank(), place.host(), place.did()});
   }
   HLAUNCH_RETURN_IF_ERROR(InRange("number of past rounds", in.history_size(), 0, kMaxHistory));
   for (const v1::PastRound& one : in.history()) {
@@ -477,6 +479,7 @@ v1::NodeUpdate ToProto(const NodeUpdate& update) {
   out.set_left_reason(ToUtf8(update.left_reason, kMaxTextBytes));
   out.set_left_exit_code(update.left_exit_code);
   out.set_unfit(ToUtf8(update.unfit, kMaxTextBytes));
+  for (const int local_rank : update.exited) out.add_exited(local_rank);
   if (update.phase == NodePhase::kPrepared) *out.mutable_health() = ToProto(update.health);
   return out;
 }
@@ -499,7 +502,12 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   HLAUNCH_RETURN_IF_ERROR(OneLine("update.left_reason", in.left_reason(), kMaxTextBytes));
   HLAUNCH_RETURN_IF_ERROR(InRange("update.left_exit_code", in.left_exit_code(), 0, 255));
   HLAUNCH_RETURN_IF_ERROR(OneLine("update.unfit", in.unfit(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of exited", in.exited_size(), 0, kMaxFailures));
+  for (const int local_rank : in.exited()) {
+    HLAUNCH_RETURN_IF_ERROR(InRange("update.exited", local_rank, 0, kMaxNproc));
+  }
   NodeUpdate out;
+  out.exited.assign(in.exited().begin(), in.exited().end());
   HLAUNCH_ASSIGN_OR_RETURN(out.failures, FailuresFromProto(in));
   HLAUNCH_ASSIGN_OR_RETURN(out.health, FromProto(in.health()));
   out.round = in.round();

@@ -45,6 +45,7 @@ constexpr absl::string_view kNoConnect[] = {
     "onnection refused",       // the C library
     "connectFullMesh failed",  // c10d with gloo
     "No route to host",        // the C library: that host does not answer
+    "looked for the store at"  // hlaunch's collectives
 };
 constexpr absl::string_view kPeerGone[] = {
     "Connection closed by peer",     // gloo
@@ -54,6 +55,7 @@ constexpr absl::string_view kPeerGone[] = {
     "onnection timed out",           // the C library: the other end does not acknowledge
     "went away",                     // hlaunch's collectives
     "left the group before",         // hlaunch's collectives
+    "Cancelled: rank ",              // hlaunch's collectives: another rank did so
     "ncclRemoteError",
     "remote process exited or there was a network error",
     "NCCL communicator was aborted",
@@ -170,6 +172,33 @@ std::string LastWords(const WorkerFailure& failure) {
   return absl::StrJoin(lines, "\n");
 }
 
+// The failure at the end of the chain that begins at `index`: whom it names, if that one failed,
+// and so on. Where they name each other it is `index`.
+size_t EndOfChain(const std::vector<WorkerFailure>& failures, size_t index) {
+  size_t end = index;
+  for (size_t steps = 0; steps < failures.size(); ++steps) {
+    const std::optional<Accusation> accusation = AccusationIn(LastWords(failures[end]));
+    if (!accusation) return end;
+    const auto next =
+        std::find_if(failures.begin(), failures.end(),
+                     [&](const WorkerFailure& failure) { return Accuses(*accusation, failure); });
+    if (next == failures.end() || next == failures.begin() + static_cast<ptrdiff_t>(end))
+      return end;
+    end = static_cast<size_t>(next - failures.begin());
+  }
+  return index;
+}
+
+// Of failures that are all consequences the one that says most: `index`, unless another one knows
+// whom it missed and that one does not.
+size_t WhoSaysMost(const std::vector<WorkerFailure>& failures, size_t index) {
+  if (AccusationIn(LastWords(failures[index]))) return EndOfChain(failures, index);
+  for (size_t i = 0; i < failures.size(); ++i) {
+    if (AccusationIn(LastWords(failures[i]))) return EndOfChain(failures, i);
+  }
+  return index;
+}
+
 std::string Name(const WorkerFailure& failure) {
   return absl::StrCat("rank ", failure.rank, " on ", failure.host);
 }
@@ -236,6 +265,11 @@ Cause FirstCause(const std::vector<WorkerFailure>& failures) {
   while (first[kind] == failures.size()) ++kind;
   cause.index = first[kind];
   cause.kind = static_cast<FailureKind>(kind);
+  if (cause.kind != FailureKind::kOriginal) {
+    cause.index = WhoSaysMost(failures, cause.index);
+    cause.kind = KindOf(failures[cause.index]);
+    cause.accusation = AccusationIn(LastWords(failures[cause.index]));
+  }
   const FailureKind before = KindOf(failures[0]);
   const std::string name = Name(failures[cause.index]);
   if (cause.index > 0) {

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "rendezvous/round/accusation.h"
 #include "rendezvous/round/round.h"
 
 // The decision which of several failures is the cause of the others. Pure: what workers said and
@@ -33,11 +35,15 @@ struct Cause {
   size_t index = 0;  // In the failures that were asked about.
   FailureKind kind = FailureKind::kOriginal;
   std::string reason;  // Why this one, in one line; empty if it is the only one.
+  // Whom its words name that did not fail itself, if it is a consequence.
+  std::optional<Accusation> accusation = {};
 };
 
 // Of `failures` in the order heard the first of the kind that explains most: whoever failed by
 // itself explains all others, and whoever could not connect or timed out has closed connections
-// when it ended. Requires: not empty.
+// when it ended. Where all are consequences, one whose words name another rank goes before one
+// that names none, and a rank that is named and failed, too, is asked in turn. Requires: not
+// empty.
 Cause FirstCause(const std::vector<WorkerFailure>& failures);
 
 // How long a failure of that kind waits for the one that brought it about: the worker that broke

@@ -31,12 +31,15 @@ int ExitCodeOf(const FailureEvent& event) {
   return kExitInternal;
 }
 
+// "; rank 1 on node0 and rank 6 on node3 did not fail": the first's deed is that of all.
 std::string DescribeAwaited(const std::vector<WorkerPlace>& awaited) {
+  if (awaited.empty()) return "";
   std::vector<std::string> names;
   for (const WorkerPlace& place : awaited) {
     names.push_back(absl::StrCat("rank ", place.rank, " on ", place.host));
   }
-  return names.empty() ? "" : absl::StrCat("; ", absl::StrJoin(names, " and "), " did not fail");
+  const std::string& did = awaited.front().did;
+  return absl::StrCat("; ", absl::StrJoin(names, " and "), " ", did.empty() ? "did not fail" : did);
 }
 
 // "ranks 2-3", "rank 2".

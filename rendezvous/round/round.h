@@ -113,6 +113,9 @@ struct WorkerPlace {
   Rank rank = 0;
   int local_rank = 0;
   std::string host;
+  // Why others waited for it in vain or lost it, where that is known: "exited with code 0",
+  // "left the group before all_reduce #100". One line.
+  std::string did = {};
 };
 
 // A round that ended with a restart.
@@ -205,6 +208,8 @@ struct NodeUpdate {
   NodeHealth health;              // kPrepared.
   // Of `round`, in the order seen; at most 16. Told in all later states of the round.
   std::vector<WorkerFailure> failures;
+  // The local ranks of workers that exited with 0, in that order; at most 16.
+  std::vector<int> exited = {};
   std::string left_reason;  // kLeft: "SIGINT", "its keeper was killed" …
   // kLeft: what this node exits with, and so does the job if it ends for this; but after a signal
   // the others exit with kExitNodeStopped.

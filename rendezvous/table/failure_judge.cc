@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 namespace hlaunch {
@@ -13,6 +14,15 @@ namespace {
 
 constexpr size_t kMaxAwaited = 3;  // Workers that are named because they did not fail.
 constexpr Duration kLookAgain = std::chrono::milliseconds(250);
+
+constexpr char kExitedEarly[] = "exited with code 0";
+
+bool ByRank(const WorkerPlace& a, const WorkerPlace& b) { return a.rank < b.rank; }
+
+bool IsAccused(const Cause& cause, const WorkerPlace& place) {
+  return cause.accusation && absl::c_linear_search(cause.accusation->ranks, place.rank) &&
+         (cause.accusation->host.empty() || cause.accusation->host == place.host);
+}
 
 // No text is longer than an honest agent makes it.
 void CutTexts(WorkerFailure& failure) {
@@ -44,6 +54,7 @@ void FailureJudge::BeginRound() {
 
 bool FailureJudge::Absorb(Seat& seat, const NodeUpdate& update) {
   bool kept = false;
+  seat.exited = update.exited;
   const size_t told = std::min(update.failures.size(), kMaxFailures);
   for (; seat.failures_seen < told; ++seat.failures_seen) {
     const WorkerFailure& failure = update.failures[seat.failures_seen];
@@ -138,7 +149,7 @@ FailureJudge::Verdict FailureJudge::BlameWorker(const Cause& cause) {
   std::rotate(failures.begin(), first, first + 1);
   Verdict verdict;
   verdict.event.worker = failures.front();
-  if (cause.kind != FailureKind::kOriginal) verdict.event.awaited = NotFailed();
+  if (cause.kind != FailureKind::kOriginal) verdict.event.awaited = Awaited(cause);
   verdict.cause_reason = cause.reason;
   return verdict;
 }
@@ -162,20 +173,49 @@ FailureEvent FailureJudge::WithPart(FailureEvent event, const Seat& seat) const 
   return event;
 }
 
+// Whom those that failed missed: the workers that the cause names, else those that exited with 0,
+// else all that did not fail, if they are few.
+std::vector<WorkerPlace> FailureJudge::Awaited(const Cause& cause) const {
+  std::vector<WorkerPlace> named, exited;
+  for (const auto& [id, seat] : membership_.seats()) {
+    if (!InRound(*record_, seat)) continue;
+    for (const WorkerPlace& place : NotFailedOn(seat)) {
+      if (IsAccused(cause, place)) {
+        named.push_back(place);
+        if (place.did.empty()) named.back().did = cause.accusation->did;
+      } else if (!place.did.empty()) {
+        exited.push_back(place);
+      }
+    }
+  }
+  if (named.empty()) named = std::move(exited);
+  if (named.empty() || named.size() > kMaxAwaited) return NotFailed();
+  std::sort(named.begin(), named.end(), ByRank);
+  return named;
+}
+
+std::vector<WorkerPlace> FailureJudge::NotFailedOn(const Seat& seat) const {
+  std::vector<WorkerPlace> places;
+  for (int local_rank = 0; local_rank < seat.info.nproc; ++local_rank) {
+    const Rank rank = seat.first_rank + local_rank;
+    if (failed_ranks_.contains(rank)) continue;
+    const bool exited = seat.succeeded || absl::c_linear_search(seat.exited, local_rank);
+    places.push_back({rank, local_rank, seat.info.host, exited ? kExitedEarly : ""});
+  }
+  return places;
+}
+
 // The workers of the round that did not fail, if they are few and all others told.
 std::vector<WorkerPlace> FailureJudge::NotFailed() const {
   std::vector<WorkerPlace> found;
   for (const auto& [id, seat] : membership_.seats()) {
     if (!InRound(*record_, seat) || seat.failures_seen >= kMaxFailures) continue;
-    for (int local_rank = 0; local_rank < seat.info.nproc; ++local_rank) {
-      const Rank rank = seat.first_rank + local_rank;
-      if (failed_ranks_.contains(rank)) continue;
+    for (WorkerPlace& place : NotFailedOn(seat)) {
       if (found.size() == kMaxAwaited) return {};
-      found.push_back({rank, local_rank, seat.info.host});
+      found.push_back(std::move(place));
     }
   }
-  std::sort(found.begin(), found.end(),
-            [](const WorkerPlace& a, const WorkerPlace& b) { return a.rank < b.rank; });
+  std::sort(found.begin(), found.end(), ByRank);
   return found;
 }
 

@@ -60,6 +60,8 @@ class FailureJudge {
   std::vector<SignOfLife> Signs(const std::vector<const Seat*>& seats, Instant t) const;
   Verdict BlameWorker(const Cause& cause);
   Verdict BlameNode(const Seat& seat, const std::string& why);
+  std::vector<WorkerPlace> Awaited(const Cause& cause) const;
+  std::vector<WorkerPlace> NotFailedOn(const Seat& seat) const;
   std::vector<WorkerPlace> NotFailed() const;
 
   DurableRecord& record_;

@@ -42,8 +42,9 @@ struct Seat : MemberRecord {
 
   // In round `told`:
   size_t failures_seen = 0;
-  bool prepared = false;  // It answered the preflight.
-  std::string unfit;      // Why it cannot run the round; empty: it can.
+  std::vector<int> exited;  // Local ranks that exited with 0, as far as is known.
+  bool prepared = false;    // It answered the preflight.
+  std::string unfit;        // Why it cannot run the round; empty: it can.
   NodeHealth health;
   bool suspected = false;  // It was bad when the round before was prepared.
 };

@@ -52,6 +52,19 @@ TEST(NodeUpdates, KeepsTheLastEntryForAFailureOfItsOwn) {
   EXPECT_EQ(updates.latest().failures.back().signal, SIGSEGV);
 }
 
+TEST(NodeUpdates, TellsExitsWithTheNextUpdate) {
+  RecordingClient client;
+  NodeUpdates updates(client, "here");
+  updates.BeginRound(1);
+  for (int i = 0; i < 40; ++i) updates.AddExit(i);
+  EXPECT_TRUE(client.sent.empty());
+  updates.TellExits();
+  ASSERT_EQ(client.sent.size(), 1u);
+  EXPECT_EQ(client.sent[0].exited.size(), 16u);
+  updates.PassOver(2);
+  EXPECT_TRUE(updates.latest().exited.empty());
+}
+
 TEST(NodeUpdates, ForgetsFailuresOfARoundThatWasOvertaken) {
   RecordingClient client;
   NodeUpdates updates(client, "here");

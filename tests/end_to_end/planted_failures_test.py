@@ -49,6 +49,10 @@ PLANTS = [
     Plant("exit_85", 85, r"exited with code 85"),
     Plant("exit_silently", 1, r"exited with code 1$", rank=3),
     Plant("exit_with_a_word", 1, r"exited with code 1$", also=(r"names no data set",)),
+    Plant("exit_0", 1, r"rank 1 \(node0\) exited with code 0 before the others were done: rank \d ",
+          "data of unequal length", rank=None),
+    Plant("left_the_group", 1, r"rank 1 \(node0\) left the group before all_reduce #100: rank \d ",
+          rank=None),
     Plant("exit_without_cleanup", 3, r"exited with code 3$"),
     Plant("peers_first", 1, r"ValueError: bad batch, found late", rank=2),
     Plant("in_a_thread", 1, r"ValueError: bad sample in the loader's thread"),
@@ -87,6 +91,10 @@ PLANTS_ON_TWO_NODES = [
     Plant("peers_first", 1, r"ValueError: bad batch, found late", rank=1),
     Plant("exit_85", 85, r"exited with code 85", rank=3),
     Plant("segmentation_fault", SIGNAL + signal.SIGSEGV, r"SIGSEGV", "FAULTHANDLER", rank=3),
+    Plant("exit_0", 1, r"rank 3 \(node1\) exited with code 0 before the others were done: rank \d ",
+          "data of unequal length", rank=None, planted=3),
+    Plant("left_the_group", 1, r"rank 3 \(node1\) left the group before all_reduce #100: rank \d ",
+          rank=None, planted=3),
     Plant("missing_file", 1, r"FileNotFoundError: .*data\.bin", "missing on node1", rank=3),
 ]
 
@@ -97,8 +105,9 @@ TORCH_PLANTS = [
     Plant("raises", 1, r"ValueError: bad batch", rank=2, record=True),
     Plant("exits_85", 85, r"exited with code 85", rank=2),
     Plant("wrong_shape", 1, r"RuntimeError: mat1 and mat2 shapes cannot be multiplied", rank=0),
-    Plant("leaves_early", 1, r"losed by peer|reset by peer|refused|likely closed", ".", rank=None,
-          also=(r"did not fail: rank 1 \(node0\)",)),
+    Plant("leaves_early", 1, r"losed by peer|reset by peer|refused|likely closed",
+          "data of unequal length", rank=None,
+          also=(r"^job failed: rank 1 \(node0\) exited with code 0 before the others were done: ",)),
     Plant("loader_killed", 1, r"RuntimeError: DataLoader worker .*(killed|exited)", "loader"),
 ]
 
@@ -149,7 +158,8 @@ class Planted(jobs.JobTest):
         options = ["--nproc-per-node", self.nproc, "--rdzv-id", f"plant{number}", *plant.options]
         if len(self.nodes) > 1:
             self.endpoint = f"node0:{29400 + number}"
-        runs = self.start(self.program, plant.name, planted, *(["--record"] if plant.record else []),
+        runs = self.start(self.program, plant.name, planted,
+                          f"node{max(planted, 0) // self.nproc}", *(["--record"] if plant.record else []),
                           options=options, env=env)
         codes = [run.wait(plant.within) for run in runs]
         wrong = complaints(plant, host, codes[0], report_of(runs[0]))

@@ -20,6 +20,7 @@ import threading
 import time
 
 RANK = int(os.environ["RANK"])
+HOST = sys.argv[3] if len(sys.argv) > 3 else socket.gethostname()  # Of the rank that fails.
 WORLD = int(os.environ["WORLD_SIZE"])
 # Seconds after which a silent peer is given up, as a runtime with signs of life of its own does.
 PATIENCE = float(os.environ["PLANT_PATIENCE"]) if "PLANT_PATIENCE" in os.environ else None
@@ -54,6 +55,13 @@ class Peers:
             answer = self.open[0].recv(1)
         except TimeoutError:
             answer = b""
+        except ConnectionResetError:
+            if sys.argv[1] != "left_the_group":
+                raise
+            answer = b""
+        if not answer and sys.argv[1] == "left_the_group":
+            raise RuntimeError(f"rank {sys.argv[2]} on {HOST} left the group before "
+                               "all_reduce #100")
         if not answer:
             raise ConnectionResetError("Connection closed by peer")
 
@@ -89,6 +97,16 @@ def exit_silently(_):
 
 def exit_with_a_word(_):
     sys.exit("the configuration names no data set")
+
+
+def exit_0(_):
+    sys.exit(0)
+
+
+def left_the_group(peers):
+    """Its peers know what it did: they say so in the words of hlaunch's collectives."""
+    peers.close()
+    signal.pause()
 
 
 def exit_without_cleanup(_):

@@ -126,6 +126,25 @@ TEST(SummaryLines, NameTheWorkerThatDidNotCome) {
   EXPECT_TRUE(absl::StrContains(Report(outcome), "\n  did not fail: rank 2 (node1)\n"));
 }
 
+TEST(SummaryLines, BeginWithWhatTheMissingWorkerDid) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(0, 1)};
+  outcome.failures[0].message = "RuntimeError: Connection closed by peer";
+  outcome.awaited = {{2, 0, "node1", "exited with code 0"}};
+  EXPECT_TRUE(absl::StartsWith(
+      Report(outcome),
+      "job failed: rank 2 (node1) exited with code 0 before the others were done: rank 0 (node0, "
+      "local rank 0, pid 4242) exited with code 1: RuntimeError: Connection closed by peer\n"))
+      << Report(outcome);
+  outcome.awaited[0].did = "left the group before barrier #7";
+  EXPECT_TRUE(absl::StartsWith(Report(outcome),
+                               "job failed: rank 2 (node1) left the group before barrier #7: rank "
+                               "0 (node0, local rank 0, pid 4242) exited with code 1: "));
+  EXPECT_FALSE(absl::StrContains(Report(outcome), "did not fail"));
+}
+
 TEST(SummaryLines, TellOfTheLastRestarts) {
   Outcome outcome;
   outcome.exit_code = 1;

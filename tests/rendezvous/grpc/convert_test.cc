@@ -116,6 +116,7 @@ TEST(Convert, UpdateComesThrough) {
   in.coordinator_port = 65534;
   in.worker_store = true;
   in.failures = {SomeFailure()};
+  in.exited = {3, 0};
   in.left_reason = "SIGINT";
   in.left_exit_code = 130;
   const auto out = FromProto(OverTheWire(ToProto(in)));
@@ -124,6 +125,7 @@ TEST(Convert, UpdateComesThrough) {
                      in.left_reason, in.left_exit_code),
             std::tie(out->round, out->phase, out->store_port, out->coordinator_port,
                      out->worker_store, out->left_reason, out->left_exit_code));
+  EXPECT_EQ(out->exited, in.exited);
   ASSERT_EQ(out->failures.size(), 1u);
   ExpectEqual(out->failures[0], in.failures[0]);
 }
@@ -159,7 +161,7 @@ TEST(Convert, DirectivesComeThrough) {
   finish.outcome.reason = "rank 9 failed";
   finish.outcome.worker_failed = true;
   finish.outcome.cause_reason = "rank 9 failed by itself";
-  finish.outcome.awaited = {{5, 1, "node2"}};
+  finish.outcome.awaited = {{5, 1, "node2", "exited with code 0"}};
   finish.outcome.history = {{1, "rank 2 failed", SomeFailure()}, {2, "node1 was lost", {}}};
   finish.outcome.failures = {SomeFailure()};
   finish.outcome.total_failures = 20;
@@ -189,8 +191,10 @@ TEST(Convert, DirectivesComeThrough) {
                        d.restart_count));
     ASSERT_EQ(c.awaited.size(), d.awaited.size());
     for (size_t i = 0; i < c.awaited.size(); ++i) {
-      EXPECT_EQ(std::tie(c.awaited[i].rank, c.awaited[i].local_rank, c.awaited[i].host),
-                std::tie(d.awaited[i].rank, d.awaited[i].local_rank, d.awaited[i].host));
+      EXPECT_EQ(
+          std::tie(c.awaited[i].rank, c.awaited[i].local_rank, c.awaited[i].host, c.awaited[i].did),
+          std::tie(d.awaited[i].rank, d.awaited[i].local_rank, d.awaited[i].host,
+                   d.awaited[i].did));
     }
     ASSERT_EQ(c.history.size(), d.history.size());
     for (size_t i = 0; i < c.history.size(); ++i) {

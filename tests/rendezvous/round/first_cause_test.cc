@@ -119,6 +119,28 @@ TEST(FirstCause, IsTheFirstThatFailedByItself) {
   }
 }
 
+TEST(FirstCause, FollowsWhomTheFailuresName) {
+  const WorkerFailure gone = Saying(0, kClosed);
+  const WorkerFailure blames_two =
+      Saying(1, "hlaunch.RankLost: rank 2 on node1 went away during barrier #3");
+  const WorkerFailure blames_three =
+      Saying(2, "hlaunch.RankLost: rank 3 on node1 left the group before barrier #3");
+  const Cause cause = FirstCause({gone, blames_two, blames_three});
+  EXPECT_EQ(cause.index, 2u);
+  ASSERT_TRUE(cause.accusation);
+  EXPECT_EQ(cause.accusation->ranks, std::vector<Rank>({3}));
+  EXPECT_EQ(cause.accusation->host, "node1");
+  EXPECT_EQ(FirstCause({gone, blames_two}).index, 1u);
+  EXPECT_FALSE(FirstCause({gone}).accusation);
+  // Two that blame each other: the first.
+  const WorkerFailure one = Saying(1, "rank 2 on node1 went away"),
+                      two = Saying(2, "rank 1 on node0 went away");
+  EXPECT_EQ(FirstCause({one, two}).index, 0u);
+  const WorkerFailure own = Saying(3, "ValueError: bad");
+  EXPECT_EQ(FirstCause({blames_two, own}).index, 1u);
+  EXPECT_FALSE(FirstCause({blames_two, own}).accusation);
+}
+
 TEST(CauseWindow, IsForConsequencesOnly) {
   EXPECT_EQ(CauseWindow(FailureKind::kOriginal), Duration::zero());
   EXPECT_GT(CauseWindow(FailureKind::kPeerGone), Duration::zero());

@@ -81,6 +81,38 @@ TEST(RoundTable, AConsequenceIsTheCauseIfNothingElseComes) {
   EXPECT_EQ(outcome.awaited[1].host, "node0");
 }
 
+TEST(RoundTable, AWorkerThatExitedEarlyIsNamed) {
+  for (const bool all : {false, true}) {
+    Job job(2, 2);
+    job.Run(2);
+    NodeUpdate exits = Says(1, all ? Phase::kSucceeded : Phase::kRunning);
+    exits.exited = all ? std::vector<int>{1, 0} : std::vector<int>{1};
+    ASSERT_TRUE(job.Say(1, exits).ok());
+    ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(0, 1), "RuntimeError: Broken pipe"))).ok());
+    job.Pass(milliseconds(1100), {0, 1});
+    const Outcome outcome = job.Told(0).outcome;
+    ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+    ASSERT_EQ(outcome.awaited.size(), all ? 2u : 1u);
+    EXPECT_EQ(outcome.awaited.back().rank, 3);
+    EXPECT_EQ(outcome.awaited.back().local_rank, 1);
+    EXPECT_EQ(outcome.awaited.back().did, "exited with code 0");
+  }
+}
+
+TEST(RoundTable, AWorkerThatTheFailuresNameIsNamed) {
+  Job job(2, 2);
+  job.Run(2);
+  const std::string left = "hlaunch.RankLost: rank 2 on node1 left the group before barrier #7";
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(0, 1), left))).ok());
+  job.Pass(milliseconds(1100), {0, 1});
+  const Outcome outcome = job.Told(0).outcome;
+  ASSERT_EQ(outcome.awaited.size(), 1u);
+  EXPECT_EQ(outcome.awaited[0].rank, 2);
+  EXPECT_EQ(outcome.awaited[0].did, "left the group before barrier #7");
+  EXPECT_EQ(outcome.reason, "worker rank 0 on node0 (pid 1000) exited with 1: " + left +
+                                "; rank 2 on node1 left the group before barrier #7");
+}
+
 TEST(RoundTable, ACauseIsFoundBehindAnyNumberOfConsequences) {
   Job job(12, 12);
   job.Run(12);
