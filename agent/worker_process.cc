@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "agent/worker/error_file.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
@@ -20,6 +22,14 @@
 
 namespace hlaunch {
 namespace {
+
+// Whether a process of the worker's own was killed, as torch, Python or a shell say it.
+bool LostAChild(const WorkerFailure& failure) {
+  const std::string words = ExceptionOf(failure);
+  return failure.exit_code == 128 + SIGKILL || absl::StrContains(words, "signal: Killed") ||
+         absl::StrContains(words, "Signals.SIGKILL") ||
+         absl::StrContains(words, "terminated abruptly");
+}
 
 constexpr size_t kMaxErrorFileBytes = 256 << 10;
 
@@ -119,6 +129,13 @@ WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
     const KillVerdict verdict = ExplainKill(before, ReadMemoryKills());
     failure.out_of_memory = verdict.out_of_memory;
     failure.evidence = verdict.evidence;
+  } else if (LostAChild(failure)) {
+    const KillVerdict verdict = ExplainKill(before, ReadMemoryKills());
+    failure.out_of_memory = verdict.out_of_memory;
+    if (verdict.out_of_memory) {
+      failure.evidence =
+          absl::StrReplaceAll(verdict.evidence, {{"killed it", "killed one of its processes"}});
+    }
   }
   return failure;
 }

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/round/first_cause.h"
@@ -14,13 +16,14 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxMessageBytes = 512;
+constexpr absl::string_view kMore = "…";
 
-// One line of at most kMaxMessageBytes.
+// Its head, in whole UTF-8 characters.
 std::string Shorten(std::string text) {
-  text = text.substr(0, text.find('\n'));
-  if (text.size() > kMaxMessageBytes) text = text.substr(0, kMaxMessageBytes) + "…";
-  return text;
+  if (text.size() <= kMaxTextBytes) return text;
+  size_t end = kMaxTextBytes - kMore.size();
+  while (end > 0 && (text[end] & '\xc0') == '\x80') --end;
+  return absl::StrCat(text.substr(0, end), kMore);
 }
 
 // The member of that name; nullptr if there is none.
@@ -30,11 +33,32 @@ const nlohmann::json* Member(const nlohmann::json* object, const char* name) {
   return found == object->end() ? nullptr : &*found;
 }
 
+nlohmann::json Parse(absl::string_view json) {
+  return nlohmann::json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+}
+
+// Of a file whose end is cut off within a text: what is there. An escape sequence or a character
+// that was cut in two is left out.
+nlohmann::json ParseCut(absl::string_view json) {
+  if (json.empty() || json.front() != '{') return nullptr;
+  if (const size_t escape = json.rfind('\\'); escape != json.npos && escape + 12 > json.size()) {
+    json = json.substr(0, escape);
+    while (absl::ConsumeSuffix(&json, "\\")) {
+    }
+  }
+  while (!json.empty() && (json.back() & '\x80') != 0) json.remove_suffix(1);
+  for (const absl::string_view end : {"\"}}}", "\"}}", "\"}"}) {
+    nlohmann::json parsed = Parse(absl::StrCat(json, end));
+    if (!parsed.is_discarded()) return parsed;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 ErrorFile ParseErrorFile(absl::string_view json) {
-  const auto parsed = nlohmann::json::parse(json.begin(), json.end(), nullptr,
-                                            /*allow_exceptions=*/false);
+  auto parsed = Parse(json);
+  if (parsed.is_discarded()) parsed = ParseCut(json);
   const nlohmann::json* message = Member(&parsed, "message");
   if (message == nullptr) return {};
   if (message->is_string()) return {Shorten(message->get<std::string>()), ""};

@@ -11,11 +11,12 @@ namespace hlaunch {
 
 // What a worker wrote to TORCHELASTIC_ERROR_FILE before it died. A value.
 struct ErrorFile {
-  std::string message;    // The exception in one line, "<Type>: <text>"; empty: there is none.
+  std::string message;    // The exception, "<Type>: <text>", at most 4 KiB of its head.
   std::string traceback;  // Its end, at most kMaxTracebackBytes; empty: there is none.
 };
 
-// Accepts both forms that readers of torch accept: {"message": {"message": …, "extraInfo":
+// Accepts, also where the end of the file is cut off, both forms that readers of torch accept:
+// {"message": {"message": …, "extraInfo":
 // {"py_callstack": …}}} as torch's @record writes it, and {"message": "…"}. Pure; `json` may be
 // anything.
 ErrorFile ParseErrorFile(absl::string_view json);

@@ -195,15 +195,25 @@ absl::string_view OfSignal(int signal) {
   return "";
 }
 
+// Whether `text`, which says that a port is in use, has a line of code that names MASTER_PORT.
+bool ComesFromMasterPort(absl::string_view text) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StartsWith(line, "    ") && absl::StrContains(line, "MASTER_PORT")) return true;
+  }
+  return false;
+}
+
 // Whether `text` says that port is in use, in the words of torch, the C library or gRPC.
 bool SaysPortInUse(absl::string_view text, uint16_t port) {
-  const std::string colon = absl::StrCat(":", port), words = absl::StrCat("port: ", port);
+  const std::string colon = absl::StrCat(":", port), pair = absl::StrCat("', ", port),
+                    words = absl::StrCat("port: ", port);
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     const bool in_use = absl::StrContains(line, "ddress already in use") ||
                         absl::StrContains(line, "EADDRINUSE") ||
                         absl::StrContains(line, "Failed to add port to server");
     if (!in_use) continue;
-    for (const std::string& name : {colon, words}) {
+    if (ComesFromMasterPort(text)) return true;
+    for (const std::string& name : {colon, pair, words}) {
       const size_t at = line.find(name);
       const size_t end = at + name.size();
       if (at != line.npos && (end == line.size() || !absl::ascii_isdigit(line[end]))) return true;

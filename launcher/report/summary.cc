@@ -20,6 +20,7 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kEvidenceLines = 6;
+constexpr size_t kMessageLines = 3;       // Of them, after the message's first.
 constexpr size_t kTracebackLines = 1000;  // Read of it, not shown.
 constexpr size_t kRestartsShown = 3;
 constexpr size_t kNamedConsequences = 3;
@@ -95,7 +96,11 @@ std::string Header(const Outcome& outcome) {
   if (outcome.worker_failed) {
     const WorkerFailure& first = outcome.failures.front();
     std::string exception = WasStarted(first) ? PrintableLine(ExceptionOf(first)) : "";
-    if (exception.empty()) exception = PrintableLine(first.evidence);
+    if (exception.empty()) {
+      exception = PrintableLine(first.evidence);
+    } else if (first.out_of_memory) {
+      absl::StrAppend(&exception, ": ", PrintableLine(first.evidence));
+    }
     if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) {
       return absl::StrCat("job failed: ", Deeds(outcome.awaited), ": ", FailureLine(first),
                           exception.empty() ? "" : ": ", exception);
@@ -117,7 +122,7 @@ bool IsOwn(const std::string& frame) {
          !absl::StrContains(frame, "/lib/python3") && !absl::StrContains(frame, "\"<frozen ");
 }
 
-// The traceback's frames that say most: the last of the person's own and the last two.
+// The traceback's frames that say most: the last of the person's own, before the last two.
 std::vector<std::string> Frames(absl::string_view traceback) {
   std::vector<std::vector<std::string>> frames;
   for (const std::string& line : PrintableLines(traceback, kTracebackLines)) {
@@ -131,19 +136,31 @@ std::vector<std::string> Frames(absl::string_view traceback) {
   }
   size_t own = frames.size();
   while (own > 0 && !IsOwn(frames[own - 1][0])) --own;
-  std::vector<std::string> lines;
+  std::vector<std::vector<std::string>> shown;
   for (size_t i = 0; i < frames.size(); ++i) {
-    if (i + 1 != own && i + 2 < frames.size()) continue;
-    lines.insert(lines.end(), frames[i].begin(), frames[i].end());
+    if (i + 1 == own || i + 2 >= frames.size()) shown.push_back(frames[i]);
   }
+  std::stable_partition(shown.begin(), shown.end(),
+                        [](const std::vector<std::string>& frame) { return IsOwn(frame[0]); });
+  std::vector<std::string> lines;
+  for (const auto& frame : shown) lines.insert(lines.end(), frame.begin(), frame.end());
   return lines;
 }
 
 // Where the exception came from, or else the end of stderr.
 void AppendEvidence(const WorkerFailure& failure, std::vector<std::string>& lines) {
-  const std::vector<std::string> shown = failure.traceback.empty()
-                                             ? PrintableLines(failure.log_tail, kEvidenceLines)
-                                             : Frames(failure.traceback);
+  std::vector<std::string> more = MoreOfException(failure);
+  if (more.size() > kMessageLines) {
+    const size_t left = more.size() - (kMessageLines - 1);
+    more.resize(kMessageLines - 1);
+    more.push_back(absl::StrCat("… and ", left, " more lines"));
+  }
+  for (const std::string& line : more) lines.push_back(absl::StrCat("    ", PrintableLine(line)));
+  const size_t room = kEvidenceLines - more.size();
+  std::vector<std::string> shown = failure.traceback.empty()
+                                       ? PrintableLines(failure.log_tail, room)
+                                       : Frames(failure.traceback);
+  shown.resize(std::min(shown.size(), room));
   for (const std::string& line : shown) lines.push_back(absl::StrCat("    | ", line));
   if (!failure.log_file.empty()) {
     lines.push_back(absl::StrCat("  log: ", PrintableLine(failure.log_file), " on ",

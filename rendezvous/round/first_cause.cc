@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
@@ -24,6 +25,9 @@ using Lines = std::vector<absl::string_view>;
 constexpr size_t kMaxExceptionBytes = 300;
 constexpr size_t kLastLines = 5;  // Searched where no exception was found.
 constexpr absl::string_view kTraceback = "Traceback (most recent call last):";
+// Torch's, of what a data loader or another process of the worker raised.
+constexpr absl::string_view kOriginalTraceback = "Original Traceback (most recent call last):";
+constexpr size_t kMaxMoreLines = 8;  // Of an exception's message.
 
 // In the words of gloo, c10d's store and NCCL.
 constexpr absl::string_view kTimedOut[] = {
@@ -99,11 +103,26 @@ bool LooksLikeException(absl::string_view line) {
 
 bool IsIndented(absl::string_view line) { return line.empty() || line[0] == ' '; }
 
-// The lines of one traceback: [begin, end), of which the exception's begins at `exception`.
+bool IsTraceback(absl::string_view line) {
+  return line == kTraceback || line == kOriginalTraceback;
+}
+
+// The lines of one traceback, [begin, end), of which the exception's begins at `exception`.
 struct Block {
   size_t begin = 0;
   size_t exception = 0;
+  size_t end = 0;
 };
+
+// With the lines of the exception's message that are indented, as those of load_state_dict.
+Block WithMessage(const Lines& lines, size_t begin, size_t exception) {
+  Block block{begin, exception, exception + 1};
+  while (block.end < lines.size() && block.end <= exception + kMaxMoreLines &&
+         !lines[block.end].empty() && (lines[block.end][0] == ' ' || lines[block.end][0] == '\t')) {
+    ++block.end;
+  }
+  return block;
+}
 
 // What Python says of exceptions that end nothing.
 bool IsIgnored(const Lines& lines, size_t traceback) {
@@ -117,14 +136,14 @@ std::optional<Block> BlockFrom(const Lines& lines, size_t traceback) {
   size_t i = traceback + 1;
   while (i < lines.size() && IsIndented(lines[i])) ++i;
   if (i == lines.size()) return std::nullopt;  // Its end did not come out.
-  return Block{traceback, i};
+  return WithMessage(lines, traceback, i);
 }
 
 // The last traceback; where its head was cut off, or a syntax error has none, what looks like the
 // end of one and the indented lines before it.
 std::optional<Block> LastBlock(const Lines& lines) {
   for (size_t i = lines.size(); i-- > 0;) {
-    if (lines[i] != kTraceback || IsIgnored(lines, i)) continue;
+    if (!IsTraceback(lines[i]) || IsIgnored(lines, i)) continue;
     if (const auto block = BlockFrom(lines, i)) return block;
   }
   for (size_t i = lines.size(); i-- > 0;) {
@@ -132,7 +151,7 @@ std::optional<Block> LastBlock(const Lines& lines) {
     size_t begin = i;
     while (begin > 0 && IsIndented(lines[begin - 1])) --begin;
     if (begin > 0 && lines[begin - 1] == kTraceback) continue;  // One that was ignored.
-    return Block{begin, i};
+    return WithMessage(lines, begin, i);
   }
   return std::nullopt;
 }
@@ -151,9 +170,36 @@ std::string UncaughtInCpp(const Lines& lines) {
   return "";
 }
 
+// Takes what lies between each `begin` and the next `end` out of `line`, and both.
+void EraseBetween(const std::string& begin, const std::string& end, std::string* line) {
+  for (size_t at = line->find(begin); at != line->npos; at = line->find(begin, at)) {
+    const size_t last = line->find(end, at + begin.size());
+    if (last == line->npos) return;
+    line->erase(at, last + end.size() - at);
+  }
+}
+
+// "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:537]": only the file's own name stays.
+std::string WithShortPlace(absl::string_view line) {
+  const size_t open = line.find("[/");
+  const size_t close = open == line.npos ? open : line.find("] ", open);
+  if (close == line.npos) return std::string(line);
+  const size_t name = line.rfind('/', close) + 1;
+  if (!absl::StrContains(line.substr(name, close - name), ".cc:")) return std::string(line);
+  return absl::StrCat(line.substr(0, open + 1), line.substr(name));
+}
+
+// Without what gloo and c10d say to anybody, so that the rest has room.
+std::string WithoutNoise(absl::string_view text) {
+  std::string line = WithShortPlace(text);
+  EraseBetween(" This is typically caused by a remote worker hanging", "GLHF!", &line);
+  EraseBetween(", TensorDeviceTypes=TensorOptions(", "(nullopt))", &line);
+  return absl::StrReplaceAll(line, {{"is running collective: CollectiveFingerPrint(", "runs ("}});
+}
+
 std::string OneCleanLine(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
-  std::string line(text.substr(0, text.find('\n')));
+  std::string line = WithoutNoise(text.substr(0, text.find('\n')));
   if (line.size() > kMaxExceptionBytes) {
     size_t end = kMaxExceptionBytes - 3;
     while (end > 0 && (line[end] & '\xc0') == '\x80') --end;  // Not within a UTF-8 character.
@@ -230,20 +276,45 @@ std::string TracebackIn(absl::string_view text) {
   const Lines lines = SplitLines(text);
   const std::optional<Block> block = LastBlock(lines);
   if (!block) return "";
-  return LastLines(
-      absl::StrJoin(lines.begin() + static_cast<ptrdiff_t>(block->begin),
-                    lines.begin() + static_cast<ptrdiff_t>(block->exception) + 1, "\n"),
-      kMaxTracebackBytes);
+  return LastLines(absl::StrJoin(lines.begin() + static_cast<ptrdiff_t>(block->begin),
+                                 lines.begin() + static_cast<ptrdiff_t>(block->end), "\n"),
+                   kMaxTracebackBytes);
 }
 
 std::string ExceptionOf(const WorkerFailure& failure) {
-  if (!failure.message.empty()) return OneCleanLine(failure.message);
+  if (!failure.message.empty()) {
+    if (!absl::StrContains(failure.message, kOriginalTraceback)) {
+      return OneCleanLine(failure.message);
+    }
+    const Lines lines = SplitLines(failure.message);
+    const std::optional<Block> block = LastBlock(lines);
+    return OneCleanLine(block ? lines[block->exception] : failure.message);
+  }
   if (failure.signal != 0 && failure.signal != SIGABRT) return "";  // What is there was survived.
   const Lines lines = SplitLines(failure.traceback.empty() ? failure.log_tail : failure.traceback);
   const std::string uncaught = UncaughtInCpp(lines);
   if (!uncaught.empty()) return OneCleanLine(uncaught);
   const std::optional<Block> block = LastBlock(lines);
   return block ? OneCleanLine(lines[block->exception]) : "";
+}
+
+std::vector<std::string> MoreOfException(const WorkerFailure& failure) {
+  const bool told = !failure.message.empty();
+  if (told && absl::StrContains(failure.message, kOriginalTraceback)) return {};
+  const Lines lines = SplitLines(told ? failure.message : absl::string_view(failure.traceback));
+  size_t begin = 1, end = lines.size();
+  if (!told) {
+    const std::optional<Block> block = LastBlock(lines);
+    if (!block) return {};
+    begin = block->exception + 1;
+    end = block->end;
+  }
+  std::vector<std::string> more;
+  for (size_t i = begin; i < end && more.size() < kMaxMoreLines; ++i) {
+    std::string line = OneCleanLine(lines[i]);
+    if (!line.empty()) more.push_back(std::move(line));
+  }
+  return more;
 }
 
 FailureKind KindOf(const WorkerFailure& failure) {

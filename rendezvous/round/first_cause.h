@@ -52,8 +52,12 @@ Duration CauseWindow(FailureKind kind);
 
 // The worker's last words on why it ended, in one line of at most 300 bytes without control
 // characters: "ValueError: bad batch", from the error file, else the last traceback in its
-// stderr, else what C++ says of an exception that nobody caught. Empty if there are none.
+// stderr, else what C++ says of an exception that nobody caught. Of one that torch carried over
+// from a data loader it is the original. Empty if there are none.
 std::string ExceptionOf(const WorkerFailure& failure);
+
+// The further lines of that exception's message, each as clean and as short; at most 8.
+std::vector<std::string> MoreOfException(const WorkerFailure& failure);
 
 // Leaves of `failure` what is told where the report is not printed: no log, and no traceback.
 void Shorten(WorkerFailure& failure);

@@ -8,6 +8,7 @@ is gone they fail, too, with what the system tells them; nobody fails out of his
 
 import ctypes
 import importlib
+import json
 import mmap
 import os
 import pathlib
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 
 RANK = int(os.environ["RANK"])
 HOST = sys.argv[3] if len(sys.argv) > 3 else socket.gethostname()  # Of the rank that fails.
@@ -107,6 +109,32 @@ def left_the_group(peers):
     """Its peers know what it did: they say so in the words of hlaunch's collectives."""
     peers.close()
     signal.pause()
+
+
+def long_message(_):
+    """In the error file, as torch's @record writes it."""
+    message = "ValueError: bad batch: " + "7, " * 1_000_000
+    pathlib.Path(os.environ["TORCHELASTIC_ERROR_FILE"]).write_text(
+        json.dumps({"message": {"message": message, "extraInfo": {"py_callstack": message}}}),
+        encoding="ascii")
+    sys.exit(1)
+
+
+def two_lines(_):
+    raise RuntimeError("Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight")
+
+
+def raised_by_a_loader(_):
+    """As torch re-raises what a data loader raised."""
+    original = traceback_of(value_error)
+    raise ValueError("Caught ValueError in DataLoader worker process 0.\nOriginal " + original)
+
+
+def traceback_of(function):
+    try:
+        function(None)
+    except ValueError:
+        return traceback.format_exc()
 
 
 def exit_without_cleanup(_):

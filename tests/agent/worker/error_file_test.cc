@@ -21,10 +21,25 @@ TEST(ParseErrorFile, ReadsBothFormsThatTorchAccepts) {
   EXPECT_EQ(ParseErrorFile(R"({"message": "it broke", "timestamp": 1})").message, "it broke");
 }
 
-TEST(ParseErrorFile, IsOneShortLine) {
-  EXPECT_EQ(ParseErrorFile(R"({"message": "first\nsecond"})").message, "first");
-  EXPECT_LT(ParseErrorFile("{\"message\": \"" + std::string(100000, 'x') + "\"}").message.size(),
-            1000u);
+TEST(ParseErrorFile, HasAllLinesOfAMessage) {
+  EXPECT_EQ(ParseErrorFile(R"({"message": "first\nsecond"})").message, "first\nsecond");
+}
+
+TEST(ParseErrorFile, HasTheHeadOfALongMessage) {
+  const std::string message =
+      ParseErrorFile("{\"message\": \"E: " + std::string(100000, 'x') + "\"}").message;
+  EXPECT_EQ(message.size(), kMaxTextBytes);
+  EXPECT_EQ(message.substr(0, 5), "E: xx");
+}
+
+TEST(ParseErrorFile, HasTheHeadOfAFileThatIsCutOff) {
+  const std::string whole = R"({"message": {"message": "KeyError: é\u00e9\\ \n xx", "extraInfo":
+      {"py_callstack": "Traceback:\n  File \"t.py\"\nKeyError", "timestamp": "1"}}})";
+  const size_t end_of_message = whole.find("\", \"extraInfo");
+  for (size_t size = whole.find("KeyError") + 8; size <= end_of_message; ++size) {
+    const std::string message = ParseErrorFile(whole.substr(0, size)).message;
+    EXPECT_EQ(message.substr(0, 8), "KeyError") << whole.substr(0, size);
+  }
 }
 
 TEST(ParseErrorFile, HasTheEndOfTheTraceback) {

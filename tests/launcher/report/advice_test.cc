@@ -188,6 +188,8 @@ TEST(AdviceFor, AProgramThatServesAtMasterPortIsTheFlag) {
       "network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: "
       "address already in use",
       "OSError: [Errno 98] Address already in use: 0.0.0.0:29500",
+      "OSError: [Errno 98] error while attempting to bind on address ('127.0.0.1', 29500): address "
+      "already in use",
       "E1121 add_port.cc:83] Failed to add port to server: No address added out of total 1 "
       "resolved for '[::]:29500'",
   };

@@ -51,6 +51,7 @@ TEST(SummaryLines, BeginWithTheCause) {
   EXPECT_EQ(Report(outcome, {.max_restarts = 2}),
             "job failed: rank 3 (node1, local rank 1, pid 4242) exited with code 7: ValueError: "
             "bad batch\n"
+            "    more\n"
             "    | step 1\n"
             "    | step 2\n"
             "  2 of 2 restarts used\n"

@@ -153,6 +153,65 @@ TEST(ExceptionOf, PrefersTheErrorFile) {
   EXPECT_EQ(ExceptionOf(failure), "ValueError: bad");
 }
 
+constexpr char kFromLoader[] =
+    "Traceback (most recent call last):\n  File \"/site-packages/torch/_utils.py\", line 794\n"
+    "ValueError: Caught ValueError in DataLoader worker process 0.\n"
+    "Original Traceback (most recent call last):\n  File \"t.py\", line 5, in __getitem__\n"
+    "    raise ValueError(\"bad sample\")\nValueError: bad sample\n\n";
+
+TEST(ExceptionOf, IsTheOriginalOneOfADataLoader) {
+  EXPECT_EQ(ExceptionOf(Saying(0, kFromLoader)), "ValueError: bad sample");
+  WorkerFailure failure = Saying(0, "");
+  failure.message = std::string(kFromLoader).substr(std::string(kFromLoader).find("ValueError"));
+  EXPECT_EQ(ExceptionOf(failure), "ValueError: bad sample");
+  EXPECT_TRUE(MoreOfException(failure).empty());
+}
+
+TEST(ExceptionOf, LeavesOutWhatGlooAndC10dSayToAnybody) {
+  EXPECT_EQ(ExceptionOf(Saying(
+                0,
+                "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/"
+                "pair.cc:537] Read error [127.0.0.1]:28343: Connection reset by peer. This is "
+                "typically caused by a remote worker hanging or bugs in the application. Check "
+                "the logs of the remote worker before reporting an error. GLHF!\n")),
+            "RuntimeError: [pair.cc:537] Read error [127.0.0.1]:28343: Connection reset by peer.");
+  const std::string print =
+      "TensorShape=[4], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float (default), "
+      "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false "
+      "(default), memory_format=(nullopt)))";
+  EXPECT_EQ(
+      ExceptionOf(Saying(0,
+                         "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 "
+                         "is running collective: CollectiveFingerPrint(SequenceNumber=2, "
+                         "OpType=ALLREDUCE, " +
+                             print +
+                             ", but Rank 1 is running collective: CollectiveFingerPrint("
+                             "SequenceNumber=2, OpType=BROADCAST, " +
+                             print + ".\n")),
+      "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 runs "
+      "(SequenceNumber=2, "
+      "OpType=ALLREDUCE, TensorShape=[4], TensorDtypes=Float), but Rank 1 runs (SequenceNumber=2, "
+      "OpType=BROADCAST, TensorShape=[4], TensorDtypes=Float).");
+}
+
+TEST(MoreOfException, IsTheRestOfTheMessage) {
+  const std::string tail =
+      "Traceback (most recent call last):\n  File \"t.py\", line 1\n"
+      "RuntimeError: Error(s) in loading state_dict for Linear:\n"
+      "\tsize mismatch for weight: a\n\tsize mismatch for bias: b\n[W] bye\n";
+  WorkerFailure failure = Saying(0, tail);
+  failure.traceback = TracebackIn(tail);
+  const std::vector<std::string> expected = {"size mismatch for weight: a",
+                                             "size mismatch for bias: b"};
+  EXPECT_EQ(MoreOfException(failure), expected);
+  EXPECT_EQ(ExceptionOf(failure), "RuntimeError: Error(s) in loading state_dict for Linear:");
+  failure.message =
+      "RuntimeError: Error(s)\n\tsize mismatch for weight: a\n\tsize mismatch for "
+      "bias: b";
+  EXPECT_EQ(MoreOfException(failure), expected);
+  EXPECT_TRUE(MoreOfException(Saying(0, "")).empty());
+}
+
 TEST(ExceptionOf, FindsItInStderr) {
   const struct {
     const char* tail;
