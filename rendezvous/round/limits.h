@@ -20,8 +20,8 @@ inline constexpr size_t kMaxTextBytes = 4096;  // Of a reason, a message or any 
 inline constexpr size_t kMaxTracebackBytes = 4096;
 inline constexpr size_t kMaxTailBytes = 4096;  // Of the last lines of a worker's stderr.
 
-// Addresses of one node besides the one on its route to the rendezvous; and of all members together,
-// as node rank 0 is told them: some 10 MB at the most.
+// Addresses of one node besides the one on its route to the rendezvous; and of all members
+// together, as node rank 0 is told them: some 10 MB at the most.
 inline constexpr size_t kMaxOtherAddresses = 16;
 inline constexpr size_t kMaxMemberAddresses = 1 << 18;
 

@@ -25,9 +25,9 @@ std::vector<std::string> SelectAnnounced(const std::vector<std::string>& local);
 
 // The addresses from which the workers of a round's `members` may come to the master store, each
 // once: all that the nodes announce, for workers take their own route to the store, and where a NAT
-// lies between, what the rendezvous sees of them. For a node that shares a host with the rendezvous,
-// also all that the rendezvous has on its routes to the others. Of very many nodes each has fewer,
-// so that it is kMaxMemberAddresses in all besides. Pure.
+// lies between, what the rendezvous sees of them. For a node that shares a host with the
+// rendezvous, also all that the rendezvous has on its routes to the others. Of very many nodes each
+// has fewer, so that it is kMaxMemberAddresses in all besides. Pure.
 std::vector<std::string> MemberAddresses(const std::vector<const NodeInfo*>& members);
 
 // Whether nobody on another host can reach this literal: loopback (127/8, ::1, also as

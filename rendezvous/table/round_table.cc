@@ -139,7 +139,7 @@ absl::Status RoundTable::Admit(const NodeInfo& info, const NodeUpdate& update, b
   } else {
     HLAUNCH_RETURN_IF_ERROR(CheckPossible(*record_, *seat, update));
     membership_.SetAttached(*seat, true);
-    seat->info.seen_address = info.seen_address;  // No record keeps these,
+    seat->info.seen_address = info.seen_address;        // No record keeps these,
     seat->info.other_addresses = info.other_addresses;  // and a host may have got new ones.
     membership_.Touch(*seat, t);
   }

@@ -81,7 +81,7 @@ TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
     EXPECT_EQ(options.policy.lease.loss_limit, seconds(20));
     EXPECT_EQ(options.store.server.older, C10dDialect::kTorch1);
     ASSERT_TRUE(options.store.server.access.has_value());
-    EXPECT_TRUE(options.store.server.access->refuse_others);
+    EXPECT_TRUE(options.store.server.access->asked_for);
     EXPECT_EQ(options.store.server.limits.key_bytes, 64u << 10);
     EXPECT_EQ(options.store.server.limits.value_bytes, 1u << 30);
     EXPECT_EQ(options.store.server.limits.total_bytes, 3'000'000'000u);
