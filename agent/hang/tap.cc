@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
 
 namespace hlaunch {
 namespace {
@@ -156,6 +157,10 @@ absl::StatusOr<std::unique_ptr<Tap>> Tap::Make(const std::string& parent) {
   std::unique_ptr<Tap> tap(new Tap(path, std::move(own)));
   if (!WritePackages(TapPackages(path))) return CannotMake(path, "it cannot be written to");
   return tap;
+}
+
+bool WantsTap(const std::vector<std::string>& env) {
+  return std::find(env.begin(), env.end(), absl::StrCat(kEnvTap, "=0")) == env.end();
 }
 
 Tap::~Tap() {

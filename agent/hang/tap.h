@@ -44,6 +44,9 @@ class Tap {
   const std::string directory_;
 };
 
+// Whether a user with this environment wants one: HLAUNCH_TAP=0 says no. Pure.
+bool WantsTap(const std::vector<std::string>& env);
+
 // Where the package is, for PYTHONPATH. Pure.
 std::string TapPackages(absl::string_view tap);
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/devices/visible_devices.h"
+#include "agent/hang/tap.h"
 #include "agent/node_facts.h"
 #include "agent/worker/worker_env.h"
 #include "launcher/job/hosting.h"
@@ -181,6 +182,10 @@ NodeFacts PossibleFacts(const JobSpec& spec, int usable_cores, int other) {
   facts.log_dir = no_files || !KeepsFiles(spec.logs) ? "" : absl::StrCat("/", other);
   facts.host = HostName();
   if (!spec.endpoint.host.empty()) facts.endpoint = HostPort(spec.endpoint);
+  if (WantsTap(spec.worker.inherited_env)) {
+    facts.tap = absl::StrCat("/", other);
+    facts.tap_packages = TapPackages(facts.tap);
+  }
   return facts;
 }
 

@@ -31,7 +31,6 @@
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
-#include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/lookup.h"
@@ -221,8 +220,7 @@ int NodeRun::Make(const ConnectFn& connect) {
 }
 
 void NodeRun::MakeTap() {
-  const std::vector<std::string>& env = spec_.worker.inherited_env;
-  if (std::find(env.begin(), env.end(), absl::StrCat(kEnvTap, "=0")) != env.end()) return;
+  if (!WantsTap(spec_.worker.inherited_env)) return;
   auto tap = Tap::Make(logs_->to_remove());
   if (!tap.ok()) return LogDebug(tap.status().message());
   tap_ = std::move(tap).value();
