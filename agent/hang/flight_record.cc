@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/hang/json_words.h"
-#include "rendezvous/hang/rank_list.h"
+#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "agent/hang/json_words.h"
-#include "rendezvous/hang/rank_list.h"
+#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 namespace {

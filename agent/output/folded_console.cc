@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/output/console.h"
+#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 

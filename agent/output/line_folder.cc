@@ -180,16 +180,4 @@ std::vector<LineFolder::Block> LineFolder::Take() {
   return blocks;
 }
 
-std::string RankList(const std::vector<int>& ranks) {
-  std::string text;
-  for (size_t begin = 0; begin < ranks.size();) {
-    size_t end = begin + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    absl::StrAppend(&text, begin == 0 ? "" : ",", ranks[begin]);
-    if (end - begin > 1) absl::StrAppend(&text, end - begin == 2 ? "," : "-", ranks[end - 1]);
-    begin = end;
-  }
-  return text;
-}
-
 }  // namespace hlaunch

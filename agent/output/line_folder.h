@@ -81,7 +81,4 @@ class LineFolder {
   uint64_t count_ = 0;
 };
 
-// "0-2,4-15". Requires: ascending. Pure.
-std::string RankList(const std::vector<int>& ranks);
-
 }  // namespace hlaunch

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/hang/rank_list.h"
+#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 namespace {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 namespace {
@@ -28,12 +29,6 @@ std::vector<std::string> Shown(LineFolder& folder) {
 std::string Traceback(const std::string& error) {
   return absl::StrCat("Traceback (most recent call last):\n  File \"t.py\", line 7, in <module>\n",
                       error, "\n");
-}
-
-TEST(RankList, JoinsNeighbours) {
-  EXPECT_EQ(RankList({3}), "3");
-  EXPECT_EQ(RankList({0, 1}), "0,1");
-  EXPECT_EQ(RankList({0, 1, 2, 4, 5, 6, 7, 9}), "0-2,4-7,9");
 }
 
 TEST(LineFolder, EqualLinesOfSeveralRanksAreOne) {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "rendezvous/hang/describe_hang.h"
-#include "rendezvous/hang/rank_list.h"
 
 namespace hlaunch {
 namespace {
@@ -178,14 +177,6 @@ TEST(AttributeHang, FindsTheOneAmongSixteenRanksOfAMesh) {
     ranks.push_back(Picture(rank, {one, other}));
   }
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(6));
-}
-
-TEST(RankList, IsReadAsItIsWritten) {
-  EXPECT_EQ(RankList({0, 1, 2, 5, 7, 8}), "0-2,5,7,8");
-  EXPECT_THAT(ParseRankList("0-2,5,7,8"), ElementsAre(0, 1, 2, 5, 7, 8));
-  EXPECT_THAT(ParseRankList("[0, 3]"), ElementsAre(0, 3));
-  EXPECT_THAT(ParseRankList("x,-1,4"), ElementsAre(4));
-  EXPECT_EQ(ParseRankList("0-2147483647").size(), 65536u);
 }
 
 }  // namespace
