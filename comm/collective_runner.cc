@@ -18,7 +18,7 @@ namespace {
 
 // In a monitored barrier the other ranks wait so much longer than rank 0, so that rank 0 can name
 // the missing ranks before any of them gives up.
-constexpr auto kExtraTime = std::chrono::seconds(5);
+constexpr auto kExtraTime = std::chrono::seconds(30);
 
 absl::Status RunVerb(Communicator& comm, const Task& task) {
   switch (task.call.verb) {

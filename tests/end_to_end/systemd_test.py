@@ -190,7 +190,7 @@ class Systemd(unittest.TestCase):
         host.await_property(other, "NRestarts", lambda n: n == str(before + 1))
         host.await_property(other, "StatusText", lambda text: "1 of 2 nodes" in text)
         host.await_message(f"status={jobs.NODE_STOPPED}/n/a", f"UNIT={other}.service")
-        host.await_message("job stopped: node host0 was stopped by SIGTERM",
+        host.await_message("job stopped: host0 was stopped by SIGTERM",
                            f"_SYSTEMD_UNIT={other}.service")
 
     def assert_the_journal_knows_who_spoke(self):
