@@ -124,6 +124,7 @@ std::optional<FlightRecord> ParseFlightRecord(absl::string_view json) {
   std::map<std::string, GroupPicture> groups;
   for (size_t i = 0; entries.is_array() && i < entries.size(); ++i) {
     const Json& entry = entries[i];
+    found.calls = std::max(found.calls, NumberOf(At(entry, "record_id")));
     const Json& name = At(entry, "process_group");
     const Json& p2p = At(entry, "is_p2p");
     if (p2p.is_boolean() && p2p.get<bool>()) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ namespace hlaunch {
 struct FlightRecord {
   std::vector<GroupPicture> groups;  // With the last few collectives of each.
   bool in_p2p = false;               // A call to a single other rank is not over.
+  int64_t calls = 0;                 // The number of the last, from 0.
 };
 
 // The flight recorder's JSON (fr_trace_json). Unset: it is none.

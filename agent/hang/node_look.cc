@@ -3,12 +3,20 @@
 
 #include "agent/hang/node_look.h"
 
+#include <sys/syscall.h>
+
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "agent/hang/flight_record.h"
 #include "agent/hang/rank_activity.h"
 #include "agent/hang/tap.h"
@@ -25,6 +33,32 @@ namespace {
 
 constexpr Duration kDumpLimit = std::chrono::seconds(10);
 constexpr int kMostGenerations = 16;
+
+// Before its import of torch a script says nothing; it may be stuck there.
+bool IsPython(pid_t pid) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error);
+  return !error && absl::StartsWith(program.filename().string(), "python");
+}
+
+// Whether a signal that is handled changes nothing for it: it computes, or is in a call that the
+// kernel begins again. A sleep or a poll would end.
+bool BearsSignals(const ProcessEntry& process) {
+  constexpr int kRestarted[] = {SYS_read,  SYS_write, SYS_openat, SYS_wait4,
+                                SYS_futex, SYS_flock, SYS_fsync,  SYS_fdatasync};
+  if (process.state == 'R') return true;
+  const std::string call = ReadSmallFile(absl::StrCat("/proc/", process.pid, "/syscall"));
+  int number = -1;
+  return absl::SimpleAtoi(absl::string_view(call).substr(0, call.find(' ')), &number) &&
+         std::find(std::begin(kRestarted), std::end(kRestarted), number) != std::end(kRestarted);
+}
+
+// The tap has Python's faulthandler write stacks on a signal.
+StackTarget TargetOf(const ProcessEntry& process) {
+  const int file = BearsSignals(process) ? FindStacksFile(process.pid) : -1;
+  if (file < 0) return {process};
+  return {process, SIGRTMAX - kTapSignalBelowMax, file};
+}
 
 bool CameFrom(pid_t pid, pid_t ancestor) {
   for (int i = 0; i < kMostGenerations; ++i) {
@@ -48,7 +82,10 @@ class NodeLook::RankLook {
     picture_.host = plan.host;
   }
 
-  void Started(pid_t pid) { picture_.pid = pid; }
+  void Started(pid_t pid) {
+    picture_.pid = pid;
+    started_ = MonotonicClock().Now();
+  }
 
   void Ended(bool succeeded) {
     alive_ = false;
@@ -64,14 +101,16 @@ class NodeLook::RankLook {
     now_ = MonotonicClock().Now();
     if (!alive_ || picture_.pid == 0) return End();
     server_ = FindServer();
+    if (still_) moved_ += ReadActivity(server_).moved - moved_before_;
     if (server_ == 0) {
       LookAtProcess(picture_.pid);
+      still_ = now_ - started_ >= plan_.patience && !picture_.busy && IsPython(picture_.pid);
       return End();
     }
     Ask("fr_trace_json", [this](absl::StatusOr<std::string> json) { OnFlightRecord(json); });
   }
 
-  bool still() const { return alive_ && picture_.recorded && still_; }
+  bool still() const { return alive_ && still_; }
   const RankPicture& picture() const { return picture_; }
   pid_t tool() const { return dump_ ? dump_->tool() : 0; }
 
@@ -99,7 +138,7 @@ class NodeLook::RankLook {
       progress_ = progress;
       still_since_ = now_;
       picture_.place.clear();
-      picture_.holds_interpreter = false;
+      picture_.holds_interpreter = dumped_ = false;
     }
     LookAtProcess(server_);
     if (json.ok()) TakeRecord(*json);
@@ -115,6 +154,7 @@ class NodeLook::RankLook {
     if (!record) return;
     picture_.recorded = true;
     picture_.in_p2p = record->in_p2p;
+    picture_.moved = moved_ + static_cast<uint64_t>(record->calls);
     picture_.groups = std::move(record->groups);
     for (GroupPicture& group : picture_.groups) {
       const auto known = groups_.find(group.name);
@@ -143,10 +183,11 @@ class NodeLook::RankLook {
   }
 
   void AskForStack() {
-    if (!MayAskPython() || now_ - still_since_ < plan_.patience) return End();
+    if (now_ - still_since_ < plan_.patience) return End();
+    if (!MayAskPython()) return dumped_ ? End() : DumpStack();
     Ask("dump_traceback", [this](const Answer& text) {
       NoteAnswer(text);
-      if (picture_.holds_interpreter) return DumpStack();
+      if (!MayAskPython()) return DumpStack();
       if (text.ok()) {
         const StackSummary stack = SummarizeStacks(*text);
         picture_.place = UserPlace(stack);
@@ -170,9 +211,11 @@ class NodeLook::RankLook {
 
   // By a debugger's means: it does not say so itself.
   void DumpStack() {
+    dumped_ = true;
     const auto process = ReadProcess(server_);
-    if (!process || process->state == 'T' || picture_.traced) return End();
-    dump_.emplace(loop_, std::vector<StackTarget>{{*process}}, plan_.tools, kDumpLimit,
+    const bool is_held = !process || process->state == 'T' || process->state == 'D';
+    if (is_held || picture_.traced) return End();  // No tool could stop it to look.
+    dump_.emplace(loop_, std::vector<StackTarget>{TargetOf(*process)}, plan_.tools, kDumpLimit,
                   [this](const std::vector<ProcessStacks>& found) {
                     if (!found.empty()) picture_.place = UserPlace(SummarizeStacks(found[0].text));
                     dump_.reset();
@@ -190,7 +233,9 @@ class NodeLook::RankLook {
     seen_at_ = now_;
   }
 
+  // What our questions make it read and write does not count.
   void End() {
+    if (still_) moved_before_ = ReadActivity(server_).moved;
     const std::function<void()> done = std::exchange(done_, nullptr);
     if (done) done();
   }
@@ -202,8 +247,12 @@ class NodeLook::RankLook {
   bool still_ = false;
   pid_t server_ = 0;
   std::string progress_;  // What the flight recorder has counted.
+  Instant started_;
   Instant still_since_;
-  Instant now_;  // The look began.
+  Instant now_;                // The look began.
+  bool dumped_ = false;        // In this standstill.
+  uint64_t moved_ = 0;         // While it stood still,
+  uint64_t moved_before_ = 0;  // by the end of the last look.
   std::optional<RankActivity> seen_;
   Instant seen_at_;
   std::map<std::string, std::vector<Rank>> groups_;

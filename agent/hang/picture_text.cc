@@ -50,6 +50,7 @@ Json ToJson(const RankPicture& rank) {
   Json json = {{"r", rank.rank},   {"l", rank.local_rank}, {"h", rank.host},
                {"p", rank.pid},    {"f", flags},           {"s", std::string(1, rank.state)},
                {"k", rank.kernel}, {"at", rank.place}};
+  if (rank.in_p2p) json["m"] = rank.moved;
   Json groups = Json::array();
   for (const GroupPicture& group : rank.groups) groups.push_back(ToJson(group));
   json["g"] = std::move(groups);
@@ -89,6 +90,7 @@ RankPicture RankOf(const Json& json) {
   rank.state = state.empty() ? '?' : state[0];
   rank.kernel = WordOf(At(json, "k"));
   rank.place = WordOf(At(json, "at"));
+  rank.moved = static_cast<uint64_t>(NumberOf(At(json, "m")));
   const std::string flags = WordOf(At(json, "f"));
   const auto is = [&flags](char mark) { return flags.find(mark) != flags.npos; };
   rank.ended = is('e');

@@ -63,6 +63,16 @@ def _open(directory, rank):
     atexit.register(_remove, path, os.getpid())
     if hasattr(c10d, "_register_handler"):
         c10d._register_handler("hlaunch_groups", _groups)
+    _show_stacks()
+
+
+def _show_stacks():
+    """The server cannot while something holds Python's lock; faulthandler needs no lock."""
+    import faulthandler
+    import signal
+    number = signal.SIGRTMAX - 7  # As hlaunch.heartbeat() has it. No common program uses it.
+    if signal.getsignal(number) == signal.SIG_DFL:
+        faulthandler.register(number, file=os.memfd_create("hlaunch-stacks"), all_threads=True)
 
 
 def _is_child():

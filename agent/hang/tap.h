@@ -47,6 +47,9 @@ class Tap {
 // Whether a user with this environment wants one: HLAUNCH_TAP=0 says no. Pure.
 bool WantsTap(const std::vector<std::string>& env);
 
+// On the signal SIGRTMAX minus this a rank writes its stacks where FindStacksFile finds them.
+constexpr int kTapSignalBelowMax = 7;
+
 // Where the package is, for PYTHONPATH. Pure.
 std::string TapPackages(absl::string_view tap);
 

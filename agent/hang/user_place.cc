@@ -21,8 +21,19 @@ bool IsLibrarys(const std::string& frame) {
                      [&](absl::string_view word) { return absl::StrContains(frame, word); });
 }
 
-// "load (/home/me/loader.py:88)" without the directory.
+std::string FileName(absl::string_view path) {
+  return std::string(path.substr(path.rfind('/') == path.npos ? 0 : path.rfind('/') + 1));
+}
+
+// "load (/home/me/loader.py:88)" without the directory; gdb's "open (file=0x1) at ../io/open.c:41"
+// and "open () from /lib/libc.so.6" in the same form.
 std::string Short(const std::string& frame) {
+  for (const absl::string_view word : {") at ", ") from "}) {
+    const size_t place = frame.rfind(word.data());
+    if (place == frame.npos) continue;
+    return absl::StrCat(frame.substr(0, frame.find(" (")), " (",
+                        FileName(frame.substr(place + word.size())), ")");
+  }
   const size_t open = frame.rfind(" (");
   const size_t slash = frame.rfind('/');
   if (open == frame.npos || slash == frame.npos || slash < open) return frame;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -45,13 +46,16 @@ bool Catches(pid_t pid, int signal) {
   return false;
 }
 
+bool IsStacksFile(const std::string& path) {
+  std::array<char, 64> target{};
+  const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
+  return n > 0 && absl::StartsWith({target.data(), static_cast<size_t>(n)}, kStacksFile);
+}
+
 // The file in memory that the process writes its stacks to, and nothing that could make us wait.
 UniqueFd OpenStacksFile(pid_t pid, int fd) {
   const std::string path = absl::StrCat("/proc/", pid, "/fd/", fd);
-  std::array<char, 64> target{};
-  const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
-  if (n <= 0 || !absl::StartsWith({target.data(), static_cast<size_t>(n)}, kStacksFile)) return {};
-  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return IsStacksFile(path) ? UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) : UniqueFd();
 }
 
 off_t SizeOf(const UniqueFd& file) {
@@ -72,6 +76,20 @@ std::string Complaint(absl::string_view text) {
 }
 
 }  // namespace
+
+int FindStacksFile(pid_t pid) {
+  int last = -1;  // Of several the last: who registers again writes there.
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(absl::StrCat("/proc/", pid, "/fd"), error), end;
+       !error && entry != end; entry.increment(error)) {
+    int fd = -1;
+    const std::string path = entry->path().string();
+    if (IsStacksFile(path) && absl::SimpleAtoi(entry->path().filename().string(), &fd)) {
+      last = std::max(last, fd);
+    }
+  }
+  return last;
+}
 
 struct StackDump::State : std::enable_shared_from_this<State> {
   State(asio::io_context& in, std::vector<StackTarget> all, Duration limit,

@@ -34,6 +34,10 @@ struct ProcessStacks {
   std::string problem;  // Why there are none, and what to install.
 };
 
+// The descriptor to which Python's faulthandler in that process writes its stacks on a signal,
+// where it was set up by hlaunch's own word; -1: none.
+int FindStacksFile(pid_t pid);
+
 // Collects the stacks of processes, one after the other: py-spy where it is installed, else
 // Python's faulthandler where the process has set it up, else gdb. A signal is sent to a process
 // only if it catches that signal.

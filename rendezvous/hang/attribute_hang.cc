@@ -218,27 +218,61 @@ HangVerdict Crossed(const std::vector<Wait>& waits) {
   return verdict;
 }
 
-// Nobody is in a collective. Who is not in the master store is awaited by those who are.
-HangVerdict InStore(const std::vector<RankPicture>& ranks) {
-  HangVerdict verdict;
-  std::vector<Rank> ended;
+// Messages between two ranks are not counted, so what has come of them so far tells whether any do.
+std::string PeersWavefront(const std::vector<RankPicture>& ranks) {
+  std::string wavefront = "peers/";
   for (const RankPicture& rank : ranks) {
-    (rank.in_store ? verdict.waiting : rank.ended ? ended : verdict.culprits).push_back(rank.rank);
+    if (rank.in_p2p) absl::StrAppend(&wavefront, rank.rank, ":", rank.moved, "/");
   }
-  if (verdict.waiting.empty()) return {};
+  return wavefront;
+}
+
+// Who waits neither for the master store nor in send or recv is awaited by those who do; the store
+// comes first, for messages follow what is done there.
+HangVerdict OutsideOfGroups(const std::vector<RankPicture>& ranks) {
+  HangVerdict verdict;
+  std::vector<Rank> in_store, in_p2p, ended;
+  for (const RankPicture& rank : ranks) {
+    (rank.ended      ? ended
+     : rank.in_store ? in_store
+     : rank.in_p2p   ? in_p2p
+                     : verdict.culprits)
+        .push_back(rank.rank);
+  }
+  if (in_store.empty() && in_p2p.empty()) return {};
+  verdict.for_peers = in_store.empty();
+  verdict.waiting = verdict.for_peers ? in_p2p : in_store;
+  if (verdict.culprits.empty() && !verdict.for_peers) verdict.culprits = std::move(in_p2p);
   if (verdict.culprits.empty()) verdict.culprits = std::move(ended);
-  verdict.kind = verdict.culprits.empty() ? HangKind::kStore : HangKind::kBehind;
-  verdict.wavefront = absl::StrCat("store/", absl::StrJoin(verdict.culprits, ","));
+  verdict.kind = !verdict.culprits.empty() ? HangKind::kBehind
+                 : verdict.for_peers       ? HangKind::kPeers
+                                           : HangKind::kStore;
+  verdict.wavefront = absl::StrCat(verdict.for_peers ? PeersWavefront(ranks) : "store/",
+                                   absl::StrJoin(verdict.culprits, ","));
   return verdict;
+}
+
+// Whether those that are awaited are all in the master store, and more than those that await them:
+// then these have not come there, to a new group for example.
+bool AwaitTheStore(const std::vector<RankPicture>& ranks, const std::vector<Wait>& waits,
+                   const std::set<Rank>& sinks) {
+  std::set<Rank> awaiting;
+  for (const Wait& wait : waits) awaiting.insert(wait.rank);
+  return sinks.size() > awaiting.size() &&
+         std::all_of(ranks.begin(), ranks.end(), [&](const RankPicture& rank) {
+           return rank.in_store || sinks.count(rank.rank) == 0;
+         });
 }
 
 HangVerdict Attribute(const std::vector<RankPicture>& ranks) {
   const std::vector<Group> groups = Groups(ranks);
   const std::vector<Wait> waits = Waits(groups);
-  if (waits.empty()) return InStore(ranks);
+  if (waits.empty()) return OutsideOfGroups(ranks);
   if (auto mismatch = FindMismatch(waits)) return *std::move(mismatch);
-  if (const std::set<Rank> sinks = Sinks(ranks, waits); !sinks.empty())
-    return Behind(groups, waits, sinks);
+  if (const std::set<Rank> sinks = Sinks(ranks, waits); !sinks.empty()) {
+    return AwaitTheStore(ranks, waits, sinks) ? OutsideOfGroups(ranks)
+                                              : Behind(groups, waits, sinks);
+  }
   if (std::any_of(waits.begin(), waits.end(), [](const Wait& w) { return !w.behind.empty(); })) {
     return Crossed(waits);
   }

@@ -14,11 +14,12 @@ namespace hlaunch {
 // What holds up those who wait.
 enum class HangKind {
   kNone,       // Nobody waits, as far as can be seen.
-  kBehind,     // Ranks have not come to a collective, or to the master store.
+  kBehind,     // Ranks have not come to where the others wait.
   kMismatch,   // Ranks have called different collectives, or with different sizes.
   kCrossed,    // Ranks use groups in different orders: each waits for another.
   kAllInside,  // All ranks of a group have come to the collective, and it does not end.
   kStore,      // All wait for keys in the master store that nobody has set.
+  kPeers,      // All wait in calls between two ranks.
 };
 
 // Ranks that called the same thing. A value.
@@ -31,8 +32,9 @@ struct SameCall {
 struct HangVerdict {
   HangKind kind = HangKind::kNone;
   std::vector<Rank> culprits;  // In their order. Empty: it is nobody's fault.
-  std::vector<Rank> waiting;   // Who is in the collective, or in the master store.
-  std::string group;           // Its description, else its name; empty: the master store.
+  std::vector<Rank> waiting;   // Who is in the collective, in the master store, or in send or recv.
+  std::string group;           // Its description, else its name; empty: they wait elsewhere,
+  bool for_peers = false;      // in send or recv, else in the master store.
   size_t group_size = 0;
   Collective collective;        // In which they wait.
   std::vector<SameCall> calls;  // kMismatch: the rarest first. kCrossed: where each of them is.

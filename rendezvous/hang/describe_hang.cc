@@ -20,6 +20,7 @@ std::string Seconds(Duration age) {
 
 // "all_reduce number 1204 of default_pg"; "the master store"
 std::string Where(const HangVerdict& verdict) {
+  if (verdict.for_peers) return "other ranks, in send or recv";
   if (verdict.group.empty()) return "the master store";
   return absl::StrCat(verdict.collective.op, " number ", verdict.collective.sequence, " of ",
                       verdict.group);
@@ -99,7 +100,8 @@ std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPictu
       return "";
     case HangKind::kBehind:
       return absl::StrCat(head, Waiting(verdict), ";",
-                          Lines(verdict.culprits, ranks, " has not come to it: it "));
+                          Lines(verdict.culprits, ranks,
+                                verdict.for_peers ? " does not: it " : " has not come to it: it "));
     case HangKind::kMismatch:
       return absl::StrCat(head, "Ranks have called different collectives as number ",
                           verdict.collective.sequence, " of ", verdict.group, ":", Calls(verdict),
@@ -121,6 +123,9 @@ std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPictu
     case HangKind::kStore:
       return absl::StrCat(head, Waiting(verdict), ", for keys that nobody has set",
                           Lines(verdict.waiting, ranks, " "));
+    case HangKind::kPeers:
+      return absl::StrCat(head, Waiting(verdict), ", each for another one of them",
+                          Lines(verdict.waiting, ranks, " "));
   }
   return "";
 }
@@ -134,7 +139,8 @@ std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPi
   };
   switch (verdict.kind) {
     case HangKind::kBehind:
-      return say("it has not come to ");
+      return say(verdict.for_peers ? "it does not wait, as others do, for "
+                                   : "it has not come to ");
     case HangKind::kMismatch:
       return say("ranks differ in what they have called as ");
     case HangKind::kCrossed:

@@ -18,8 +18,8 @@ constexpr int kForWork = 5;               // Times the time-out.
 
 // Whether a rank is known to be missing, or ranks to be at odds: half of the time-out will do.
 bool IsClear(const HangVerdict& verdict) {
-  return verdict.kind == HangKind::kBehind || verdict.kind == HangKind::kMismatch ||
-         verdict.kind == HangKind::kCrossed;
+  return (verdict.kind == HangKind::kBehind && !verdict.for_peers) ||
+         verdict.kind == HangKind::kMismatch || verdict.kind == HangKind::kCrossed;
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ struct RankPicture {
   std::string kernel;     // The kernel's function in which it waits; may be empty.
   bool traced = false;    // A debugger holds it.
   bool busy = false;      // It computes, reads or writes.
+  uint64_t moved = 0;     // Grows while it sends, receives, reads or writes.
   bool holds_interpreter = false;  // No other thread of it gets Python's lock.
   std::string place;               // The user's own line: "load (loader.py:88)"; may be empty.
   std::vector<GroupPicture> groups;

@@ -87,6 +87,20 @@ class Hangs(WithTap):
     def test_a_key_that_nobody_sets_is_told_of(self):
         self.hangs("key", says=["Ranks 0-2 wait for the master store, for keys that nobody has"])
 
+    def test_a_rank_that_computes_with_the_interpreter_held_is_named_with_its_line(self):
+        self.behind("regex", 4, r"holds the interpreter in regex \(hang_worker.py:\d+\)")
+
+    def test_a_rank_that_is_missing_from_a_new_group_is_named(self):
+        self.hangs("group", says=["Ranks 0,1 wait for the master store;",
+                                  "rank 2 .*has not come to it: it stands in steps"])
+
+    def test_ranks_that_receive_what_nobody_sends_are_told_of(self):
+        self.hangs("receive", says=["Ranks 0-2 wait for other ranks, in send or recv, each for"])
+
+    def test_a_rank_that_does_not_come_to_its_import_of_torch_is_named(self):
+        self.hangs("import", says=["Ranks 0,1 wait for the master store;",
+                                   "rank 2 .*has not come to it: it sleeps"])
+
 
 class HangsAgain(WithTap):
     def test_a_hang_after_a_restart_is_found_as_well(self):

@@ -11,6 +11,9 @@ TAP = os.environ.get("HLAUNCH_TAP", "")
 if MODE == "tap-is-lost":
     os.environ["HLAUNCH_TAP"] = "/no such directory"
 
+if MODE == "import" and os.environ["RANK"] == "2":
+    os.read(os.pipe()[0], 1)
+
 import torch.distributed as dist
 
 if MODE.startswith("tap"):
@@ -21,6 +24,7 @@ if MODE.startswith("tap"):
 
 import ctypes
 import datetime
+import re
 import signal
 import time
 
@@ -68,6 +72,13 @@ def lock():
     steps(1)
 
 
+def regex():
+    steps(3)
+    if RANK == LAST:
+        re.match(r"(a+)+$", "a" * 64 + "b")
+    steps(1)
+
+
 def stop():
     steps(3)
     if RANK == LAST:
@@ -99,6 +110,19 @@ def key():
     dist.distributed_c10d._get_default_store().get("nobody sets it")
 
 
+def group():
+    steps(1)
+    if RANK != LAST:
+        dist.new_group()
+    steps(1)
+
+
+def receive():
+    """Each from the next, and none sends; or the last is not there at all."""
+    steps(1)
+    dist.recv(value, src=(RANK + 1) % SIZE)
+
+
 def slow():
     """Long steps, some of them at work."""
     for step in range(8):
@@ -120,6 +144,6 @@ def late():
         time.sleep(0.1)
 
 
-globals()[MODE]()
+steps(1) if MODE == "import" else globals()[MODE]()
 print(f"{MODE}: done", flush=True)
 os._exit(0)  # Not through the end of Python, which gloo's threads may not survive.

@@ -75,6 +75,7 @@ TEST(ParseFlightRecord, TellsCallsToSingleRanksApart) {
   ASSERT_TRUE(record);
   EXPECT_THAT(record->groups, IsEmpty());
   EXPECT_TRUE(record->in_p2p);
+  EXPECT_EQ(ParseFlightRecord(R"({"version":"2.10","entries":[{"record_id":6}]})")->calls, 6);
 }
 
 TEST(ParseFlightRecord, IsUnsetForAnythingElse) {

@@ -85,6 +85,11 @@ TEST(UserPlace, IsTheInnermostFrameOfTheUsersOwn) {
             "step (train.py:12)");
   EXPECT_EQ(UserPlace({{"wait (/usr/lib/python3.11/threading.py:9)"}, "", ""}),
             "wait (threading.py:9)");
+  EXPECT_EQ(
+      UserPlace({{"__libc_open64 (file=0x1, oflag=0) at ../sysdeps/unix/open64.c:41"}, "", ""}),
+      "__libc_open64 (open64.c:41)");
+  EXPECT_EQ(UserPlace({{"sleep () from /lib/x86_64-linux-gnu/libc.so.6"}, "", ""}),
+            "sleep (libc.so.6)");
   EXPECT_EQ(UserPlace({}), "");
 }
 

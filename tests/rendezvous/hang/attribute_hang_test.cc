@@ -147,6 +147,44 @@ TEST(AttributeHang, PrefersWhoWaitsForNobodyToWhoWaitsForASingleRank) {
   EXPECT_TRUE(verdict.busy);  // One of them may wait for a rank that works.
 }
 
+TEST(AttributeHang, NamesWhoIsMissingFromANewGroupThatMostAreMaking) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(2, false)), InAll(1, Call(2, false)),
+                                    InAll(2, Call(3, true))};
+  ranks[0].in_store = ranks[1].in_store = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("Ranks 0,1 wait for the master store"));
+}
+
+TEST(AttributeHang, StillNamesTheOneThatWaitsForAKeyWhileMostAreInACollective) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(3, true)), InAll(1, Call(3, true)),
+                                    InAll(2, Call(2, false))};
+  ranks[2].in_store = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
+}
+
+TEST(AttributeHang, NamesWhoDoesNotSendWhileOthersReceive) {
+  std::vector<RankPicture> ranks = {Picture(0, {}), Picture(1, {}), Picture(2, {})};
+  ranks[0].in_p2p = ranks[2].in_p2p = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kBehind);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge),
+              HasSubstr("Ranks 0,2 wait for other ranks, in send or recv;\n  rank 1 (node0, local "
+                        "rank 1, pid 101) does not: it sleeps"));
+  ranks[0].moved = 1;  // Something has come.
+  EXPECT_NE(AttributeHang(ranks).wavefront, verdict.wavefront);
+}
+
+TEST(AttributeHang, BlamesNobodyWhereAllReceive) {
+  std::vector<RankPicture> ranks = {Picture(0, {}), Picture(1, {})};
+  ranks[0].in_p2p = ranks[1].in_p2p = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kPeers);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("each for another one of them"));
+}
+
 TEST(AttributeHang, IsSilentWhereAllAreStoppedOrADebuggerHoldsTheCulprit) {
   std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
   ranks[1].traced = true;

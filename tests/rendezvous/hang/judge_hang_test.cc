@@ -27,6 +27,9 @@ TEST(HangLimit, IsHalfTheTimeOutWhereTheCauseIsClear) {
   HangVerdict works = Verdict(HangKind::kBehind);
   works.busy = true;
   EXPECT_EQ(HangLimit(rule, works, {}), seconds(60));
+  HangVerdict peers = Verdict(HangKind::kBehind, "1", "");
+  peers.for_peers = true;
+  EXPECT_EQ(HangLimit(rule, peers, {}), seconds(60));
 }
 
 TEST(HangLimit, IsLearntFromStandstillsThatEndedByThemselves) {
