@@ -119,7 +119,8 @@ def _groups(request, response):
         c10d = sys.modules.get("torch.distributed.distributed_c10d")
         if c10d is not None:
             for group, ranks in list(c10d._world.pg_group_ranks.items()):
-                groups[c10d._world.pg_names[group]] = sorted(ranks)
+                if group in c10d._world.pg_names:  # Others are those that it is no member of.
+                    groups[c10d._world.pg_names[group]] = sorted(ranks)
         response.set_content(json.dumps(groups), "application/json")
         response.set_status(200)
     except Exception:

@@ -94,6 +94,11 @@ class Hangs(WithTap):
         self.hangs("group", says=["Ranks 0,1 wait for the master store;",
                                   "rank 2 .*has not come to it: it stands in steps"])
 
+    def test_a_chain_of_groups_is_followed_to_its_end(self):
+        runs = self.hangs("chain", says=["rank 2 .*has not come to it: it stands in chain"])
+        self.assertNotIn("rank 1 (", runs[0].err.partition("no rank has gone on")[2]
+                         .partition("job failed")[0], str(runs[0]))
+
     def test_ranks_that_receive_what_nobody_sends_are_told_of(self):
         self.hangs("receive", says=["Ranks 0-2 wait for other ranks, in send or recv, each for"])
 

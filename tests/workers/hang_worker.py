@@ -117,6 +117,17 @@ def group():
     steps(1)
 
 
+def chain():
+    """The first waits for the second, which waits for the last in a group of two."""
+    groups = [dist.new_group([0, 1]), dist.new_group([1, 2])]
+    steps(3)
+    if RANK == LAST:
+        time.sleep(300)
+    if RANK > 0:
+        dist.all_reduce(value, group=groups[1])
+    steps(1)
+
+
 def receive():
     """Each from the next, and none sends; or the last is not there at all."""
     steps(1)
