@@ -122,7 +122,7 @@ struct HangWatch::State {
                          std::chrono::duration_cast<std::chrono::seconds>(news.age).count(), " s"));
       case HangNews::Kind::kSuspect:
         ToldHang hang{DescribeHang(verdict, ranks, news.age), {}};
-        for (const Rank rank : RanksToFail(verdict)) {
+        for (const Rank rank : RanksToFail(verdict, ranks)) {
           hang.reasons[rank] = DescribeCulprit(verdict, ranks, rank, news.age);
         }
         if (exchange) exchange->SetVerdict(ToText(hang));

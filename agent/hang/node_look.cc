@@ -107,10 +107,13 @@ class NodeLook::RankLook {
       still_ = now_ - started_ >= plan_.patience && !picture_.busy && IsPython(picture_.pid);
       return End();
     }
+    const std::optional<ProcessEntry> process = ReadProcess(server_);
+    if (process && (process->state == 'T' || process->state == 't')) return NoteStopped();
     Ask("fr_trace_json", [this](absl::StatusOr<std::string> json) { OnFlightRecord(json); });
   }
 
   bool still() const { return alive_ && still_; }
+  bool ended() const { return picture_.ended; }
   const RankPicture& picture() const { return picture_; }
   pid_t tool() const { return dump_ ? dump_->tool() : 0; }
 
@@ -128,6 +131,14 @@ class NodeLook::RankLook {
   void Ask(const std::string& what, std::function<void(Answer)> then) {
     request_.emplace(loop_, TapSocketPath(plan_.tap, picture_.rank, server_), what,
                      std::move(then));
+  }
+
+  // It would leave the question unanswered.
+  void NoteStopped() {
+    picture_.answers = false;
+    still_ = true;
+    LookAtProcess(server_);
+    End();
   }
 
   void OnFlightRecord(const Answer& json) {
@@ -291,7 +302,9 @@ void NodeLook::Finish() {
 }
 
 bool NodeLook::still() const {
-  return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->still(); });
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& rank) { return rank->still(); }) ||
+         std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->ended(); });
 }
 
 std::vector<RankPicture> NodeLook::pictures() const {

@@ -49,7 +49,8 @@ class NodeLook {
   // Requires: no look is under way.
   void Begin(std::function<void()> done);
 
-  // Whether some rank has not called a collective since the look before the last one.
+  // Whether some rank has not called a collective since the look before the last one, or all have
+  // exited with 0.
   bool still() const;
 
   // Children of this process that are no workers.

@@ -139,6 +139,10 @@ std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPi
   };
   switch (verdict.kind) {
     case HangKind::kBehind:
+      if (std::count(verdict.culprits.begin(), verdict.culprits.end(), rank) == 0) {
+        return say(
+            absl::StrCat("rank ", RankList(verdict.culprits), " has exited, and it waits in "));
+      }
       return say(verdict.for_peers ? "it does not wait, as others do, for "
                                    : "it has not come to ");
     case HangKind::kMismatch:
@@ -150,8 +154,13 @@ std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPi
   }
 }
 
-std::vector<Rank> RanksToFail(const HangVerdict& verdict) {
-  if (!verdict.culprits.empty()) return verdict.culprits;
+std::vector<Rank> RanksToFail(const HangVerdict& verdict, const std::vector<RankPicture>& ranks) {
+  std::vector<Rank> culprits;
+  for (const Rank culprit : verdict.culprits) {
+    const RankPicture* rank = Find(ranks, culprit);
+    if (rank == nullptr || !rank->ended) culprits.push_back(culprit);
+  }
+  if (!culprits.empty()) return culprits;
   if (!verdict.calls.empty()) return {verdict.calls[0].ranks[0]};
   if (!verdict.waiting.empty()) return {verdict.waiting[0]};
   return {};

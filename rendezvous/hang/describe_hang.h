@@ -25,8 +25,8 @@ std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPictu
 std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
                             Rank rank, Duration age);
 
-// The culprits; where there are none, one of those that hold up each other: it takes a restart to
-// get them out. Pure.
-std::vector<Rank> RanksToFail(const HangVerdict& verdict);
+// The culprits that have not ended; where there are none, one of those that wait: it takes a
+// restart to get them out. Pure.
+std::vector<Rank> RanksToFail(const HangVerdict& verdict, const std::vector<RankPicture>& ranks);
 
 }  // namespace hlaunch

@@ -94,6 +94,9 @@ class Hangs(WithTap):
         self.hangs("group", says=["Ranks 0,1 wait for the master store;",
                                   "rank 2 .*has not come to it: it stands in steps"])
 
+    def test_a_rank_that_has_exited_is_named(self):
+        self.behind("left", 4, "has exited with 0")
+
     def test_a_chain_of_groups_is_followed_to_its_end(self):
         runs = self.hangs("chain", says=["rank 2 .*has not come to it: it stands in chain"])
         self.assertNotIn("rank 1 (", runs[0].err.partition("no rank has gone on")[2]

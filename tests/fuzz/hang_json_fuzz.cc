@@ -32,7 +32,7 @@ void CheckShown(const std::string& text) {
 void Judge(const std::vector<RankPicture>& ranks) {
   const HangVerdict verdict = AttributeHang(ranks);
   CheckShown(DescribeHang(verdict, ranks, kAge));
-  for (const Rank rank : RanksToFail(verdict)) {
+  for (const Rank rank : RanksToFail(verdict, ranks)) {
     CheckShown(DescribeCulprit(verdict, ranks, rank, kAge));
   }
 }

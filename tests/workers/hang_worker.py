@@ -92,6 +92,16 @@ def crossed():
     dist.all_reduce(value, group=other if RANK == LAST else one)
 
 
+def left():
+    """A process that it has left behind has its connections."""
+    steps(3)
+    if RANK == LAST:
+        if os.fork() == 0:
+            time.sleep(300)
+        os._exit(0)
+    steps(1)
+
+
 def ops():
     steps(1)
     if RANK == LAST:

@@ -68,6 +68,16 @@ TEST(AttributeHang, NamesTheRankThatHasExitedOrHasCalledNothingAtAll) {
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(1, 2));
   EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("it has exited with 0"));
+  EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(1));
+}
+
+TEST(AttributeHang, FailsOneThatWaitsWhereTheCulpritHasExited) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(1, true)), Picture(1, {})};
+  ranks[1].ended = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(0));
+  EXPECT_THAT(DescribeCulprit(verdict, ranks, 0, kAge),
+              HasSubstr("hangs: rank 1 has exited, and it waits in all_reduce number 1"));
 }
 
 TEST(AttributeHang, FollowsAChainToItsEnd) {
