@@ -101,7 +101,7 @@ class NodeLook::RankLook {
     now_ = MonotonicClock().Now();
     if (!alive_ || picture_.pid == 0) return End();
     server_ = FindServer();
-    if (still_) moved_ += ReadActivity(server_).moved - moved_before_;
+    if (still_) moved_ += BytesMoved(server_) - moved_before_;
     if (server_ == 0) {
       LookAtProcess(picture_.pid);
       still_ = now_ - started_ >= plan_.patience && !picture_.busy && IsPython(picture_.pid);
@@ -246,7 +246,7 @@ class NodeLook::RankLook {
 
   // What our questions make it read and write does not count.
   void End() {
-    if (still_) moved_before_ = ReadActivity(server_).moved;
+    if (still_) moved_before_ = BytesMoved(server_);
     const std::function<void()> done = std::exchange(done_, nullptr);
     if (done) done();
   }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/hang/socket_bytes.h"
 #include "agent/process/descendants.h"
 
 namespace hlaunch {
@@ -28,6 +29,11 @@ uint64_t NumberAfter(absl::string_view text, absl::string_view word) {
 }
 
 }  // namespace
+
+uint64_t BytesMoved(pid_t pid) {
+  const std::string io = ReadSmallFile(absl::StrCat("/proc/", pid, "/io"));
+  return NumberAfter(io, "rchar: ") + NumberAfter(io, "wchar: ");
+}
 
 RankActivity ReadActivity(pid_t pid) {
   RankActivity activity;
@@ -50,15 +56,18 @@ RankActivity ReadActivity(pid_t pid) {
   activity.kernel = ReadSmallFile(directory + "/wchan");
   if (activity.kernel == "0") activity.kernel.clear();
   activity.traced = NumberAfter(ReadSmallFile(directory + "/status"), "TracerPid:\t") != 0;
-  const std::string io = ReadSmallFile(directory + "/io");
-  activity.moved = NumberAfter(io, "rchar: ") + NumberAfter(io, "wchar: ");
+  activity.moved = BytesMoved(pid);
+  activity.transferred = SocketBytes(pid);
   return activity;
 }
 
 bool WasBusy(const RankActivity& before, const RankActivity& now, Duration apart) {
   if (apart <= Duration::zero()) return false;
   const double seconds = std::chrono::duration<double>(apart).count();
+  const uint64_t transferred =
+      now.transferred > before.transferred ? now.transferred - before.transferred : 0;
   return (now.computed - before.computed) * kPartAtWork > apart ||
+         static_cast<double>(transferred) > seconds * kMovedAtWork ||
          static_cast<double>(now.moved - before.moved) > seconds * kMovedAtWork;
 }
 
