@@ -23,7 +23,8 @@ namespace {
 using Lines = std::vector<absl::string_view>;
 
 constexpr size_t kMaxExceptionBytes = 300;
-constexpr size_t kLastLines = 5;  // Searched where no exception was found.
+constexpr size_t kMaxTracebackLine = 1024;  // Of each line: the frames matter, too.
+constexpr size_t kLastLines = 5;            // Searched where no exception was found.
 constexpr absl::string_view kTraceback = "Traceback (most recent call last):";
 // Torch's, of what a data loader or another process of the worker raised.
 constexpr absl::string_view kOriginalTraceback = "Original Traceback (most recent call last):";
@@ -81,9 +82,19 @@ absl::string_view WithoutRank(absl::string_view line) {
   return rest;
 }
 
+// Of an exception group's traceback, whose lines have a margin, they are those of any other.
+void TakeMarginOff(Lines* lines) {
+  bool within = false;
+  for (absl::string_view& line : *lines) {
+    within = absl::ConsumePrefix(&line, "  + Exception Group ") ||
+             (within && absl::ConsumePrefix(&line, "  | "));
+  }
+}
+
 Lines SplitLines(absl::string_view text) {
   Lines lines = absl::StrSplit(text, '\n');
   for (absl::string_view& line : lines) line = WithoutRank(absl::StripSuffix(line, "\r"));
+  TakeMarginOff(&lines);
   return lines;
 }
 
@@ -192,18 +203,23 @@ std::string WithShortPlace(absl::string_view line) {
 // Without what gloo and c10d say to anybody, so that the rest has room.
 std::string WithoutNoise(absl::string_view text) {
   std::string line = WithShortPlace(text);
-  EraseBetween(" This is typically caused by a remote worker hanging", "GLHF!", &line);
+  EraseBetween(" This is typically caused by a remote worker", "GLHF!", &line);
   EraseBetween(", TensorDeviceTypes=TensorOptions(", "(nullopt))", &line);
   return absl::StrReplaceAll(line, {{"is running collective: CollectiveFingerPrint(", "runs ("}});
 }
 
+// At most its first `most` bytes, in whole UTF-8 characters.
+absl::string_view Head(absl::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (text[most] & '\xc0') == '\x80') --most;
+  return text.substr(0, most);
+}
+
 std::string OneCleanLine(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
-  std::string line = WithoutNoise(text.substr(0, text.find('\n')));
+  std::string line = WithoutNoise(Head(text.substr(0, text.find('\n')), kMaxTextBytes));
   if (line.size() > kMaxExceptionBytes) {
-    size_t end = kMaxExceptionBytes - 3;
-    while (end > 0 && (line[end] & '\xc0') == '\x80') --end;  // Not within a UTF-8 character.
-    line = absl::StrCat(line.substr(0, end), "...");
+    line = absl::StrCat(Head(line, kMaxExceptionBytes - 3), "...");
   }
   std::replace_if(line.begin(), line.end(), absl::ascii_iscntrl, '?');
   return line;
@@ -273,9 +289,10 @@ std::string LastLines(absl::string_view text, size_t max_bytes) {
 }
 
 std::string TracebackIn(absl::string_view text) {
-  const Lines lines = SplitLines(text);
+  Lines lines = SplitLines(text);
   const std::optional<Block> block = LastBlock(lines);
   if (!block) return "";
+  for (absl::string_view& line : lines) line = Head(line, kMaxTracebackLine);
   return LastLines(absl::StrJoin(lines.begin() + static_cast<ptrdiff_t>(block->begin),
                                  lines.begin() + static_cast<ptrdiff_t>(block->end), "\n"),
                    kMaxTracebackBytes);
@@ -364,7 +381,7 @@ Duration CauseWindow(FailureKind kind) {
       return std::chrono::seconds(3);
     case FailureKind::kNoConnect:
     case FailureKind::kPeerGone:
-      return std::chrono::seconds(1);
+      return std::chrono::milliseconds(900);  // The report is there within the second.
   }
   return Duration::zero();
 }

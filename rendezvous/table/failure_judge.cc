@@ -86,12 +86,12 @@ void FailureJudge::Resume(Instant t) {
 
 std::optional<FailureJudge::Verdict> FailureJudge::Judge(Instant t) {
   if (record_->failures.empty()) return std::nullopt;
-  const bool all_failed = static_cast<int>(failed_ranks_.size()) >= record_->world_size;
-  const bool due = all_failed || (due_ && t >= *due_);
+  const bool all_over = AllOver();
+  const bool due = all_over || (due_ && t >= *due_);
   if (record_->failures.size() == judged_ && !due) return std::nullopt;
   judged_ = record_->failures.size();
   const Cause cause = FirstCause(record_->failures);
-  const bool clear = cause.kind == FailureKind::kOriginal || all_failed || resumed_;
+  const bool clear = cause.kind == FailureKind::kOriginal || all_over || resumed_;
   if (clear) return BlameWorker(cause);
   if (!asked_) BeginWait(t);
   window_ = std::max(window_, CauseWindow(cause.kind));
@@ -145,13 +145,26 @@ std::vector<SignOfLife> FailureJudge::Signs(const std::vector<const Seat*>& seat
 
 FailureJudge::Verdict FailureJudge::BlameWorker(const Cause& cause) {
   std::vector<WorkerFailure>& failures = record_.Note().failures;
-  const auto first = failures.begin() + static_cast<ptrdiff_t>(cause.index);
+  const std::optional<DifferentPlaces> places = PlacesOfAll(cause);
+  const auto first =
+      failures.begin() + static_cast<ptrdiff_t>(places ? places->index : cause.index);
   std::rotate(failures.begin(), first, first + 1);
   Verdict verdict;
   verdict.event.worker = failures.front();
-  if (cause.kind != FailureKind::kOriginal) verdict.event.awaited = Awaited(cause);
+  if (places) {
+    const WorkerFailure& worker = failures.front();
+    verdict.event.awaited = {{worker.rank, worker.local_rank, worker.host, places->did}};
+  } else if (cause.kind != FailureKind::kOriginal) {
+    verdict.event.awaited = Awaited(cause);
+  }
   verdict.cause_reason = cause.reason;
   return verdict;
+}
+
+// Where all workers waited in vain, each has left what it did.
+std::optional<DifferentPlaces> FailureJudge::PlacesOfAll(const Cause& cause) const {
+  if (cause.kind != FailureKind::kTimedOut || cause.accusation || !AllOver()) return std::nullopt;
+  return ComparePlaces(record_->failures);
 }
 
 FailureJudge::Verdict FailureJudge::BlameNode(const Seat& seat, const std::string& why) {
@@ -203,6 +216,17 @@ std::vector<WorkerPlace> FailureJudge::NotFailedOn(const Seat& seat) const {
     places.push_back({rank, local_rank, seat.info.host, exited ? kExitedEarly : ""});
   }
   return places;
+}
+
+// Whether every worker of the round has failed, or exited with 0: none can tell more.
+bool FailureJudge::AllOver() const {
+  size_t over = failed_ranks_.size();
+  for (const auto& [id, seat] : membership_.seats()) {
+    if (!InRound(*record_, seat)) continue;
+    over += absl::c_count_if(NotFailedOn(seat),
+                             [](const WorkerPlace& place) { return !place.did.empty(); });
+  }
+  return over >= static_cast<size_t>(record_->world_size);
 }
 
 // The workers of the round that did not fail, if they are few and all others told.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proto/base/clock.h"
+#include "rendezvous/round/compare_places.h"
 #include "rendezvous/round/find_lost_node.h"
 #include "rendezvous/round/first_cause.h"
 #include "rendezvous/round/restart_policy.h"
@@ -20,7 +21,8 @@ namespace hlaunch {
 // Collects the failures of a round, and says what is to be decided once it is clear what came
 // first: a failure that looks like the consequence of another one, see FirstCause, waits for its
 // CauseWindow, for the one that explains it and for a sign of life of every node. Where one gives
-// none, see FindLostNode, that node is the cause.
+// none, see FindLostNode, that node is the cause. Where all workers waited in vain, the one that
+// did something else is, see ComparePlaces.
 //
 // Belongs to the thread of its RoundTable.
 class FailureJudge {
@@ -59,10 +61,12 @@ class FailureJudge {
   std::vector<const Seat*> AtWork() const;
   std::vector<SignOfLife> Signs(const std::vector<const Seat*>& seats, Instant t) const;
   Verdict BlameWorker(const Cause& cause);
+  std::optional<DifferentPlaces> PlacesOfAll(const Cause& cause) const;
   Verdict BlameNode(const Seat& seat, const std::string& why);
   std::vector<WorkerPlace> Awaited(const Cause& cause) const;
   std::vector<WorkerPlace> NotFailedOn(const Seat& seat) const;
   std::vector<WorkerPlace> NotFailed() const;
+  bool AllOver() const;
 
   DurableRecord& record_;
   Membership& membership_;

@@ -7,6 +7,7 @@
 
 #include <csignal>
 
+#include "absl/strings/match.h"
 #include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {
@@ -139,6 +140,35 @@ TEST(FirstCause, FollowsWhomTheFailuresName) {
   const WorkerFailure own = Saying(3, "ValueError: bad");
   EXPECT_EQ(FirstCause({blames_two, own}).index, 1u);
   EXPECT_FALSE(FirstCause({blames_two, own}).accusation);
+}
+
+TEST(ExceptionOf, OfAGroupOfExceptionsIsTheGroupsAndTheRestFollows) {
+  WorkerFailure failure;
+  failure.exit_code = 1;
+  failure.log_tail =
+      "  + Exception Group Traceback (most recent call last):\n"
+      "  |   File \"t.py\", line 1, in <module>\n"
+      "  |     raise ExceptionGroup(\"shards\", errors)\n"
+      "  | ExceptionGroup: shards (2 sub-exceptions)\n"
+      "  +-+---------------- 1 ----------------\n"
+      "    | ValueError: bad shard 1\n"
+      "    +---------------- 2 ----------------\n"
+      "    | OSError: bad shard 2\n"
+      "    +------------------------------------\n";
+  failure.traceback = TracebackIn(failure.log_tail);
+  EXPECT_EQ(ExceptionOf(failure), "ExceptionGroup: shards (2 sub-exceptions)");
+  EXPECT_EQ(MoreOfException(failure).at(1), "| ValueError: bad shard 1");
+}
+
+TEST(TracebackIn, KeepsTheFramesOfAMessageThatIsFarTooLong) {
+  WorkerFailure failure;
+  failure.exit_code = 1;
+  failure.traceback = TracebackIn(
+      "Traceback (most recent call last):\n  File \"t.py\", line 1\n"
+      "ValueError: bad batch: " +
+      std::string(5000, '7'));
+  EXPECT_TRUE(absl::StrContains(failure.traceback, "t.py"));
+  EXPECT_TRUE(absl::StartsWith(ExceptionOf(failure), "ValueError: bad batch: 777"));
 }
 
 TEST(CauseWindow, IsForConsequencesOnly) {

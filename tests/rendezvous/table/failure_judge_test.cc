@@ -3,6 +3,8 @@
 
 #include "rendezvous/table/failure_judge.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/contract/exit_code.h"
@@ -68,9 +70,9 @@ TEST(RoundTable, AConsequenceIsTheCauseIfNothingElseComes) {
     if (rank == 3) update.failures.push_back(Saying(Failure(3, 1), "RuntimeError: Broken pipe"));
     ASSERT_TRUE(job.Say(1, update).ok());
   }
-  job.Pass(milliseconds(900), {0});
+  job.Pass(milliseconds(800), {0});
   EXPECT_EQ(job.Told(0).kind, Kind::kRun);
-  job.Pass(milliseconds(200), {0});
+  job.Pass(milliseconds(200), {0});  // Within the second.
   const Outcome outcome = job.Told(0).outcome;
   EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
   EXPECT_EQ(outcome.failures[0].rank, 2);
@@ -79,6 +81,38 @@ TEST(RoundTable, AConsequenceIsTheCauseIfNothingElseComes) {
   EXPECT_EQ(outcome.awaited[1].rank, 1);
   EXPECT_EQ(outcome.awaited[1].local_rank, 1);
   EXPECT_EQ(outcome.awaited[1].host, "node0");
+}
+
+TEST(RoundTable, WhereAllWorkersHaveFailedOrExitedNothingIsWaitedFor) {
+  Job job(2, 2);
+  job.Run(2);
+  NodeUpdate exits = Says(1, Phase::kSucceeded);
+  exits.exited = {0, 1};
+  ASSERT_TRUE(job.Say(1, exits).ok());
+  NodeUpdate update = Failed(1, Saying(Failure(0, 1), "RuntimeError: Broken pipe"));
+  update.failures.push_back(Saying(Failure(1, 1), "RuntimeError: Broken pipe"));
+  ASSERT_TRUE(job.Say(0, update).ok());
+  ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(job.Told(0).outcome.awaited.size(), 2u);
+}
+
+TEST(RoundTable, WhereAllTimedOutTheOneThatStoodElsewhereIsNamed) {
+  Job job(1, 1);
+  job.Run(1);
+  const auto at = [](Rank rank, int line) {
+    WorkerFailure failure = Failure(rank, 1);
+    failure.traceback =
+        absl::StrCat("Traceback (most recent call last):\n  File \"t.py\", line ", line,
+                     ", in f\n    g()\nRuntimeError: Timed out waiting 3000ms");
+    return failure;
+  };
+  NodeUpdate update = Failed(1, at(1, 27));
+  update.failures.push_back(at(0, 37));
+  ASSERT_TRUE(job.Say(0, update).ok());
+  const Outcome outcome = job.Told(0).outcome;
+  ASSERT_EQ(outcome.awaited.size(), 1u);
+  EXPECT_EQ(outcome.awaited[0].rank, outcome.failures[0].rank);
+  EXPECT_TRUE(absl::StartsWith(outcome.awaited[0].did, "waited in t.py:"));
 }
 
 TEST(RoundTable, AWorkerThatExitedEarlyIsNamed) {
