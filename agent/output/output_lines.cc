@@ -18,6 +18,7 @@ namespace {
 
 // What is kept so that kMaxTailBytes remain after control bytes and rewritten lines are gone.
 constexpr size_t kKeptBytes = 4 * kMaxTailBytes;
+constexpr size_t kKeptOfLine = kMaxTailBytes;  // At least; a character is not cut.
 // A bar that is longer is shown once it is whole.
 constexpr size_t kMaxBarBytes = 4096;
 constexpr absl::string_view kEraseLine = "\x1b[K";  // From the cursor on.
@@ -72,6 +73,19 @@ absl::string_view LastState(absl::string_view line) {
   }
   const size_t cr = line.rfind('\r');
   return cr == absl::string_view::npos ? line : line.substr(cr + 1);
+}
+
+// Where the lines at the end of `bytes` begin of which kKeptBytes are kept: what is before them
+// need not be looked at.
+size_t BeginOfLastLines(absl::string_view bytes) {
+  size_t begin = bytes.size(), kept = 0;
+  while (begin > 0 && kept < kKeptBytes) {
+    const size_t newline = begin < 2 ? bytes.npos : bytes.rfind('\n', begin - 2);
+    const size_t line = newline == bytes.npos ? 0 : newline + 1;
+    kept += std::min(begin - line, kKeptOfLine);
+    begin = line;
+  }
+  return begin;
 }
 
 }  // namespace
@@ -185,9 +199,28 @@ std::vector<std::string> JournalCutter::Finish() {
   return {Entry(line)};
 }
 
+void OutputTail::AddOfLine(absl::string_view piece) {
+  if (line_bytes_ >= kKeptOfLine) return;
+  size_t size = std::min(piece.size(), kKeptOfLine - line_bytes_);
+  while (size < piece.size() && (static_cast<unsigned char>(piece[size]) & 0xC0) == 0x80) ++size;
+  absl::StrAppend(&bytes_, piece.substr(0, size));
+  line_bytes_ += size;
+}
+
 void OutputTail::Add(absl::string_view bytes) {
-  if (bytes.size() > kKeptBytes) bytes.remove_prefix(bytes.size() - kKeptBytes);
-  absl::StrAppend(&bytes_, bytes);
+  if (const size_t begin = BeginOfLastLines(bytes); begin > 0) {
+    bytes.remove_prefix(begin);
+    bytes_.clear();
+    line_bytes_ = 0;
+  }
+  while (!bytes.empty()) {
+    const size_t end = bytes.find_first_of("\r\n");
+    AddOfLine(bytes.substr(0, end));
+    if (end == bytes.npos) break;
+    bytes_.push_back(bytes[end]);
+    line_bytes_ = 0;
+    bytes.remove_prefix(end + 1);
+  }
   // Rarely, so that a byte is not moved for every byte that comes.
   if (bytes_.size() > 2 * kKeptBytes) bytes_.erase(0, bytes_.size() - kKeptBytes);
 }

@@ -91,7 +91,7 @@ class JournalCutter {
   std::string pending_;
 };
 
-// The last lines of one stream. A value.
+// The last lines of one stream; of a long one its head, which says what it is. A value.
 class OutputTail {
  public:
   void Add(absl::string_view bytes);
@@ -102,7 +102,10 @@ class OutputTail {
   std::string LongText() const;
 
  private:
+  void AddOfLine(absl::string_view piece);
+
   std::string bytes_;
+  size_t line_bytes_ = 0;  // Kept of the line that has not ended.
 };
 
 }  // namespace hlaunch

@@ -182,6 +182,21 @@ TEST(OutputTail, IsBounded) {
   EXPECT_EQ(lines.find('\n'), 999u) << "begins with a whole line";
 }
 
+TEST(OutputTail, KeepsTheHeadOfALineThatIsFarTooLong) {
+  OutputTail tail;
+  tail.Add("Traceback:\nValueError: bad batch: ");
+  for (int i = 0; i < 1000; ++i) tail.Add(std::string(5000, '7'));
+  tail.Add("\nafter it");
+  const std::string text = tail.LongText();
+  EXPECT_EQ(text.substr(0, 36), "Traceback:\nValueError: bad batch: 77");
+  EXPECT_EQ(text.substr(text.size() - 10), "7\nafter it");
+  EXPECT_LE(text.size(), 2 * kMaxTailBytes);
+  const std::string whole = "x\nValueError: " + std::string(1 << 20, '7') + "\n";
+  OutputTail at_once;
+  at_once.Add(whole);
+  EXPECT_EQ(at_once.LongText().substr(0, 14), "x\nValueError: ");
+}
+
 TEST(OutputTail, IsPrintable) {
   EXPECT_EQ(TailOf({"\x1b[31mred\x1b[0m \a\t."}), "red ?\t.");
   const std::string greeting = "gr\xc3\xbc\xc3\x9f \xf0\x9f\x94\xa5 ";
