@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "launcher/report/complaint.h"
 #include "launcher/words/printable.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/round/first_cause.h"
@@ -40,6 +41,10 @@ constexpr Row kRows[] = {
     {{"CUDA driver version is insufficient", "driver on your system is too old", ""},
      "the driver of {host} is older than this torch needs: update it, or install the torch that "
      "nvidia-smi's CUDA version asks for"},
+    {{"Found no NVIDIA driver", "not compiled with CUDA enabled", ""},
+     "this torch finds no GPU on {host}: install the driver and a torch with CUDA there, or use "
+     "the "
+     "CPU"},
     {{"CUDA-capable devices are busy", "CUDA error: device is busy", ""},
      "a GPU of {host} is held by another process (nvidia-smi names it): end that, or use another"},
     {{"CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED"},
@@ -56,6 +61,8 @@ constexpr Row kRows[] = {
      "Gaudi's own words are in HABANA_LOGS (default ~/.habana_logs) on {host}; a smaller batch "
      "tells whether it was memory"},
     // Collectives.
+    {{"doesn't have NCCL built in", "", ""},
+     "this torch has no NCCL: init_process_group(\"gloo\"), or install a torch with CUDA"},
     {{"NCCL version mismatch", "ncclInvalidUsage: version", ""},
      "the nodes have different NCCL: install the same torch on all of them"},
     {{"Watchdog caught collective operation timeout", "NCCL operations have failed or timed out",
@@ -67,6 +74,9 @@ constexpr Row kRows[] = {
      "nodes, or /dev/shm is full"},
     {{"unhandled cuda error", "ncclUnhandledCudaError", ""},
      "NCCL_DEBUG=INFO tells more; often two workers use one GPU: choose by LOCAL_RANK"},
+    {{"distributed collective mismatch", "", ""},
+     "the ranks called a collective with different sizes: TORCH_DISTRIBUTED_DEBUG=DETAIL names the "
+     "first one that differs"},
     {{"connectFullMesh failed", "", ""},
      "the workers cannot reach each other: open the ports between the nodes, or name the right "
      "interface with GLOO_SOCKET_IFNAME"},
@@ -98,6 +108,8 @@ constexpr Row kRows[] = {
     {{"Cannot allocate memory", "MemoryError", "std::bad_alloc"},
      "{host} ran out of memory: a smaller batch, fewer workers, or a higher limit (ulimit -v, "
      "cgroup)"},
+    {{"File too large", "", ""},
+     "the file is larger than {host} allows (ulimit -f), or than its file system can have"},
     {{"ead-only file system", "", ""},
      "the path cannot be written on {host}: name another one, or mount it writable"},
     {{"ermission denied", "", ""},
@@ -116,7 +128,19 @@ constexpr Row kRows[] = {
     {{"BdbQuit", "", ""},
      "a debugger found standard input at its end: of several workers local rank 0 alone reads it, "
      "and only with --stdin; or start one worker (--nproc-per-node 1)"},
-    {{"ModuleNotFoundError", "ImportError", ""},
+    {{"ends in CR LF", "", ""},
+     "it was edited on Windows: sed -i 's/\\r$//' on the script mends it"},
+    {{"file too short", "invalid ELF header", "wrong ELF class"},
+     "that library is damaged, or of another machine, {where}: install it anew"},
+    {{"where PYTHONHOME or its", "", ""},
+     "unset PYTHONHOME on {host}, or let it name the Python that is to run"},
+    {{"cannot open shared object file", "", ""},
+     "that library is missing {where}: install it there, or name its folder in LD_LIBRARY_PATH"},
+    {{"undefined symbol", "", ""},
+     "an extension {where} was built for another version of what it uses, mostly of torch: build "
+     "or "
+     "install it anew"},
+    {{"ModuleNotFoundError", "ImportError", "No module named "},
      "it cannot be imported {where}: install it there for the Python that ran, or name another "
      "one with PYTHON_EXEC"},
     {{"SyntaxError", "IndentationError", "TabError"},
@@ -170,6 +194,8 @@ constexpr SignalRow kSignals[] = {
     {SIGBUS, "often /dev/shm of {host} is full (df -h /dev/shm), or a mapped file was cut"},
     {SIGILL, "the program uses instructions that the CPU of {host} lacks: build it for that CPU"},
     {SIGFPE, "PYTHONFAULTHANDLER=1 shows the Python line"},
+    {SIGXCPU, "it used more CPU time than {host} allows: ulimit -t there"},
+    {SIGXFSZ, "it wrote a larger file than {host} allows: ulimit -f there"},
     {SIGTERM, "hlaunch did not send it: look for who ends processes on {host}"},
     {SIGABRT,
      "the program ended itself (abort); the lines above say why, or PYTHONFAULTHANDLER=1 "
@@ -224,10 +250,10 @@ bool SaysPortInUse(absl::string_view text, uint16_t port) {
 
 // "on node1", or all hosts whose workers ended with the same words.
 std::string Where(const Outcome& outcome) {
-  const std::string exception = ExceptionOf(outcome.failures.front());
+  const std::string exception = OwnWords(outcome.failures.front());
   std::set<std::string> hosts;
   for (const WorkerFailure& failure : outcome.failures) {
-    if (ExceptionOf(failure) == exception) hosts.insert(PrintableLine(failure.host));
+    if (OwnWords(failure) == exception) hosts.insert(PrintableLine(failure.host));
   }
   if (hosts.size() > kHostsNamed) return absl::StrCat("on ", hosts.size(), " hosts");
   return absl::StrCat("on ", absl::StrJoin(hosts, " and "));
@@ -255,21 +281,25 @@ std::string Awaited(const Outcome& outcome) {
 std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   const WorkerFailure& first = outcome.failures.front();
   if (first.pid == 0) return "";  // Its message says it all.
-  const std::string exception = ExceptionOf(first);
+  const std::string exception = OwnWords(first);
   const std::string text = absl::StrCat(first.message, "\n", first.traceback, "\n", first.log_tail);
   if (store_port != 0 && SaysPortInUse(text, store_port)) {
     return absl::StrCat("port ", store_port,
                         " is MASTER_PORT, where hlaunch serves the store; this program wants to "
                         "serve there itself: add --master-store=worker");
   }
-  if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) {
-    return absl::StartsWith(outcome.awaited.front().did, "exited") ? std::string(kExitedEarly) : "";
+  if (!outcome.awaited.empty() && absl::StartsWith(outcome.awaited.front().did, "exited")) {
+    return std::string(kExitedEarly);
   }
   absl::string_view advice = first.out_of_memory ? kOutOfMemory : Find(kRows, exception);
   if (const std::string keys = MissingKeys(exception); advice.empty() && !keys.empty()) {
-    return absl::StrCat("nobody set ", keys, " in the store: see where ", Awaited(outcome),
-                        " stands (py-spy dump --pid PID)");
+    return absl::StrCat(
+        "nobody set ", keys, " in the store: ",
+        outcome.awaited.empty()
+            ? "fewer ranks came than the script waits for, or it is a key of its own"
+            : absl::StrCat("see where ", Awaited(outcome), " stands (py-spy dump --pid PID)"));
   }
+  if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) return "";
   if (advice.empty()) advice = Find(kWaited, exception);
   if (advice.empty() && absl::StartsWith(first.evidence, "stalled: ")) advice = kStalled;
   if (advice.empty() && absl::StartsWith(first.evidence, "hangs: ")) advice = kHangs;
@@ -280,7 +310,7 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   }
   if (advice.empty() && first.signal == SIGABRT) {
     advice = Find(kRows, text);
-    if (advice.empty()) advice = OfSignal(SIGABRT);
+    if (advice.empty() && exception.empty()) advice = OfSignal(SIGABRT);
   }
   return absl::StrReplaceAll(advice, {{"{host}", PrintableLine(first.host)},
                                       {"{where}", Where(outcome)},

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "launcher/report/advice.h"
+#include "launcher/report/complaint.h"
 #include "launcher/words/printable.h"
 #include "proto/base/terminal_text.h"
 #include "proto/contract/exit_code.h"
@@ -19,8 +20,10 @@
 namespace hlaunch {
 namespace {
 
+constexpr size_t kMostLines = 10;  // Of a report without restarts.
 constexpr size_t kEvidenceLines = 6;
-constexpr size_t kMessageLines = 3;       // Of them, after the message's first.
+constexpr size_t kLeastEvidence = 2;      // However long the rest is.
+constexpr size_t kMessageLines = 3;       // After the first.
 constexpr size_t kTracebackLines = 1000;  // Read of it, not shown.
 constexpr size_t kRestartsShown = 3;
 constexpr size_t kNamedConsequences = 3;
@@ -95,7 +98,7 @@ std::string Deeds(const std::vector<WorkerPlace>& places) {
 std::string Header(const Outcome& outcome) {
   if (outcome.worker_failed) {
     const WorkerFailure& first = outcome.failures.front();
-    std::string exception = WasStarted(first) ? PrintableLine(ExceptionOf(first)) : "";
+    std::string exception = WasStarted(first) ? PrintableLine(OwnWords(first)) : "";
     if (exception.empty()) {
       exception = PrintableLine(first.evidence);
     } else if (first.out_of_memory) {
@@ -122,8 +125,9 @@ bool IsOwn(const std::string& frame) {
          !absl::StrContains(frame, "/lib/python3") && !absl::StrContains(frame, "\"<frozen ");
 }
 
-// The traceback's frames that say most: the last of the person's own, before the last two.
-std::vector<std::string> Frames(absl::string_view traceback) {
+// The traceback's frames that say most, in at most `room` lines: the last of the person's own,
+// before the last two.
+std::vector<std::string> Frames(absl::string_view traceback, size_t room) {
   std::vector<std::vector<std::string>> frames;
   for (const std::string& line : PrintableLines(traceback, kTracebackLines)) {
     const size_t mark = line.find_first_not_of(" ~^");
@@ -142,13 +146,15 @@ std::vector<std::string> Frames(absl::string_view traceback) {
   }
   std::stable_partition(shown.begin(), shown.end(),
                         [](const std::vector<std::string>& frame) { return IsOwn(frame[0]); });
+  while (shown.size() > 1 && 2 * shown.size() > room) shown.erase(shown.begin() + 1);
   std::vector<std::string> lines;
   for (const auto& frame : shown) lines.insert(lines.end(), frame.begin(), frame.end());
   return lines;
 }
 
-// Where the exception came from, or else the end of stderr.
-void AppendEvidence(const WorkerFailure& failure, std::vector<std::string>& lines) {
+// Where the exception came from, or else the end of stderr, in about `room` lines.
+std::vector<std::string> Evidence(const WorkerFailure& failure, size_t room) {
+  std::vector<std::string> lines;
   std::vector<std::string> more = MoreOfException(failure);
   if (more.size() > kMessageLines) {
     const size_t left = more.size() - (kMessageLines - 1);
@@ -156,16 +162,17 @@ void AppendEvidence(const WorkerFailure& failure, std::vector<std::string>& line
     more.push_back(absl::StrCat("… and ", left, " more lines"));
   }
   for (const std::string& line : more) lines.push_back(absl::StrCat("    ", PrintableLine(line)));
-  const size_t room = kEvidenceLines - more.size();
-  std::vector<std::string> shown = failure.traceback.empty()
-                                       ? PrintableLines(failure.log_tail, room)
-                                       : Frames(failure.traceback);
-  shown.resize(std::min(shown.size(), room));
+  const size_t taken = lines.size() + (failure.log_file.empty() ? 0 : 1);
+  const size_t left = std::max(room, taken + kLeastEvidence) - taken;
+  const std::vector<std::string> shown =
+      failure.traceback.empty() ? PrintableLines(failure.log_tail, std::min(kEvidenceLines, left))
+                                : Frames(failure.traceback, left);
   for (const std::string& line : shown) lines.push_back(absl::StrCat("    | ", line));
   if (!failure.log_file.empty()) {
     lines.push_back(absl::StrCat("  log: ", PrintableLine(failure.log_file), " on ",
                                  PrintableLine(failure.host)));
   }
+  return lines;
 }
 
 // One line for all failures from `first` on; none if there are none.
@@ -234,7 +241,6 @@ std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& st
   std::vector<std::string> lines = {Header(outcome)};
   const bool for_worker = outcome.worker_failed;
   if (for_worker && !WasStarted(outcome.failures.front())) return lines;  // That says it all.
-  if (for_worker) AppendEvidence(outcome.failures.front(), lines);
   AppendConsequences(outcome, for_worker ? 1 : 0, lines);
   if (for_worker && KindOf(outcome.failures.front()) == FailureKind::kPeerGone &&
       !outcome.awaited.empty() && outcome.awaited.front().did.empty()) {
@@ -247,6 +253,11 @@ std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& st
     lines.push_back(absl::StrCat("  advice: ", advice));
   }
   lines.push_back(absl::StrCat("  exit code ", outcome.exit_code));
+  if (for_worker) {
+    const size_t room = kMostLines - std::min(kMostLines, lines.size());
+    const std::vector<std::string> evidence = Evidence(outcome.failures.front(), room);
+    lines.insert(lines.begin() + 1, evidence.begin(), evidence.end());
+  }
   return lines;
 }
 

@@ -191,6 +191,38 @@ TEST(SummaryLines, StayShort) {
   for (const std::string& line : lines) EXPECT_FALSE(absl::StrContains(line, "\n")) << line;
 }
 
+TEST(SummaryLines, TakeTenLinesForALongMessageWithATracebackAndALog) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(0, 1), Failure(1, 1)};
+  outcome.failures[0].log_file = "/logs/0.err";
+  outcome.failures[0].traceback = "Traceback (most recent call last):\n";
+  for (int i = 0; i < 9; ++i) {
+    absl::StrAppend(&outcome.failures[0].traceback, "  File \"t.py\", line ", i,
+                    ", in f\n    g()\n");
+  }
+  absl::StrAppend(&outcome.failures[0].traceback, "RuntimeError: No space left on device:\n");
+  for (int i = 0; i < 5; ++i) absl::StrAppend(&outcome.failures[0].traceback, "\tline ", i, "\n");
+  const std::vector<std::string> lines = SummaryLines(outcome, {});
+  EXPECT_EQ(lines.size(), 10u) << Report(outcome);
+  EXPECT_EQ(lines[4], "    |   File \"t.py\", line 7, in f");
+}
+
+TEST(SummaryLines, NameWhatAProgramWithoutAnExceptionSaid) {
+  Outcome outcome;
+  outcome.exit_code = 127;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(0, 127)};
+  outcome.failures[0].log_tail =
+      "./train: error while loading shared libraries: libx.so.1: cannot "
+      "open shared object file: No such file or directory";
+  EXPECT_TRUE(
+      absl::StartsWith(Report(outcome),
+                       "job failed: rank 0 (node0, local rank 0, pid 4242) exited with "
+                       "code 127: ./train: error while loading shared libraries: libx.so.1"));
+}
+
 TEST(SummaryLines, ColourOnlyOnRequest) {
   Outcome outcome;
   outcome.exit_code = 1;
