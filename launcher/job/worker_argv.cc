@@ -49,6 +49,33 @@ std::optional<std::string> FindInPath(const std::string& name, const Environment
   return std::nullopt;
 }
 
+// Why the environment's `python`, which is there, cannot be run; empty if it can, as far as its
+// file shows.
+std::string WhyNotRunnable(const std::string& python) {
+  if (KindOf(python) == FileKind::kNone) return "leads to a file that is gone";
+  if (!IsExecutable(python)) return "is not executable";
+  std::string start;
+  std::getline(std::ifstream(python, std::ios::binary), start);
+  if (!absl::StartsWith(start, "#!")) return "";
+  const std::vector<std::string> words =
+      absl::StrSplit(start.substr(2), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+  if (words.empty() || KindOf(words[0]) != FileKind::kNone) return "";
+  return absl::StrCat("needs ", words[0], ", which is gone");
+}
+
+// The Python of the environment that `variable` names; empty: it names none that has one.
+absl::StatusOr<std::string> PythonOf(const char* variable, const Environment& environment) {
+  const std::string prefix = environment.Get(variable);
+  const std::string python = absl::StrCat(prefix, "/bin/python");
+  struct stat status = {};
+  if (prefix.empty() || ::lstat(python.c_str(), &status) != 0) return "";
+  const std::string why = WhyNotRunnable(python);
+  if (why.empty()) return python;
+  return absl::NotFoundError(
+      absl::StrCat(variable, " is ", prefix, ", whose python does not run: ", python, " ", why,
+                   "; activate another environment, unset ", variable, ", or set PYTHON_EXEC"));
+}
+
 absl::StatusOr<std::string> FindPython(const Environment& environment) {
   if (const std::string chosen = environment.Get("PYTHON_EXEC"); !chosen.empty()) {
     if (HasSlash(chosen) && IsExecutable(chosen)) return chosen;
@@ -58,9 +85,8 @@ absl::StatusOr<std::string> FindPython(const Environment& environment) {
         absl::StrCat("PYTHON_EXEC is ", chosen, ", which is no program; correct it or unset it"));
   }
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const std::string prefix = environment.Get(variable);
-    const std::string path = absl::StrCat(prefix, "/bin/python");
-    if (!prefix.empty() && IsExecutable(path)) return path;
+    HLAUNCH_ASSIGN_OR_RETURN(const std::string python, PythonOf(variable, environment));
+    if (!python.empty()) return python;
   }
   for (const char* name : {"python3", "python"}) {
     if (const auto found = FindInPath(name, environment)) return *found;

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+
 namespace hlaunch {
 namespace {
 
@@ -79,6 +81,20 @@ TEST_F(MakeWorkerArgvTest, PrefersTheActiveEnvironment) {
   EXPECT_EQ(Make({{"train.py"}}, {"VIRTUAL_ENV=/gone"})->front(), At("bin/python3"));
   EXPECT_EQ(Make({{"train.py"}}, {"PYTHON_EXEC=tool", "VIRTUAL_ENV=" + At("venv")})->front(),
             At("bin/tool"));
+}
+
+TEST_F(MakeWorkerArgvTest, RefusesAnEnvironmentWhosePythonDoesNotRun) {
+  Write("work/train.py", "", 0644);
+  Write("old/bin/python", "#!/gone/python9\n", 0755);
+  const absl::Status refused = Make({{"train.py"}}, {"VIRTUAL_ENV=" + At("old")}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(refused.message(),
+            absl::StrCat("VIRTUAL_ENV is ", At("old"),
+                         ", whose python does not run: ", At("old/bin/python"),
+                         " needs /gone/python9, which is gone; activate "
+                         "another environment, unset VIRTUAL_ENV, or set PYTHON_EXEC"));
+  Write("locked/bin/python", "", 0644);
+  EXPECT_FALSE(Make({{"train.py"}}, {"CONDA_PREFIX=" + At("locked")}).ok());
 }
 
 TEST_F(MakeWorkerArgvTest, NamesAMissingInterpreter) {
