@@ -53,7 +53,9 @@ struct MasterCheck::State : std::enable_shared_from_this<State> {
       self->Finish(absl::StrCat(
           "cannot reach the master store at ", HostPort(self->address, self->port), " within ",
           std::chrono::duration_cast<std::chrono::seconds>(self->limit).count(), " s: ",
-          self->trouble.empty() ? "no answer; is a firewall between the nodes?" : self->trouble));
+          self->trouble.empty() ? "no answer: a firewall between the nodes drops new ports, or the "
+                                  "address is not the host's"
+                                : self->trouble));
     });
     Connect();
   }
@@ -87,6 +89,9 @@ struct MasterCheck::State : std::enable_shared_from_this<State> {
   void Retry(asio::error_code error) {
     if (done == nullptr) return;
     trouble = error.message();
+    if (error == asio::error::connection_refused) {
+      trouble += ": the host is up, so a firewall between the nodes rejects new ports";
+    }
     asio::error_code ignored;
     socket.close(ignored);
     pause.expires_after(kPause);
