@@ -16,10 +16,8 @@
 #include <memory>
 #include <set>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "agent/health/local/cpu_quota.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
@@ -30,46 +28,6 @@ std::string FirstLine(const std::string& path) {
   std::ifstream file(path);
   std::getline(file, line);
   return line;
-}
-
-// The quota that one group's directory sets, in CPUs; 0 if none.
-double QuotaOf(const std::string& directory, bool v2) {
-  double quota = 0;
-  double period = 0;
-  if (v2) {
-    // "max 100000" or "150000 100000"
-    const std::vector<std::string> words = absl::StrSplit(FirstLine(directory + "/cpu.max"), ' ');
-    if (words.size() != 2 || !absl::SimpleAtod(words[0], &quota) ||
-        !absl::SimpleAtod(words[1], &period)) {
-      return 0;
-    }
-  } else if (!absl::SimpleAtod(FirstLine(directory + "/cpu.cfs_quota_us"), &quota) ||
-             !absl::SimpleAtod(FirstLine(directory + "/cpu.cfs_period_us"), &period)) {
-    return 0;
-  }
-  return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-// Where the hierarchy of `controllers`, as in /proc/self/cgroup, is mounted; v2's has none. Version
-// one's is named after them, usually with a link `cpu` to it.
-std::string MountOf(const std::string& root, const std::string& controllers) {
-  const std::string cgroup = root + "/sys/fs/cgroup";
-  if (controllers.empty()) return cgroup;
-  const std::string link = cgroup + "/cpu";
-  return ::access(link.c_str(), F_OK) == 0 ? link : absl::StrCat(cgroup, "/", controllers);
-}
-
-// The least quota of `group` and all above it below `mount`. A container may see the host's
-// path here but only its own groups at the mount: then the mount itself has the limit.
-double LeastQuota(const std::string& mount, std::string group, bool v2) {
-  double least = 0;
-  while (true) {
-    const double quota = QuotaOf(mount + group, v2);
-    if (quota > 0 && (least == 0 || quota < least)) least = quota;
-    if (group.empty()) return least;
-    const size_t parent = group.rfind('/');
-    group.resize(parent == std::string::npos ? 0 : parent);
-  }
 }
 
 union SocketAddress {
@@ -145,22 +103,8 @@ int PhysicalCores(const std::vector<int>& cpus, const std::string& root) {
 }
 
 int CpuQuota(const std::string& root) {
-  std::ifstream groups(root + "/proc/self/cgroup");
-  double least = 0;
-  for (std::string line; std::getline(groups, line);) {
-    // "0::/a/b" or "4:cpu,cpuacct:/a/b"
-    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (fields.size() != 3) continue;
-    const bool v2 = fields[1].empty();
-    const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
-    if (!v2 && std::find(controllers.begin(), controllers.end(), "cpu") == controllers.end()) {
-      continue;
-    }
-    const std::string mount = MountOf(root, fields[1]);
-    const double quota = LeastQuota(mount, fields[2] == "/" ? "" : fields[2], v2);
-    if (quota > 0 && (least == 0 || quota < least)) least = quota;
-  }
-  return least == 0 ? 0 : std::max(1, static_cast<int>(least));
+  const double quota = CpusAllowed(root);
+  return quota == 0 ? 0 : std::max(1, static_cast<int>(quota));
 }
 
 int UsableCores() { return UsableCores(AllowedCpus()); }

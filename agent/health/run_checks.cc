@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/health/local/cpu_quota.h"
 #include "agent/health/local/host_checks.h"
 #include "agent/health/node_health.h"
 #include "proto/base/mutex.h"
@@ -59,6 +60,7 @@ std::vector<Check> ChecksOf(const CheckPlan& plan) {
     return checks;
   }
   checks.push_back({"shared memory", [] { return CheckSharedMemory(); }});
+  checks.push_back({"cpu quota", [] { return CheckCpuQuota(); }});
   checks.push_back({"limits", [=] { return CheckLimits(files); }});
   checks.push_back({"clock", [] { return CheckClock(); }});
   if (!plan.log_directory.empty()) {
