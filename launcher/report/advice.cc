@@ -182,6 +182,11 @@ constexpr absl::string_view kHangs =
     "see where it stands and why; if it was only slow, a longer --hang-timeout, or --hang-action "
     "warn";
 
+constexpr absl::string_view kMtu =
+    "compare the MTU of the nodes' interfaces (ip link) with what passes between them (ping -M do "
+    "-s "
+    "1472 HOST), and lower it on all nodes, or let ICMP pass";
+
 struct SignalRow {
   int signal;
   absl::string_view advice;
@@ -283,6 +288,10 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   if (first.pid == 0) return "";  // Its message says it all.
   const std::string exception = OwnWords(first);
   const std::string text = absl::StrCat(first.message, "\n", first.traceback, "\n", first.log_tail);
+  if (absl::StartsWith(first.evidence, kBeforeTheRound) &&
+      absl::StrContains(first.evidence, "MTU")) {
+    return std::string(kMtu);
+  }
   if (store_port != 0 && SaysPortInUse(text, store_port)) {
     return absl::StrCat("port ", store_port,
                         " is MASTER_PORT, where hlaunch serves the store; this program wants to "

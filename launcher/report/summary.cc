@@ -101,7 +101,7 @@ std::string Header(const Outcome& outcome) {
     std::string exception = WasStarted(first) ? PrintableLine(OwnWords(first)) : "";
     if (exception.empty()) {
       exception = PrintableLine(first.evidence);
-    } else if (first.out_of_memory) {
+    } else if (first.out_of_memory || absl::StartsWith(first.evidence, kBeforeTheRound)) {
       absl::StrAppend(&exception, ": ", PrintableLine(first.evidence));
     }
     if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) {

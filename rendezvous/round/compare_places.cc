@@ -98,9 +98,8 @@ std::optional<DifferentPlaces> ComparePlaces(const std::vector<WorkerFailure>& f
   for (auto it = groups.begin(); it != groups.end(); ++it) {
     if (it != fewest) absl::StrAppend(&did, ", ", RanksOf(failures, it->second), " in ", it->first);
   }
-  return DifferentPlaces{index, absl::StrCat(did,
-                                             ": all ranks timed out, they called different "
-                                             "collectives")};
+  return DifferentPlaces{
+      index, absl::StrCat(did, ": all ranks waited in vain, they called different collectives")};
 }
 
 }  // namespace hlaunch

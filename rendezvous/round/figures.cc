@@ -143,6 +143,19 @@ std::string FigureText(double value, absl::string_view unit, int digits) {
   return absl::StrCat(absl::StrFormat("%.*g", digits, value), unit.empty() ? "" : " ", unit);
 }
 
+namespace {
+
+// Of seconds: "10 s", "3 min", "24 h", "12 days".
+std::string TimeText(double seconds) {
+  constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
+  if (seconds < 2 * kMinute) return FigureText(seconds, "s");
+  if (seconds < 2 * kHour) return absl::StrFormat("%.0f min", seconds / kMinute);
+  if (seconds < 2 * kDay) return absl::StrFormat("%.0f h", seconds / kHour);
+  return absl::StrFormat("%.0f days", seconds / kDay);
+}
+
+}  // namespace
+
 std::string DescribeScore(const std::vector<double>& values, const FigureRule& rule, size_t index) {
   std::vector<double> others = values;
   others[index] = std::numeric_limits<double>::quiet_NaN();
@@ -150,8 +163,8 @@ std::string DescribeScore(const std::vector<double>& values, const FigureRule& r
   if (!rest) return absl::StrCat(rule.name, " ", FigureText(values[index], rule.unit));
   if (rule.scale == Scale::kOffset) {
     const double off = values[index] - rest->median;
-    return absl::StrCat(rule.name, " ", FigureText(std::abs(off), rule.unit),
-                        off > 0 ? " ahead" : " behind", " of the others");
+    return absl::StrCat(rule.name, " ", TimeText(std::abs(off)), off > 0 ? " ahead" : " behind",
+                        " of the others");
   }
   const Score score = ScoreFigure(values, rule)[index];
   const std::string range = rest->min == rest->max

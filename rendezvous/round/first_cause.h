@@ -31,6 +31,10 @@ FailureKind KindOf(const WorkerFailure& failure);
 // waited in vain.
 inline constexpr char kWhileItWaits[] = "while it waits for other workers";
 
+// In the evidence of a worker that others may be the cause of: what the preflight of its round said
+// of the network, without ending it.
+inline constexpr char kBeforeTheRound[] = "before the round: ";
+
 struct Cause {
   size_t index = 0;  // In the failures that were asked about.
   FailureKind kind = FailureKind::kOriginal;

@@ -188,9 +188,19 @@ void RoundMachine::Decide(const FailureEvent& event, const std::string& cause_re
   }
   Outcome outcome = FailedWith(verdict.exit_code, verdict.reason);
   outcome.worker_failed = event.kind == FailureEvent::Kind::kWorkerFailed;
+  if (outcome.worker_failed) RecallNotice();
   outcome.cause_reason = cause_reason;
   outcome.awaited = event.awaited;
   Finish(std::move(outcome));
+}
+
+// A worker that could not reach another one, or waited in vain, may have failed of what the
+// preflight warned of.
+void RoundMachine::RecallNotice() {
+  if (notice_.empty() || record_->failures.empty()) return;
+  WorkerFailure& first = record_.Note().failures.front();
+  if (KindOf(first) == FailureKind::kOriginal || !first.evidence.empty()) return;
+  first.evidence = absl::StrCat(kBeforeTheRound, notice_);
 }
 
 void RoundMachine::StopRound(std::string cause) {

@@ -68,6 +68,7 @@ class RoundMachine {
   void Depart(Seat& seat, const FailureEvent& event);
   void JudgeFailures(Instant t);
   void Decide(const FailureEvent& event, const std::string& cause_reason);
+  void RecallNotice();
   void StopRound(std::string cause);
   void ChooseReporter();
   void LookForRound(Instant t);

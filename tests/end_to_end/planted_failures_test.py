@@ -291,6 +291,25 @@ class PlantedNodeLoss(jobs.JobTest):
                           patience=1)
 
 
+class PlantedMtuHole(jobs.JobTest):
+    """Large packets vanish between two nodes, as in a tunnel that swallows ICMP, too."""
+
+    def test_the_report_recalls_what_the_preflight_said(self):
+        for node in self.nodes:
+            node.run("iptables", "-A", "INPUT", "-i", "eth0", "-m", "length", "--length", "1300:65535",
+                     "-j", "DROP")
+        folder = self.lab.folder / "plant"
+        folder.mkdir()
+        runs = self.start(PROGRAM, "stands", 3, options=["--nproc-per-node", 2],
+                          env={"PLANT_FOLDER": folder, "PLANT_ADDRESS": self.nodes[1].ip,
+                               "PLANT_PATIENCE": 1})
+        runs[0].wait(60)
+        report = report_of(runs[0])
+        self.assertRegex((report or [""])[0], r"before the round: .*small messages pass, 64 KiB do not"
+                         r".*MTU", self.told(runs))
+        self.assertIn("advice: compare the MTU", "\n".join(report))
+
+
 class PlantedInTorch1(Planted):
     count, nproc, program, python, version = 1, 3, TORCH_PROGRAM, TORCH1, "1.13"
     plants = TORCH_PLANTS[:2] + TORCH_PLANTS[5:]

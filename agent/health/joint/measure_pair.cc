@@ -18,6 +18,11 @@ namespace {
 using Microseconds = std::chrono::duration<double, std::micro>;
 
 constexpr int64_t kFirstBlock = 64 << 10;
+// Of the first block nothing comes, where pings did.
+constexpr char kOnlySmall[] =
+    "small messages pass, 64 KiB do not: is the MTU of a link larger than the way between the "
+    "nodes "
+    "carries?";
 constexpr double kBlockMicroseconds = 40e3;  // Long enough to be measured, short on a slow link.
 
 Microseconds Since(Instant begin) { return MonotonicClock().Now() - begin; }
@@ -35,12 +40,10 @@ class PairMeasurement {
   }
 
   PairResult Run() {
-    absl::Status done = Ping();
-    if (done.ok()) done = leads_ ? Lead() : Follow();
-    if (!done.ok()) {
-      result_.failed = true;
-      result_.why = std::string(done.message());
-    }
+    const absl::Status small = Ping();
+    const absl::Status large = !small.ok() ? small : leads_ ? Lead() : Follow();
+    if (!small.ok()) Failed(std::string(small.message()));
+    if (small.ok() && !large.ok()) Failed(blocks_ == 1 ? kOnlySmall : std::string(large.message()));
     return result_;
   }
 
@@ -117,6 +120,11 @@ class PairMeasurement {
     HLAUNCH_ASSIGN_OR_RETURN(const int64_t theirs, Hear());
     if (static_cast<uint64_t>(theirs) != DigestOfSum(ranks_, seed, length)) Wrong();
     return took;
+  }
+
+  void Failed(std::string why) {
+    result_.failed = true;
+    result_.why = std::move(why);
   }
 
   void Wrong() {

@@ -209,6 +209,19 @@ TEST(SummaryLines, TakeTenLinesForALongMessageWithATracebackAndALog) {
   EXPECT_EQ(lines[4], "    |   File \"t.py\", line 7, in f");
 }
 
+TEST(SummaryLines, RecallWhatThePreflightSaidOfTheNetwork) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(0, 1)};
+  outcome.failures[0].message = "RuntimeError: Timed out waiting 3000ms for send operation";
+  outcome.failures[0].evidence = "before the round: node0 and node1: small messages pass: MTU?";
+  const std::string report = Report(outcome);
+  EXPECT_TRUE(
+      absl::StrContains(report, "send operation: before the round: node0 and node1: small "));
+  EXPECT_TRUE(absl::StrContains(report, "advice: compare the MTU"));
+}
+
 TEST(SummaryLines, NameWhatAProgramWithoutAnExceptionSaid) {
   Outcome outcome;
   outcome.exit_code = 127;

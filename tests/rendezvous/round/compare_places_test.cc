@@ -31,7 +31,7 @@ TEST(ComparePlaces, NamesTheFewestAndWhereTheOthersAre) {
   EXPECT_EQ(
       places->did,
       "waited in t.py:37 `dist.recv(x)`, ranks 0, 2 in t.py:27 `dist.all_reduce(x)`: all ranks "
-      "timed out, they called different collectives");
+      "waited in vain, they called different collectives");
 }
 
 TEST(ComparePlaces, CountsRanksBeyondFour) {
@@ -40,7 +40,7 @@ TEST(ComparePlaces, CountsRanksBeyondFour) {
   EXPECT_EQ(
       ComparePlaces(failures)->did,
       "waited in t.py:37 `f()` with rank 8, ranks 0, 1, 2, 3 and 2 more in t.py:27 `g()`: all "
-      "ranks timed out, they called different collectives");
+      "ranks waited in vain, they called different collectives");
 }
 
 TEST(ComparePlaces, SaysNothingOfOnePlaceOrAnUnknownOne) {

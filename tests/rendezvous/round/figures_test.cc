@@ -149,6 +149,10 @@ TEST(DescribeScore, SaysWhatTheOthersHad) {
             "fabric 200 Gbit/s, 2 times worse where others have 400 Gbit/s");
   EXPECT_EQ(DescribeScore({100, 100, 90}, RuleOf(Figure::kClock), 2),
             "clock 10 s behind of the others");
+  EXPECT_EQ(DescribeScore({0, 0, 86400}, RuleOf(Figure::kClock), 2),
+            "clock 24 h ahead of the others");
+  EXPECT_EQ(DescribeScore({0, 0, 600}, RuleOf(Figure::kClock), 2),
+            "clock 10 min ahead of the others");
 }
 
 }  // namespace
