@@ -31,6 +31,12 @@ bool LostAChild(const WorkerFailure& failure) {
          absl::StrContains(words, "terminated abruptly");
 }
 
+// Whether it was ended by an exception, and aborted by a thread of torch on its way out.
+bool EndedInAnAbort(const ExitStatus& exit, const std::string& log_tail) {
+  return exit.signal == SIGABRT &&
+         absl::StrContains(log_tail, "terminate called without an active exception");
+}
+
 constexpr size_t kMaxErrorFileBytes = 256 << 10;
 
 }  // namespace
@@ -117,7 +123,7 @@ WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
   failure.log_file = log_file_;
   failure.log_tail = relay.Tail(local_rank_);
   failure.traceback = error.traceback;
-  if (exit.signal == 0 && error.traceback.empty()) {
+  if (error.traceback.empty() && (exit.signal == 0 || EndedInAnAbort(exit, failure.log_tail))) {
     failure.traceback = TracebackIn(relay.LongTail(local_rank_));
   }
   failure.evidence = kill_reason_;
