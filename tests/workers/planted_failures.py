@@ -3,23 +3,30 @@
 """`planted_failures.py NAME RANK`: the rank fails in the way of that name.
 
 The others block like workers in a collective: connected to that rank, in a system call. When it
-is gone they fail, too, with what the system tells them; nobody fails out of his own.
+is gone they fail, too, with what the system tells them; none of them fails by itself. The file
+"struck" in PLANT_FOLDER tells when that was, on which host and of which rank.
 """
 
+import argparse
+import concurrent.futures
 import ctypes
 import importlib
 import json
+import logging
 import mmap
 import os
 import pathlib
+import pickle
 import resource
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
 import traceback
+import warnings
 
 RANK = int(os.environ["RANK"])
 HOST = sys.argv[3] if len(sys.argv) > 3 else socket.gethostname()  # Of the rank that fails.
@@ -71,6 +78,13 @@ class Peers:
         """As a runtime does on its way out; unread bytes make it a reset."""
         for connection in self.open:
             connection.close()
+
+
+def mark():
+    """The failure is about to happen."""
+    text = f"{time.time()} {socket.gethostname()} {RANK}"
+    (HERE / f"struck-{RANK}").write_text(text, encoding="ascii")
+    (HERE / f"struck-{RANK}").rename(HERE / "struck")
 
 
 def value_error(_):
@@ -151,6 +165,7 @@ def peers_first(peers):
     """The victims are dead before the culprit is."""
     peers.close()
     time.sleep(0.4)
+    mark()
     raise ValueError("bad batch, found late")
 
 
@@ -280,16 +295,185 @@ def recursion(_):
     step(0)
 
 
+def own_exception(_):
+    """Its name ends in no word of Python's."""
+    class LossIsNan(Exception):
+        pass
+    raise LossIsNan("at step 3")
+
+
+def without_a_word(_):
+    raise RuntimeError
+
+
+def several_lines(_):
+    raise ValueError("the configuration is wrong:\n  lr: not a number\n  epochs: below 0")
+
+
+def other_letters(_):
+    raise ValueError("Größe 0: データがありません")
+
+
+def key_error(_):
+    {"a": 1}["labels"]
+
+
+def group_of_exceptions(_):
+    raise ExceptionGroup("shards", [ValueError("bad shard 1"), OSError("bad shard 2")])
+
+
+def keyboard_interrupt(_):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+
+def unicode_error(_):
+    b"\xff\xfe".decode("utf-8")
+
+
+def bad_json(_):
+    json.loads("{lr: 1}")
+
+
+def division(_):
+    print(1 / 0)
+
+
+def logged(_):
+    """By a program that catches all, tells of it and ends itself."""
+    try:
+        value_error(None)
+    except ValueError:
+        logging.exception("training failed")
+        sys.exit(1)
+
+
+def much_after_it(_):
+    """What other threads write before the process has ended."""
+    try:
+        value_error(None)
+    except ValueError:
+        traceback.print_exc()
+        for step in range(300):
+            print(f"I0101 worker.cc:{step}] closing shard {step}", file=sys.stderr)
+        sys.exit(1)
+
+
+def coloured(_):
+    """As a library for nicer tracebacks would."""
+    sys.stderr.write("\x1b[31mTraceback\x1b[0m (most recent call last):\n"
+                     "  File \"train.py\", line 3, in <module>\n"
+                     "\x1b[1;31mValueError\x1b[0m: bad batch\n")
+    sys.exit(1)
+
+
+def usage(_):
+    parser = argparse.ArgumentParser("train.py")
+    parser.add_argument("--data", required=True)
+    parser.parse_args([])
+
+
+def by_a_shell(_):
+    os.execvp("sh", ["sh", "-c", "echo 'prepare: no data' >&2; exit 7"])
+
+
+def unknown_command(_):
+    os.execvp("sh", ["sh", "-c", "no-such-command"])
+
+
+def rust_panic(_):
+    os.write(2, b"\nthread 'main' panicked at 'index out of bounds', src/tokens.rs:7:5\nnote: run "
+                b"with `RUST_BACKTRACE=1` environment variable to display a backtrace\n")
+    os._exit(101)
+
+
+def cpp_terminate(_):
+    os.write(2, b"terminate called after throwing an instance of 'std::out_of_range'\n"
+                b"  what():  vector::_M_range_check\n")
+    os.abort()
+
+
+def child_killed(_):
+    subprocess.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], check=True)
+
+
+def pool_broken(_):
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+        pool.submit(os._exit, 1).result()
+
+
+def stack_overflow(_):
+    """In C: what is behind the stack's end."""
+    function = ctypes.CFUNCTYPE(None)
+    deeper = []
+    deeper.append(function(lambda: deeper[0]()))
+    sys.setrecursionlimit(1 << 30)
+    resource.setrlimit(resource.RLIMIT_STACK, (1 << 18, resource.RLIM_INFINITY))
+    threading.stack_size(1 << 18)
+    thread = threading.Thread(target=deeper[0])
+    thread.start()
+    thread.join()
+
+
+def division_in_c(_):
+    os.kill(os.getpid(), signal.SIGFPE)
+
+
+def trap(_):
+    os.kill(os.getpid(), signal.SIGTRAP)
+
+
+def cpu_limit(_):
+    resource.setrlimit(resource.RLIMIT_CPU, (0, resource.RLIM_INFINITY))
+    while True:
+        pass
+
+
+def file_limit(_):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    (HERE / "checkpoint").write_bytes(bytes(1 << 20))
+
+
+def is_a_directory(_):
+    open("/tmp", "rb")
+
+
+def certificate(_):
+    raise ssl.SSLCertVerificationError("certificate verify failed: unable to get local issuer")
+
+
+def pickle_error(_):
+    pickle.dumps(lambda: None)
+
+
+def own_time_out(_):
+    """Of its own, not of other workers."""
+    raise TimeoutError("the storage of the data set did not answer within 30 s")
+
+
+def with_a_warning(_):
+    try:
+        value_error(None)
+    finally:
+        warnings.warn("a tensor was not freed", stacklevel=1)
+
+
+def says(_):
+    """`planted_failures.py says RANK HOST TEXT`: fails with that."""
+    raise RuntimeError(sys.argv[4])
+
+
 def main():
     name, rank = sys.argv[1], int(sys.argv[2])
     plant = globals()[name]
-    if WORLD == 1:
-        plant(None)
-    elif rank < 0:  # Every rank.
+    if WORLD == 1 or rank < 0:  # Every rank.
+        mark()
         plant(None)
     else:
         peers = Peers(rank)
         if RANK == rank:
+            if name != "stands":
+                mark()
             plant(peers)
         peers.wait()
 

@@ -1,96 +1,304 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Whom the final report blames: hlaunch beside torchrun, on the plants of the end-to-end test.
+"""What the final report says of planted failures: hlaunch beside torchrun.
 
-    tests/bench/report/blame.py [--rounds 3] [--torch] [--json FILE]
+    tests/bench/report/blame.py [--jobs 4] [--only REGEX] [--minutes 15] [--without-torchrun]
+                                [--json FILE] [-v]
 
-Four workers on this machine, of which one fails. A report is right if it names that rank as the
-first; of torchrun's that is its "Root Cause". With --torch the workers are torch's own, in real
-collectives. Checks nothing: a figure is not a test.
+Hosts are namespaces (tests/end_to_end/lab.py). A report is right in its rank and host if its first
+line names them, of torchrun's its "Root Cause"; in its cause if that line has the pattern of
+plants.py, anywhere in torchrun's. Seconds run from the failure, which the worker or the bench
+writes down, to the report's first line. Checks nothing: a figure is not a test.
 """
 
 import argparse
+import collections
+import concurrent.futures
+import dataclasses
 import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
+import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests/end_to_end"))
+import plants
+import lab
+import planted_failures_test as planted
 
-import lab  # noqa: E402
-import planted_failures_test as planted  # noqa: E402
-
-WORKERS = 4
-LIMIT = 60  # Seconds for one run; one that takes longer hangs.
-# What the first cause is, of torchrun's and hlaunch's reports.
-BLAMED = {"hlaunch": r"job failed: .*?rank (\d+) \(",
-          "torchrun": r"Root Cause[^\n]*\n(?:[^\n]*\n)*?\s*rank\s*: (\d+) "}
+MOST_LINES = 10
+LIMIT = 75  # Seconds for one run; one that takes longer has no report.
+SETTLE = 1.5  # Seconds in which the rest of a report comes.
+HEAD = {"hlaunch": r"^hlaunch(?:\[[^]]*\])?: (?:error: )?job (?:failed|stopped): .*$",
+        "torchrun": r"^Root Cause \(first observed failure\):$"}
+OWN = r"^hlaunch(?:\[[^]]*\])?: (?:error: )?"
 
 
-def command(launcher, words, python):
+@dataclasses.dataclass
+class Result:
+    """Of one run: what is right, and what was said."""
+    rank: bool = None  # None: there is none to be named.
+    host: bool = None
+    cause: bool = False
+    advice: str = ""  # "right", "wrong", "missing", "none".
+    seconds: float = None
+    lines: int = 0
+    report: str = ""
+
+    def misses(self, plant):
+        wrong = [name for name in ("rank", "host", "cause") if getattr(self, name) is False]
+        if self.advice in ("wrong", "missing"):
+            wrong.append(f"advice {self.advice}")
+        if self.seconds is not None and self.seconds > plant.within:
+            wrong.append(f"{self.seconds:.1f} s")
+        if self.lines > MOST_LINES:
+            wrong.append(f"{self.lines} lines")
+        return wrong
+
+
+def meet(plant, port):
+    if plant.hosts == 1:
+        return {"hlaunch": [], "torchrun": ["--standalone"]}
+    return {"hlaunch": ["--nnodes", plant.hosts, "--rdzv-endpoint", f"node0:{port}"],
+            "torchrun": ["--nnodes", plant.hosts, "--rdzv-backend", "c10d", "--rdzv-id", "plant",
+                         "--rdzv-endpoint", f"node0:{port}"]}
+
+
+def command(launcher, plant, node):
+    only = plant.only.get(node.index, {})
+    words, options = only.get("words", plant.words), only.get("options", plant.options)
+    bare = "--no-python" in options
+    words = list(words)
     if launcher == "hlaunch":
-        return [lab.HLAUNCH, "--nproc-per-node", str(WORKERS), *words]
-    return [planted.TORCH2, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
-            str(WORKERS), *(["--no-python", python] if python != planted.TORCH2 else []), *words]
+        return [lab.HLAUNCH, *meet(plant, 29400)[launcher], "--nproc-per-node", plant.nproc,
+                *options, *words]
+    if not bare and plant.python not in (None, planted.TORCH2):
+        words = [plant.python, *words]
+        bare = True
+    return [planted.TORCH2, "-m", "torch.distributed.run", *meet(plant, 29400)[launcher],
+            "--nproc-per-node", plant.nproc, *(["--no-python"] if bare else []), *words]
 
 
-def run(launcher, plant, program, python, folder):
-    """(the rank that was blamed or None, the exit code, seconds)."""
-    target = plant.planted if plant.planted is not None else 1 if plant.rank is None else plant.rank
-    words = [program, plant.name, str(target), *(["--record"] if plant.record else [])]
-    began = time.monotonic()
+def begin(launcher, plant, nodes, folder):
+    runs = []
+    for node in nodes:
+        only = plant.only.get(node.index, {})
+        env = {"PLANT_FOLDER": folder, "PLANT_ADDRESS": node.ip, "OMP_NUM_THREADS": "1"}
+        if plant.python:
+            env["PYTHON_EXEC"] = plant.python
+        else:
+            env["PYTHON_EXEC"] = planted.jobs.PYTHON
+        env = {**env, **plant.env, **only.get("env", {})}
+        runs.append(node.start(*command(launcher, plant, node), env={
+            name: str(value).replace("{here}", str(node.folder)) for name, value in env.items()
+            if value is not None}))
+    return runs
+
+
+def struck(folder, launched, by_bench):
+    """(when it was, the host): of the strike, of the worker's mark, else the launch."""
+    if by_bench:
+        return by_bench, None
     try:
-        done = subprocess.run(command(launcher, words, python), capture_output=True, text=True,
-                              timeout=LIMIT, check=False, cwd=folder, errors="replace",
-                              env={**os.environ, "PYTHON_EXEC": python, "PLANT_FOLDER": folder})
-    except subprocess.TimeoutExpired:
-        return None, None, LIMIT
-    found = re.search(BLAMED[launcher], done.stderr)
-    return int(found[1]) if found else None, done.returncode, time.monotonic() - began
+        when, host, _ = (folder / "struck").read_text(encoding="ascii").split()
+        return float(when), host
+    except (FileNotFoundError, ValueError):
+        return launched, None
+
+
+def watch(runs, pattern, until):
+    """(the run whose report is the first, when it was seen); None where all end without."""
+    while time.monotonic() < until:
+        over = runs[0].process.poll() is not None
+        for run in runs:
+            if re.search(pattern, run.err, re.MULTILINE):
+                return run, time.time()
+        if over:
+            return None, None
+        time.sleep(0.02)
+    return None, None
+
+
+def report_of(launcher, run):
+    if launcher == "hlaunch":
+        report = planted.report_of(run)
+        last = [i for i, line in enumerate(report) if re.match(r"  exit code \d+$", line)]
+        return report[:last[0] + 1] if last else report[:1]
+    text = run.err[re.search(HEAD[launcher], run.err, re.MULTILINE).start():]
+    return [line for line in text.splitlines() if not line.startswith("=")]
+
+
+def judge(launcher, plant, report, seconds, host):
+    host = host or f"node{plant.host}"
+    text, result = "\n".join(report), Result(seconds=seconds, lines=len(report))
+    result.report = text
+    first = report[0] if launcher == "hlaunch" and report else text
+    named = rf"rank {plant.rank} \({host}" if launcher == "hlaunch" else rf"rank\s*: {plant.rank} "
+    if plant.rank is not None:
+        result.rank = bool(re.search(named, first))
+    result.host = plant.hosts == 1 or plant.console == plant.host != 0 or bool(re.search(rf"\b{host}\b", first))
+    evidence = [line for line in report[1:] if line.startswith("    ")]
+    result.cause = bool(re.search(plant.cause, "\n".join([first, *evidence]), re.MULTILINE))
+    advice = [line for line in report if line.strip().startswith("advice: ")]
+    right = bool(plant.advice and re.search(plant.advice, "".join(advice)))
+    result.advice = "right" if right else \
+        "missing" if plant.advice and not advice else "wrong" if advice else "none"
+    return result
+
+
+def refused(plant, run, seconds):
+    """Where no job began: what hlaunch said last, which is all there is."""
+    said = planted.jobs.own_lines(run)
+    if (plant.hosts > 1 and not plant.console) or run.process.poll() in (None, 0) or not said:
+        return Result(report="no report: " + run.err[-800:])
+    lines = [line for line in run.err.splitlines() if line][-MOST_LINES:]
+    report = [re.sub(OWN, "", said[-1]), *("    " + line for line in said[:-1])]
+    result = judge("hlaunch", plant, report, seconds, None)
+    result.lines, result.report = len(lines), "\n".join(lines)
+    return result
+
+
+def run(launcher, plant):
+    """One launcher on one plant."""
+    with lab.Lab(plant.hosts) as hosts:
+        try:
+            return run_on(hosts, launcher, plant)
+        finally:
+            for one in hosts.runs:
+                one.process.kill()  # nsenter stands still where what it started does.
+
+
+def run_on(hosts, launcher, plant):
+    nodes, folder = hosts.nodes, hosts.folder / "plant"
+    folder.mkdir()
+    if plant.hosts > 1 and "data.bin" in plant.cause:
+        for node in nodes[:-1]:
+            (node.folder / "data.bin").write_bytes(b"data")
+    if plant.prepare:
+        plant.prepare(nodes)
+    launched, until, by_bench = time.time(), time.monotonic() + LIMIT, None
+    runs = begin(launcher, plant, nodes, folder)
+    if plant.strike:
+        try:
+            runs[plant.host].wait_for("stands", 3)
+        except AssertionError:
+            return Result(report=f"never began: {runs[0].err[-800:]}")
+        by_bench = time.time()
+        plant.strike(nodes, runs)
+    # Where a node is struck its own report does not count: nobody may ever read it.
+    seen = [run for run, node in zip(runs, nodes) if not plant.strike or node.index != plant.host]
+    told = runs[plant.console]
+    found, when = watch([told] if launcher == "hlaunch" else seen, HEAD[launcher], until)
+    if not found:
+        return refused(plant, told, time.time() - launched)
+    end = time.monotonic() + SETTLE
+    while found.process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    began, host = struck(folder, launched, by_bench)
+    return judge(launcher, plant, report_of(launcher, found), when - began, host)
+
+
+class Table:
+    """Runs all, several at a time, and prints what comes of it."""
+
+    def __init__(self, chosen, launchers, verbose):
+        self.chosen, self.launchers, self.verbose = chosen, launchers, verbose
+        self.results = {launcher: {} for launcher in launchers}
+        self.lock, self.until = threading.Lock(), 0
+
+    def one(self, launcher, number):
+        plant = self.chosen[number]
+        if launcher != "hlaunch" and time.monotonic() > self.until:
+            return
+        try:
+            result = run(launcher, plant)
+        except Exception as error:  # The bench itself has failed; it goes on.
+            result = Result(report=f"the bench: {error!r}")
+        with self.lock:
+            self.results[launcher][number] = result
+            if launcher == "hlaunch" and (self.verbose or self.misses(number)):
+                print(f"-- {plant.group}: {plant.name} (rank {plant.rank}, node{plant.host}): "
+                      f"{', '.join(self.misses(number)) or 'right'}\n{result.report}", flush=True)
+
+    def misses(self, number, launcher="hlaunch"):
+        result = self.results[launcher][number]
+        return result.misses(self.chosen[number]) if result.seconds is not None else ["no report"]
+
+    def run(self, jobs, until):
+        """All of hlaunch's; of torchrun's those that begin before `until`."""
+        self.until = until
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            tasks = [pool.submit(self.one, launcher, number) for launcher in self.launchers
+                     for number, plant in enumerate(self.chosen)
+                     if launcher == "hlaunch" or plant.torchrun]
+            for task in tasks:
+                task.result()
+
+    def of(self, launcher, name, group=None):
+        """ "103 of 109": where it was to be named, and where it was."""
+        right = [bool(value) for value in self.asked(launcher, name, group)]
+        return f"{sum(right)} of {len(right)}" if right else "–"
+
+    def asked(self, launcher, name, group):
+        for number, result in self.results[launcher].items():
+            plant = self.chosen[number]
+            if group not in (None, plant.group) or (name == "rank" and plant.rank is None):
+                continue
+            yield getattr(result, name)
+
+    def summary(self):
+        groups = list(dict.fromkeys(plant.group for plant in self.chosen))
+        print("\n| what fails | plants | rank | host | cause | advice wrong, missing | seconds, median, most | lines, most |\n"
+              "|---|---|---|---|---|---|---|---|")
+        for launcher in self.launchers:
+            for group in [*groups, None]:
+                results = [result for number, result in self.results[launcher].items()
+                           if group in (None, self.chosen[number].group)]
+                if not results:
+                    continue
+                seconds = sorted(result.seconds for result in results if result.seconds is not None)
+                advice = collections.Counter(result.advice for result in results)
+                print(f"| {launcher}: {group or 'all'} | {len(results)} | "
+                      f"{self.of(launcher, 'rank', group)} | {self.of(launcher, 'host', group)} | "
+                      f"{self.of(launcher, 'cause', group)} | {advice['wrong']}, {advice['missing']} | "
+                      + (f"{seconds[len(seconds) // 2]:.2f}, {seconds[-1]:.1f} | " if seconds else "– | ")
+                      + f"{max(result.lines for result in results)} |")
+        missed = [number for number in sorted(self.results["hlaunch"]) if self.misses(number)]
+        print(f"\n{len(missed)} of {len(self.chosen)} reports of hlaunch miss something:")
+        for number in missed:
+            plant = self.chosen[number]
+            print(f"  {plant.group}: {plant.name}: {', '.join(self.misses(number))}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--torch", action="store_true")
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--only", default="", help="a pattern in group: name")
+    parser.add_argument("--minutes", type=float, default=15,
+                        help="no run of torchrun begins after these")
+    parser.add_argument("--without-torchrun", action="store_true")
     parser.add_argument("--json")
+    parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
-    plants = planted.TORCH_PLANTS if options.torch else planted.PLANTS
-    program = planted.TORCH_PROGRAM if options.torch else planted.PROGRAM
-    python = planted.TORCH2 if options.torch else planted.TORCH1
-    # "unreachable" needs a host without a route; where every rank fails nobody is to blame.
-    plants = [plant for plant in plants
-              if not plant.options and plant.planted is None and plant.name != "unreachable"]
-    results = []
-    for plant in plants:
-        expected = 1 if plant.rank is None else plant.rank
-        row = {"plant": plant.name + (" @record" if plant.record else ""), "rank": expected}
-        for launcher in BLAMED:
-            row[launcher] = []
-            for _ in range(options.rounds):
-                with tempfile.TemporaryDirectory(prefix="hlaunch-blame-") as folder:
-                    row[launcher].append(run(launcher, plant, program, python, folder))
-        results.append(row)
-        print(f"{row['plant']:24} rank {expected}: " + "; ".join(
-            f"{launcher} {sum(blamed == expected for blamed, _, _ in row[launcher])} of "
-            f"{options.rounds}, code {row[launcher][0][1]}" for launcher in BLAMED), flush=True)
-    for launcher in BLAMED:
-        right = sum(blamed == row["rank"] for row in results for blamed, _, _ in row[launcher])
-        always = sum(all(blamed == row["rank"] for blamed, _, _ in row[launcher])
-                     for row in results)
-        codes = sum(row[launcher][0][1] in (plant.code, plant.code - 256)
-                    for row, plant in zip(results, plants))
-        print(f"{launcher}: the right rank in {right} of {len(results) * options.rounds} runs, in "
-              f"every run of {always} of {len(results)} plants; the worker's own exit code for "
-              f"{codes}")
+    lab.PATIENCE = 10
+    chosen = [plant for plant in plants.PLANTS
+              if re.search(options.only, f"{plant.group}: {plant.name}")]
+    launchers = ["hlaunch"] if options.without_torchrun else ["hlaunch", "torchrun"]
+    table = Table(chosen, launchers, options.verbose)
+    began = time.monotonic()
+    table.run(options.jobs, began + 60 * options.minutes)
+    table.summary()
+    print(f"{len(chosen)} plants in {time.monotonic() - began:.0f} s")
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(results, indent=2), encoding="utf-8")
+        pathlib.Path(options.json).write_text(json.dumps(
+            [{"group": plant.group, "name": plant.name,
+              **{launcher: dataclasses.asdict(results[number])
+                 for launcher, results in table.results.items() if number in results}}
+             for number, plant in enumerate(chosen)], indent=2), encoding="utf-8")
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
