@@ -283,15 +283,18 @@ std::string Awaited(const Outcome& outcome) {
   return absl::StrJoin(names, ", ");
 }
 
+// Whether the preflight had found that large messages do not pass.
+bool WarnedOfMtu(absl::string_view text) {
+  const size_t at = text.find(kBeforeTheRound);
+  return at != text.npos && absl::StrContains(text.substr(at), "MTU");
+}
+
 std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   const WorkerFailure& first = outcome.failures.front();
   if (first.pid == 0) return "";  // Its message says it all.
   const std::string exception = OwnWords(first);
   const std::string text = absl::StrCat(first.message, "\n", first.traceback, "\n", first.log_tail);
-  if (absl::StartsWith(first.evidence, kBeforeTheRound) &&
-      absl::StrContains(first.evidence, "MTU")) {
-    return std::string(kMtu);
-  }
+  if (WarnedOfMtu(first.evidence)) return std::string(kMtu);
   if (store_port != 0 && SaysPortInUse(text, store_port)) {
     return absl::StrCat("port ", store_port,
                         " is MASTER_PORT, where hlaunch serves the store; this program wants to "
@@ -326,8 +329,9 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
                                       {"{awaited}", Awaited(outcome)}});
 }
 
-std::string ForJob(int exit_code) {
-  switch (exit_code) {
+std::string ForJob(const Outcome& outcome) {
+  if (WarnedOfMtu(outcome.reason)) return std::string(kMtu);
+  switch (outcome.exit_code) {
     case kExitBadEndpoint:
       return "check the host and port that were named, and that its node is started";
     case kExitPortInUse:
@@ -350,7 +354,7 @@ std::string ForJob(int exit_code) {
 }  // namespace
 
 std::string AdviceFor(const Outcome& outcome, uint16_t store_port) {
-  return outcome.worker_failed ? ForWorker(outcome, store_port) : ForJob(outcome.exit_code);
+  return outcome.worker_failed ? ForWorker(outcome, store_port) : ForJob(outcome);
 }
 
 }  // namespace hlaunch

@@ -189,6 +189,9 @@ void RoundMachine::Decide(const FailureEvent& event, const std::string& cause_re
   Outcome outcome = FailedWith(verdict.exit_code, verdict.reason);
   outcome.worker_failed = event.kind == FailureEvent::Kind::kWorkerFailed;
   if (outcome.worker_failed) RecallNotice();
+  if (event.kind == FailureEvent::Kind::kNodeLost && !notice_.empty()) {
+    absl::StrAppend(&outcome.reason, "; ", kBeforeTheRound, notice_);
+  }
   outcome.cause_reason = cause_reason;
   outcome.awaited = event.awaited;
   Finish(std::move(outcome));

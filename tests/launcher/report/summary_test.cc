@@ -220,6 +220,10 @@ TEST(SummaryLines, RecallWhatThePreflightSaidOfTheNetwork) {
   EXPECT_TRUE(
       absl::StrContains(report, "send operation: before the round: node0 and node1: small "));
   EXPECT_TRUE(absl::StrContains(report, "advice: compare the MTU"));
+  Outcome lost;
+  lost.exit_code = kExitNodeLost;
+  lost.reason = "node1 was lost; before the round: small messages pass, is the MTU larger?";
+  EXPECT_TRUE(absl::StrContains(Report(lost), "advice: compare the MTU"));
 }
 
 TEST(SummaryLines, NameWhatAProgramWithoutAnExceptionSaid) {
