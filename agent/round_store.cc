@@ -10,8 +10,18 @@
 #include "proto/base/status_macros.h"
 #include "rendezvous/listening/listen.h"
 #include "rendezvous/listening/route.h"
+#include "rendezvous/trust/sealed_stream.h"
 
 namespace hlaunch {
+namespace {
+
+// Workers see the port that the user may have named, unless somebody has it on this host.
+absl::StatusOr<ListeningSocket> ListenForWorkers(uint16_t port) {
+  auto listener = Listen("127.0.0.1", port);
+  return listener.ok() ? std::move(listener) : Listen("127.0.0.1", 0);
+}
+
+}  // namespace
 
 absl::Status RoundStore::Renew() {
   proxy_.reset();
@@ -37,6 +47,7 @@ absl::Status RoundStore::Open(const Assignment& assignment) {
   options.access =
       AccessOfRound(options.access.value_or(StoreAccess()), assignment.members,
                     IsOwnAddress(assignment.master_addr) ? assignment.master_addr : "");
+  options.sealing_key = SealingKey(assignment.comm_secret);
   HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(ports_.store), options));
   return absl::OkStatus();
 }
@@ -45,10 +56,14 @@ absl::Status RoundStore::OpenProxy(const Assignment& assignment) {
   if (!options_.store_proxy || assignment.node_rank == 0 || assignment.worker_store) {
     return absl::OkStatus();
   }
-  HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listener, Listen("127.0.0.1", 0));
+  HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listener, ListenForWorkers(assignment.master_port));
   StoreProxyOptions options{assignment.master_addr, assignment.master_port};
   options.max_unread_bytes =
       std::max(options.max_unread_bytes, 2 * MaxC10dMessageBytes(options_.store.limits));
+  if (options_.store_sealed) options.sealing_key = SealingKey(assignment.comm_secret);
+  if (options_.store_sealed && options.sealing_key.empty()) {
+    return absl::InternalError("the round has no secret to seal the master store's streams with");
+  }
   HLAUNCH_ASSIGN_OR_RETURN(proxy_, StoreProxy::Start(std::move(listener), options));
   return absl::OkStatus();
 }

@@ -39,9 +39,10 @@ class RoundStore {
   absl::Status Open(const Assignment& assignment);
 
   // Starts a proxy for the workers of this node, if they are to have one and the store is on
-  // another node.
+  // another node. It listens on the store's own port, where that is free here.
   //
   // Errors: as Listen and StoreProxy::Start.
+  //   Internal - what it carries is to be encrypted, and the round has no secret.
   absl::Status OpenProxy(const Assignment& assignment);
 
   uint16_t proxy_port() const { return proxy_ != nullptr ? proxy_->port() : 0; }  // 0: none.

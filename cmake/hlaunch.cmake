@@ -107,9 +107,10 @@ function(hlaunch_prefer_archives program)
   get_property(rooms GLOBAL PROPERTY hlaunch_rooms)
   list(FILTER rooms EXCLUDE REGEX "_grpc$")
   list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE ours)
+  find_library(HLAUNCH_SSL_ARCHIVE libssl.a)
   find_library(HLAUNCH_CRYPTO_ARCHIVE libcrypto.a)
-  if(HLAUNCH_CRYPTO_ARCHIVE)
-    list(APPEND archives ${HLAUNCH_CRYPTO_ARCHIVE})
+  if(HLAUNCH_SSL_ARCHIVE AND HLAUNCH_CRYPTO_ARCHIVE)  # Both, or there would be two of the second.
+    list(APPEND archives ${HLAUNCH_SSL_ARCHIVE} ${HLAUNCH_CRYPTO_ARCHIVE})
   endif()
   target_link_options(${program} PRIVATE -Wl,--as-needed -static-libstdc++ -static-libgcc)
   target_link_libraries(${program} PRIVATE

@@ -274,12 +274,14 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> InitProcessGroup(absl::string_view
   if (!store.ok()) return Promised(store.status());
 
   const std::string* wish = Find(environment, kEnvSocketInterface);
+  const std::string* towards = Find(environment, kEnvGlooInterface);
   // A file does not tell the number of hosts; a store at loopback means that there is one.
   const bool several_hosts =
       init.local_ranks != 0 ? init.local_ranks < init.size : !init.path.empty();
   HLAUNCH_ASSIGN_OR_RETURN(options.address,
                            ChooseAddress(InterfaceAddresses(), wish == nullptr ? "" : *wish,
-                                         init.path.empty() ? Route(init) : "", several_hosts));
+                                         init.path.empty() ? Route(init) : "", several_hosts,
+                                         towards == nullptr ? "" : *towards));
   if (init.local_ranks != 0) options.local_ranks = init.local_ranks;
   options.secret = init.secret;
   options.round = init.round;

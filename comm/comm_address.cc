@@ -32,15 +32,15 @@ bool IsWished(absl::string_view interface, absl::string_view wish) {
   return all_but;
 }
 
-// How bad an address is as an answer; 0 is best.
-int Fault(const InterfaceAddress& address, absl::string_view route) {
+// How bad an address is as an answer; the least is best.
+int Fault(const InterfaceAddress& address, absl::string_view route, absl::string_view towards) {
   const int family = IsIpv6(address.literal) == IsIpv6(route) ? 0 : 1;
   if (IsLoopback(address.literal)) return 4 + family;
   // Networks between the containers of one host.
   const bool inner = absl::StartsWith(address.interface, "docker") ||
                      absl::StartsWith(address.interface, "veth") ||
                      absl::StartsWith(address.interface, "virbr");
-  return (inner ? 2 : 0) + family;
+  return (address.interface == towards ? -2 : inner ? 2 : 0) + family;
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ std::vector<InterfaceAddress> InterfaceAddresses() {
 
 absl::StatusOr<std::string> ChooseAddress(const std::vector<InterfaceAddress>& addresses,
                                           absl::string_view wish, absl::string_view route,
-                                          bool several_hosts) {
+                                          bool several_hosts, absl::string_view towards) {
   std::vector<InterfaceAddress> allowed;
   for (const InterfaceAddress& address : addresses) {
     if (wish.empty() || IsWished(address.interface, wish)) allowed.push_back(address);
@@ -86,9 +86,10 @@ absl::StatusOr<std::string> ChooseAddress(const std::vector<InterfaceAddress>& a
   if (route_will_do && on_route != allowed.end()) return on_route->literal;
   // A route may begin at an address that no interface lists, such as 127.0.0.2.
   if (wish.empty() && !route.empty() && route_will_do) return std::string(route);
-  const auto best = std::min_element(
-      allowed.begin(), allowed.end(),
-      [&](const auto& a, const auto& b) { return Fault(a, route) < Fault(b, route); });
+  const auto best =
+      std::min_element(allowed.begin(), allowed.end(), [&](const auto& a, const auto& b) {
+        return Fault(a, route, towards) < Fault(b, route, towards);
+      });
   if (best == allowed.end()) return route.empty() ? "127.0.0.1" : std::string(route);
   return best->literal;
 }

@@ -26,12 +26,14 @@ std::vector<InterfaceAddress> InterfaceAddresses();
 // comma-separated list of prefixes, `=eth0` for exactly that name, `^docker` for all but those,
 // empty for no wish. `route` is this host's address on its route to the store, empty if there is
 // none. The route's address is chosen where the wish permits it, unless it is loopback and there
-// are several hosts: a host's own name often resolves to loopback. Pure.
+// are several hosts: a host's own name often resolves to loopback, and an agent may stand in for
+// the store there. Then an address of the interface `towards` comes first, which leads to the other
+// nodes as their agents say. Pure.
 //
 // Errors:
 //   InvalidArgument - no interface matches the wish; the message names the interfaces of this host.
 absl::StatusOr<std::string> ChooseAddress(const std::vector<InterfaceAddress>& addresses,
                                           absl::string_view wish, absl::string_view route,
-                                          bool several_hosts);
+                                          bool several_hosts, absl::string_view towards = "");
 
 }  // namespace hlaunch

@@ -181,6 +181,9 @@ NodeFacts PossibleFacts(const JobSpec& spec, int usable_cores, int other) {
   facts.error_file = no_files ? "" : absl::StrCat("/", other);
   facts.log_dir = no_files || !KeepsFiles(spec.logs) ? "" : absl::StrCat("/", other);
   facts.host = HostName();
+  const int node_rank = spec.node.rank.value_or(other - 1);  // 0 in one of both rounds.
+  if (spec.store_proxy && node_rank != 0)
+    facts.store_proxy_port = static_cast<uint16_t>(20 + other);
   if (!spec.endpoint.host.empty()) facts.endpoint = HostPort(spec.endpoint);
   if (WantsTap(spec.worker.inherited_env)) {
     facts.tap = absl::StrCat("/", other);

@@ -36,6 +36,7 @@
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/lookup.h"
 #include "rendezvous/listening/route.h"
+#include "rendezvous/trust/sealed_stream.h"
 #include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
@@ -93,7 +94,8 @@ class OwnRendezvous {
       if (own->store_ == nullptr) return;
       if (RendezvousServer* const serving = own->serving_) serving->EndC10d();
       own->store_->Reset(AccessOfRound(access.value_or(StoreAccess()), first.members,
-                                       IsOwnAddress(first.master_addr) ? first.master_addr : ""));
+                                       IsOwnAddress(first.master_addr) ? first.master_addr : ""),
+                         SealingKey(first.comm_secret));
     };
     own->job_.emplace(std::move(rules), MonotonicClock());
     own->jobs_ = MakeOneJob(spec.job_id, *own->job_);

@@ -57,6 +57,8 @@ struct JobSpec {
   std::vector<std::string> binding_lines;  // The same as a picture.
   LogSpec logs;
   StoreSpec store;
+  bool store_proxy = false;   // Whether workers reach the master store through their own agent,
+  bool store_sealed = false;  // and whether that encrypts what they say to other nodes' stores.
   std::vector<std::string> warnings;  // One line each, to be logged once.
   std::vector<std::string> notes;     // The same at debug level.
 };

@@ -123,6 +123,13 @@ absl::Status SetCredentials(const Options& options, const Environment& environme
   return absl::OkStatus();
 }
 
+// Where nodes can prove to each other who they are, nothing of the job crosses the network in clear
+// unless the user says so; rank 0's own store can be reached only as it is.
+void SetStoreProxy(const Options& options, JobSpec& spec) {
+  spec.store_sealed = !spec.token.empty() || !spec.certificates.none();
+  spec.store_proxy = options.store.proxy.value_or(spec.store_sealed && !options.store.in_worker);
+}
+
 // Adds to what the user says of workers what follows from this host.
 absl::Status SetWorkers(const Options& options, const Environment& environment,
                         const HostProbes& probes, JobSpec& spec) {
@@ -162,6 +169,7 @@ absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& e
   spec.job_id = MakeJobId(options, spec.mode, probes);
   if (NeedsGrpc(spec)) {
     HLAUNCH_RETURN_IF_ERROR(SetCredentials(options, environment, probes, spec));
+    SetStoreProxy(options, spec);
   }
   return spec;
 }

@@ -72,7 +72,8 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
   options.spec = spec.worker;
   options.store = spec.store.server;
   options.worker_store = spec.store.in_worker;
-  options.store_proxy = spec.store.proxy;
+  options.store_proxy = spec.store_proxy;
+  options.store_sealed = spec.store_sealed;
   if (spec.mode == JobMode::kSingleNode) {
     options.store_address = "127.0.0.1";
     options.store_port = spec.master_port.value_or(0);

@@ -55,7 +55,8 @@ struct NodeRole {
 struct StoreSpec {
   C10dServerOptions server;
   bool in_worker = false;  // Rank 0 serves it itself: --master-store worker.
-  bool proxy = false;      // Workers reach it through their own agent.
+  // Workers reach it through their own agent. Unset: where nodes have a token or certificates.
+  std::optional<bool> proxy;
 };
 
 // Of --bind and --numa-binding, at most one; unset: not given.

@@ -138,7 +138,7 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
                                              options.policy.max_nodes, " ranks go from 0 to ",
                                              options.policy.max_nodes - 1));
   }
-  if (options.store.proxy && options.store.in_worker) {
+  if (options.store.proxy.value_or(false) && options.store.in_worker) {
     return InvalidArgumentError(
         "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one "
         "of them out");
@@ -215,6 +215,7 @@ absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   DropWeaker(raw, "--standalone", "--nnodes");
   DropWeaker(raw, "--standalone", "--node-rank");
   DropWeaker(raw, "--module", "--no-python");
+  DropWeaker(raw, "--store-proxy", "--no-store-proxy");
   DropWeaker(raw, "--verbose", "--quiet");
   DropWeaker(raw, "--bind", "--numa-binding");
   return absl::OkStatus();

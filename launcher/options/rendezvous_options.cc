@@ -116,6 +116,14 @@ absl::Status SetMasterStore(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetProxy(bool wanted, Options& options) {
+  if (options.store.proxy.value_or(wanted) != wanted) {
+    return InvalidArgumentError("the other one of --store-proxy and --no-store-proxy is given too");
+  }
+  options.store.proxy = wanted;
+  return absl::OkStatus();
+}
+
 absl::Status SetNodeRank(string_view text, Options& options) {
   int rank = 0;
   if (!ParseInt(text, 0, kMaxNodes - 1, &rank)) {
@@ -347,8 +355,11 @@ const OptionRow kRendezvousRows[] = {
        return absl::OkStatus();
      }},
     {"", "", "--store-proxy", "",
-     "workers reach it through their own agent, at 127.0.0.1: one connection for a node",
-     [](string_view, Options& options) { return SetFlag(&options.store.proxy); }},
+     "workers reach it through their own agent, at 127.0.0.1 (with a token or --tls-cert, which "
+     "encrypts it)",
+     [](string_view, Options& options) { return SetProxy(true, options); }},
+    {"", "", "--no-store-proxy", "", "workers reach it themselves, in clear",
+     [](string_view, Options& options) { return SetProxy(false, options); }},
     {"", "", "--store-max-key", "SIZE", "longest key that the master store takes (8K)",
      [](string_view text, Options& options) {
        return SetSize(text, 64 << 20, &options.store.server.limits.key_bytes);

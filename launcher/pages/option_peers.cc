@@ -59,9 +59,10 @@ constexpr OptionPeer kPeers[] = {
      "not take 0.25 s",
      ""},
     {"--store-proxy",
-     "better: the master store has one connection for a node, not for each worker; `MASTER_ADDR` "
-     "is 127.0.0.1 on all nodes but node rank 0",
+     "better: what workers say to the master store is encrypted, and it has one connection for a "
+     "node, not for each worker; `MASTER_ADDR` is 127.0.0.1 on all nodes but node rank 0",
      ""},
+    {"--no-store-proxy", "as torchrun does: in clear", ""},
     {"--store-max-key", "better: fixed there", ""},
     {"--store-max-value", "better: fixed there", ""},
     {"--store-max-total", "better: unlimited there", ""},

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/c10d/carrier_socket.h"
 #include "rendezvous/c10d/store_streams.h"
 
 namespace hlaunch {
@@ -16,10 +18,13 @@ constexpr size_t kMaxStreams = 16384;  // That one proxy may bring.
 
 }  // namespace
 
-class C10dCarriers::Carrier final : public LoopSocket {
+class C10dCarriers::Carrier final : public CarrierSocket {
  public:
-  Carrier(C10dCarriers& all, Id id, UniqueFd fd)
-      : LoopSocket(std::move(fd), all.connections_.unread()), all_(all), id_(id) {}
+  Carrier(C10dCarriers& all, Id id, UniqueFd fd, const std::string& sealing_key)
+      : CarrierSocket(std::move(fd), all.connections_.unread()),
+        all_(all),
+        id_(id),
+        sealing_key_(sealing_key) {}
 
   Id id() const { return id_; }
 
@@ -29,9 +34,9 @@ class C10dCarriers::Carrier final : public LoopSocket {
   void OnReset() override { all_.Close(*this); }
 
   // Reads no more of a proxy that does not read what it is sent.
-  void AwaitFrames() { AwaitBytes(out().size() <= all_.options_.max_unread_bytes); }
+  void AwaitFrames() { AwaitBytes(unsent() <= all_.options_.max_unread_bytes); }
 
-  // Puts a frame into out(), to be sent at the end of the turn; an empty one ends the stream.
+  // Puts a frame to be sent at the end of the turn; an empty one ends the stream.
   void Put(uint32_t stream, absl::string_view bytes);
 
   // The server has closed the connection in `stream`: tells the proxy, unless that has ended it.
@@ -40,13 +45,18 @@ class C10dCarriers::Carrier final : public LoopSocket {
   void CloseStreams();
 
  private:
+  absl::Status TakeBytes(absl::string_view bytes);
+  absl::Status TakeOpening(absl::string_view* bytes);
   void TakePiece(uint32_t stream, absl::string_view piece);
   void CloseStream(uint32_t stream);
   C10dConnections::Id Open(uint32_t stream);
 
   C10dCarriers& all_;
   const Id id_;
-  FrameReader frames_{/*greeted=*/true};
+  const std::string sealing_key_;
+  bool begun_ = false;   // The greeting's first byte has come,
+  bool opened_ = false;  // and the second.
+  FrameReader reader_{/*greeted=*/true};
   // 0: ended here; what still comes of it is dropped.
   absl::flat_hash_map<uint32_t, C10dConnections::Id> streams_;
 };
@@ -79,14 +89,40 @@ class C10dCarriers::Stream final : public C10dConnection {
 };
 
 void C10dCarriers::Carrier::OnBytes(absl::string_view bytes) {
-  const absl::Status taken = frames_.Take(
-      bytes, [this](uint32_t stream, absl::string_view piece) { TakePiece(stream, piece); });
+  const absl::Status taken = TakeBytes(bytes);
+  if (out().size() > 0) all_.to_send_.insert(id_);  // Of a handshake.
   if (taken.ok()) return;
   const std::string line =
       absl::StrCat("store: closed the connection from ", PeerName(), ": ", taken.message());
   SocketLoop& loop = all_.loop_;
+  Send();  // TLS tells the other end, too.
   all_.Close(*this);
   loop.Warn(line);
+}
+
+absl::Status C10dCarriers::Carrier::TakeBytes(absl::string_view bytes) {
+  HLAUNCH_RETURN_IF_ERROR(TakeOpening(&bytes));
+  if (bytes.empty()) return absl::OkStatus();
+  return Unseal(bytes, [this](absl::string_view plain) {
+    return reader_.Take(
+        plain, [this](uint32_t stream, absl::string_view piece) { TakePiece(stream, piece); });
+  });
+}
+
+// Takes the greeting's first byte off `bytes`, and has the second say what follows.
+absl::Status C10dCarriers::Carrier::TakeOpening(absl::string_view* bytes) {
+  if (!std::exchange(begun_, true)) bytes->remove_prefix(1);
+  if (opened_ || bytes->empty()) return absl::OkStatus();
+  opened_ = true;
+  if (bytes->front() != kSealedSecond) {
+    return reader_.Take(kStreamsGreeting.substr(0, 1), [](uint32_t, absl::string_view) {});
+  }
+  if (sealing_key_.empty()) {
+    return absl::FailedPreconditionError(
+        "its job has a token or certificates, and there are none here");
+  }
+  reader_ = FrameReader(/*greeted=*/false);
+  return Seal(SealedStream::Side::kServer, sealing_key_);
 }
 
 // The carrier stays open, whatever becomes of the stream.
@@ -128,8 +164,8 @@ void C10dCarriers::Carrier::EndStream(uint32_t stream) {
 }
 
 void C10dCarriers::Carrier::Put(uint32_t stream, absl::string_view bytes) {
-  PutFrame(&out().text(), stream, bytes);
-  out().Recount();
+  PutFrame(&frames().text(), stream, bytes);
+  frames().Recount();
   all_.to_send_.insert(id_);
 }
 
@@ -143,9 +179,9 @@ C10dCarriers::C10dCarriers(SocketLoop& loop, C10dConnections& connections,
 
 C10dCarriers::~C10dCarriers() = default;
 
-void C10dCarriers::Add(UniqueFd fd, absl::string_view bytes) {
+void C10dCarriers::Add(UniqueFd fd, absl::string_view bytes, const std::string& sealing_key) {
   const Id id = ++last_id_;
-  auto carrier = std::make_unique<Carrier>(*this, id, std::move(fd));
+  auto carrier = std::make_unique<Carrier>(*this, id, std::move(fd), sealing_key);
   if (const absl::Status joined = carrier->Join(loop_, /*reads=*/true); !joined.ok()) {
     return loop_.Warn(absl::StrCat("store: cannot serve a connection: ", joined.message()));
   }
@@ -160,7 +196,7 @@ void C10dCarriers::SendAll() {
       const auto it = carriers_.find(id);
       if (it == carriers_.end()) continue;
       Carrier& carrier = *it->second;
-      if (carrier.Send()) {
+      if (carrier.SendFrames()) {
         carrier.AwaitFrames();
       } else {
         Close(carrier);

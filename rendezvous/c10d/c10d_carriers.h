@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
@@ -24,8 +25,9 @@ class C10dCarriers {
   C10dCarriers(SocketLoop& loop, C10dConnections& connections, const C10dServerOptions& options);
   ~C10dCarriers();
 
-  // Serves a connection whose first bytes, which were read already, greet as a proxy does.
-  void Add(UniqueFd fd, absl::string_view bytes);
+  // Serves a connection whose first bytes, which were read already, begin as a proxy's do. One that
+  // is sealed must have `sealing_key`; empty: none may be.
+  void Add(UniqueFd fd, absl::string_view bytes, const std::string& sealing_key);
 
   // Sends what the streams have to say, in one piece for each proxy. To be called once a turn.
   void SendAll();

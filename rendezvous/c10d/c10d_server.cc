@@ -56,6 +56,7 @@ class C10dServer::Serving final : public SocketLoop::Owner {
   Serving(std::optional<ListeningSocket> listener, C10dServerOptions options)
       : options_(std::move(options)),
         access_(options_.access),
+        sealing_key_(options_.sealing_key),
         silent_(SilenceLimits(options_)),
         loop_(*this, std::move(listener),
               {.name = "store", .thread_name = "c10d-store", .reads_per_turn = 8}),
@@ -68,7 +69,7 @@ class C10dServer::Serving final : public SocketLoop::Owner {
 
   void OnAccepted(UniqueFd fd) override;
   Instant OnTurnEnd() override;
-  void Reset(std::optional<StoreAccess> access);
+  void Reset(std::optional<StoreAccess> access, std::optional<std::string> sealing_key);
 
  private:
   class Client;
@@ -79,6 +80,7 @@ class C10dServer::Serving final : public SocketLoop::Owner {
 
   const C10dServerOptions options_;
   std::optional<StoreAccess> access_;
+  std::string sealing_key_;
   std::set<StoreAddress> warned_of_;
   SilentClients silent_;
   SocketLoop loop_;
@@ -155,7 +157,7 @@ bool C10dServer::Serving::Admit(int fd) {
 void C10dServer::Serving::Convert(Client& client, absl::string_view bytes) {
   UniqueFd fd = client.Leave();
   connections_.Close(client.id);
-  carriers_.Add(std::move(fd), bytes);
+  carriers_.Add(std::move(fd), bytes, sealing_key_);
 }
 
 Instant C10dServer::Serving::OnTurnEnd() {
@@ -165,12 +167,14 @@ Instant C10dServer::Serving::OnTurnEnd() {
   return std::min(connections_.next_turn(), silent_.next());
 }
 
-void C10dServer::Serving::Reset(std::optional<StoreAccess> access) {
+void C10dServer::Serving::Reset(std::optional<StoreAccess> access,
+                                std::optional<std::string> sealing_key) {
   connections_.Clear();
   carriers_.Clear();
   silent_.Clear();
   loop_.DropUnaccepted();  // They connected before the reset, so they belong to the old round.
   if (access.has_value()) access_ = std::move(access);
+  if (sealing_key.has_value()) sealing_key_ = *std::move(sealing_key);
   warned_of_.clear();
 }
 
@@ -200,12 +204,12 @@ void C10dServer::Adopt(UniqueFd connection) {
   });
 }
 
-void C10dServer::Reset(std::optional<StoreAccess> access) {
+void C10dServer::Reset(std::optional<StoreAccess> access, std::optional<std::string> sealing_key) {
   Mutex mu;
   CondVar changed;
   bool done = false;
   serving_->loop().Post([&] {
-    serving_->Reset(std::move(access));
+    serving_->Reset(std::move(access), std::move(sealing_key));
     MutexLock lock(&mu);
     done = true;
     changed.Signal();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "proto/base/unique_fd.h"
@@ -41,8 +42,10 @@ class C10dServer {
   void Adopt(UniqueFd connection);
 
   // Closes all connections, those not yet accepted too, and forgets all keys. Whoever connects
-  // after it has returned finds an empty store, which serves as `access` says; nothing: as before.
-  void Reset(std::optional<StoreAccess> access = std::nullopt);
+  // after it has returned finds an empty store, which serves as `access` says and nodes' proxies
+  // that have `sealing_key`; nothing: as before.
+  void Reset(std::optional<StoreAccess> access = std::nullopt,
+             std::optional<std::string> sealing_key = std::nullopt);
 
  private:
   class Serving;

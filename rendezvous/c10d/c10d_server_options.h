@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "proto/base/clock.h"
 #include "rendezvous/c10d/c10d_protocol.h"
@@ -20,6 +21,8 @@ struct C10dServerOptions {
   C10dDialect older = C10dDialect::kUnknown;
   // Whom to serve and where; nothing: all who come.
   std::optional<StoreAccess> access;
+  // As of SealingKey, for nodes' proxies that encrypt; empty: there are none.
+  std::string sealing_key = {};
   StoreLimits limits = {.by_option = true};
   // A connection with more unread replies than this is not read until its client has read.
   size_t max_unread_bytes = 1 << 20;

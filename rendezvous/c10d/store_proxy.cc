@@ -22,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/base/address.h"
 #include "proto/base/clock.h"
+#include "rendezvous/c10d/carrier_socket.h"
 #include "rendezvous/c10d/store_streams.h"
 #include "rendezvous/listening/socket_loop.h"
 
@@ -58,11 +59,11 @@ UniqueFd BeginToConnect(const std::string& address, uint16_t port, int* error) {
 // What belongs to the loop's thread.
 //
 //                 refused, or no answer: a pause
-//               +--------------------------------+
-//               v                                |
-//   kPausing ------> kConnecting ----------------+---> kConnected: clients are read
-//        ^                                                 |
-//        +-------------------------------------------------+
+//        +-------------------------+---------------+
+//        v                         |               |
+//   kPausing ------> kConnecting --+--> kGreeting -+---> kConnected: clients are read
+//        ^                             (if sealed)               |
+//        +-------------------------------------------------------+
 //              the connection broke: clients are closed
 class StoreProxy::Carrying final : public SocketLoop::Owner {
  public:
@@ -77,14 +78,18 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
   Instant OnTurnEnd() override;
 
  private:
-  enum class State { kPausing, kConnecting, kConnected };
+  enum class State { kPausing, kConnecting, kGreeting, kConnected };
   class Master;
   class Client;
 
   void BeginAttempt();
   void EndAttempt(int error);
+  void Greet();
+  void Connected();
+  bool greeted() const { return state_ == State::kGreeting || state_ == State::kConnected; }
   void LoseMaster(int error);
-  void TakeFrames(absl::string_view bytes);
+  void LoseMaster(const std::string& reason);
+  void TakeBytes(absl::string_view bytes);
   void TakePiece(uint32_t stream, absl::string_view piece);
   void SendToMaster(uint32_t stream, absl::string_view bytes);
   void Leave(uint32_t stream);
@@ -95,11 +100,11 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
   const StoreProxyOptions options_;
   SocketLoop loop_;
   State state_ = State::kPausing;
-  Instant next_;  // kPausing: the next attempt begins; kConnecting: this one has failed.
+  Instant next_;  // kPausing: the next attempt begins; else, not kConnected: this one has failed.
   Duration pause_ = kFirstPause;
   std::minstd_rand random_{std::random_device{}()};
   std::unique_ptr<Master> master_;  // Null while it pauses.
-  FrameReader frames_{/*greeted=*/false};
+  FrameReader reader_{/*greeted=*/false};
   uint32_t last_stream_ = 0;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Client>> clients_;
   std::set<uint32_t> touched_;  // Clients that are new, have room or may have something to send.
@@ -107,9 +112,9 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
 };
 
 // The connection to the master store.
-class StoreProxy::Carrying::Master final : public LoopSocket {
+class StoreProxy::Carrying::Master final : public CarrierSocket {
  public:
-  Master(Carrying& proxy, UniqueFd fd) : LoopSocket(std::move(fd)), proxy_(proxy) {}
+  Master(Carrying& proxy, UniqueFd fd) : CarrierSocket(std::move(fd)), proxy_(proxy) {}
 
   // While it connects the kernel tells the outcome as room.
   void OnRoom() override {
@@ -119,7 +124,7 @@ class StoreProxy::Carrying::Master final : public LoopSocket {
     ::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     proxy_.EndAttempt(error);
   }
-  void OnBytes(absl::string_view bytes) override { proxy_.TakeFrames(bytes); }
+  void OnBytes(absl::string_view bytes) override { proxy_.TakeBytes(bytes); }
   void OnEnd(int error) override { proxy_.LoseMaster(error); }
   void OnReset() override { proxy_.LoseMaster(ECONNRESET); }
 
@@ -149,15 +154,15 @@ class StoreProxy::Carrying::Client final : public LoopSocket {
 // All that a turn has brought goes out in one piece for each socket.
 Instant StoreProxy::Carrying::OnTurnEnd() {
   if (state_ != State::kConnected && MonotonicClock().Now() >= next_) {
-    if (state_ == State::kConnecting) {
-      LoseMaster(ETIMEDOUT);
-    } else {
+    if (state_ == State::kPausing) {
       BeginAttempt();
+    } else {
+      LoseMaster(ETIMEDOUT);
     }
   }
   for (const uint32_t stream : touched_) SendToClient(stream);
-  if (state_ == State::kConnected) {
-    if (master_->Send()) {
+  if (greeted()) {
+    if (master_->SendFrames()) {
       master_->AwaitBytes(true);
     } else {
       LoseMaster(errno);
@@ -179,19 +184,42 @@ void StoreProxy::Carrying::BeginAttempt() {
 
 void StoreProxy::Carrying::EndAttempt(int error) {
   if (error != 0) return LoseMaster(error);
+  reader_ = FrameReader(/*greeted=*/false);
+  Greet();
+}
+
+void StoreProxy::Carrying::Greet() {
+  state_ = State::kGreeting;
+  std::string& text = master_->out().text();
+  if (options_.sealing_key.empty()) {
+    text.append(kStreamsGreeting.data(), kStreamsGreeting.size());
+    return Connected();
+  }
+  text.push_back(kStreamsGreeting[0]);
+  const absl::Status begun = master_->Seal(SealedStream::Side::kClient, options_.sealing_key);
+  if (!begun.ok()) LoseMaster(std::string(begun.message()));
+}
+
+void StoreProxy::Carrying::Connected() {
   state_ = State::kConnected;
   pause_ = kFirstPause;
-  frames_ = FrameReader(/*greeted=*/false);
-  master_->out().text().append(kStreamsGreeting.data(), kStreamsGreeting.size());
 }
 
 // Also ends an attempt. It is not known what became of requests that were under way: their clients
 // must see that.
 void StoreProxy::Carrying::LoseMaster(int error) {
-  if (state_ == State::kConnected) {
+  LoseMaster(error != 0 ? std::strerror(error)
+             : state_ == State::kGreeting
+                 ? "it hung up: it has not the secret of this round, or does not encrypt"
+                 : "it hung up");
+}
+
+void StoreProxy::Carrying::LoseMaster(const std::string& reason) {
+  if (greeted()) {
     loop_.Warn(absl::StrCat("store proxy: lost the master store at ",
-                            HostPort(options_.address, options_.port), ": ",
-                            error == 0 ? "it hung up" : std::strerror(error)));
+                            HostPort(options_.address, options_.port), ": ", reason));
+  }
+  if (state_ == State::kConnected) {
     clients_.clear();
     touched_.clear();
   }
@@ -202,10 +230,17 @@ void StoreProxy::Carrying::LoseMaster(int error) {
   pause_ = std::min(pause_ * 2, kLongestPause);
 }
 
-void StoreProxy::Carrying::TakeFrames(absl::string_view bytes) {
-  const absl::Status taken = frames_.Take(
-      bytes, [this](uint32_t stream, absl::string_view piece) { TakePiece(stream, piece); });
-  if (!taken.ok()) LoseMaster(EPROTO);
+void StoreProxy::Carrying::TakeBytes(absl::string_view bytes) {
+  const absl::Status taken = master_->Unseal(bytes, [this](absl::string_view plain) {
+    return reader_.Take(
+        plain, [this](uint32_t stream, absl::string_view piece) { TakePiece(stream, piece); });
+  });
+  if (!taken.ok()) {
+    master_->Send();  // TLS tells the other end, too.
+    LoseMaster(std::string(taken.message()));
+  } else if (state_ == State::kGreeting && master_->ready()) {
+    Connected();
+  }
 }
 
 void StoreProxy::Carrying::TakePiece(uint32_t stream, absl::string_view piece) {
@@ -222,7 +257,7 @@ void StoreProxy::Carrying::TakePiece(uint32_t stream, absl::string_view piece) {
 }
 
 void StoreProxy::Carrying::SendToMaster(uint32_t stream, absl::string_view bytes) {
-  PutFrame(&master_->out().text(), stream, bytes);
+  PutFrame(&master_->frames().text(), stream, bytes);
 }
 
 void StoreProxy::Carrying::OnAccepted(UniqueFd fd) {
@@ -255,7 +290,7 @@ void StoreProxy::Carrying::SendToClient(uint32_t stream) {
 }
 
 bool StoreProxy::Carrying::reading() const {
-  return state_ == State::kConnected && master_->out().size() <= kMaxPending;
+  return state_ == State::kConnected && master_->unsent() <= kMaxPending;
 }
 
 // Comes after all was sent, since that decides whether clients are read.

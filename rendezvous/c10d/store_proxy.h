@@ -19,6 +19,9 @@ struct StoreProxyOptions {
   // A client that leaves more replies than this unread is closed, for it would hold up the
   // others: more than the largest reply and one more.
   size_t max_unread_bytes = 256 << 20;
+  // As of SealingKey: the store must have it too, and what passes between both is encrypted. Empty:
+  // it is in clear.
+  std::string sealing_key = {};
 };
 
 // A stand-in for the master store on a node: carries its workers' connections there on one of its

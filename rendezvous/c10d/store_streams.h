@@ -17,11 +17,15 @@
 // each, little-endian, and so many bytes. A stream begins with its first frame, under a number that
 // was not used before, and what is in it is a c10d connection, byte for byte. Either end ends it
 // with a frame that is empty, and forgets it once the other has, too.
+//
+// Or it is sealed: after the greeting's first byte comes a stream of TLS (see sealed_stream.h),
+// which holds the frames.
 
 namespace hlaunch {
 
 // Its first byte is no c10d request and not gRPC's.
 inline constexpr absl::string_view kStreamsGreeting("\x15hlaunch", 8);
+inline constexpr char kSealedSecond = 0x16;  // The first byte of TLS: tells the two apart.
 
 // At most 4 GiB less one byte; empty ends the stream.
 void PutFrame(std::string* out, uint32_t stream, absl::string_view bytes);

@@ -38,8 +38,9 @@ using Point = std::unique_ptr<EC_POINT, Freed<EC_POINT_free>>;
 using Builder = std::unique_ptr<OSSL_PARAM_BLD, Freed<OSSL_PARAM_BLD_free>>;
 using Params = std::unique_ptr<OSSL_PARAM, Freed<OSSL_PARAM_free>>;
 
-// `size` bytes for one use of the token, by HKDF-SHA256; empty if OpenSSL refuses.
-std::string Derive(absl::string_view token, absl::string_view label, size_t size) {
+}  // namespace
+
+std::string DeriveBytes(absl::string_view secret, absl::string_view label, size_t size) {
   const KeyContext context(EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nullptr));
   std::string out(size, '\0');
   const auto bytes = [](absl::string_view text) {
@@ -50,14 +51,13 @@ std::string Derive(absl::string_view token, absl::string_view label, size_t size
       context != nullptr && EVP_PKEY_derive_init(context.get()) > 0 &&
       EVP_PKEY_CTX_set_hkdf_md(context.get(), EVP_sha256()) > 0 &&
       EVP_PKEY_CTX_set1_hkdf_salt(context.get(), bytes(salt), static_cast<int>(salt.size())) > 0 &&
-      EVP_PKEY_CTX_set1_hkdf_key(context.get(), bytes(token), static_cast<int>(token.size())) > 0 &&
+      EVP_PKEY_CTX_set1_hkdf_key(context.get(), bytes(secret), static_cast<int>(secret.size())) >
+          0 &&
       EVP_PKEY_CTX_add1_hkdf_info(context.get(), bytes(label), static_cast<int>(label.size())) >
           0 &&
       EVP_PKEY_derive(context.get(), reinterpret_cast<unsigned char*>(out.data()), &size) > 0;
   return derived ? out : "";
 }
-
-}  // namespace
 
 Key KeyOfSeed(absl::string_view seed) {
   const Group group(EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1));
@@ -99,12 +99,13 @@ Key KeyOfSeed(absl::string_view seed) {
 
 absl::StatusOr<DerivedKeys> DeriveKeys(absl::string_view token) {
   DerivedKeys made;
-  const std::string name = Derive(token, kNameLabel, kNameBytes);
+  const std::string name = DeriveBytes(token, kNameLabel, kNameBytes);
   if (name.empty()) return OpenSslRefused("derive keys (HKDF with SHA-256)");
   made.server_name = absl::StrCat(absl::BytesToHexString(name), ".hlaunch");
-  made.fingerprint = absl::BytesToHexString(Derive(token, kFingerprintLabel, kFingerprintBytes));
+  made.fingerprint =
+      absl::BytesToHexString(DeriveBytes(token, kFingerprintLabel, kFingerprintBytes));
   // 128 bits more than the order of P-256 has, so that the remainder has next to no bias.
-  std::string seed = Derive(token, kAuthorityLabel, kSeedBytes);
+  std::string seed = DeriveBytes(token, kAuthorityLabel, kSeedBytes);
   made.authority = KeyOfSeed(seed);
   OPENSSL_cleanse(seed.data(), seed.size());
   if (made.authority == nullptr) return OpenSslRefused("make a key of P-256");

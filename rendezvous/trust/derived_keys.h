@@ -3,16 +3,20 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rendezvous/trust/certificate.h"
 
-// What is derived from a service's or a job's token, by HKDF-SHA256 (RFC 5869). For this room
-// alone.
+// What is derived from a secret, such as a service's or a job's token, by HKDF-SHA256 (RFC 5869).
+// For this room alone.
 
 namespace hlaunch {
+
+// `size` bytes for one use of a secret, which `label` names; empty if OpenSSL refuses.
+std::string DeriveBytes(absl::string_view secret, absl::string_view label, size_t size);
 
 // A value that cannot be copied.
 struct DerivedKeys {

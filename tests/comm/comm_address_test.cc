@@ -38,6 +38,15 @@ TEST(ChooseAddress, IsNoLoopbackWhereThereAreOtherHosts) {
   EXPECT_EQ(Chosen("", "::1"), "2001:db8::5");
   EXPECT_EQ(Chosen("", ""), "10.0.0.5");
   EXPECT_EQ(*ChooseAddress({{"lo", "127.0.0.1"}}, "", "", true), "127.0.0.1");
+  // An agent stands in for the store, and says which interface leads to the others.
+  const std::vector<InterfaceAddress> two = {{"lo", "127.0.0.1"},
+                                             {"eth0", "192.168.0.7"},
+                                             {"docker1", "10.0.0.7"},
+                                             {"docker1", "fd00::7"}};
+  EXPECT_EQ(*ChooseAddress(two, "", "127.0.0.1", true, "docker1"), "10.0.0.7");
+  EXPECT_EQ(*ChooseAddress(two, "eth", "127.0.0.1", true, "docker1"), "192.168.0.7");
+  EXPECT_EQ(*ChooseAddress(two, "", "192.168.0.7", true, "docker1"), "192.168.0.7");
+  EXPECT_EQ(*ChooseAddress(two, "", "127.0.0.1", true, "gone"), "192.168.0.7");
   EXPECT_EQ(*ChooseAddress({}, "", "", true), "127.0.0.1");
 }
 

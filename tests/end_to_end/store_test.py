@@ -41,10 +41,11 @@ class Proxy1(torch_test.WithTorch):
     """--store-proxy: the other nodes' workers find the store at their own agent."""
 
     wanted, python = "1.13", staticmethod(torch_test.Torch1.python)
+    asked, secret = ["--store-proxy"], {}
 
     def test_real_clients_work_through_it(self):
-        runs = self.start(CALLS, options=["--nproc-per-node", 2, "--store-proxy"],
-                          env={"PYTHON_EXEC": self.python(), **SLIM})
+        runs = self.start(CALLS, options=["--nproc-per-node", 2, *self.asked],
+                          env={"PYTHON_EXEC": self.python(), **SLIM, **self.secret})
         self.assert_done(runs, jobs.OK, 150)
         self.assertIn("OK store_calls", runs[0].out, self.told(runs))
 
@@ -52,7 +53,8 @@ class Proxy1(torch_test.WithTorch):
         end = self.lab.folder / "end"
         runs = self.start("--no-python", "sh", "-c",
                           f"{PORTS} empty && exec {jobs.WORKER} env await {end}",
-                          options=["--nproc-per-node", 3, "--store-proxy", "--preflight", "off"])
+                          options=["--nproc-per-node", 3, *self.asked, "--preflight", "off"],
+                          env=self.secret)
         facts = self.wait_for_workers(runs, 6)
         places = {(fact["GROUP_RANK"], fact["MASTER_ADDR"]) for fact in facts}
         self.assertEqual(places, {("0", self.nodes[0].ip), ("1", "127.0.0.1")}, self.told(runs))
@@ -67,6 +69,12 @@ class Proxy1(torch_test.WithTorch):
 
 class Proxy2(Proxy1):
     wanted, python = "2.13", staticmethod(torch_test.Torch2.python)
+
+
+class Sealed2(Proxy2):
+    """With a token they do by themselves, and what they say is encrypted."""
+
+    asked, secret = [], {"HLAUNCH_TOKEN": lab.TOKEN}
 
 
 class OwnStore1(torch_test.WithTorch):

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -18,16 +19,35 @@ import lab
 
 ATTACKER = lab.WORKERS / "rapid_reset.py"
 JOB, REASON = "a-job-of-ours", "a-reason-of-ours"
-# All that passes this host's interface, into a file.
+KEY, VALUE = "a-key-of-ours", "a-value-of-ours"
+# All that passes between this host and others, into a file.
 SNIFF = """
 import socket, sys
 packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 with open(sys.argv[1], "wb", buffering=0) as out:
     print("listening to the wire", flush=True)
     while True:
-        out.write(packets.recv(65536))
+        packet, place = packets.recvfrom(65536)
+        if place[0] != "lo":
+            out.write(packet)
 """
 FAIL = f"import os, sys, time; time.sleep(20 * (1 - int(os.environ['NODE_RANK']))); sys.exit('{REASON}')"
+# A client of torch 2.2: node rank 1 sets a key, and all get what it holds.
+STORE = f"""
+import os, socket, struct
+def text(words):
+    return struct.pack("<Q", len(words)) + words
+store = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+store.sendall(bytes([0]) + struct.pack("<I", 0x3C85F7CE))
+if os.environ["NODE_RANK"] == "1":
+    store.sendall(bytes([1]) + text(b"{KEY}") + text(b"{VALUE}"))
+store.sendall(bytes([6]) + struct.pack("<Q", 1) + text(b"{KEY}"))
+store.recv(1)
+store.sendall(bytes([3]) + text(b"{KEY}"))
+got = store.makefile("rb").read(8 + {len(VALUE)})
+print("got", got[8:].decode(), "at port", os.environ["MASTER_PORT"], flush=True)
+"""
+ENDPOINT = ["--rdzv-endpoint", "node0:29400", "--rdzv-id", JOB]
 # What `openssl req` needs to have an authority sign, and not the key itself.
 SIGNED = ["-CA", "ca.crt", "-CAkey", "ca.key"]
 STEPS = "import time\nfor step in range(%d):\n    time.sleep(0.1)\n    print('step', step, flush=True)"
@@ -40,29 +60,52 @@ def server_name(token):
 
 
 class OnTheWire(jobs.JobTest):
-    def heard(self, env):
-        """What a listener at node1 reads of a job of both nodes that fails."""
+    def heard(self, env, script=FAIL, code=1, meet=lambda _: ENDPOINT, options=()):
+        """What a listener at node1 reads of a job of both nodes, and the job's runs."""
         packets = self.nodes[1].folder / "packets"
         listener = self.nodes[1].start(sys.executable, "-c", SNIFF, packets)
         listener.wait_for("listening to the wire")
-        runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400", "--rdzv-id",
-                           JOB, "--no-python", jobs.PYTHON, "-c", FAIL, env=env)
-                for node in self.nodes]
+        runs = [node.start(lab.HLAUNCH, "--nnodes", 2, *meet(rank), *options, "--no-python",
+                           jobs.PYTHON, "-c", script, env=env)
+                for rank, node in enumerate(self.nodes)]
         for run in runs:
-            self.assertEqual(run.wait(30), 1, self.told(runs))
+            self.assertEqual(run.wait(60), code, self.told(runs))
         listener.signal(9)
         listener.wait(10)
-        self.assert_said(runs[0], REASON)
-        return packets.read_bytes()
+        return packets.read_bytes(), runs
 
     def test_nothing_of_a_job_with_a_token_is_read(self):
-        in_clear = self.heard({})
+        in_clear, runs = self.heard({})
+        self.assert_said(runs[0], REASON)
         for words in (JOB, REASON):  # The listener listens.
             self.assertIn(words.encode(), in_clear)
-        encrypted = self.heard({"HLAUNCH_TOKEN": lab.TOKEN})
+        encrypted, runs = self.heard({"HLAUNCH_TOKEN": lab.TOKEN})
+        self.assert_said(runs[0], REASON)
         for words in (JOB, REASON, lab.TOKEN):
             self.assertNotIn(words.encode(), encrypted)
         self.assertIn(server_name(lab.TOKEN).encode(), encrypted)
+
+    def stored(self, **options):
+        """What is read of a job whose workers meet at the store; where they found it."""
+        packets, runs = self.heard({"HLAUNCH_TOKEN": lab.TOKEN}, STORE, jobs.OK, **options)
+        ports = [re.findall(f"got {VALUE} at port (\\d+)", run.out) for run in runs]
+        self.assertEqual([len(found) for found in ports], [1, 1], self.told(runs))
+        return packets, ports
+
+    def read_of(self, packets):
+        return [words for words in (KEY, VALUE) if words.encode() in packets]
+
+    def test_nothing_that_workers_tell_the_store_is_read_with_a_token(self):
+        in_clear, _ = self.stored(options=["--no-store-proxy"])
+        self.assertEqual(self.read_of(in_clear), [KEY, VALUE])  # The listener listens.
+        encrypted, _ = self.stored()
+        self.assertEqual(self.read_of(encrypted), [])
+
+    def test_nothing_that_workers_tell_the_store_is_read_where_it_shares_the_named_port(self):
+        encrypted, ports = self.stored(meet=lambda rank: [
+            "--master-addr", "node0", "--master-port", 29507, "--node-rank", rank])
+        self.assertEqual(self.read_of(encrypted), [])
+        self.assertEqual(ports, [["29507"], ["29507"]])
 
     def test_the_token_is_not_in_any_processs_environment(self):
         runs = self.start(jobs.PYTHON, "-c", STEPS % 600, options=["--no-python"],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// c10d_server_main [DIALECT]: serves an empty store: prints its port and ends with stdin. A line
-// "reset" resets it.
+// c10d_server_main [DIALECT [SECRET]]: serves an empty store: prints its port and ends with stdin.
+// A line "reset" resets it.
 
 #include <cstdio>
 #include <iostream>
@@ -10,6 +10,7 @@
 
 #include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/listening/listen.h"
+#include "rendezvous/trust/sealed_stream.h"
 
 int main(int argc, char** argv) {
   const auto dialect = hlaunch::ParseC10dDialect(argc > 1 ? argv[1] : "auto");
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   }
   hlaunch::C10dServerOptions options;
   options.older = *dialect;
+  options.sealing_key = hlaunch::SealingKey(argc > 2 ? argv[2] : "");
   auto listener = hlaunch::Listen("", 0);
   if (!listener.ok()) {
     std::fprintf(stderr, "%s\n", listener.status().ToString().c_str());

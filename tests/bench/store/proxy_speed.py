@@ -5,7 +5,8 @@
 
     tests/bench/store/proxy_speed.py [--nodes 8] [--workers 64] [--rounds 5] [--millis 400]
 
-The same load reaches one store directly and through a proxy for each node, in turns. All share this
+The same load reaches one store directly, through a proxy for each node, and through one that
+encrypts, in turns. All share this
 machine's processors, the proxies too, which have their own in a cluster: requests per second and
 latency are worse here than there. Connections and CPU are the store's own. Checks nothing: a figure
 is not a test.
@@ -22,6 +23,7 @@ BUILD = pathlib.Path(os.environ.get("HLAUNCH_BUILD", ROOT / "build"))
 STORE = str(BUILD / "tests/rendezvous/c10d_server_main")
 PROXY = str(BUILD / "tests/bench/store/store_proxy_main")
 LOAD = str(BUILD / "tests/bench/store/store_load")
+SECRET = "a secret of this round"
 ROWS = [("get", 64, 1), ("add", 64, 1), ("check", 64, 1), ("multi_get", 64, 16), ("get", 65536, 1)]
 
 
@@ -80,9 +82,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--millis", type=int, default=400)
     options = parser.parse_args()
-    server, port = serve(STORE)
+    server, port = serve(STORE, "auto", SECRET)
     proxies = [serve(PROXY, str(port)) for _ in range(options.nodes)]
-    ways = {"direct": [port] * options.nodes, "proxy": [its for _, its in proxies]}
+    sealed = [serve(PROXY, str(port), SECRET) for _ in range(options.nodes)]
+    ways = {"direct": [port] * options.nodes, "proxy": [its for _, its in proxies],
+            "sealed": [its for _, its in sealed]}
     for way, ports in ways.items():
         print(f"{way}: {count_connections(ports, port, options)} connections at the store")
     print(f"{'':28}{'requests/s':>12}{'p50 us':>10}{'p99 us':>10}{'store CPU us':>14}")
@@ -95,7 +99,7 @@ def main():
             rate, p50, p99, cpu = (statistics.median(column) for column in zip(*rows))
             name = f"{row[0]} {row[1]} B x {row[2]}, {way}"
             print(f"{name:28}{rate:12.0f}{p50:10.0f}{p99:10.0f}{cpu:14.2f}")
-    for process, _ in [*proxies, (server, port)]:
+    for process, _ in [*proxies, *sealed, (server, port)]:
         process.stdin.close()
         process.wait()
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// store_proxy_main PORT: a node's proxy to the store at that port of loopback: prints its own port
-// and ends with stdin.
+// store_proxy_main PORT [SECRET]: a node's proxy to the store at that port of loopback: prints its
+// own port and ends with stdin. With a SECRET, which the store must have, it encrypts.
 
 #include <cstdio>
 #include <iostream>
@@ -11,11 +11,12 @@
 #include "absl/strings/numbers.h"
 #include "rendezvous/c10d/store_proxy.h"
 #include "rendezvous/listening/listen.h"
+#include "rendezvous/trust/sealed_stream.h"
 
 int main(int argc, char** argv) {
   int port = 0;
-  if (argc != 2 || !absl::SimpleAtoi(argv[1], &port)) {
-    std::fprintf(stderr, "usage: store_proxy_main PORT\n");
+  if (argc < 2 || argc > 3 || !absl::SimpleAtoi(argv[1], &port)) {
+    std::fprintf(stderr, "usage: store_proxy_main PORT [SECRET]\n");
     return 2;
   }
   auto listener = hlaunch::Listen("127.0.0.1", 0);
@@ -23,8 +24,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", listener.status().ToString().c_str());
     return 1;
   }
-  const auto proxy =
-      hlaunch::StoreProxy::Start(*std::move(listener), {"127.0.0.1", static_cast<uint16_t>(port)});
+  hlaunch::StoreProxyOptions options{"127.0.0.1", static_cast<uint16_t>(port)};
+  options.sealing_key = hlaunch::SealingKey(argc > 2 ? argv[2] : "");
+  const auto proxy = hlaunch::StoreProxy::Start(*std::move(listener), options);
   if (!proxy.ok()) {
     std::fprintf(stderr, "%s\n", proxy.status().ToString().c_str());
     return 1;

@@ -244,6 +244,26 @@ TEST(MakeJobSpec, TakesTheTokenFromTheNearestSource) {
   EXPECT_EQ(Make({"--token-file=/t", "x"})->token, "");  // One node asks nobody for it.
 }
 
+// What workers tell the master store crosses the network in clear only where nobody could encrypt
+// it, or the user says so.
+TEST(MakeJobSpec, CarriesTheStoresTrafficWhereThereIsAToken) {
+  using Words = std::vector<const char*>;
+  const std::vector<std::string> token = {absl::StrCat("HLAUNCH_TOKEN=", kOtherToken)};
+  const auto proxy = [](const auto& spec) {
+    return std::pair(spec->store_proxy, spec->store_sealed);
+  };
+  const std::pair sealed(true, true), clear(true, false), none(false, false), left(false, true);
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "x"}, token)), sealed);
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "x"})), none);
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--store-proxy", "x"})), clear);
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--store-proxy", "x"}, token)), sealed);
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--no-store-proxy", "x"}, token)), left);
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--master-store=worker", "x"}, token)), left);
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--tls-cert=c", "--tls-key=k", "--tls-ca=a", "x"})),
+            sealed);
+  EXPECT_EQ(proxy(Make(Words{"--store-proxy", "x"}, token)), none);  // One node.
+}
+
 TEST(MakeJobSpec, RefusesATokenItCannotUse) {
   const std::vector<const char*> words = {"--nnodes=2", "--token-file=/t", "x"};
   for (const std::string& content : {std::string(), std::string(" \n"), std::string("two\nlines"),

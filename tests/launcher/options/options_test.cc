@@ -434,6 +434,8 @@ const BadLine kBadLines[] = {
     {{"--store-proxy", "--master-store=worker", "x"},
      "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one of "
      "them out"},
+    {{"--store-proxy", "--no-store-proxy", "x"},
+     "--no-store-proxy 'true': the other one of --store-proxy and --no-store-proxy is given too"},
     {{"--store-max-key", "1G", "x"},
      "--store-max-key '1G': expected bytes from 1 to 67108864, such as 65536, 64K, 16M or 1G"},
     {{"--store-max-value", "", "x"},

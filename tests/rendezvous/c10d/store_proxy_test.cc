@@ -12,6 +12,7 @@
 #include "rendezvous/c10d/c10d_protocol.h"
 #include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/c10d/store_streams.h"
+#include "rendezvous/trust/sealed_stream.h"
 #include "tests/rendezvous/no_descriptors.h"
 #include "tests/rendezvous/raw_connection.h"
 
@@ -21,8 +22,21 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-std::unique_ptr<StoreProxy> ProxyTo(uint16_t port, size_t max_unread = 256 << 20) {
-  return *StoreProxy::Start(*Listen("127.0.0.1", 0), {"127.0.0.1", port, max_unread});
+std::unique_ptr<StoreProxy> ProxyTo(uint16_t port, size_t max_unread = 256 << 20,
+                                    const std::string& key = "") {
+  return *StoreProxy::Start(*Listen("127.0.0.1", 0), {"127.0.0.1", port, max_unread, key});
+}
+
+// The same where what it carries is encrypted.
+std::unique_ptr<StoreProxy> SealedProxyTo(uint16_t port, const std::string& secret = "ours",
+                                          size_t max_unread = 256 << 20) {
+  return ProxyTo(port, max_unread, SealingKey(secret));
+}
+
+C10dServerOptions WithKey(const std::string& secret = "ours") {
+  C10dServerOptions options;
+  options.sealing_key = SealingKey(secret);
+  return options;
 }
 
 std::string Validate() {
@@ -261,6 +275,119 @@ TEST(C10dServer, ClosesWhoGreetsLikeAProxyAndIsNone) {
   RawConnection stranger(server->port());
   stranger.Send("\x15hullaballoo");
   EXPECT_TRUE(stranger.Ends());
+}
+
+TEST(SealedProxy, CarriesWhatNobodyReadsOnTheWay) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), WithKey());
+  const ListeningSocket wire = *Listen("127.0.0.1", 0);
+  const auto proxy = SealedProxyTo(wire.port);
+  pollfd entry{wire.fd.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&entry, 1, 100'000), 1);
+  const UniqueFd from(::accept(wire.fd.get(), nullptr, nullptr));
+  RawConnection to(server->port());
+  RawConnection worker(proxy->port());
+  const std::string value(100'000, 'v');
+  worker.Send(Validate() + Set("a key", value) + Get("a key") + Ping(7));
+  std::string reply;
+  PutText(&reply, value);
+  const size_t awaited = reply.size() + 4;
+  std::string seen, heard;
+  while (heard.size() < awaited) {
+    pollfd entries[] = {{from.get(), POLLIN, 0}, {to.fd(), POLLIN, 0}, {worker.fd(), POLLIN, 0}};
+    ASSERT_GT(::poll(entries, 3, 100'000), 0);
+    for (const auto& [in, out] :
+         {std::pair(from.get(), to.fd()), {to.fd(), from.get()}, {worker.fd(), -1}}) {
+      char bytes[65536];
+      const ssize_t got = ::recv(in, bytes, sizeof bytes, MSG_DONTWAIT);
+      if (got <= 0) continue;
+      (out < 0 ? heard : seen).append(bytes, static_cast<size_t>(got));
+      if (out >= 0) {
+        ASSERT_EQ(::send(out, bytes, static_cast<size_t>(got), MSG_NOSIGNAL), got);
+      }
+    }
+  }
+  EXPECT_TRUE(heard == reply + std::string("\7\0\0\0", 4));
+  EXPECT_GT(seen.size(), 2 * value.size());
+  EXPECT_EQ(seen.find("a key"), std::string::npos);
+  EXPECT_EQ(seen.find("vvvvvvvv"), std::string::npos);
+}
+
+TEST(SealedProxy, ManyWorkersShareItAndItOutlivesAReset) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), WithKey());
+  const auto proxy = SealedProxyTo(server->port());
+  std::vector<std::unique_ptr<RawConnection>> workers;
+  for (int i = 0; i < 50; ++i) workers.push_back(std::make_unique<RawConnection>(proxy->port()));
+  for (auto& worker : workers) worker->Send(Validate());
+  for (auto& worker : workers) EXPECT_TRUE(Answers(*worker));
+  server->Reset();
+  for (auto& worker : workers) EXPECT_TRUE(worker->Ends());
+  RawConnection next(proxy->port());
+  next.Send(Validate());
+  EXPECT_TRUE(Answers(next));
+}
+
+TEST(SealedProxy, ClosesAClientThatReadsNothing) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), WithKey());
+  const auto proxy = SealedProxyTo(server->port(), "ours", 4 << 20);
+  RawConnection slow(proxy->port()), good(proxy->port());
+  slow.Send(Validate() + Set("k", std::string(1 << 20, 'x')));
+  for (int i = 0; i < 64; ++i) slow.Send(Get("k"));
+  good.Send(Validate());
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(Answers(good));
+  EXPECT_LT(slow.Receive(size_t{64} * ((1 << 20) + 8)).size(), size_t{64} << 20);
+  EXPECT_TRUE(Answers(good));
+}
+
+// Each side says why, and nobody is led to another store.
+TEST(SealedProxy, OfAnotherRoundOrToAStoreWithoutASecretServesNobody) {
+  for (const C10dServerOptions& options : {WithKey("theirs"), C10dServerOptions()}) {
+    testing::internal::CaptureStderr();
+    {
+      const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), options);
+      const auto proxy = SealedProxyTo(server->port());
+      RawConnection worker(proxy->port());
+      worker.Send(Validate() + Ping(7));
+      pollfd entry{worker.fd(), POLLIN, 0};
+      EXPECT_EQ(::poll(&entry, 1, 300), 0);
+      RawConnection direct(server->port());  // It serves others.
+      direct.Send(Validate());
+      EXPECT_TRUE(Answers(direct));
+    }
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(log, testing::HasSubstr("store: closed the connection from 127.0.0.1"));
+    EXPECT_THAT(log,
+                testing::HasSubstr("it has not the secret of this round, or does not encrypt"));
+  }
+}
+
+TEST(SealedProxy, FindsTheStoreOnceThatHasTheRoundsSecret) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), WithKey("the round before"));
+  const auto proxy = SealedProxyTo(server->port());
+  RawConnection worker(proxy->port());
+  worker.Send(Validate() + Ping(7));
+  server->Reset(std::nullopt, SealingKey("ours"));
+  EXPECT_EQ(worker.Receive(4), std::string("\7\0\0\0", 4));
+}
+
+// The greeting's first bytes may come one by one.
+TEST(C10dServer, TellsProxiesApartHoweverTheirGreetingIsSplit) {
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), WithKey());
+  RawConnection clear(server->port());
+  for (const char byte : kStreamsGreeting) {
+    clear.Send(std::string(1, byte));
+    RawConnection turn(server->port());  // Answered after the byte was read.
+    turn.Send(Validate());
+    EXPECT_TRUE(Answers(turn));
+  }
+  clear.Send(Frame(4, Validate() + Ping(2)));
+  EXPECT_EQ(clear.Receive(12), Frame(4, std::string("\2\0\0\0", 4)));
+  RawConnection sealed(server->port());
+  sealed.Send("\x15");
+  RawConnection turn(server->port());
+  turn.Send(Validate());
+  EXPECT_TRUE(Answers(turn));
+  sealed.Send(std::string("\x16\x03\x01\0\4none", 9));
+  EXPECT_EQ(sealed.Receive(1), "\x15");  // An alert.
 }
 
 }  // namespace
