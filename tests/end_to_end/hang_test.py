@@ -39,8 +39,8 @@ class Tap(WithTap):
         self.assertEqual(self.tapped("tap-is-lost"), 0)
 
 
-class Hangs(WithTap):
-    """On one node with three ranks; the last of them is the odd one."""
+class Hanging(WithTap):
+    """Three ranks; the last of them is the odd one."""
 
     def hangs(self, mode, *options, says):
         """Starts the worker, and fails it for what is found, which ends the job."""
@@ -60,6 +60,10 @@ class Hangs(WithTap):
             rf"no rank has gone on for \d+ s. 2 of 3 ranks are in all_reduce number {number} of "
             r"default_pg \(\[4\] float32, 16 B\)",
             rf"rank 2 \(.*local rank {2 % self.each}, pid \d+\) has not come to it: it {does}"])
+
+
+class Hangs(Hanging):
+    """On one node."""
 
     def test_a_rank_that_sleeps_is_named_with_its_line(self):
         runs = self.behind("sleep", 4, r"stands in sleep \(hang_worker.py:\d+\)")
@@ -119,10 +123,20 @@ class HangsAgain(WithTap):
                          str(run))
 
 
-class HangsOnHosts(Hangs):
-    """The same ranks on three hosts."""
+class HangsOnHosts(Hanging):
+    """Each rank on a host of its own. The bench of hangs has the others."""
 
     count, each = 3, 1
+
+    def test_a_rank_that_was_stopped_is_named(self):
+        self.behind("stop", 4, "is stopped")
+
+    def test_a_rank_that_has_exited_is_named(self):
+        self.behind("left", 4, "has exited with 0")
+
+    def test_groups_that_are_used_in_different_orders_are_shown(self):
+        self.hangs("crossed", says=["different orders", "ranks 0,1: in all_reduce number 1 of dp",
+                                    "rank 2: in all_reduce number 1 of tp"])
 
     def test_all_nodes_say_what_node_rank_0_has_found(self):
         runs = self.start(WORKER, "late", env={"PYTHON_EXEC": self.python()},
