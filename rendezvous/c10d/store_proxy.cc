@@ -215,7 +215,8 @@ void StoreProxy::Carrying::LoseMaster(int error) {
 }
 
 void StoreProxy::Carrying::LoseMaster(const std::string& reason) {
-  if (greeted()) {
+  // At the end of a job the store may go before its proxies: nobody misses it then.
+  if (state_ == State::kGreeting || !clients_.empty()) {
     loop_.Warn(absl::StrCat("store proxy: lost the master store at ",
                             HostPort(options_.address, options_.port), ": ", reason));
   }

@@ -90,6 +90,7 @@ class OnTheWire(jobs.JobTest):
         packets, runs = self.heard({"HLAUNCH_TOKEN": lab.TOKEN}, STORE, jobs.OK, **options)
         ports = [re.findall(f"got {VALUE} at port (\\d+)", run.out) for run in runs]
         self.assertEqual([len(found) for found in ports], [1, 1], self.told(runs))
+        self.assertNotIn("lost the master store", self.told(runs))  # At the end nobody misses it.
         return packets, ports
 
     def read_of(self, packets):
