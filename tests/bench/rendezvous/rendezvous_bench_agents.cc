@@ -30,10 +30,15 @@
 //
 // With a token in HLAUNCH_TOKEN they speak TLS.
 //
+// At most 1,024 connect at once: they share this host's processors, which have all their handshakes
+// to do, and agents have hosts of their own.
+//
 // Prints one line of JSON once all run the round, and ends with its standard input.
 
 namespace hlaunch {
 namespace {
+
+constexpr size_t kConnectAtOnce = 1024;
 
 double CpuMillis() {
   rusage usage{};
@@ -104,8 +109,9 @@ class Share {
       *agent.request.mutable_join() = ToProto(InfoOf(index, crowd.agents));
       agent.update.store_port = 4000;
       *agent.request.mutable_update() = ToProto(agent.update);
-      agent.rpc->StartCall(&agent.started);
     }
+    const size_t at_once = kConnectAtOnce / static_cast<size_t>(crowd.threads);
+    while (connecting_ < std::min(at_once, agents_.size())) Connect();
   }
 
   void Run() {
@@ -121,6 +127,11 @@ class Share {
   }
 
  private:
+  void Connect() {
+    Agent& agent = *agents_[connecting_++];
+    agent.rpc->StartCall(&agent.started);
+  }
+
   void React(const Agent::Turn& turn, bool ok) {
     Agent& agent = *turn.agent;
     if (!ok) Fail();
@@ -143,6 +154,7 @@ class Share {
   void Hear(Agent& agent) {
     if (agent.response.has_policy()) {
       ++crowd_.joined;
+      if (connecting_ < agents_.size()) Connect();
       gap_ = FromProto(agent.response.policy()).value().lease.lease * 7 / 16;
       Await(agent);
     }
@@ -202,6 +214,7 @@ class Share {
   Duration gap_ = Lease().lease / 2;  // Between signs of life.
   grpc::CompletionQueue queue_;
   std::vector<std::unique_ptr<Agent>> agents_;
+  size_t connecting_ = 0;  // So many have begun to.
   std::deque<Agent*> beats_;
 };
 
