@@ -59,6 +59,11 @@ class Place:
         subprocess.run(["nsenter", "-t", str(self.node.init), "-n", "--", *command], check=True)
 
 
+def one_of(processes, rng):
+    """One of them as a list; there may be none just now."""
+    return rng.sample(processes, min(1, len(processes)))
+
+
 def stop_agent(place, _):
     return place.stop(place.pids("agent"))
 
@@ -72,7 +77,7 @@ def stop_both(place, _):
 
 
 def stop_worker(place, rng):
-    return place.stop(rng.sample(place.workers, min(1, len(place.workers))))
+    return place.stop(one_of(place.workers, rng))
 
 
 def freeze_node(place, rng):
@@ -98,7 +103,7 @@ def kill_both(place, _):
 
 
 def kill_worker(place, rng):
-    send(signal.SIGKILL, *rng.sample(place.workers, min(1, len(place.workers))))
+    send(signal.SIGKILL, *one_of(place.workers, rng))
     return nothing
 
 
