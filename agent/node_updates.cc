@@ -76,6 +76,7 @@ void NodeUpdates::PassOver(Round round) {
   latest_.round = round;
   latest_.failures.clear();  // They are of a round before.
   latest_.exited.clear();
+  latest_.step.reset();
 }
 
 void NodeUpdates::TellFinished() {

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -23,6 +25,9 @@ class NodeUpdates {
       : client_(client), host_(std::move(host)) {}
 
   const NodeUpdate& latest() const { return latest_; }
+
+  // `step` is the highest that a worker of the round told; told once the node is ready.
+  void NoteStep(std::optional<int64_t> step) { latest_.step = step; }
 
   // The node is ready, and offers what `store` says as node rank 0. Failures of the last round
   // stay: an earlier update may have been overtaken.

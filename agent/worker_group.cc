@@ -9,12 +9,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/hang/hang_watch.h"
 #include "agent/process/descendants.h"
+#include "agent/stall/kernel_wait.h"
+#include "agent/stall/log_watch.h"
 #include "agent/stall/stall_watch.h"
 #include "agent/stall/watchdog.h"
 #include "agent/worker/memory_kills.h"
@@ -63,10 +66,13 @@ struct WorkerGroup::State {
   asio::io_context& loop;
   asio::steady_timer kill_timer;
   Instant kill_at = Instant::max();
-  std::unique_ptr<Watchdog> watchdog;  // If the user wants one.
-  std::unique_ptr<StallWatch> stalls;  // The same.
-  std::unique_ptr<HangWatch> hangs;    // Unless the user wants none.
-  asio::steady_timer stuck_timer;      // For a stalled worker to be gone once it was killed.
+  std::unique_ptr<Watchdog> watchdog;             // If the user wants one.
+  std::unique_ptr<StallWatch> stalls;             // The same.
+  std::unique_ptr<HangWatch> hangs;               // Unless the user wants none.
+  std::unique_ptr<LogWatch> log_watch;            // If the user has rules for lines.
+  std::unique_ptr<KernelWaitWatch> kernel_waits;  // If the user has a limit for them.
+  std::optional<RankAnswers> answers;             // Until the workers are being stopped.
+  asio::steady_timer stuck_timer;  // For a stalled worker to be gone once it was killed.
   std::vector<WorkerProcess> workers;
   std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
   pid_t spared = 0;                // A child that is not of the group.
@@ -74,6 +80,7 @@ struct WorkerGroup::State {
   bool failed = false;
   bool stopping = false;
   bool stopped = false;
+  std::optional<int64_t> step;                                      // The highest that was told.
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with the group.
 
   std::vector<pid_t> AlivePids() const {
@@ -93,6 +100,10 @@ struct WorkerGroup::State {
       const std::vector<pid_t> tools = hangs->tools();
       pids.insert(pids.end(), tools.begin(), tools.end());
     }
+    if (answers) {
+      const std::vector<pid_t> tools = answers->tools();
+      pids.insert(pids.end(), tools.begin(), tools.end());
+    }
     return pids;
   }
 
@@ -101,7 +112,11 @@ struct WorkerGroup::State {
     const ExitStatus exit = worker.Reap();
     --num_alive;
     if (stalls) stalls->Ended(worker.local_rank());
-    if (hangs) hangs->Ended(worker.local_rank(), exit.exit_code == 0 && exit.signal == 0);
+    if (log_watch) log_watch->Ended(worker.local_rank());
+    if (kernel_waits) kernel_waits->Ended(worker.local_rank());
+    const bool succeeded = exit.exit_code == 0 && exit.signal == 0;
+    if (hangs) hangs->Ended(worker.local_rank(), succeeded);
+    if (answers) answers->Ended(worker.local_rank(), succeeded);
     TellEnd(worker, pid, exit);
     hlaunch::ReapOrphans(Owned());
     relay.Drain(worker.local_rank());
@@ -134,9 +149,7 @@ struct WorkerGroup::State {
     failed = true;
     if (!worker.TellsFailure()) return;
     const WorkerFailure failure = worker.Failure(assignment, pid, exit, relay, kills_before);
-    if (hangs && KindOf(failure) == FailureKind::kTimedOut && !hangs->standstill().empty()) {
-      LogWarning(absl::StrCat("before that, ", hangs->standstill()));
-    }
+    if (KindOf(failure) == FailureKind::kTimedOut) TellStandstill();
     events.on_failure(failure);
   }
 
@@ -168,17 +181,48 @@ struct WorkerGroup::State {
     for (int i = 0; i < spec.nproc; ++i) files.paths.push_back(round_logs.StacksFile(i));
     HLAUNCH_ASSIGN_OR_RETURN(
         stalls, StallWatch::Open(loop, spec, assignment.first_rank, std::move(files),
-                                 [this, action = spec.stall_action](const StalledWorker& stalled) {
-                                   TellStall(stalled);
-                                   if (action == StallAction::kFail) EndStalled(stalled);
-                                 }));
+                                 {[this, action = spec.stall_action](const StalledWorker& stalled) {
+                                    Punish(stalled, action);
+                                  },
+                                  [this](int64_t told) { TakeStep(told); }}));
     return absl::OkStatus();
+  }
+
+  // The same for rules on lines.
+  void StartLogWatch(const WorkerSpec& spec) {
+    LogWatch::Events on;
+    on.on_failure = [this](int local_rank, std::string reason) {
+      Punish({local_rank, std::move(reason), "", ""}, StallAction::kFail);
+    };
+    on.on_silence = [this, action = spec.stall_action](int local_rank, std::string reason) {
+      LogWarning(absl::StrCat("rank ", assignment.first_rank + local_rank, " ", reason));
+      TellStandstill();
+      Punish({local_rank, std::move(reason), "", ""}, action);
+    };
+    on.on_value = [this](Rank rank, const std::string& name, double value) {
+      if (events.on_event) events.on_event(LogValue{assignment.round, rank, name, value});
+    };
+    on.on_step = [this](int64_t told) { TakeStep(told); };
+    log_watch = LogWatch::Open(loop, spec, assignment.first_rank, std::move(on));
+  }
+
+  // The same for workers that are stuck in the kernel. A new one would meet what holds this one.
+  void StartKernelWaitWatch(const WorkerSpec& spec) {
+    kernel_waits = KernelWaitWatch::Open(loop, spec, [this](int local_rank, std::string reason) {
+      StalledWorker stuck{local_rank, std::move(reason), "", ""};
+      stuck.no_restart = true;
+      Punish(stuck, StallAction::kFail);
+    });
   }
 
   absl::StatusOr<StartingWorker> Begin(const WorkerSpec& spec, NodeFacts& facts,
                                        RoundLogs& round_logs, int local_rank) {
     WorkerRoutes routes = round_logs.Routes(local_rank);
     std::string log_file = routes.err.file ? routes.err.file->path() : "";
+    if (log_watch) {
+      routes.out.reader = log_watch->Reader(local_rank);
+      routes.err.reader = log_watch->Reader(local_rank);
+    }
     HLAUNCH_ASSIGN_OR_RETURN(WorkerOutput output, relay.Open(local_rank, std::move(routes)));
     facts.error_file = round_logs.ErrorFile(local_rank);
     facts.log_dir = round_logs.WorkerDirectory(local_rank);
@@ -201,18 +245,31 @@ struct WorkerGroup::State {
     ++num_alive;
     if (stalls) stalls->Started(local_rank, worker.pid());
     if (hangs) hangs->Started(local_rank, worker.pid());
+    if (kernel_waits) kernel_waits->Started(local_rank, worker.pid());
+    if (answers) answers->Started(local_rank, worker.pid());
     TellStart(worker);
     return worker.Watch(loop, [this, &worker] { OnExit(worker); });
   }
 
   void StartHangWatch(const WorkerSpec& spec, const NodeFacts& facts) {
-    hangs =
-        HangWatch::Open(loop, assignment, spec, facts,
-                        [this, action = spec.hang_action](const HangCulprit& culprit) {
-                          const StalledWorker stalled{culprit.local_rank, culprit.reason, "", ""};
-                          TellStall(stalled);
-                          if (action == StallAction::kFail) EndStalled(stalled);
-                        });
+    hangs = HangWatch::Open(loop, assignment, spec, facts,
+                            [this, action = spec.hang_action](const HangCulprit& culprit) {
+                              Punish({culprit.local_rank, culprit.reason, "", ""}, action);
+                            });
+  }
+
+  void TakeStep(int64_t told) { step = std::max(step.value_or(told), told); }
+
+  // Tells of it, and ends it where that is what becomes of such a worker.
+  void Punish(const StalledWorker& stalled, StallAction action) {
+    TellStall(stalled);
+    if (action == StallAction::kFail) EndStalled(stalled);
+  }
+
+  // Who holds up the job at this moment, if that is known and was not told before.
+  void TellStandstill() const {
+    if (!hangs || hangs->standstill().empty()) return;
+    LogWarning(absl::StrCat("before that, ", hangs->standstill()));
   }
 
   void TellStall(const StalledWorker& stalled) const {
@@ -251,6 +308,9 @@ struct WorkerGroup::State {
     stopping = true;
     stalls.reset();
     hangs.reset();
+    log_watch.reset();
+    kernel_waits.reset();
+    answers.reset();
     for (const WorkerProcess& worker : workers) {
       if (worker.alive()) worker.SignalGroup(SIGKILL);
     }
@@ -293,6 +353,8 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
   HLAUNCH_RETURN_IF_ERROR(s.StartWatchdog(spec, &facts));
   HLAUNCH_RETURN_IF_ERROR(s.StartStallWatch(spec, logs, round_logs));
+  s.StartLogWatch(spec);
+  s.StartKernelWaitWatch(spec);
   std::deque<StartingWorker> starting;
   const auto await_first = [&] {
     const absl::Status awaited = s.Await(starting.front());
@@ -300,6 +362,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     return awaited;
   };
   s.StartHangWatch(spec, facts);
+  s.answers.emplace(loop, PlanLook(assignment, spec, facts));
   for (int local_rank = 0; local_rank < spec.nproc; ++local_rank) {
     if (starting.size() == kStartedAtOnce) HLAUNCH_RETURN_IF_ERROR(await_first());
     HLAUNCH_ASSIGN_OR_RETURN(StartingWorker next, s.Begin(spec, facts, round_logs, local_rank));
@@ -323,6 +386,9 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   s.stopping = true;
   s.stalls.reset();
   s.hangs.reset();
+  s.log_watch.reset();
+  s.kernel_waits.reset();
+  s.answers.reset();
   Forward(signal);
   // What workers left to us.
   const std::vector<pid_t> workers = s.AlivePids();
@@ -347,6 +413,8 @@ void WorkerGroup::ReapOrphans() {
 }
 
 int WorkerGroup::alive() const { return static_cast<int>(state_->num_alive); }
+
+std::optional<int64_t> WorkerGroup::step() const { return state_->step; }
 
 std::vector<std::string> WorkerGroup::Leftovers() const {
   std::vector<std::string> names;

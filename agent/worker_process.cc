@@ -127,6 +127,7 @@ WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
     failure.traceback = TracebackIn(relay.LongTail(local_rank_));
   }
   failure.evidence = kill_reason_;
+  failure.no_restart = stalled_.no_restart;
   if (!stalled_.frames.empty()) {
     failure.traceback = stalled_.traceback;
     failure.log_tail = stalled_.frames;

@@ -9,10 +9,11 @@ find_package(OpenSSL 3.0 REQUIRED)
 if(HLAUNCH_TESTS)
   find_package(GTest REQUIRED)
 endif()
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(re2 REQUIRED re2)
 if(HLAUNCH_GRPC)
   find_package(Protobuf REQUIRED)
   find_package(ZLIB REQUIRED)
-  find_package(PkgConfig REQUIRED)
   pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
 endif()
 
@@ -25,6 +26,16 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_definitions(hlaunch_asio INTERFACE ASIO_HAS_CO_AWAIT ASIO_HAS_STD_COROUTINE)
 endif()
 target_link_libraries(hlaunch_asio INTERFACE Threads::Threads)
+
+# RE2's archive, where it needs nothing else: it is one library less to load. Its -pthread is left out,
+# which clang's precompiled headers would not bear in some targets alone.
+add_library(hlaunch_re2 INTERFACE)
+find_library(HLAUNCH_RE2_ARCHIVE libre2.a)
+if(HLAUNCH_RE2_ARCHIVE AND NOT re2_STATIC_LIBRARIES MATCHES "absl" AND NOT HLAUNCH_SANITIZE)
+  target_link_libraries(hlaunch_re2 INTERFACE ${HLAUNCH_RE2_ARCHIVE} Threads::Threads)
+else()
+  target_link_libraries(hlaunch_re2 INTERFACE ${re2_LINK_LIBRARIES} Threads::Threads)
+endif()
 
 add_library(hlaunch_warnings INTERFACE)
 target_compile_options(hlaunch_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow

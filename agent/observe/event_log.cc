@@ -63,6 +63,13 @@ struct Fields {
     Worker(e);
     line["reason"] = e.reason;
   }
+  void operator()(const LogValue& e) const {
+    line["event"] = "log_value";
+    line["round"] = e.round;
+    line["rank"] = e.rank;
+    line["name"] = e.name;
+    line["value"] = e.value;  // Of what is no number JSON has only null.
+  }
   void operator()(const HealthChanged& e) const {
     line["event"] = e.worse ? "health_worse" : "health_better";
     line["round"] = e.round;

@@ -53,7 +53,14 @@ struct WorkerStalled {
   Rank rank = 0;
   int local_rank = 0;
   pid_t pid = 0;
-  std::string reason;  // What its heartbeats say.
+  std::string reason;  // What its heartbeats, its torch, its output or the kernel say.
+};
+
+struct LogValue {  // In a worker's output, by a rule of --watch-log.
+  Round round = 0;
+  Rank rank = 0;
+  std::string name;
+  double value = 0;
 };
 
 struct HealthChanged {  // While workers run. Node rank 0 is told of all nodes.
@@ -78,9 +85,9 @@ struct NodeFinished {  // The node's last.
   std::string reason;  // Empty on success.
 };
 
-using NodeEvent =
-    std::variant<NodeJoined, NodeWaiting, JobRestarted, RoundStarted, WorkerStarted, WorkerEnded,
-                 WorkerStalled, HealthChanged, RoundStopped, ContactChanged, NodeFinished>;
+using NodeEvent = std::variant<NodeJoined, NodeWaiting, JobRestarted, RoundStarted, WorkerStarted,
+                               WorkerEnded, WorkerStalled, LogValue, HealthChanged, RoundStopped,
+                               ContactChanged, NodeFinished>;
 
 // Called from the agent's loop; must not block and must not call back.
 using NodeEventFn = std::function<void(const NodeEvent&)>;

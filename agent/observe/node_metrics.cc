@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,13 @@ using absl::string_view;
 
 std::string LabelValue(string_view text) {
   return absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
+}
+
+// As Prometheus reads it.
+std::string ValueText(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return absl::StrCat(value);
 }
 
 // The lines before a metric's values.
@@ -52,6 +60,7 @@ void NodeMetrics::Take(const RoundStarted& e, Instant) {
   restarts_ = e.assignment.restart_count;
   node_rank_ = e.assignment.node_rank;
   world_size_ = e.assignment.world_size;
+  log_values_.clear();
 }
 
 void NodeMetrics::Take(const WorkerStarted&, Instant) {
@@ -65,6 +74,8 @@ void NodeMetrics::Take(const WorkerEnded& e, Instant) {
 }
 
 void NodeMetrics::Take(const WorkerStalled&, Instant) { ++stalls_; }
+
+void NodeMetrics::Take(const LogValue& e, Instant) { log_values_[{e.name, e.rank}] = e.value; }
 
 void NodeMetrics::Take(const HealthChanged& e, Instant) { health_warnings_ += e.worse ? 1 : 0; }
 
@@ -104,11 +115,18 @@ std::string NodeMetrics::Text(uint64_t output_bytes, Instant now) const {
   Metric(&out, "hlaunch_worker_failures_total", "counter",
          "Workers of this node that failed by themselves.", failures_);
   Metric(&out, "hlaunch_worker_stalls_total", "counter",
-         "Workers of this node that stalled by their heartbeats.", stalls_);
+         "Workers of this node that stalled, hung or wrote what fails.", stalls_);
   Metric(&out, "hlaunch_health_warnings_total", "counter",
          "What became worse while workers ran; on node rank 0 of all nodes.", health_warnings_);
   Metric(&out, "hlaunch_output_bytes_total", "counter",
          "What workers of this node wrote to stdout and stderr.", output_bytes);
+  if (!log_values_.empty()) {
+    Head(&out, "hlaunch_log_value", "gauge", "The last value of each group of --watch-log.");
+  }
+  for (const auto& [key, value] : log_values_) {
+    absl::StrAppend(&out, "hlaunch_log_value{name=\"", LabelValue(key.first), "\",rank=\"",
+                    key.second, "\"} ", ValueText(value), "\n");
+  }
   Metric(&out, "hlaunch_rendezvous_connected", "gauge", "1 while the rendezvous is heard.",
          connected_ ? 1 : 0);
   const double silent =

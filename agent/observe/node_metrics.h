@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/observe/node_event.h"
 #include "proto/base/clock.h"
@@ -34,6 +36,7 @@ class NodeMetrics {
   void Take(const WorkerStarted& e, Instant now);
   void Take(const WorkerEnded& e, Instant now);
   void Take(const WorkerStalled& e, Instant now);
+  void Take(const LogValue& e, Instant now);
   void Take(const HealthChanged& e, Instant now);
   void Take(const RoundStopped& e, Instant now);
   void Take(const ContactChanged& e, Instant now);
@@ -51,6 +54,7 @@ class NodeMetrics {
   uint64_t failures_ = 0;
   uint64_t stalls_ = 0;
   uint64_t health_warnings_ = 0;
+  std::map<std::pair<std::string, Rank>, double> log_values_;  // The last of each name and rank.
   bool connected_ = false;
   std::optional<Instant> silent_since_;  // Set while the rendezvous is not heard.
 };

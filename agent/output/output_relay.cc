@@ -278,6 +278,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
       if (route.console) Show(stream, bytes);
       if (route.file != nullptr) files_->writer().Push(route.file, std::string(bytes));
       if (route.filter) files_->writer().Push(route.filtered, route.filter->Feed(bytes));
+      if (route.reader) route.reader(bytes);
       return bytes.size();
     }
     if (n == 0 || (errno != EAGAIN && errno != EINTR)) End(stream);

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "agent/output/log_spec.h"
 #include "agent/output/output_lines.h"
 #include "proto/base/clock.h"
@@ -34,6 +36,7 @@ struct StreamRoute {
   std::shared_ptr<LogFile> file;      // Takes every byte unchanged; null: none does.
   std::shared_ptr<LogFile> filtered;  // Takes what `filter` picks; null: nothing does.
   std::optional<LineFilter> filter;   // Set if `filtered` is.
+  std::function<void(absl::string_view)> reader = {};  // Sees every byte, too; may be empty.
 };
 
 // Where the output of one worker goes. A value.

@@ -180,6 +180,7 @@ struct HeartbeatServer::State {
       return false;
     }
     sockets[static_cast<size_t>(worker)].sender = datagram.sender;
+    if (heartbeat->step) events.on_step(*heartbeat->step);
     return beats.Take(worker, *heartbeat, MonotonicClock().Now());
   }
 

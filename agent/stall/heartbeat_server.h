@@ -31,6 +31,7 @@ class HeartbeatServer {
     std::function<void(const std::vector<Stall>&)>
         on_stall;                                 // As Heartbeats::TakeStalled; not empty.
     std::function<void(int worker)> on_recovery;  // One that had stalled was heard again.
+    std::function<void(int64_t step)> on_step;    // One told how far it is.
   };
 
   // `loop` outlives the server. A worker stalls if it has been heard, and then not for `limit`.

@@ -46,13 +46,13 @@ std::string DirectoryOf(const std::string& path) {
 
 struct StallWatch::State {
   State(asio::io_context& the_loop, const WorkerSpec& spec, Rank the_first_rank,
-        StackFiles the_files, OnStall the_on_stall)
+        StackFiles the_files, Events the_events)
       : loop(the_loop),
         first_rank(the_first_rank),
         pardons(spec.stall_action == StallAction::kWarn),
         tools(DirectoryOf(spec.argv[0])),
         log(std::move(the_files)),
-        on_stall(std::move(the_on_stall)),
+        events(std::move(the_events)),
         unheard(the_loop),
         judgement(the_loop),
         pids(static_cast<size_t>(spec.nproc)) {}
@@ -64,7 +64,7 @@ struct StallWatch::State {
   const bool pardons;
   const std::string tools;  // Where the workers' program is: its Python's py-spy may be beside it.
   StackLog log;
-  const OnStall on_stall;
+  const Events events;
   std::unique_ptr<HeartbeatServer> server;
   asio::steady_timer unheard;  // Until the workers that are not watched are named.
   asio::steady_timer judgement;
@@ -202,25 +202,27 @@ struct StallWatch::State {
 
   void Tell(const StallFinding& cause, bool waits) {
     const StackSummary& summary = cause.summary;
-    on_stall({cause.stall.worker,
-              absl::StrCat("stalled: ", cause.stall.ToString(),
-                           waits ? absl::StrCat(" ", kWhileItWaits, " in ", summary.waits_in) : ""),
-              summary.traceback, Joined(summary.frames, kFramesReported, "\n")});
+    events.on_stall(
+        {cause.stall.worker,
+         absl::StrCat("stalled: ", cause.stall.ToString(),
+                      waits ? absl::StrCat(" ", kWhileItWaits, " in ", summary.waits_in) : ""),
+         summary.traceback, Joined(summary.frames, kFramesReported, "\n")});
   }
 };
 
 absl::StatusOr<std::unique_ptr<StallWatch>> StallWatch::Open(asio::io_context& loop,
                                                              const WorkerSpec& spec,
                                                              Rank first_rank, StackFiles files,
-                                                             OnStall on_stall) {
+                                                             Events events) {
   std::unique_ptr<StallWatch> watch(new StallWatch(
-      std::make_unique<State>(loop, spec, first_rank, std::move(files), std::move(on_stall))));
+      std::make_unique<State>(loop, spec, first_rank, std::move(files), std::move(events))));
   State& s = *watch->state_;
   HLAUNCH_ASSIGN_OR_RETURN(
       s.server,
       HeartbeatServer::Open(loop, spec.nproc, spec.heartbeat_timeout,
                             {[&s](const std::vector<Stall>& stalls) { s.OnStalls(stalls); },
-                             [&s](int local_rank) { s.OnRecovery(local_rank); }}));
+                             [&s](int local_rank) { s.OnRecovery(local_rank); },
+                             [&s](int64_t step) { s.events.on_step(step); }}));
   s.unheard.expires_after(spec.heartbeat_timeout);
   s.unheard.async_wait([&s, alive = s.Alive()](const asio::error_code& error) {
     if (!error && !alive.expired()) s.TellUnwatched();

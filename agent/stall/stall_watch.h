@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,9 +25,10 @@ namespace hlaunch {
 // A worker that has stalled and is taken for the cause of it. A value.
 struct StalledWorker {
   int local_rank = 0;
-  std::string reason;     // "stalled: no heartbeat for 62 s (limit 60 s), last step 1200"
-  std::string traceback;  // Where its main thread stands, as Python has it; may be empty,
-  std::string frames;     // and as it was found, a line each; may be empty.
+  std::string reason;       // "stalled: no heartbeat for 62 s (limit 60 s), last step 1200"
+  std::string traceback;    // Where its main thread stands, as Python has it; may be empty,
+  std::string frames;       // and as it was found, a line each; may be empty.
+  bool no_restart = false;  // A new worker on this host would meet the same.
 };
 
 // Watches the workers of one round by their heartbeats and says what it sees of those that stall.
@@ -36,13 +38,16 @@ struct StalledWorker {
 class StallWatch {
  public:
   // Called from the loop; may not destroy the watch.
-  using OnStall = std::function<void(const StalledWorker&)>;
+  struct Events {
+    std::function<void(const StalledWorker&)> on_stall;
+    std::function<void(int64_t step)> on_step;  // A worker has told one.
+  };
 
   // Errors:
   //   ResourceExhausted - no socket can be had.
   static absl::StatusOr<std::unique_ptr<StallWatch>> Open(asio::io_context& loop,
                                                           const WorkerSpec& spec, Rank first_rank,
-                                                          StackFiles files, OnStall on_stall);
+                                                          StackFiles files, Events events);
   ~StallWatch();
 
   // HLAUNCH_HEARTBEAT of that worker.

@@ -11,6 +11,7 @@
 
 #include "agent/binding/worker_binding.h"
 #include "agent/devices/env_change.h"
+#include "agent/worker/line_rule.h"
 #include "proto/base/clock.h"
 #include "rendezvous/hang/hang_rule.h"
 
@@ -50,6 +51,8 @@ struct WorkerSpec {
   StallAction stall_action = StallAction::kFail;
   HangRule hang_rule = {};                       // When ranks that stand still are told of,
   StallAction hang_action = StallAction::kWarn;  // and what becomes of the one that holds them up.
+  std::vector<LineRule> line_rules;              // What lines of its output mean,
+  std::vector<SilenceRule> silence_rules;  // and which of them have to come; see stall_action.
 };
 
 }  // namespace hlaunch

@@ -39,6 +39,7 @@ struct Status {
   std::string operator()(const WorkerStarted&) const { return ""; }
   std::string operator()(const WorkerEnded&) const { return ""; }
   std::string operator()(const WorkerStalled&) const { return ""; }
+  std::string operator()(const LogValue&) const { return ""; }
   std::string operator()(const HealthChanged&) const { return ""; }
   std::string operator()(const RoundStopped& e) const {
     return absl::StrCat("stopping the workers", e.reason.empty() ? "" : ": ", e.reason);
@@ -94,7 +95,9 @@ void Observation::StartServer(asio::io_context& loop, const OutputRelay& relay,
 }
 
 void Observation::Tell(const NodeEvent& event) {
-  metrics_.Count(event, MonotonicClock().Now());
+  const Instant now = MonotonicClock().Now();
+  metrics_.Count(event, now);
+  goodput_.Count(event, now);
   if (const std::string status = std::visit(Status(), event); !status.empty()) {
     status_ = status;
     if (std::holds_alternative<RoundStarted>(event)) running_ = status;

@@ -7,12 +7,14 @@
 #include <string>
 
 #include "agent/observe/event_log.h"
+#include "agent/observe/goodput.h"
 #include "agent/observe/metrics_server.h"
 #include "agent/observe/node_event.h"
 #include "agent/observe/node_metrics.h"
 #include "agent/output/output_relay.h"
 #include "launcher/node/service_manager.h"
 #include "launcher/options/options.h"
+#include "proto/base/clock.h"
 
 namespace hlaunch {
 
@@ -30,6 +32,8 @@ class Observation {
 
   void Tell(const NodeEvent& event);
 
+  const Goodput& goodput() const { return goodput_; }
+
  private:
   std::string NotReady() const;
   void StartLog(const std::string& path, EventSource source);
@@ -40,6 +44,7 @@ class Observation {
   std::string status_;   // Where the node stands, in words.
   std::string running_;  // The same of the latest round, while it ran undisturbed.
   NodeMetrics metrics_;
+  Goodput goodput_{MonotonicClock().Now()};
   std::unique_ptr<EventLog> log_;          // Null: none is kept.
   std::unique_ptr<MetricsServer> server_;  // Null: nobody asks.
 };

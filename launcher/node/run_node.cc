@@ -163,7 +163,7 @@ class NodeRun {
  private:
   void MakeTap();
   AgentOptions MakeOptions();
-  void Tell() const;
+  void Tell(const Goodput& goodput) const;
   void EndLink();
 
   const Options& options_;
@@ -261,8 +261,8 @@ int NodeRun::Run() {
   if (link_->port_was_taken() && absl::IsUnavailable(result_.end)) result_ = PortTaken(spec_);
   observation.Tell(NodeFinished{result_.exit_code, EndReason(result_)});
   if (link_->hosts() && !result_.outcome) link_->End(HostLeft(info_, result_));
-  Tell();     // Nobody here waits until all others have heard it.
-  EndLink();  // Before the agent, which it calls.
+  Tell(observation.goodput());  // Nobody here waits until all others have heard it.
+  EndLink();                    // Before the agent, which it calls.
   return result_.exit_code;
 }
 
@@ -273,9 +273,9 @@ void NodeRun::EndLink() {
   link_.reset();
 }
 
-void NodeRun::Tell() const {
+void NodeRun::Tell(const Goodput& goodput) const {
   if (const std::string lost = logs_->logs().losses->Summary(); !lost.empty()) LogWarning(lost);
-  TellEnd(options_, spec_, result_, checked_);
+  TellEnd(options_, spec_, result_, checked_, goodput);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "launcher/report/json_report.h"
 #include "launcher/report/summary.h"
 #include "launcher/report/termination_message.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/terminal_text.h"
 #include "rendezvous/listening/local_addresses.h"
@@ -26,14 +27,17 @@ void PrintFindings(const std::vector<CheckResult>& checked, bool json) {
 }
 
 // On the node that prints the report, and on one that never heard how the job ended.
-void KeepReport(const std::string& file, const JobSpec& spec, const AgentResult& result) {
+void KeepReport(const std::string& file, const JobSpec& spec, const AgentResult& result,
+                const Goodput& goodput) {
   if (file.empty() || (result.outcome && !result.outcome->report)) return;
   Outcome outcome;
   outcome.exit_code = result.exit_code;
   outcome.reason = std::string(result.end.message());
-  const std::string json = JsonReport(
-      {spec.job_id, HostName(), spec.policy.max_restarts, result.store_port, WallMillis()},
-      result.outcome.value_or(outcome));
+  const Instant now = MonotonicClock().Now();
+  const std::string json =
+      JsonReport({spec.job_id, HostName(), spec.policy.max_restarts, result.store_port,
+                  WallMillis(), goodput.Ran(now), goodput.Whole(now), goodput.restarts()},
+                 result.outcome.value_or(outcome));
   if (const absl::Status kept = WriteReport(file, json); !kept.ok()) LogError(kept.message());
 }
 
@@ -51,7 +55,8 @@ void KeepTermination(const std::string& file, const JobSpec& spec, const AgentRe
   if (!failed.empty()) LogWarning(failed);
 }
 
-void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutput& output) {
+void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutput& output,
+                  const Goodput& goodput) {
   if (!result.outcome) {
     if (absl::IsCancelled(result.end)) {
       const bool whole = spec.policy.max_nodes == 1;
@@ -73,6 +78,7 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutp
   style.colour = !output.json && ConsoleStyleOf(STDERR_FILENO).colour;
   style.max_restarts = spec.policy.max_restarts;
   style.store_port = result.store_port;
+  style.goodput = goodput.Text(MonotonicClock().Now());
   for (const std::string& line : SummaryLines(*result.outcome, style)) {
     LogColoured(LogLevel::kError, line);
   }
@@ -85,11 +91,11 @@ std::string EndReason(const AgentResult& result) {
 }
 
 void TellEnd(const Options& options, const JobSpec& spec, const AgentResult& result,
-             const std::vector<CheckResult>& checked) {
-  KeepReport(options.output.report_file, spec, result);
+             const std::vector<CheckResult>& checked, const Goodput& goodput) {
+  KeepReport(options.output.report_file, spec, result, goodput);
   KeepTermination(options.output.termination_log, spec, result);
   if (options.instead.doctor) PrintFindings(checked, options.instead.doctor_json);
-  PrintSummary(spec, result, options.output);
+  PrintSummary(spec, result, options.output, goodput);
 }
 
 }  // namespace hlaunch

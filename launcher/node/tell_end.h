@@ -8,6 +8,7 @@
 
 #include "agent/agent.h"
 #include "agent/health/local/check_result.h"
+#include "agent/observe/goodput.h"
 #include "launcher/job/job_spec.h"
 #include "launcher/options/options.h"
 
@@ -20,6 +21,6 @@ std::string EndReason(const AgentResult& result);
 // termination message, on stdout for `hlaunch doctor`, on stderr. `checked` is what the last
 // checks of this node found. What cannot be written is logged.
 void TellEnd(const Options& options, const JobSpec& spec, const AgentResult& result,
-             const std::vector<CheckResult>& checked);
+             const std::vector<CheckResult>& checked, const Goodput& goodput);
 
 }  // namespace hlaunch

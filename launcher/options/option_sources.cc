@@ -156,9 +156,17 @@ absl::StatusOr<Config> ParseConfig(string_view text, string_view file) {
     }
     const OptionRow* row = FindOption(absl::StrCat("--", key));
     if (row == nullptr || !row->in_config()) return UnknownKey(file, key);
-    HLAUNCH_ASSIGN_OR_RETURN(std::string typed, ValueText(*row, value, file, key));
-    found.values.push_back(
-        {row, std::move(typed), OptionSource::kConfigFile, absl::StrCat(file, ": ", key)});
+    // Of an option that may be repeated a list holds each value.
+    std::vector<const json*> parts = {&value};
+    if (row->repeats && value.is_array()) {
+      parts.clear();
+      for (const json& part : value) parts.push_back(&part);
+    }
+    for (const json* part : parts) {
+      HLAUNCH_ASSIGN_OR_RETURN(std::string typed, ValueText(*row, *part, file, key));
+      found.values.push_back(
+          {row, std::move(typed), OptionSource::kConfigFile, absl::StrCat(file, ": ", key)});
+    }
   }
   return found;
 }

@@ -32,6 +32,7 @@ struct OptionRow {
 
   bool has_pet = false;         // As for torchrun, PET_<NAME> is its default.
   bool doubled_commas = false;  // Its value is a list, and `,,` is a comma of a word.
+  bool repeats = false;         // It may be given several times, and each of them counts.
 
   bool takes_value() const { return value[0] != '\0' && value[0] != '['; }
   bool is_flag() const { return value[0] == '\0'; }

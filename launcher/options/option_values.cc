@@ -13,11 +13,13 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/output/line_matcher.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 #include "proto/base/address.h"
@@ -31,6 +33,7 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 
 constexpr double kMaxSeconds = 365.0 * 24 * 3600;
+constexpr double kLeastSilence = 1;
 constexpr int kMaxKeptFiles = 1000;
 constexpr int64_t kMinRotateBytes = 4096;
 constexpr int64_t kMaxRotateBytes = int64_t{1} << 50;
@@ -86,6 +89,13 @@ const char* WhyNotHandled(int number) {
     default:
       return nullptr;
   }
+}
+
+absl::Status CheckPattern(string_view pattern) {
+  if (pattern.empty()) return InvalidArgumentError("expected a pattern, such as 'loss=(nan|inf)'");
+  const absl::Status status = LinePatterns::Compile({std::string(pattern)}).status();
+  if (status.ok()) return absl::OkStatus();
+  return InvalidArgumentError(absl::StrCat("is no pattern of RE2: ", status.message()));
 }
 
 }  // namespace
@@ -214,6 +224,35 @@ absl::StatusOr<std::set<std::string>> ParseSet(string_view text,
         absl::StrCat("expected one or more of ", absl::StrJoin(known, ", ")));
   }
   return words;
+}
+
+absl::StatusOr<LineRule> ParseLineRule(string_view text) {
+  LineRule rule;
+  for (const auto& [word, action] : {std::pair{"fail:", LineAction::kFail},
+                                     {"warn:", LineAction::kWarn},
+                                     {"metric:", LineAction::kMetric}}) {
+    if (!absl::ConsumePrefix(&text, word)) continue;
+    rule.action = action;
+    break;
+  }
+  HLAUNCH_RETURN_IF_ERROR(CheckPattern(text));
+  if (rule.action == LineAction::kMetric && !absl::StrContains(text, "(?P<")) {
+    return InvalidArgumentError(
+        "expected a group with a name to read, such as 'metric:loss=(?P<loss>[-+.0-9e]+)'");
+  }
+  rule.pattern = std::string(text);
+  return rule;
+}
+
+absl::StatusOr<SilenceRule> ParseSilenceRule(string_view text) {
+  const std::pair<string_view, string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  const absl::StatusOr<Duration> limit = ParseTimeout(parts.first, kLeastSilence);
+  if (!limit.ok() || !absl::StrContains(text, ':')) {
+    return InvalidArgumentError(
+        "expected seconds, at least 1, and the pattern of a line, such as 300:step or 5m:^epoch");
+  }
+  HLAUNCH_RETURN_IF_ERROR(CheckPattern(parts.second));
+  return SilenceRule{std::string(parts.second), *limit};
 }
 
 absl::StatusOr<Endpoint> ParseMetricsPlace(absl::string_view text) {

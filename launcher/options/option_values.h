@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/output/log_file.h"
 #include "agent/output/log_spec.h"
+#include "agent/worker/line_rule.h"
 #include "launcher/words/endpoint.h"
 #include "proto/base/clock.h"
 
@@ -46,6 +47,12 @@ absl::StatusOr<std::vector<int>> ParseSignals(absl::string_view text);
 // Words between commas, each one of `known`.
 absl::StatusOr<std::set<std::string>> ParseSet(absl::string_view text,
                                                const std::vector<std::string>& known);
+
+// [fail:|warn:|metric:]PATTERN, without the word a warning.
+absl::StatusOr<LineRule> ParseLineRule(absl::string_view text);
+
+// S:PATTERN, such as 300:step or 5m:^epoch.
+absl::StatusOr<SilenceRule> ParseSilenceRule(absl::string_view text);
 
 // PORT, on loopback, or ADDRESS:PORT with a literal; port 0 takes a free one.
 absl::StatusOr<Endpoint> ParseMetricsPlace(absl::string_view text);

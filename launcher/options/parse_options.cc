@@ -192,7 +192,10 @@ void DropWeaker(RawOptions& raw, string_view one, string_view other) {
 // Adds what weaker sources give. Requires: `weaker` is no stronger than what `raw` has.
 void Merge(std::vector<FoundValue> weaker, RawOptions& raw) {
   for (FoundValue& value : weaker) {
-    if (raw.Find(value.row->name) == nullptr) raw.given.push_back(std::move(value));
+    const FoundValue* stronger = raw.Find(value.row->name);
+    const bool repeated = stronger != nullptr && value.row->repeats &&
+                          stronger->source == value.source && stronger->origin == value.origin;
+    if (stronger == nullptr || repeated) raw.given.push_back(std::move(value));
   }
 }
 

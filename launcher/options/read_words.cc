@@ -49,14 +49,19 @@ absl::StatusOr<TypedWords> Divide(string_view name, absl::Span<const OptionRow> 
   for (const OptionRow& row : table) {
     CLI::Option* option = row.takes_value() ? app.add_option(Names(row)) : app.add_flag(Names(row));
     if (row.takes_value()) option->expected(1)->type_size(1);
-    options.push_back(option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast));
+    options.push_back(option->multi_option_policy(row.repeats ? CLI::MultiOptionPolicy::TakeAll
+                                                              : CLI::MultiOptionPolicy::TakeLast));
   }
   TypedWords typed;
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     typed.rest = app.remaining();
     for (size_t i = 0; i < options.size(); ++i) {
-      if (options[i]->count() > 0) typed.given.push_back({&table[i], options[i]->results().back()});
+      const std::vector<std::string>& results = options[i]->results();
+      const size_t first = table[i].repeats || results.empty() ? 0 : results.size() - 1;
+      for (size_t n = first; n < results.size(); ++n) {
+        typed.given.push_back({&table[i], results[n]});
+      }
     }
   } catch (const CLI::ArgumentMismatch&) {
     return InvalidArgumentError(

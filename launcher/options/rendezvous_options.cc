@@ -247,6 +247,11 @@ absl::Status SetPreflightShare(string_view text, Options& options) {
   return InvalidArgumentError("expected a number of percent from 0 to 100");
 }
 
+absl::Status SetMaxStuckRestarts(string_view text, Options& options) {
+  if (ParseInt(text, 0, kMaxRestarts, &options.policy.max_stuck_restarts)) return absl::OkStatus();
+  return InvalidArgumentError("expected how many restarts in a row, or 0 for no limit");
+}
+
 absl::Status SetHealthInterval(string_view text, Options& options) {
   constexpr double kLeast = 0.1;  // Seconds.
   options.health_interval = Duration::zero();
@@ -278,6 +283,9 @@ const OptionRow kRendezvousRows[] = {
      SetNproc, kPet},
     {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
      SetMaxRestarts, kPet},
+    {"", "", "--max-stuck-restarts", "N",
+     "end the job once N restarts in a row bring it no further by its steps (0: never)",
+     SetMaxStuckRestarts},
     {"", "", "--spares", "N", "nodes beyond --nnodes that stand by (0)", SetSpares},
     {"", "", "--preflight", "off|quick|full",
      "check before workers start that all reach the store and no node is bad (quick)",

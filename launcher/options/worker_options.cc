@@ -120,6 +120,20 @@ absl::Status RefuseLogsSpecs(string_view, Options&) {
       "--tee and --log-rotate");
 }
 
+absl::Status AddLineRule(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(LineRule rule, ParseLineRule(text));
+  options.worker.line_rules.push_back(std::move(rule));
+  return absl::OkStatus();
+}
+
+absl::Status AddSilenceRule(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(SilenceRule rule, ParseSilenceRule(text));
+  options.worker.silence_rules.push_back(std::move(rule));
+  return absl::OkStatus();
+}
+
+constexpr bool kRepeats = true;
+
 const OptionRow kRows[] = {
     {"The program", "-m", "--module", "", "the script is a Python module's name",
      [](string_view, Options& options) { return SetFlag(&options.script.module); }, kPet},
@@ -150,6 +164,12 @@ const OptionRow kRows[] = {
      SetHangTimeout},
     {"", "", "--hang-action", "warn|fail",
      "who holds them up is only named (warn), or killed and has failed", SetHangAction},
+    {"", "", "--watch-log", "PATTERN",
+     "name who writes such a line; fail:PATTERN: it has failed; metric:PATTERN: read groups",
+     AddLineRule, kNoPet, false, kRepeats},
+    {"", "", "--watch-log-silence", "S:PATTERN",
+     "after such a line the next comes within S, or its writer has stalled", AddSilenceRule, kNoPet,
+     false, kRepeats},
     {"For torchrun's command lines", "", "--monitor-interval", "S",
      "not needed: a worker's end is known at once", SetMonitorInterval, kPet},
     {"", "", "--start-method", "spawn|fork|forkserver", "not needed: workers are programs",

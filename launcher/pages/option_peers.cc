@@ -14,6 +14,7 @@ constexpr OptionPeer kPeers[] = {
      "same, and `hpu`; better: counted without loading torch, and no more than there are",
      "`-N N`, `-ppn N`"},
     {"--max-restarts", "better: one budget and one count for the whole job, not for each node", ""},
+    {"--max-stuck-restarts", "better: torchrun restarts a job that does not move", ""},
     {"--spares", "better: a lost or bad node is replaced", ""},
     {"--preflight", "better: [a bad node is found before workers start](health.md)", ""},
     {"--preflight-action", "better: see `--preflight`", ""},
@@ -89,6 +90,9 @@ constexpr OptionPeer kPeers[] = {
     {"--hang-timeout", "better: [a hang](hangs.md) explains itself, and the script needs no change",
      ""},
     {"--hang-action", "better: see `--hang-timeout`", ""},
+    {"--watch-log", "better: [what the output says](stalls.md#what-the-output-says) is acted on",
+     ""},
+    {"--watch-log-silence", "better: see `--watch-log`", ""},
     // For torchrun's command lines.
     {"--monitor-interval", "accepted", ""},
     {"--start-method", "accepted", ""},

@@ -182,6 +182,14 @@ constexpr absl::string_view kHangs =
     "see where it stands and why; if it was only slow, a longer --hang-timeout, or --hang-action "
     "warn";
 
+constexpr absl::string_view kWrote =
+    "read the lines before it; --watch-log 'warn:PATTERN' only names who writes such a line";
+
+constexpr absl::string_view kSilent =
+    "see what it did after that line; if it was only slow, more seconds for --watch-log-silence, "
+    "or "
+    "--stall-action warn";
+
 constexpr absl::string_view kMtu =
     "compare the MTU of the nodes' interfaces (ip link) with what passes between them (ping -M do "
     "-s "
@@ -315,6 +323,8 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   if (advice.empty()) advice = Find(kWaited, exception);
   if (advice.empty() && absl::StartsWith(first.evidence, "stalled: ")) advice = kStalled;
   if (advice.empty() && absl::StartsWith(first.evidence, "hangs: ")) advice = kHangs;
+  if (advice.empty() && absl::StartsWith(first.evidence, "is silent: ")) advice = kSilent;
+  if (advice.empty() && absl::StartsWith(first.evidence, "wrote '")) advice = kWrote;
   if (advice.empty() && first.signal != SIGABRT) advice = OfSignal(first.signal);
   if (advice.empty() && first.signal == 0 && exception.empty()) {
     advice = Find(kRows, text);

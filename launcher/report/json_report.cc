@@ -6,6 +6,7 @@
 #include <string.h>  // sigabbrev_np
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -33,6 +34,13 @@ std::string Time(int64_t wall_ms) {
   char text[sizeof "2026-11-21T18:40:26"] = "";
   std::strftime(text, sizeof text, "%FT%T", &utc);
   return absl::StrFormat("%s.%03dZ", text, wall_ms % 1000);
+}
+
+// To the millisecond.
+double Seconds(Duration duration) {
+  return static_cast<double>(
+             std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) /
+         1000;
 }
 
 Json Text(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
@@ -89,6 +97,8 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
                        {"reason", past.reason},
                        {"first_cause", past.failure ? OfFailure(*past.failure) : Json(nullptr)}});
   }
+  Json restart_times = Json::array();
+  for (const Duration each : facts.restarts) restart_times.push_back(Seconds(each));
   const Json report = {
       {"schema", kSchema},
       {"job_id", facts.job_id},
@@ -104,6 +114,9 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
       {"failures", outcome.total_failures},
       {"restarts", outcome.restart_count},
       {"max_restarts", facts.max_restarts},
+      {"seconds", Seconds(facts.whole)},
+      {"seconds_running", Seconds(facts.ran)},
+      {"seconds_of_restarts", restart_times},
       {"excluded", outcome.excluded},
       {"history", history},
       {"advice", Text(AdviceFor(outcome, facts.store_port))}};

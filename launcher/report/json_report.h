@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "proto/base/clock.h"
 #include "rendezvous/round/round.h"
 
 namespace hlaunch {
@@ -18,6 +19,9 @@ struct ReportFacts {
   int max_restarts = 0;
   uint16_t store_port = 0;  // The last round's MASTER_PORT if hlaunch served it, else 0.
   int64_t wall_ms = 0;      // When it was written.
+  // Of the host that writes it: how long workers ran, of how long, and what each restart took.
+  Duration ran = {}, whole = {};
+  std::vector<Duration> restarts = {};
 };
 
 // The final report for programs: one JSON object, its members as manual/report.md lists them. Pure;

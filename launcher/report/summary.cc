@@ -62,6 +62,8 @@ std::string ReasonFor(int exit_code) {
       return "the host of the rendezvous was not heard of any more";
     case kExitNodeLost:
       return "a node died or was cut off";
+    case kExitNoProgress:
+      return "restarts bring the job no further";
     case kExitNodeStopped:
       return "another node was stopped";
     case kExitAgentLost:
@@ -230,9 +232,10 @@ namespace {
 // As below, with whatever strangers have put into it.
 std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& style) {
   const std::string restarts =
-      absl::StrCat(outcome.restart_count, " of ", style.max_restarts, " restarts used");
+      absl::StrCat(outcome.restart_count, " of ", style.max_restarts, " restarts used",
+                   style.goodput.empty() ? "" : "; ", style.goodput);
   if (outcome.exit_code == kExitOk) {
-    if (!style.verbose) return {};
+    if (!style.verbose && style.goodput.empty()) return {};
     std::vector<std::string> lines = {
         style.max_restarts > 0 ? absl::StrCat("job succeeded; ", restarts) : "job succeeded"};
     AppendExcluded(outcome, lines);

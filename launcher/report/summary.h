@@ -16,11 +16,13 @@ struct SummaryStyle {
   bool colour = false;
   int max_restarts = 0;     // That the job was allowed.
   uint16_t store_port = 0;  // The last round's MASTER_PORT if hlaunch served it, else 0.
+  // How much of the time workers ran, in words; empty: there was no restart.
+  std::string goodput = {};
 };
 
 // The job's final report, one string per line, without a newline: what failed first and why in
 // the words of its stderr, what failed after it, and what follows. Nothing on success unless
-// verbose. Pure; text of workers and hosts is made safe for a terminal.
+// verbose, or after a restart. Pure; text of workers and hosts is made safe for a terminal.
 std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle& style);
 
 // The same in one line, for nodes that leave the whole report to another; empty on success.

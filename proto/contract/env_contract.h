@@ -91,6 +91,8 @@ inline constexpr char kOwnPrefix[] = "HLAUNCH_";
 // torch's worker watchdog: "1" asks the agent for it, and where its pipe is.
 inline constexpr char kEnvEnableTimer[] = "TORCHELASTIC_ENABLE_FILE_TIMER";
 inline constexpr char kEnvTimerFile[] = "TORCHELASTIC_TIMER_FILE";
+// torchrun's, of 2.13: a worker that is in state D for so many seconds ends the job.
+inline constexpr char kEnvKernelWaitLimit[] = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
 // How a service manager is told that a service is ready and lives, and where its output goes: all
 // of it hlaunch's own, no worker's.

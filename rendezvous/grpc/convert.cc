@@ -13,6 +13,7 @@
 #include "google/protobuf/util/time_util.h"
 #include "proto/base/address.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/rank_list.h"
 #include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
@@ -97,6 +98,7 @@ v1::WorkerFailure ToProto(const WorkerFailure& failure) {
   out.set_out_of_memory(failure.out_of_memory);
   out.set_evidence(ToUtf8(failure.evidence, kMaxTextBytes));
   out.set_log_file(ToUtf8(failure.log_file, kMaxTextBytes));
+  out.set_no_restart(failure.no_restart);
   return out;
 }
 
@@ -129,6 +131,7 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
   out.out_of_memory = in.out_of_memory();
   out.evidence = in.evidence();
   out.log_file = in.log_file();
+  out.no_restart = in.no_restart();
   return out;
 }
 
@@ -341,6 +344,7 @@ v1::NodeInfo ToProto(const NodeInfo& info) {
   if (info.node_rank.has_value()) out.set_node_rank(*info.node_rank);
   out.set_address(info.address);
   for (const std::string& other : info.other_addresses) out.add_other_addresses(other);
+  out.set_answers(info.answers);
   out.set_protocol(kProtocolMajor);
   *out.mutable_policy() = ToProto(info.policy);
   return out;
@@ -377,6 +381,7 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   if (in.has_node_rank()) out.node_rank = in.node_rank();
   out.address = in.address();
   out.other_addresses.assign(in.other_addresses().begin(), in.other_addresses().end());
+  out.answers = in.answers();
   return out;
 }
 
@@ -481,6 +486,7 @@ v1::NodeUpdate ToProto(const NodeUpdate& update) {
   out.set_unfit(ToUtf8(update.unfit, kMaxTextBytes));
   for (const int local_rank : update.exited) out.add_exited(local_rank);
   if (update.phase == NodePhase::kPrepared) *out.mutable_health() = ToProto(update.health);
+  if (update.step) out.set_step(*update.step);
   return out;
 }
 
@@ -518,6 +524,7 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   out.left_reason = in.left_reason();
   out.left_exit_code = in.left_exit_code();
   out.unfit = in.unfit();
+  if (in.has_step()) out.step = in.step();
   return out;
 }
 
@@ -612,6 +619,7 @@ v1::Policy ToProto(const JobPolicy& policy) {
   out.set_preflight_action(
       static_cast<v1::PreflightAction>(static_cast<int>(policy.preflight_action) + 1));
   out.set_preflight_share(policy.preflight_share);
+  out.set_max_stuck_restarts(policy.max_stuck_restarts);
   return out;
 }
 
@@ -647,6 +655,8 @@ absl::StatusOr<JobPolicy> FromProto(const v1::Policy& in) {
   out.preflight = static_cast<Preflight>(in.preflight() - 1);
   out.preflight_action = static_cast<PreflightAction>(in.preflight_action() - 1);
   out.preflight_share = in.preflight_share();
+  HLAUNCH_RETURN_IF_ERROR(InRange("max_stuck_restarts", in.max_stuck_restarts(), 0, kMaxInt));
+  out.max_stuck_restarts = in.max_stuck_restarts();
   return out;
 }
 

@@ -48,6 +48,24 @@ v1::GhostRecord ToProto(const Ghost& ghost) {
   return out;
 }
 
+v1::Progress ToProto(const Progress& progress) {
+  v1::Progress out;
+  if (progress.best_step) out.set_best_step(*progress.best_step);
+  if (progress.judged_step) out.set_judged_step(*progress.judged_step);
+  out.set_judged_restarts(progress.judged_restarts);
+  out.set_stuck_restarts(progress.stuck_restarts);
+  return out;
+}
+
+Progress FromProto(const v1::Progress& in) {
+  Progress out;
+  if (in.has_best_step()) out.best_step = in.best_step();
+  if (in.has_judged_step()) out.judged_step = in.judged_step();
+  out.judged_restarts = in.judged_restarts();
+  out.stuck_restarts = in.stuck_restarts();
+  return out;
+}
+
 }  // namespace
 
 v1::JobRecord ToProto(const JobRecord& record) {
@@ -80,6 +98,7 @@ v1::JobRecord ToProto(const JobRecord& record) {
   for (const PastRound& past : record.history) *out.add_history() = ToProto(past);
   for (const std::string& one : record.excluded) out.add_excluded(ToUtf8(one, kMaxTextBytes));
   out.set_total_excluded(record.total_excluded);
+  *out.mutable_progress() = ToProto(record.progress);
   *out.mutable_outcome() = ToProto(record.outcome);
   return out;
 }
@@ -130,6 +149,7 @@ absl::StatusOr<JobRecord> FromProto(const v1::JobRecord& in) {
   }
   record.excluded.assign(in.excluded().begin(), in.excluded().end());
   record.total_excluded = in.total_excluded();
+  record.progress = FromProto(in.progress());
   HLAUNCH_ASSIGN_OR_RETURN(record.outcome, FromProto(in.outcome()));
   return record;
 }

@@ -45,6 +45,7 @@ std::string DescribeDifferences(const JobPolicy& holds, const JobPolicy& here) {
     if (a != b) differences.push_back(absl::StrCat(option, " ", a, " (here ", b, ")"));
   };
   compare("--max-restarts", holds.max_restarts, here.max_restarts);
+  compare("--max-stuck-restarts", holds.max_stuck_restarts, here.max_stuck_restarts);
   compare("--spares", holds.spares, here.spares);
   compare("--join-timeout", Seconds(holds.join_timeout), Seconds(here.join_timeout));
   compare("--last-call", Seconds(holds.last_call), Seconds(here.last_call));

@@ -36,6 +36,14 @@ struct Ghost {
   Instant heard;  // Not kept: who restores it counts from then.
 };
 
+// How far the job came, by the steps that its workers told.
+struct Progress {
+  std::optional<int64_t> best_step = {};    // The highest of all; unset: none told one.
+  std::optional<int64_t> judged_step = {};  // The same when CountStuck last looked at it,
+  int judged_restarts = 0;                  // and the restarts that were used by then.
+  int stuck_restarts = 0;                   // The last so many brought the job no further.
+};
+
 struct JobRecord {
   std::string job_id;
   JobPolicy policy;
@@ -64,6 +72,7 @@ struct JobRecord {
   std::vector<std::string> excluded;  // By the preflight, and why.
   int total_excluded = 0;             // Because they were bad.
   std::vector<PastRound> history;
+  Progress progress;
   Outcome outcome;  // kOver.
 };
 

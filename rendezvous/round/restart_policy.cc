@@ -101,7 +101,10 @@ std::string DescribeFailure(const WorkerFailure& failure) {
 }
 
 JobVerdict AfterFailure(const RestartBudget& budget, const FailureEvent& event) {
-  JobVerdict verdict{budget.used < budget.max_restarts, ExitCodeOf(event), DescribeEvent(event)};
+  const bool vain = event.kind == FailureEvent::Kind::kWorkerFailed && event.worker.no_restart;
+  JobVerdict verdict{budget.used < budget.max_restarts && !vain, ExitCodeOf(event),
+                     DescribeEvent(event)};
+  if (vain) return verdict;
   if (verdict.restart) {
     absl::StrAppend(&verdict.reason, "; restart ", budget.used + 1, " of ", budget.max_restarts);
   } else if (budget.max_restarts > 0) {

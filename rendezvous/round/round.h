@@ -63,6 +63,7 @@ struct JobPolicy {
   // Percent of the round's nodes that may be excluded for being bad; at least one. If more are
   // bad, the fault is likely not theirs.
   int preflight_share = 25;
+  int max_stuck_restarts = 0;  // In a row that bring the job no further; 0: all of them may.
 };
 
 // What a node is, told once when it joins.
@@ -104,8 +105,9 @@ struct WorkerFailure {
   std::string log_tail;   // The last lines of its stderr, at most kMaxTailBytes.
   bool out_of_memory =
       false;  // The kernel killed it for lack of memory; `evidence` says why we think so.
-  std::string evidence;  // What its host knows of the death, in one line; mostly empty.
-  std::string log_file;  // Where its stderr is kept on its host; empty: nowhere.
+  std::string evidence;     // What its host knows of the death, in one line; mostly empty.
+  std::string log_file;     // Where its stderr is kept on its host; empty: nowhere.
+  bool no_restart = false;  // A new worker on that host would meet the same: the job ends.
 };
 
 // One worker's place in a round.
@@ -214,6 +216,8 @@ struct NodeUpdate {
   // kLeft: what this node exits with, and so does the job if it ends for this; but after a signal
   // the others exit with kExitNodeStopped.
   int left_exit_code = 0;
+  // kReady: the highest step that a worker of `round` told here; unset: none told one.
+  std::optional<int64_t> step = {};
 };
 
 // One node's place in one round: O(1) in the size of the job.

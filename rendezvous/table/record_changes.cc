@@ -3,8 +3,11 @@
 
 #include "rendezvous/table/record_changes.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "rendezvous/round/first_cause.h"
 #include "rendezvous/round/master_address.h"
 
@@ -60,6 +63,35 @@ void ChargeRestart(JobRecord& record, const FailureEvent& event) {
     Shorten(*past.failure);
   }
   AppendToHistory(record.history, std::move(past));
+}
+
+void TakeStep(JobRecord& record, int64_t step) {
+  std::optional<int64_t>& best = record.progress.best_step;
+  best = std::max(best.value_or(step), step);
+}
+
+void CountStuck(JobRecord& record) {
+  Progress& progress = record.progress;
+  if (std::exchange(progress.judged_restarts, record.restarts) == record.restarts) return;
+  if (!progress.best_step) return;  // Nobody tells steps.
+  const bool further = !progress.judged_step || *progress.best_step > *progress.judged_step;
+  progress.stuck_restarts = further ? 0 : progress.stuck_restarts + 1;
+  progress.judged_step = progress.best_step;
+}
+
+std::string WhyStuck(const JobRecord& record) {
+  const Progress& progress = record.progress;
+  const int most = record.policy.max_stuck_restarts;
+  if (most == 0 || progress.stuck_restarts < most) return "";
+  return absl::StrCat(
+      most == 1 ? "a restart" : absl::StrCat(most, " restarts in a row"),
+      " brought the job no further than step ", *progress.best_step,
+      record.history.empty() ? "" : absl::StrCat("; the last: ", record.history.back().reason));
+}
+
+void TakeBackRestart(JobRecord& record) {
+  --record.restarts;
+  record.history.pop_back();
 }
 
 void CountExcluded(JobRecord& record, const PreflightVerdict& verdict) {

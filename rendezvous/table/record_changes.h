@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,20 @@ void SetStopping(JobRecord& record, std::string cause);
 
 // The failure costs a restart.
 void ChargeRestart(JobRecord& record, const FailureEvent& event);
+
+// A worker of the last round told this step.
+void TakeStep(JobRecord& record, int64_t step);
+
+// The last round has stopped. If that was for a restart, the restart before it brought the job
+// further or did not: it did if a worker came to a higher step than any before it.
+void CountStuck(JobRecord& record);
+
+// Why no further restart follows, though some are left: so many brought the job no further. Empty:
+// one may follow. Requires: CountStuck.
+std::string WhyStuck(const JobRecord& record);
+
+// The last restart that was charged does not begin. Requires: one was.
+void TakeBackRestart(JobRecord& record);
 
 // The preflight excluded the nodes of `verdict`.
 void CountExcluded(JobRecord& record, const PreflightVerdict& verdict);

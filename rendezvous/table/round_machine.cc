@@ -95,6 +95,7 @@ void RoundMachine::Enter(Seat& seat, const NodeUpdate& update) {
       seat.store_port = update.store_port;
       seat.coordinator_port = update.coordinator_port;
       seat.worker_store = update.worker_store;
+      if (speaks_of_it && update.step) TakeStep(record_.Note(), *update.step);
       if (speaks_of_it) MarkStopped(seat);
       return;
     case NodePhase::kLeft:
@@ -245,8 +246,13 @@ void RoundMachine::Settle(Instant t) {
     if (!reason.empty()) StopRound(reason);
   }
   if (state == JobState::kStopping && record_->stopped == record_->round_nodes) {
+    CountStuck(record_.Note());
     record_.Note().state = JobState::kForming;
     gathering_.Form(t);
+    if (std::string stuck = WhyStuck(*record_); !stuck.empty()) {
+      TakeBackRestart(record_.Change());
+      Finish(FailedWith(kExitNoProgress, std::move(stuck)));
+    }
   }
   if (state == JobState::kForming) EndIfHopeless();
   if (state == JobState::kForming) LookForRound(t);

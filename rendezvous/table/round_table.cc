@@ -225,6 +225,16 @@ Directive RoundTable::DirectiveFor(absl::string_view node_id) const {
 
 Assignment RoundTable::FirstAssignment() const { return AssignmentOf(machine_.View(), 0, 0); }
 
+std::vector<const Seat*> RoundTable::Members() const {
+  std::vector<const Seat*> members;
+  for (const auto& [node_id, seat] : membership_.seats()) {
+    if (InRound(*record_, seat)) members.push_back(&seat);
+  }
+  std::sort(members.begin(), members.end(),
+            [](const Seat* a, const Seat* b) { return a->first_rank < b->first_rank; });
+  return members;
+}
+
 std::string RoundTable::Explain(Instant now) const {
   return hlaunch::Explain(machine_.View(), now - paused_);
 }

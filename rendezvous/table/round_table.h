@@ -131,6 +131,9 @@ class RoundTable {
 
   State state() const { return record_->state; }
   Round round() const { return record_->round; }
+  // Of the latest round: how many workers it has, and its members that are here, by their ranks.
+  int world_size() const { return record_->world_size; }
+  std::vector<const Seat*> Members() const;
   // Why the job stands where it stands, in one line.
   std::string Explain(Instant now) const;
   // The same with the nodes.

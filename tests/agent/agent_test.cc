@@ -237,6 +237,7 @@ class ScriptedClient final : public RendezvousClient {
     if (updates.size() <= directives_.size())
       listener_->OnDirective(directives_[updates.size() - 1]);
   }
+  void Answer(NodeAnswer) override {}
   Allowance AllowanceNow(Instant) const override { return {}; }
   std::vector<NodeUpdate> updates;
 

@@ -17,6 +17,7 @@ class RecordingClient final : public RendezvousClient {
  public:
   void Join(const NodeInfo&, const NodeUpdate&, Listener*) override {}
   void Send(const NodeUpdate& update) override { sent.push_back(update); }
+  void Answer(NodeAnswer) override {}
   Allowance AllowanceNow(Instant) const override { return {}; }
   std::vector<NodeUpdate> sent;
 };

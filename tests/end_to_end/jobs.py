@@ -19,6 +19,7 @@ BAD_ENDPOINT, PORT_IN_USE, REFUSED, JOIN_TIMEOUT = (
 RENDEZVOUS_LOST, NODE_LOST, NODE_STOPPED, AGENT_LOST = (
     CODES[name] for name in ("RendezvousLost", "NodeLost", "NodeStopped", "AgentLost"))
 NO_RESOURCES, PREFLIGHT = CODES["NoResources"], CODES["Preflight"]
+NO_PROGRESS = CODES["NoProgress"]
 # hlaunch's own failures: all that are beyond 128 + a signal.
 OWN_CODES = sorted(code for code in CODES.values() if code > CODES["SignalBase"])
 

@@ -6,11 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace hlaunch {
 namespace {
 
 using std::chrono::seconds;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr Instant kNow{};
 
@@ -64,6 +67,21 @@ TEST(NodeMetrics, FollowsTheRound) {
   EXPECT_THAT(text, HasSubstr("hlaunch_restarts_total 1\n"));
   EXPECT_THAT(text, HasSubstr("hlaunch_world_size 8\n"));
   EXPECT_THAT(text, HasSubstr("node_rank=\"1\""));
+}
+
+TEST(NodeMetrics, HasTheLastValueOfEachNameAndRankOfTheRound) {
+  const std::string text = After({
+      LogValue{1, 0, "loss", 0.5},
+      LogValue{1, 0, "loss", 0.25},
+      LogValue{1, 3, "loss", std::numeric_limits<double>::quiet_NaN()},
+      LogValue{1, 0, "step", 12},
+  });
+  EXPECT_THAT(text, HasSubstr("# TYPE hlaunch_log_value gauge\n"
+                              "hlaunch_log_value{name=\"loss\",rank=\"0\"} 0.25\n"
+                              "hlaunch_log_value{name=\"loss\",rank=\"3\"} NaN\n"
+                              "hlaunch_log_value{name=\"step\",rank=\"0\"} 12\n"));
+  EXPECT_THAT(After({LogValue{1, 0, "loss", 0.5}, RoundStarted{}}),
+              Not(HasSubstr("hlaunch_log_value")));
 }
 
 TEST(NodeMetrics, TellsHowLongTheRendezvousIsSilent) {

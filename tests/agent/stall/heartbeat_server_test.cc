@@ -39,7 +39,8 @@ class HeartbeatServerTest : public ::testing::Test {
                                            for (const Stall& stall : stalls)
                                              stalled_.push_back(stall.worker);
                                          },
-                                         [this](int worker) { recovered_.push_back(worker); }});
+                                         [this](int worker) { recovered_.push_back(worker); },
+                                         [this](int64_t step) { steps_.push_back(step); }});
     HLAUNCH_CHECK(server.ok());
     server_ = *std::move(server);
   }
@@ -120,6 +121,7 @@ class HeartbeatServerTest : public ::testing::Test {
   std::unique_ptr<HeartbeatServer> server_;
   std::vector<int> stalled_;
   std::vector<int> recovered_;
+  std::vector<int64_t> steps_;
   std::vector<pid_t> children_;
 };
 

@@ -141,6 +141,19 @@ TEST(ReadConfig, SaysWhyItCannotRead) {
   ::unlink(path.c_str());
 }
 
+TEST(ParseOptions, TakesAListOfTheConfigForAnOptionThatRepeats) {
+  const std::string path = FileWith(R"({"watch-log": ["fail:nan", "a,b"]})");
+  const auto options = Parse({"--config", path.c_str(), "x"}, {});
+  ASSERT_TRUE(options.ok()) << options.status();
+  ASSERT_EQ(options->worker.line_rules.size(), 2u);
+  EXPECT_EQ(options->worker.line_rules[1].pattern, "a,b");
+  EXPECT_THAT(options->option_words,
+              ElementsAre("hlaunch", "--config", path, "--watch-log=fail:nan", "--watch-log=a,b"));
+  const auto typed = Parse({"--watch-log=c", "--config", path.c_str(), "x"}, {});
+  ASSERT_EQ(typed->worker.line_rules.size(), 1u) << "what is typed beats the file";
+  ::unlink(path.c_str());
+}
+
 TEST(ParseOptions, PrefersWhatIsTypedThenTheConfigThenVariables) {
   const std::string path =
       FileWith(R"({"nproc_per_node": 3, "max_restarts": 4, "keep-env": true, "no_python": false})");

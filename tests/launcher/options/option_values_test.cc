@@ -62,6 +62,29 @@ TEST(ParseFilters, DropsEmptyTexts) {
   EXPECT_THAT(ParseFilters("a,"), ElementsAre("a"));
 }
 
+TEST(ParseLineRule, ReadsWhatIsToBeDoneAndThePattern) {
+  EXPECT_EQ(ParseLineRule("fail:loss=(nan|inf)")->action, LineAction::kFail);
+  EXPECT_EQ(ParseLineRule("fail:loss=(nan|inf)")->pattern, "loss=(nan|inf)");
+  EXPECT_EQ(ParseLineRule("warn:fail:")->pattern, "fail:");
+  EXPECT_EQ(ParseLineRule("Xid")->action, LineAction::kWarn);
+  EXPECT_EQ(ParseLineRule("metric:(?P<a>1)")->action, LineAction::kMetric);
+}
+
+TEST(ParseLineRule, RefusesWhatIsNone) {
+  EXPECT_EQ(ParseLineRule("fail:(").status().message(), "is no pattern of RE2: missing ): (");
+  EXPECT_THAT(std::string(ParseLineRule("").status().message()), HasSubstr("expected a pattern"));
+  EXPECT_THAT(std::string(ParseLineRule("metric:loss").status().message()),
+              HasSubstr("a group with a name"));
+}
+
+TEST(ParseSilenceRule, ReadsTimeAndPattern) {
+  EXPECT_EQ(ParseSilenceRule("5m:a:b")->limit, std::chrono::minutes(5));
+  EXPECT_EQ(ParseSilenceRule("5m:a:b")->pattern, "a:b");
+  for (const char* text : {"", "step", "0:step", "x:step", "5m:", "5m:("}) {
+    EXPECT_FALSE(ParseSilenceRule(text).ok()) << text;
+  }
+}
+
 TEST(ParseRotation, ReadsSizeAndCount) {
   EXPECT_EQ(ParseRotation("100M:5")->bytes, 100u << 20);
   EXPECT_EQ(ParseRotation("100M:5")->keep, 5);

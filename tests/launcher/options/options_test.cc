@@ -207,6 +207,17 @@ TEST(ParseOptions, TakesTheLastOfARepeatedOption) {
   EXPECT_EQ(MustParse({"--nproc-per-node=2", "--nproc_per_node=4", "-v", "-v", "x"}).nproc, 4);
 }
 
+TEST(ParseOptions, TakesEachOfAnOptionThatRepeats) {
+  const Options options =
+      MustParse({"--watch-log", "fail:nan", "--watch-log-silence=60:step", "--watch-log=b", "x"});
+  ASSERT_EQ(options.worker.line_rules.size(), 2u);
+  EXPECT_EQ(options.worker.line_rules[0].pattern, "nan");
+  EXPECT_EQ(options.worker.line_rules[1].pattern, "b");
+  EXPECT_EQ(options.worker.silence_rules.size(), 1u);
+  EXPECT_THAT(Error({"--watch-log=a", "--watch-log=fail:(", "x"}),
+              HasSubstr("--watch-log 'fail:(': is no pattern of RE2"));
+}
+
 TEST(ParseOptions, LeavesTheScriptsArgumentsAlone) {
   const Words command = {"train.py", "--nnodes", "9", "--", "-v", "--help", "--bogus", "", "a=b="};
   const Options options = MustParse(command);

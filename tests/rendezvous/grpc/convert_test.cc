@@ -26,16 +26,17 @@ JobPolicy SomePolicy() {
   policy.preflight = Preflight::kFull;
   policy.preflight_action = PreflightAction::kFail;
   policy.preflight_share = 10;
+  policy.max_stuck_restarts = 4;
   return policy;
 }
 
 void ExpectEqual(const JobPolicy& a, const JobPolicy& b) {
   EXPECT_EQ(std::tie(a.min_nodes, a.max_nodes, a.spares, a.max_restarts, a.join_timeout,
                      a.last_call, a.lease.lease, a.lease.loss_limit, a.lease.margin, a.preflight,
-                     a.preflight_action, a.preflight_share),
+                     a.preflight_action, a.preflight_share, a.max_stuck_restarts),
             std::tie(b.min_nodes, b.max_nodes, b.spares, b.max_restarts, b.join_timeout,
                      b.last_call, b.lease.lease, b.lease.loss_limit, b.lease.margin, b.preflight,
-                     b.preflight_action, b.preflight_share));
+                     b.preflight_action, b.preflight_share, b.max_stuck_restarts));
 }
 
 NodeInfo SomeNode() {
@@ -70,15 +71,17 @@ WorkerFailure SomeFailure() {
   failure.out_of_memory = true;
   failure.evidence = "the kernel killed it";
   failure.log_file = "/tmp/stderr.log";
+  failure.no_restart = true;
   return failure;
 }
 
 void ExpectEqual(const WorkerFailure& a, const WorkerFailure& b) {
-  EXPECT_EQ(
-      std::tie(a.rank, a.local_rank, a.node_rank, a.host, a.pid, a.exit_code, a.signal, a.wall_ms,
-               a.message, a.log_tail, a.traceback, a.out_of_memory, a.evidence, a.log_file),
-      std::tie(b.rank, b.local_rank, b.node_rank, b.host, b.pid, b.exit_code, b.signal, b.wall_ms,
-               b.message, b.log_tail, b.traceback, b.out_of_memory, b.evidence, b.log_file));
+  EXPECT_EQ(std::tie(a.rank, a.local_rank, a.node_rank, a.host, a.pid, a.exit_code, a.signal,
+                     a.wall_ms, a.message, a.log_tail, a.traceback, a.out_of_memory, a.evidence,
+                     a.log_file, a.no_restart),
+            std::tie(b.rank, b.local_rank, b.node_rank, b.host, b.pid, b.exit_code, b.signal,
+                     b.wall_ms, b.message, b.log_tail, b.traceback, b.out_of_memory, b.evidence,
+                     b.log_file, b.no_restart));
 }
 
 // What arrives of `message` after its way through the wire format.
@@ -95,9 +98,9 @@ TEST(Convert, NodeInfoComesThrough) {
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ(
       std::tie(in.job_id, in.node_id, in.incarnation, in.host, in.pid, in.started_ms,
-               in.other_addresses, in.nproc, in.node_rank, in.address),
+               in.other_addresses, in.nproc, in.node_rank, in.address, in.answers),
       std::tie(out->job_id, out->node_id, out->incarnation, out->host, out->pid, out->started_ms,
-               out->other_addresses, out->nproc, out->node_rank, out->address));
+               out->other_addresses, out->nproc, out->node_rank, out->address, out->answers));
   ExpectEqual(in.policy, out->policy);
   EXPECT_EQ(out->route_address, "");
 }
@@ -119,8 +122,11 @@ TEST(Convert, UpdateComesThrough) {
   in.exited = {3, 0};
   in.left_reason = "SIGINT";
   in.left_exit_code = 130;
+  in.step = 1200;
   const auto out = FromProto(OverTheWire(ToProto(in)));
   ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->step, in.step);
+  EXPECT_EQ(FromProto(OverTheWire(ToProto(NodeUpdate{})))->step, std::nullopt);
   EXPECT_EQ(std::tie(in.round, in.phase, in.store_port, in.coordinator_port, in.worker_store,
                      in.left_reason, in.left_exit_code),
             std::tie(out->round, out->phase, out->store_port, out->coordinator_port,

@@ -96,5 +96,13 @@ TEST(AfterFailure, RestartsWhileTheBudgetLastsAndElseSaysHowTheJobExits) {
   }
 }
 
+TEST(AfterFailure, EndsTheJobWhereANewWorkerWouldMeetTheSame) {
+  FailureEvent stuck = Worker(0, 9);
+  stuck.worker.no_restart = true;
+  const JobVerdict verdict = AfterFailure({.max_restarts = 3, .used = 1}, stuck);
+  EXPECT_FALSE(verdict.restart);
+  EXPECT_EQ(verdict.exit_code, 137);
+}
+
 }  // namespace
 }  // namespace hlaunch

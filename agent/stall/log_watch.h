@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "agent/worker/worker_spec.h"
+#include "rendezvous/round/round.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// Reads what the workers of one round write, by the rules of --watch-log and --watch-log-silence.
+// A worker that writes what only warns is named at most every ten seconds for each rule.
+//
+// Belongs to the loop thread, where its callbacks are called; none of them may destroy it.
+class LogWatch {
+ public:
+  struct Events {
+    // A line says that the worker has failed; `reason` quotes it.
+    std::function<void(int local_rank, std::string reason)> on_failure;
+    // The worker that wrote the last line with a pattern has written none for too long.
+    std::function<void(int local_rank, std::string reason)> on_silence;
+    std::function<void(Rank rank, const std::string& name, double value)> on_value;
+    std::function<void(int64_t step)> on_step;  // A value with the name `step`.
+  };
+
+  // Null where there are no rules. `loop` outlives the watch. Requires: RE2 takes the patterns.
+  static std::unique_ptr<LogWatch> Open(asio::io_context& loop, const WorkerSpec& spec,
+                                        Rank first_rank, Events events);
+  ~LogWatch();
+
+  // Takes the bytes of one stream of that worker; it may outlive the watch. Call once for each.
+  std::function<void(absl::string_view)> Reader(int local_rank);
+
+  // The worker has ended: nobody waits for its next line.
+  void Ended(int local_rank);
+
+ private:
+  struct State;
+  explicit LogWatch(std::shared_ptr<State> state);
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace hlaunch
