@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 // `hlaunch-agent`: one node of a job with several nodes, started by `hlaunch` with the same
-// words; for a keeper whose agent was killed, the bearer of that news; `hlaunch status`, and
-// `hlaunch token --for-job`.
+// words; for a keeper whose agent was killed, the bearer of that news; `hlaunch status`, `why` and
+// `stacks`, and `hlaunch token --for-job`.
 
 #include "launcher/grpc/grpc_link.h"
 #include "launcher/grpc/print_job_token.h"

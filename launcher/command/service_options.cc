@@ -115,6 +115,7 @@ absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* 
   options.token_file = read.Get("--token-file", "");
   options.certificates = {read.Get("--tls-cert", ""), read.Get("--tls-key", ""),
                           read.Get("--tls-ca", "")};
+  options.tls = read.Get("--tls", "");
   const std::string max_jobs = read.Get("--max-jobs", absl::StrCat(options.max_jobs));
   if (!IsPort(max_jobs) || !absl::SimpleAtoi(max_jobs, &options.max_jobs) || options.max_jobs < 1 ||
       options.max_jobs > kMostJobs) {

@@ -20,6 +20,7 @@ struct ServiceOptions {
   std::string state_directory;               // Empty: nothing is kept.
   std::string token_file;
   CertificateFiles certificates;
+  std::string tls;  // "on", "off" or empty.
   int max_jobs = 1000;
   std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
   LogLevel log_level = LogLevel::kInfo;

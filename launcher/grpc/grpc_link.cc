@@ -241,7 +241,7 @@ class JoinLink final : public NodeLink {
     obituary.argv = {PathOfThisProgram(),           kObituaryWord, endpoint_.host,
                      absl::StrCat(endpoint_.port),  info.job_id,   info.node_id,
                      absl::StrCat(info.incarnation)};
-    obituary.env = EnvironmentOf(spec_.certificates);
+    obituary.env = EnvironmentOf(spec_.certificates, spec_.tls);
     if (!spec_.token.empty()) obituary.env.push_back(absl::StrCat(kEnvToken, "=", spec_.token));
     return obituary;
   }
@@ -335,7 +335,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec, co
 
 absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                                                         const Options& options) {
-  const absl::StatusOr<Trust> usable = Trust::Of(spec.token, spec.certificates);
+  const absl::StatusOr<Trust> usable = Trust::Of(spec.token, spec.certificates, spec.tls);
   if (!usable.ok()) return absl::UnauthenticatedError(usable.status().message());
   const Trust& trust = *usable;
   if (spec.mode == JobMode::kListenAndPrint) return ListenAndPrint(spec, trust, options);
@@ -371,8 +371,9 @@ int SendObituary(int argc, char** argv) {
   const std::string token = given == nullptr ? "" : given;
   WipeFromEnvironment(kEnvToken);
   ::prctl(PR_SET_DUMPABLE, 0);
+  const Environment environment = Environment::OfThisProcess();
   const absl::StatusOr<Trust> trust =
-      Trust::Of(token, CertificateFilesIn(Environment::OfThisProcess()));
+      Trust::Of(token, CertificateFilesIn(environment), TlsIn(environment));
   if (!trust.ok()) {
     LogError(trust.status().message());
     return kExitUsage;

@@ -46,14 +46,6 @@ constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 constexpr Duration kStopLimit =
     std::chrono::seconds(15);  // What a stop may take, a slow disk included.
 
-// The stop hangs: a file system that does not answer, or a bug. The journal can bear that.
-void GiveUpStopping() {
-  LogError(absl::StrCat("the stop took longer than ",
-                        std::chrono::duration_cast<std::chrono::seconds>(kStopLimit).count(),
-                        " s; ending without it"));
-  ::_exit(kExitInternal);
-}
-
 // Why this process can start no thread; empty: it can.
 std::string WhyNoThread() {
   pthread_t thread;
@@ -64,6 +56,17 @@ std::string WhyNoThread() {
   return absl::StrCat("cannot start a thread: ", std::strerror(error),
                       "; raise the limit of processes (TasksMax= of the unit, the pod's limit of "
                       "pids, ulimit -u)");
+}
+
+// The stop hangs: a file system that does not answer, or a bug. The journal can bear that. Or there
+// are no threads: gRPC 1.51 counts one that it could not start, gives it work, and waits for that.
+// All that must survive was kept before anybody was told of it, so that is a stop like any other.
+void GiveUpStopping() {
+  const std::string no_thread = WhyNoThread();
+  LogError(absl::StrCat("the stop took longer than ",
+                        std::chrono::duration_cast<std::chrono::seconds>(kStopLimit).count(),
+                        " s; ending without it", no_thread.empty() ? "" : "; ", no_thread));
+  ::_exit(no_thread.empty() ? kExitInternal : kExitOk);
 }
 
 absl::StatusOr<ListeningSocket> ListenAt(const Endpoint& endpoint) {
@@ -96,10 +99,11 @@ absl::StatusOr<Beginning> Begin(
     const std::function<absl::Status(Journal::Step, const std::string&)>& before_step) {
   Beginning beginning;
   HLAUNCH_ASSIGN_OR_RETURN(const Credentials found,
-                           FindCredentials(options.token_file, options.certificates,
+                           FindCredentials({options.token_file, options.certificates, options.tls},
                                            Environment::OfThisProcess(), ReadTokenFile));
   WipeFromEnvironment(kEnvToken);
-  HLAUNCH_ASSIGN_OR_RETURN(beginning.trust, Trust::Of(found.token.secret, found.certificates));
+  HLAUNCH_ASSIGN_OR_RETURN(beginning.trust,
+                           Trust::Of(found.token.secret, found.certificates, found.tls));
   if (!beginning.trust.none()) ::prctl(PR_SET_DUMPABLE, 0);
   for (const std::string& warning : found.token.warnings) LogWarning(warning);
   beginning.registry.max_jobs = options.max_jobs;

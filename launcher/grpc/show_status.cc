@@ -15,8 +15,7 @@
 #include "proto/base/log.h"
 #include "proto/base/terminal_text.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/grpc/status_client.h"
-#include "rendezvous/trust/trust.h"
+#include "rendezvous/ask/status_client.h"
 
 namespace hlaunch {
 namespace {
@@ -37,14 +36,10 @@ int Print(const std::string& text) {
 
 int ShowStatus(int argc, char** argv) {
   const absl::StatusOr<StatusOptions> options = ParseStatusOptions(argc, argv);
-  if (!options.ok()) return Fail(options.status(), kExitUsage);
-  if (options->text_to_print) return Print(*options->text_to_print);
-  const absl::StatusOr<Credentials> found = FindCredentials(
-      options->token_file, options->certificates, Environment::OfThisProcess(), ReadTokenFile);
-  if (!found.ok()) return Fail(found.status(), kExitUsage);
-  for (const std::string& warning : found->token.warnings) LogWarning(warning);
-  const absl::StatusOr<Trust> trust = Trust::Of(found->token.secret, found->certificates);
-  if (!trust.ok()) return Fail(trust.status(), kExitUsage);
+  if (!options.ok()) return FailToAsk(options.status(), kExitUsage);
+  if (options->text_to_print) return PrintAnswer(*options->text_to_print);
+  const absl::StatusOr<RendezvousEndpoint> endpoint = EndpointToAsk(*options);
+  if (!endpoint.ok()) return FailToAsk(endpoint.status(), kExitUsage);
   const absl::StatusOr<JobList> list =
       FetchStatus({options->endpoint.host, options->endpoint.port, *trust}, options->job_id,
                   MonotonicClock().Now() + kPatience);

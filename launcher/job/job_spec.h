@@ -50,6 +50,7 @@ struct JobSpec {
   std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
   std::string token_file;  // Where it was read; empty: from HLAUNCH_TOKEN, or there is none.
   CertificateFiles certificates;  // Instead of a token. None: none.
+  bool tls = true;                // Without, the token is proved in clear.
   WorkerSpec worker;
   // What workers compute on, by local rank, and then what else they may see, see BindRequest.
   std::vector<DevicePlace> places;

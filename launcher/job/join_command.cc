@@ -59,6 +59,7 @@ JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const E
   if (given.certificate.empty() && !all.none()) add("--tls-cert", all.certificate);
   if (given.key.empty() && !all.none()) add("--tls-key", all.key);
   if (given.authority.empty() && !all.none()) add("--tls-ca", all.authority);
+  if (options.meeting.tls.empty() && !spec.tls) add("--tls", "off");
   for (const std::string& word : options.script.command) words.push_back(ShellQuote(word));
   const bool bare_token = !spec.token.empty() && spec.token_file.empty();
   return {

@@ -112,21 +112,24 @@ void AddNotes(const Options& options, JobSpec& spec) {
 
 absl::Status SetCredentials(const Options& options, const Environment& environment,
                             const HostProbes& probes, JobSpec& spec) {
-  HLAUNCH_ASSIGN_OR_RETURN(Credentials found,
-                           FindCredentials(options.meeting.token_file, options.meeting.certificates,
-                                           environment, probes.read_token_file));
+  HLAUNCH_ASSIGN_OR_RETURN(
+      Credentials found, FindCredentials({options.meeting.token_file, options.meeting.certificates,
+                                          options.meeting.tls},
+                                         environment, probes.read_token_file));
   const Token& token = found.token;
   spec.certificates = std::move(found.certificates);
   spec.token = token.secret;
+  spec.tls = found.tls;
   spec.token_file = token.file;
   spec.warnings.insert(spec.warnings.end(), token.warnings.begin(), token.warnings.end());
   return absl::OkStatus();
 }
 
-// Where nodes can prove to each other who they are, nothing of the job crosses the network in clear
-// unless the user says so; rank 0's own store can be reached only as it is.
+// Where nodes encrypt what they say, nothing of the job crosses the network in clear unless the
+// user says so; where they do not, nothing is won by the detour. rank 0's own store can be reached
+// only as it is.
 void SetStoreProxy(const Options& options, JobSpec& spec) {
-  spec.store_sealed = !spec.token.empty() || !spec.certificates.none();
+  spec.store_sealed = (!spec.token.empty() && spec.tls) || !spec.certificates.none();
   spec.store_proxy = options.store.proxy.value_or(spec.store_sealed && !options.store.in_worker);
 }
 

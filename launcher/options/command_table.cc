@@ -9,25 +9,79 @@ namespace {
 constexpr bool kAlsoTorchrun = true;
 constexpr bool kNotTorchrun = false;  // A user of torchrun's name means a script.
 
+// Rows of several commands.
+constexpr OptionRow kJson = {"", "", "--json", "", "print one JSON object", nullptr};
+constexpr OptionRow kTokenToAsk = {
+    "",
+    "",
+    "--token-file",
+    "FILE",
+    "its secret (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token)",
+    nullptr};
+constexpr OptionRow kTlsToAsk = {
+    "",     "", "--tls", "on|off", "off: as the rendezvous does, encrypt nothing (HLAUNCH_TLS, on)",
+    nullptr};
+constexpr OptionRow kTlsCert = {
+    "",
+    "",
+    "--tls-cert",
+    "FILE",
+    "this host's own certificate, in PEM, instead of a token (HLAUNCH_TLS_CERT)",
+    nullptr};
+constexpr OptionRow kTlsKey = {
+    "", "", "--tls-key", "FILE", "the certificate's key (HLAUNCH_TLS_KEY)", nullptr};
+constexpr OptionRow kTlsCa = {"",
+                              "",
+                              "--tls-ca",
+                              "FILE",
+                              "the authorities whose certificates are believed (HLAUNCH_TLS_CA)",
+                              nullptr};
+constexpr OptionRow kJobsRendezvous = {
+    "", "", "--rdzv-endpoint", "HOST[:PORT]", "the job's rendezvous (port 29400)", nullptr};
+constexpr OptionRow kAnswerTimeout = {
+    "", "", "--timeout", "S", "wait so long for all nodes to answer, at most 60 (10)", nullptr};
+constexpr OptionRow kHelp = {"", "-h", "--help", "", "print this text", nullptr};
+
 // The options of the commands; their own readers look at the values.
 const OptionRow kStatus[] = {
     {"", "", "--rdzv-endpoint", "HOST[:PORT]", "the rendezvous to ask (port 29400)", nullptr},
-    {"", "", "--json", "", "print one JSON object", nullptr},
-    {"", "", "--token-file", "FILE",
-     "its secret (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token)", nullptr},
-    {"", "", "--tls-cert", "FILE",
-     "this host's own certificate, in PEM, instead of a token (HLAUNCH_TLS_CERT)", nullptr},
-    {"", "", "--tls-key", "FILE", "the certificate's key (HLAUNCH_TLS_KEY)", nullptr},
-    {"", "", "--tls-ca", "FILE", "the authorities whose certificates are believed (HLAUNCH_TLS_CA)",
+    kJson,
+    kTokenToAsk,
+    kTlsToAsk,
+    kTlsCert,
+    kTlsKey,
+    kTlsCa,
+    kHelp,
+};
+
+const OptionRow kWhy[] = {
+    kJobsRendezvous, {"", "", "--rank", "LIST", "ask these ranks alone, as in 0-3,7", nullptr},
+    kAnswerTimeout,  kJson,
+    kTokenToAsk,     kTlsToAsk,
+    kTlsCert,        kTlsKey,
+    kTlsCa,          kHelp,
+};
+
+const OptionRow kStacks[] = {
+    kJobsRendezvous,
+    {"", "", "--rank", "LIST", "show these ranks alone, as in 0-3,7", nullptr},
+    {"", "", "--native", "", "with the frames of C, by py-spy or gdb, which stop a rank to look",
      nullptr},
-    {"", "-h", "--help", "", "print this text", nullptr},
+    kAnswerTimeout,
+    kJson,
+    kTokenToAsk,
+    kTlsToAsk,
+    kTlsCert,
+    kTlsKey,
+    kTlsCa,
+    kHelp,
 };
 
 const OptionRow kDevices[] = {
-    {"", "", "--json", "", "print one JSON object", nullptr},
+    kJson,
     {"", "", "--sysroot", "DIR", "read the machine that DIR/sys, DIR/proc and DIR/dev describe",
      nullptr},
-    {"", "-h", "--help", "", "print this text", nullptr},
+    kHelp,
 };
 
 const OptionRow kCheck[] = {
@@ -35,7 +89,7 @@ const OptionRow kCheck[] = {
     {"", "", "--devices", "KIND[:N]", "so many devices must work, as in hpu:8 (1)", nullptr},
     {"", "", "--log-dir", "DIR", "try to write there (TMPDIR, or /tmp)", nullptr},
     {"", "", "--master", "HOST", "this name must have an address", nullptr},
-    {"", "", "--json", "", "print one JSON object", nullptr},
+    kJson,
     {"", "", "--lines", "", "print a JSON object for each check, as it ends", nullptr},
     {"", "", "--join", "WHERE", "MASTER:PORT,ROUND,NODE_RANK,NODES,HOST: with all nodes of a round",
      nullptr},
@@ -43,7 +97,7 @@ const OptionRow kCheck[] = {
      nullptr},
     {"", "", "--sysroot", "DIR", "read the machine that DIR/sys, DIR/proc and DIR/dev describe",
      nullptr},
-    {"", "-h", "--help", "", "print this text", nullptr},
+    kHelp,
 };
 
 const OptionRow kToken[] = {
@@ -56,7 +110,7 @@ const OptionRow kToken[] = {
      "the service's token, for --for-job (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, "
      "~/.config/hlaunch/token)",
      nullptr},
-    {"", "-h", "--help", "", "print this text", nullptr},
+    kHelp,
 };
 
 const OptionRow kService[] = {
@@ -67,18 +121,19 @@ const OptionRow kService[] = {
     {"", "", "--token-file", "FILE",
      "secret that nodes must know (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token)",
      nullptr},
-    {"", "", "--tls-cert", "FILE",
-     "this host's own certificate, in PEM, instead of a token (HLAUNCH_TLS_CERT)", nullptr},
-    {"", "", "--tls-key", "FILE", "the certificate's key (HLAUNCH_TLS_KEY)", nullptr},
-    {"", "", "--tls-ca", "FILE", "the authorities whose certificates are believed (HLAUNCH_TLS_CA)",
+    {"", "", "--tls", "on|off",
+     "off: nodes prove that they have the token, and nothing is encrypted (HLAUNCH_TLS, on)",
      nullptr},
+    kTlsCert,
+    kTlsKey,
+    kTlsCa,
     {"", "", "--max-jobs", "N", "most jobs at once (1000)", nullptr},
     {"", "", "--metrics-port", "PORT|ADDR:PORT",
      "serve /metrics, /healthz and /readyz, on loopback unless ADDR is given", nullptr},
     {"", "-v", "--verbose", "", "say more", nullptr},
     {"", "-q", "--quiet", "", "say only warnings and errors", nullptr},
     {"", "", "--version", "", "print the version", nullptr},
-    {"", "-h", "--help", "", "print this text", nullptr},
+    kHelp,
 };
 
 constexpr CommandRow kRows[] = {

@@ -43,6 +43,7 @@ struct Meeting {
   std::string local_addr;  // What this node is reached at, without brackets; empty: its route.
   std::string token_file;
   CertificateFiles certificates;
+  std::string tls;  // "on", "off" or empty.
 };
 
 // What this node is to be among the nodes.
@@ -55,7 +56,7 @@ struct NodeRole {
 struct StoreSpec {
   C10dServerOptions server;
   bool in_worker = false;  // Rank 0 serves it itself: --master-store worker.
-  // Workers reach it through their own agent. Unset: where nodes have a token or certificates.
+  // Workers reach it through their own agent. Unset: where nodes encrypt what they say.
   std::optional<bool> proxy;
 };
 

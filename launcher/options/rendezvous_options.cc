@@ -146,6 +146,12 @@ absl::Status SetFile(string_view text, std::string* file) {
   return absl::OkStatus();
 }
 
+absl::Status SetTls(string_view text, Options& options) {
+  if (text != "on" && text != "off") return InvalidArgumentError("expected on or off");
+  options.meeting.tls = std::string(text);
+  return absl::OkStatus();
+}
+
 absl::Status SetDuration(string_view text, double min_seconds, Duration* out) {
   HLAUNCH_ASSIGN_OR_RETURN(*out, ParseTimeout(text, min_seconds));
   return absl::OkStatus();
@@ -321,6 +327,10 @@ const OptionRow kRendezvousRows[] = {
      "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token; see "
      "hlaunch token)",
      [](string_view text, Options& options) { return SetFile(text, &options.meeting.token_file); }},
+    {"", "", "--tls", "on|off",
+     "off: nodes prove to each other that they have the token, and encrypt nothing (HLAUNCH_TLS, "
+     "on)",
+     SetTls},
     {"", "", "--tls-cert", "FILE",
      "this host's own certificate, in PEM, instead of a token (HLAUNCH_TLS_CERT)",
      [](string_view text, Options& options) {
@@ -364,7 +374,7 @@ const OptionRow kRendezvousRows[] = {
      }},
     {"", "", "--store-proxy", "",
      "workers reach it through their own agent, at 127.0.0.1 (with a token or --tls-cert, which "
-     "encrypts it)",
+     "encrypts it; not with --tls off)",
      [](string_view, Options& options) { return SetProxy(true, options); }},
     {"", "", "--no-store-proxy", "", "workers reach it themselves, in clear",
      [](string_view, Options& options) { return SetProxy(false, options); }},

@@ -17,8 +17,6 @@
 namespace hlaunch {
 namespace {
 
-using absl::InvalidArgumentError;
-
 constexpr char kCommand[] = "hlaunch status";
 
 std::string HelpText() {
@@ -99,29 +97,7 @@ absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* ar
     options.text_to_print = HelpText();
     return options;
   }
-  if (read.rest.size() > 1) {
-    return InvalidArgumentError(
-        absl::StrCat("hlaunch status takes one job, and then comes ", PrintableLine(read.rest[1]),
-                     "; to start a script of that name, write hlaunch ./status"));
-  }
-  if (!read.rest.empty()) options.job_id = read.rest[0];
-  if (!read.Has("--rdzv-endpoint")) {
-    return InvalidArgumentError(
-        "hlaunch status asks a rendezvous: add --rdzv-endpoint HOST[:PORT] (to start a script of "
-        "that name, write hlaunch ./status)");
-  }
-  const std::string text = read.Get("--rdzv-endpoint", "");
-  absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text, kDefaultRdzvPort);
-  if (endpoint.ok() && endpoint->port == 0) endpoint = InvalidArgumentError("port 0 is none");
-  if (!endpoint.ok()) {
-    return InvalidArgumentError(
-        absl::StrCat("--rdzv-endpoint '", PrintableLine(text), "': ", endpoint.status().message()));
-  }
-  options.endpoint = *std::move(endpoint);
-  options.token_file = read.Get("--token-file", "");
-  options.certificates = {read.Get("--tls-cert", ""), read.Get("--tls-key", ""),
-                          read.Get("--tls-ca", "")};
-  options.json = read.Has("--json");
+  HLAUNCH_ASSIGN_OR_RETURN(static_cast<AskWords&>(options), ReadAskWords("status", read));
   return options;
 }
 

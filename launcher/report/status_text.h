@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "launcher/words/endpoint.h"
 #include "rendezvous/round/round.h"
-#include "rendezvous/trust/certificate_files.h"
 
 // `hlaunch status`: its command line, and what it prints. Pure.
 
@@ -18,11 +17,6 @@ namespace hlaunch {
 
 struct StatusOptions {
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
-  std::string job_id;                        // Empty: all jobs.
-  Endpoint endpoint;
-  std::string token_file;
-  CertificateFiles certificates;
-  bool json = false;
 };
 
 // Requires: the command line begins with `status`.

@@ -11,6 +11,7 @@ namespace hlaunch {
 // Read by hlaunch's own programs. No worker ever sees them.
 inline constexpr char kEnvToken[] = "HLAUNCH_TOKEN";
 inline constexpr char kEnvTokenFile[] = "HLAUNCH_TOKEN_FILE";
+inline constexpr char kEnvTls[] = "HLAUNCH_TLS";  // "on" or "off".
 inline constexpr char kEnvTlsCert[] = "HLAUNCH_TLS_CERT";
 inline constexpr char kEnvTlsKey[] = "HLAUNCH_TLS_KEY";
 inline constexpr char kEnvTlsCa[] = "HLAUNCH_TLS_CA";

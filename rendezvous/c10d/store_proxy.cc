@@ -3,9 +3,6 @@
 
 #include "rendezvous/c10d/store_proxy.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -24,6 +21,7 @@
 #include "proto/base/clock.h"
 #include "rendezvous/c10d/carrier_socket.h"
 #include "rendezvous/c10d/store_streams.h"
+#include "rendezvous/listening/connect.h"
 #include "rendezvous/listening/socket_loop.h"
 
 namespace hlaunch {
@@ -33,26 +31,6 @@ constexpr size_t kMaxPending = 8 << 20;  // Bytes for the store; beyond it no cl
 constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
 constexpr Duration kConnectAttempt = std::chrono::seconds(3);
-
-// Begins to connect to a literal address. Returns nothing, with the reason in `error`, if that
-// fails at once.
-UniqueFd BeginToConnect(const std::string& address, uint16_t port, int* error) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  *error = EINVAL;
-  if (::getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found) != 0) return {};
-  UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const bool begun = fd.valid() && (::connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0 ||
-                                    errno == EINPROGRESS);
-  *error = errno;
-  ::freeaddrinfo(found);
-  if (!begun) return {};
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  return fd;
-}
 
 }  // namespace
 

@@ -28,7 +28,6 @@
 #include "rendezvous/grpc/convert.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/listening/lookup.h"
-#include "rendezvous/listening/plain_trouble.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/round/job_policy.h"
 #include "rendezvous/round/lease.h"
@@ -54,19 +53,6 @@ gpr_timespec FromNow(Duration duration) {
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
   return ::gpr_time_add(::gpr_now(GPR_CLOCK_MONOTONIC),
                         ::gpr_time_from_micros(std::max<int64_t>(micros, 0), GPR_TIMESPAN));
-}
-
-constexpr char kClosed[] = "Socket closed";
-
-// What is wrong with a connection. For people only.
-std::string Trouble(const grpc::Status& status, const Trust& trust) {
-  const std::string raw = status.error_message();
-  const std::string text =
-      raw.empty() ? absl::StatusCodeToString(FromGrpcStatus(status).code()) : PlainTrouble(raw);
-  if (trust.none() || trust.files().none() || !absl::StrContains(raw, kClosed)) return text;
-  // TLS 1.3 has a server judge a client's certificate after the client is done.
-  return absl::StrCat(text, "; it may not believe the certificate in --tls-cert ",
-                      trust.files().certificate);
 }
 
 // Whether the rendezvous' word is final; anything else may pass.
@@ -96,11 +82,12 @@ void* Tag(Event event) { return reinterpret_cast<void*>(static_cast<intptr_t>(ev
 struct Stream {
   Stream(const std::string& address, const RendezvousEndpoint& endpoint,
          grpc::CompletionQueue* queue)
-      : stub(v1::Rendezvous::NewStub(
-            MakeChannel(address, endpoint.port, endpoint.trust, endpoint.host))) {
+      : line(address, endpoint.port, endpoint.trust, endpoint.host),
+        stub(v1::Rendezvous::NewStub(line.channel())) {
     rpc = stub->PrepareAsyncAttach(&context, queue);
   }
 
+  const Line line;
   std::unique_ptr<v1::Rendezvous::Stub> stub;
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::AttachRequest, v1::AttachResponse>> rpc;
@@ -346,7 +333,16 @@ class GrpcRendezvousClient::Conversation {
     Instant at = std::min(SilentAt(stream), GiveUpAt());
     if (stream.ready && stream.joined) at = std::min(at, stream.speaks_at);
     MutexLock lock(&mu_);
+    if (stream.ready) at = std::min(at, AnswerAtLocked(stream, Now()));
     return closing_.has_value() ? std::min(at, *closing_) : at;
+  }
+
+  // When the next answer may be sent; the end of time: there is none.
+  Instant AnswerAtLocked(const Stream& stream, Instant now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const bool may = stream.joined && !stream.half_closed && !stream.ending;
+    if (!may || answers_.empty()) return Instant::max();
+    return pace_.When(answers_.front().text.size(), now);
   }
 
   void React(Event event, bool ok, Stream* stream) {
@@ -400,9 +396,12 @@ class GrpcRendezvousClient::Conversation {
         absl::StrCat("cannot understand the rendezvous at ", Endpoint(), ": ", status.message())));
   }
 
-  // Starts the write that is due, if any: the latest update, a sign of life, or good-bye.
+  // Starts the write that is due, if any: the latest update, an answer, a sign of life, or
+  // good-bye.
   void Say(Stream* stream) {
     if (!stream->ready || stream->half_closed || stream->ending) return;
+    const Instant now = Now();
+    std::optional<NodeAnswer> answer;
     NodeUpdate update;
     uint64_t version = 0;
     bool closing = false;
@@ -411,8 +410,12 @@ class GrpcRendezvousClient::Conversation {
       update = latest_;
       version = version_;
       closing = closing_.has_value();
+      if (version == stream->sent && AnswerAtLocked(*stream, now) <= now) {
+        answer = std::move(answers_.front());
+        answers_.pop_front();
+        pace_.Sent(answer->text.size(), now);
+      }
     }
-    const Instant now = Now();
     stream->request.Clear();
     if (!stream->joined) {
       *stream->request.mutable_join() = ToProto(info_);
@@ -420,6 +423,8 @@ class GrpcRendezvousClient::Conversation {
     }
     if (version != stream->sent) {
       *stream->request.mutable_update() = ToProto(update);
+    } else if (answer) {
+      *stream->request.mutable_answer() = ToProto(*answer);
     } else if (closing) {
       stream->half_closed = true;
       stream->rpc->WritesDone(Tag(Event::kHalfClosed));
@@ -447,7 +452,7 @@ class GrpcRendezvousClient::Conversation {
   // What the end of a stream means.
   void Judge(const Stream& stream) {
     if (over_) return;
-    const absl::Status status = StatusOfCall(stream.status, options_.endpoint.trust);
+    const absl::Status status = stream.line.StatusOfCall(stream.status);
     if (status.ok()) {
       // All that was sent before the good-bye, or the node's kFinished, was taken.
       MutexLock lock(&mu_);
@@ -467,8 +472,7 @@ class GrpcRendezvousClient::Conversation {
           absl::StrCat("what answers at ", Endpoint(), " is not hlaunch's rendezvous")));
     }
     if (stream.cancelled) return Lost(absl::StrCat("no answer for ", Seconds(Patience()), " s"));
-    Lost(status.ok() ? "it closed the connection"
-                     : Trouble(stream.status, options_.endpoint.trust));
+    Lost(status.ok() ? "it closed the connection" : stream.line.TroubleOf(stream.status));
   }
 
   void Lost(const std::string& trouble) {
@@ -523,6 +527,8 @@ class GrpcRendezvousClient::Conversation {
   Allowance allowance_ ABSL_GUARDED_BY(mu_);  // Since the first contact.
   NodeUpdate latest_ ABSL_GUARDED_BY(mu_);
   uint64_t version_ ABSL_GUARDED_BY(mu_) = 1;
+  std::deque<NodeAnswer> answers_ ABSL_GUARDED_BY(mu_);  // That were not sent.
+  AnswerPace pace_ ABSL_GUARDED_BY(mu_);
   std::optional<Instant> closing_ ABSL_GUARDED_BY(mu_);  // When the last word must be out.
   bool waking_ ABSL_GUARDED_BY(mu_) = false;
   grpc::Alarm wake_ ABSL_GUARDED_BY(mu_);
@@ -563,6 +569,11 @@ void GrpcRendezvousClient::Send(const NodeUpdate& update) {
   conversation_->Send(update);
 }
 
+void GrpcRendezvousClient::Answer(NodeAnswer answer) {
+  HLAUNCH_CHECK(conversation_ != nullptr);
+  conversation_->Answer(std::move(answer));
+}
+
 Allowance GrpcRendezvousClient::AllowanceNow(Instant /*now*/) const {
   return conversation_ == nullptr ? Allowance() : conversation_->AllowanceNow();
 }
@@ -582,23 +593,22 @@ absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_vi
   request.set_incarnation(incarnation);
   request.set_reason(ToUtf8(reason, kMaxTextBytes));
   const std::vector<std::string>& addresses = **found;
-  grpc::Status status(grpc::StatusCode::DEADLINE_EXCEEDED, "no time left");
+  std::string trouble = "no time left";
   for (size_t i = 0; MonotonicClock().Now() < deadline; i = (i + 1) % addresses.size()) {
     const Duration left = deadline - MonotonicClock().Now();
+    const Line line(addresses[i], endpoint.port, endpoint.trust, endpoint.host);
     grpc::ClientContext context;
     context.set_deadline(FromNow(addresses.size() == 1 ? left : std::min(left, kLastBackoff)));
     v1::ReportNodeDeathResponse response;
-    status = v1::Rendezvous::NewStub(
-                 MakeChannel(addresses[i], endpoint.port, endpoint.trust, endpoint.host))
-                 ->ReportNodeDeath(&context, request, &response);
-    if (status.ok() || IsRefusal(StatusOfCall(status, endpoint.trust).code())) break;
+    const grpc::Status status =
+        v1::Rendezvous::NewStub(line.channel())->ReportNodeDeath(&context, request, &response);
+    const absl::Status told = line.StatusOfCall(status);
+    if (told.ok() || IsRefusal(told.code())) return told;
+    trouble = line.TroubleOf(status);
     std::this_thread::sleep_for(std::min(kFirstBackoff, left));
   }
-  const absl::Status told = StatusOfCall(status, endpoint.trust);
-  if (told.ok() || IsRefusal(told.code())) return told;
-  return absl::UnavailableError(absl::StrCat("rendezvous at ",
-                                             HostPort(endpoint.host, endpoint.port),
-                                             " not reached: ", Trouble(status, endpoint.trust)));
+  return absl::UnavailableError(absl::StrCat(
+      "rendezvous at ", HostPort(endpoint.host, endpoint.port), " not reached: ", trouble));
 }
 
 }  // namespace hlaunch

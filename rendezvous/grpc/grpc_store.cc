@@ -48,8 +48,8 @@ class GrpcStore::Link {
  public:
   explicit Link(GrpcStoreOptions given)
       : options(std::move(given)),
-        stub(v1::Store::NewStub(
-            MakeChannel(options.address, options.port, options.trust, options.host))) {}
+        line(options.address, options.port, options.trust, options.host),
+        stub(v1::Store::NewStub(line.channel())) {}
 
   void Prepare(Instant deadline, grpc::ClientContext* context) const {
     context->set_deadline(OnTheWall(deadline));
@@ -120,7 +120,7 @@ class GrpcStore::Link {
   Instant Soon() const { return Now() + options.request_timeout; }
 
   absl::Status Explain(const grpc::Status& status) const {
-    const absl::Status plain = StatusOfCall(status, options.trust);
+    const absl::Status plain = line.StatusOfCall(status);
     if (!absl::IsUnavailable(plain) || IsAnswer(status)) return plain;
     return absl::UnavailableError(
         absl::StrCat("the rendezvous at ", HostPort(options.address, options.port),
@@ -128,6 +128,7 @@ class GrpcStore::Link {
   }
 
   const GrpcStoreOptions options;
+  const Line line;
   const std::unique_ptr<v1::Store::Stub> stub;
   std::atomic<Round> round = 0;
 

@@ -6,8 +6,10 @@
 #include <climits>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
@@ -27,6 +29,7 @@
 #include "proto/contract/grpc_status.h"
 #include "rendezvous/grpc/convert.h"
 #include "rendezvous/grpc/file_credentials.h"
+#include "rendezvous/listening/plain_trouble.h"
 #include "rendezvous/round/limits.h"
 #include "rendezvous/trust/job_token.h"
 
@@ -34,19 +37,24 @@ namespace hlaunch {
 namespace {
 
 // How gRPC and OpenSSL put the answers of JudgeConnection: 401 by HTTP/1.1, the alerts
-// access_denied, unrecognized_name and certificate_required; and what OpenSSL says of a certificate
-// of another authority.
+// access_denied, unrecognized_name, certificate_required and insufficient_security; and what
+// OpenSSL says of a certificate of another authority.
 constexpr char kHttp1[] = "http1.x server";
 constexpr char kUnauthenticated[] = "UNAUTHENTICATED";
 constexpr char kAccessDenied[] = "access denied";
 constexpr char kUnrecognizedName[] = "unrecognized name";
 constexpr char kCertificateRequired[] = "certificate required";
+constexpr char kInsufficientSecurity[] = "insufficient security";
 constexpr char kVerifyFailed[] = "certificate verify failed";
 // What gRPC says where the server's certificate names another host.
 constexpr char kOtherPeer[] = "is not in peer certificate";
+// What it says where the other end has closed the connection.
+constexpr char kClosed[] = "Socket closed";
 constexpr char kNoCertificate[] = "peer did not return a certificate";
 // How gRPC tells of a handshake that this end ends.
 constexpr char kHandshakeFailed[] = "Handshake failed with fatal error";
+// What somebody may speak of who is not known to have greeted: no job has this id.
+constexpr char kNoJob[] = " ";
 constexpr int kMaxRequestBytes = 256 << 10;     // The largest is 16 failures of 8 KiB.
 constexpr int kMaxResponseBytes = 16 << 20;     // The status of a job with all its nodes.
 constexpr size_t kMaxMemory = size_t{2} << 30;  // What all connections may take.
@@ -99,7 +107,7 @@ void TameLibraries() {
 }
 
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const Trust& trust) {
-  if (trust.none()) return grpc::InsecureChannelCredentials();
+  if (trust.none() || trust.in_clear()) return grpc::InsecureChannelCredentials();
   const Trust now = trust.Renewed();
   return grpc::SslCredentials({now.authority(), now.key(), now.certificate()});
 }
@@ -142,25 +150,31 @@ std::string DifferenceOfCertificates(const std::string& text, const CertificateF
   return "";
 }
 
-// The only job of the other end; unset: all.
-std::optional<std::string> JobOfPeer(const grpc::ServerContextBase& context) {
-  const auto facts = context.auth_context();
-  if (facts == nullptr) return std::nullopt;
-  for (const grpc::string_ref& uri : facts->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
-    if (auto job = JobOfUri({uri.data(), uri.size()})) return job;
+// What it means to one who made a call with `trust` that it got no answer.
+absl::Status StatusOfLostCall(const grpc::Status& status, const Trust& trust) {
+  const std::string text = status.error_message();
+  if (!trust.none() && !trust.files().none()) {
+    const std::string difference = DifferenceOfCertificates(text, trust.files());
+    return difference.empty() ? FromGrpcStatus(status) : absl::PermissionDeniedError(difference);
   }
-  return std::nullopt;
+  if (absl::StrContains(text, kInsufficientSecurity)) {
+    return absl::PermissionDeniedError(
+        "this node encrypts (--tls on) and the rendezvous has --tls off; give all nodes the same "
+        "--tls");
+  }
+  const char* const difference = DifferenceOfTokens(text, trust.none());
+  if (difference == nullptr) return FromGrpcStatus(status);
+  const std::string own =
+      trust.none() ? "" : absl::StrCat(" (its fingerprint here: ", trust.fingerprint(), ")");
+  return absl::PermissionDeniedError(absl::StrCat(
+      difference, own,
+      "; give all nodes the same with HLAUNCH_TOKEN or --token-file, or --token-file none"));
 }
 
-}  // namespace
-
-std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t port,
-                                           const Trust& trust, const std::string& host) {
-  TameLibraries();
+grpc::ChannelArguments ArgumentsOf(const Trust& trust, const std::string& host) {
   grpc::ChannelArguments args;
-  if (!trust.none()) {
-    const std::string named = host.empty() ? std::string(literal) : host;
-    args.SetSslTargetNameOverride(trust.files().none() ? trust.server_name() : named);
+  if (!trust.none() && !trust.in_clear()) {
+    args.SetSslTargetNameOverride(trust.files().none() ? trust.server_name() : host);
   }
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -172,14 +186,80 @@ std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view literal, uint16_t p
   args.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, kReadChunkBytes);
   args.SetMaxReceiveMessageSize(kMaxResponseBytes);
   args.SetMaxSendMessageSize(kMaxRequestBytes);
-  const std::string target =
-      absl::StrCat(absl::StrContains(literal, ':') ? "ipv6:" : "ipv4:",
-                   absl::StrReplaceAll(HostPort(literal, port), {{"%", "%25"}}));
-  return grpc::CreateCustomChannel(target, MakeChannelCredentials(trust), args);
+  return args;
+}
+
+std::string TargetOf(absl::string_view literal, uint16_t port) {
+  return absl::StrCat(absl::StrContains(literal, ':') ? "ipv6:" : "ipv4:",
+                      absl::StrReplaceAll(HostPort(literal, port), {{"%", "%25"}}));
+}
+
+// A channel, and what must live as long as it does.
+struct Carried {
+  std::shared_ptr<GreetingRelay> relay;
+  std::shared_ptr<grpc::Channel> channel;
+};
+
+// The only job of the other end; unset: all.
+std::optional<std::string> JobOfPeer(const grpc::ServerContextBase& context,
+                                     const PeerJobs* peers) {
+  if (peers != nullptr) {
+    const std::string peer = context.peer();
+    const std::string job = peers->JobOf(PeerAddress(peer), PeerPortOf(peer)).value_or(kNoJob);
+    return job.empty() ? std::nullopt : std::make_optional(job);
+  }
+  const auto facts = context.auth_context();
+  if (facts == nullptr) return std::nullopt;
+  for (const grpc::string_ref& uri : facts->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
+    if (auto job = JobOfUri({uri.data(), uri.size()})) return job;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Line::Line(absl::string_view literal, uint16_t port, const Trust& trust, const std::string& host)
+    : trust_(trust) {
+  TameLibraries();
+  std::string target = TargetOf(literal, port);
+  if (!trust.none() && trust.in_clear()) {
+    auto started = GreetingRelay::Start(trust, std::string(literal), port);
+    unable_ = started.status();
+    if (started.ok()) relay_ = std::move(started).value();
+    target = absl::StrCat("unix-abstract:", relay_ == nullptr ? "" : relay_->name());
+  }
+  const std::string named = host.empty() ? std::string(literal) : host;
+  auto carried = std::make_shared<Carried>(Carried{
+      relay_,
+      grpc::CreateCustomChannel(target, MakeChannelCredentials(trust), ArgumentsOf(trust, named))});
+  channel_ = std::shared_ptr<grpc::Channel>(carried, carried->channel.get());
+}
+
+absl::Status Line::TroubleOfRelay() const {
+  return relay_ == nullptr ? unable_ : relay_->trouble();
+}
+
+absl::Status Line::StatusOfCall(const grpc::Status& status) const {
+  if (status.ok() || IsAnswer(status)) return FromGrpcStatus(status);
+  const absl::Status trouble = TroubleOfRelay();
+  return trouble.ok() ? StatusOfLostCall(status, trust_) : trouble;
+}
+
+std::string Line::TroubleOf(const grpc::Status& status) const {
+  if (const absl::Status trouble = TroubleOfRelay(); !trouble.ok()) {
+    return std::string(trouble.message());
+  }
+  const std::string raw = status.error_message();
+  const std::string text =
+      raw.empty() ? absl::StatusCodeToString(FromGrpcStatus(status).code()) : PlainTrouble(raw);
+  if (trust_.none() || trust_.files().none() || !absl::StrContains(raw, kClosed)) return text;
+  // TLS 1.3 has a server judge a client's certificate after the client is done.
+  return absl::StrCat(text, "; it may not believe the certificate in --tls-cert ",
+                      trust_.files().certificate);
 }
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Trust& trust) {
-  if (trust.none()) return grpc::InsecureServerCredentials();
+  if (trust.none() || trust.in_clear()) return grpc::InsecureServerCredentials();
   if (!trust.files().none()) return std::make_shared<FileCredentials>(trust);
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -203,22 +283,6 @@ void PrepareServer(grpc::ServerBuilder* builder) {
   builder->SetResourceQuota(grpc::ResourceQuota("hlaunch").Resize(kMaxMemory));
 }
 
-absl::Status StatusOfCall(const grpc::Status& status, const Trust& trust) {
-  if (IsAnswer(status)) return FromGrpcStatus(status);
-  const std::string text = status.error_message();
-  if (!trust.none() && !trust.files().none()) {
-    const std::string difference = DifferenceOfCertificates(text, trust.files());
-    return difference.empty() ? FromGrpcStatus(status) : absl::PermissionDeniedError(difference);
-  }
-  const char* const difference = DifferenceOfTokens(text, trust.none());
-  if (difference == nullptr) return FromGrpcStatus(status);
-  const std::string own =
-      trust.none() ? "" : absl::StrCat(" (its fingerprint here: ", trust.fingerprint(), ")");
-  return absl::PermissionDeniedError(absl::StrCat(
-      difference, own,
-      "; give all nodes the same with HLAUNCH_TOKEN or --token-file, or --token-file none"));
-}
-
 std::string PeerAddress(absl::string_view peer) {
   if (!absl::ConsumePrefix(&peer, "ipv4:") && !absl::ConsumePrefix(&peer, "ipv6:")) return "";
   std::string address = absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
@@ -227,13 +291,23 @@ std::string PeerAddress(absl::string_view peer) {
   return IsAddressLiteral(address) ? address : "";
 }
 
-bool PeerMayUseJob(const grpc::ServerContextBase& context, absl::string_view job_id) {
-  const std::optional<std::string> own = JobOfPeer(context);
+uint16_t PeerPortOf(absl::string_view peer) {
+  int port = 0;
+  const size_t colon = peer.rfind(':');
+  const bool read = colon != peer.npos && absl::SimpleAtoi(peer.substr(colon + 1), &port) &&
+                    port >= 0 && port <= UINT16_MAX;
+  return read ? static_cast<uint16_t>(port) : 0;
+}
+
+bool PeerMayUseJob(const grpc::ServerContextBase& context, const PeerJobs* peers,
+                   absl::string_view job_id) {
+  const std::optional<std::string> own = JobOfPeer(context, peers);
   return !own || *own == job_id;
 }
 
-absl::Status CheckPeerMayUseJob(const grpc::ServerContextBase& context, absl::string_view job_id) {
-  const std::optional<std::string> own = JobOfPeer(context);
+absl::Status CheckPeerMayUseJob(const grpc::ServerContextBase& context, const PeerJobs* peers,
+                                absl::string_view job_id) {
+  const std::optional<std::string> own = JobOfPeer(context, peers);
   if (!own || *own == job_id) return absl::OkStatus();
   const std::string asked = ToUtf8(job_id, kMaxNameBytes);
   const std::string may = ToUtf8(*own, kMaxNameBytes);

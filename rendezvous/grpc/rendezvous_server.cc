@@ -11,11 +11,11 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "proto/base/mutex.h"
+#include "rendezvous/front/front.h"
+#include "rendezvous/front/peer_jobs.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/grpc/rendezvous_service.h"
 #include "rendezvous/grpc/store_service.h"
-#include "rendezvous/listening/front.h"
-#include "rendezvous/listening/judge_connection.h"
 
 namespace hlaunch {
 namespace {
@@ -28,7 +28,14 @@ using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionT
 // Members in the order of construction: the front goes first, because gRPC keeps, unserved and
 // open, a connection that is handed to it after its shutdown.
 struct RendezvousServer::State {
-  State(Jobs& jobs, bool open, Duration patience) : service(jobs, open, patience), store(jobs) {}
+  State(Jobs& jobs, const Trust& trust, Duration patience)
+      : service(jobs, trust.none(), PeersOf(trust), patience), store(jobs, PeersOf(trust)) {}
+
+  const PeerJobs* PeersOf(const Trust& trust) const {
+    return !trust.none() && trust.in_clear() ? &peers : nullptr;
+  }
+
+  PeerJobs peers;
 
   RendezvousService service;
   StoreService store;
@@ -48,7 +55,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
                                                    "name the host of that service, or give this "
                                                    "node the whole token"));
   }
-  auto state = std::make_unique<State>(jobs, options.trust.none(), options.patience);
+  auto state = std::make_unique<State>(jobs, options.trust, options.patience);
   grpc::ServerBuilder builder;
   PrepareServer(&builder);
   builder.RegisterService(&state->service);
@@ -66,9 +73,8 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
     acceptor->HandleNewConnection(&parameters);
   };
   front.c10d = std::move(options.c10d);
-  if (!options.trust.none()) {
-    front.server_name = options.trust.files().none() ? options.trust.server_name() : kAnyServerName;
-  }
+  front.trust = options.trust;
+  front.peers = &state->peers;
   try {
     MutexLock lock(&state->mu);
     state->front = std::make_unique<Front>(std::move(options.listener), std::move(front));

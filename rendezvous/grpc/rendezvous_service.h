@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
 #include "proto/base/mutex.h"
+#include "rendezvous/front/peer_jobs.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/round/round.h"
 
@@ -24,9 +25,9 @@ class AttachStream;
 // with.
 class RendezvousService final : public v1::Rendezvous::CallbackService {
  public:
-  // `open` says that nodes had to prove nothing to get here, `patience` is the time for the first
-  // message of a stream.
-  RendezvousService(Jobs& jobs, bool open, Duration patience);
+  // `open` says that nodes had to prove nothing to get here, `peers` what they have proved in their
+  // greeting (null: nobody greets), `patience` is the time for the first message of a stream.
+  RendezvousService(Jobs& jobs, bool open, const PeerJobs* peers, Duration patience);
   ~RendezvousService() override;
 
   // Ends every stream with `status`, once it has got its last directive; also those that come

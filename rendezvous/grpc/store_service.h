@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hlaunch/v1/store.grpc.pb.h"
+#include "rendezvous/front/peer_jobs.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/store/memory_store.h"
 
@@ -18,7 +19,8 @@ namespace hlaunch {
 // Thread-safe. `jobs` must outlive it; it must outlive the gRPC server it is registered with.
 class StoreService final : public v1::Store::CallbackService {
  public:
-  explicit StoreService(Jobs& jobs) : jobs_(jobs) {}
+  // `peers` as for RendezvousService.
+  StoreService(Jobs& jobs, const PeerJobs* peers) : jobs_(jobs), peers_(peers) {}
 
   grpc::ServerUnaryReactor* SetKeys(grpc::CallbackServerContext* context,
                                     const v1::SetKeysRequest* request,
@@ -66,6 +68,7 @@ class StoreService final : public v1::Store::CallbackService {
                                    Act act);
 
   Jobs& jobs_;
+  const PeerJobs* const peers_;
 };
 
 }  // namespace hlaunch

@@ -26,6 +26,10 @@ constexpr char kSalt[] = "hlaunch token v1";
 constexpr char kAuthorityLabel[] = "authority p-256";
 constexpr char kNameLabel[] = "server name";
 constexpr char kFingerprintLabel[] = "fingerprint";
+constexpr char kJobsLabel[] = "jobs";
+constexpr char kJobLabel[] = "job ";  // The job's id follows.
+constexpr char kGreetingLabel[] = "greeting in clear";
+constexpr size_t kSecretBytes = 32;
 constexpr size_t kNameBytes = 16;
 constexpr size_t kFingerprintBytes = 4;
 constexpr size_t kPointBytes = 65;  // Uncompressed.
@@ -57,6 +61,18 @@ std::string DeriveBytes(absl::string_view secret, absl::string_view label, size_
           0 &&
       EVP_PKEY_derive(context.get(), reinterpret_cast<unsigned char*>(out.data()), &size) > 0;
   return derived ? out : "";
+}
+
+std::string SecretOfJobs(absl::string_view token) {
+  return DeriveBytes(token, kJobsLabel, kSecretBytes);
+}
+
+std::string SecretOfJob(absl::string_view secret_of_jobs, absl::string_view job_id) {
+  return DeriveBytes(secret_of_jobs, absl::StrCat(kJobLabel, job_id), kSeedBytes);
+}
+
+std::string GreetingKeyOf(absl::string_view secret) {
+  return DeriveBytes(secret, kGreetingLabel, kSecretBytes);
 }
 
 Key KeyOfSeed(absl::string_view seed) {

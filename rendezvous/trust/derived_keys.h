@@ -25,6 +25,15 @@ struct DerivedKeys {
   Key authority;            // Of P-256.
 };
 
+// What a service makes the secrets of its jobs from. Empty if OpenSSL refuses.
+std::string SecretOfJobs(absl::string_view token);
+
+// The secret of one job, kSeedBytes. Only the holders of the service's token can make it.
+std::string SecretOfJob(absl::string_view secret_of_jobs, absl::string_view job_id);
+
+// What the holders of a token, or of a job's secret, prove with in clear that they hold it.
+std::string GreetingKeyOf(absl::string_view secret);
+
 // Errors:
 //   Internal - OpenSSL refuses.
 absl::StatusOr<DerivedKeys> DeriveKeys(absl::string_view token);

@@ -4,7 +4,6 @@
 #include "rendezvous/trust/job_token.h"
 
 #include <openssl/crypto.h>
-#include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
 #include <cstdint>
@@ -72,10 +71,9 @@ absl::StatusOr<std::string> MakeJobToken(absl::string_view token, absl::string_v
         absl::StrCat("a job's id has 1 to ", kMaxJobIdBytes, " bytes"));
   }
   HLAUNCH_ASSIGN_OR_RETURN(const DerivedKeys derived, DeriveKeys(token));
-  std::string seed(kSeedBytes, '\0');
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(seed.data()), kSeedBytes) != 1) {
-    return OpenSslRefused("make a random number");
-  }
+  std::string secret_of_jobs = SecretOfJobs(token);
+  std::string seed = SecretOfJob(secret_of_jobs, job_id);
+  OPENSSL_cleanse(secret_of_jobs.data(), secret_of_jobs.size());
   EVP_PKEY* const signer = derived.authority.get();
   const Key own = KeyOfSeed(seed);
   const Certificate authority = AuthorityCertificate(signer, signer);
@@ -110,7 +108,9 @@ absl::StatusOr<JobToken> ReadJobToken(absl::string_view token) {
   JobToken read;
   read.server_name = absl::StrCat(absl::BytesToHexString(take(kNameBytes)), kServerSuffix);
   read.fingerprint = absl::BytesToHexString(take(kFingerprintBytes));
-  const Key own = KeyOfSeed(take(kSeedBytes));
+  const absl::string_view seed = take(kSeedBytes);
+  const Key own = KeyOfSeed(seed);
+  read.greeting_key = GreetingKeyOf(seed);
   const Key service = PublicKeyOfDer(take(kPublicBytes));
   const Certificate certificate = CertificateOfDer(left);
   OPENSSL_cleanse(whole.data(), whole.size());

@@ -9,10 +9,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// A token for one job of a service, made from the service's own. It holds a key and a certificate
-// of it, which the service's authority has signed and which names the job; and the authority's
-// public key. So whoever has it can show that it belongs to that job, and knows the service, but
-// can sign nothing: neither for other jobs nor as a service. The service keeps nothing of it.
+// A token for one job of a service, made from the service's own. It holds the job's secret, which
+// is derived from the service's token and gives a key; a certificate of that, which the service's
+// authority has signed and which names the job; and the authority's public key. So whoever has it
+// can show that it belongs to that job, and knows the service, but can sign nothing: neither for
+// other jobs nor as a service. The service keeps nothing of it.
 
 namespace hlaunch {
 
@@ -24,6 +25,7 @@ struct JobToken {
   std::string authority;  // These three in PEM.
   std::string certificate;
   std::string key;
+  std::string greeting_key;  // See GreetingKeyOf.
 };
 
 // Whether `token` says of itself that it is one, whole or not.

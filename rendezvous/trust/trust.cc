@@ -23,6 +23,8 @@ struct Trust::Identity {
   std::string certificate;
   std::string key;
   std::optional<std::string> job;
+  std::string greeting_key;    // Set iff in clear.
+  std::string secret_of_jobs;  // Set iff in clear and of all jobs.
   CertificateFiles files;
   std::string mark;  // Of the files when they were read.
 };
@@ -78,8 +80,40 @@ absl::StatusOr<Trust> Trust::OfFiles(const CertificateFiles& files) {
   return Trust(std::make_shared<const Identity>(std::move(made)));
 }
 
-absl::StatusOr<Trust> Trust::Of(absl::string_view token, const CertificateFiles& files) {
-  return files.none() ? OfToken(token) : OfFiles(files);
+absl::StatusOr<Trust> Trust::OfTokenInClear(absl::string_view token) {
+  if (token.empty()) return Trust();
+  HLAUNCH_RETURN_IF_ERROR(CheckTokenText(token));
+  Identity made;
+  if (IsJobToken(token)) {
+    HLAUNCH_ASSIGN_OR_RETURN(JobToken read, ReadJobToken(token));
+    made.server_name = std::move(read.server_name);
+    made.fingerprint = std::move(read.fingerprint);
+    made.job = std::move(read.job_id);
+    made.greeting_key = std::move(read.greeting_key);
+  } else {
+    HLAUNCH_ASSIGN_OR_RETURN(DerivedKeys derived, DeriveKeys(token));
+    made.server_name = std::move(derived.server_name);
+    made.fingerprint = std::move(derived.fingerprint);
+    made.greeting_key = GreetingKeyOf(token);
+    made.secret_of_jobs = SecretOfJobs(token);
+  }
+  if (made.greeting_key.empty()) return OpenSslRefused("derive keys (HKDF with SHA-256)");
+  return Trust(std::make_shared<const Identity>(std::move(made)));
+}
+
+absl::StatusOr<Trust> Trust::Of(absl::string_view token, const CertificateFiles& files, bool tls) {
+  if (files.none()) return tls ? OfToken(token) : OfTokenInClear(token);
+  if (tls) return OfFiles(files);
+  return absl::InvalidArgumentError("certificates are shown in TLS alone, and it is off");
+}
+
+bool Trust::in_clear() const { return !none() && !identity_->greeting_key.empty(); }
+
+std::string Trust::GreetingKeyFor(absl::string_view job_id) const {
+  const bool own = job_id == identity_->job.value_or("");
+  if (own) return identity_->greeting_key;
+  if (identity_->job) return "";
+  return GreetingKeyOf(SecretOfJob(identity_->secret_of_jobs, job_id));
 }
 
 Trust Trust::Renewed() const {

@@ -17,7 +17,7 @@ namespace hlaunch {
 // mutual TLS without files. Every holder derives the same certificate authority's key from the
 // token (HKDF-SHA256, RFC 5869, to a P-256 key) and signs a certificate of its own with it, whose
 // key is random. All holders are equal: this proves membership, never who somebody is. Or it is a
-// site's own certificates, from files, for the same mutual TLS.
+// site's own certificates, from files, for the same mutual TLS; or a token without TLS.
 //
 // A value that is shared, not copied; immutable, thread-safe.
 class Trust {
@@ -39,10 +39,21 @@ class Trust {
   // Errors: as ReadCertificates.
   static absl::StatusOr<Trust> OfFiles(const CertificateFiles& files);
 
-  // OfFiles if any is named, else OfToken.
-  static absl::StatusOr<Trust> Of(absl::string_view token, const CertificateFiles& files);
+  // None if `token` is empty. Else for connections in clear, each of which begins with a greeting
+  // in which both ends show that they hold the token: see token_greeting.h.
+  //
+  // Errors: as OfToken.
+  static absl::StatusOr<Trust> OfTokenInClear(absl::string_view token);
+
+  // OfFiles if any is named, else OfToken or, without `tls`, OfTokenInClear.
+  //
+  // Errors: as theirs.
+  //   InvalidArgument - there are files, and no `tls`.
+  static absl::StatusOr<Trust> Of(absl::string_view token, const CertificateFiles& files, bool tls);
 
   bool none() const { return identity_ == nullptr; }
+  // Whether connections begin with a greeting and are not encrypted.
+  bool in_clear() const;
 
   // What the files hold by now, for one that was made of files; this one otherwise, and what was
   // there before where they hold nothing that can be used, which is logged. It costs next to
@@ -64,10 +75,14 @@ class Trust {
   // Eight hex digits that tell two tokens apart in logs; empty with files.
   const std::string& fingerprint() const;
   // PEM: the authority's certificate, this process' certificate and its key. With files: when this
-  // was made.
+  // was made. Empty in clear.
   const std::string& authority() const;
   const std::string& certificate() const;
   const std::string& key() const;
+
+  // What a greeting between holders of the token for job `job_id` is proved with; empty: of that
+  // for all jobs. Requires in_clear(), and that job() is unset or this job.
+  std::string GreetingKeyFor(absl::string_view job_id) const;
 
  private:
   struct Identity;

@@ -141,7 +141,9 @@ class CommandLine(jobs.JobTest):
         keeper = run.pid
         run.signal(signal.SIGTSTP)
         self.assertTrue(lab.poll(lambda: lab.fields(keeper)[0] == "T", 5), str(run))
-        run.process.send_signal(signal.SIGCONT)  # nsenter stops itself with its child.
+        # nsenter stops itself once it sees that its child has, and then waits for its own SIGCONT.
+        self.assertTrue(lab.poll(lambda: lab.fields(run.process.pid)[0] == "T", 5), str(run))
+        run.process.send_signal(signal.SIGCONT)
         run.signal(signal.SIGCONT)
         self.assert_done([run], 0, 10)
 

@@ -53,10 +53,19 @@ SIGNED = ["-CA", "ca.crt", "-CAkey", "ca.key"]
 STEPS = "import time\nfor step in range(%d):\n    time.sleep(0.1)\n    print('step', step, flush=True)"
 
 
-def server_name(token):
-    """As rendezvous/trust derives it; it can be read on the wire."""
+def derived(token, label):
+    """32 bytes, as rendezvous/trust derives them."""
     key = hmac.digest(b"hlaunch token v1", token.encode(), hashlib.sha256)
-    return hmac.digest(key, b"server name\x01", hashlib.sha256)[:16].hex() + ".hlaunch"
+    return hmac.digest(key, label + b"\x01", hashlib.sha256)
+
+
+def server_name(token):
+    """It can be read on the wire."""
+    return derived(token, b"server name")[:16].hex() + ".hlaunch"
+
+
+def greeting_key(token):
+    return derived(token, b"greeting in clear")
 
 
 class OnTheWire(jobs.JobTest):
@@ -85,9 +94,18 @@ class OnTheWire(jobs.JobTest):
             self.assertNotIn(words.encode(), encrypted)
         self.assertIn(server_name(lab.TOKEN).encode(), encrypted)
 
-    def stored(self, **options):
+    def test_with_tls_off_all_but_the_token_is_read(self):
+        in_clear, runs = self.heard({"HLAUNCH_TOKEN": lab.TOKEN, "HLAUNCH_TLS": "off"})
+        self.assert_said(runs[0], REASON)
+        for words in (JOB, REASON, server_name(lab.TOKEN)):
+            self.assertIn(words.encode(), in_clear)
+        for secret in (lab.TOKEN.encode(), greeting_key(lab.TOKEN)):
+            self.assertNotIn(secret, in_clear)
+
+    def stored(self, env=None, **options):
         """What is read of a job whose workers meet at the store; where they found it."""
-        packets, runs = self.heard({"HLAUNCH_TOKEN": lab.TOKEN}, STORE, jobs.OK, **options)
+        packets, runs = self.heard({"HLAUNCH_TOKEN": lab.TOKEN, **(env or {})}, STORE, jobs.OK,
+                                   **options)
         ports = [re.findall(f"got {VALUE} at port (\\d+)", run.out) for run in runs]
         self.assertEqual([len(found) for found in ports], [1, 1], self.told(runs))
         self.assertNotIn("lost the master store", self.told(runs))  # At the end nobody misses it.
@@ -99,6 +117,8 @@ class OnTheWire(jobs.JobTest):
     def test_nothing_that_workers_tell_the_store_is_read_with_a_token(self):
         in_clear, _ = self.stored(options=["--no-store-proxy"])
         self.assertEqual(self.read_of(in_clear), [KEY, VALUE])  # The listener listens.
+        in_clear, _ = self.stored(env={"HLAUNCH_TLS": "off"})
+        self.assertEqual(self.read_of(in_clear), [KEY, VALUE])
         encrypted, _ = self.stored()
         self.assertEqual(self.read_of(encrypted), [])
 
@@ -178,6 +198,96 @@ class Strangers(RapidReset):
         self.assert_done(runs, [143, jobs.NODE_STOPPED], 20)
 
 
+class InClear(RapidReset):
+    """With a token and --tls off."""
+
+    MOST = Strangers.MOST
+    OFF = {"HLAUNCH_TOKEN": lab.TOKEN, "HLAUNCH_TLS": "off"}
+
+    def test_rapid_reset_by_strangers_does_not_reach_the_job(self):
+        runs = self.start(jobs.PYTHON, "-c", STEPS % (100 * self.SECONDS), nodes=self.nodes[:2],
+                          options=["--nnodes", 2, "--no-python"], env=self.OFF)
+        for run in runs:
+            run.wait_for("step 1")
+        for name in ("clear", "stranger.hlaunch", server_name(lab.TOKEN),
+                     "greets:" + server_name(lab.OTHER_TOKEN), "greets:" + server_name(lab.TOKEN)):
+            self.assertLess(self.attack(name, jobs.agent_of(runs[0]))[1], self.MOST, name)
+        self.assert_said(runs[0], "it has no token", "it has another token")
+        self.assert_goes_on(runs)
+        runs[0].signal(15)
+        self.assert_done(runs, [143, jobs.NODE_STOPPED], 20)
+
+    def test_rapid_reset_by_a_holder_of_the_token_is_cut_off(self):
+        runs = self.start(jobs.PYTHON, "-c", STEPS % (100 * self.SECONDS), nodes=self.nodes[:2],
+                          options=["--nnodes", 2, "--no-python"], env=self.OFF)
+        for run in runs:
+            run.wait_for("step 1")
+        least, most, attacker = self.attack("greets", jobs.agent_of(runs[0]))
+        self.assertLess(most - least, Holder.GROWTH)
+        self.assertRegex(attacker.out, r"'streams': [1-9]\d{3}")  # It was let in.
+        self.assert_goes_on(runs)
+        runs[0].signal(15)
+        self.assert_done(runs, [143, jobs.NODE_STOPPED], 20)
+
+    def test_who_is_refused_is_told_why_on_both_sides(self):
+        status = [lab.HLAUNCH, "status", "--rdzv-endpoint", "node0:29400"]
+        for serving, asking, here, there in (
+                (self.OFF, {**self.OFF, "HLAUNCH_TOKEN": lab.OTHER_TOKEN},
+                 "this node's token is not the rendezvous' token", "it has another token"),
+                (self.OFF, {"HLAUNCH_TOKEN": lab.TOKEN},
+                 "this node encrypts \\(--tls on\\) and the rendezvous has --tls off; give all nodes "
+                 "the same --tls", "it encrypts \\(--tls on\\) and here is --tls off"),
+                ({"HLAUNCH_TOKEN": lab.TOKEN}, self.OFF,
+                 "this node has --tls off and the rendezvous encrypts \\(--tls on\\); give all nodes "
+                 "the same --tls", "it has --tls off and this rendezvous encrypts"),
+                (self.OFF, {}, "this node has no token and the rendezvous demands one",
+                 "it has no token"),
+                ({}, self.OFF, "this node has a token and the rendezvous has none",
+                 "it has a token and there is none here")):
+            service = self.nodes[0].start(lab.BIN / "hlaunch-rendezvous", "--listen", 29400,
+                                          env=serving)
+            service.wait_for(r"listening on \[::\]:")
+            for words in (status, [lab.HLAUNCH, "--nnodes", 2, "--rdzv-id", "x", *status[2:], "true"]):
+                refused = self.nodes[2].run(*words, env=asking)
+                self.assertEqual(refused.code, jobs.REFUSED, str(refused))
+                self.assert_said(refused, here)
+            service.wait_for(there)
+            service.signal(15)
+            self.assertEqual(service.wait(30), 0, str(service))
+
+    def test_status_and_a_keepers_last_word_greet_too(self):
+        service = self.nodes[0].start(lab.BIN / "hlaunch-rendezvous", "--listen", 29400,
+                                      "--tls", "off", env={"HLAUNCH_TOKEN": lab.TOKEN})
+        service.wait_for(r"listening on \[::\]:")
+        runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400", "--rdzv-id",
+                           JOB, "--tls", "off", "--loss-limit", 600, "--no-python", jobs.PYTHON, "-c",
+                           STEPS % 60000, env={"HLAUNCH_TOKEN": lab.TOKEN})
+                for node in self.nodes[1:]]
+        for run in runs:
+            run.wait_for("step 1")
+        asked = self.nodes[0].run(lab.HLAUNCH, "status", JOB, "--rdzv-endpoint", "node0:29400",
+                                  "--tls", "off", env={"HLAUNCH_TOKEN": lab.TOKEN})
+        self.assertEqual(asked.code, 0, str(asked))
+        self.assertIn("running", asked.out)
+        os.kill(jobs.agent_of(runs[1]), 9)
+        runs[0].wait(60)  # Long before the loss limit.
+        self.assertNotIn("cannot tell the rendezvous", self.told(runs))
+        runs[1].wait(60)
+        service.signal(15)
+        self.assertEqual(service.wait(30), 0, str(service))
+
+    def test_contradictions_are_refused_by_name(self):
+        words = [lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400"]
+        files = ["--tls-cert", "/c", "--tls-key", "/k", "--tls-ca", "/a"]
+        for options, said in (
+                (["--tls", "off", *files], r"--tls off \(HLAUNCH_TLS\) and certificates .*/c"),
+                (["--tls", "never"], "expected on or off")):
+            for program in ([*words, *options, "true"], [lab.BIN / "hlaunch-rendezvous", *options]):
+                refused = self.nodes[0].run(*program)
+                self.assertEqual(refused.code, jobs.USAGE, str(refused))
+                self.assertRegex(refused.err, said)
+
+
 class Holder(RapidReset):
     """Somebody who has the token, as a node of another job has."""
 
@@ -252,31 +362,36 @@ class Site:
 
 class JobTokens(jobs.JobTest):
     """Tokens for one job each, of a service on node0 that has the whole token."""
+
     count = 3
+    TLS = "on"
+
+    def having(self, token):
+        return {"HLAUNCH_TOKEN": token, "HLAUNCH_TLS": self.TLS}
 
     def token_for(self, job, code=0, **options):
         made = self.nodes[0].run(lab.HLAUNCH, "token", "--for-job", job,
-                                 env={"HLAUNCH_TOKEN": lab.TOKEN}, **options)
+                                 env=self.having(lab.TOKEN), **options)
         self.assertEqual(made.code, code, str(made))
         return made.out.strip()
 
     def status(self, token, *words):
         return self.nodes[2].run(lab.HLAUNCH, "status", *words, "--rdzv-endpoint", "node0:29400",
-                                 env={"HLAUNCH_TOKEN": token})
+                                 env=self.having(token))
 
     def test_who_has_the_token_of_one_job_cannot_touch_another(self):
         service = self.nodes[0].start(lab.BIN / "hlaunch-rendezvous", "--listen", 29400,
-                                      env={"HLAUNCH_TOKEN": lab.TOKEN})
+                                      env=self.having(lab.TOKEN))
         service.wait_for(r"listening on \[::\]:")
         ours, theirs = self.token_for("ours"), self.token_for("theirs")
         words = [lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400", "--rdzv-id"]
         runs = [node.start(*words, "ours", "--no-python", jobs.PYTHON, "-c", STEPS % 6000,
-                           env={"HLAUNCH_TOKEN": token})
+                           env=self.having(token))
                 for node, token in zip(self.nodes[1:], (ours, lab.TOKEN))]
         for run in runs:
             run.wait_for("step 1")
         refusal = "this node's token is for job 'theirs' alone, not for job 'ours'"
-        refused = self.nodes[2].run(*words, "ours", "true", env={"HLAUNCH_TOKEN": theirs})
+        refused = self.nodes[2].run(*words, "ours", "true", env=self.having(theirs))
         self.assertEqual(refused.code, jobs.REFUSED, str(refused))
         self.assert_said(refused, refusal)
         service.wait_for("refused 10.77.0.12: its token is for job 'theirs' alone, and it asked for "
@@ -301,15 +416,19 @@ class JobTokens(jobs.JobTest):
     def test_a_job_s_token_makes_no_rendezvous_and_no_other_token(self):
         token = self.token_for("ours")
         host = self.nodes[0].run(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400",
-                                 "--rdzv-id", "ours", "true", env={"HLAUNCH_TOKEN": token})
+                                 "--rdzv-id", "ours", "true", env=self.having(token))
         self.assertEqual(host.code, jobs.USAGE, str(host))
         self.assert_said(host, "the token here is for job 'ours' of a service alone")
         other = self.nodes[0].run(lab.HLAUNCH, "token", "--for-job", "b",
-                                  env={"HLAUNCH_TOKEN": token})
+                                  env=self.having(token))
         self.assertEqual(other.code, jobs.USAGE, str(other))
         none = self.nodes[0].run(lab.HLAUNCH, "token", "--for-job", "b", "--token-file", "none")
         self.assertEqual(none.code, jobs.USAGE, str(none))
         self.assert_said(none, "there is no token here to make one for a job from")
+
+
+class JobTokensInClear(JobTokens):
+    TLS = "off"
 
 
 class Certificates(jobs.JobTest):

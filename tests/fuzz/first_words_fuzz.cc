@@ -12,8 +12,8 @@
 
 #include "absl/strings/ascii.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/listening/first_words.h"
-#include "rendezvous/listening/judge_connection.h"
+#include "rendezvous/front/first_words.h"
+#include "rendezvous/front/judge_connection.h"
 
 namespace hlaunch {
 namespace {
@@ -22,6 +22,8 @@ using Kind = FirstWords::Kind;
 using To = ConnectionVerdict::To;
 
 constexpr char kServerName[] = "0123.hlaunch";
+// As long as those that are derived from a token, as a greeting demands.
+constexpr char kLongName[] = "0123456789abcdef0123456789abcdef.hlaunch";
 
 FirstWords Read(absl::string_view bytes) {
   const FirstWords words = ReadFirstWords(bytes);
@@ -30,21 +32,33 @@ FirstWords Read(absl::string_view bytes) {
     HLAUNCH_CHECK(words.needed > bytes.size() && words.needed <= kMaxFirstWords);
   }
   if (words.kind == Kind::kTls) HLAUNCH_CHECK(words.needed <= bytes.size());
-  HLAUNCH_CHECK(words.server_name.empty() || words.kind == Kind::kTls);
+  if (words.kind == Kind::kGreeting) HLAUNCH_CHECK(words.needed <= bytes.size());
+  HLAUNCH_CHECK(words.server_name.empty() || words.kind == Kind::kTls ||
+                words.kind == Kind::kGreeting);
   return words;
 }
 
 void CheckVerdicts(const FirstWords& words) {
-  for (const std::string& name : {std::string(), std::string(kServerName)}) {
-    for (const bool takes_c10d : {false, true}) {
-      const ConnectionVerdict verdict = JudgeConnection(words, name, takes_c10d);
-      HLAUNCH_CHECK((verdict.to == To::kNobody) == !verdict.reason.empty());
-      HLAUNCH_CHECK(verdict.to == To::kNobody || verdict.answer.empty());
-      HLAUNCH_CHECK(verdict.to != To::kC10d || takes_c10d);
-      HLAUNCH_CHECK(std::all_of(verdict.reason.begin(), verdict.reason.end(), absl::ascii_isprint));
-      if (verdict.to != To::kGrpc) continue;
-      HLAUNCH_CHECK(name.empty() ? words.kind == Kind::kHttp2
-                                 : words.kind == Kind::kTls && words.server_name == name);
+  const PortRule rules[] = {{"", false, false},          {"", false, true},
+                            {kServerName, false, false}, {kServerName, false, true},
+                            {kLongName, true, false},    {kLongName, true, true},
+                            {kLongName, false, true},    {kAnyServerName, false, true}};
+  for (const PortRule& rule : rules) {
+    const ConnectionVerdict verdict = JudgeConnection(words, rule);
+    HLAUNCH_CHECK((verdict.to == To::kNobody) == !verdict.reason.empty());
+    HLAUNCH_CHECK(verdict.to == To::kNobody || verdict.answer.empty());
+    HLAUNCH_CHECK(verdict.to != To::kC10d || rule.takes_c10d);
+    HLAUNCH_CHECK(std::all_of(verdict.reason.begin(), verdict.reason.end(), absl::ascii_isprint));
+    const bool named = words.server_name == rule.server_name;
+    if (verdict.to == To::kGreeted) {
+      HLAUNCH_CHECK(rule.in_clear && named && words.kind == Kind::kGreeting);
+    }
+    if (verdict.to != To::kGrpc) continue;
+    if (rule.server_name.empty()) {
+      HLAUNCH_CHECK(words.kind == Kind::kHttp2);
+    } else {
+      HLAUNCH_CHECK(words.kind == Kind::kTls && !rule.in_clear &&
+                    (named || rule.server_name == kAnyServerName));
     }
   }
 }
@@ -59,6 +73,8 @@ void CheckPieces(absl::string_view bytes, const FirstWords& whole) {
     size = part.needed;
     part = Read(bytes.substr(0, size));
   }
+  // It waits for more, and looks at the whole once its patience has ended.
+  if (part.kind == Kind::kMore) return;
   HLAUNCH_CHECK(part.kind == whole.kind && part.server_name == whole.server_name);
 }
 

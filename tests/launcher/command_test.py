@@ -31,9 +31,10 @@ TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint -
     --virtual-local-rank --help""".split()
 
 
-# With options of their own; `help` and `version` have none. The first is hlaunch-agent's.
-COMMANDS = [word for word in ("status", "devices", "check", "doctor", "token")
-            if word != "status" or (BUILD / "bin/hlaunch-agent").exists()]
+# With options of their own; `help` and `version` have none. The first three are hlaunch-agent's.
+AGENTS = ("status", "why", "stacks")
+COMMANDS = [word for word in (*AGENTS, "devices", "check", "doctor", "token")
+            if word not in AGENTS or (BUILD / "bin/hlaunch-agent").exists()]
 
 
 def run(*words, env=None, **options):
@@ -204,7 +205,7 @@ class Man(unittest.TestCase):
     def test_every_command_has_a_page(self):
         usage = run(HLAUNCH, "--help").stdout.split("\n\n")[0]
         words = set(re.findall(r"^       hlaunch (\w+)", usage, re.MULTILINE))
-        self.assertEqual(words, {*COMMANDS, "status", "help", "version"})
+        self.assertEqual(words, {*COMMANDS, *AGENTS, "help", "version"})
 
 
 class Dry(unittest.TestCase):

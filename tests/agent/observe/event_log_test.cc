@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "nlohmann/json.hpp"
@@ -66,6 +67,16 @@ TEST(EventLine, SaysWhoStalledAndWhy) {
   EXPECT_EQ(stalled["event"], "worker_stalled");
   EXPECT_EQ(stalled["rank"], 5);
   EXPECT_EQ(stalled["reason"], "no heartbeat for 62 s");
+}
+
+TEST(EventLine, SaysWhatValueALineHad) {
+  const nlohmann::json value = Read(LogValue{1, 5, "loss", 0.25});
+  EXPECT_EQ(value["event"], "log_value");
+  EXPECT_EQ(value["rank"], 5);
+  EXPECT_EQ(value["name"], "loss");
+  EXPECT_EQ(value["value"], 0.25);
+  EXPECT_TRUE(
+      Read(LogValue{1, 5, "loss", std::numeric_limits<double>::infinity()})["value"].is_null());
 }
 
 TEST(EventLine, SaysWhatBecameWorseAndBetter) {

@@ -28,7 +28,7 @@
 //
 //     rendezvous_bench_agents PORT AGENTS THREADS
 //
-// With a token in HLAUNCH_TOKEN they speak TLS.
+// With a token in HLAUNCH_TOKEN they speak TLS, or with HLAUNCH_TLS=off greet in clear.
 //
 // At most 1,024 connect at once: they share this host's processors, which have all their handshakes
 // to do, and agents have hosts of their own.
@@ -55,7 +55,7 @@ struct Agent {
   };
 
   Agent(uint16_t port, const Trust& trust, grpc::CompletionQueue* queue)
-      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", port, trust))),
+      : stub(v1::Rendezvous::NewStub(Line("127.0.0.1", port, trust).channel())),
         rpc(stub->PrepareAsyncAttach(&context, queue)) {}
 
   std::unique_ptr<v1::Rendezvous::Stub> stub;
@@ -262,6 +262,8 @@ int main(int argc, char** argv) {
   }
   crowd.port = static_cast<uint16_t>(port);
   const char* token = std::getenv("HLAUNCH_TOKEN");
-  crowd.trust = hlaunch::Trust::OfToken(token == nullptr ? "" : token).value();
+  const char* tls = std::getenv("HLAUNCH_TLS");
+  const bool in_clear = tls != nullptr && std::string(tls) == "off";
+  crowd.trust = hlaunch::Trust::Of(token == nullptr ? "" : token, {}, !in_clear).value();
   return hlaunch::Main(crowd);
 }

@@ -26,7 +26,8 @@
 
 // The real rendezvous of a job of AGENTS nodes on a free port of loopback. Prints the port, then
 // for every line on its standard input one line of JSON: what it has cost so far. Ends with its
-// input. With a token in HLAUNCH_TOKEN it speaks TLS.
+// input. With a token in HLAUNCH_TOKEN it speaks TLS, or, with
+// HLAUNCH_TLS=off, demands a greeting in clear.
 
 namespace hlaunch {
 namespace {
@@ -78,7 +79,9 @@ int Main(int agents, bool preflight) {
   RendezvousServer::Options options;
   options.listener = std::move(socket.fd);
   const char* token = std::getenv("HLAUNCH_TOKEN");
-  options.trust = Trust::OfToken(token == nullptr ? "" : token).value();
+  const char* tls = std::getenv("HLAUNCH_TLS");
+  const bool in_clear = tls != nullptr && std::string(tls) == "off";
+  options.trust = Trust::Of(token == nullptr ? "" : token, {}, !in_clear).value();
   const auto server = RendezvousServer::Start(std::move(options), *jobs).value();
   std::cout << socket.port << std::endl;
   for (std::string line; std::getline(std::cin, line);) {

@@ -9,7 +9,7 @@
 
 N agents' real streams without workers join one real rendezvous on this machine: the time until the
 last has its assignment, and what the server pays per agent. Then, how much of a core it takes to
-keep idle agents. With --token all of it also with a token, so over TLS, in turns. torchrun's c10d rendezvous, where torch is installed, in the same rounds. Prints
+keep idle agents. With --token all of it also with a token, so over TLS, in turns; with HLAUNCH_TLS=off in clear. torchrun's c10d rendezvous, where torch is installed, in the same rounds. Prints
 medians. Checks nothing: a figure is not a test.
 """
 

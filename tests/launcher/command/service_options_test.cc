@@ -31,6 +31,11 @@ TEST(ParseServiceOptions, TakesFilesOfCertificates) {
   EXPECT_EQ(options->certificates.authority, "/a");
 }
 
+TEST(ParseServiceOptions, TakesTheWordOnTls) {
+  EXPECT_EQ(Parse({})->tls, "");
+  EXPECT_EQ(Parse({"--tls", "off"})->tls, "off");
+}
+
 TEST(ParseServiceOptions, ListensOnAllAddressesAndKeepsNothingByDefault) {
   const auto options = Parse({});
   ASSERT_TRUE(options.ok());

@@ -23,8 +23,9 @@ const CertificateFiles kFiles = {"/c", "/k", "/a"};
 
 // Every token file holds `kToken`.
 absl::StatusOr<Credentials> Find(const std::string& token_file, const CertificateFiles& files,
-                                 std::vector<std::string> variables = {}) {
-  return FindCredentials(token_file, files, Environment(std::move(variables)),
+                                 std::vector<std::string> variables = {},
+                                 const std::string& tls = "") {
+  return FindCredentials({token_file, files, tls}, Environment(std::move(variables)),
                          [](const std::string&) {
                            return TokenFile{kToken, false};
                          });
@@ -77,11 +78,38 @@ TEST(FindCredentials, LeavesTheUsersOwnTokenAloneWhereThereAreCertificates) {
   EXPECT_TRUE(Find("none", kFiles, {std::string("HLAUNCH_TOKEN=") + kToken}).ok());
 }
 
+TEST(FindCredentials, TlsIsOnUnlessSomebodySaysOtherwise) {
+  EXPECT_TRUE(Find("/t", {})->tls);
+  EXPECT_TRUE(Find("/t", {}, {"HLAUNCH_TLS="})->tls);
+  EXPECT_FALSE(Find("/t", {}, {"HLAUNCH_TLS=off"})->tls);
+  EXPECT_FALSE(Find("/t", {}, {}, "off")->tls);
+  EXPECT_TRUE(Find("/t", {}, {"HLAUNCH_TLS=off"}, "on")->tls);
+  EXPECT_THAT(Find("/t", {}, {}, "off")->token.warnings, IsEmpty());
+  EXPECT_EQ(ErrorOf(Find("/t", {}, {}, "no")), "--tls 'no': expected on or off");
+  EXPECT_EQ(ErrorOf(Find("/t", {}, {"HLAUNCH_TLS=0"})), "HLAUNCH_TLS '0': expected on or off");
+}
+
+TEST(FindCredentials, RefusesCertificatesWithoutTls) {
+  for (const auto& found : {Find("", kFiles, {}, "off"), Find("", kFiles, {"HLAUNCH_TLS=off"})}) {
+    EXPECT_THAT(ErrorOf(found),
+                AllOf(HasSubstr("--tls off (HLAUNCH_TLS)"), HasSubstr("(--tls-cert /c)")));
+  }
+}
+
+TEST(FindCredentials, SaysThatTlsOffChangesNothingWithoutAToken) {
+  EXPECT_THAT(Find("none", {}, {}, "off")->token.warnings,
+              ElementsAre(HasSubstr("--tls off changes nothing here")));
+  EXPECT_THAT(Find("none", {}, {"HLAUNCH_TLS=off"})->token.warnings, IsEmpty());
+}
+
 TEST(EnvironmentOf, IsReadBackAsTheSame) {
-  EXPECT_THAT(EnvironmentOf(kFiles),
-              ElementsAre("HLAUNCH_TLS_CERT=/c", "HLAUNCH_TLS_KEY=/k", "HLAUNCH_TLS_CA=/a"));
-  EXPECT_EQ(CertificateFilesIn(Environment(EnvironmentOf(kFiles))).key, "/k");
-  EXPECT_THAT(EnvironmentOf({}), IsEmpty());
+  EXPECT_THAT(EnvironmentOf(kFiles, true), ElementsAre("HLAUNCH_TLS=on", "HLAUNCH_TLS_CERT=/c",
+                                                       "HLAUNCH_TLS_KEY=/k", "HLAUNCH_TLS_CA=/a"));
+  EXPECT_EQ(CertificateFilesIn(Environment(EnvironmentOf(kFiles, true))).key, "/k");
+  for (const bool tls : {false, true}) {
+    EXPECT_EQ(TlsIn(Environment(EnvironmentOf({}, tls))), tls);
+  }
+  EXPECT_TRUE(TlsIn(Environment(std::vector<std::string>())));
 }
 
 }  // namespace

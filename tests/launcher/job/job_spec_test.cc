@@ -262,6 +262,23 @@ TEST(MakeJobSpec, CarriesTheStoresTrafficWhereThereIsAToken) {
   EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--tls-cert=c", "--tls-key=k", "--tls-ca=a", "x"})),
             sealed);
   EXPECT_EQ(proxy(Make(Words{"--store-proxy", "x"}, token)), none);  // One node.
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--tls=off", "x"}, token)), none);
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--tls=off", "--store-proxy", "x"}, token)), clear);
+}
+
+TEST(MakeJobSpec, TakesTheWordOnTls) {
+  const std::vector<std::string> token = {absl::StrCat("HLAUNCH_TOKEN=", kOtherToken)};
+  using Words = std::vector<const char*>;
+  EXPECT_TRUE(Make(Words{"--nnodes=2", "x"}, token)->tls);
+  const auto off = Make(Words{"--nnodes=2", "--tls", "off", "x"}, token);
+  EXPECT_FALSE(off->tls);
+  EXPECT_EQ(off->token, kOtherToken);
+  EXPECT_THAT(off->warnings, IsEmpty());
+  EXPECT_THAT(Make(Words{"--nnodes=2", "--tls", "off", "x"})->warnings,
+              ElementsAre(HasSubstr("--tls off changes nothing")));
+  EXPECT_FALSE(
+      Make(Words{"--nnodes=2", "--tls=off", "--tls-cert=c", "--tls-key=k", "--tls-ca=a", "x"})
+          .ok());
 }
 
 TEST(MakeJobSpec, RefusesATokenItCannotUse) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "launcher/options/parse_options.h"
 
 namespace hlaunch {
@@ -12,7 +13,7 @@ namespace {
 
 JoinCommand Make(std::vector<const char*> words, const std::string& token = "",
                  const std::string& token_file = "", const std::string& host = "10.77.0.10",
-                 const CertificateFiles& certificates = {}) {
+                 const CertificateFiles& certificates = {}, bool tls = true) {
   words.insert(words.begin(), "hlaunch");
   const absl::StatusOr<Options> options =
       ParseOptions(static_cast<int>(words.size()), words.data());
@@ -23,6 +24,7 @@ JoinCommand Make(std::vector<const char*> words, const std::string& token = "",
   spec.token = token;
   spec.token_file = token_file;
   spec.certificates = certificates;
+  spec.tls = tls;
   return MakeJoinCommand(*options, spec, {host, 29401});
 }
 
@@ -64,6 +66,14 @@ TEST(MakeJoinCommand, NamesTheCertificatesOfTheEnvironment) {
       Make({"--nnodes=2", "--tls-key=/k", "x"}, "", "", "10.77.0.10", {"/c", "/k", "/a"}).command,
       "hlaunch --nnodes=2 --tls-key=/k --rdzv-endpoint 10.77.0.10:29401 --rdzv-id 3f2a "
       "--tls-cert /c --tls-ca /a x");
+}
+
+TEST(MakeJoinCommand, NamesTlsOffOnce) {
+  const std::string place = "--rdzv-endpoint 10.77.0.10:29401 --rdzv-id 3f2a ";
+  EXPECT_EQ(Make({"--nnodes=2", "x"}, "", "", "10.77.0.10", {}, false).command,
+            absl::StrCat("hlaunch --nnodes=2 ", place, "--tls off x"));
+  EXPECT_EQ(Make({"--nnodes=2", "--tls=off", "x"}, "", "", "10.77.0.10", {}, false).command,
+            absl::StrCat("hlaunch --nnodes=2 --tls=off ", place, "x"));
 }
 
 TEST(MakeJoinCommand, NeverShowsTheToken) {

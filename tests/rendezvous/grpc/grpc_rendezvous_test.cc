@@ -275,8 +275,62 @@ TEST(GrpcRendezvous, RefusesWrongMissingAndUncalledForTokens) {
   }
 }
 
-TEST(GrpcRendezvous, RunsAJobOverTls) {
-  Host host(Policy(2, 2), kToken);
+// With TLS and in clear.
+struct TrustKind {
+  const char* name;
+  absl::StatusOr<Trust> (*of)(absl::string_view token);
+};
+
+class WithAToken : public testing::TestWithParam<TrustKind> {};
+
+INSTANTIATE_TEST_SUITE_P(GrpcRendezvous, WithAToken,
+                         testing::Values(TrustKind{"Tls", Trust::OfToken},
+                                         TrustKind{"InClear", Trust::OfTokenInClear}),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(GrpcRendezvous, SaysWhichEndEncrypts) {
+  Host encrypts(Policy(1, 1), kToken);
+  const Trust in_clear = Trust::OfTokenInClear(kToken).value();
+  Host clear(Policy(1, 1), in_clear);
+  Host open;
+  const std::pair<RendezvousEndpoint, const char*> cases[] = {
+      {{"127.0.0.1", encrypts.endpoint.port, in_clear},
+       "this node has --tls off and the rendezvous encrypts (--tls on); give all nodes the same"},
+      {{"127.0.0.1", clear.endpoint.port, Trust::OfToken(kToken).value()},
+       "this node encrypts (--tls on) and the rendezvous has --tls off; give all nodes the same"},
+      {{"127.0.0.1", clear.endpoint.port, Trust::OfTokenInClear(kOtherToken).value()},
+       "is not the rendezvous' token"},
+      {{"127.0.0.1", clear.endpoint.port, Trust::OfToken(kOtherToken).value()},
+       "is not the rendezvous' token"},
+      {{"127.0.0.1", clear.endpoint.port, Trust()}, "this node has no token"},
+      {{"127.0.0.1", open.endpoint.port, in_clear}, "the rendezvous has none"},
+  };
+  for (const auto& [endpoint, words] : cases) {
+    Member member(endpoint, Node(0, 1, 1));
+    const absl::Status status = member.AwaitEnd();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << words;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    const Instant deadline = MonotonicClock().Now() + seconds(100);
+    for (const absl::Status& told : {ReportNodeDeath(endpoint, "job", "id0", 1, "x", deadline),
+                                     FetchStatus(endpoint, "job", deadline).status()}) {
+      EXPECT_EQ(told.code(), absl::StatusCode::kPermissionDenied) << told;
+      EXPECT_THAT(std::string(told.message()), HasSubstr(words));
+    }
+    member.Leave();
+  }
+}
+
+TEST(GrpcRendezvous, InClearSaysWhyThereIsNoConnection) {
+  Host host(Policy(1, 1), Trust::OfTokenInClear(kToken).value());
+  host.server.reset();
+  const absl::Status told =
+      ReportNodeDeath(host.endpoint, "job", "id0", 1, "x", MonotonicClock().Now() + seconds(1));
+  EXPECT_EQ(told.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(told.message()), HasSubstr("not reached: Connection refused"));
+}
+
+TEST_P(WithAToken, RunsAJob) {
+  Host host(Policy(2, 2), GetParam().of(kToken).value());
   auto members = Join(host.endpoint, 2);
   RunToTheEnd(host, members);
 }
@@ -298,7 +352,7 @@ TEST(GrpcRendezvous, AJobsTokenIsGoodForThatJobAlone) {
   Host host(Policy(2, 2), kToken);
   const auto seen_with = [&](const char* job) {
     const std::string token = MakeJobToken(kToken, job).value();
-    return RendezvousEndpoint{"127.0.0.1", host.endpoint.port, Trust::OfToken(token).value()};
+    return RendezvousEndpoint{"127.0.0.1", host.endpoint.port, GetParam().of(token).value()};
   };
   const auto expect_refused = [](const absl::Status& status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
@@ -421,7 +475,7 @@ TEST(GrpcRendezvous, TellsANodeThatSaysTheImpossibleThatItIsRefused) {
 
 TEST(GrpcRendezvous, NamesBothProtocolsThatDiffer) {
   Host host;
-  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port, Trust()));
+  auto stub = v1::Rendezvous::NewStub(Line("127.0.0.1", host.endpoint.port, Trust()).channel());
   grpc::ClientContext context;
   auto stream = stub->Attach(&context);
   v1::AttachRequest request;
@@ -436,7 +490,7 @@ TEST(GrpcRendezvous, NamesBothProtocolsThatDiffer) {
 
 TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
   Host host;
-  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port, Trust()));
+  auto stub = v1::Rendezvous::NewStub(Line("127.0.0.1", host.endpoint.port, Trust()).channel());
   grpc::ClientContext context;
   auto stream = stub->Attach(&context);
   stream->Write(v1::AttachRequest());
@@ -446,7 +500,7 @@ TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
 // The other end of a stream, without a client's manners.
 struct BareStream {
   explicit BareStream(const Host& host)
-      : stub(v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port, Trust()))),
+      : stub(v1::Rendezvous::NewStub(Line("127.0.0.1", host.endpoint.port, Trust()).channel())),
         stream(stub->Attach(&context)) {}
 
   void Join(const NodeInfo& info) {
@@ -798,7 +852,7 @@ TEST(GrpcRendezvous, TellsWhereAJobStands) {
   Host host(Policy(2, 2));
   Member member(host.endpoint, Node(0, 2, 2));
   member.Await(Kind::kWait);
-  auto stub = v1::Rendezvous::NewStub(MakeChannel("127.0.0.1", host.endpoint.port, Trust()));
+  auto stub = v1::Rendezvous::NewStub(Line("127.0.0.1", host.endpoint.port, Trust()).channel());
   const auto ask = [&](const std::string& job_id, v1::GetStatusResponse* response) {
     grpc::ClientContext context;
     v1::GetStatusRequest request;

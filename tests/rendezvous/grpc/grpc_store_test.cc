@@ -24,7 +24,8 @@ class SilentSession final : public JobRendezvous::Session {
 // A rendezvous that serves on loopback, and its job "job", which node0 has joined.
 struct Host {
   explicit Host(int nodes = 1, const std::string& secret = "")
-      : trust(Trust::OfToken(secret).value()), rendezvous(RulesOf(nodes), MonotonicClock()) {
+      : Host(nodes, Trust::OfToken(secret).value()) {}
+  Host(int nodes, Trust its) : trust(std::move(its)), rendezvous(RulesOf(nodes), MonotonicClock()) {
     ListeningSocket socket = Listen("127.0.0.1", 0).value();
     port = socket.port;
     Serve(std::move(socket));
@@ -93,13 +94,14 @@ TEST(GrpcStore, IsSharedByTheNodesOfTheJob) {
   EXPECT_EQ(*value.get(), "v");
 }
 
-TEST(GrpcStore, RefusesAnotherJobsToken) {
+// `of` makes a token's trust, with TLS or in clear.
+void RefusesAnotherJobsToken(absl::StatusOr<Trust> (*of)(absl::string_view token)) {
   constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
-  Host host(1, kToken);
+  Host host(1, of(kToken).value());
   GrpcStoreOptions options = host.OptionsOf(0);
-  options.trust = Trust::OfToken(MakeJobToken(kToken, "job").value()).value();
+  options.trust = of(MakeJobToken(kToken, "job").value()).value();
   EXPECT_TRUE((*GrpcStore::Make(options))->Set("k", "v").ok());
-  options.trust = Trust::OfToken(MakeJobToken(kToken, "other").value()).value();
+  options.trust = of(MakeJobToken(kToken, "other").value()).value();
   const auto other = *GrpcStore::Make(options);
   for (const absl::Status& status :
        {other->Set("k", "x"), other->Get("k", In(100s)).status(), other->Wait({"k"}, In(100s)),
@@ -108,6 +110,10 @@ TEST(GrpcStore, RefusesAnotherJobsToken) {
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
   }
 }
+
+TEST(GrpcStore, RefusesAnotherJobsToken) { RefusesAnotherJobsToken(Trust::OfToken); }
+
+TEST(GrpcStore, RefusesAnotherJobsTokenInClear) { RefusesAnotherJobsToken(Trust::OfTokenInClear); }
 
 TEST(GrpcStore, RefusesWhoHoldsNoPlaceInTheJob) {
   Host host(1, "0123456789abcdef0123456789abcdef");

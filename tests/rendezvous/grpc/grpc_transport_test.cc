@@ -20,6 +20,14 @@ TEST(PeerAddress, KnowsWhatGrpcWrites) {
   EXPECT_EQ(PeerAddress(""), "");
 }
 
+TEST(PeerPortOf, KnowsWhatGrpcWrites) {
+  EXPECT_EQ(PeerPortOf("ipv4:10.0.0.1:58194"), 58194);
+  EXPECT_EQ(PeerPortOf("ipv6:%5B::1%5D:52082"), 52082);
+  for (const char* other : {"", "ipv4:10.0.0.1", "ipv4:10.0.0.1:65536", "unix:/tmp/socket"}) {
+    EXPECT_EQ(PeerPortOf(other), 0) << other;
+  }
+}
+
 // What a client that sends garbage made it write: 4 MB in five seconds.
 TEST(PrepareServer, ProtobufsErrorsDoNotFloodTheLog) {
   grpc::ServerBuilder builder;

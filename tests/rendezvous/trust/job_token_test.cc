@@ -92,6 +92,21 @@ TEST(JobToken, IsRefusedUnlessItIsWhole) {
   }
 }
 
+TEST(JobToken, GreetsWithWhatTheServiceKnowsOfItsJob) {
+  const Trust service = Trust::OfTokenInClear(kToken).value();
+  const std::string text = MakeJobToken(kToken, "a").value();
+  const std::string again = MakeJobToken(kToken, "a").value();
+  EXPECT_NE(text, again);
+  for (const std::string& each : {text, again}) {
+    const Trust job = Trust::OfTokenInClear(each).value();
+    EXPECT_TRUE(job.in_clear());
+    EXPECT_THAT(job.job(), Optional(std::string("a")));
+    EXPECT_EQ(job.server_name(), service.server_name());
+    EXPECT_EQ(job.GreetingKeyFor("a"), service.GreetingKeyFor("a"));
+    for (const char* other : {"", "b"}) EXPECT_EQ(job.GreetingKeyFor(other), "");
+  }
+}
+
 TEST(JobOfUri, IsTheOneThatItWasMadeOf) {
   for (const std::string& job :
        {std::string("a"), std::string("A.b-c_9"), std::string("a,b c%\xff"),

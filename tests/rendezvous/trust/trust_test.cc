@@ -11,6 +11,7 @@
 #include <openssl/x509v3.h>
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/escaping.h"
@@ -53,6 +54,38 @@ TEST(Trust, IsNoneWithoutAToken) {
   EXPECT_TRUE(Trust().none());
   EXPECT_TRUE(Trust::OfToken("")->none());
   EXPECT_EQ(Trust::OfToken("short").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Trust, InClearIsOfTheSameTokens) {
+  EXPECT_TRUE(Trust::OfTokenInClear("")->none());
+  EXPECT_FALSE(Trust().in_clear());
+  EXPECT_EQ(Trust::OfTokenInClear("short").status().code(), absl::StatusCode::kInvalidArgument);
+  const Trust tls = Trust::OfToken(kToken).value(), clear = Trust::OfTokenInClear(kToken).value();
+  EXPECT_FALSE(tls.in_clear());
+  EXPECT_TRUE(clear.in_clear());
+  EXPECT_EQ(clear.server_name(), tls.server_name());
+  EXPECT_EQ(clear.fingerprint(), tls.fingerprint());
+  EXPECT_EQ(clear.key(), "");
+  EXPECT_TRUE(clear.files().none());
+}
+
+TEST(Trust, IsOfWhatIsThere) {
+  EXPECT_TRUE(Trust::Of("", {}, false)->none());
+  EXPECT_TRUE(Trust::Of(kToken, {}, false)->in_clear());
+  EXPECT_FALSE(Trust::Of(kToken, {}, true)->in_clear());
+  EXPECT_EQ(Trust::Of("", {"/c", "/k", "/a"}, false).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Trust, GreetingKeysAreOfOneTokenAndOneJob) {
+  const Trust clear = Trust::OfTokenInClear(kToken).value();
+  const Trust other = Trust::OfTokenInClear(kOtherToken).value();
+  EXPECT_EQ(clear.GreetingKeyFor("a"), Trust::OfTokenInClear(kToken)->GreetingKeyFor("a"));
+  const std::set<std::string> keys = {clear.GreetingKeyFor(""), clear.GreetingKeyFor("a"),
+                                      clear.GreetingKeyFor("b"), other.GreetingKeyFor(""),
+                                      other.GreetingKeyFor("a")};
+  EXPECT_EQ(keys.size(), 5u);
+  for (const std::string& key : keys) EXPECT_EQ(key.size(), 32u);
 }
 
 TEST(Trust, HoldersOfOneTokenVerifyEachOtherAsServerAndClient) {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/grpc/ask.h"
+
+#include <cstdio>
+
+#include "launcher/job/credentials.h"
+#include "launcher/words/environment.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/terminal_text.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/trust/trust.h"
+
+namespace hlaunch {
+
+absl::StatusOr<RendezvousEndpoint> EndpointToAsk(const AskWords& words) {
+  HLAUNCH_ASSIGN_OR_RETURN(const Credentials found,
+                           FindCredentials({words.token_file, words.certificates, words.tls},
+                                           Environment::OfThisProcess(), ReadTokenFile));
+  for (const std::string& warning : found.token.warnings) LogWarning(warning);
+  HLAUNCH_ASSIGN_OR_RETURN(const Trust trust,
+                           Trust::Of(found.token.secret, found.certificates, found.tls));
+  return RendezvousEndpoint{words.endpoint.host, words.endpoint.port, trust};
+}
+
+int FailToAsk(const absl::Status& status, int code) {
+  LogError(status.message());
+  return code;
+}
+
+int PrintAnswer(const std::string& text) {
+  std::fputs(TerminalLines(text).c_str(), stdout);
+  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+}
+
+}  // namespace hlaunch

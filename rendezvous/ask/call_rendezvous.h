@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "grpcpp/client_context.h"
+#include "hlaunch/v1/rendezvous.grpc.pb.h"
+#include "proto/base/clock.h"
+#include "rendezvous/grpc/grpc_rendezvous_client.h"
+
+namespace hlaunch {
+
+using RendezvousCall = std::function<grpc::Status(v1::Rendezvous::Stub&, grpc::ClientContext*)>;
+
+// Makes one call of the rendezvous at `endpoint`, at one of its addresses after the other until one
+// answers. They share the time until `deadline`, but each has at least `least`; the resolver takes
+// as long as it likes. `knows` is what a rendezvous of this version knows: "status".
+//
+// Errors:
+//   InvalidArgument - the endpoint's name or the token cannot be right.
+//   PermissionDenied - the token was refused.
+//   FailedPrecondition - what answers there does not know the call.
+//   Unavailable - nobody answers there, or the name does not resolve.
+//   any other - as the call's.
+absl::Status CallRendezvous(const RendezvousEndpoint& endpoint, Instant deadline, Duration least,
+                            absl::string_view knows, const RendezvousCall& call);
+
+}  // namespace hlaunch

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace hlaunch {
+
+// The most that is looked at before it is known who speaks, in bytes. gRPC's hello has some 350.
+inline constexpr size_t kMaxFirstWords = 4096;
+
+// What the first bytes of a connection say of the one who sent them.
+struct FirstWords {
+  enum class Kind {
+    kNone,      // Nothing has come.
+    kMore,      // It may be TLS or a greeting; `needed` bytes in all are to be looked at.
+    kTls,       // A whole ClientHello (RFC 8446, 4.1.2).
+    kGreeting,  // A whole hello of `needed` bytes: see token_greeting.h.
+    kHttp2,     // The preface of HTTP/2 in clear (RFC 9113, 3.4), at least its first byte.
+    kOther,     // None of these: c10d, whose first byte is a query type below 0x16, or nonsense.
+  };
+
+  Kind kind = Kind::kNone;
+  size_t needed = 1;
+  std::string
+      server_name;  // What a ClientHello (RFC 6066, 3) or a greeting asks for; empty: nothing.
+};
+
+// `bytes` are all that has come, or the first kMaxFirstWords of them. Pure.
+FirstWords ReadFirstWords(absl::string_view bytes);
+
+}  // namespace hlaunch

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rendezvous/trust/trust.h"
+
+namespace hlaunch {
+
+// A client's way to a rendezvous that demands a greeting in clear. gRPC 1.51 can send nothing ahead
+// of HTTP/2, so it connects to the relay, within this process; that connects to the rendezvous,
+// greets, and from then on carries the bytes both ways. What fails ends gRPC's connection, which
+// tries again as it does with any other.
+//
+// Thread-safe. Owns a thread, "hl-greeting", which the destructor joins, and all connections.
+class GreetingRelay {
+ public:
+  // To a literal address. Requires: trust.in_clear().
+  //
+  // Errors:
+  //   ResourceExhausted - out of descriptors or threads.
+  static absl::StatusOr<std::unique_ptr<GreetingRelay>> Start(const Trust& trust,
+                                                              std::string address, uint16_t port);
+  ~GreetingRelay();
+
+  // Where gRPC is to connect: the name of an abstract Unix socket (unix(7)). Nobody but this
+  // process is served there.
+  const std::string& name() const;
+
+  // Why there is no connection, as of the last attempt that ended.
+  //
+  // Errors:
+  //   PermissionDenied - the other end refuses, or does not hold the token; what differs, and what
+  //       to do about it.
+  //   Unavailable - any other reason.
+  absl::Status trouble() const;
+
+ private:
+  class Carrying;
+  explicit GreetingRelay(std::unique_ptr<Carrying> carrying);
+  std::unique_ptr<Carrying> carrying_;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/front/traffic_watch.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/strip.h"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+namespace {
+
+// As many sources are kept in mind at most.
+constexpr size_t kMaxBarred = 1024;
+
+// What the other end has sent and the kernel has taken; 0 where it does not say.
+uint64_t BytesReceived(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return info.tcpi_bytes_received;
+}
+
+// Ends the connection of `fd` if it is still the one of `cookie`; its owner hears of it as of a
+// connection that the other end has closed. Returns where that is.
+std::optional<std::string> Close(int fd, uint64_t cookie) {
+  const UniqueFd same(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!same.valid() || CookieOf(same.get()) != cookie) return std::nullopt;
+  std::string host = PeerHost(same.get());
+  ::shutdown(same.get(), SHUT_RDWR);
+  return host;
+}
+
+}  // namespace
+
+bool TrafficAllowance::Covers(uint64_t total, Instant now) {
+  using Seconds = std::chrono::duration<double>;
+  const double earned = std::chrono::duration_cast<Seconds>(now - counted_).count() *
+                        static_cast<double>(kBytesPerSecond);
+  const double left = static_cast<double>(left_) + earned - static_cast<double>(total - total_);
+  left_ = static_cast<int64_t>(std::min(left, static_cast<double>(kBurstBytes)));
+  counted_ = now;
+  total_ = total;
+  return left_ >= 0;
+}
+
+void TrafficWatch::Add(int fd, Instant now) {
+  if (const auto cookie = CookieOf(fd)) {
+    sockets_.insert_or_assign(fd, Watched{*cookie, TrafficAllowance(now)});
+  }
+}
+
+std::vector<std::string> TrafficWatch::Look(Instant now) {
+  std::vector<std::string> closed;
+  for (auto it = sockets_.begin(); it != sockets_.end();) {
+    const auto current = it++;
+    auto& [fd, watched] = *current;
+    if (CookieOf(fd) == watched.cookie) {
+      if (watched.allowance.Covers(BytesReceived(fd), now)) continue;
+      if (const auto host = Close(fd, watched.cookie)) {
+        closed.push_back(*host);
+        if (barred_.size() < kMaxBarred) barred_[*host] = now + kBarred;
+      }
+    }
+    sockets_.erase(current);
+  }
+  return closed;
+}
+
+bool TrafficWatch::IsBarred(const std::string& address, Instant now) {
+  const auto found = barred_.find(address);
+  if (found == barred_.end()) return false;
+  if (now < found->second) return true;
+  barred_.erase(found);
+  return false;
+}
+
+std::optional<uint64_t> CookieOf(int fd) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return std::nullopt;
+  return cookie;
+}
+
+uint16_t PeerPort(int fd) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return 0;
+  return ntohs(peer.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&peer)->sin6_port
+                                          : reinterpret_cast<const sockaddr_in*>(&peer)->sin_port);
+}
+
+std::string PeerHost(int fd) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "";
+  const bool is_v6 = peer.ss_family == AF_INET6;
+  const void* address =
+      is_v6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&peer)->sin6_addr)
+            : &reinterpret_cast<const sockaddr_in*>(&peer)->sin_addr;
+  if (::inet_ntop(peer.ss_family, address, text.data(), text.size()) == nullptr) return "";
+  return std::string(absl::StripPrefix(text.data(), "::ffff:"));
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// What comes in the place of a greeting's three messages: nothing that was not made with the token
+// proves anything, in whatever pieces it comes, and what is said of it is printable. Never a crash.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/trust/token_greeting.h"
+
+namespace hlaunch {
+namespace {
+
+const Trust& Holder() {
+  static const Trust holder = Trust::OfTokenInClear("0123456789abcdef0123456789abcdef").value();
+  return holder;
+}
+
+const std::string& Nonce() {
+  static const std::string nonce = NewNonce();  // Nobody who writes seeds knows it.
+  return nonce;
+}
+
+// What was decided must not change with the bytes that follow.
+void CheckHello(absl::string_view bytes) {
+  const Hello hello = ReadHello(bytes);
+  if (hello.kind == Hello::Kind::kMore) {
+    HLAUNCH_CHECK(hello.size > bytes.size() && hello.size <= kMostHelloBytes);
+    return;
+  }
+  if (hello.kind == Hello::Kind::kNone) {
+    HLAUNCH_CHECK(ReadHello(absl::StrCat(bytes, "x")).kind == Hello::Kind::kNone);
+    return;
+  }
+  HLAUNCH_CHECK(hello.size <= bytes.size() && hello.size <= kMostHelloBytes);
+  const absl::string_view own = bytes.substr(0, hello.size);
+  const Hello again = ReadHello(own);
+  HLAUNCH_CHECK(again.kind == Hello::Kind::kWhole && again.size == hello.size);
+  HLAUNCH_CHECK(again.server_name == hello.server_name && again.job_id == hello.job_id);
+  const ServerGreeting server(Holder(), own, Nonce());
+  HLAUNCH_CHECK(server.answer().size() == kAnswerBytes && server.job_id() == hello.job_id);
+  HLAUNCH_CHECK(!server.IsProof(bytes.substr(hello.size)));
+  HLAUNCH_CHECK(!server.IsProof(bytes.substr(hello.size, kProofBytes)));
+}
+
+void CheckAnswer(absl::string_view bytes) {
+  const ClientGreeting client(Holder(), Nonce());
+  const absl::StatusOr<std::string> proof = client.Prove(bytes);
+  if (proof.ok()) {
+    HLAUNCH_CHECK(proof->empty() && bytes.size() < kAnswerBytes);
+    return;
+  }
+  const absl::string_view said = proof.status().message();
+  HLAUNCH_CHECK(!said.empty() && std::all_of(said.begin(), said.end(), absl::ascii_isprint));
+}
+
+}  // namespace
+}  // namespace hlaunch
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
+  hlaunch::CheckHello(bytes);
+  hlaunch::CheckAnswer(bytes);
+  // Bytes that begin as a message does get past its head.
+  for (const char* head : {"hlaunch\x01", "hlaunch\x02", "hlaunch\x04"}) {
+    const std::string message = absl::StrCat(head, bytes);
+    hlaunch::CheckHello(message);
+    hlaunch::CheckAnswer(message);
+  }
+  return 0;
+}
