@@ -108,6 +108,11 @@ class Agent::Impl final : public RendezvousClient::Listener {
   void OnDirective(const Directive& directive) override {
     asio::post(loop_, [this, directive] { Obey(directive); });
   }
+  void OnQuestion(const NodeQuestion& question) override {
+    asio::post(loop_, [this, question] {
+      workers_.Ask(question, [this](NodeAnswer answer) { client_.Answer(std::move(answer)); });
+    });
+  }
   void OnContact(bool connected, const std::string& detail) override {
     asio::post(loop_, [this, connected, detail] {
       if (!IsEnding()) news_.Contact(connected, detail, updates_.latest().round > 0);
@@ -296,6 +301,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   void OnStopped() {
     stop_notice_.End();
+    if (workers_.exist()) updates_.NoteStep(workers_.step());
     workers_.Clear();
     life_signs_.End();
     switch (state_) {

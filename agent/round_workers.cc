@@ -128,7 +128,14 @@ std::vector<std::string> RoundWorkers::Leftovers() const {
   return group_ ? group_->Leftovers() : std::vector<std::string>();
 }
 
+void RoundWorkers::Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done) {
+  if (group_ != nullptr) return group_->Ask(question, std::move(done));
+  done({question.number, "", "runs no workers now"});
+}
+
 int RoundWorkers::alive() const { return group_ ? group_->alive() : 0; }
+
+std::optional<int64_t> RoundWorkers::step() const { return group_ ? group_->step() : std::nullopt; }
 
 std::string DescribeLeftovers(std::vector<std::string> processes) {
   const size_t count = processes.size();

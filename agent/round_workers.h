@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -57,6 +58,10 @@ class RoundWorkers {
   void ReapOrphans();
   std::vector<std::string> Leftovers() const;
   int alive() const;
+  std::optional<int64_t> step() const;
+
+  // Answers what somebody asks of the workers, perhaps from within this.
+  void Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
 
  private:
   NodeFacts GatherFacts(const Assignment& assignment) const;

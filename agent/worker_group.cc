@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/ask/rank_answers.h"
 #include "agent/hang/hang_watch.h"
 #include "agent/process/descendants.h"
 #include "agent/stall/kernel_wait.h"
@@ -403,6 +404,11 @@ void WorkerGroup::Forward(int signal) {
   for (const WorkerProcess& worker : state_->workers) {
     if (worker.alive()) worker.SignalGroup(signal);
   }
+}
+
+void WorkerGroup::Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done) {
+  if (state_->answers) return state_->answers->Answer(question, std::move(done));
+  done({question.number, "", "is stopping its workers"});
 }
 
 void WorkerGroup::Spare(pid_t pid) { state_->spared = pid; }

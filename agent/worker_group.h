@@ -3,8 +3,10 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "agent/process/process.h"
 #include "agent/worker/worker_env.h"
 #include "agent/worker/worker_spec.h"
+#include "rendezvous/job/question.h"
 #include "rendezvous/round/round.h"
 
 namespace asio {
@@ -80,8 +83,15 @@ class WorkerGroup {
   // their pidfds.
   void ReapOrphans();
 
+  // Answers as RankAnswers does, from within this where the workers are being stopped.
+  void Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
+
   // How many workers have not ended.
   int alive() const;
+
+  // The highest step that one of them told, by a heartbeat or by a line with a group named `step`;
+  // unset: none did.
+  std::optional<int64_t> step() const;
 
   // Command names and pids of what the workers left behind; for the person.
   std::vector<std::string> Leftovers() const;

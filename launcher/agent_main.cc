@@ -7,12 +7,15 @@
 
 #include "launcher/grpc/grpc_link.h"
 #include "launcher/grpc/print_job_token.h"
+#include "launcher/grpc/show_ranks.h"
 #include "launcher/grpc/show_status.h"
 #include "launcher/launch.h"
 
 int main(int argc, char** argv) {
   return hlaunch::Launch(argc, argv, hlaunch::ConnectByGrpc,
                          {{"status", hlaunch::ShowStatus},
+                          {"why", hlaunch::ShowWhy},
+                          {"stacks", hlaunch::ShowStacks},
                           {"token", hlaunch::PrintJobToken},
                           {hlaunch::kObituaryWord, hlaunch::SendObituary}});
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/ask/ask_options.h"
 #include "launcher/command/make_token.h"
 #include "launcher/command/service_options.h"
 #include "launcher/options/command_table.h"
@@ -33,6 +34,8 @@ constexpr char kSeeAlso[] =
 std::string CommandHelp(const std::string& command) {
   const char* const words[] = {"hlaunch", command.c_str(), "--help"};
   if (command == "status") return ParseStatusOptions(3, words)->text_to_print.value_or("");
+  if (command == "why") return ParseWhyOptions(3, words)->text_to_print.value_or("");
+  if (command == "stacks") return ParseStacksOptions(3, words)->text_to_print.value_or("");
   if (command == "devices") return ParseDevicesOptions(3, words)->text_to_print.value_or("");
   if (command == "check") return ParseCheckOptions(3, words)->text_to_print.value_or("");
   if (command == "token") return ParseTokenOptions(3, words)->text_to_print.value_or("");
@@ -58,6 +61,8 @@ std::string Page(const std::string& name) {
   }
   if (name == "options.md") {
     return OptionsPage({{"hlaunch status", CommandHelp("status")},
+                        {"hlaunch why", CommandHelp("why")},
+                        {"hlaunch stacks", CommandHelp("stacks")},
                         {"hlaunch devices", CommandHelp("devices")},
                         {"hlaunch check", CommandHelp("check")},
                         {"hlaunch doctor", CommandHelp("doctor")},

@@ -26,28 +26,12 @@ namespace {
 
 constexpr Duration kMostApart = std::chrono::seconds(5);  // Two looks,
 constexpr Duration kLeastApart = std::chrono::milliseconds(200);
-constexpr int kLooks = 8;  // in an eighth of the time-out.
-constexpr Duration kPatience = std::chrono::seconds(15);
+constexpr int kLooks = 8;                             // in an eighth of the time-out.
 constexpr Duration kPause = std::chrono::seconds(2);  // By which no look is late but in a pause.
 constexpr char kMoves[] = "-";                        // Of a node that goes on.
 
 Duration Apart(const HangRule& rule) {
   return rule.timeout ? std::clamp(*rule.timeout / kLooks, kLeastApart, kMostApart) : kMostApart;
-}
-
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == path.npos ? "" : path.substr(0, slash);
-}
-
-LookPlan PlanLook(const Assignment& assignment, const WorkerSpec& spec, const NodeFacts& facts) {
-  const std::optional<Duration>& timeout = spec.hang_rule.timeout;
-  return {facts.tap,
-          facts.host,
-          assignment.first_rank,
-          spec.nproc,
-          timeout ? std::min(*timeout / 4, kPatience) : kPatience,
-          DirectoryOf(spec.argv[0])};
 }
 
 }  // namespace

@@ -3,19 +3,14 @@
 
 #include "agent/hang/node_look.h"
 
-#include <sys/syscall.h>
-
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/hang/flight_record.h"
 #include "agent/hang/rank_activity.h"
@@ -31,43 +26,18 @@ namespace hlaunch {
 
 namespace {
 
-constexpr Duration kDumpLimit = std::chrono::seconds(10);
-constexpr int kMostGenerations = 16;
+constexpr Duration kPatience = std::chrono::seconds(15);
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? "" : path.substr(0, slash);
+}
 
 // Before its import of torch a script says nothing; it may be stuck there.
 bool IsPython(pid_t pid) {
   std::error_code error;
   const auto program = std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error);
   return !error && absl::StartsWith(program.filename().string(), "python");
-}
-
-// Whether a signal that is handled changes nothing for it: it computes, or is in a call that the
-// kernel begins again. A sleep or a poll would end.
-bool BearsSignals(const ProcessEntry& process) {
-  constexpr int kRestarted[] = {SYS_read,  SYS_write, SYS_openat, SYS_wait4,
-                                SYS_futex, SYS_flock, SYS_fsync,  SYS_fdatasync};
-  if (process.state == 'R') return true;
-  const std::string call = ReadSmallFile(absl::StrCat("/proc/", process.pid, "/syscall"));
-  int number = -1;
-  return absl::SimpleAtoi(absl::string_view(call).substr(0, call.find(' ')), &number) &&
-         std::find(std::begin(kRestarted), std::end(kRestarted), number) != std::end(kRestarted);
-}
-
-// The tap has Python's faulthandler write stacks on a signal.
-StackTarget TargetOf(const ProcessEntry& process) {
-  const int file = BearsSignals(process) ? FindStacksFile(process.pid) : -1;
-  if (file < 0) return {process};
-  return {process, SIGRTMAX - kTapSignalBelowMax, file};
-}
-
-bool CameFrom(pid_t pid, pid_t ancestor) {
-  for (int i = 0; i < kMostGenerations; ++i) {
-    if (pid == ancestor) return true;
-    const auto process = ReadProcess(pid);
-    if (!process || process->parent <= 1) return false;
-    pid = process->parent;
-  }
-  return false;
 }
 
 }  // namespace
@@ -100,7 +70,7 @@ class NodeLook::RankLook {
     done_ = std::move(done);
     now_ = MonotonicClock().Now();
     if (!alive_ || picture_.pid == 0) return End();
-    server_ = FindServer();
+    server_ = FindTapServer(plan_.tap, picture_.rank, picture_.pid);
     if (still_) moved_ += BytesMoved(server_) - moved_before_;
     if (server_ == 0) {
       LookAtProcess(picture_.pid);
@@ -120,17 +90,9 @@ class NodeLook::RankLook {
  private:
   using Answer = absl::StatusOr<std::string>;
 
-  // Its own, or that of a process that came from it; 0: there is none.
-  pid_t FindServer() const {
-    for (const pid_t pid : TapServers(plan_.tap, picture_.rank)) {
-      if (CameFrom(pid, picture_.pid)) return pid;
-    }
-    return 0;
-  }
-
   void Ask(const std::string& what, std::function<void(Answer)> then) {
-    request_.emplace(loop_, TapSocketPath(plan_.tap, picture_.rank, server_), what,
-                     std::move(then));
+    request_.emplace(loop_, TapSocketPath(plan_.tap, picture_.rank, server_), what, std::move(then),
+                     plan_.answer_limit);
   }
 
   // It would leave the question unanswered.
@@ -226,8 +188,8 @@ class NodeLook::RankLook {
     const auto process = ReadProcess(server_);
     const bool is_held = !process || process->state == 'T' || process->state == 'D';
     if (is_held || picture_.traced) return End();  // No tool could stop it to look.
-    dump_.emplace(loop_, std::vector<StackTarget>{TargetOf(*process)}, plan_.tools, kDumpLimit,
-                  [this](const std::vector<ProcessStacks>& found) {
+    dump_.emplace(loop_, std::vector<StackTarget>{TapStackTarget(*process)}, plan_.tools,
+                  plan_.dump_limit, [this](const std::vector<ProcessStacks>& found) {
                     if (!found.empty()) picture_.place = UserPlace(SummarizeStacks(found[0].text));
                     dump_.reset();
                     End();
@@ -247,6 +209,7 @@ class NodeLook::RankLook {
   // What our questions make it read and write does not count.
   void End() {
     if (still_) moved_before_ = BytesMoved(server_);
+    picture_.still = still();
     const std::function<void()> done = std::exchange(done_, nullptr);
     if (done) done();
   }
@@ -271,6 +234,16 @@ class NodeLook::RankLook {
   std::optional<StackDump> dump_;
   std::function<void()> done_;
 };
+
+LookPlan PlanLook(const Assignment& assignment, const WorkerSpec& spec, const NodeFacts& facts) {
+  const std::optional<Duration>& timeout = spec.hang_rule.timeout;
+  return {facts.tap,
+          facts.host,
+          assignment.first_rank,
+          spec.nproc,
+          timeout ? std::min(*timeout / 4, kPatience) : kPatience,
+          DirectoryOf(spec.argv[0])};
+}
 
 NodeLook::NodeLook(asio::io_context& loop, LookPlan plan) : plan_(std::move(plan)) {
   for (int local_rank = 0; local_rank < plan_.workers; ++local_rank) {

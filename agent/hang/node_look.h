@@ -10,8 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "agent/hang/tap_request.h"
+#include "agent/worker/worker_env.h"
+#include "agent/worker/worker_spec.h"
 #include "proto/base/clock.h"
 #include "rendezvous/hang/rank_picture.h"
+#include "rendezvous/round/round.h"
 
 namespace asio {
 class io_context;
@@ -27,7 +31,12 @@ struct LookPlan {
   int workers = 0;
   Duration patience{};  // Who has stood still for so long is asked for its stack.
   std::string tools;    // As StackDump has it.
+  Duration answer_limit = TapRequest::kLimit;      // For one question to a rank,
+  Duration dump_limit = std::chrono::seconds(10);  // and for a debugger.
 };
+
+// Of the workers of one round. Pure.
+LookPlan PlanLook(const Assignment& assignment, const WorkerSpec& spec, const NodeFacts& facts);
 
 // Looks at the workers of this node from time to time, and remembers what it has seen: what their
 // torch's flight recorders say, and while they stand still what the kernel knows of them, whether

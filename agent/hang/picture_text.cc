@@ -14,9 +14,10 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxRanks = 1024;  // Of one node.
-constexpr size_t kMaxGroups = 256;  // Of one rank,
-constexpr size_t kMaxCalls = 8;     // and of one group.
+constexpr size_t kMaxRanks = 1024;       // Of one node.
+constexpr size_t kMaxGroups = 256;       // Of one rank,
+constexpr size_t kMaxCalls = 8;          // and of one group.
+constexpr size_t kMaxMembers = 1 << 20;  // Of all groups of all its ranks.
 
 bool IsInside(const GroupPicture& group) {
   return std::any_of(group.latest.begin(), group.latest.end(),
@@ -42,8 +43,9 @@ Json ToJson(const GroupPicture& group) {
 Json ToJson(const RankPicture& rank) {
   std::string flags;
   const std::pair<bool, char> marks[] = {
-      {rank.ended, 'e'},  {rank.recorded, 'r'}, {rank.answers, 'a'}, {rank.in_store, 's'},
-      {rank.in_p2p, 'p'}, {rank.traced, 't'},   {rank.busy, 'b'},    {rank.holds_interpreter, 'h'}};
+      {rank.ended, 'e'},  {rank.recorded, 'r'}, {rank.answers, 'a'},
+      {rank.still, 'q'},  {rank.in_store, 's'}, {rank.in_p2p, 'p'},
+      {rank.traced, 't'}, {rank.busy, 'b'},     {rank.holds_interpreter, 'h'}};
   for (const auto& [set, mark] : marks) {
     if (set) flags += mark;
   }
@@ -67,12 +69,15 @@ Collective CollectiveOf(const Json& json) {
   return call;
 }
 
-GroupPicture GroupOf(const Json& json) {
+// `members_left`: how many more may be read.
+GroupPicture GroupOf(const Json& json, size_t* members_left) {
   GroupPicture group;
   group.name = WordOf(At(json, "n"));
   group.description = WordOf(At(json, "d"));
   const Json& members = At(json, "m");
   if (members.is_string()) group.members = ParseRankList(members.get_ref<const std::string&>());
+  if (group.members.size() > *members_left) group.members = {};
+  *members_left -= group.members.size();
   const Json& calls = At(json, "c");
   for (size_t i = 0; calls.is_array() && i < std::min(calls.size(), kMaxCalls); ++i) {
     group.latest.push_back(CollectiveOf(calls[i]));
@@ -80,7 +85,7 @@ GroupPicture GroupOf(const Json& json) {
   return group;
 }
 
-RankPicture RankOf(const Json& json) {
+RankPicture RankOf(const Json& json, size_t* members_left) {
   RankPicture rank;
   rank.rank = static_cast<Rank>(NumberOf(At(json, "r")));
   rank.local_rank = static_cast<int>(NumberOf(At(json, "l")));
@@ -96,6 +101,7 @@ RankPicture RankOf(const Json& json) {
   rank.ended = is('e');
   rank.recorded = is('r');
   rank.answers = is('a');
+  rank.still = is('q');
   rank.in_store = is('s');
   rank.in_p2p = is('p');
   rank.traced = is('t');
@@ -103,7 +109,7 @@ RankPicture RankOf(const Json& json) {
   rank.holds_interpreter = is('h');
   const Json& groups = At(json, "g");
   for (size_t i = 0; groups.is_array() && i < std::min(groups.size(), kMaxGroups); ++i) {
-    rank.groups.push_back(GroupOf(groups[i]));
+    rank.groups.push_back(GroupOf(groups[i], members_left));
   }
   return rank;
 }
@@ -120,7 +126,10 @@ std::optional<std::vector<RankPicture>> ParsePictures(absl::string_view text) {
   const Json json = ParseJson(text);
   if (!json.is_array()) return std::nullopt;
   std::vector<RankPicture> ranks;
-  for (size_t i = 0; i < std::min(json.size(), kMaxRanks); ++i) ranks.push_back(RankOf(json[i]));
+  size_t members_left = kMaxMembers;
+  for (size_t i = 0; i < std::min(json.size(), kMaxRanks); ++i) {
+    ranks.push_back(RankOf(json[i], &members_left));
+  }
   return ranks;
 }
 

@@ -4,19 +4,23 @@
 #include "agent/hang/tap.h"
 
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "agent/process/descendants.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 
@@ -24,6 +28,7 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxServers = 4096;
+constexpr int kMostGenerations = 16;  // From a worker to its server.
 constexpr size_t kMaxNameBytes = 24;  // "/<rank>.<pid>"
 
 constexpr char kMetadata[] = "Metadata-Version: 2.1\nName: hlaunch-tap\nVersion: 1\n";
@@ -153,6 +158,28 @@ absl::Status CannotMake(const std::string& path, absl::string_view why) {
       absl::StrCat("no directory for torch's control servers at ", path, ": ", why));
 }
 
+// Whether a signal that is handled changes nothing for it: it computes, or is in a call that the
+// kernel begins again. A sleep or a poll would end.
+bool BearsSignals(const ProcessEntry& process) {
+  constexpr int kRestarted[] = {SYS_read,  SYS_write, SYS_openat, SYS_wait4,
+                                SYS_futex, SYS_flock, SYS_fsync,  SYS_fdatasync};
+  if (process.state == 'R') return true;
+  const std::string call = ReadSmallFile(absl::StrCat("/proc/", process.pid, "/syscall"));
+  int number = -1;
+  return absl::SimpleAtoi(absl::string_view(call).substr(0, call.find(' ')), &number) &&
+         std::find(std::begin(kRestarted), std::end(kRestarted), number) != std::end(kRestarted);
+}
+
+bool CameFrom(pid_t pid, pid_t ancestor) {
+  for (int i = 0; i < kMostGenerations; ++i) {
+    if (pid == ancestor) return true;
+    const auto process = ReadProcess(pid);
+    if (!process || process->parent <= 1) return false;
+    pid = process->parent;
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tap>> Tap::Make(const std::string& parent) {
@@ -195,6 +222,19 @@ std::vector<pid_t> TapServers(const std::string& tap, Rank rank) {
   std::sort(pids.begin(), pids.end());
   if (pids.size() > kMaxServers) pids.resize(kMaxServers);
   return pids;
+}
+
+pid_t FindTapServer(const std::string& tap, Rank rank, pid_t worker) {
+  for (const pid_t pid : TapServers(tap, rank)) {
+    if (CameFrom(pid, worker)) return pid;
+  }
+  return 0;
+}
+
+StackTarget TapStackTarget(const ProcessEntry& process) {
+  const int file = BearsSignals(process) ? FindStacksFile(process.pid) : -1;
+  if (file < 0) return {process};
+  return {process, SIGRTMAX - kTapSignalBelowMax, file};
 }
 
 std::string TapSocketPath(absl::string_view tap, Rank rank, pid_t pid) {

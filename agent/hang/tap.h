@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agent/output/agent_directory.h"
+#include "agent/stall/stack_dump.h"
 #include "proto/contract/ids.h"
 
 namespace hlaunch {
@@ -56,6 +57,12 @@ std::string TapPackages(absl::string_view tap);
 // The processes of `rank` that have opened a server, in the order of their pids, also those that
 // were killed, in earlier rounds for example. Empty where the directory cannot be read.
 std::vector<pid_t> TapServers(const std::string& tap, Rank rank);
+
+// That of `worker`: its own, or of a process that came from it. 0: there is none.
+pid_t FindTapServer(const std::string& tap, Rank rank, pid_t worker);
+
+// How its stacks may be had: by the signal where that changes nothing for what it does.
+StackTarget TapStackTarget(const ProcessEntry& process);
 
 // The socket of one of them. Pure.
 std::string TapSocketPath(absl::string_view tap, Rank rank, pid_t pid);

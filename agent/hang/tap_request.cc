@@ -23,7 +23,6 @@
 namespace hlaunch {
 namespace {
 
-constexpr auto kLimit = std::chrono::seconds(5);
 constexpr size_t kMaxAnswer = 8 << 20;
 
 }  // namespace
@@ -32,7 +31,8 @@ struct TapRequest::State : std::enable_shared_from_this<State> {
   State(asio::io_context& loop, std::function<void(absl::StatusOr<std::string>)> the_done)
       : socket(loop), timer(loop), done(std::move(the_done)) {}
 
-  void Begin(asio::io_context& loop, const std::string& path, const std::string& handler) {
+  void Begin(asio::io_context& loop, const std::string& path, const std::string& handler,
+             Duration limit) {
     request = absl::StrCat("POST /handler/", handler,
                            " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
                            "Connection: close\r\n\r\n");
@@ -41,9 +41,9 @@ struct TapRequest::State : std::enable_shared_from_this<State> {
       asio::post(loop, [self = shared_from_this(), connected] { self->End(connected); });
       return;
     }
-    timer.expires_after(kLimit);
+    timer.expires_after(limit);
     timer.async_wait([self = shared_from_this()](const asio::error_code& cancelled) {
-      if (!cancelled) self->End(absl::DeadlineExceededError("no answer within 5 s"));
+      if (!cancelled) self->End(absl::DeadlineExceededError("no answer in time"));
     });
     asio::async_write(socket, asio::buffer(request),
                       [self = shared_from_this()](const asio::error_code& failed, size_t) {
@@ -97,9 +97,9 @@ struct TapRequest::State : std::enable_shared_from_this<State> {
 
 TapRequest::TapRequest(asio::io_context& loop, const std::string& socket,
                        const std::string& handler,
-                       std::function<void(absl::StatusOr<std::string>)> done)
+                       std::function<void(absl::StatusOr<std::string>)> done, Duration limit)
     : state_(std::make_shared<State>(loop, std::move(done))) {
-  state_->Begin(loop, socket, handler);
+  state_->Begin(loop, socket, handler, limit);
 }
 
 TapRequest::~TapRequest() { state_->GiveUp(); }

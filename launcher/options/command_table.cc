@@ -139,6 +139,10 @@ const OptionRow kService[] = {
 constexpr CommandRow kRows[] = {
     {"status", "[JOB] --rdzv-endpoint HOST[:PORT]", "say where a job stands and why",
      CommandProgram::kAgent, kNotTorchrun},
+    {"why", "JOB --rdzv-endpoint HOST[:PORT]", "say where a job's ranks are and who holds them up",
+     CommandProgram::kAgent, kNotTorchrun},
+    {"stacks", "JOB --rdzv-endpoint HOST[:PORT]", "show the stacks of a job's ranks",
+     CommandProgram::kAgent, kNotTorchrun},
     {"devices", "[--json]", "show this node's devices", CommandProgram::kHlaunch, kAlsoTorchrun},
     {"check", "[--json]", "check whether this node is fit for a job", CommandProgram::kHlaunch,
      kAlsoTorchrun},
@@ -156,6 +160,8 @@ constexpr CommandRow kRows[] = {
 }  // namespace
 
 absl::Span<const OptionRow> StatusOptionRows() { return kStatus; }
+absl::Span<const OptionRow> WhyOptionRows() { return kWhy; }
+absl::Span<const OptionRow> StacksOptionRows() { return kStacks; }
 absl::Span<const OptionRow> DevicesOptionRows() { return kDevices; }
 absl::Span<const OptionRow> CheckOptionRows() { return kCheck; }
 absl::Span<const OptionRow> TokenOptionRows() { return kToken; }

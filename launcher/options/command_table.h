@@ -37,6 +37,8 @@ const CommandRow* FindCommand(int argc, const char* const* argv);
 
 // The options of commands and of hlaunch-rendezvous.
 absl::Span<const OptionRow> StatusOptionRows();
+absl::Span<const OptionRow> WhyOptionRows();
+absl::Span<const OptionRow> StacksOptionRows();
 absl::Span<const OptionRow> DevicesOptionRows();
 absl::Span<const OptionRow> CheckOptionRows();
 absl::Span<const OptionRow> TokenOptionRows();

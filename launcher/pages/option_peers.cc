@@ -44,6 +44,7 @@ constexpr OptionPeer kPeers[] = {
      "refused",
      ""},
     {"--token-file", "better: torchrun has no [secret](security.md)", ""},
+    {"--tls", "better: torchrun neither encrypts nor [asks who is there](security.md)", ""},
     {"--tls-cert", "better: torchrun encrypts [nothing](security.md#certificates-of-your-site)",
      ""},
     {"--tls-key", "better: see `--tls-cert`", ""},

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "launcher/words/endpoint.h"
+#include "launcher/ask/ask_words.h"
 #include "rendezvous/round/round.h"
 
 // `hlaunch status`: its command line, and what it prints. Pure.
 
 namespace hlaunch {
 
-struct StatusOptions {
+struct StatusOptions : AskWords {            // Without a job: all jobs.
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
 };
 

@@ -718,4 +718,98 @@ absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& in) {
   return out;
 }
 
+v1::RankQuestion ToProto(const RankQuestion& question) {
+  v1::RankQuestion out;
+  out.set_kind(static_cast<v1::RankQuestionKind>(static_cast<int>(question.kind) + 1));
+  out.set_ranks(RankList(question.ranks));
+  out.set_native(question.native);
+  *out.mutable_patience() = DurationToProto(question.patience);
+  return out;
+}
+
+absl::StatusOr<RankQuestion> FromProto(const v1::RankQuestion& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("question.kind", in.kind(), v1::RANK_QUESTION_KIND_WHY,
+                                  v1::RANK_QUESTION_KIND_STACKS));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("question.ranks", in.ranks(), kMaxTextBytes));
+  RankQuestion out;
+  HLAUNCH_ASSIGN_OR_RETURN(out.patience, LimitFromProto("question.patience", in.patience()));
+  if (out.patience > kMaxPatience) {
+    return absl::InvalidArgumentError("question.patience is longer than 60 s");
+  }
+  out.kind = static_cast<RankQuestion::Kind>(in.kind() - 1);
+  out.ranks = ParseRankList(in.ranks());
+  if (out.ranks.empty() && !in.ranks().empty()) {
+    return absl::InvalidArgumentError("question.ranks names no rank");
+  }
+  std::sort(out.ranks.begin(), out.ranks.end());
+  out.native = in.native();
+  return out;
+}
+
+v1::NodeQuestion ToProto(const NodeQuestion& question) {
+  v1::NodeQuestion out;
+  out.set_number(question.number);
+  *out.mutable_question() = ToProto(question.question);
+  out.set_max_bytes(static_cast<uint32_t>(question.max_bytes));
+  return out;
+}
+
+absl::StatusOr<NodeQuestion> FromProto(const v1::NodeQuestion& in) {
+  NodeQuestion out;
+  HLAUNCH_ASSIGN_OR_RETURN(out.question, FromProto(in.question()));
+  out.number = in.number();
+  out.max_bytes = std::min<size_t>(in.max_bytes(), kMaxAnswerBytes);
+  return out;
+}
+
+v1::NodeAnswer ToProto(const NodeAnswer& answer) {
+  v1::NodeAnswer out;
+  out.set_number(answer.number);
+  out.set_text(answer.text);
+  out.set_problem(ToUtf8(answer.problem, kMaxNameBytes));
+  return out;
+}
+
+absl::StatusOr<NodeAnswer> FromProto(const v1::NodeAnswer& in) {
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("answer.text", in.text(), kMaxAnswerBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("answer.problem", in.problem(), kMaxNameBytes));
+  return NodeAnswer{in.number(), in.text(), in.problem()};
+}
+
+v1::AskRanksResponse ToProto(const JobAnswer& answer) {
+  v1::AskRanksResponse out;
+  out.set_round(answer.round);
+  out.set_world_size(answer.world_size);
+  out.set_explanation(ToUtf8(answer.explanation, kMaxTextBytes));
+  for (const NodeWord& word : answer.nodes) {
+    v1::NodeWord& one = *out.add_nodes();
+    one.set_host(ToUtf8(word.host, kMaxNameBytes));
+    one.set_node_rank(word.node_rank);
+    one.set_first_rank(word.first_rank);
+    one.set_nproc(word.nproc);
+    one.set_text(word.text);
+    one.set_problem(ToUtf8(word.problem, kMaxNameBytes));
+  }
+  return out;
+}
+
+absl::StatusOr<JobAnswer> FromProto(const v1::AskRanksResponse& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("answer.round", in.round(), 0, kMaxRound));
+  HLAUNCH_RETURN_IF_ERROR(InRange("answer.world_size", in.world_size(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("answer.explanation", in.explanation(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of nodes", in.nodes_size(), 0, kMaxNodes));
+  JobAnswer out{in.round(), in.world_size(), in.explanation(), {}};
+  for (const v1::NodeWord& word : in.nodes()) {
+    HLAUNCH_RETURN_IF_ERROR(OneLine("node.host", word.host(), kMaxNameBytes));
+    HLAUNCH_RETURN_IF_ERROR(OneLine("node.problem", word.problem(), kMaxNameBytes));
+    HLAUNCH_RETURN_IF_ERROR(NotLonger("node.text", word.text(), kMaxAnswerBytes));
+    HLAUNCH_RETURN_IF_ERROR(InRange("node.node_rank", word.node_rank(), 0, kMaxNodes));
+    HLAUNCH_RETURN_IF_ERROR(InRange("node.first_rank", word.first_rank(), 0, kMaxInt - kMaxNproc));
+    HLAUNCH_RETURN_IF_ERROR(InRange("node.nproc", word.nproc(), 1, kMaxNproc));
+    out.nodes.push_back({word.host(), word.node_rank(), word.first_rank(), word.nproc(),
+                         word.text(), word.problem()});
+  }
+  return out;
+}
+
 }  // namespace hlaunch

@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "hlaunch/v1/job.pb.h"
+#include "hlaunch/v1/rendezvous.pb.h"
+#include "rendezvous/job/question.h"
 #include "rendezvous/round/limits.h"
 #include "rendezvous/round/round.h"
 
@@ -31,6 +33,10 @@ v1::JobStatus ToProto(const JobStatus& status);
 v1::WorkerFailure ToProto(const WorkerFailure& failure);
 v1::PastRound ToProto(const PastRound& past);
 v1::Outcome ToProto(const Outcome& outcome);
+v1::RankQuestion ToProto(const RankQuestion& question);
+v1::NodeQuestion ToProto(const NodeQuestion& question);
+v1::NodeAnswer ToProto(const NodeAnswer& answer);
+v1::AskRanksResponse ToProto(const JobAnswer& answer);
 
 // Errors:
 //   FailedPrecondition - the peer's protocol major differs; the message names both.
@@ -42,6 +48,10 @@ absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& status);
 absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& failure);
 absl::StatusOr<PastRound> FromProto(const v1::PastRound& past);
 absl::StatusOr<Outcome> FromProto(const v1::Outcome& outcome);
+absl::StatusOr<RankQuestion> FromProto(const v1::RankQuestion& question);
+absl::StatusOr<NodeQuestion> FromProto(const v1::NodeQuestion& question);
+absl::StatusOr<NodeAnswer> FromProto(const v1::NodeAnswer& answer);
+absl::StatusOr<JobAnswer> FromProto(const v1::AskRanksResponse& answer);
 
 // `text` with U+FFFD in place of what is not UTF-8, cut at a character to `max_bytes`.
 std::string ToUtf8(absl::string_view text, size_t max_bytes);

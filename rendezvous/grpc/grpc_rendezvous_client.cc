@@ -27,6 +27,7 @@
 #include "proto/contract/grpc_status.h"
 #include "rendezvous/grpc/convert.h"
 #include "rendezvous/grpc/grpc_transport.h"
+#include "rendezvous/job/answer_pace.h"
 #include "rendezvous/listening/lookup.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/round/job_policy.h"
@@ -144,6 +145,13 @@ class GrpcRendezvousClient::Conversation {
     MutexLock lock(&mu_);
     latest_ = update;
     ++version_;
+    WakeLocked();
+  }
+
+  void Answer(NodeAnswer answer) {
+    MutexLock lock(&mu_);
+    answers_.push_back(std::move(answer));
+    if (answers_.size() > kMaxQuestions) answers_.pop_front();
     WakeLocked();
   }
 
@@ -385,6 +393,10 @@ class GrpcRendezvousClient::Conversation {
     trouble_.clear();
     backoff_ = kFirstBackoff;
     News(true, absl::StrCat("connected to the rendezvous at ", Endpoint()));
+    for (const v1::NodeQuestion& asked : stream->response.questions()) {
+      // One that this version does not know stays without an answer.
+      if (const auto question = FromProto(asked); question.ok()) listener_->OnQuestion(*question);
+    }
     if (!stream->response.has_directive()) return;
     const auto directive = FromProto(stream->response.directive());
     if (!directive.ok()) return EndInConfusion(directive.status());

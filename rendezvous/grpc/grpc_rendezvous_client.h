@@ -61,6 +61,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
   // on its route to the rendezvous.
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
+  void Answer(NodeAnswer answer) override;
   Allowance AllowanceNow(Instant now) const override;
 
   // Whether a rendezvous has ever answered.

@@ -77,9 +77,10 @@ void PrepareServer(grpc::ServerBuilder* builder);
 std::string PeerAddress(absl::string_view peer);
 uint16_t PeerPortOf(absl::string_view peer);
 
-// Whether the other end of this call may speak of job `job_id`. One whose certificate names a job
-// (see UriOfJob) may of that alone, all others of every job. The one place that asks; every rpc
-// must. A refusal is logged, not too often.
+// Whether the other end of this call may speak of job `job_id`. One that has proved with a job's
+// own token that it belongs to that job, by its certificate (see UriOfJob) or in its greeting
+// (`peers`; null: nobody has to greet), may of that job alone, all others of every job. The one
+// place that asks; every rpc must. A refusal is logged, not too often.
 //
 // Errors:
 //   PermissionDenied - it may not; the message names both jobs.

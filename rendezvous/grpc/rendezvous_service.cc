@@ -3,6 +3,7 @@
 
 #include "rendezvous/grpc/rendezvous_service.h"
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/grpc_status.h"
+#include "rendezvous/grpc/ask_call.h"
 #include "rendezvous/grpc/convert.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/listening/route.h"
@@ -85,6 +87,14 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     }
     Pump();
   }
+  void OnQuestion(const NodeQuestion& question) override {
+    {
+      MutexLock lock(&mu_);
+      questions_.push_back(question);
+      if (questions_.size() > kMaxQuestions) questions_.pop_front();  // It has waited for long.
+    }
+    Pump();
+  }
   void OnEnd(const absl::Status& status) override { End(status); }
 
   // From gRPC.
@@ -123,7 +133,10 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   // Unpack, one call of the rendezvous. An error ends the stream.
   absl::Status Take() {
     if (job_ == nullptr) return Join();
-    if (!request_.has_update()) {
+    if (request_.has_answer()) {
+      HLAUNCH_ASSIGN_OR_RETURN(NodeAnswer answer, FromProto(request_.answer()));
+      job_->Answer(node_id_, incarnation_, std::move(answer));
+    } else if (!request_.has_update()) {
       job_->Heard(node_id_, incarnation_);
     } else {
       HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
@@ -148,7 +161,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       return absl::InvalidArgumentError("the first message of a stream sets join and update");
     }
     HLAUNCH_ASSIGN_OR_RETURN(NodeInfo info, FromProto(request_.join()));
-    HLAUNCH_RETURN_IF_ERROR(CheckPeerMayUseJob(context_, info.job_id));
+    HLAUNCH_RETURN_IF_ERROR(CheckPeerMayUseJob(context_, service_.peers_, info.job_id));
     HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
     if (!peer_.empty()) {
       info.route_address = LocalAddressTowards(peer_).value_or("");
@@ -187,7 +200,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     std::optional<grpc::Status> finish;
     {
       MutexLock lock(&mu_);
-      const bool news = directive_.has_value() || answer_ || probe_;
+      const bool news = directive_.has_value() || answer_ || probe_ || !questions_.empty();
       if (busy_ || !(news || end_.has_value())) return;
       busy_ = true;  // For good, if this is the end.
       const bool broken = end_.has_value() && absl::IsCancelled(*end_);
@@ -211,6 +224,9 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     if (std::exchange(probe_, false)) response_.set_probe(true);
     response_.set_heard(heard_);
     if (directive_.has_value()) *response_.mutable_directive() = ToProto(*directive_);
+    for (const NodeQuestion& question : std::exchange(questions_, {})) {
+      *response_.add_questions() = ToProto(question);
+    }
     directive_.reset();
     answer_ = false;
   }
@@ -233,6 +249,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   bool answer_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;                  // Messages.
   std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest that was not sent.
+  std::deque<NodeQuestion> questions_ ABSL_GUARDED_BY(mu_);  // The same.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -309,8 +326,9 @@ absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
 
 }  // namespace
 
-RendezvousService::RendezvousService(Jobs& jobs, bool open, Duration patience)
-    : jobs_(jobs), open_(open), lobby_(std::make_shared<Lobby>(patience)) {}
+RendezvousService::RendezvousService(Jobs& jobs, bool open, const PeerJobs* peers,
+                                     Duration patience)
+    : jobs_(jobs), open_(open), peers_(peers), lobby_(std::make_shared<Lobby>(patience)) {}
 
 RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
 
@@ -326,7 +344,7 @@ grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
     grpc::CallbackServerContext* context, const v1::ReportNodeDeathRequest* request,
     v1::ReportNodeDeathResponse* /*response*/) {
   absl::Status status = CheckReport(*request);
-  if (status.ok()) status = CheckPeerMayUseJob(*context, request->job_id());
+  if (status.ok()) status = CheckPeerMayUseJob(*context, peers_, request->job_id());
   if (status.ok()) {
     const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
     status = job == nullptr ? absl::AbortedError(NoSuchJob(request->job_id()))
@@ -344,11 +362,11 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
   absl::Status status;
   if (request->job_id().empty()) {
     for (const JobStatus& job : jobs_.List()) {
-      if (!PeerMayUseJob(*context, job.job_id)) continue;
+      if (!PeerMayUseJob(*context, peers_, job.job_id)) continue;
       if (response->jobs_size() < kMaxJobsShown) *response->add_jobs() = Brief(ToProto(job));
       response->set_total_jobs(response->total_jobs() + 1);
     }
-  } else if (status = CheckPeerMayUseJob(*context, request->job_id()); status.ok()) {
+  } else if (status = CheckPeerMayUseJob(*context, peers_, request->job_id()); status.ok()) {
     const std::optional<JobStatus> job = jobs_.Status(request->job_id());
     response->set_total_jobs(1);
     if (job.has_value()) {
@@ -360,6 +378,35 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::AskRanks(grpc::CallbackServerContext* context,
+                                                      const v1::AskRanksRequest* request,
+                                                      v1::AskRanksResponse* response) {
+  const absl::StatusOr<RankQuestion> question = FromProto(request->question());
+  absl::Status status = question.status();
+  if (status.ok()) status = CheckPeerMayUseJob(*context, peers_, request->job_id());
+  if (status.ok() && question->kind == RankQuestion::Kind::kStacks) {
+    status = CheckMaySeeStacks(*context);
+  }
+  std::shared_ptr<JobRendezvous> job;
+  if (status.ok()) {
+    job = jobs_.Find(request->job_id());
+    if (job == nullptr) status = absl::NotFoundError(NoSuchJob(request->job_id()));
+  }
+  if (status.ok()) return BeginAskCall(std::move(job), *question, response);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+absl::Status RendezvousService::CheckMaySeeStacks(
+    const grpc::CallbackServerContext& context) const {
+  const std::string peer = PeerAddress(context.peer());
+  if (!open_ || IsLoopback(peer) || IsOwnAddress(peer)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "stacks show code, and this rendezvous has no token: it shows them to callers on its own "
+      "host alone; ask there, or give the job a token (HLAUNCH_TOKEN, --token-file)");
 }
 
 void RendezvousService::EndAll(const absl::Status& status) {

@@ -45,6 +45,9 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* AskRanks(grpc::CallbackServerContext* context,
+                                     const v1::AskRanksRequest* request,
+                                     v1::AskRanksResponse* response) override;
 
  private:
   friend class AttachStream;
@@ -52,6 +55,8 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   // Streams that have not joined, the oldest first. Shared with the alarm.
   struct Lobby;
 
+  // Whether the caller may see stacks, which show code.
+  absl::Status CheckMaySeeStacks(const grpc::CallbackServerContext& context) const;
   void Enlist(const std::shared_ptr<AttachStream>& stream);
   void Strike(const std::shared_ptr<AttachStream>& stream);
   // The first node from another host that joins a job without a token is worth a warning.
@@ -59,6 +64,7 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
 
   Jobs& jobs_;
   const bool open_;
+  const PeerJobs* const peers_;
   const std::shared_ptr<Lobby> lobby_;
 
   mutable Mutex mu_;

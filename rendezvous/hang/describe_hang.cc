@@ -92,18 +92,16 @@ std::string DescribeRank(const RankPicture& rank) {
   return rank.place.empty() ? "sleeps" : absl::StrCat("stands", in);
 }
 
-std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
-                         Duration age) {
-  const std::string head = absl::StrCat("no rank has gone on for ", Seconds(age), ". ");
+std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<RankPicture>& ranks) {
   switch (verdict.kind) {
     case HangKind::kNone:
       return "";
     case HangKind::kBehind:
-      return absl::StrCat(head, Waiting(verdict), ";",
+      return absl::StrCat(Waiting(verdict), ";",
                           Lines(verdict.culprits, ranks,
                                 verdict.for_peers ? " does not: it " : " has not come to it: it "));
     case HangKind::kMismatch:
-      return absl::StrCat(head, "Ranks have called different collectives as number ",
+      return absl::StrCat("Ranks have called different collectives as number ",
                           verdict.collective.sequence, " of ", verdict.group, ":", Calls(verdict),
                           Lines(verdict.culprits, ranks, " differs from most: it "));
     case HangKind::kCrossed: {
@@ -112,22 +110,28 @@ std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPictu
         all.insert(all.end(), same.ranks.begin(), same.ranks.end());
       }
       std::sort(all.begin(), all.end());
-      return absl::StrCat(head,
-                          "Ranks use their groups in different orders, and wait for each other:",
+      return absl::StrCat("Ranks use their groups in different orders, and wait for each other:",
                           Calls(verdict), Lines(all, ranks, " "));
     }
     case HangKind::kAllInside:
-      return absl::StrCat(head, Waiting(verdict),
+      return absl::StrCat(Waiting(verdict),
                           ", and all have come to it: look at the network and the devices",
                           Lines(verdict.waiting, ranks, " "));
     case HangKind::kStore:
-      return absl::StrCat(head, Waiting(verdict), ", for keys that nobody has set",
+      return absl::StrCat(Waiting(verdict), ", for keys that nobody has set",
                           Lines(verdict.waiting, ranks, " "));
     case HangKind::kPeers:
-      return absl::StrCat(head, Waiting(verdict), ", each for another one of them",
+      return absl::StrCat(Waiting(verdict), ", each for another one of them",
                           Lines(verdict.waiting, ranks, " "));
   }
   return "";
+}
+
+std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
+                         Duration age) {
+  const std::string standstill = DescribeStandstill(verdict, ranks);
+  if (standstill.empty()) return "";
+  return absl::StrCat("no rank has gone on for ", Seconds(age), ". ", standstill);
 }
 
 std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,

@@ -15,8 +15,11 @@ namespace hlaunch {
 // Pure.
 std::string DescribeRank(const RankPicture& rank);
 
-// The hang as a person is told of it, after `age`: a line that says who waits where, and one for
-// each rank that holds them up. Pure.
+// Who waits where, in a line, and a line for each rank that holds them up. Empty: nobody waits.
+// Pure.
+std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<RankPicture>& ranks);
+
+// The hang as a person is told of it, after `age`: the same with the time before it. Pure.
 std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
                          Duration age);
 

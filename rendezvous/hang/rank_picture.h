@@ -38,6 +38,7 @@ struct RankPicture {
   bool ended = false;     // It has exited with 0.
   bool recorded = false;  // Its flight recorder has answered, now or before: `groups` are known.
   bool answers = true;    // It has answered this time.
+  bool still = false;     // It has called no collective since the look before, as far as is known.
   bool in_store = false;  // It waits for the master store.
   bool in_p2p = false;    // It waits for one other rank, which may be any.
   char state = '?';       // R, S, D, T … as in proc(5).

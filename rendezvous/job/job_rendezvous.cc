@@ -3,6 +3,7 @@
 
 #include "rendezvous/job/job_rendezvous.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "proto/base/mutex.h"
 #include "proto/base/rare_log.h"
 #include "proto/contract/ids.h"
+#include "rendezvous/job/node_questions.h"
 #include "rendezvous/round/lease.h"
 #include "rendezvous/table/round_table.h"
 
@@ -29,12 +31,39 @@ struct Outbox {
   std::shared_ptr<JobRendezvous::Session> session;
   bool news = false;
   bool probe = false;
+  std::deque<NodeQuestion> questions;
   std::optional<absl::Status> end;
   bool detached = false;
   bool busy = false;  // A thread is inside the session.
 };
 
 constexpr size_t kMaxSharedWaits = 2 * kMaxNodes;
+
+// Whether a node of `nproc` ranks from `first` on has one of `wanted`; all are, where that is
+// empty.
+bool HasOne(const std::vector<Rank>& wanted, Rank first, int nproc) {
+  if (wanted.empty()) return true;
+  const auto next = std::lower_bound(wanted.begin(), wanted.end(), first);
+  return next != wanted.end() && *next < first + nproc;
+}
+
+// Of the members of a round those that have one of the ranks in question.
+std::vector<NodeQuestions::Candidate> CandidatesOf(const std::vector<const Seat*>& members,
+                                                   const std::vector<Rank>& wanted) {
+  std::vector<NodeQuestions::Candidate> nodes;
+  for (const Seat* seat : members) {
+    const NodeInfo& info = seat->info;
+    if (!HasOne(wanted, seat->first_rank, info.nproc)) continue;
+    NodeWord word{info.host, seat->node_rank, seat->first_rank, info.nproc, "", ""};
+    if (!info.answers) {
+      word.problem = "has an older hlaunch, which cannot be asked";
+    } else if (!seat->attached && !seat->local) {
+      word.problem = "has no connection to the rendezvous";
+    }
+    nodes.push_back({info.node_id, std::move(word)});
+  }
+  return nodes;
+}
 
 absl::Status JobIsOver() { return absl::FailedPreconditionError("the job is over"); }
 
@@ -89,10 +118,21 @@ struct JobRendezvous::State {
   const std::shared_ptr<MemoryStore> keys = std::make_shared<MemoryStore>(
       MemoryStore::Options{kSharedLimits, kMaxSharedWaits, kSharedLimits.total_bytes});
   bool keys_ended ABSL_GUARDED_BY(mu) = false;
+  // Who asked what, and what the answer begins with.
+  struct Asker {
+    JobAnswer head;
+    AskDone done;
+  };
+  std::map<uint64_t, Asker> askers ABSL_GUARDED_BY(mu);
+  NodeQuestions questions ABSL_GUARDED_BY(mu);
+  std::deque<std::pair<uint64_t, std::vector<NodeWord>>> answered ABSL_GUARDED_BY(mu);
 
   void End(const std::shared_ptr<Outbox>& outbox, absl::Status status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void CollectQuestionsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void TellAskerLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  std::optional<Instant> NextDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void SetDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool MustOpenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void OpenRoundLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -112,6 +152,7 @@ void JobRendezvous::State::CollectLocked() {
   for (RoundTable::Ended& ended : table.TakeEnded()) {
     const auto it = outboxes.find(ended.node_id);
     if (it == outboxes.end() || it->second->incarnation != ended.incarnation) continue;
+    questions.Gone(ended.node_id, "has left the job");
     End(it->second, std::move(ended.status));
     outboxes.erase(it);
   }
@@ -127,13 +168,29 @@ void JobRendezvous::State::CollectLocked() {
     it->second->probe = true;
     ready.push_back(it->second);
   }
+  CollectQuestionsLocked();
   SetDeadlineLocked();
   if (table.AllFinished()) all_finished.SignalAll();
 }
 
+void JobRendezvous::State::CollectQuestionsLocked() {
+  for (auto& [node_id, question] : questions.TakeTold()) {
+    const auto it = outboxes.find(node_id);
+    if (it == outboxes.end()) continue;
+    it->second->questions.push_back(std::move(question));
+    ready.push_back(it->second);
+  }
+  for (auto& finished : questions.TakeFinished()) answered.push_back(std::move(finished));
+}
+
+std::optional<Instant> JobRendezvous::State::NextDeadlineLocked() {
+  const std::optional<Instant> one = table.NextDeadline(), other = questions.NextDeadline();
+  return one && other ? std::min(one, other) : one ? one : other;
+}
+
 // Without a thread nobody is lost and no wait ends by itself, so each call of a node tries again.
 void JobRendezvous::State::SetDeadlineLocked() {
-  const std::optional<Instant> next = table.NextDeadline();
+  const std::optional<Instant> next = NextDeadlineLocked();
   if (!next || stop || (rings_at && *rings_at <= *next)) return;
   const absl::Status set = threads.Set(deadline, *next);
   if (set.ok()) {
@@ -148,9 +205,11 @@ void JobRendezvous::State::SetDeadlineLocked() {
 void JobRendezvous::State::Ring() {
   MutexLock lock(&mu);
   rings_at.reset();
-  const std::optional<Instant> next = table.NextDeadline();
+  const std::optional<Instant> next = NextDeadlineLocked();
   if (next && *next <= clock.Now() && !stop) {
-    table.Tick(clock.Now());
+    const std::optional<Instant> due = table.NextDeadline();
+    if (due && *due <= clock.Now()) table.Tick(clock.Now());
+    questions.Tick(clock.Now());
     CollectLocked();
     FlushLocked();
   } else {
@@ -203,6 +262,13 @@ void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) 
     mu.Unlock();
     session->OnProbe();
     mu.Lock();
+  } else if (!outbox->questions.empty()) {
+    const NodeQuestion question = std::move(outbox->questions.front());
+    outbox->questions.pop_front();
+    const auto session = outbox->session;
+    mu.Unlock();
+    session->OnQuestion(question);
+    mu.Lock();
   } else if (std::exchange(outbox->news, false)) {
     const Directive directive = table.DirectiveFor(outbox->node_id);
     const auto session = outbox->session;
@@ -211,7 +277,19 @@ void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) 
     mu.Lock();
   }
   outbox->busy = false;
-  if (outbox->news || outbox->probe || outbox->end) ready.push_back(outbox);
+  const bool more = outbox->news || outbox->probe || !outbox->questions.empty();
+  if (more || outbox->end) ready.push_back(outbox);
+}
+
+void JobRendezvous::State::TellAskerLocked() {
+  auto [number, words] = std::move(answered.front());
+  answered.pop_front();
+  auto asker = askers.extract(number);
+  if (asker.empty()) return;
+  asker.mapped().head.nodes = std::move(words);
+  mu.Unlock();
+  asker.mapped().done(std::move(asker.mapped().head));
+  mu.Lock();
 }
 
 // Hands over all there is. Drops the lock for every call that leaves this file, so whoever is
@@ -232,6 +310,8 @@ void JobRendezvous::State::FlushLocked() {
       mu.Unlock();
       keys->End(JobIsOver());
       mu.Lock();
+    } else if (!answered.empty()) {
+      TellAskerLocked();
     } else if (!ready.empty()) {
       const std::shared_ptr<Outbox> outbox = std::move(ready.front());
       ready.pop_front();
@@ -305,6 +385,7 @@ void JobRendezvous::Detach(absl::string_view node_id, const Session* session) {
   const std::shared_ptr<Outbox> outbox = std::move(it->second);
   state_->outboxes.erase(it);
   outbox->detached = true;
+  state_->questions.Gone(node_id, "has lost its connection to the rendezvous");
   state_->table.Disconnected(node_id, outbox->incarnation, state_->clock.Now());
   state_->CollectLocked();
   state_->FlushLocked();
@@ -368,6 +449,45 @@ absl::StatusOr<std::shared_ptr<MemoryStore>> JobRendezvous::SharedKeys(absl::str
                                            state_->table.round()));
   }
   return state_->keys;
+}
+
+absl::StatusOr<uint64_t> JobRendezvous::Ask(const RankQuestion& question, AskDone done) {
+  State& s = *state_;
+  MutexLock lock(&s.mu);
+  const Instant now = s.clock.Now();
+  JobAnswer head;
+  head.round = s.table.round();
+  head.explanation = s.table.Explain(now);
+  std::vector<NodeQuestions::Candidate> nodes;
+  if (s.table.state() == JobState::kRunning) {
+    head.world_size = s.table.world_size();
+    nodes = CandidatesOf(s.table.Members(), question.ranks);
+  }
+  const absl::StatusOr<uint64_t> number = s.questions.Begin(question, std::move(nodes), now);
+  if (number.ok()) s.askers[*number] = {std::move(head), std::move(done)};
+  s.CollectLocked();
+  s.FlushLocked();
+  return number;
+}
+
+size_t JobRendezvous::open_questions() const {
+  MutexLock lock(&state_->mu);
+  return state_->askers.size();
+}
+
+bool JobRendezvous::GiveUp(uint64_t number) {
+  MutexLock lock(&state_->mu);
+  state_->questions.GiveUp(number);
+  return state_->askers.erase(number) > 0;
+}
+
+void JobRendezvous::Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer) {
+  MutexLock lock(&state_->mu);
+  if (!state_->table.Holds(node_id, incarnation)) return;
+  state_->table.Heard(node_id, incarnation, state_->clock.Now());
+  state_->questions.Answer(node_id, std::move(answer));
+  state_->CollectLocked();
+  state_->FlushLocked();
 }
 
 const JobPolicy& JobRendezvous::policy() const { return state_->rules.policy; }

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "rendezvous/job/deadline_threads.h"
+#include "rendezvous/job/question.h"
 #include "rendezvous/round/job_record.h"
 #include "rendezvous/round/round.h"
 #include "rendezvous/store/memory_store.h"
@@ -40,6 +41,8 @@ class JobRendezvous {
     virtual void OnDirective(const Directive& directive) = 0;
     // The node must give a sign of life at once: somebody claims its place.
     virtual void OnProbe() {}
+    // The node is to answer.
+    virtual void OnQuestion(const NodeQuestion& /*question*/) {}
     // Another session or a newer incarnation took this place, or the node was given up.
     virtual void OnEnd(const absl::Status& status) = 0;
   };
@@ -99,6 +102,26 @@ class JobRendezvous {
   bool Holds(absl::string_view node_id, Incarnation incarnation) const;
 
   const JobPolicy& policy() const;
+
+  // Asks the nodes that run the ranks of `question`, those with a stream. `done` is called once,
+  // with no lock held, perhaps before this returns, when all have answered, and after the
+  // question's patience at the latest. Returns the question's number.
+  // Requires: this outlives the question.
+  //
+  // Errors:
+  //   ResourceExhausted - kMaxQuestions are open.
+  using AskDone = std::function<void(JobAnswer)>;
+  absl::StatusOr<uint64_t> Ask(const RankQuestion& question, AskDone done);
+
+  // How many are open.
+  size_t open_questions() const;
+
+  // Nobody wants to hear of it any more. True: `done` will not be called.
+  bool GiveUp(uint64_t number);
+
+  // A node's answer, which is also a sign of life; nothing if `incarnation` does not hold this
+  // place, or nothing was asked.
+  void Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer);
 
   // The keys that the job's agents share, for one of them. They outlive rounds, and are gone once
   // the job is over: then every call of the store, and every wait in it, fails with

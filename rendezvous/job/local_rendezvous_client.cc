@@ -4,6 +4,7 @@
 #include "rendezvous/job/local_rendezvous_client.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "proto/base/mutex.h"
@@ -17,12 +18,14 @@ class LocalRendezvousClient::Link : public JobRendezvous::Session {
   explicit Link(Listener* listener) : listener_(listener) {}
 
   void OnDirective(const Directive& directive) override {
-    {
-      MutexLock lock(&mu_);
-      if (closed_) return;
-      inside_ = true;
-    }
+    if (!Enter()) return;
     listener_->OnDirective(directive);
+    Leave();
+  }
+
+  void OnQuestion(const NodeQuestion& question) override {
+    if (!Enter()) return;
+    listener_->OnQuestion(question);
     Leave();
   }
 
@@ -47,6 +50,13 @@ class LocalRendezvousClient::Link : public JobRendezvous::Session {
   }
 
  private:
+  // False: nobody is to hear of it any more.
+  bool Enter() {
+    MutexLock lock(&mu_);
+    if (!closed_) inside_ = true;
+    return !closed_;
+  }
+
   void Leave() {
     std::optional<absl::Status> end;
     {
@@ -91,6 +101,10 @@ void LocalRendezvousClient::Join(const NodeInfo& info, const NodeUpdate& update,
 void LocalRendezvousClient::Send(const NodeUpdate& update) {
   const absl::Status status = rendezvous_.Update(node_id_, incarnation_, update);
   if (!status.ok()) link_->OnEnd(AsRefusal(status));
+}
+
+void LocalRendezvousClient::Answer(NodeAnswer answer) {
+  rendezvous_.Answer(node_id_, incarnation_, std::move(answer));
 }
 
 Allowance LocalRendezvousClient::AllowanceNow(Instant now) const {

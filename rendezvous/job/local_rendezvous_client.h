@@ -27,6 +27,7 @@ class LocalRendezvousClient : public RendezvousClient {
   // An empty address becomes loopback.
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
+  void Answer(NodeAnswer answer) override;
 
   // If the job may have more nodes, as if the rendezvous had just been heard: a caller that stands
   // still has to end its workers as every other node.

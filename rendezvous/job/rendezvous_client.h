@@ -4,6 +4,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "rendezvous/job/question.h"
 #include "rendezvous/round/lease.h"
 #include "rendezvous/round/round.h"
 
@@ -24,6 +25,9 @@ class RendezvousClient {
 
     // The latest directive; the same one may come again after a reconnect.
     virtual void OnDirective(const Directive& directive) = 0;
+
+    // Somebody asks what this node's ranks do; to be answered once with Answer.
+    virtual void OnQuestion(const NodeQuestion& /*question*/) {}
 
     // Contact with the rendezvous was lost or found again; `detail` says with whom and why.
     // Workers keep running.
@@ -48,6 +52,9 @@ class RendezvousClient {
 
   // Replaces this node's state and sends it as soon as the connection allows.
   virtual void Send(const NodeUpdate& update) = 0;
+
+  // Says what came of a question. It is lost if the connection breaks before.
+  virtual void Answer(NodeAnswer answer) = 0;
 
   // What this node may do at `now` by what was heard so far. Never blocks.
   virtual Allowance AllowanceNow(Instant now) const = 0;

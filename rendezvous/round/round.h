@@ -85,6 +85,7 @@ struct NodeInfo {
   // The other addresses of its interfaces, as SelectAnnounced has them: its workers may come to the
   // master store from any of these.
   std::vector<std::string> other_addresses = {};
+  bool answers = true;  // Its agent answers questions about its ranks; older ones do not know them.
   // Set by the rendezvous, not by the node: its own address on the route to this node.
   std::string route_address;
   std::string seen_address;  // The same: where this node's stream comes from; empty if unknown.

@@ -3,6 +3,9 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """Scripts that know nothing of hlaunch: their ranks can be asked what they do."""
 
+import json
+import os
+import re
 import signal
 
 import jobs
@@ -180,6 +183,152 @@ class NoHang(WithTap):
         run.wait_for(r"the ranks go on after \d+ s", 60)
         (node.folder / "end").touch()
         self.assert_done([run], jobs.OK, 60)
+
+
+class Asking(WithTap):
+    """People who ask what the ranks of job "a" do."""
+
+    each, token = 2, lab.TOKEN
+    nnodes = None  # As many as there are nodes.
+
+    def job(self, *words, options=()):
+        words = words or (jobs.WORKER, "env", "sleep", 600)
+        meet = ["--nnodes", self.nnodes or self.count, "--rdzv-endpoint", self.endpoint]
+        self.runs = [node.start(lab.HLAUNCH, *meet, "--rdzv-id", "a", "--nproc-per-node", self.each,
+                                "--shutdown-timeout", 1, *options, *words, cwd=self.nodes[0].folder,
+                                env={"PYTHON_EXEC": self.python(), **self.secret()})
+                     for node in self.nodes]
+
+    def secret(self):
+        return {"HLAUNCH_TOKEN": self.token} if self.token else {}
+
+    def ask(self, word, *words, job="a", node=-1, code=0, env=None):
+        """From the last node: the rendezvous is on the first."""
+        words = [*words, *([] if "--timeout" in words else ["--timeout", 60])]
+        run = self.nodes[node].run(lab.HLAUNCH, word, job, "--rdzv-endpoint", self.endpoint, *words,
+                                   env=self.secret() if env is None else env)
+        if code is not None:
+            self.assertEqual(run.code, code, self.told([run, *self.runs]))
+        return run
+
+    def await_why(self, pattern):
+        """What is said once `pattern` matches it: the rendezvous may be yet to come."""
+        said = []
+        def matches():
+            said.append(self.ask("why", code=None))
+            return re.search(pattern, said[-1].out, re.MULTILINE)
+        self.assertTrue(lab.poll(matches, 60), self.told([said[-1], *self.runs]))
+        return said[-1].out
+
+    def end(self):
+        for run in self.runs:
+            run.signal(signal.SIGTERM)
+        self.assert_done(self.runs, (128 + signal.SIGTERM, *jobs.OWN_CODES), 30)
+
+
+class Why(Asking):
+    """On two hosts with two ranks each."""
+
+    count = 2
+
+    def test_a_rank_that_is_missing_is_named_with_everybody_else(self):
+        self.job(WORKER, "sleep")
+        said = self.await_why("rank 3 .* has not come to it: it stands in sleep")
+        where = r"all_reduce number 4 of default_pg \(\[4\] float32, 16 B\)"
+        self.assertRegex(said, r"job a, round 1: 4 workers\nno rank has called a collective for "
+                               r"1 s. "
+                               rf"3 of 4 ranks are in {where};\n"
+                               r"  rank 3 \(node1, local rank 1, pid \d+\) has not come to it: "
+                               r"it stands in sleep \(hang_worker.py:\d+\)\n")
+        self.assertRegex(said, r"(?m)^rank 3 \(node1\): stands in sleep \(hang_worker.py:\d+\)$")
+        self.assertRegex(said, rf"(?m)^ranks 0-2 \(node0, node1\): each is in {where}, in steps")
+        facts = json.loads(self.ask("why", "--json").out)
+        self.assertEqual((facts["verdict"]["kind"], facts["verdict"]["culprits"]), ("behind", [3]))
+        self.assertEqual([rank["host"] for rank in facts["ranks"]],
+                         ["node0", "node0", "node1", "node1"])
+        self.stacks()
+        self.refusals()
+        self.stands_still()
+        self.end()
+
+    def stacks(self):
+        said = self.ask("stacks").out
+        self.assertRegex(said, r"\nrank 3 \(node1\):\n  sleep \(\S*hang_worker.py:\d+\)\n")
+        self.assertRegex(said, r"\nranks 0-2 \(node0, node1\):\n(  .*\n)*  steps \(\S*hang_worker")
+        self.assertEqual(said.count("hang_worker.py"), self.ask("stacks", node=0).out.count(
+            "hang_worker.py"))
+        facts = json.loads(self.ask("stacks", "--rank", 3, "--json").out)
+        self.assertEqual([stack["ranks"] for stack in facts["stacks"]], [[3]])
+        self.assertRegex(facts["stacks"][0]["frames"][0], "^sleep ")
+        native = self.ask("stacks", "--rank", 3, "--native", "--json").out
+        self.assertEqual([stack["ranks"] for stack in json.loads(native)["stacks"]], [[3]])
+
+    def refusals(self):
+        self.assert_said(self.ask("why", job="b", code=jobs.REFUSED), "there is no job 'b' here")
+        for word in ("why", "stacks"):
+            self.ask(word, code=jobs.REFUSED, env={"HLAUNCH_TOKEN": lab.OTHER_TOKEN})
+            self.ask(word, code=jobs.REFUSED, env={})
+        self.assert_said(self.ask("stacks", "--rank", 4, code=jobs.USAGE),
+                         "--rank 4: round 1 has 4 ranks, from 0 on")
+
+    def stands_still(self):
+        """An agent that does is named, and the others answer all the same."""
+        agent = jobs.agent_of(self.runs[1])
+        os.kill(agent, signal.SIGSTOP)
+        said = self.ask("why", "--timeout", 6, node=0).out
+        os.kill(agent, signal.SIGCONT)
+        self.assertRegex(said, r"(?m)^node1 \(ranks 2,3\) has not answered for 6 s$")
+        # Unless this machine is busy.
+        self.assertRegex(said, r"(?m)^(ranks 0,1 \(node0\): each is in all_reduce|node0 .* has)")
+
+    def test_all_is_well(self):
+        self.job(WORKER, "late")
+        (self.nodes[0].folder / "go").touch()
+        self.await_why(r"^all 4 ranks go on; default_pg is at all_reduce number \d+")
+        (self.nodes[0].folder / "end").touch()
+        self.assert_done(self.runs, jobs.OK, 60)
+
+
+class WhyWithoutTorch(Asking):
+    """Without a token too: everybody may ask where ranks are, and few may see code."""
+
+    count, token = 2, None
+
+    def test_stacks_are_for_the_rendezvous_own_host(self):
+        self.job()
+        said = self.await_why("^ranks 0-3 .*: each sleeps$")
+        self.assertRegex(said, r"^job a, round 1: 4 workers\n")
+        self.assert_said(self.ask("stacks", code=jobs.REFUSED), "stacks show code, and this")
+        self.assertIn("job a, round 1: 4 workers", self.ask("stacks", node=0).out)
+        self.end()
+
+    def test_a_job_that_waits_for_nodes_says_so(self):
+        self.nnodes = 3
+        self.job()
+        self.runs[0].wait_for("waiting 1 s for 1 of 3 nodes")
+        self.assertRegex(self.ask("why").out, "^job a: no worker runs: waiting for 1 of 3 nodes")
+        self.end()
+
+
+class WhyOnOneHost(Asking):
+    """The agent beside the rendezvous, in its process."""
+
+    count = 1
+
+    def test_a_rank_that_holds_the_interpreter_is_named(self):
+        self.nnodes = "1:2"
+        self.job(WORKER, "lock", options=["--last-call", 1])
+        said = self.await_why("rank 1 .* has not come to it: it holds the interpreter")
+        self.assertRegex(said, r"(?m)^rank 1 \(node0\): holds the interpreter")
+        self.assertRegex(self.ask("stacks", "--rank", 0).out,
+                         r"\nrank 0 \(node0\):\n(  .*\n)*  steps ")
+        self.end()
+
+    def test_without_a_rendezvous_it_says_what_else_may_be_done(self):
+        for word in ("why", "stacks"):
+            run = self.nodes[0].run(lab.HLAUNCH, word, "a")
+            self.assertEqual(run.code, jobs.USAGE, str(run))
+            self.assert_said(run, "add --rdzv-endpoint HOST.*py-spy dump --pid PID")
 
 
 if __name__ == "__main__":

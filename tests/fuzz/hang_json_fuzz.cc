@@ -12,12 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "agent/ask/merge_stacks.h"
 #include "agent/hang/flight_record.h"
 #include "agent/hang/picture_text.h"
 #include "agent/hang/told_hang.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/hang/attribute_hang.h"
 #include "rendezvous/hang/describe_hang.h"
+#include "rendezvous/hang/same_state.h"
 
 namespace hlaunch {
 namespace {
@@ -55,8 +57,20 @@ void CheckPictures(absl::string_view text) {
   const std::optional<std::vector<RankPicture>> pictures = ParsePictures(text);
   if (!pictures) return;
   Judge(*pictures);
+  for (const SameState& state : GroupByState(*pictures)) CheckShown(state.text);
+  CheckShown(DescribeProgress(*pictures));
   const auto again = ParsePictures(PictureText(*pictures));
   HLAUNCH_CHECK(again && again->size() == pictures->size());
+}
+
+void CheckStacks(absl::string_view text) {
+  const std::optional<std::vector<SharedStack>> stacks = ParseStacks(text);
+  if (!stacks) return;
+  for (const SharedStack& stack : MergeStacks(*stacks)) {
+    CheckShown(stack.problem);
+    for (const std::string& frame : stack.frames) CheckShown(frame);
+  }
+  HLAUNCH_CHECK(StacksText(*stacks, 1000).size() <= 1000);
 }
 
 void CheckTold(absl::string_view text) {
@@ -74,6 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
   hlaunch::CheckFlightRecord(bytes);
   hlaunch::CheckPictures(bytes);
+  hlaunch::CheckStacks(bytes);
   hlaunch::CheckTold(bytes);
   return 0;
 }

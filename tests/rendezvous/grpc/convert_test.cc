@@ -438,5 +438,56 @@ TEST(ToUtf8, CutsBetweenCharacters) {
   EXPECT_EQ(ToUtf8("a\xE2\x82\xAC", 4), "a\xE2\x82\xAC");
 }
 
+TEST(Convert, QuestionsAboutRanksComeThrough) {
+  const NodeQuestion in{
+      7, {RankQuestion::Kind::kStacks, {0, 1, 2, 9}, true, std::chrono::seconds(30)}, 5000};
+  const auto out = FromProto(ToProto(in));
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->number, 7u);
+  EXPECT_EQ(out->max_bytes, 5000u);
+  EXPECT_EQ(out->question.kind, RankQuestion::Kind::kStacks);
+  EXPECT_EQ(out->question.ranks, in.question.ranks);
+  EXPECT_TRUE(out->question.native);
+  EXPECT_EQ(out->question.patience, std::chrono::seconds(30));
+}
+
+TEST(Convert, AnswersAboutRanksComeThrough) {
+  const auto answer = FromProto(ToProto(NodeAnswer{7, std::string("a\0b", 3), "why"}));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->number, 7u);
+  EXPECT_EQ(answer->text, std::string("a\0b", 3));
+  EXPECT_EQ(answer->problem, "why");
+  const auto job = FromProto(ToProto(JobAnswer{3, 16, "it runs", {{"n", 1, 8, 8, "text", "why"}}}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(std::tie(job->round, job->world_size, job->explanation),
+            std::make_tuple(3, 16, "it runs"));
+  ASSERT_EQ(job->nodes.size(), 1u);
+  const NodeWord& word = job->nodes[0];
+  EXPECT_EQ(
+      std::tie(word.host, word.node_rank, word.first_rank, word.nproc, word.text, word.problem),
+      std::make_tuple("n", 1, 8, 8, "text", "why"));
+}
+
+TEST(Convert, QuestionsAboutRanksOutOfRangeAreRefused) {
+  const v1::RankQuestion good = ToProto(RankQuestion());
+  EXPECT_TRUE(FromProto(good).ok());
+  using Break = void (*)(v1::RankQuestion*);
+  for (const Break broken :
+       {Break([](v1::RankQuestion* q) { q->clear_kind(); }),
+        Break([](v1::RankQuestion* q) { q->set_ranks("x"); }),
+        Break([](v1::RankQuestion* q) { q->clear_patience(); }),
+        Break([](v1::RankQuestion* q) { q->mutable_patience()->set_seconds(61); })}) {
+    v1::RankQuestion question = good;
+    broken(&question);
+    EXPECT_TRUE(absl::IsInvalidArgument(FromProto(question).status()));
+  }
+  v1::NodeAnswer answer;
+  answer.set_text(std::string(kMaxAnswerBytes + 1, 'x'));
+  EXPECT_FALSE(FromProto(answer).ok());
+  answer.clear_text();
+  answer.set_problem("two\nlines");
+  EXPECT_FALSE(FromProto(answer).ok());
+}
+
 }  // namespace
 }  // namespace hlaunch

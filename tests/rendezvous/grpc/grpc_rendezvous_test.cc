@@ -20,12 +20,14 @@
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
 #include "proto/base/mutex.h"
 #include "proto/contract/exit_code.h"
+#include "proto/contract/rank_list.h"
+#include "rendezvous/ask/rank_client.h"
+#include "rendezvous/ask/status_client.h"
 #include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/grpc/convert.h"
 #include "rendezvous/grpc/grpc_rendezvous_client.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/grpc/rendezvous_server.h"
-#include "rendezvous/grpc/status_client.h"
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/listening/listen.h"
 #include "rendezvous/trust/job_token.h"
@@ -95,6 +97,9 @@ class Member final : public RendezvousClient::Listener {
     ++directives_;
     changed_.SignalAll();
   }
+  void OnQuestion(const NodeQuestion& question) override {
+    if (answers) client_->Answer({question.number, RankList(question.question.ranks), ""});
+  }
   void OnContact(bool connected, const std::string& detail) override {
     MutexLock lock(&mu_);
     contacts_.emplace_back(connected, detail);
@@ -106,6 +111,8 @@ class Member final : public RendezvousClient::Listener {
     end_ = status;
     changed_.SignalAll();
   }
+
+  std::atomic<bool> answers = true;  // What it is asked.
 
   void Send(const NodeUpdate& update) { client_->Send(update); }
   bool contacted() { return client_->contacted(); }
@@ -348,8 +355,8 @@ struct SiteHost : Host {
 };
 
 // The one job of a Host is "job".
-TEST(GrpcRendezvous, AJobsTokenIsGoodForThatJobAlone) {
-  Host host(Policy(2, 2), kToken);
+TEST_P(WithAToken, AJobsTokenIsGoodForThatJobAlone) {
+  Host host(Policy(2, 2), GetParam().of(kToken).value());
   const auto seen_with = [&](const char* job) {
     const std::string token = MakeJobToken(kToken, job).value();
     return RendezvousEndpoint{"127.0.0.1", host.endpoint.port, GetParam().of(token).value()};
@@ -374,12 +381,59 @@ TEST(GrpcRendezvous, AJobsTokenIsGoodForThatJobAlone) {
   members.push_back(std::make_unique<Member>(host.endpoint, Node(1, 2, 2)));  // The whole token.
   members[0]->Await(Kind::kRun);
   expect_refused(FetchStatus(other, "job", deadline).status());
+  expect_refused(AskRanks(other, "job", {}).status());
   EXPECT_EQ(FetchStatus(other, "", deadline)->total, 0);
   for (const RendezvousEndpoint& mine : {seen_with("job"), host.endpoint}) {
     EXPECT_TRUE(FetchStatus(mine, "job", deadline).ok());
+    EXPECT_TRUE(AskRanks(mine, "job", {}).ok());
     EXPECT_EQ(FetchStatus(mine, "", deadline)->total, 1);
   }
   RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, AsksRanksThroughTheirAgents) {
+  Host host(Policy(2, 2), kToken);
+  auto members = Join(host.endpoint, 2);
+  for (auto& member : members) member->Await(Kind::kRun);
+  RankQuestion question;
+  question.kind = RankQuestion::Kind::kStacks;
+  question.ranks = {0, 3};
+  question.patience = seconds(60);
+  for (int i = 0; i < 20; ++i) {  // Among updates and signs of life.
+    members[0]->Send(Says(1, NodePhase::kRunning));
+    const auto answer = AskRanks(host.endpoint, "job", question);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->world_size, 4);
+    ASSERT_EQ(answer->nodes.size(), 2u);
+    EXPECT_EQ(answer->nodes[0].text, "0,3");
+    EXPECT_EQ(answer->nodes[1].text, "0,3");
+  }
+  members[1]->answers = false;
+  question.patience = seconds(1);
+  const auto answer = AskRanks(host.endpoint, "job", question);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->nodes[0].problem, "");
+  EXPECT_EQ(answer->nodes[1].problem, "has not answered for 1 s");
+  EXPECT_TRUE(absl::IsNotFound(AskRanks(host.endpoint, "other", question).status()));
+  const RendezvousEndpoint stranger = {"127.0.0.1", host.endpoint.port,
+                                       Trust::OfToken(kOtherToken).value()};
+  EXPECT_TRUE(absl::IsPermissionDenied(AskRanks(stranger, "job", question).status()));
+  RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, EndsWhileAQuestionIsOpen) {
+  Host host;
+  auto members = Join(host.endpoint, 1);
+  members[0]->Await(Kind::kRun);
+  members[0]->answers = false;
+  RankQuestion question;
+  question.patience = seconds(60);
+  absl::Status status;
+  std::thread asker([&] { status = AskRanks(host.endpoint, "job", question).status(); });
+  while (host.rendezvous.open_questions() == 0) std::this_thread::yield();
+  members[0]->Leave();
+  host.server->Shutdown(milliseconds(10));
+  asker.join();  // Long before the question's patience ends.
 }
 
 TEST(GrpcRendezvous, NobodyServesWithAJobsToken) {

@@ -4,6 +4,8 @@
 #include "rendezvous/job/job_rendezvous.h"
 
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -36,7 +38,8 @@ JobRules Rules(int nodes, int max_restarts = 0) {
 // Records what it is told, checks that calls do not overlap, and may answer from inside.
 class FakeAgent : public JobRendezvous::Session, public RendezvousClient::Listener {
  public:
-  std::function<void(const Directive&)> answer;  // Set before it joins.
+  std::function<void(const Directive&)> answer;    // Set before it joins.
+  std::function<void(const NodeQuestion&)> reply;  // The same.
 
   void OnDirective(const Directive& directive) override {
     EXPECT_EQ(inside_.fetch_add(1), 0) << "two calls at once";
@@ -52,6 +55,9 @@ class FakeAgent : public JobRendezvous::Session, public RendezvousClient::Listen
     MutexLock lock(&mu_);
     probed_ = true;
     told_.SignalAll();
+  }
+  void OnQuestion(const NodeQuestion& question) override {
+    if (reply) reply(question);
   }
   void OnEnd(const absl::Status& status) override {
     MutexLock lock(&mu_);
@@ -180,6 +186,143 @@ TEST(JobRendezvous, AllNodesOfARoundGetOneSecretThatOutlivesTheRendezvous) {
   }
   EXPECT_EQ(secrets[0].size(), 64u);
   EXPECT_NE(secrets[0], secrets[1]);
+}
+
+// Somebody who asks, from a thread of his own.
+class Asker {
+ public:
+  JobRendezvous::AskDone Hear() {
+    return [this](JobAnswer answer) {
+      MutexLock lock(&mu_);
+      EXPECT_FALSE(answer_.has_value()) << "a second answer";
+      answer_ = std::move(answer);
+      told_.SignalAll();
+    };
+  }
+  JobAnswer Await() {
+    MutexLock lock(&mu_);
+    const Instant deadline = Soon();
+    while (!answer_ && told_.WaitUntil(&mu_, deadline)) {
+    }
+    return answer_.value_or(JobAnswer());
+  }
+  bool heard() {
+    MutexLock lock(&mu_);
+    return answer_.has_value();
+  }
+
+ private:
+  Mutex mu_;
+  CondVar told_;
+  std::optional<JobAnswer> answer_ ABSL_GUARDED_BY(mu_);
+};
+
+RankQuestion WithPatience(Duration patience) {
+  RankQuestion question;
+  question.patience = patience;
+  return question;
+}
+
+// Two nodes with two ranks each; the first answers what it is asked, the second says nothing.
+struct AskedJob {
+  AskedJob() {
+    a->reply = [this](const NodeQuestion& question) {
+      rendezvous.Answer("id0", 1, {question.number, "here", ""});
+    };
+    EXPECT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+    EXPECT_TRUE(rendezvous.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, b).ok());
+    a->AwaitKind(Kind::kRun);
+    b->AwaitKind(Kind::kRun);
+  }
+  std::shared_ptr<FakeAgent> a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
+  JobRendezvous rendezvous{Rules(2), MonotonicClock()};
+};
+
+TEST(JobRendezvous, AsksTheNodesOfTheRoundAndNamesWhoDoesNotAnswer) {
+  AskedJob job;
+  Asker asker;
+  ASSERT_TRUE(job.rendezvous.Ask(WithPatience(milliseconds(20)), asker.Hear()).ok());
+  const JobAnswer answer = asker.Await();
+  EXPECT_EQ(answer.round, 1);
+  EXPECT_EQ(answer.world_size, 4);
+  EXPECT_THAT(answer.explanation, HasSubstr("round 1 runs"));
+  ASSERT_EQ(answer.nodes.size(), 2u);
+  EXPECT_EQ(answer.nodes[0].text, "here");
+  EXPECT_EQ(answer.nodes[0].host, "node0");
+  EXPECT_EQ(answer.nodes[1].first_rank, 2);
+  EXPECT_EQ(answer.nodes[1].problem, "has not answered for 0 s");
+}
+
+TEST(JobRendezvous, AsksThoseAloneThatHaveTheRanks) {
+  AskedJob job;
+  Asker asker;
+  RankQuestion question = WithPatience(seconds(50));
+  question.ranks = {1};
+  ASSERT_TRUE(job.rendezvous.Ask(question, asker.Hear()).ok());
+  const JobAnswer answer = asker.Await();
+  ASSERT_EQ(answer.nodes.size(), 1u);
+  EXPECT_EQ(answer.nodes[0].text, "here");
+}
+
+TEST(JobRendezvous, WaitsForNobodyWhoHasGone) {
+  AskedJob job;
+  Asker asker;
+  ASSERT_TRUE(job.rendezvous.Ask(WithPatience(seconds(50)), asker.Hear()).ok());
+  EXPECT_FALSE(asker.heard());
+  job.rendezvous.Answer("id1", 7, {1, "of another incarnation", ""});
+  EXPECT_FALSE(asker.heard());
+  job.rendezvous.Detach("id1", job.b.get());
+  const JobAnswer answer = asker.Await();
+  EXPECT_THAT(answer.nodes[1].problem, HasSubstr("lost its connection"));
+  Asker again;
+  ASSERT_TRUE(job.rendezvous.Ask(WithPatience(seconds(50)), again.Hear()).ok());
+  EXPECT_THAT(again.Await().nodes[1].problem, HasSubstr("has no connection"));
+}
+
+TEST(JobRendezvous, TellsNobodyWhoHasGivenUp) {
+  AskedJob job;
+  Asker asker;
+  const auto number = job.rendezvous.Ask(WithPatience(seconds(50)), asker.Hear());
+  EXPECT_TRUE(job.rendezvous.GiveUp(*number));
+  EXPECT_FALSE(job.rendezvous.GiveUp(*number));
+  job.rendezvous.Answer("id1", 2, {*number, "", ""});
+  EXPECT_FALSE(asker.heard());
+}
+
+TEST(JobRendezvous, SaysWhyNobodyIsAsked) {
+  JobRendezvous rendezvous(Rules(2), MonotonicClock());
+  auto a = std::make_shared<FakeAgent>();
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, a).ok());
+  Asker asker;
+  ASSERT_TRUE(rendezvous.Ask(WithPatience(seconds(50)), asker.Hear()).ok());
+  const JobAnswer answer = asker.Await();
+  EXPECT_EQ(answer.world_size, 0);
+  EXPECT_THAT(answer.explanation, HasSubstr("waiting for 1 of 2 nodes"));
+  EXPECT_THAT(answer.nodes, IsEmpty());
+}
+
+TEST(JobRendezvous, DoesNotWaitForAnOlderAgent) {
+  JobRendezvous rendezvous(Rules(1), MonotonicClock());
+  auto a = std::make_shared<FakeAgent>();
+  NodeInfo old = Node(0, 1, 1);
+  old.answers = false;
+  ASSERT_TRUE(rendezvous.Attach(old, Says(0, NodePhase::kReady), false, a).ok());
+  a->AwaitKind(Kind::kRun);
+  Asker asker;
+  ASSERT_TRUE(rendezvous.Ask(WithPatience(seconds(50)), asker.Hear()).ok());
+  EXPECT_EQ(asker.Await().nodes[0].problem, "has an older hlaunch, which cannot be asked");
+}
+
+TEST(LocalRendezvousClient, AnswersWhatItIsAsked) {
+  JobRendezvous rendezvous(Rules(1), MonotonicClock());
+  FakeAgent agent;
+  LocalRendezvousClient client(rendezvous);
+  agent.reply = [&](const NodeQuestion& question) { client.Answer({question.number, "a", ""}); };
+  client.Join(Node(0, 1, 1), Says(0, NodePhase::kReady), &agent);
+  agent.AwaitKind(Kind::kRun);
+  Asker asker;
+  ASSERT_TRUE(rendezvous.Ask(WithPatience(seconds(50)), asker.Hear()).ok());
+  EXPECT_EQ(asker.Await().nodes[0].text, "a");
 }
 
 TEST(JobRendezvous, EndsWhenNobodyComesInTime) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "agent/ask/merge_stacks.h"
+#include "agent/hang/node_look.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// A worker whose stack is wanted. A value.
+struct StackWanted {
+  Rank rank = 0;
+  pid_t pid = 0;
+};
+
+// Takes the stack of each worker's main thread: from torch's control server in it, which stops
+// nobody, else, and where C's frames are wanted, as StackDump does, one after the other.
+//
+// Belongs to the loop thread. Destruction gives up without a word.
+class StackLook {
+ public:
+  // `done` is called once, from the loop, after `limit` at the latest, with an entry for each.
+  StackLook(asio::io_context& loop, const LookPlan& plan, std::vector<StackWanted> wanted,
+            bool native, Duration limit, std::function<void(std::vector<SharedStack>)> done);
+  ~StackLook();
+
+  pid_t tool() const;  // As StackDump has it.
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/ask/ask_options.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/options/command_table.h"
+#include "launcher/options/help_text.h"
+#include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
+#include "proto/contract/rank_list.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+
+std::string ExitCodes() {
+  return absl::StrCat("\nExit code: 0 answered; 2 wrong usage; ", kExitBadEndpoint,
+                      " no rendezvous answers there, or it is busy; ", kExitRefused,
+                      " there\nis no such job, the token is not right, or stacks are not shown.\n");
+}
+
+std::string WhyHelp() {
+  return absl::StrCat(
+      "usage: hlaunch why JOB --rdzv-endpoint HOST[:PORT] [--rank LIST] [--json]\n\n"
+      "Says where all ranks of JOB (its --rdzv-id) are now, who holds up the others, and what "
+      "that\n"
+      "rank does: from any host, also while nothing seems wrong. It stops no rank. A script named\n"
+      "`why` is started as `hlaunch ./why`.\n\n",
+      DescribeOptions(WhyOptionRows()), ExitCodes());
+}
+
+std::string StacksHelp() {
+  return absl::StrCat(
+      "usage: hlaunch stacks JOB --rdzv-endpoint HOST[:PORT] [--rank LIST] [--native] [--json]\n\n"
+      "Shows the stacks of the main threads of all ranks of JOB (its --rdzv-id), from any host: "
+      "each\n"
+      "stack once with its ranks, the rarest first. Stacks show code: without a token, they are\n"
+      "shown on the rendezvous' own host alone. A script named `stacks` is started as\n"
+      "`hlaunch ./stacks`.\n\n",
+      DescribeOptions(StacksOptionRows()), ExitCodes());
+}
+
+absl::StatusOr<RankQuestion> ReadQuestion(const TypedWords& read) {
+  RankQuestion question;
+  if (read.Has("--rank")) {
+    const std::string text = read.Get("--rank", "");
+    const bool right = text.find_first_not_of("0123456789,-") == text.npos;
+    if (right) question.ranks = ParseRankList(text);
+    if (question.ranks.empty()) {
+      return InvalidArgumentError(
+          absl::StrCat("--rank '", PrintableLine(text), "': expected ranks as in 0-3,7"));
+    }
+    std::sort(question.ranks.begin(), question.ranks.end());
+  }
+  const int most =
+      static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(kMaxPatience).count());
+  if (read.Has("--timeout")) {
+    const std::string text = read.Get("--timeout", "");
+    int seconds = 0;
+    if (!ParseInt(text, 1, most, &seconds)) {
+      return InvalidArgumentError(absl::StrCat("--timeout '", PrintableLine(text),
+                                               "': expected a number of seconds from 1 to ", most));
+    }
+    question.patience = std::chrono::seconds(seconds);
+  }
+  question.native = read.Has("--native");
+  return question;
+}
+
+absl::StatusOr<AskOptions> ParseAskOptions(absl::string_view word,
+                                           absl::Span<const OptionRow> table, std::string (*help)(),
+                                           int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + 2, argv + argc);
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read, ReadWords(absl::StrCat("hlaunch ", word), table,
+                                                            words, OptionPlace::kAnywhere));
+  AskOptions options;
+  if (read.Has("--help")) {
+    options.text_to_print = help();
+    return options;
+  }
+  if (!read.Has("--rdzv-endpoint")) {
+    return InvalidArgumentError(absl::StrCat(
+        "hlaunch ", word,
+        " asks a job's rendezvous: add --rdzv-endpoint HOST[:PORT]; a job of one ",
+        "node has none to ask: there, py-spy dump --pid PID shows where a worker stands (to start ",
+        "a script of that name, write hlaunch ./", word, ")"));
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(options.words, ReadAskWords(word, read));
+  if (options.words.job_id.empty()) {
+    return InvalidArgumentError(absl::StrCat("hlaunch ", word,
+                                             " needs the job, its --rdzv-id; hlaunch status ",
+                                             "--rdzv-endpoint HOST[:PORT] lists all jobs"));
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(options.question, ReadQuestion(read));
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<AskOptions> ParseWhyOptions(int argc, const char* const* argv) {
+  return ParseAskOptions("why", WhyOptionRows(), WhyHelp, argc, argv);
+}
+
+absl::StatusOr<AskOptions> ParseStacksOptions(int argc, const char* const* argv) {
+  absl::StatusOr<AskOptions> options =
+      ParseAskOptions("stacks", StacksOptionRows(), StacksHelp, argc, argv);
+  if (options.ok()) options->question.kind = RankQuestion::Kind::kStacks;
+  return options;
+}
+
+}  // namespace hlaunch

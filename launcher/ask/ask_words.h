@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "launcher/options/read_words.h"
+#include "launcher/words/endpoint.h"
+#include "rendezvous/trust/certificate_files.h"
+
+namespace hlaunch {
+
+// What every command says that asks a rendezvous. A value.
+struct AskWords {
+  std::string job_id;  // Empty: none was named.
+  Endpoint endpoint;
+  std::string token_file;
+  CertificateFiles certificates;
+  std::string tls;  // "on", "off" or empty.
+  bool json = false;
+};
+
+// `word` is the command's, as in "status". Pure.
+//
+// Errors:
+//   InvalidArgument - one line that names what is wrong, and the way out.
+absl::StatusOr<AskWords> ReadAskWords(absl::string_view word, const TypedWords& read);
+
+}  // namespace hlaunch

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/ask/rank_client.h"
+
+#include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/ask/call_rendezvous.h"
+#include "rendezvous/grpc/convert.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kSlack = std::chrono::seconds(10);  // To connect, and for the way back.
+
+}  // namespace
+
+absl::StatusOr<JobAnswer> AskRanks(const RendezvousEndpoint& endpoint, absl::string_view job_id,
+                                   const RankQuestion& question) {
+  v1::AskRanksRequest request;
+  request.set_job_id(ToUtf8(job_id, kMaxNameBytes));
+  *request.mutable_question() = ToProto(question);
+  v1::AskRanksResponse response;
+  const Duration limit = question.patience + kSlack;
+  HLAUNCH_RETURN_IF_ERROR(
+      CallRendezvous(endpoint, MonotonicClock().Now() + limit, limit, "questions about ranks",
+                     [&](v1::Rendezvous::Stub& stub, grpc::ClientContext* context) {
+                       return stub.AskRanks(context, request, &response);
+                     }));
+  return FromProto(response);
+}
+
+}  // namespace hlaunch

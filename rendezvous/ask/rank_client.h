@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rendezvous/grpc/grpc_rendezvous_client.h"
+#include "rendezvous/job/question.h"
+
+namespace hlaunch {
+
+// Asks the rendezvous at `endpoint` what the ranks of a job do. Blocks for the question's patience
+// and a few seconds at most, and as long as the resolver does. What comes is a stranger's.
+//
+// Errors:
+//   InvalidArgument - the endpoint's name or the token cannot be right.
+//   NotFound - there is no such job.
+//   PermissionDenied - the token was refused, or stacks are not for this caller.
+//   ResourceExhausted - too many ask about this job.
+//   FailedPrecondition - what answers there is no rendezvous of this version of hlaunch.
+//   Unavailable - nobody answers there, or the name does not resolve.
+absl::StatusOr<JobAnswer> AskRanks(const RendezvousEndpoint& endpoint, absl::string_view job_id,
+                                   const RankQuestion& question);
+
+}  // namespace hlaunch

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "proto/base/clock.h"
+
+namespace hlaunch {
+
+// How much a node may answer on its stream: well below what TrafficWatch takes for an attack, and
+// what else the stream carries comes on top. However often people ask, no node is cut off for it.
+//
+// A value.
+class AnswerPace {
+ public:
+  static constexpr int64_t kBurstBytes = 48 << 10;
+  static constexpr int64_t kBytesPerSecond = 12 << 10;
+
+  // When an answer of `bytes` may be sent: at `now`, or later.
+  Instant When(size_t bytes, Instant now) const {
+    const Duration burst = Cost(kBurstBytes);
+    return std::max(now, std::max(paid_until_, now) + Cost(WithFrame(bytes)) - burst);
+  }
+
+  // It was.
+  void Sent(size_t bytes, Instant now) {
+    paid_until_ = std::max(paid_until_, now) + Cost(WithFrame(bytes));
+  }
+
+ private:
+  static int64_t WithFrame(size_t bytes) { return static_cast<int64_t>(bytes) + 256; }
+  static Duration Cost(int64_t bytes) {
+    return std::chrono::microseconds(bytes * 1'000'000 / kBytesPerSecond);
+  }
+
+  Instant paid_until_;
+};
+
+}  // namespace hlaunch
