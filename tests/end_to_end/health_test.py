@@ -271,7 +271,7 @@ class Together(HealthTest):
 
     def setUp(self):
         super().setUp()
-        done = subprocess.run([jobs.PYTHON, "-c", "import torch"], check=False, timeout=60)
+        done = subprocess.run([jobs.PYTHON, "-c", "import torch"], check=False, timeout=600)
         if done.returncode != 0:
             self.skipTest(f"no torch for {jobs.PYTHON} (Debian: python3-torch)")
         for node in self.nodes:

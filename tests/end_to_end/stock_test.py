@@ -32,7 +32,7 @@ class WithStock(jobs.JobTest):
         found = subprocess.run(
             [cls.python, "-c", "import importlib.util, sys; spec = importlib.util.find_spec("
              "sys.argv[1]); print(spec.submodule_search_locations[0] if spec else '')",
-             cls.package], text=True, capture_output=True, check=False, timeout=60).stdout.strip()
+             cls.package], text=True, capture_output=True, check=False, timeout=600).stdout.strip()
         if not found:
             raise unittest.SkipTest(f"{cls.python} has no {cls.package}")
         cls.shipped = pathlib.Path(found)

@@ -27,7 +27,7 @@ class WithTorch(jobs.JobTest):
             raise unittest.SkipTest(f"no python with torch {cls.wanted} here; tests/run brings it "
                                     "where it can")
         done = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], text=True,
-                              capture_output=True, check=False, timeout=60)
+                              capture_output=True, check=False, timeout=600)
         if not done.stdout.startswith(cls.wanted):
             raise unittest.SkipTest(f"{python} has torch {done.stdout.strip() or 'none'}, "
                                     f"not {cls.wanted}")

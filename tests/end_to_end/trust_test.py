@@ -318,7 +318,13 @@ class Holder(RapidReset):
         service.wait_for(r"listening on \[::\]:")
         runs = self.job(JOB, 100 * self.SECONDS)
         self.assert_bounded(service.pid, runs, self.another_job)
-        self.assert_said(service, "closed a connection of 10.77.0.12, which sent too much")
+        # On a busy machine the attacker may be too slow at first.
+        closed = "closed a connection of 10.77.0.12, which sent too much"
+        for _ in range(10):
+            if closed in service.err:
+                break
+            self.assert_bounded(service.pid, runs)
+        self.assert_said(service, closed)
         runs[0].signal(15)
         self.assertEqual([run.wait(20) for run in runs], [143, jobs.NODE_STOPPED], self.told(runs))
         service.signal(15)
