@@ -11,8 +11,6 @@
 
 namespace hlaunch {
 
-inline constexpr char kEnvSocketInterface[] = "HLAUNCH_SOCKET_IFNAME";
-
 // One address of an interface of this host.
 struct InterfaceAddress {
   std::string interface;  // "eth0"

@@ -214,9 +214,17 @@ bool Has(const Variables& variables, absl::string_view name) {
                      [name](const auto& v) { return v.first == name; });
 }
 
+// The collectives read their settings in the worker. The secret is none of them: each round has its
+// own.
+bool IsSettingOfComm(absl::string_view name) {
+  return name == kEnvSocketInterface ||
+         (absl::StartsWith(name, kCommPrefix) && name != kEnvCommSecret);
+}
+
 }  // namespace
 
 bool IsInherited(absl::string_view name) {
+  if (IsSettingOfComm(name)) return true;
   return std::find(std::begin(kScrubbedNames), std::end(kScrubbedNames), name) ==
              std::end(kScrubbedNames) &&
          std::none_of(std::begin(kScrubbedPrefixes), std::end(kScrubbedPrefixes),

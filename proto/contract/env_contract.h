@@ -88,6 +88,9 @@ inline constexpr char kEnvSlurmJobNodeList[] = "SLURM_JOB_NODELIST";  // Slurm's
 
 // hlaunch's own: never inherited, whatever the user wants to keep, for a token may be among them.
 inline constexpr char kOwnPrefix[] = "HLAUNCH_";
+// But for the settings of the collectives, which their user sets; kEnvCommSecret is none.
+inline constexpr char kCommPrefix[] = "HLAUNCH_COMM_";
+inline constexpr char kEnvSocketInterface[] = "HLAUNCH_SOCKET_IFNAME";
 
 // torch's worker watchdog: "1" asks the agent for it, and where its pipe is.
 inline constexpr char kEnvEnableTimer[] = "TORCHELASTIC_ENABLE_FILE_TIMER";

@@ -16,6 +16,7 @@ namespace hlaunch {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 
 Assignment SecondOfTwoNodes() {
   Assignment round;
@@ -280,8 +281,21 @@ TEST(IsInherited, DropsWhatBelongsToALauncher) {
                            "HLAUNCH_TOKEN",
                            "HLAUNCH_TOKEN_FILE",
                            "HLAUNCH_TLS_KEY",
+                           "HLAUNCH_COMM_SECRET",
                            "HLAUNCH_KEEPER_FD"}) {
     EXPECT_FALSE(IsInherited(name)) << name;
+  }
+}
+
+TEST(WorkerEnv, TheSettingsOfTheCollectivesReachTheWorker) {
+  const std::vector<std::string> settings = {
+      "HLAUNCH_COMM_SINGLE_COPY=always", "HLAUNCH_COMM_ALL_REDUCE=ring",
+      "HLAUNCH_COMM_LIBRARY=/opt/libhlcomm.so.1", "HLAUNCH_SOCKET_IFNAME=eth0"};
+  for (const bool keep_env : {false, true}) {
+    WorkerSpec spec = FourWorkers(settings);
+    spec.keep_env = keep_env;
+    const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts());
+    EXPECT_THAT(std::vector<std::string>(env.begin(), env.begin() + 4), ElementsAreArray(settings));
   }
 }
 
