@@ -37,6 +37,8 @@ else()
   target_link_libraries(hlaunch_re2 INTERFACE ${re2_LINK_LIBRARIES} Threads::Threads)
 endif()
 
+include(programs)
+
 add_library(hlaunch_warnings INTERFACE)
 target_compile_options(hlaunch_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<BOOL:${HLAUNCH_WERROR}>:-Werror>)
@@ -98,35 +100,6 @@ function(hlaunch_test source)
   endif()
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 RUN_SERIAL ${ARG_ALONE})
-endfunction()
-
-# hlaunch_prefer_archives(program): takes Abseil, OpenSSL and libstdc++ from archives. The packages' CMake
-# targets name shared libraries only, some thirty of them, and to load those takes longer than
-# everything else that `hlaunch` does to start a node. The group resolves all that our rooms need;
-# the shared libraries behind it are then not needed and not linked.
-function(hlaunch_prefer_archives program)
-  get_target_property(location absl::status IMPORTED_LOCATION_RELEASE)
-  if(NOT location)
-    get_target_property(location absl::status IMPORTED_LOCATION_NONE)
-  endif()
-  get_filename_component(folder "${location}" DIRECTORY)
-  file(GLOB archives ${folder}/libabsl_*.a)
-  if(NOT archives OR HLAUNCH_SANITIZE)
-    message(STATUS "${program}: shared libraries (no archives of Abseil in '${folder}')")
-    return()
-  endif()
-  get_property(rooms GLOBAL PROPERTY hlaunch_rooms)
-  list(FILTER rooms EXCLUDE REGEX "_grpc$")
-  list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE ours)
-  find_library(HLAUNCH_SSL_ARCHIVE libssl.a)
-  find_library(HLAUNCH_CRYPTO_ARCHIVE libcrypto.a)
-  if(HLAUNCH_SSL_ARCHIVE AND HLAUNCH_CRYPTO_ARCHIVE)  # Both, or there would be two of the second.
-    list(APPEND archives ${HLAUNCH_SSL_ARCHIVE} ${HLAUNCH_CRYPTO_ARCHIVE})
-  endif()
-  target_link_options(${program} PRIVATE -Wl,--as-needed -static-libstdc++ -static-libgcc)
-  target_link_libraries(${program} PRIVATE
-    -Wl,--start-group ${ours} ${archives} -Wl,--end-group)
-  add_dependencies(${program} ${rooms})
 endfunction()
 
 # Precompiled headers: what most files include is parsed once per kind of target, not once per file.

@@ -1,21 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// `hlaunch-agent`: one node of a job with several nodes, started by `hlaunch` with the same
-// words; for a keeper whose agent was killed, the bearer of that news; `hlaunch status`, `why` and
-// `stacks`, and `hlaunch token --for-job`.
+// One program with two names. `hlaunch-rendezvous`: the rendezvous of many jobs as a service. By
+// any other name `hlaunch-agent`: one node of a job with several nodes, started by `hlaunch` with
+// the same words, the first one included; for a keeper whose agent was killed, the bearer of that
+// news; `hlaunch status`, `why` and `stacks`, and `hlaunch token --for-job`.
+
+#include <filesystem>
 
 #include "launcher/grpc/grpc_link.h"
 #include "launcher/grpc/print_job_token.h"
+#include "launcher/grpc/serve_jobs.h"
 #include "launcher/grpc/show_ranks.h"
 #include "launcher/grpc/show_status.h"
 #include "launcher/launch.h"
 
+namespace hlaunch {
+namespace {
+
+int RunAgent(int argc, char** argv) {
+  return Launch(argc, argv, ConnectByGrpc,
+                {{"status", ShowStatus},
+                 {"why", ShowWhy},
+                 {"stacks", ShowStacks},
+                 {"token", PrintJobToken},
+                 {kObituaryWord, SendObituary}});
+}
+
+int RunRendezvous(int argc, char** argv) { return ServeJobs(argc, argv, nullptr); }
+
+struct Program {
+  const char* name;
+  int (*run)(int argc, char** argv);
+};
+
+constexpr Program kPrograms[] = {{"hlaunch-rendezvous", RunRendezvous}};
+
+}  // namespace
+}  // namespace hlaunch
+
 int main(int argc, char** argv) {
-  return hlaunch::Launch(argc, argv, hlaunch::ConnectByGrpc,
-                         {{"status", hlaunch::ShowStatus},
-                          {"why", hlaunch::ShowWhy},
-                          {"stacks", hlaunch::ShowStacks},
-                          {"token", hlaunch::PrintJobToken},
-                          {hlaunch::kObituaryWord, hlaunch::SendObituary}});
+  const std::filesystem::path name = std::filesystem::path(argv[0]).filename();
+  for (const hlaunch::Program& program : hlaunch::kPrograms) {
+    if (name == program.name) return program.run(argc, argv);
+  }
+  return hlaunch::RunAgent(argc, argv);
 }

@@ -18,6 +18,7 @@
 #include "launcher/cluster/place.h"
 #include "launcher/command/check_node.h"
 #include "launcher/command/dry_run.h"
+#include "launcher/command/install_programs.h"
 #include "launcher/command/make_token.h"
 #include "launcher/command/show_devices.h"
 #include "launcher/job/job_spec.h"
@@ -37,6 +38,8 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/listening/find_host.h"
+#include "rendezvous/trust/openssl_modules.h"
 
 namespace hlaunch {
 namespace {
@@ -124,6 +127,7 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
     std::fputs(options->text_to_print->c_str(), stdout);
     return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
   }
+  if (options->instead.installs()) return InstallPrograms(options->instead);
   BlockAgentSignals(options->worker.signals_to_handle);
   const std::string token = environment.Get(kEnvToken);  // For the program that this becomes.
   WipeFromEnvironment(kEnvToken);
@@ -185,6 +189,8 @@ int RunToken(int argc, char** argv, const std::vector<Command>& agent_commands) 
 
 int Launch(int argc, char** argv, const ConnectFn& connect,
            const std::vector<Command>& agent_commands) {
+  ChooseNameServices();
+  DoWithoutOpenSslModules();
   const CommandRow* const row = FindCommand(argc, argv);
   if (row == nullptr) return RunJob(argc, argv, ReadJobOptions, connect);
   static char help[] = "--help", version[] = "--version";

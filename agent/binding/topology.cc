@@ -16,8 +16,15 @@
 namespace hlaunch {
 namespace {
 
-// What is used of hwloc, found by name: to link it would load it, and libudev, in every start.
+// What is used of hwloc. A static program has it inside, since it can load no library of the
+// machine. Others find it by name: to link it would load it, and libudev, in every start.
 struct Hwloc {
+#ifdef HLAUNCH_STATIC
+  void* library = nullptr;
+  bool complete = true;
+
+#define HLAUNCH_HWLOC(name) decltype(::hwloc_##name)* name = ::hwloc_##name
+#else
   void* library = ::dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
   bool complete = library != nullptr;
 
@@ -30,6 +37,7 @@ struct Hwloc {
 
 #define HLAUNCH_HWLOC(name) \
   decltype(::hwloc_##name)* name = Find<decltype(::hwloc_##name)>("hwloc_" #name)
+#endif
   HLAUNCH_HWLOC(topology_init);
   HLAUNCH_HWLOC(topology_set_flags);
   HLAUNCH_HWLOC(topology_set_components);

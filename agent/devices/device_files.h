@@ -15,7 +15,7 @@ namespace hlaunch {
 //
 // Nothing fails: what cannot be read is empty. Reads only, regular files only - so that no device
 // is ever opened, which would acquire it - and bounded, whatever lies there. In a root other than
-// "/" no link leads out of it. Thread-safe.
+// "/" no link leads out of it, but for Linux before 5.6 (openat2). Thread-safe.
 class DeviceFiles {
  public:
   // "" and "/": this machine.

@@ -22,6 +22,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "agent/process/exit_notice.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
@@ -156,9 +157,12 @@ bool SignalProcess(const ProcessEntry& entry, int signal) {
   if (entry.parent == ::getpid()) return ::kill(entry.pid, signal) == 0;
   // The pid of others may have been reused since it was read: hold it, then look again.
   const UniqueFd pidfd = OpenPidfd(entry.pid);
+  const bool unheld = !pidfd.valid() && !KernelHasPidfds();
   const std::optional<ProcessEntry> again = ReadEntry(entry.pid);
-  if (!pidfd.valid() || !again.has_value() || again->start_time != entry.start_time) return false;
-  return ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
+  if (!again.has_value() || again->start_time != entry.start_time) return false;
+  // An old kernel might reuse it in the microseconds since that look.
+  if (unheld) return ::kill(entry.pid, signal) == 0;
+  return pidfd.valid() && ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
 }
 
 std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared) {

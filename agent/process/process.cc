@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/devices/visible_devices.h"
+#include "agent/process/exit_notice.h"
 #include "agent/process/program_file.h"
 #include "agent/process/start_child.h"
 #include "proto/base/status_macros.h"
@@ -138,10 +139,14 @@ struct StartingProcess::State {
             memory.data(),
             memory.size()};
     int fd = -1;
-    pid = StartChild(&plan, &fd);
+    pid = StartChild(&plan, KernelHasPidfds() ? &fd : nullptr);
     if (pid < 0) return NoResources(absl::StrCat("no new process: ", std::strerror(errno)));
-    pidfd = UniqueFd(fd);
-    return absl::OkStatus();
+    pidfd = fd >= 0 ? UniqueFd(fd) : NoticeExit(pid);
+    if (pidfd.valid()) return absl::OkStatus();
+    ::kill(pid, SIGKILL);
+    AwaitExec(plan);
+    ::waitpid(pid, nullptr, 0);
+    return NoResources("nothing tells of its exit");
   }
 
   absl::Status NoResources(const std::string& why) const {

@@ -106,7 +106,8 @@ class Process {
   ~Process() { Abandon(); }
 
   pid_t pid() const { return pid_; }
-  int pidfd() const { return pidfd_.get(); }  // Readable once the child has exited.
+  // Readable once the child has exited; of an old kernel not a pidfd.
+  int pidfd() const { return pidfd_.get(); }
   // What of Command's CPUs and memory node could not be had; the program runs without. Empty: all
   // is as asked.
   const std::string& warning() const { return warning_; }

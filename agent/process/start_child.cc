@@ -116,9 +116,11 @@ pid_t StartChild(ChildPlan* plan, int* pidfd) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  // Kernels that know no CLONE_PIDFD ignore it.
+  const int flags =
+      CLONE_VM | (pidfd == nullptr ? 0 : CLONE_PIDFD) | CLONE_CHILD_CLEARTID | SIGCHLD;
   // No CLONE_VFORK, which lets the parent go on at the same moment as CLONE_CHILD_CLEARTID says.
-  const pid_t pid = ::__clone(RunChild, plan->stack.get() + kChildStack,
-                              CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD, plan, pidfd,
+  const pid_t pid = ::__clone(RunChild, plan->stack.get() + kChildStack, flags, plan, pidfd,
                               nullptr, &plan->shares_memory);
   const int error = errno;
   if (pid < 0) plan->shares_memory = 0;

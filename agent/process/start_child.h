@@ -34,8 +34,8 @@ struct ChildPlan {
   int shares_memory = 0;               // The kernel writes 0 as the child leaves our memory.
 };
 
-// Makes a child that executes `plan`, and a pidfd of it. Returns its pid at once, or -1 with errno
-// if there is no child. Call AwaitExec then.
+// Makes a child that executes `plan`, and a pidfd of it unless `pidfd` is null. Returns its pid at
+// once, or -1 with errno if there is no child. Call AwaitExec then.
 //
 // The child shares our memory until exec, so the parent need not copy its page tables, which
 // takes longer than all the rest in a big process, and the error comes back in `plan`. It runs

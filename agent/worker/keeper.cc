@@ -54,6 +54,13 @@ void FillStandardDescriptors() {
   if (fd >= 3) ::close(fd);
 }
 
+// Closes the descriptors from `first` to `last`; none where that is smaller.
+void CloseRange(unsigned first, unsigned last) {
+  if (first > last || ::syscall(SYS_close_range, first, last, 0) == 0) return;
+  constexpr unsigned kMost = 65536;  // Linux before 5.9: one by one.
+  for (unsigned fd = first; fd <= std::min(last, kMost); ++fd) ::close(static_cast<int>(fd));
+}
+
 // The keeper's state. Belongs to the keeper's only thread.
 struct Keeper {
   pid_t agent = 0;
@@ -230,11 +237,11 @@ int BeKeeper(Keeper keeper, const SignalNumbers& named) {
   HLAUNCH_CHECK(signals.ok());
   keeper.signals = *std::move(signals);
   // What else hlaunch was given is the agent's: a pipe's reader must not wait for the keeper.
-  const int low = std::min(keeper.signals.get(), keeper.link.get());
-  const int high = std::max(keeper.signals.get(), keeper.link.get());
-  if (low > 3) ::syscall(SYS_close_range, 3, low - 1, 0);
-  if (high > low + 1) ::syscall(SYS_close_range, low + 1, high - 1, 0);
-  ::syscall(SYS_close_range, high + 1, ~0U, 0);
+  const unsigned low = std::min(keeper.signals.get(), keeper.link.get());
+  const unsigned high = std::max(keeper.signals.get(), keeper.link.get());
+  CloseRange(3, low - 1);
+  CloseRange(low + 1, high - 1);
+  CloseRange(high + 1, ~0U);
   ::malloc_trim(0);
   WaitForAgent(&keeper);
   return Conclude(&keeper);

@@ -49,6 +49,10 @@ std::string HelpText() {
       " out of descriptors or memory.\n");
 }
 
+std::string Versions(bool inside) {
+  return absl::StrCat(kCommand, " ", VersionText(), "\n", inside ? kBuiltWith : "");
+}
+
 bool IsPort(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
@@ -87,8 +91,7 @@ absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* 
                            ReadWords(kCommand, ServiceOptionRows(), words, OptionPlace::kAnywhere));
   ServiceOptions options;
   if (read.Has("--help") || read.Has("--version")) {
-    options.text_to_print =
-        read.Has("--help") ? HelpText() : absl::StrCat(kCommand, " ", VersionText(), "\n");
+    options.text_to_print = read.Has("--help") ? HelpText() : Versions(read.Has("--verbose"));
     return options;
   }
   if (!read.rest.empty()) {

@@ -35,8 +35,10 @@
 #include "proto/contract/exit_code.h"
 #include "rendezvous/grpc/rendezvous_server.h"
 #include "rendezvous/job/job_registry.h"
+#include "rendezvous/listening/find_host.h"
 #include "rendezvous/listening/listen.h"
 #include "rendezvous/listening/route.h"
+#include "rendezvous/trust/openssl_modules.h"
 #include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
@@ -238,6 +240,8 @@ class Caretaker {
 int ServeJobs(int argc, char** argv,
               const std::function<absl::Status(Journal::Step, const std::string&)>& before_step) {
   ::signal(SIGPIPE, SIG_IGN);
+  ChooseNameServices();
+  DoWithoutOpenSslModules();
   SetLogName("rendezvous");
   const absl::StatusOr<ServiceOptions> options = ParseServiceOptions(argc, argv);
   if (!options.ok()) {

@@ -15,4 +15,9 @@ extern const char kCommit[];
 // "0.1.0 (commit 16e9676f0c12, Release, GCC 12.2.0)". Pure.
 std::string VersionText();
 
+// What `--version -v` prints after that, a line each: how the program is linked, and the versions
+// of the compiler and of the libraries that it was built with, with the distribution's revision
+// where there is one. Written by CMakeLists.txt.
+extern const char kBuiltWith[];
+
 }  // namespace hlaunch

@@ -4,8 +4,6 @@
 #include "rendezvous/c10d/c10d_client.h"
 
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -16,6 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/listening/connect.h"
+#include "rendezvous/listening/find_host.h"
 #include "rendezvous/store/key_space.h"
 #include "rendezvous/store/memory_store.h"
 #include "rendezvous/store/pauses.h"
@@ -106,19 +106,14 @@ bool ConnectedToItself(int fd) {
          mine_size == its_size && std::memcmp(&mine, &its, mine_size) == 0;
 }
 
-absl::StatusOr<UniqueFd> ConnectTo(const addrinfo& address, Instant deadline) {
-  UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return Gone(std::strerror(errno));
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS && errno != EINTR) return Gone(std::strerror(errno));
-    HLAUNCH_RETURN_IF_ERROR(Await(fd.get(), POLLOUT, std::min(deadline, Now() + kConnectAttempt)));
-    int error = 0;
-    socklen_t size = sizeof(error);
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return Gone(std::strerror(error));
-  }
+absl::StatusOr<UniqueFd> ConnectTo(const std::string& literal, uint16_t port, Instant deadline) {
+  int error = 0;
+  UniqueFd fd = BeginToConnect(literal, port, &error);
+  if (!fd.valid()) return Gone(std::strerror(error));
+  HLAUNCH_RETURN_IF_ERROR(Await(fd.get(), POLLOUT, std::min(deadline, Now() + kConnectAttempt)));
+  socklen_t size = sizeof(error);
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return Gone(std::strerror(error));
   if (ConnectedToItself(fd.get())) return Gone(std::strerror(ECONNREFUSED));
   std::string validate(1, '\0');
   PutUint32(&validate, kC10dMagic);
@@ -127,20 +122,16 @@ absl::StatusOr<UniqueFd> ConnectTo(const addrinfo& address, Instant deadline) {
 }
 
 absl::StatusOr<UniqueFd> ConnectOnce(const std::string& host, uint16_t port, Instant deadline) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found);
-  if (error == EAI_AGAIN) return Gone(::gai_strerror(error));  // The name server may come back.
-  if (error != 0) {
+  const FoundHost found = FindHost(host);
+  if (found.error == EAI_AGAIN) return Gone(found.why);  // The name server may come back.
+  if (found.error != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot find the store's host '", host, "': ", ::gai_strerror(error)));
+        absl::StrCat("cannot find the store's host '", host, "': ", found.why));
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
   absl::StatusOr<UniqueFd> connected = Gone("no address");
-  for (const addrinfo* each = all.get(); each != nullptr && !connected.ok(); each = each->ai_next) {
-    connected = ConnectTo(*each, deadline);
+  for (const std::string& literal : found.literals) {
+    connected = ConnectTo(literal, port, deadline);
+    if (connected.ok()) break;
   }
   return connected;
 }

@@ -11,12 +11,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
+#include <iterator>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
+#include "rendezvous/listening/find_host.h"
 
 namespace hlaunch {
 namespace {
@@ -26,27 +29,18 @@ struct Socket {
   socklen_t length = 0;
 };
 
-using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-
-// getaddrinfo's list, or its error code in `error`.
-AddressList LookUp(const std::string& host, int flags, int* error) {
+absl::StatusOr<Socket> Parse(absl::string_view literal) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags;
+  hints.ai_flags = AI_NUMERICHOST;
   addrinfo* list = nullptr;
-  *error = ::getaddrinfo(host.c_str(), "9", &hints, &list);
-  return AddressList(*error == 0 ? list : nullptr, &::freeaddrinfo);
-}
-
-absl::StatusOr<Socket> Parse(absl::string_view literal) {
-  int error = 0;
-  const AddressList list = LookUp(std::string(literal), AI_NUMERICHOST, &error);
-  if (list == nullptr || literal.empty()) {
+  if (literal.empty() || ::getaddrinfo(std::string(literal).c_str(), nullptr, &hints, &list) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("'", literal, "' is not an IP address"));
   }
   Socket socket;
   std::memcpy(&socket.address, list->ai_addr, list->ai_addrlen);
   socket.length = list->ai_addrlen;
+  ::freeaddrinfo(list);
   return socket;
 }
 
@@ -80,16 +74,12 @@ bool IsOwnAddress(absl::string_view literal) {
 }
 
 absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
-  int error = 0;
-  const AddressList list = LookUp(host, 0, &error);
-  if (host.empty() || list == nullptr) {
-    const std::string why = absl::StrCat("cannot resolve '", host, "': ",
-                                         host.empty()          ? "empty name"
-                                         : error == EAI_SYSTEM ? std::strerror(errno)
-                                                               : ::gai_strerror(error));
-    const bool may_pass =
-        !host.empty() && (error == EAI_AGAIN || error == EAI_NONAME || error == EAI_NODATA ||
-                          error == EAI_FAIL || error == EAI_SYSTEM);
+  if (host.empty()) return absl::InvalidArgumentError("cannot resolve '': empty name");
+  FoundHost found = FindHost(host);
+  if (found.error != 0) {
+    const std::string why = absl::StrCat("cannot resolve '", host, "': ", found.why);
+    constexpr int kMayPass[] = {EAI_AGAIN, EAI_NONAME, EAI_NODATA, EAI_FAIL, EAI_SYSTEM};
+    const bool may_pass = std::count(std::begin(kMayPass), std::end(kMayPass), found.error) > 0;
     return may_pass ? absl::UnavailableError(why) : absl::InvalidArgumentError(why);
   }
   struct Candidate {
@@ -98,10 +88,10 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
     bool v4;
   };
   std::vector<Candidate> candidates;
-  for (const addrinfo* at = list.get(); at != nullptr; at = at->ai_next) {
-    std::string literal = ToText(at->ai_addr, at->ai_addrlen);
+  for (std::string& literal : found.literals) {
     const bool routed = LocalAddressTowards(literal).ok();
-    candidates.push_back({std::move(literal), routed, at->ai_family == AF_INET});
+    const bool v4 = !absl::StrContains(literal, ':');
+    candidates.push_back({std::move(literal), routed, v4});
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) {
@@ -109,7 +99,6 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
                    });
   std::vector<std::string> literals;
   for (Candidate& candidate : candidates) literals.push_back(std::move(candidate.literal));
-  literals.erase(std::unique(literals.begin(), literals.end()), literals.end());
   return literals;
 }
 

@@ -5,7 +5,6 @@
 
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import jobs
 import lab
 
 BAD = 2  # Of the nodes that are started first.
-BAD_MEMORY = str(pathlib.Path(lab.BIN).parent / "tests/workers/libhlaunch_test_bad_memory.so")
+BAD_MEMORY = str(lab.BIN.parent / "tests/workers/bad_memory/hlaunch")
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
 XID_79 = "6,1,9990000000,-;NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
 
@@ -41,10 +40,15 @@ class HealthTest(jobs.JobTest):
 
     command = [jobs.WORKER, "env"]
 
-    def start_on(self, nodes, nnodes, *options, env=None):
-        return [node.start(lab.HLAUNCH, "--nnodes", nnodes, "--rdzv-endpoint", "node0:29400",
+    bad_memory = None  # The node that has it.
+
+    def program(self, node):
+        return BAD_MEMORY if node is self.bad_memory else lab.HLAUNCH
+
+    def start_on(self, nodes, nnodes, *options):
+        return [node.start(self.program(node), "--nnodes", nnodes, "--rdzv-endpoint", "node0:29400",
                            "--sysroot", node.folder / "machine", *options, *self.command,
-                           env={"PYTHON_EXEC": jobs.PYTHON, **(env or {}).get(node, {})})
+                           env={"PYTHON_EXEC": jobs.PYTHON})
                 for node in nodes]
 
     @staticmethod
@@ -143,12 +147,9 @@ class Doctor(HealthTest):
     command = []
 
     def doctor(self, *options):
-        return [node.start(lab.HLAUNCH, "doctor", "--nnodes", 3, "--rdzv-endpoint", "node0:29400",
-                           "--sysroot", node.folder / "machine", *options,
-                           env={"LD_PRELOAD": BAD_MEMORY} if node is self.bad else {})
+        return [node.start(self.program(node), "doctor", "--nnodes", 3, "--rdzv-endpoint", "node0:29400",
+                           "--sysroot", node.folder / "machine", *options)
                 for node in self.nodes]
-
-    bad = None
 
     def setUp(self):
         super().setUp()
@@ -167,7 +168,7 @@ class Doctor(HealthTest):
         self.assertNotRegex(runs[1].out, "AND NODE")
 
     def test_a_node_that_gets_wrong_sums_is_named_with_advice(self):
-        self.bad = self.nodes[BAD]
+        self.bad_memory = self.nodes[BAD]
         runs = self.doctor("--json")
         self.assert_done(runs, jobs.PREFLIGHT, 60)
         self.assert_said(runs[0], "node2: numbers that it added up with node0, node1 came out wrong")
@@ -286,8 +287,8 @@ class Together(HealthTest):
 
     def test_a_node_that_gets_wrong_sums_is_replaced(self):
         self.hold(self.nodes[3])
-        runs = self.start_on(self.nodes[:4], 4,
-                             env={self.nodes[BAD]: {"LD_PRELOAD": BAD_MEMORY}})
+        self.bad_memory = self.nodes[BAD]
+        runs = self.start_on(self.nodes[:4], 4)
         self.release(runs, self.nodes[4])
         self.assert_replaced(
             runs, r"numbers that it added up with node\d(, node\d)* came out wrong", 1)

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// libudev has no archive. hwloc asks it about disks, and does without where it is not there;
+// hlaunch asks hwloc about CPUs alone. So what has hwloc inside has this in libudev's place, of
+// which only the first is ever called.
+
+extern "C" {
+
+void* udev_new() { return nullptr; }
+void* udev_unref(void*) { return nullptr; }
+void* udev_device_new_from_subsystem_sysname(void*, const char*, const char*) { return nullptr; }
+const char* udev_device_get_property_value(void*, const char*) { return nullptr; }
+void* udev_device_unref(void*) { return nullptr; }
+
+}  // extern "C"

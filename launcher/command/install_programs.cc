@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/command/install_programs.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "launcher/words/programs.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+namespace fs = std::filesystem;
+
+// By which names hlaunch stands in for other launchers; see ProgramName.
+constexpr const char* kAliases[] = {"torchrun"};
+// What a node of a job needs.
+constexpr const char* kPrograms[] = {"hlaunch", "hlaunch-agent"};
+
+absl::Status Cannot(absl::string_view what, const fs::path& path, const std::error_code& why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot ", what, " ", path.string(), ": ", why.message()));
+}
+
+absl::Status MakeFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return error ? Cannot("make the folder", folder, error) : absl::OkStatus();
+}
+
+absl::Status MakeLink(const fs::path& self, const fs::path& link) {
+  std::error_code error;
+  if (fs::read_symlink(link, error) == self) return absl::OkStatus();
+  if (fs::exists(fs::symlink_status(link, error))) {
+    return absl::AlreadyExistsError(absl::StrCat(link.string(),
+                                                 " is there already, and is no link to ",
+                                                 self.string(), ": remove it first"));
+  }
+  fs::create_symlink(self, link, error);
+  return error ? Cannot("make the link", link, error) : absl::OkStatus();
+}
+
+// The program `name`, as `self` finds it; empty: there is none.
+fs::path FindProgram(const fs::path& self, const std::string& name) {
+  if (self.filename() == name) return self;
+  for (const std::string& place : PlacesOfProgram(self.string(), name)) {
+    if (::access(place.c_str(), X_OK) == 0) return place;
+  }
+  return {};
+}
+
+// A draft is renamed, so that a program that runs can be replaced.
+absl::Status CopyProgram(const fs::path& from, const fs::path& to) {
+  const fs::path draft = absl::StrCat(to.string(), ".", ::getpid());
+  std::error_code error;
+  fs::remove(draft, error);
+  fs::copy_file(from, draft, error);
+  if (!error) fs::rename(draft, to, error);
+  if (!error) return absl::OkStatus();
+  std::error_code ignored;
+  fs::remove(draft, ignored);
+  return Cannot("copy", from, error);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> InstallLinks(const std::string& self,
+                                                      const std::string& folder) {
+  HLAUNCH_RETURN_IF_ERROR(MakeFolder(folder));
+  std::vector<std::string> links;
+  for (const char* alias : kAliases) {
+    links.push_back(fs::path(folder) / alias);
+    HLAUNCH_RETURN_IF_ERROR(MakeLink(self, links.back()));
+  }
+  return links;
+}
+
+absl::StatusOr<std::vector<std::string>> InstallCopies(const std::string& self,
+                                                       const std::string& folder) {
+  HLAUNCH_RETURN_IF_ERROR(MakeFolder(folder));
+  std::vector<std::string> copies;
+  for (const char* name : kPrograms) {
+    const fs::path from = FindProgram(self, name);
+    if (from.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no program ", name, " beside ", self));
+    }
+    copies.push_back(fs::path(folder) / name);
+    HLAUNCH_RETURN_IF_ERROR(CopyProgram(from, copies.back()));
+  }
+  return copies;
+}
+
+int InstallPrograms(const InsteadOfJob& wanted) {
+  const std::string self = PathOfThisProgram();
+  const auto done = wanted.install_links.empty() ? InstallCopies(self, wanted.install_copies)
+                                                 : InstallLinks(self, wanted.install_links);
+  if (!done.ok()) {
+    LogError(done.status().message());
+    return kExitUsage;
+  }
+  for (const std::string& path : *done) std::printf("%s\n", path.c_str());
+  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+}
+
+}  // namespace hlaunch
