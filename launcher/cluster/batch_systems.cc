@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// PBS (also OpenPBS and Torque), LSF and SageMaker, by their documented variables.
+// PBS (also OpenPBS and Torque), LSF and Grid Engine, by their documented variables.
 
 #include <algorithm>
 #include <fstream>
@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "launcher/cluster/finders.h"
+#include "launcher/cluster/hostlist.h"
 #include "launcher/words/printable.h"
-#include "nlohmann/json.hpp"
 #include "rendezvous/round/round.h"
 
 namespace hlaunch {
@@ -110,6 +110,40 @@ ClusterPlace PlaceAmong(const Surroundings& surroundings, const Origin& origin, 
   return place;
 }
 
+// PALS, HPE's launcher within a job of PBS: `mpiexec --ppn 1 hlaunch …`.
+ClusterPlace FindPals(const Surroundings& surroundings, const std::string& job,
+                      const Hosts& hosts) {
+  const Environment& environment = surroundings.environment;
+  const int here = IntFrom(environment.Get("PALS_LOCAL_SIZE"), 1, kMaxNodes);
+  if (here > 1 || IntFrom(environment.Get("PALS_LOCAL_RANKID"), 1, kMaxNodes) > 0) {
+    return RefusedPlace("pbs",
+                        "mpiexec of PALS started several processes on this node and hlaunch "
+                        "is started once in each, where it starts all workers: write "
+                        "mpiexec --ppn 1 hlaunch --nproc-per-node N ...; for a job of its "
+                        "own in every process add --standalone");
+  }
+  const Origin origin = {
+      "pbs",
+      job,
+      "PBS_JOBID",
+      absl::StrCat("a process of PALS in PBS job ", PrintableLine(job), " (PALS_NODEID)"),
+      "PBS_NODEFILE",
+      "PALS_NODEID"};
+  return PlaceAmong(surroundings, origin, hosts,
+                    IntFrom(environment.Get("PALS_NODEID"), 0, kMaxNodes - 1));
+}
+
+// PE_HOSTFILE of Grid Engine: "node1 8 all.q@node1 UNDEFINED".
+Hosts ReadParallelHosts(const std::string& path) {
+  Hosts hosts;
+  std::ifstream file(path);
+  for (std::string line; hosts.names.size() <= kMaxNodes && std::getline(file, line);) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (words.size() >= 2) hosts.Add(words[0], std::max(IntFrom(words[1], 1, kMaxNodes), 0));
+  }
+  return hosts;
+}
+
 }  // namespace
 
 ClusterPlace FindPbs(const Surroundings& surroundings, bool told) {
@@ -120,6 +154,7 @@ ClusterPlace FindPbs(const Surroundings& surroundings, bool told) {
   const int task = IntFrom(environment.Get("PBS_TASKNUM"), 0, 1 << 30);
   const std::string& file = environment.Get("PBS_NODEFILE");
   const Hosts hosts = ReadNodeFile(surroundings.root + file);
+  if (!environment.Get("PALS_NODEID").empty()) return FindPals(surroundings, job, hosts);
   // The job script is task 1 on node 0.
   if (!told && node <= 0 && task <= 1) {
     ClusterPlace place = NoPlace(absl::StrCat(
@@ -146,15 +181,13 @@ ClusterPlace FindLsf(const Surroundings& surroundings, bool told) {
   Hosts hosts = ReadHostSlots(environment.Get("LSB_MCPU_HOSTS"));
   const std::string size = environment.Get("JSM_NAMESPACE_SIZE");
   if (!told && size.empty()) {
-    ClusterPlace place = NoPlace(
+    const std::string reason =
         absl::StrCat("LSF job ", PrintableLine(job), ", and nothing tells its script from a task ",
                      "(JSM_NAMESPACE_SIZE of jsrun is not set): write blaunch hlaunch ",
-                     "--cluster lsf ... to run on all nodes"));
-    if (hosts.names.size() > 1) {
-      place.warnings.push_back(
-          absl::StrCat("this runs on one node of the ", hosts.names.size(), " of ", place.reason));
-    }
-    return place;
+                     "--cluster lsf ... to run on all nodes");
+    if (hosts.names.size() <= 1) return NoPlace(reason);
+    return RefusedPlace("lsf", absl::StrCat("this is one node of the ", hosts.names.size(), " of ",
+                                            reason, ", or --nnodes 1 for this node alone"));
   }
   const int local = IntFrom(environment.Get("JSM_NAMESPACE_LOCAL_SIZE"), 1, kMaxNodes);
   if (local > 1) {
@@ -182,39 +215,35 @@ ClusterPlace FindLsf(const Surroundings& surroundings, bool told) {
   return PlaceAmong(surroundings, origin, hosts, hosts.Find(surroundings.host));
 }
 
-ClusterPlace FindSageMaker(const Surroundings& surroundings, bool) {
+ClusterPlace FindSge(const Surroundings& surroundings, bool told) {
   const Environment& environment = surroundings.environment;
-  const std::string text = environment.Get("SM_HOSTS");
-  const std::string own = environment.Get("SM_CURRENT_HOST");
-  if (text.empty() || own.empty()) return {};
-  const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  std::vector<std::string> hosts;
-  for (const nlohmann::json& host : list.is_array() ? list : nlohmann::json::array()) {
-    if (host.is_string() && hosts.size() < kMaxNodes) hosts.push_back(host.get<std::string>());
+  const std::string file = environment.Get("PE_HOSTFILE"), job = environment.Get("JOB_ID");
+  if (file.empty() || job.empty()) return {};
+  const Hosts hosts = ReadParallelHosts(surroundings.root + file);
+  if (!told) {
+    const std::string reason = absl::StrCat(
+        "job ", PrintableLine(job), " of Grid Engine, and nothing tells its script from a task: ",
+        "write qrsh -inherit HOST hlaunch --cluster sge ... for each host of PE_HOSTFILE");
+    if (hosts.names.size() <= 1) return NoPlace(reason);
+    return RefusedPlace("sge", absl::StrCat("this is one host of the ", hosts.names.size(), " of ",
+                                            reason, ", or --nnodes 1 for this node alone"));
   }
-  std::sort(hosts.begin(), hosts.end());  // As SageMaker's own launchers choose the first.
-  const auto found = std::find(hosts.begin(), hosts.end(), own);
-  if (found == hosts.end()) {
-    return RefusedPlace(
-        "sagemaker", absl::StrCat("SM_CURRENT_HOST '", PrintableLine(own), "' is not in SM_HOSTS '",
-                                  PrintableLine(text.substr(0, 80)), "'", kWayOut));
+  const Origin origin = {
+      "sge",         job,
+      "JOB_ID",      absl::StrCat("a host of job ", PrintableLine(job), " (--cluster sge)"),
+      "PE_HOSTFILE", "this host's name"};
+  return PlaceAmong(surroundings, origin, hosts, hosts.Find(surroundings.host));
+}
+
+std::string FirstHostOfJob(const Surroundings& surroundings) {
+  const Environment& environment = surroundings.environment;
+  Hosts hosts = ReadNodeFile(surroundings.root + environment.Get("PBS_NODEFILE"));
+  if (hosts.names.empty()) hosts = ReadHostSlots(environment.Get("LSB_MCPU_HOSTS"));
+  if (hosts.names.empty()) {
+    const auto slurm = ExpandHostlist(environment.Get("SLURM_JOB_NODELIST"), kMaxNodes);
+    if (slurm.ok() && !slurm->empty()) return slurm->front();
   }
-  ClusterPlace place;
-  place.cluster = "sagemaker";
-  place.reason = "a host of a SageMaker training job (SM_HOSTS, SM_CURRENT_HOST)";
-  place.Add("--nnodes", absl::StrCat(hosts.size()), "SM_HOSTS", "hosts of the training job");
-  place.Add("--node-rank", absl::StrCat(found - hosts.begin()), "SM_CURRENT_HOST",
-            "of SM_HOSTS in alphabetical order");
-  place.Add("--rdzv-endpoint", absl::StrCat(hosts[0], ":7777"), "SM_HOSTS",
-            "the first in alphabetical order; SageMaker's own port");
-  if (const std::string job = environment.Get("TRAINING_JOB_NAME"); !job.empty()) {
-    place.Add("--rdzv-id", PrintableLine(job), "TRAINING_JOB_NAME", "the training job");
-  }
-  const std::string gpus = environment.Get("SM_NUM_GPUS");
-  if (IntFrom(gpus, 1, kMaxNodes) > 0) {
-    place.Add("--nproc-per-node", gpus, "SM_NUM_GPUS", "a worker for each GPU of this host");
-  }
-  return place;
+  return hosts.names.empty() ? "" : hosts.names.front();
 }
 
 }  // namespace hlaunch

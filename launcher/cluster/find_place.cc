@@ -3,7 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <functional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -17,20 +21,34 @@ namespace hlaunch {
 namespace {
 
 struct System {
-  const char* word;
-  const char* variable;  // Without it the system is not there.
-  ClusterPlace (*find)(const Surroundings& surroundings, bool told);
+  std::string word;
+  std::string variable;  // Without it the system is not there.
+  std::function<ClusterPlace(const Surroundings& surroundings, bool told)> find;
 };
 
-// The innermost first: mpirun starts its own within a job of a scheduler.
-constexpr System kSystems[] = {
-    {"mpirun", "OMPI_COMM_WORLD_SIZE or MPI_LOCALNRANKS", FindMpirun},
-    {"slurm", "SLURM_JOB_ID", FindSlurm},
-    {"pbs", "PBS_JOBID", FindPbs},
-    {"lsf", "LSB_JOBID", FindLsf},
-    {"sagemaker", "SM_HOSTS", FindSageMaker},
-    {"kubernetes", "KUBERNETES_SERVICE_HOST or JOB_COMPLETION_INDEX", FindKubernetes},
-};
+System FromRow(const SystemRow& row) {
+  return {row.word, row.proof.front(),
+          [&row](const Surroundings& surroundings, bool) { return FindByRow(row, surroundings); }};
+}
+
+// In the order in which they are asked: a site's own, then the innermost first, since mpirun starts
+// its own within a job of a scheduler, and services run their nodes as pods.
+std::vector<System> Systems(const std::vector<SystemRow>& own) {
+  std::vector<System> systems;
+  for (const SystemRow& row : own) systems.push_back(FromRow(row));
+  systems.push_back({"mpirun", "OMPI_COMM_WORLD_SIZE or MPI_LOCALNRANKS", FindMpirun});
+  systems.push_back({"slurm", "SLURM_JOB_ID", FindSlurm});
+  systems.push_back({"pbs", "PBS_JOBID", FindPbs});
+  systems.push_back({"lsf", "LSB_JOBID", FindLsf});
+  systems.push_back({"sge", "PE_HOSTFILE", FindSge});
+  systems.push_back({"sagemaker", "SM_HOSTS", FindSageMaker});
+  systems.push_back({"vertex", "CLUSTER_SPEC", FindVertex});
+  for (const SystemRow& row : KnownSystems()) systems.push_back(FromRow(row));
+  systems.push_back(
+      {"kubernetes", "KUBERNETES_SERVICE_HOST or JOB_COMPLETION_INDEX", FindKubernetes});
+  systems.push_back({"env", "MASTER_ADDR with NODE_RANK or RANK", FindByHand});
+  return systems;
+}
 
 // The parent of `pid`; 0 if it is gone or has none.
 int ParentOf(int pid) {
@@ -44,6 +62,14 @@ int ParentOf(int pid) {
   return absl::SimpleAtoi(words.front(), &parent) ? parent : 0;
 }
 
+// Whether this process is in another namespace of pids than the host's, whose number is fixed:
+// PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
+bool HasOwnPids() {
+  std::error_code error;
+  const auto link = std::filesystem::read_symlink("/proc/self/ns/pid", error);
+  return !error && link.string() != "pid:[4026531836]";
+}
+
 }  // namespace
 
 Surroundings SurroundingsOfThisProcess(Environment environment) {
@@ -55,33 +81,38 @@ Surroundings SurroundingsOfThisProcess(Environment environment) {
        pid = ParentOf(pid)) {
     surroundings.ancestors.push_back(pid);
   }
+  surroundings.own_pids = HasOwnPids();
   return surroundings;
 }
 
-std::vector<std::string> ClusterWords() {
+std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own) {
   std::vector<std::string> words = {"auto", "none"};
-  for (const System& system : kSystems) words.emplace_back(system.word);
+  for (const System& system : Systems(own)) {
+    // Some have a row for each kind of job.
+    if (std::find(words.begin(), words.end(), system.word) == words.end()) {
+      words.push_back(system.word);
+    }
+  }
   return words;
 }
 
-ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word) {
+ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
+                       const std::vector<SystemRow>& own) {
   if (word == "none") return NoPlace("--cluster none");
+  const bool told = word != "auto";
   ClusterPlace nothing = NoPlace("no variable of a scheduler or of another launcher is set");
+  std::string missing;
   bool explained = false;
-  for (const System& system : kSystems) {
-    if (word != "auto" && word != system.word) continue;
-    ClusterPlace place = system.find(surroundings, word != "auto");
+  for (const System& system : Systems(own)) {
+    if (told && word != system.word) continue;
+    ClusterPlace place = system.find(surroundings, told);
     if (place.found()) return place;
-    if (word != "auto") {
-      return RefusedPlace(
-          system.word,
-          absl::StrCat("--cluster ", word, ": ",
-                       place.reason.empty() ? absl::StrCat(system.variable, " is not set here")
-                                            : place.reason));
-    }
     if (!place.reason.empty() && !std::exchange(explained, true)) nothing = std::move(place);
+    missing = absl::StrCat(system.variable, " is not set here");
   }
-  return nothing;
+  if (!told) return nothing;
+  return RefusedPlace(std::string(word),
+                      absl::StrCat("--cluster ", word, ": ", explained ? nothing.reason : missing));
 }
 
 uint16_t MeetingPort(uint64_t job, uint64_t step) {

@@ -26,7 +26,16 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told);
 ClusterPlace FindPbs(const Surroundings& surroundings, bool told);
 ClusterPlace FindLsf(const Surroundings& surroundings, bool told);
 ClusterPlace FindSageMaker(const Surroundings& surroundings, bool told);
+ClusterPlace FindSge(const Surroundings& surroundings, bool told);
+ClusterPlace FindVertex(const Surroundings& surroundings, bool told);
 ClusterPlace FindKubernetes(const Surroundings& surroundings, bool told);
+ClusterPlace FindByHand(const Surroundings& surroundings, bool told);
+// The same of a system that a row of a table describes.
+ClusterPlace FindByRow(const SystemRow& row, const Surroundings& surroundings);
+
+// The first host of the scheduler's job that this process is in, whoever started it there; empty:
+// none is known.
+std::string FirstHostOfJob(const Surroundings& surroundings);
 
 // Nothing is taken, and why.
 ClusterPlace NoPlace(std::string reason);

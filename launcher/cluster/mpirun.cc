@@ -26,6 +26,17 @@ struct Names {
 constexpr Names kOpenMpi = {"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
                             "OMPI_COMM_WORLD_LOCAL_SIZE", "-N 1"};
 constexpr Names kHydra = {"mpiexec", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "-ppn 1"};
+constexpr Names kMvapich = {"MVAPICH", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK",
+                            "MV2_COMM_WORLD_LOCAL_SIZE", "-ppn 1"};
+
+// The kind that has started this process; null: none, or only some of its words are there.
+const Names* FindKind(const Environment& environment) {
+  for (const Names* names : {&kOpenMpi, &kMvapich, &kHydra}) {
+    if (environment.Get(names->size).empty()) continue;
+    return environment.Get(names->local_size).empty() ? nullptr : names;
+  }
+  return nullptr;
+}
 
 // srun sets the like for its own tasks where its PMIx plugin is used.
 bool IsSruns(const Environment& environment, const Names& names) {
@@ -47,8 +58,18 @@ std::string HostOfUri(absl::string_view uri) {
   return "";
 }
 
-// Where the nodes meet: what the user has handed on, else where mpirun itself runs.
-void AddEndpoint(const Environment& environment, const std::string& name, ClusterPlace& place) {
+// The host in a namespace of PRRTE, Open MPI 5's: "prterun-node1-4711@1"; empty if there is none.
+std::string HostOfNamespace(absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, "prterun-") && !absl::ConsumePrefix(&name, "prte-")) return "";
+  const absl::string_view before_pid = name.substr(0, name.rfind('-'));
+  const auto host = ParseHost(before_pid);
+  return host.ok() && before_pid.size() < name.size() ? *host : "";
+}
+
+// Where the nodes meet: what the user has handed on, else where mpirun itself runs, else the first
+// host of the scheduler's job around it.
+void AddEndpoint(const Surroundings& surroundings, const std::string& name, ClusterPlace& place) {
+  const Environment& environment = surroundings.environment;
   uint64_t number = 0;
   const bool numbered = absl::SimpleAtoi(name, &number);
   const int chosen = IntFrom(environment.Get("MASTER_PORT"), 1, 65535);
@@ -64,6 +85,16 @@ void AddEndpoint(const Environment& environment, const std::string& name, Cluste
   if (const std::string host = HostOfUri(uri); !host.empty()) {
     place.Add("--rdzv-endpoint", absl::StrCat(host, ":", port), "OMPI_MCA_orte_hnp_uri",
               "where mpirun runs, which must be one of the nodes");
+    return;
+  }
+  if (const std::string host = FirstHostOfJob(surroundings); !host.empty()) {
+    place.Add("--rdzv-endpoint", absl::StrCat(host, ":", port), "the scheduler's list of hosts",
+              "its first");
+    return;
+  }
+  if (const std::string host = HostOfNamespace(name); !host.empty()) {
+    place.Add("--rdzv-endpoint", absl::StrCat(host, ":", port), "PMIX_NAMESPACE",
+              "where mpirun runs, which must be one of the nodes");
   }
 }
 
@@ -71,9 +102,9 @@ void AddEndpoint(const Environment& environment, const std::string& name, Cluste
 
 ClusterPlace FindMpirun(const Surroundings& surroundings, bool told) {
   const Environment& environment = surroundings.environment;
-  const bool open_mpi = !environment.Get(kOpenMpi.size).empty();
-  const Names& names = open_mpi ? kOpenMpi : kHydra;
-  if (environment.Get(names.size).empty() || environment.Get(names.local_size).empty()) return {};
+  const Names* const kind = FindKind(environment);
+  if (kind == nullptr) return {};
+  const Names& names = *kind;
   if (!told && IsSruns(environment, names)) return {};
   const int size = IntFrom(environment.Get(names.size), 1, kMaxNodes);
   const int rank = IntFrom(environment.Get(names.rank), 0, size - 1);
@@ -97,7 +128,7 @@ ClusterPlace FindMpirun(const Surroundings& surroundings, bool told) {
   place.Add("--nnodes", absl::StrCat(size), names.size, "one process on every node");
   place.Add("--node-rank", absl::StrCat(rank), names.rank, "mpirun's rank of this process");
   const std::string name = environment.Get("PMIX_NAMESPACE");
-  AddEndpoint(environment, name, place);
+  AddEndpoint(surroundings, name, place);
   if (!name.empty()) place.Add("--rdzv-id", PrintableLine(name), "PMIX_NAMESPACE", "mpirun's job");
   place.no_endpoint =
       absl::StrCat(names.kind, " started ", size, " processes (", names.size, ") and tells none ",

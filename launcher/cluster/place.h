@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "launcher/cluster/system_row.h"
 #include "launcher/words/environment.h"
 
 // How a run finds its place: which nodes there are, which one this is and where they meet, from
@@ -22,6 +23,7 @@ struct Surroundings {
   std::string host;            // This host's own name.
   std::vector<int> ancestors;  // The pids of this process and of those that it descends from.
   std::string root;            // Before the names of files that are read; empty: this machine's.
+  bool own_pids = false;       // A container hides the processes outside of it.
 };
 
 // Those of this process.
@@ -50,6 +52,9 @@ struct ClusterPlace {
   std::string no_endpoint;
   // A warning where nobody says how many nodes there are; empty: none.
   std::string no_nnodes;
+  // The same, and it is certain that there are others, which train something of their own: an
+  // error.
+  std::string needs_nnodes;
 
   bool found() const { return cluster != "none"; }
   void Add(std::string name, std::string value, std::string source, std::string meaning) {
@@ -57,15 +62,18 @@ struct ClusterPlace {
   }
 };
 
-// What --cluster takes: "auto", "none", "slurm", ….
-std::vector<std::string> ClusterWords();
+// What --cluster takes: "auto", "none", "slurm", …, and the words of a site's own systems.
+std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own);
 
 // Decides whether this process was started as one node's part of a job, and by whom. With "auto"
 // only what proves that counts: a shell in an allocation, a batch script and variables that were
-// left behind give nothing. With a system's name its variables are taken at their word. Reads
-// files below `root`, else pure.
+// left behind give nothing. Where it is certain that other nodes or processes were started, and
+// not which one this is, the place is refused: each would train by itself. With a system's name its
+// variables are taken at their word. A site's `own` systems are asked first. Reads files below
+// `root`, else pure.
 //
 // Requires: `word` is one of ClusterWords().
-ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word);
+ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
+                       const std::vector<SystemRow>& own = {});
 
 }  // namespace hlaunch

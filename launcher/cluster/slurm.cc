@@ -74,6 +74,12 @@ bool IsStray(const Surroundings& surroundings, const std::string& node) {
   const int task = IntFrom(surroundings.environment.Get("SLURM_TASK_PID"), 1, 1 << 30);
   const auto& ancestors = surroundings.ancestors;
   if (std::find(ancestors.begin(), ancestors.end(), task) != ancestors.end()) return false;
+  // A container hides the task, and may have a host name of its own; slurmd's name of the node is
+  // then the sign that is left.
+  if (surroundings.own_pids && !node.empty() &&
+      surroundings.environment.Get("SLURMD_NODENAME") == node) {
+    return false;
+  }
   const auto host_is = [&surroundings](const std::string& name) {
     return !name.empty() && (surroundings.host == name ||
                              absl::StartsWith(surroundings.host, absl::StrCat(name, ".")) ||
@@ -115,6 +121,16 @@ absl::StatusOr<Nodes> ReadNodes(const Environment& environment) {
       absl::StrCat("names ", nodes.count(), " hosts and SLURM_STEP_NUM_NODES says ", count));
 }
 
+// What each of the fewer tasks then needs: as much as `tasks` of them had.
+std::string PerTask(const Environment& environment, int tasks) {
+  std::string text;
+  const int gpus = IntFrom(environment.Get("SLURM_GPUS_PER_TASK"), 1, kMaxNodes);
+  const int cpus = IntFrom(environment.Get("SLURM_CPUS_PER_TASK"), 1, kMaxNodes);
+  if (gpus > 0) absl::StrAppend(&text, " --gpus-per-task=", gpus * tasks);
+  if (cpus > 0) absl::StrAppend(&text, " --cpus-per-task=", cpus * tasks);
+  return text;
+}
+
 // Several tasks of the step on a node. All nodes come to the same verdict, also those with one.
 absl::Status CheckTasks(const Environment& environment, const Step& step, const Nodes& nodes) {
   const char* name = "SLURM_STEP_TASKS_PER_NODE";
@@ -131,7 +147,8 @@ absl::Status CheckTasks(const Environment& environment, const Step& step, const 
   return absl::InvalidArgumentError(absl::StrCat(
       "step ", step.name, " has ", most, " tasks on a node (", name, "=", PrintableLine(text),
       ") and hlaunch is started once on each, where it starts all workers: write srun -N",
-      nodes.count(), " -n", nodes.count(), " --ntasks-per-node=1 hlaunch --nproc-per-node ", most,
+      nodes.count(), " -n", nodes.count(), " --ntasks-per-node=1", PerTask(environment, most),
+      " hlaunch --nproc-per-node ", most,
       " ...; for a job of its own in every task add --standalone"));
 }
 
@@ -224,10 +241,18 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   if (job.empty()) return {};
   const std::optional<Step> step = ReadStep(environment);
   if (!step) return OutsideOfSteps(environment, job, told);
+  const int step_nodes = IntFrom(environment.Get("SLURM_STEP_NUM_NODES"), 1, kMaxNodes);
   if (!told && !environment.Get("SLURM_PTY_PORT").empty()) {
-    return NoPlace(absl::StrCat("Slurm step ", step->name,
-                                " is a shell (SLURM_PTY_PORT: srun --pty); --cluster slurm takes "
-                                "it for a job's part all the same"));
+    const std::string reason =
+        absl::StrCat("Slurm step ", step->name, " is a shell (SLURM_PTY_PORT: srun --pty)");
+    if (step_nodes <= 1) {
+      return NoPlace(
+          absl::StrCat(reason, "; --cluster slurm takes it for a job's part all the same"));
+    }
+    return RefusedPlace("slurm",
+                        absl::StrCat(reason, " on ", step_nodes, " nodes: give --nnodes 1 ",
+                                     "for this node alone, or --cluster slurm where ",
+                                     "hlaunch is started on all of them"));
   }
   const std::string way_out = absl::StrCat(
       "; give --nnodes, --node-rank and --rdzv-endpoint, or --cluster none for one node");
@@ -240,10 +265,14 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   const absl::StatusOr<Nodes> nodes = ReadNodes(environment);
   const std::string node = nodes.ok() ? nodes->hosts[static_cast<size_t>(nodes->rank)] : "";
   if (!told && IsStray(surroundings, node)) {
-    return NoPlace(absl::StrCat(
+    const std::string reason = absl::StrCat(
         "variables of Slurm step ", step->name, ", but this process is not under its task (pid ",
         PrintableLine(environment.Get("SLURM_TASK_PID")), ") and this host, ", surroundings.host,
-        ", is not its node", node.empty() ? "" : " ", node));
+        ", is not its node", node.empty() ? "" : " ", node);
+    if (step_nodes <= 1) return NoPlace(reason);
+    return RefusedPlace("slurm",
+                        absl::StrCat(reason, ": give --cluster slurm if it is a part of the ",
+                                     "step all the same, or --nnodes 1 for this node ", "alone"));
   }
   if (!nodes.ok()) {
     return RefusedPlace("slurm", absl::StrCat(nodes.status().message(), way_out));

@@ -132,7 +132,7 @@ const OptionRow kService[] = {
      "serve /metrics, /healthz and /readyz, on loopback unless ADDR is given", nullptr},
     {"", "-v", "--verbose", "", "say more", nullptr},
     {"", "-q", "--quiet", "", "say only warnings and errors", nullptr},
-    {"", "", "--version", "", "print the version", nullptr},
+    {"", "", "--version", "", "print the version; with -v also what is inside", nullptr},
     kHelp,
 };
 

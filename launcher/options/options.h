@@ -12,6 +12,7 @@
 #include "agent/devices/device_plan.h"
 #include "agent/output/log_spec.h"
 #include "agent/worker/worker_spec.h"
+#include "launcher/cluster/system_row.h"
 #include "launcher/words/endpoint.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -82,6 +83,10 @@ struct InsteadOfJob {
   std::optional<int> print_env;  // Print what this local rank would see, and run nothing.
   bool doctor = false;           // `hlaunch doctor`: the checks are what is wanted,
   bool doctor_json = false;      // as one JSON object.
+  std::string install_links;     // Make links to hlaunch in this folder; empty: no.
+  std::string install_copies;    // Copy hlaunch's programs there; empty: no.
+
+  bool installs() const { return !install_links.empty() || !install_copies.empty(); }
 };
 
 // The command line as read: every value checked by itself and against the others, nothing
@@ -90,7 +95,7 @@ struct Options {
   std::string program = "hlaunch";  // Or "torchrun", where it was called so.
 
   // --help, --version, --print-completion: print this on stdout and exit with 0. Nothing else is
-  // set.
+  // set. Of `instead.installs()` the same is true.
   std::optional<std::string> text_to_print;
 
   JobPolicy policy;  // Of its lease only the loss limit is the user's.
@@ -112,6 +117,7 @@ struct Options {
   InsteadOfJob instead;
 
   std::string cluster = "auto";               // A word of ClusterWords().
+  std::vector<SystemRow> cluster_systems;     // Of --cluster-file.
   std::vector<std::string> cluster_warnings;  // Of the place that was found; one line each.
   std::vector<std::string> unneeded_conf;     // Keys of --rdzv-conf that mean nothing to hlaunch.
   std::vector<std::string> unneeded;          // Options of torchrun that mean nothing to hlaunch.

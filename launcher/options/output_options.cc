@@ -83,6 +83,12 @@ absl::Status SetPrintEnv(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetFolder(string_view text, std::string* folder) {
+  if (text.empty()) return InvalidArgumentError("the name of the folder is missing");
+  *folder = std::string(text);
+  return absl::OkStatus();
+}
+
 const OptionRow kRows[] = {
     {"Output", "", "--log-dir", "DIR", "workers' log and error files lie below it", SetLogDir,
      kPet},
@@ -134,7 +140,15 @@ const OptionRow kRows[] = {
      SetPrintEnv},
     {"", "", "--print-completion", "bash|zsh", "print the shell's completion of this command",
      nullptr},
-    {"", "", "--version", "", "print the version", nullptr},
+    {"", "", "--install-links", "DIR", "make the link torchrun to this program there",
+     [](string_view text, Options& options) {
+       return SetFolder(text, &options.instead.install_links);
+     }},
+    {"", "", "--install-copies", "DIR", "copy hlaunch's programs there, for containers",
+     [](string_view text, Options& options) {
+       return SetFolder(text, &options.instead.install_copies);
+     }},
+    {"", "", "--version", "", "print the version; with -v also what is inside", nullptr},
     {"", "-h", "--help", "", "print this text", nullptr},
 };
 

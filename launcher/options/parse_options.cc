@@ -53,7 +53,6 @@ constexpr ForeignWord kForeign[] = {
     {"--main-process-ip", "did you mean --master-addr?"},
     {"--main-process-port", "did you mean --master-port?"},
     {"--local-rank", "did you mean --pass-local-rank=--local_rank?"},
-    {"--use-env", "torch.distributed.launch's; leave it out, it is always so here"},
 };
 
 absl::Status UnknownOption(const std::string& word, const std::string& program) {
@@ -224,18 +223,23 @@ absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   return absl::OkStatus();
 }
 
+// Puts one value into `options`. Requires: its row has a setter.
+absl::Status SetValue(const FoundValue& found, Options& options) {
+  const absl::Status status = found.row->set(found.value, options);
+  if (status.ok()) return status;
+  return InvalidArgumentError(
+      absl::StrCat(found.origin, " '", PrintableLine(found.value), "': ", status.message()));
+}
+
 // What the surroundings say of this node's place: the text of --explain-cluster where that is
 // asked for, else what stronger sources leave open.
 absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surroundings,
                                                     RawOptions& raw, Options& options) {
-  if (const FoundValue* word = raw.Find("--cluster")) {
-    const absl::Status status = word->row->set(word->value, options);
-    if (!status.ok()) {
-      return InvalidArgumentError(
-          absl::StrCat(word->origin, " '", PrintableLine(word->value), "': ", status.message()));
-    }
+  for (const char* name : {"--cluster-file", "--cluster"}) {
+    const FoundValue* const found = raw.Find(name);
+    if (found != nullptr) HLAUNCH_RETURN_IF_ERROR(SetValue(*found, options));
   }
-  const ClusterPlace place = FindPlace(surroundings, options.cluster);
+  const ClusterPlace place = FindPlace(surroundings, options.cluster, options.cluster_systems);
   absl::StatusOr<TakenPlace> taken = TakePlace(place, raw.given);
   if (raw.Find("--explain-cluster") != nullptr) {
     return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);
@@ -252,17 +256,12 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
 // Puts the values into `options`, says where they are from, and completes the words for others.
 absl::Status Apply(const RawOptions& raw, Options& options) {
   for (const FoundValue& found : raw.given) {
-    const auto wrong = [&found](string_view why) {
-      return InvalidArgumentError(
-          absl::StrCat(found.origin, " '", PrintableLine(found.value), "': ", why));
-    };
     if (found.row->is_flag() && found.value != "true") {
       return InvalidArgumentError(
           absl::StrCat(found.origin, " takes no value; leave out ", PrintableLine(found.value)));
     }
     if (found.row->set == nullptr) continue;
-    const absl::Status status = found.row->set(found.value, options);
-    if (!status.ok()) return wrong(status.message());
+    HLAUNCH_RETURN_IF_ERROR(SetValue(found, options));
     if (found.source == OptionSource::kCommandLine) continue;
     const bool bare = !found.row->takes_value() && found.value == "true";
     const std::string typed =
@@ -292,13 +291,33 @@ absl::Status NameSources(const absl::Status& status, const RawOptions& raw) {
 absl::StatusOr<std::optional<std::string>> TextToPrint(const RawOptions& raw,
                                                        const std::string& program) {
   if (raw.Find("--help") != nullptr) return HelpText(program);
-  if (raw.Find("--version") != nullptr) return absl::StrCat("hlaunch ", VersionText(), "\n");
+  if (raw.Find("--version") != nullptr) {
+    return absl::StrCat("hlaunch ", VersionText(), "\n",
+                        raw.Find("--verbose") != nullptr ? kBuiltWith : "");
+  }
   const FoundValue* shell = raw.Find("--print-completion");
   if (shell == nullptr) return std::nullopt;
   if (shell->value == "bash") return BashCompletion(program);
   if (shell->value == "zsh") return ZshCompletion(program);
   return InvalidArgumentError(
       absl::StrCat("--print-completion '", PrintableLine(shell->value), "': expected bash or zsh"));
+}
+
+// Reads --install-links and --install-copies, which run nothing.
+absl::Status SetInstall(const RawOptions& raw, Options& options) {
+  for (const char* name : {"--install-links", "--install-copies"}) {
+    const FoundValue* found = raw.Find(name);
+    if (found == nullptr) continue;
+    if (options.instead.installs()) {
+      return InvalidArgumentError("--install-links and --install-copies: leave one of them out");
+    }
+    HLAUNCH_RETURN_IF_ERROR(SetValue(*found, options));
+    if (!raw.rest.empty()) {
+      return InvalidArgumentError(
+          absl::StrCat(name, " runs nothing: leave out ", PrintableLine(raw.rest.front())));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -317,6 +336,8 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   HLAUNCH_ASSIGN_OR_RETURN(RawOptions raw, Tokenize(words, options.program));
   HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, TextToPrint(raw, options.program));
   if (options.text_to_print) return options;
+  HLAUNCH_RETURN_IF_ERROR(SetInstall(raw, options));
+  if (options.instead.installs()) return options;
   options.option_words.assign(argv, argv + argc - static_cast<int>(raw.rest.size()));
   if (!raw.rest.empty() && raw.rest.front() == "--") raw.rest.erase(raw.rest.begin());
   if (!raw.rest.empty() && absl::StartsWith(raw.rest.front(), "-")) {

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "agent/devices/assign_devices.h"
 #include "launcher/cluster/place.h"
+#include "launcher/cluster/system_row.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/option_values.h"
 #include "launcher/words/endpoint.h"
@@ -393,7 +394,7 @@ const OptionRow kRendezvousRows[] = {
 };
 
 absl::Status SetCluster(absl::string_view text, Options& options) {
-  const std::vector<std::string> words = ClusterWords();
+  const std::vector<std::string> words = ClusterWords(options.cluster_systems);
   if (std::find(words.begin(), words.end(), text) == words.end()) {
     return absl::InvalidArgumentError(absl::StrCat("expected one of ", absl::StrJoin(words, ", ")));
   }
@@ -401,9 +402,16 @@ absl::Status SetCluster(absl::string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetClusterFile(absl::string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.cluster_systems, ReadSystems(std::string(text)));
+  return absl::OkStatus();
+}
+
 const OptionRow kClusterRows[] = {
     {"In a cluster", "", "--cluster", "NAME",
      "whose variables say this node's place: auto, none, slurm, ...", SetCluster},
+    {"", "", "--cluster-file", "FILE", "a site's own systems and their variables, as JSON",
+     SetClusterFile},
     {"", "", "--explain-cluster", "",
      "print what was found of this node's place, and from where; --json", nullptr},
 };

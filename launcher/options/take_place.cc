@@ -47,6 +47,11 @@ const PlaceValue* FindIn(const ClusterPlace& place, string_view name) {
   return found == place.values.end() ? nullptr : &*found;
 }
 
+// What concerns this node alone, whichever nodes there are.
+bool IsOfThisNode(string_view option) {
+  return option == "--nproc-per-node" || option == "--shutdown-timeout";
+}
+
 // A port that the user names is the workers' port: the static form, at the place's host.
 PlaceValue AsStaticForm(const PlaceValue& endpoint) {
   const auto parsed = ParseEndpoint(endpoint.value, kDefaultRdzvPort);
@@ -63,22 +68,26 @@ absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
   const FoundValue* typed_nnodes = given.Find("--nnodes");
   const bool one_node = given.Has("--standalone") ||
                         (typed_nnodes != nullptr && MaxNodes(typed_nnodes->value) == "1");
-  if (one_node || (typed_nnodes != nullptr && given.has_meeting())) return taken;
-  if (!place.refusal.ok()) return place.refusal;
+  const bool all_said = one_node || (typed_nnodes != nullptr && given.has_meeting());
+  if (!place.refusal.ok()) {
+    if (all_said) return taken;
+    return place.refusal;
+  }
   if (!place.found()) {
-    if (typed_nnodes == nullptr) taken.warnings = place.warnings;
+    if (typed_nnodes == nullptr && !one_node) taken.warnings = place.warnings;
     return taken;
   }
   const PlaceValue* found_nnodes = FindIn(place, "--nnodes");
-  if (typed_nnodes == nullptr && found_nnodes == nullptr) {
+  if (!all_said && typed_nnodes == nullptr && found_nnodes == nullptr) {
+    if (!place.needs_nnodes.empty()) return absl::InvalidArgumentError(place.needs_nnodes);
     if (!place.no_nnodes.empty()) taken.warnings = {place.no_nnodes};
     return taken;
   }
-  const bool several =
-      MaxNodes(typed_nnodes != nullptr ? typed_nnodes->value : found_nnodes->value) != "1";
+  const bool several = !all_said && MaxNodes(typed_nnodes != nullptr ? typed_nnodes->value
+                                                                     : found_nnodes->value) != "1";
   bool meets = given.has_meeting();
   for (PlaceValue value : place.values) {
-    if (!value.is_option()) continue;
+    if (!value.is_option() || (all_said && !IsOfThisNode(value.name))) continue;
     if (value.name == "--rdzv-endpoint" && given.Has("--master-port")) value = AsStaticForm(value);
     const bool meeting = IsMeeting(value.name);
     if (given.Has(value.name) || (meeting && given.has_meeting())) continue;

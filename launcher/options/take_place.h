@@ -19,11 +19,13 @@ struct TakenPlace {
 };
 
 // Decides which values of `place` are taken beside `given`, which is from stronger sources. Who
-// says there that it is one node, or which nodes there are and where they meet, has said all; who
-// says less is completed. Where it comes to one node, nothing of where nodes meet is taken. Pure.
+// says there that it is one node, or which nodes there are and where they meet, has said all of
+// that: only what concerns this node alone is taken, its workers and their grace. Who says less is
+// completed. Where it comes to one node, nothing of where nodes meet is taken. Pure.
 //
 // Errors:
-//   InvalidArgument - the place's refusal; or several nodes, and nobody says where they meet.
+//   InvalidArgument - the place's refusal; several nodes, and nobody says where they meet; or there
+//     are others, and nobody says how many.
 absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
                                      const std::vector<FoundValue>& given);
 

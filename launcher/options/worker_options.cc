@@ -148,6 +148,8 @@ const OptionRow kRows[] = {
      SetSignals, kPet},
     {"", "", "--pass-local-rank", "[=NAME]",
      "give the script its local rank as well, as the option NAME=N", SetLocalRankOption},
+    {"", "", "--use-env", "", "torch.distributed.launch's word for what is always so here",
+     [](string_view, Options&) { return absl::OkStatus(); }},
     {"", "", "--virtual-local-rank", "", "each worker sees one device and LOCAL_RANK 0",
      [](string_view, Options& options) { return SetFlag(&options.worker.virtual_local_rank); },
      kPet},

@@ -71,6 +71,7 @@ constexpr OptionPeer kPeers[] = {
     // In a cluster.
     {"--cluster", "better: [in a cluster](clusters.md) nodes, rank and endpoint need not be typed",
      "under Slurm it knows the nodes too"},
+    {"--cluster-file", "better: a site's own systems", ""},
     {"--explain-cluster", "better: what was found, from which variable", ""},
     // The program.
     {"--module", "same", ""},
@@ -82,6 +83,7 @@ constexpr OptionPeer kPeers[] = {
     {"--signals-to-handle", "same; better: a signal that nobody can pass on is refused",
      "`--forward-signals`"},
     {"--pass-local-rank", "as `torch.distributed.launch` does for old scripts", ""},
+    {"--use-env", "as `torch.distributed.launch`", ""},
     {"--virtual-local-rank", "same", ""},
     {"--compat", "better: scripts that read other launchers' variables", ""},
     {"--keep-env", "as torchrun always does: nothing inherited is taken away", ""},
@@ -143,6 +145,8 @@ constexpr OptionPeer kPeers[] = {
     {"--dry-run", "better: what would be run; also with `--json`", "`--do-not-launch`"},
     {"--print-env", "better: what a worker would see; also with `--json`", ""},
     {"--print-completion", "same, without shtab", ""},
+    {"--install-links", "better: hlaunch [in its place](install.md#in-the-place-of-torchrun)", ""},
+    {"--install-copies", "better: any [image](kubernetes.md#any-image) runs hlaunch", ""},
     {"--version", "better", "same"},
     {"--help", "same", "same"},
 };

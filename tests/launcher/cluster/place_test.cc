@@ -144,17 +144,44 @@ TEST(FindSlurm, TakesNothingOutsideOfAStep) {
 
 TEST(FindSlurm, TakesNothingInAnInteractiveShell) {
   const auto shell = Step({"SLURM_PTY_PORT=4711"});
-  EXPECT_THAT(FindPlace(Of(shell), "auto").reason, HasSubstr("srun --pty"));
-  EXPECT_TRUE(FindPlace(Of(shell), "slurm").found());
+  EXPECT_TRUE(FindPlace(Of(shell), "slurm").refusal.ok());
+  EXPECT_THAT(FindPlace(Of(shell), "auto").refusal.message(),
+              HasSubstr("is a shell (SLURM_PTY_PORT: srun --pty) on 2 nodes: give --nnodes 1"));
+  const auto alone = Step({"SLURM_PTY_PORT=4711", "SLURM_STEP_NUM_NODES=1"});
+  EXPECT_FALSE(FindPlace(Of(alone), "auto").found());
+  EXPECT_THAT(FindPlace(Of(alone), "auto").reason, HasSubstr("srun --pty"));
 }
 
 TEST(FindSlurm, TakesNothingOfAnotherProcessVariables) {
   const auto stray = Step({"SLURM_TASK_PID=4"});
-  EXPECT_THAT(FindPlace(Of(stray, "laptop"), "auto").reason,
-              HasSubstr("this host, laptop, is not its node n04"));
+  EXPECT_THAT(FindPlace(Of(stray, "laptop"), "auto").refusal.message(),
+              HasSubstr("this host, laptop, is not its node n04: give --cluster slurm"));
+  EXPECT_FALSE(FindPlace(Of(Step({"SLURM_TASK_PID=4", "SLURM_STEP_NUM_NODES=1", "SLURM_NODEID=0",
+                                  "SLURM_STEP_NODELIST=n04"}),
+                            "laptop"),
+                         "auto")
+                   .found());
   // In a container with pids of its own, and on a site whose node names are no host names.
   EXPECT_TRUE(FindPlace(Of(stray, "n04.cluster.org"), "auto").found());
   EXPECT_TRUE(FindPlace(Of(Step(), "laptop"), "auto").found());
+}
+
+TEST(FindSlurm, KnowsItsNodeInAContainerWithAnotherHostName) {
+  Surroundings inside = Of(Step({"SLURM_TASK_PID=4", "SLURMD_NODENAME=n04"}), "container");
+  EXPECT_FALSE(FindPlace(inside, "auto").refusal.ok()) << "no container: the variables were copied";
+  inside.own_pids = true;
+  EXPECT_EQ(Texts(FindPlace(inside, "auto"))[1], "--node-rank=1 (SLURM_NODEID)");
+  inside.environment = Environment(Step({"SLURM_TASK_PID=4", "SLURMD_NODENAME=n03"}));
+  EXPECT_FALSE(FindPlace(inside, "auto").refusal.ok());
+}
+
+TEST(FindSlurm, WritesWhatEachOfFewerTasksNeeds) {
+  EXPECT_THAT(FindPlace(Of(Step({"SLURM_STEP_TASKS_PER_NODE=8(x2)", "SLURM_GPUS_PER_TASK=1",
+                                 "SLURM_CPUS_PER_TASK=6"})),
+                        "auto")
+                  .refusal.message(),
+              HasSubstr("write srun -N2 -n2 --ntasks-per-node=1 --gpus-per-task=8 "
+                        "--cpus-per-task=48 hlaunch --nproc-per-node 8"));
 }
 
 TEST(FindSlurm, RefusesSeveralTasksOnANodeEverywhere) {
@@ -223,6 +250,33 @@ TEST(FindMpirun, KnowsHydraAndItsLackOfAnAddress) {
       FindPlace(Of({"PMI_SIZE=2", "PMI_RANK=1", "MPI_LOCALNRANKS=1", "MPI_LOCALRANKID=0"}), "auto");
   EXPECT_THAT(Texts(place), ElementsAre("--nnodes=2 (PMI_SIZE)", "--node-rank=1 (PMI_RANK)"));
   EXPECT_THAT(place.no_endpoint, HasSubstr("add --rdzv-endpoint HOST"));
+}
+
+TEST(FindMpirun, MeetsWhereTheSchedulerAroundItBegins) {
+  Root root;
+  root.Write("/nodes", "n1\nn1\nn2\n");
+  const std::vector<std::string> hydra = {"PMI_SIZE=2", "PMI_RANK=1", "MPI_LOCALNRANKS=1"};
+  const auto endpoint = [&](const char* more) {
+    auto entries = hydra;
+    entries.emplace_back(more);
+    return Texts(FindPlace(Of(entries, "here", root.path()), "auto"))[2];
+  };
+  EXPECT_EQ(endpoint("PBS_NODEFILE=/nodes"),
+            "--rdzv-endpoint=n1:29400 (the scheduler's list of hosts)");
+  EXPECT_EQ(endpoint("LSB_MCPU_HOSTS=a 4 b 4"),
+            "--rdzv-endpoint=a:29400 (the scheduler's list of hosts)");
+  EXPECT_EQ(endpoint("SLURM_JOB_NODELIST=n[07-09]"),
+            "--rdzv-endpoint=n07:29400 (the scheduler's list of hosts)");
+  EXPECT_EQ(endpoint("PMIX_NAMESPACE=prterun-login-1-4711@1"),
+            "--rdzv-endpoint=login-1:29400 (PMIX_NAMESPACE)");
+}
+
+TEST(FindMpirun, KnowsMvapich) {
+  const std::vector<std::string> entries = {"MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK=1",
+                                            "MV2_COMM_WORLD_LOCAL_SIZE=1"};
+  EXPECT_THAT(
+      Texts(FindPlace(Of(entries), "auto")),
+      ElementsAre("--nnodes=2 (MV2_COMM_WORLD_SIZE)", "--node-rank=1 (MV2_COMM_WORLD_RANK)"));
 }
 
 TEST(FindMpirun, RefusesSeveralProcessesOnANode) {
@@ -302,7 +356,9 @@ TEST(FindPbs, TellsATaskFromTheJobScript) {
 
 TEST(FindLsf, NeedsAWordOrJsrun) {
   const std::vector<std::string> job = {"LSB_JOBID=9", "LSB_MCPU_HOSTS=n1 4 n2 2"};
-  EXPECT_THAT(FindPlace(Of(job, "n2"), "auto").warnings, ElementsAre(HasSubstr("--cluster lsf")));
+  EXPECT_THAT(FindPlace(Of(job, "n2"), "auto").refusal.message(),
+              HasSubstr("one node of the 2 of LSF job 9"));
+  EXPECT_FALSE(FindPlace(Of({"LSB_JOBID=9", "LSB_MCPU_HOSTS=n1 4"}, "n1"), "auto").found());
   EXPECT_THAT(
       Texts(FindPlace(Of(job, "n2"), "lsf")),
       ElementsAre("--nnodes=2 (LSB_MCPU_HOSTS)", "--node-rank=1 (this host's name)",
@@ -325,6 +381,198 @@ TEST(FindSageMaker, SortsTheHosts) {
                   "--rdzv-endpoint=algo-1:7777 (SM_HOSTS)", "--nproc-per-node=8 (SM_NUM_GPUS)"));
   EXPECT_THAT(FindPlace(Of({"SM_HOSTS=[\"a\"", "SM_CURRENT_HOST=b"}), "auto").refusal.message(),
               HasSubstr("SM_CURRENT_HOST 'b' is not in SM_HOSTS"));
+}
+
+TEST(FindPbs, KnowsPals) {
+  Root root;
+  root.Write("/nodes", "x1\nx1\nx2\nx2\n");
+  const auto pals = [&root](std::vector<std::string> more) {
+    more.insert(more.end(), {"PBS_JOBID=8.s", "PBS_NODEFILE=/nodes", "PALS_RANKID=1",
+                             "PALS_NODEID=1", "PALS_LOCAL_RANKID=0"});
+    return FindPlace(Of(more, "x2", root.path()), "auto");
+  };
+  EXPECT_EQ(Texts(pals({}))[1], "--node-rank=1 (PALS_NODEID)");
+  EXPECT_THAT(pals({"PALS_LOCAL_RANKID=3"}).refusal.message(), HasSubstr("mpiexec --ppn 1"));
+}
+
+TEST(FindSge, NeedsAWord) {
+  Root root;
+  root.Write("/hosts", "n1 8 all.q@n1 UNDEFINED\nn2 4 all.q@n2 UNDEFINED\n");
+  const auto place = Of({"JOB_ID=12", "PE_HOSTFILE=/hosts", "NHOSTS=2"}, "n2", root.path());
+  EXPECT_THAT(FindPlace(place, "auto").refusal.message(), HasSubstr("write qrsh -inherit HOST"));
+  EXPECT_THAT(Texts(FindPlace(place, "sge")),
+              ElementsAre("--nnodes=2 (PE_HOSTFILE)", "--node-rank=1 (this host's name)",
+                          absl::StrCat("--rdzv-endpoint=n1:", MeetingPort(12, 0), " (PE_HOSTFILE)"),
+                          "--rdzv-id=12 (JOB_ID)", "--nproc-per-node=4 (PE_HOSTFILE)"));
+}
+
+TEST(FindVertex, CountsTheHostsOfAllPools) {
+  const std::string spec =
+      R"({"cluster":{"workerpool0":["a-0:2222"],"workerpool1":["b-0:2222","b-1:2222"]},)"
+      R"("environment":"cloud","task":{"type":"workerpool1","index":1}})";
+  EXPECT_THAT(
+      Texts(FindPlace(Of({"CLUSTER_SPEC=" + spec, "CLOUD_ML_JOB_ID=77"}), "auto")),
+      ElementsAre("--nnodes=3 (CLUSTER_SPEC)", "--node-rank=2 (CLUSTER_SPEC)",
+                  "--rdzv-endpoint=a-0:2222 (CLUSTER_SPEC)", "--rdzv-id=77 (CLOUD_ML_JOB_ID)"));
+  for (const char* wrong :
+       {"CLUSTER_SPEC={", "CLUSTER_SPEC=[]", R"(CLUSTER_SPEC={"cluster":[],"task":1})",
+        R"(CLUSTER_SPEC={"cluster":{"p":[1]},"task":{"type":"p","index":0}})"}) {
+    EXPECT_THAT(FindPlace(Of({wrong}), "auto").refusal.message(),
+                HasSubstr("does not say which of its hosts this is"))
+        << wrong;
+  }
+}
+
+// One system that its variables alone describe: the second of two nodes.
+struct Described {
+  const char* word;
+  std::vector<std::string> entries;
+  std::vector<std::string> texts;
+};
+
+TEST(FindByRow, FindsTheSecondNodeOfEachSystem) {
+  const std::vector<Described> systems = {
+      {"flux",
+       {"FLUX_JOB_ID=f1", "FLUX_TASK_RANK=1", "FLUX_JOB_NNODES=2", "FLUX_JOB_SIZE=2"},
+       {"--nnodes=2 (FLUX_JOB_NNODES)", "--node-rank=1 (FLUX_TASK_RANK)",
+        "--rdzv-id=f1 (FLUX_JOB_ID)"}},
+      {"aws-batch",
+       {"AWS_BATCH_JOB_NUM_NODES=2", "AWS_BATCH_JOB_NODE_INDEX=1",
+        "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS=10.0.0.1"},
+       {"--nnodes=2 (AWS_BATCH_JOB_NUM_NODES)", "--node-rank=1 (AWS_BATCH_JOB_NODE_INDEX)",
+        "--rdzv-endpoint=10.0.0.1:29400 (AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS)"}},
+      {"skypilot",
+       {"SKYPILOT_NUM_NODES=2", "SKYPILOT_NODE_RANK=1", "SKYPILOT_NODE_IPS=10.0.0.1\n10.0.0.2",
+        "SKYPILOT_NUM_GPUS_PER_NODE=8"},
+       {"--nnodes=2 (SKYPILOT_NUM_NODES)", "--node-rank=1 (SKYPILOT_NODE_RANK)",
+        "--rdzv-endpoint=10.0.0.1:29400 (SKYPILOT_NODE_IPS)",
+        "--nproc-per-node=8 (SKYPILOT_NUM_GPUS_PER_NODE)"}},
+      {"dstack",
+       {"DSTACK_NODES_NUM=2", "DSTACK_NODE_RANK=1", "DSTACK_MASTER_NODE_IP=10.0.0.1",
+        "DSTACK_GPUS_PER_NODE=0"},
+       {"--nnodes=2 (DSTACK_NODES_NUM)", "--node-rank=1 (DSTACK_NODE_RANK)",
+        "--rdzv-endpoint=10.0.0.1:29400 (DSTACK_MASTER_NODE_IP)"}},
+      {"ngc",
+       {"NGC_ARRAY_SIZE=2", "NGC_ARRAY_INDEX=1", "NGC_MASTER_ADDR=10.0.0.1", "NGC_JOB_ID=5"},
+       {"--nnodes=2 (NGC_ARRAY_SIZE)", "--node-rank=1 (NGC_ARRAY_INDEX)",
+        "--rdzv-endpoint=10.0.0.1:29400 (NGC_MASTER_ADDR)", "--rdzv-id=5 (NGC_JOB_ID)"}},
+      {"leaderworkerset",
+       {"KUBERNETES_SERVICE_HOST=10.0.0.1", "LWS_GROUP_SIZE=2", "LWS_WORKER_INDEX=1",
+        "LWS_LEADER_ADDRESS=lws-0.lws.default"},
+       {"--nnodes=2 (LWS_GROUP_SIZE)", "--node-rank=1 (LWS_WORKER_INDEX)",
+        "--rdzv-endpoint=lws-0.lws.default:29400 (LWS_LEADER_ADDRESS)"}},
+      {"volcano",
+       {"KUBERNETES_SERVICE_HOST=10.0.0.1", "VC_TASK_INDEX=1", "VC_WORKER_HOSTS=w-0.j,w-1.j"},
+       {"--nnodes=2 (VC_WORKER_HOSTS)", "--node-rank=1 (VC_TASK_INDEX)",
+        "--rdzv-endpoint=w-0.j:29400 (VC_WORKER_HOSTS)"}},
+      {"condor",
+       {"_CONDOR_PROCNO=1", "_CONDOR_NPROCS=2"},
+       {"--nnodes=2 (_CONDOR_NPROCS)", "--node-rank=1 (_CONDOR_PROCNO)"}},
+      {"env",
+       {"MASTER_ADDR=n1", "MASTER_PORT=777", "NODE_RANK=1", "NNODES=2", "WORLD_SIZE=16"},
+       {"--nnodes=2 (NNODES)", "--node-rank=1 (NODE_RANK)", "--master-addr=n1 (MASTER_ADDR)",
+        "--master-port=777 (MASTER_PORT)"}},
+  };
+  for (const Described& system : systems) {
+    const ClusterPlace place = FindPlace(Of(system.entries), "auto");
+    EXPECT_EQ(place.cluster, system.word);
+    EXPECT_TRUE(place.refusal.ok()) << place.refusal;
+    EXPECT_EQ(Texts(place), system.texts) << system.word;
+    EXPECT_EQ(Texts(FindPlace(Of(system.entries), system.word)), system.texts) << system.word;
+  }
+}
+
+TEST(FindByRow, TheFirstNodeOfAwsBatchIsTheOneWithoutAnAddress) {
+  EXPECT_EQ(
+      Texts(FindPlace(Of({"AWS_BATCH_JOB_NUM_NODES=2", "AWS_BATCH_JOB_NODE_INDEX=0"}), "auto"))[2],
+      "--rdzv-endpoint=here:29400 (AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS)");
+}
+
+TEST(FindByRow, RefusesSeveralProcessesOnANode) {
+  EXPECT_THAT(
+      FindPlace(Of({"FLUX_JOB_ID=f1", "FLUX_TASK_RANK=1", "FLUX_JOB_NNODES=2", "FLUX_JOB_SIZE=16"}),
+                "auto")
+          .refusal.message(),
+      HasSubstr("16 processes (FLUX_JOB_SIZE) were started on 2 nodes"));
+}
+
+TEST(FindByRow, RefusesWhatDoesNotSayWhichNodeThisIs) {
+  EXPECT_THAT(
+      FindPlace(Of({"VC_TASK_INDEX=0", "VC_MASTER_HOSTS=m-0", "VC_WORKER_HOSTS=w-0,w-1"}), "auto")
+          .refusal.message(),
+      HasSubstr("no variable says which one"));
+  EXPECT_THAT(FindPlace(Of({"NGC_ARRAY_SIZE=2", "NGC_ARRAY_INDEX=2"}), "auto").refusal.message(),
+              HasSubstr("NGC_ARRAY_INDEX '2' of NGC_ARRAY_SIZE '2' is no node's number"));
+}
+
+TEST(FindByRow, OfUnknownManyOnlyTheFirstMayBeAlone) {
+  const ClusterPlace first = FindPlace(Of({"NOMAD_ALLOC_ID=a", "NOMAD_ALLOC_INDEX=0"}), "auto");
+  EXPECT_THAT(first.no_nnodes, HasSubstr("add --nnodes N"));
+  EXPECT_EQ(first.needs_nnodes, "");
+  EXPECT_THAT(FindPlace(Of({"NOMAD_ALLOC_ID=a", "NOMAD_ALLOC_INDEX=1"}), "auto").needs_nnodes,
+              HasSubstr("this is an allocation of a Nomad group, number 1 (NOMAD_ALLOC_INDEX)"));
+}
+
+TEST(FindByHand, TellsNodesFromWorkers) {
+  const auto texts = [](std::vector<std::string> more) {
+    more.emplace_back("MASTER_ADDR=n1");
+    return Texts(FindPlace(Of(std::move(more)), "auto"));
+  };
+  EXPECT_EQ(texts({"RANK=1", "WORLD_SIZE=2"})[0], "--nnodes=2 (WORLD_SIZE)");
+  EXPECT_EQ(texts({"NODE_RANK=1", "WORLD_SIZE=16", "LOCAL_WORLD_SIZE=8"})[0],
+            "--nnodes=2 (WORLD_SIZE)");
+  // A worker's own variables, and those of one node.
+  EXPECT_THAT(texts({"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1"}), IsEmpty());
+  EXPECT_THAT(texts({"RANK=1", "WORLD_SIZE=2", "TORCHELASTIC_RUN_ID=none"}), IsEmpty());
+  EXPECT_THAT(texts({"RANK=0", "WORLD_SIZE=1"}), IsEmpty());
+  EXPECT_FALSE(FindPlace(Of({"MASTER_ADDR=localhost", "RANK=1", "WORLD_SIZE=2"}), "auto").found());
+}
+
+TEST(FindByHand, RefusesWhatDoesNotSayHowManyNodesThereAre) {
+  const ClusterPlace place =
+      FindPlace(Of({"MASTER_ADDR=n1", "NODE_RANK=1", "WORLD_SIZE=16"}), "auto");
+  EXPECT_THAT(place.needs_nnodes, HasSubstr("MASTER_ADDR is n1 and NODE_RANK is 1"));
+  EXPECT_THAT(
+      FindPlace(Of({"MASTER_ADDR=n1", "NODE_RANK=2", "NNODES=2"}), "auto").refusal.message(),
+      HasSubstr("NODE_RANK '2' is no node's number of 2 (NNODES)"));
+}
+
+// A file with a site's own systems.
+std::string SystemsFile(const std::string& text) {
+  std::string path = absl::StrCat(testing::TempDir(), "/hlaunch_systems_", ::getpid(), ".json");
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(ReadSystems, ASitesOwnSystemIsAskedFirst) {
+  const auto own = ReadSystems(SystemsFile(
+      R"({"systems": [{"word": "batchy", "title": "a node of Batchy", "proof": ["BATCHY_JOB"],
+          "nnodes": "BATCHY_N", "rank": "BATCHY_I|BATCHY_INDEX", "hosts": "BATCHY_HOSTS",
+          "port": "BATCHY_PORT"}]})"));
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_THAT(ClusterWords(*own), testing::Contains("batchy"));
+  const Surroundings here =
+      Of({"BATCHY_JOB=1", "BATCHY_N=2", "BATCHY_INDEX=1", "BATCHY_HOSTS=b1 b2", "BATCHY_PORT=99",
+          "PMI_SIZE=2", "PMI_RANK=1", "MPI_LOCALNRANKS=1"});
+  EXPECT_THAT(Texts(FindPlace(here, "auto", *own)),
+              ElementsAre("--nnodes=2 (BATCHY_N)", "--node-rank=1 (BATCHY_INDEX)",
+                          "--rdzv-endpoint=b1:99 (BATCHY_HOSTS)"));
+}
+
+TEST(ReadSystems, NamesTheRowAndTheField) {
+  const auto error = [](const std::string& text) {
+    return std::string(ReadSystems(SystemsFile(text)).status().message());
+  };
+  EXPECT_THAT(error("{"), HasSubstr("it is no JSON"));
+  EXPECT_THAT(error("[]"), HasSubstr("expected {\"systems\": [...]}"));
+  EXPECT_THAT(error(R"({"systems": [{"word": "a", "title": "b", "proof": "C"}]})"),
+              HasSubstr("system 1: 'rank' is missing"));
+  EXPECT_THAT(error(R"({"systems": [{"word": "a", "nodes": "N"}]})"),
+              HasSubstr("system 1: 'nodes' is no field"));
+  EXPECT_THAT(error(R"({"systems": [{"word": 7}]})"),
+              HasSubstr("system 1: 'word' is no field, or"));
+  EXPECT_THAT(ReadSystems("/nonexistent/s.json").status().message(),
+              HasSubstr("it cannot be read"));
 }
 
 TEST(FindPlace, FindsNothingWhereNothingIs) {

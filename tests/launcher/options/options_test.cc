@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using Words = std::vector<std::string>;
 
 absl::StatusOr<Options> Parse(const Words& words) {
@@ -298,6 +299,8 @@ TEST(ParseOptions, HelpFitsATerminal) {
 
 TEST(ParseOptions, GivesTheVersionAsAResult) {
   EXPECT_THAT(*MustParse({"--version"}).text_to_print, HasSubstr("hlaunch "));
+  EXPECT_THAT(*MustParse({"--version"}).text_to_print, Not(HasSubstr("OpenSSL")));
+  EXPECT_THAT(*MustParse({"--version", "-v"}).text_to_print, HasSubstr("\n  OpenSSL 3"));
 }
 
 struct BadLine {
@@ -350,6 +353,10 @@ const BadLine kBadLines[] = {
     {{"--numa-binding=core", "x"},
      "--numa-binding 'core': expected node, socket, exclusive or core-complex"},
     {{"--print-completion=fish", "x"}, "--print-completion 'fish': expected bash or zsh"},
+    {{"--install-links", ""}, "--install-links '': the name of the folder is missing"},
+    {{"--install-links=a", "x"}, "--install-links runs nothing: leave out x"},
+    {{"--install-links=a", "--install-copies=a"},
+     "--install-links and --install-copies: leave one of them out"},
     {{"--print-env=x", "x"}, "--print-env 'x': expected a local rank, such as 0"},
     {{"--bind-to", "core", "x"}, "unknown option --bind-to; did you mean --bind?"},
     {{"--num_machines=2", "x"}, "unknown option --num_machines; did you mean --nnodes?"},

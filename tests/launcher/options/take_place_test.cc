@@ -65,13 +65,17 @@ TEST(TakePlace, MakesTheStaticFormOfAPort) {
   EXPECT_EQ(options->meeting.master_port, 29600);
 }
 
-TEST(TakePlace, TakesNothingWhereAllIsSaid) {
-  EXPECT_EQ(Place(Parse({"--standalone"})), "1:1 rank -1 at  x 1 id ");
-  EXPECT_EQ(Place(Parse({"--nnodes", "1"})), "1:1 rank -1 at  x 1 id ");
+TEST(TakePlace, TakesOnlyWhatIsOfThisNodeWhereTheNodesAreSaid) {
+  EXPECT_EQ(Place(Parse({"--standalone"})), "1:1 rank -1 at  x 2 id ");
+  EXPECT_EQ(Place(Parse({"--nnodes", "1"})), "1:1 rank -1 at  x 2 id ");
   EXPECT_EQ(Place(Parse({"--nnodes", "2", "--rdzv-endpoint", "h:1"})),
+            "2:2 rank -1 at h:1 x 2 id ");
+  EXPECT_EQ(Place(Parse({"--nnodes", "2", "--rdzv-endpoint", "h:1", "--nproc-per-node", "1"})),
             "2:2 rank -1 at h:1 x 1 id ");
+  EXPECT_EQ(Parse({"--nnodes", "2", "--rdzv-endpoint", "h:1"})->worker.stop_grace,
+            std::chrono::seconds(25));
   EXPECT_EQ(Place(Parse({"--cluster", "none"})), "1:1 rank -1 at  x 1 id ");
-  EXPECT_EQ(Place(Parse({}, Step({"PET_NNODES=1"}))), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(Parse({}, Step({"PET_NNODES=1"}))), "1:1 rank -1 at  x 2 id ");
 }
 
 TEST(TakePlace, LetsThoseRunWhoSayAllThoughItWouldRefuse) {
@@ -106,11 +110,21 @@ TEST(TakePlace, NeedsTheNumberOfPods) {
             "2:2 rank -1 at h:1 x 1 id ");
 }
 
+TEST(TakePlace, RefusesOneOfSeveralNodesThatTrainAlone) {
+  const std::vector<std::string> by_hand = {"MASTER_ADDR=n1", "NODE_RANK=1", "WORLD_SIZE=16"};
+  EXPECT_THAT(Place(Parse({}, by_hand)), HasSubstr("nothing says how many there are"));
+  EXPECT_EQ(Place(Parse({"--nnodes", "1"}, by_hand)), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(Parse({"--cluster", "none"}, by_hand)), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(Parse({"--nnodes", "2"}, by_hand)), "2:2 rank 1 at n1 x 1 id ");
+}
+
 TEST(TakePlace, NamesTheVariableOfAWrongValue) {
   EXPECT_EQ(Place(Parse({"--cluster", "lsf"})), "--cluster lsf: LSB_JOBID is not set here");
-  EXPECT_EQ(Place(Parse({"--cluster", "slrum"})),
-            "--cluster 'slrum': expected one of auto, none, mpirun, slurm, pbs, lsf, sagemaker, "
-            "kubernetes");
+  EXPECT_EQ(
+      Place(Parse({"--cluster", "slrum"})),
+      "--cluster 'slrum': expected one of auto, none, mpirun, slurm, pbs, lsf, sge, sagemaker, "
+      "vertex, flux, aws-batch, skypilot, dstack, ngc, leaderworkerset, volcano, condor, "
+      "nomad, kubernetes, env");
   EXPECT_THAT(Place(Parse({}, Step({"SLURM_STEP_NODELIST=a:b,n2"}))),
               HasSubstr("SLURM_STEP_NODELIST 'a:b:12272'"));
 }
