@@ -13,6 +13,8 @@ test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev g
   iproute2 iptables clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich openmpi-bin
   podman runc catatonit systemd systemd-container mmdebstrap python3-yaml strace ccache zsh groff-base
   slurmctld slurmd slurm-client munge)
+# For all that deploy/release makes.
+release_packages=(python3 binutils xz-utils dpkg-dev rpm debhelper dh-python lintian)
 # For a Kubernetes cluster of namespaces, which only `tests/run --full` makes.
 kube_packages=(golang-go rsync dpkg-dev etcd-server containerd containernetworking-plugins
   kubernetes-client openssl)

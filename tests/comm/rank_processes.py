@@ -22,7 +22,7 @@ def environment(**more):
     env = {name: value for name, value in os.environ.items()
            if name not in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")}
     env.update(PYTHONPATH=f"{PACKAGE}", PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1",
-               TORCH_CPP_LOG_LEVEL="ERROR")
+               TORCH_CPP_LOG_LEVEL="ERROR", HLAUNCH_TORCH_BACKEND="1")
     env.update(more)
     return env
 

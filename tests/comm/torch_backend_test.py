@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """torch.distributed with backend="hlaunch", beside gloo; by itself, under hlaunch, under torchrun.
 
-The worker imports nothing of hlaunch's: torch finds the backend by its entry point.
+The worker imports nothing of hlaunch's: torch finds the backend by its entry point, outside hlaunch
+where HLAUNCH_TORCH_BACKEND asks for it.
 """
 
 import pathlib
@@ -42,6 +43,14 @@ class Backend(rank_processes.RanksTest):
             done = subprocess.run([sys.executable, "-c", code.format(package)], env=env, text=True,
                                   stdout=subprocess.PIPE, check=True, timeout=600)
             self.assertEqual(known, done.stdout.strip())
+
+    def test_outside_hlaunch_an_import_of_torch_loads_nothing_of_it(self):
+        code = "import sys, torch; print('hlaunch_autoload' in sys.modules, 'hlaunch' in sys.modules)"
+        for asked in ("", "1"):
+            env = rank_processes.environment(HLAUNCH_TORCH_BACKEND=asked)
+            done = subprocess.run([sys.executable, "-c", code], env=env, text=True,
+                                  stdout=subprocess.PIPE, check=True, timeout=600)
+            self.assertEqual(f"True {asked == '1'}", done.stdout.strip())
 
 
 class Launched(unittest.TestCase):

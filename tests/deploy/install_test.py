@@ -20,6 +20,16 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WITH_GRPC = (BUILD / "bin/hlaunch-agent").exists()
 LIMIT = 120  # Seconds, for a machine that is busy.
+C_PROGRAM = '''#include <hlaunch/hlcomm.h>
+#include <stdio.h>
+int main(void) { return printf("ABI %d\\n", hlcomm_abi_version()) < 0; }
+'''
+C_PROJECT = '''cmake_minimum_required(VERSION 3.20)
+project(user LANGUAGES C)
+find_package(hlcomm 1.0 REQUIRED)
+add_executable(user user.c)
+target_link_libraries(user hlcomm::hlcomm)
+'''
 
 
 def run(*words, env=None, **options):
@@ -96,6 +106,8 @@ class Installed(unittest.TestCase):
     def test_all_that_documents_name_is_there(self):
         names = ["bin/hlaunch", "libexec/hlaunch/torchrun", "include/hlaunch/hlcomm.h",
                  "lib/systemd/system/hlaunch@.service", "share/man/man1/hlaunch.1",
+                 "lib/libhlcomm.so", "lib/pkgconfig/hlcomm.pc", "lib/cmake/hlcomm/hlcomm-config.cmake",
+                 "lib/python3/dist-packages/hlaunch_autoload.py",
                  "share/bash-completion/completions/hlaunch", "share/zsh/site-functions/_hlaunch",
                  "share/hlaunch/slurm/train.sbatch", "share/hlaunch/slurm/requeue.sbatch",
                  "share/hlaunch/examples/train_ddp.py", "share/hlaunch/examples/all_reduce.py",
@@ -137,6 +149,48 @@ class Installed(unittest.TestCase):
                        env={"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"})
             self.assertEqual(done.returncode, 0, f"{package}: {done.stdout}")
             self.assertIn("OK: 2 ranks", done.stdout)
+
+    def test_python_m_hlaunch_is_the_program(self):
+        for package in (BUILD / "python", self.prefix / "lib/python3/dist-packages"):
+            done = run(sys.executable, "-m", "hlaunch", "--no-python", "sh", "-c", "exit 3",
+                       env={"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"})
+            self.assertEqual(done.returncode, 3, f"{package}: {done.stdout}")
+
+    def c_program(self, **files):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name, text in {"user.c": C_PROGRAM, **files}.items():
+            pathlib.Path(folder.name, name).write_text(text, encoding="utf-8")
+        return pathlib.Path(folder.name)
+
+    def assert_uses_the_library(self, built, program):
+        self.assertEqual(built.returncode, 0, built.stdout)
+        done = run(program, env={"LD_LIBRARY_PATH": str(self.prefix / "lib")})
+        self.assertEqual(done.stdout, "ABI 1\n")
+
+    def test_a_c_program_finds_the_library_by_pkg_config(self):
+        folder = self.c_program()
+        built = run("sh", "-c", "cc -Wall -Werror user.c -o user $(pkg-config --cflags --libs hlcomm)",
+                    env={"PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")}, cwd=folder)
+        self.assert_uses_the_library(built, folder / "user")
+
+    def test_a_c_program_finds_the_library_by_find_package(self):
+        folder = self.c_program(**{"CMakeLists.txt": C_PROJECT})
+        built = run("sh", "-c", "cmake -B b -DCMAKE_PREFIX_PATH=$PREFIX && cmake --build b",
+                    env={"PREFIX": str(self.prefix)}, cwd=folder)
+        self.assert_uses_the_library(built, folder / "b/user")
+
+    def test_what_was_installed_can_be_uninstalled(self):
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = pathlib.Path(folder)
+            kept = prefix / "share/hlaunch/mine"
+            kept.parent.mkdir(parents=True)
+            kept.write_text("not hlaunch's\n", encoding="utf-8")
+            self.assertEqual(run("cmake", "--install", BUILD, "--prefix", prefix).returncode, 0)
+            done = run("ninja", "-C", BUILD, "uninstall")
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertEqual([path for path in prefix.glob("**/*") if not path.is_dir()], [kept])
+            self.assertEqual(run("ninja", "-C", BUILD, "uninstall").returncode, 1)
 
     def test_torchrun_is_hlaunch(self):
         done = run(self.prefix / "libexec/hlaunch/torchrun", "--help")

@@ -34,7 +34,7 @@ OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch d
         "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
          "pip", "python3", "torchrun", "mpirun", "srun", "sbatch", "kill", "ip", "ls", "systemctl",
-         "journalctl", "podman", "kubectl", "grep"}
+         "journalctl", "podman", "kubectl", "grep", "tar", "dpkg", "rpm", "module"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)

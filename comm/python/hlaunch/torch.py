@@ -5,8 +5,8 @@
     import hlaunch.torch
     torch.distributed.init_process_group("hlaunch")
 
-Where the package is installed with its metadata, torch 2.5 and later know the backend without the
-import. Needs torch 2.2 or later.
+Where the package is installed with its metadata, torch 2.5 and later know the backend in hlaunch's
+workers without the import. Needs torch 2.2 or later.
 """
 
 import collections
@@ -33,7 +33,7 @@ _names = collections.Counter()  # How often this process has made a group of a n
 
 
 def register():
-    """Makes the backend known to torch.distributed. torch calls it by itself, see pyproject.toml."""
+    """Makes the backend known to torch.distributed; see hlaunch_autoload."""
     if dist.is_available() and "HLAUNCH" not in dist.Backend._plugins:
         dist.Backend.register_backend("hlaunch", create, extended_api=True, devices=["cpu"])
 

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""libhlcomm for old systems is made, shows what it should, and works beside torch; and the bill of
+materials says what is inside the programs.
+
+Usage: hlcomm_test.py BUILD_FOLDER [CLASS...]
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKIP = 77  # CTest's SKIP_RETURN_CODE
+TORCH2 = os.environ.get("HLAUNCH_TORCH2_PYTHON",
+                        os.path.expanduser("~/.cache/hlaunch/torch-2.13.0/bin/python"))
+
+
+def run(*words, **environment):
+    return subprocess.run([str(word) for word in words], text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          timeout=600, env={**os.environ, **environment})
+
+
+class Portable(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.library = pathlib.Path(cls.folder.name) / "libhlcomm.so.1"
+        done = run(ROOT / "deploy/build_hlcomm", cls.folder.name, "--build", BUILD)
+        assert done.returncode == 0, done.stdout
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_it_shows_the_header_and_needs_an_old_glibc(self):
+        done = run(sys.executable, ROOT / "tests/comm/hlcomm_library_test.py", self.library,
+                   ROOT / "comm/hlcomm.h")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertNotRegex(run("ldd", self.library).stdout, "absl|crypto|ssl|stdc")
+
+    def test_ranks_in_python(self):
+        for python in ("/usr/bin/python3", TORCH2):
+            if not os.access(python, os.X_OK):
+                continue
+            done = run(python, ROOT / "tests/comm/python_test.py", BUILD / "python", "Package",
+                       HLAUNCH_COMM_LIBRARY=str(self.library))
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_torch_and_its_own_openssl_are_there_first(self):
+        if not os.access(TORCH2, os.X_OK):
+            self.skipTest("no torch 2")
+        done = run(TORCH2, "-c", "import ssl, torch; from hlaunch import library; library.load();"
+                   "print(ssl.create_default_context(), torch.ones(2).sum())",
+                   PYTHONPATH=str(BUILD / "python"), HLAUNCH_COMM_LIBRARY=str(self.library))
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+
+class Bill(unittest.TestCase):
+    def test_it_names_what_is_inside(self):
+        with tempfile.TemporaryDirectory() as folder:
+            texts = []
+            for name in ("one.json", "two.json"):
+                file = pathlib.Path(folder) / name
+                done = run(ROOT / "deploy/sbom", file, BUILD / "bin/hlaunch", BUILD / "bin/hlaunch-agent",
+                           SOURCE_DATE_EPOCH="1700000000")
+                self.assertEqual(done.returncode, 0, done.stdout)
+                texts.append(file.read_text(encoding="utf-8"))
+        self.assertEqual(*texts)
+        bill = json.loads(texts[0])
+        parts = {part["name"]: part for part in bill["packages"]}
+        for name in ("libgrpc-dev", "libprotobuf-dev", "libabsl-dev", "libssl-dev", "libc6-dev"):
+            self.assertRegex(parts[name]["versionInfo"], r"^\d", name)
+        unknown = [name for name, part in parts.items() if part["licenseDeclared"] == "NOASSERTION"]
+        self.assertEqual(unknown, [], "add them to LICENCES in deploy/sbom")
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIP)
+
+
+if __name__ == "__main__":
+    classes = sys.argv[2:]
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "hlaunch"
+    if "Portable" in classes and not list(cache.glob("abseil-*/libabsl_pic.a")):
+        skip("no Abseil that can go into a shared library (tests/run --full makes one)")
+    if "Bill" in classes and "  static\n" not in run(BUILD / "bin/hlaunch", "--version", "-v").stdout:
+        skip("the programs are not static (HLAUNCH_STATIC)")
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
