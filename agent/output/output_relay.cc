@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +37,8 @@ constexpr size_t kReadSize = 256 * 1024;
 constexpr int kPipeSize = 256 * 1024;
 // A pipe never holds more, unless root made it so; a grandchild may write for ever.
 constexpr size_t kMaxDrain = 1024 * 1024;
+// How long the journal may take for what it has been given.
+constexpr Duration kJournalPatience = std::chrono::seconds(1);
 
 struct Pipe {
   UniqueFd read_end;
@@ -149,7 +152,11 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
       console_->writer().Push(console->fd, "\n");  // The last state of a progress bar stays.
     }
     const bool files_done = files_ == nullptr || files_->writer().WaitEmpty(deadline);
-    return console_->writer().WaitEmpty(deadline) && files_done;
+    const bool console_done = console_->writer().WaitEmpty(deadline);
+    if (journal_.valid()) {
+      AwaitJournal(journal_.get(), std::min(deadline - MonotonicClock().Now(), kJournalPatience));
+    }
+    return console_done && files_done;
   }
 
  private:

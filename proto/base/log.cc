@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -26,6 +28,8 @@ namespace {
 // A line is dropped where nobody reads stderr for this long (a paused pager, Ctrl-S, a stalled
 // ssh): a lost line, never a lost job.
 constexpr int kPatienceMillis = 100;
+// How long the journal may take for a process's first line.
+constexpr Duration kFirstLine = std::chrono::seconds(1);
 
 struct Form {
   bool json = false;
@@ -52,8 +56,22 @@ const char* Priority(spdlog::level::level_enum level) {
   }
 }
 
-// Opened for every line: a keeper closes what it does not know.
+// A line with its level, as the stream that systemd has made of stderr takes it; the unit of such a
+// line is known whenever the journal reads it.
+bool SayInStream(const spdlog::details::log_msg& message) {
+  const std::string line =
+      absl::StrCat("<", Priority(message.level), ">",
+                   absl::string_view(message.payload.data(), message.payload.size()), "\n");
+  pollfd room = {STDERR_FILENO, POLLOUT, 0};
+  return ::poll(&room, 1, kPatienceMillis) == 1 &&
+         ::write(STDERR_FILENO, line.data(), line.size()) > 0;
+}
+
+// An entry with fields; its socket is opened for every line: a keeper closes what it does not know.
 bool SayInJournal(const spdlog::details::log_msg& message) {
+  const bool one_line =
+      std::find(message.payload.begin(), message.payload.end(), '\n') == message.payload.end();
+  if (LogForm().job_id.empty() && one_line) return SayInStream(message);
   JournalFields fields = {{"MESSAGE", std::string(message.payload.data(), message.payload.size())},
                           {"PRIORITY", Priority(message.level)},
                           {"SYSLOG_IDENTIFIER", program_invocation_short_name}};
@@ -61,8 +79,13 @@ bool SayInJournal(const spdlog::details::log_msg& message) {
   const std::string entry = JournalEntry(fields);
   const UniqueFd journal = OpenJournal();
   pollfd room = {journal.get(), POLLOUT, 0};
-  return journal.valid() && ::poll(&room, 1, kPatienceMillis) == 1 &&
-         ::write(journal.get(), entry.data(), entry.size()) > 0;
+  if (!journal.valid() || ::poll(&room, 1, kPatienceMillis) != 1 ||
+      ::write(journal.get(), entry.data(), entry.size()) <= 0) {
+    return false;
+  }
+  static std::atomic<pid_t> known = 0;  // The process whose unit the journal has looked up.
+  if (known.exchange(::getpid()) != ::getpid()) AwaitJournal(journal.get(), kFirstLine);
+  return true;
 }
 
 class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {

@@ -3,11 +3,14 @@
 
 #include "proto/base/system_journal.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cstdint>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -52,6 +55,17 @@ UniqueFd OpenJournal() {
     socket.Close();
   }
   return socket;
+}
+
+bool AwaitJournal(int journal, Duration limit) {
+  const Instant end = MonotonicClock().Now() + limit;
+  while (true) {
+    int waiting = 0;  // Bytes, those of the kernel's own bookkeeping among them.
+    if (::ioctl(journal, SIOCOUTQ, &waiting) != 0) return false;
+    if (waiting == 0) return true;
+    if (MonotonicClock().Now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 }  // namespace hlaunch

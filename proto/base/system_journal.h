@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
 
 // systemd's journal in its native protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL), which
@@ -27,5 +28,10 @@ std::string JournalEntry(const JournalFields& fields);
 
 // A socket on which every write is one entry; invalid where no journal listens.
 UniqueFd OpenJournal();
+
+// Waits, at most for `limit`, until the journal has taken all that was written to `journal`;
+// returns whether it has. The journal looks up the unit of a process (`journalctl -u`) when it
+// takes the first entry of it, and finds none once the process has gone.
+bool AwaitJournal(int journal, Duration limit);
 
 }  // namespace hlaunch

@@ -4,6 +4,7 @@
 #include "proto/base/system_journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +33,20 @@ TEST(JournalEntry, HasALineForEachFieldAndALengthForWhatHasLines) {
   EXPECT_EQ(JournalEntry({{"MESSAGE", "a\nb"}}),
             std::string("MESSAGE\n\x03\0\0\0\0\0\0\0a\nb\n", 8 + 8 + 4));
   EXPECT_EQ(JournalEntry({{"MESSAGE", ""}}), "MESSAGE=\n");
+}
+
+TEST(AwaitJournal, WaitsUntilTheOtherEndHasTakenAll) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd ours(ends[0]);
+  const UniqueFd journal(ends[1]);
+  EXPECT_TRUE(AwaitJournal(ours.get(), Duration::zero()));
+  ASSERT_EQ(::write(ours.get(), "MESSAGE=a\n", 10), 10);
+  EXPECT_FALSE(AwaitJournal(ours.get(), std::chrono::milliseconds(10)));
+  char taken[64];
+  ASSERT_EQ(::read(journal.get(), taken, sizeof taken), 10);
+  EXPECT_TRUE(AwaitJournal(ours.get(), std::chrono::seconds(60)));
+  EXPECT_FALSE(AwaitJournal(-1, std::chrono::seconds(60)));
 }
 
 }  // namespace
