@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/devices/visible_devices.h"
 #include "agent/process/exit_notice.h"
@@ -121,6 +122,7 @@ struct StartingProcess::State {
     }
     argv = Pointers(command.argv);
     env = Pointers(command.env);
+    SayProgram();
     cpus = MakeMask(command.cpus);
     memory = MemoryMask(command);
     return absl::OkStatus();
@@ -149,12 +151,21 @@ struct StartingProcess::State {
     return NoResources("nothing tells of its exit");
   }
 
+  // `_` is the path of the program itself, as in a shell, and not that of hlaunch.
+  void SayProgram() {
+    own_path = absl::StrCat("_=", path);
+    env.erase(std::remove_if(env.begin(), env.end() - 1,
+                             [](const char* entry) { return absl::StartsWith(entry, "_="); }),
+              env.end() - 1);
+    env.insert(env.end() - 1, own_path.data());
+  }
+
   absl::Status NoResources(const std::string& why) const {
     return absl::ResourceExhaustedError(absl::StrCat("cannot run ", path, ": ", why));
   }
 
   const Command command;
-  std::string path;
+  std::string path, own_path;
   std::vector<char*> argv, env;
   UniqueFd null;
   rlimit descriptors = {};

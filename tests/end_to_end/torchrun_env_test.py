@@ -121,6 +121,9 @@ DIFFERENCES = [
                lambda ours, theirs: ours == "127.0.0.1" and theirs != ours),
     Difference("MASTER_PORT", "each a free port, unless it was named", both(r"\d+"),
                "(?!two nodes).*"),
+    Difference("TORCHELASTIC_USE_AGENT_STORE", "a lone worker may start the ranks itself, and then "
+               "serves their store", lambda ours, theirs: (ours, theirs) == ("False", "True")),
+    Difference("_", "the program's own path, as in a shell", added("/.*")),
     Difference("TORCHELASTIC_RUN_ID", "each a new one", both("[0-9a-f-]{16,36}")),
     Difference("TORCHELASTIC_RUN_ID", "the id that was given counts on one node as well",
                lambda ours, theirs: ours == "job7" and re.fullmatch("[0-9a-f-]{36}", theirs),
