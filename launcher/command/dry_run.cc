@@ -168,7 +168,7 @@ Assignment PossibleRound(const JobSpec& spec, int other) {
   round.master_addr = alone ? "127.0.0.1" : absl::StrCat("192.0.2.", other);
   round.master_port = spec.master_port.value_or(port);
   round.coordinator_port = port;
-  round.worker_store = spec.store.in_worker;
+  round.worker_store = spec.worker_store;
   round.comm_secret = absl::StrCat(other);
   return round;
 }

@@ -83,7 +83,7 @@ class OwnRendezvous {
     std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
     JobRules rules = RulesOf(spec);
     RendezvousServer::Options options;
-    if (spec.mode == JobMode::kStatic && !spec.store.in_worker) {
+    if (spec.mode == JobMode::kStatic && !spec.worker_store) {
       HLAUNCH_ASSIGN_OR_RETURN(own->store_, C10dServer::Start(std::nullopt, spec.store.server));
       own->store_port_ = listening.port;
       options.c10d = [store = own->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };

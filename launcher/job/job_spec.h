@@ -44,7 +44,7 @@ struct JobSpec {
   // kEndpoint, kStatic: where the nodes meet. kListenAndPrint: no host, and the first port to
   // try.
   Endpoint endpoint;
-  // The MASTER_PORT that the user named for every round: kStatic unless `store.in_worker`,
+  // The MASTER_PORT that the user named for every round: kStatic unless `worker_store`,
   // kSingleNode with --master-port. Unset: a new one each round.
   std::optional<uint16_t> master_port;
   std::string token;       // Secret: never printed, never in a worker's environment. Empty: none.
@@ -58,6 +58,7 @@ struct JobSpec {
   std::vector<std::string> binding_lines;  // The same as a picture.
   LogSpec logs;
   StoreSpec store;
+  bool worker_store = false;  // Rank 0 serves the master store itself.
   bool store_proxy = false;   // Whether workers reach the master store through their own agent,
   bool store_sealed = false;  // and whether that encrypts what they say to other nodes' stores.
   std::vector<std::string> warnings;  // One line each, to be logged once.

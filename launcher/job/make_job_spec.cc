@@ -22,15 +22,33 @@ namespace {
 using std::chrono::seconds;
 
 constexpr char kPrefixVariable[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";  // As for torchrun.
+constexpr char kTorchrunsPrefix[] = "[${role_name}${local_rank}]:";
 constexpr char kCommonJobId[] = "none";  // torchrun's: all nodes must come to the same one.
 
 int UsableCpus() { return std::max(1, static_cast<int>(AllowedCpus().size())); }
 
+// Whether rank 0 serves the master store itself. A worker that starts the job's ranks, by
+// mp.spawn or as Lightning does, chooses their address and port, and hlaunch's store is not there:
+// with it, all of them would be clients, and wait. Between nodes that holds for --per-node alone,
+// since ranks that hlaunch has started find its store better kept and, with a token, encrypted.
+bool WorkerServes(const Options& options, const JobSpec& spec, int nproc) {
+  if (options.store.in_worker) return *options.store.in_worker;
+  if (options.store.proxy.value_or(false)) return false;
+  if (spec.mode == JobMode::kSingleNode) return nproc == 1;
+  return options.devices.starts_others && !spec.store_sealed;
+}
+
+// The MASTER_PORT that one node by itself is to have; 0: any. In the static form it is the
+// endpoint's, as with torchrun.
+uint16_t PortOfOneNode(const Meeting& meeting) {
+  if (meeting.backend == "static" && meeting.endpoint) return meeting.endpoint->port;
+  return meeting.master_port.value_or(0);
+}
+
 void SetPlace(const Options& options, JobSpec& spec) {
   switch (spec.mode) {
     case JobMode::kSingleNode:
-      if (options.meeting.master_port.value_or(0) != 0)
-        spec.master_port = options.meeting.master_port;
+      if (const uint16_t port = PortOfOneNode(options.meeting); port != 0) spec.master_port = port;
       return;
     case JobMode::kListenAndPrint:
       spec.endpoint = {"", kDefaultRdzvPort};
@@ -38,8 +56,9 @@ void SetPlace(const Options& options, JobSpec& spec) {
     case JobMode::kStatic:
       spec.endpoint = options.meeting.endpoint.value_or(Endpoint{
           options.meeting.master_addr, options.meeting.master_port.value_or(kDefaultMasterPort)});
-      if (options.store.in_worker) {
-        spec.warnings.push_back(absl::StrCat(
+      if (spec.worker_store) {
+        auto& said = options.store.in_worker ? spec.warnings : spec.notes;
+        said.push_back(absl::StrCat(
             "--master-store worker: the nodes meet on port ", spec.endpoint.port,
             ", so rank 0 cannot serve there; MASTER_PORT is a port of its own, new in each round"));
       } else {
@@ -83,6 +102,13 @@ void SetLogs(const Options& options, const Environment& environment, JobSpec& sp
   if (spec.logs.prefix_template.empty()) {
     spec.logs.prefix_template = environment.Get(kPrefixVariable);
   }
+  // Scripts that read the lines look for it. Without --tee torchrun puts nothing before a line.
+  const StreamChoice& tee = options.logs.tee;
+  const bool has_prefix = spec.worker.nproc > 1 || spec.policy.max_nodes > 1 ||
+                          tee.others != Streams::kNone || !tee.ranks.empty();
+  if (spec.logs.prefix_template.empty() && options.program == "torchrun" && has_prefix) {
+    spec.logs.prefix_template = kTorchrunsPrefix;
+  }
   const auto warn_of = [&spec](const char* option, int rank) {
     if (rank < spec.worker.nproc) return;
     spec.warnings.push_back(
@@ -121,6 +147,7 @@ absl::Status SetCredentials(const Options& options, const Environment& environme
   spec.token = token.secret;
   spec.tls = found.tls;
   spec.token_file = token.file;
+  spec.store_sealed = (!spec.token.empty() && spec.tls) || !spec.certificates.none();
   spec.warnings.insert(spec.warnings.end(), token.warnings.begin(), token.warnings.end());
   return absl::OkStatus();
 }
@@ -129,8 +156,7 @@ absl::Status SetCredentials(const Options& options, const Environment& environme
 // user says so; where they do not, nothing is won by the detour. rank 0's own store can be reached
 // only as it is.
 void SetStoreProxy(const Options& options, JobSpec& spec) {
-  spec.store_sealed = (!spec.token.empty() && spec.tls) || !spec.certificates.none();
-  spec.store_proxy = options.store.proxy.value_or(spec.store_sealed && !options.store.in_worker);
+  spec.store_proxy = options.store.proxy.value_or(spec.store_sealed && !spec.worker_store);
 }
 
 // Adds to what the user says of workers what follows from this host.
@@ -168,12 +194,11 @@ absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& e
   if (NeedsGrpc(spec)) spec.local_addr = options.meeting.local_addr;
   spec.store = options.store;
   AddNotes(options, spec);
+  if (NeedsGrpc(spec)) HLAUNCH_RETURN_IF_ERROR(SetCredentials(options, environment, probes, spec));
+  spec.worker_store = WorkerServes(options, spec, options.nproc.value_or(0));
   SetPlace(options, spec);
   spec.job_id = MakeJobId(options, spec.mode, probes);
-  if (NeedsGrpc(spec)) {
-    HLAUNCH_RETURN_IF_ERROR(SetCredentials(options, environment, probes, spec));
-    SetStoreProxy(options, spec);
-  }
+  if (NeedsGrpc(spec)) SetStoreProxy(options, spec);
   return spec;
 }
 
@@ -181,6 +206,7 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
                                     const HostProbes& probes) {
   HLAUNCH_ASSIGN_OR_RETURN(JobSpec spec, MakeMeeting(options, environment, probes));
   HLAUNCH_RETURN_IF_ERROR(SetWorkers(options, environment, probes, spec));
+  spec.worker_store = WorkerServes(options, spec, spec.worker.nproc);
   SetLogs(options, environment, spec);
   return spec;
 }

@@ -71,7 +71,7 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
   options.info = info;
   options.spec = spec.worker;
   options.store = spec.store.server;
-  options.worker_store = spec.store.in_worker;
+  options.worker_store = spec.worker_store;
   options.store_proxy = spec.store_proxy;
   options.store_sealed = spec.store_sealed;
   if (spec.mode == JobMode::kSingleNode) {

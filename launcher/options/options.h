@@ -56,7 +56,8 @@ struct NodeRole {
 // The master store of the job.
 struct StoreSpec {
   C10dServerOptions server;
-  bool in_worker = false;  // Rank 0 serves it itself: --master-store worker.
+  // Rank 0 serves it itself. Unset: where a worker is likely to start the ranks, see JobSpec.
+  std::optional<bool> in_worker;
   // Workers reach it through their own agent. Unset: where nodes encrypt what they say.
   std::optional<bool> proxy;
 };

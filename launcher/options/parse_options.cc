@@ -137,7 +137,7 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
                                              options.policy.max_nodes, " ranks go from 0 to ",
                                              options.policy.max_nodes - 1));
   }
-  if (options.store.proxy.value_or(false) && options.store.in_worker) {
+  if (options.store.proxy.value_or(false) && options.store.in_worker.value_or(false)) {
     return InvalidArgumentError(
         "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one "
         "of them out");

@@ -35,8 +35,9 @@ constexpr OptionPeer kPeers[] = {
     {"--master-addr", "same", ""},
     {"--master-port", "same; better: a job of one node takes a free port", ""},
     {"--master-store",
-     "`agent`: as torchrun; `worker`: as its `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`, with a port "
-     "that is kept",
+     "`agent`: as torchrun, and the default for two workers or more; `worker`: as its "
+     "`TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`, with a port that is kept; better: a program that "
+     "starts its ranks itself runs in a lone worker",
      ""},
     {"--local-addr", "same; better: the way to the other nodes is used where none is given", ""},
     {"--standalone",

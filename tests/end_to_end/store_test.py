@@ -12,6 +12,7 @@ import torch_test
 
 CALLS = str(lab.WORKERS / "torch_calls.py")
 OWN_STORE = str(lab.WORKERS / "torch_own_store.py")
+OWN_RANKS = str(lab.WORKERS / "torch_own_ranks.py")
 PORTS = str(lab.WORKERS / "port_worker.py")
 SLIM = {"OMP_NUM_THREADS": "1"}
 
@@ -91,7 +92,7 @@ class OwnStore1(torch_test.WithTorch):
         return run, [tuple(line.split(" | ")) for line in run.out.splitlines() if " | " in line]
 
     def test_the_agent_serves(self):
-        run, table = self.table(code=1, arguments=["--uncaught"])
+        run, table = self.table("--master-store=agent", code=1, arguments=["--uncaught"])
         self.assertEqual(table, [("TCPStore(is_master=True)", "as set", self.explicit),
                                  ("TCPStore(is_master=True)", "unset", self.error),
                                  ("tcp://", "as set", "joins"), ("tcp://", "unset", self.error),
@@ -100,7 +101,7 @@ class OwnStore1(torch_test.WithTorch):
         self.assert_said(run, r"advice: port \d+ is MASTER_PORT.*--master-store=worker")
 
     def test_rank_0_serves(self):
-        run, table = self.table("--master-store", "worker")
+        run, table = self.table()  # As it does by itself for a lone worker.
         # "False", as hlaunch sets it then, and unset are the same to torch.
         self.assertEqual(table, [(form, setting, "serves")
                                  for form in ("TCPStore(is_master=True)", "tcp://", "env://")
@@ -120,6 +121,33 @@ class OwnStoreOnTwoNodes(torch_test.WithTorch):
                           env={"PYTHON_EXEC": self.python(), **SLIM})
         self.assert_done(runs, jobs.OK, 120)
         self.assertIn("env:// | as set | serves", runs[0].out, self.told(runs))
+
+
+class OwnRanks(torch_test.WithTorch):
+    """Programs that start the job's ranks themselves, as the tutorial of torch.distributed does."""
+
+    wanted, python, count = "2.13", staticmethod(torch_test.Torch2.python), 1
+
+    def ranks(self, form, *options):
+        runs = self.start(OWN_RANKS, form, options=options,
+                          env={"PYTHON_EXEC": self.python(), **SLIM})
+        self.assert_done(runs, jobs.OK, 150)
+        return re.findall(r"OK: rank (\d of \d)", self.told(runs))
+
+    def test_a_lone_worker_starts_two_or_is_a_rank_as_ever(self):
+        for form in ("tutorial", "chosen", "given"):
+            with self.subTest(form):
+                self.assertCountEqual(self.ranks(form), ["0 of 2", "1 of 2"])
+        self.assertEqual(self.ranks("none"), ["0 of 1"])
+
+
+class OwnRanksOnTwoNodes(OwnRanks):
+    count = 2
+
+    def test_a_lone_worker_starts_two_or_is_a_rank_as_ever(self):
+        self.assertCountEqual(self.ranks("given", "--per-node"),
+                              ["0 of 4", "1 of 4", "2 of 4", "3 of 4"])
+        self.assertCountEqual(self.ranks("none"), ["0 of 2", "1 of 2"])
 
 
 class Ports(jobs.JobTest):

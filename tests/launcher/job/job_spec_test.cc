@@ -221,12 +221,57 @@ TEST(MakeJobSpec, WarnsOfLocalRanksThatThisNodeLacks) {
 TEST(MakeJobSpec, KeepsTheRendezvousPortFromAStoreOfRank0) {
   const auto spec = Make({"--nnodes=2", "--master-addr=n0", "--master-store=worker", "x"});
   ASSERT_TRUE(spec.ok());
-  EXPECT_TRUE(spec->store.in_worker);
+  EXPECT_TRUE(spec->worker_store);
   EXPECT_FALSE(spec->master_port.has_value());
   EXPECT_THAT(spec->warnings, ElementsAre(HasSubstr("MASTER_PORT is a port of its own")));
   const auto one = Make({"--master-port=29511", "--master-store=worker", "x"});
   EXPECT_EQ(one->master_port, 29511);
   EXPECT_THAT(one->warnings, IsEmpty());
+}
+
+// A lone worker may start the ranks itself, and then they do not look for hlaunch's store.
+TEST(MakeJobSpec, LeavesTheStoreToALoneWorker) {
+  const std::vector<std::string> token = {absl::StrCat("HLAUNCH_TOKEN=", kOtherToken)};
+  const auto serves = [](const std::vector<const char*>& words,
+                         const std::vector<std::string>& env = {}) {
+    return Make(words, env)->worker_store;
+  };
+  EXPECT_TRUE(serves({"x"}));
+  EXPECT_TRUE(serves({"--per-node", "x"}));
+  EXPECT_TRUE(serves({"--nnodes=2", "--per-node", "x"}));
+  EXPECT_FALSE(serves({"--nproc-per-node=2", "x"}));
+  EXPECT_FALSE(serves({"--nnodes=2", "x"})) << "hlaunch has started both ranks";
+  EXPECT_FALSE(serves({"--nnodes=2", "--per-node", "x"}, token)) << "it would be in clear";
+  EXPECT_TRUE(serves({"--nnodes=2", "--per-node", "--tls=off", "x"}, token));
+  EXPECT_FALSE(serves({"--nnodes=2", "--per-node", "--store-proxy", "x"}));
+  EXPECT_FALSE(serves({"--master-store=agent", "x"}));
+  EXPECT_TRUE(serves({"--master-store=worker", "--nproc-per-node=2", "x"}));
+}
+
+TEST(MakeJobSpec, TakesThePortOfOneNodesStaticEndpointForTheWorkers) {
+  const auto port = [](const std::vector<const char*>& words) { return Make(words)->master_port; };
+  EXPECT_EQ(port({"--rdzv-backend=static", "--rdzv-endpoint=localhost:29511", "x"}), 29511);
+  EXPECT_EQ(port({"--rdzv-backend=static", "--rdzv-endpoint=localhost:29511", "--master-port=29512",
+                  "x"}),
+            29511);
+  EXPECT_EQ(port({"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:29511", "x"}), std::nullopt);
+  EXPECT_EQ(port({"--rdzv-backend=static", "--rdzv-endpoint=localhost:0", "x"}), std::nullopt);
+  EXPECT_EQ(port({"--master-port=29512", "x"}), 29512);
+}
+
+// Called as torchrun, it speaks as torchrun does where that puts anything before lines.
+TEST(MakeJobSpec, HasTorchrunsPrefixByItsName) {
+  const auto prefix = [](std::vector<const char*> words, const char* program = "torchrun") {
+    words.insert(words.begin(), program);
+    const auto options = ParseOptions(static_cast<int>(words.size()), words.data(), Environment());
+    return MakeJobSpec(*options, Environment(), FakeProbes())->logs.prefix_template;
+  };
+  EXPECT_EQ(prefix({"--nproc-per-node=2", "x"}), "[${role_name}${local_rank}]:");
+  EXPECT_EQ(prefix({"--nnodes=2", "--rdzv-endpoint=a", "x"}), "[${role_name}${local_rank}]:");
+  EXPECT_EQ(prefix({"--tee=3", "x"}), "[${role_name}${local_rank}]:");
+  EXPECT_EQ(prefix({"x"}), "") << "a lone worker's bytes pass unchanged";
+  EXPECT_EQ(prefix({"--nproc-per-node=2", "--log-prefix=[x]", "x"}), "[x]");
+  EXPECT_EQ(prefix({"--nproc-per-node=2", "x"}, "hlaunch"), "");
 }
 
 TEST(MakeJobSpec, TakesTheTokenFromTheNearestSource) {

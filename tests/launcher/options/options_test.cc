@@ -100,9 +100,9 @@ TEST(ParseOptions, ReadsTheStaticForm) {
 }
 
 TEST(ParseOptions, ReadsWhoServesTheStore) {
-  EXPECT_FALSE(MustParse({"x"}).store.in_worker);
-  EXPECT_FALSE(MustParse({"--master-store=agent", "x"}).store.in_worker);
-  EXPECT_TRUE(MustParse({"--master_store", "worker", "x"}).store.in_worker);
+  EXPECT_EQ(MustParse({"x"}).store.in_worker, std::nullopt);
+  EXPECT_EQ(MustParse({"--master-store=agent", "x"}).store.in_worker, false);
+  EXPECT_EQ(MustParse({"--master_store", "worker", "x"}).store.in_worker, true);
 }
 
 TEST(ParseOptions, ReadsBracketedAddressWithoutPort) {
