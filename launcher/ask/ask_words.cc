@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/cluster/finders.h"
 #include "launcher/words/printable.h"
 
 namespace hlaunch {
@@ -24,7 +25,8 @@ absl::StatusOr<AskWords> ReadAskWords(absl::string_view word, const TypedWords& 
                      "start a script of that name, write hlaunch ./", word, ")"));
   }
   const std::string text = read.Get("--rdzv-endpoint", "");
-  absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text, kDefaultRdzvPort);
+  absl::StatusOr<Endpoint> endpoint =
+      ParseEndpoint(text, PortOfStep(words.job_id).value_or(kDefaultRdzvPort));
   if (endpoint.ok() && endpoint->port == 0) {
     endpoint = absl::InvalidArgumentError("port 0 is none");
   }

@@ -9,6 +9,7 @@
 #include "launcher/cluster/finders.h"
 #include "launcher/words/endpoint.h"
 #include "launcher/words/printable.h"
+#include "proto/contract/env_contract.h"
 #include "rendezvous/round/round.h"
 
 namespace hlaunch {
@@ -55,9 +56,57 @@ Numbers ReadNumbers(const Environment& environment) {
   return numbers;
 }
 
-// Within a worker of another launcher these are its own words.
+// Within a worker of another launcher, or of our own, these are its own words. One that has a
+// LOCAL_RANK and no node's number is a worker as well.
 bool IsWorker(const Environment& environment) {
-  return !environment.Get("TORCHELASTIC_RUN_ID").empty();
+  return !environment.Get("TORCHELASTIC_RUN_ID").empty() || !environment.Get(kEnvJobId).empty() ||
+         (!environment.Get("LOCAL_RANK").empty() && environment.Get("NODE_RANK").empty());
+}
+
+bool IsHere(const std::string& address) {
+  return address == "localhost" || IsLoopbackLiteral(address);
+}
+
+// MASTER_ADDR alone. It may be left over, so it counts only where somebody says that there are
+// several nodes, which then agree on their ranks themselves.
+ClusterPlace FromAddress(const std::string& address, const std::string& port) {
+  ClusterPlace place;
+  if (address.empty() || IsHere(address)) return place;
+  place.cluster = "env";
+  place.reason = "MASTER_ADDR, which counts where --nnodes says that there are several nodes";
+  if (!port.empty() && IntFrom(port, 1, 65535) < 0) {
+    place.no_endpoint =
+        absl::StrCat("MASTER_PORT '", PrintableLine(port), "': expected 1 to 65535");
+    return place;
+  }
+  place.Add("--master-addr", address, "MASTER_ADDR", "the first node");
+  if (!port.empty()) place.Add("--master-port", port, "MASTER_PORT", "of the first node");
+  return place;
+}
+
+// A node's number, and nothing says where the nodes meet.
+ClusterPlace WithoutAddress(const Numbers& numbers, int rank) {
+  ClusterPlace place;
+  place.cluster = "env";
+  place.reason = absl::StrCat(numbers.rank.name, " is set, and MASTER_ADDR is not");
+  if (numbers.count > 0) {
+    place.Add("--nnodes", absl::StrCat(numbers.count), numbers.nodes.name, "nodes of the job");
+  }
+  place.Add("--node-rank", absl::StrCat(rank), numbers.rank.name, "this node's number");
+  place.no_endpoint = absl::StrCat(
+      numbers.rank.name, " is ", rank, ", as for one job of several nodes, and nothing says where ",
+      "they meet: set MASTER_ADDR to the first node's name on all of them, or add ",
+      "--rdzv-endpoint HOST, or --nnodes 1 for this node alone");
+  if (rank > 0) place.needs_nnodes = place.no_endpoint;
+  return place;
+}
+
+std::string WrongNumber(const Numbers& numbers) {
+  const std::string of_all =
+      numbers.count > 0 ? absl::StrCat(" of ", numbers.count, " (", numbers.nodes.name, ")") : "";
+  return absl::StrCat(numbers.rank.name, " '", PrintableLine(numbers.rank.value),
+                      "' is no node's number", of_all,
+                      "; correct it, or give --nnodes 1 for this node alone");
 }
 
 }  // namespace
@@ -65,21 +114,23 @@ bool IsWorker(const Environment& environment) {
 ClusterPlace FindByHand(const Surroundings& surroundings, bool told) {
   const Environment& environment = surroundings.environment;
   const std::string address = environment.Get("MASTER_ADDR");
+  const std::string port = environment.Get("MASTER_PORT");
   const Numbers numbers = ReadNumbers(environment);
-  if (address.empty() || numbers.rank.value.empty()) return {};
-  if (!told && (IsWorker(environment) || !environment.Get("PET_NNODES").empty() ||
-                numbers.count == 1 || address == "localhost" || IsLoopbackLiteral(address))) {
-    return {};
-  }
+  if (!told && (IsWorker(environment) || !environment.Get("PET_NNODES").empty())) return {};
+  if (numbers.rank.value.empty()) return FromAddress(address, port);
+  // Only NODE_RANK is a word for nodes by itself; RANK may be left over from a script's test.
+  const bool of_node = absl::string_view(numbers.rank.name) == kNodeRanks[0];
+  const bool elsewhere = !address.empty() && !IsHere(address);
+  if (!told && (numbers.count == 1 || (!of_node && !elsewhere))) return {};
   const int rank = IntFrom(numbers.rank.value, 0, kMaxNodes - 1);
   if (rank < 0 || (numbers.count > 0 && rank >= numbers.count)) {
-    return RefusedPlace(
-        "env", absl::StrCat(numbers.rank.name, " '", PrintableLine(numbers.rank.value),
-                            "' is no node's number",
-                            numbers.count > 0
-                                ? absl::StrCat(" of ", numbers.count, " (", numbers.nodes.name, ")")
-                                : "",
-                            "; correct it, or give --nnodes 1 for this node alone"));
+    return RefusedPlace("env", WrongNumber(numbers));
+  }
+  if (address.empty()) return WithoutAddress(numbers, rank);
+  if (!port.empty() && IntFrom(port, 1, 65535) < 0) {
+    return RefusedPlace("env", absl::StrCat("MASTER_PORT '", PrintableLine(port),
+                                            "': expected 1 to 65535; correct it, or give ",
+                                            "--nnodes 1 for this node alone"));
   }
   ClusterPlace place;
   place.cluster = "env";
@@ -90,13 +141,18 @@ ClusterPlace FindByHand(const Surroundings& surroundings, bool told) {
   }
   place.Add("--node-rank", absl::StrCat(rank), numbers.rank.name, "this node's number");
   place.Add("--master-addr", address, "MASTER_ADDR", "the first node");
-  if (const std::string port = environment.Get("MASTER_PORT"); IntFrom(port, 1, 65535) > 0) {
-    place.Add("--master-port", port, "MASTER_PORT", "of the first node");
-  }
+  if (!port.empty()) place.Add("--master-port", port, "MASTER_PORT", "of the first node");
   const Variable here = First(environment, kPerNode);
   if (IntFrom(here.value, 1, kMaxNodes) > 0) {
     place.Add("--nproc-per-node", here.value, here.name, "workers of this node");
   }
+  if (IsHere(address)) {
+    place.warnings.push_back(absl::StrCat("MASTER_ADDR is ", PrintableLine(address),
+                                          ", where only nodes on this host meet; set it to the ",
+                                          "first node's name if they are on several"));
+  }
+  // Node 0 may be the only one where it names itself.
+  if (rank == 0 && !elsewhere) return place;
   place.needs_nnodes =
       absl::StrCat("MASTER_ADDR is ", PrintableLine(address), " and ", numbers.rank.name, " is ",
                    rank, ", as for one job of several nodes, and nothing says how many there are: ",

@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "launcher/cluster/finders.h"
 #include "launcher/words/parse_int.h"
@@ -106,7 +107,11 @@ ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
   for (const System& system : Systems(own)) {
     if (told && word != system.word) continue;
     ClusterPlace place = system.find(surroundings, told);
-    if (place.found()) return place;
+    if (place.found()) {
+      // What the system around it says of one node by itself is as true.
+      if (place.no_nnodes.empty()) place.no_nnodes = absl::StrJoin(nothing.warnings, "; ");
+      return place;
+    }
     if (!place.reason.empty() && !std::exchange(explained, true)) nothing = std::move(place);
     missing = absl::StrCat(system.variable, " is not set here");
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -18,6 +19,10 @@ namespace hlaunch {
 // node, below those that kernels give out, and another one for jobs and steps that may share a
 // host. Pure.
 uint16_t MeetingPort(uint64_t job, uint64_t step);
+
+// The port where the nodes of the Slurm step meet that gave a job the id "17.0"; unset: it has
+// another kind of id. Pure.
+std::optional<uint16_t> PortOfStep(absl::string_view job_id);
 
 // The finder of each system. None of its variables there: an empty `reason`. `told`: the user
 // named it.

@@ -45,6 +45,11 @@ bool IsSruns(const Environment& environment, const Names& names) {
          environment.Get("SLURM_STEP_NUM_TASKS") == environment.Get(names.size);
 }
 
+// IBM's Open MPI sets them for the tasks of jsrun, of which LSF knows the hosts.
+bool IsJsruns(const Environment& environment) {
+  return !environment.Get("JSM_NAMESPACE_SIZE").empty() && !environment.Get("LSB_JOBID").empty();
+}
+
 // The first address of "id;tcp://10.0.0.1,10.1.0.1:4242;tcp6://…"; empty if there is none.
 std::string HostOfUri(absl::string_view uri) {
   for (absl::string_view part : absl::StrSplit(uri, ';')) {
@@ -105,7 +110,7 @@ ClusterPlace FindMpirun(const Surroundings& surroundings, bool told) {
   const Names* const kind = FindKind(environment);
   if (kind == nullptr) return {};
   const Names& names = *kind;
-  if (!told && IsSruns(environment, names)) return {};
+  if (!told && (IsSruns(environment, names) || IsJsruns(environment))) return {};
   const int size = IntFrom(environment.Get(names.size), 1, kMaxNodes);
   const int rank = IntFrom(environment.Get(names.rank), 0, size - 1);
   const int local = IntFrom(environment.Get(names.local_size), 1, kMaxNodes);

@@ -45,6 +45,7 @@ struct ClusterPlace {
   std::string reason;            // One line: the proof, or why nothing is taken. Always set.
   std::vector<PlaceValue> values;
   std::vector<std::string> warnings;  // One line each.
+  std::vector<std::string> cautions;  // The same, however many nodes the user wants.
   // Not OK: a job cannot be made of this, unless the user says which nodes there are and where
   // they meet. InvalidArgument, with what to write instead.
   absl::Status refusal;

@@ -51,8 +51,18 @@ std::optional<Step> ReadStep(const Environment& environment) {
   return step;
 }
 
+// Whether a batch script's shell has started this process and waits for it: Slurm signals that
+// shell alone. A script's last `exec` makes this process the shell's own.
+bool IsBelowBatchScript(const Surroundings& surroundings) {
+  const int shell = IntFrom(surroundings.environment.Get("SLURM_TASK_PID"), 1, 1 << 30);
+  const auto& ancestors = surroundings.ancestors;
+  const auto found = std::find(ancestors.begin(), ancestors.end(), shell);
+  return found != ancestors.end() && found != ancestors.begin();
+}
+
 // In a job and in no step of it: this process runs where it was started, alone.
-ClusterPlace OutsideOfSteps(const Environment& environment, const std::string& job, bool told) {
+ClusterPlace OutsideOfSteps(const Surroundings& surroundings, const std::string& job, bool told) {
+  const Environment& environment = surroundings.environment;
   const std::string nodes = Either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES");
   ClusterPlace place = NoPlace(
       absl::StrCat("Slurm job ", PrintableLine(job),
@@ -63,6 +73,11 @@ ClusterPlace OutsideOfSteps(const Environment& environment, const std::string& j
         "this runs on one node of the ", nodes, " of Slurm job ", PrintableLine(job),
         ", for srun did not start it: write srun --ntasks-per-node=1 hlaunch ... for all of them, "
         "or --nnodes 1 if one is what you want"));
+  }
+  if (IsBelowBatchScript(surroundings)) {
+    place.cautions.push_back(
+        "scancel and the time limit signal the batch script and not hlaunch, so workers cannot "
+        "save what they have: write srun --ntasks-per-node=1 hlaunch ..., or exec hlaunch ...");
   }
   return place;
 }
@@ -152,6 +167,13 @@ absl::Status CheckTasks(const Environment& environment, const Step& step, const 
       " ...; for a job of its own in every task add --standalone"));
 }
 
+// The first port that `srun --resv-ports` has reserved for the step, as in "12000-12003,12010"; -1:
+// none.
+int FirstReservedPort(const Environment& environment) {
+  const std::string ports = environment.Get("SLURM_STEP_RESV_PORTS");
+  return IntFrom(ports.substr(0, ports.find_first_of(",-")), 1, 65535);
+}
+
 // The configuration that this node's Slurm goes by; empty if it cannot be read.
 std::string ConfigurationFile(const Surroundings& surroundings, std::string& content) {
   std::vector<std::string> paths = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
@@ -235,12 +257,22 @@ void AddFacts(const Surroundings& surroundings, const KillWait& wait, ClusterPla
 
 }  // namespace
 
+std::optional<uint16_t> PortOfStep(absl::string_view job_id) {
+  const std::vector<absl::string_view> numbers = absl::StrSplit(job_id, '.');
+  uint64_t job = 0, step = 0;
+  if (numbers.size() != 2 || !absl::SimpleAtoi(numbers[0], &job) ||
+      !absl::SimpleAtoi(numbers[1], &step)) {
+    return std::nullopt;
+  }
+  return MeetingPort(job, step);
+}
+
 ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   const Environment& environment = surroundings.environment;
   const std::string job = Either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
   if (job.empty()) return {};
   const std::optional<Step> step = ReadStep(environment);
-  if (!step) return OutsideOfSteps(environment, job, told);
+  if (!step) return OutsideOfSteps(surroundings, job, told);
   const int step_nodes = IntFrom(environment.Get("SLURM_STEP_NUM_NODES"), 1, kMaxNodes);
   if (!told && !environment.Get("SLURM_PTY_PORT").empty()) {
     const std::string reason =
@@ -286,9 +318,13 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   place.Add("--nnodes", absl::StrCat(nodes->count()), "SLURM_STEP_NUM_NODES", "nodes of the step");
   place.Add("--node-rank", absl::StrCat(nodes->rank), "SLURM_NODEID",
             absl::StrCat("this is ", node, ", in the order of SLURM_STEP_NODELIST"));
+  const int reserved = FirstReservedPort(environment);
   place.Add("--rdzv-endpoint",
-            absl::StrCat(nodes->hosts[0], ":", MeetingPort(step->job, step->step)),
-            "SLURM_STEP_NODELIST", "its first host; port 12000 + (16 * job + step) mod 16381");
+            absl::StrCat(nodes->hosts[0], ":",
+                         reserved > 0 ? reserved : MeetingPort(step->job, step->step)),
+            "SLURM_STEP_NODELIST",
+            reserved > 0 ? "its first host; the first port of SLURM_STEP_RESV_PORTS"
+                         : "its first host; port 12000 + (16 * job + step) mod 16381");
   place.Add("--rdzv-id", step->name, "SLURM_JOB_ID", "job and step");
   AddWorkers(environment, place);
   const KillWait wait = FindKillWait(surroundings);

@@ -246,6 +246,10 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   }
   HLAUNCH_RETURN_IF_ERROR(taken.status());
   options.cluster_warnings = std::move(taken->warnings);
+  for (FoundValue& value : raw.given) {
+    const bool is_nnodes = string_view(value.row->name) == "--nnodes";
+    if (is_nnodes && !taken->nnodes.empty()) value.value = taken->nnodes;
+  }
   Merge(std::move(taken->values), raw);
   std::stable_sort(
       raw.given.begin(), raw.given.end(),

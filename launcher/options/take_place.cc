@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "launcher/words/endpoint.h"
 
@@ -35,6 +37,17 @@ class Given {
 string_view MaxNodes(string_view nnodes) {
   const size_t colon = nnodes.find(':');
   return colon == nnodes.npos ? nnodes : nnodes.substr(colon + 1);
+}
+
+// "2:4" where three nodes were started is "2:3": nobody has to wait for a fourth. Empty: as typed.
+std::string WithoutAbsent(string_view typed, string_view started) {
+  const size_t colon = typed.find(':');
+  int min = 0, max = 0, there = 0;
+  if (colon == typed.npos || !absl::SimpleAtoi(typed.substr(0, colon), &min) ||
+      !absl::SimpleAtoi(typed.substr(colon + 1), &max) || !absl::SimpleAtoi(started, &there)) {
+    return "";
+  }
+  return min <= there && there < max ? absl::StrCat(min, ":", there) : "";
 }
 
 bool IsMeeting(string_view option) {
@@ -75,6 +88,7 @@ absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
   }
   if (!place.found()) {
     if (typed_nnodes == nullptr && !one_node) taken.warnings = place.warnings;
+    taken.warnings.insert(taken.warnings.end(), place.cautions.begin(), place.cautions.end());
     return taken;
   }
   const PlaceValue* found_nnodes = FindIn(place, "--nnodes");
@@ -85,6 +99,10 @@ absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
   }
   const bool several = !all_said && MaxNodes(typed_nnodes != nullptr ? typed_nnodes->value
                                                                      : found_nnodes->value) != "1";
+  if (several) taken.warnings = place.warnings;
+  if (several && typed_nnodes != nullptr && found_nnodes != nullptr) {
+    taken.nnodes = WithoutAbsent(typed_nnodes->value, found_nnodes->value);
+  }
   bool meets = given.has_meeting();
   for (PlaceValue value : place.values) {
     if (!value.is_option() || (all_said && !IsOfThisNode(value.name))) continue;

@@ -16,12 +16,14 @@ namespace hlaunch {
 struct TakenPlace {
   std::vector<FoundValue> values;
   std::vector<std::string> warnings;  // One line each.
+  std::string nnodes;                 // In the place of the typed --nnodes; empty: that stays.
 };
 
 // Decides which values of `place` are taken beside `given`, which is from stronger sources. Who
 // says there that it is one node, or which nodes there are and where they meet, has said all of
 // that: only what concerns this node alone is taken, its workers and their grace. Who says less is
-// completed. Where it comes to one node, nothing of where nodes meet is taken. Pure.
+// completed. Where it comes to one node, nothing of where nodes meet is taken. Nodes that were not
+// started are not waited for. Pure.
 //
 // Errors:
 //   InvalidArgument - the place's refusal; several nodes, and nobody says where they meet; or there

@@ -55,6 +55,23 @@ class Join(jobs.JobTest):
         self.assertEqual(len(workers), 4, self.told(runs))
         self.assertEqual({facts["MASTER_PORT"] for facts in workers}, {"29777"})
 
+    def test_two_nodes_meet_by_the_variables_that_are_set_on_them(self):
+        meet = {"MASTER_ADDR": "node0", "MASTER_PORT": "29777", "PYTHON_EXEC": jobs.PYTHON}
+        ranked, unranked = [
+            [node.start(lab.HLAUNCH, *words, jobs.WORKER, "env",
+                        env={**meet, **(more(node.index))}) for node in self.nodes]
+            for words, more in (((), lambda i: {"NODE_RANK": i, "NNODES": 2, "MASTER_PORT": 29778}),
+                                (("--nnodes", 2), lambda i: {}))]
+        for runs in (ranked, unranked):
+            for run in runs:
+                self.assertEqual(run.wait(20), jobs.OK, self.told(runs))
+            told = [jobs.environments(run)[0] for run in runs]
+            self.assertEqual([facts["NODE_RANK"] for facts in told], ["0", "1"], self.told(runs))
+        alone = self.nodes[1].start(lab.HLAUNCH, "--nnodes", 2, jobs.WORKER, "env",
+                                    env={"NODE_RANK": "1", "PYTHON_EXEC": jobs.PYTHON})
+        self.assert_done([alone], jobs.USAGE, 5)
+        self.assert_said(alone, "NODE_RANK is 1, .* set MASTER_ADDR to the first node's name")
+
     def test_the_order_of_ranks_is_the_order_of_names_not_of_arrival(self):
         second = self.start(jobs.WORKER, "env", nodes=self.nodes[1:])
         second[0].wait_for("waiting|cannot|connect|not answer", 5)

@@ -31,6 +31,8 @@ TEST(ParseAskOptions, ReadsWhomToAskWhat) {
   ASSERT_TRUE(why.ok()) << why.status();
   EXPECT_EQ(why->words.job_id, "llama");
   EXPECT_EQ(why->words.endpoint.port, 29400);
+  EXPECT_EQ(Parse({"why", "17.0", "--rdzv-endpoint", "node0"})->words.endpoint.port, 12272);
+  EXPECT_EQ(Parse({"why", "17.0", "--rdzv-endpoint", "node0:7"})->words.endpoint.port, 7);
   EXPECT_TRUE(why->words.json);
   EXPECT_EQ(why->question.kind, RankQuestion::Kind::kWhy);
   EXPECT_THAT(why->question.ranks, IsEmpty());

@@ -372,6 +372,20 @@ TEST(FindLsf, NeedsAWordOrJsrun) {
   EXPECT_THAT(FindPlace(Of(job, "other"), "lsf").refusal.message(), HasSubstr("names 2 hosts"));
 }
 
+// IBM's Open MPI gives jsrun's tasks the words of mpirun as well.
+TEST(FindLsf, IsAskedBeforeTheMpirunThatJsrunLooksLike) {
+  const std::vector<std::string> task = {"LSB_JOBID=9",
+                                         "LSB_MCPU_HOSTS=batch 1 n1 42 n2 42",
+                                         "JSM_NAMESPACE_SIZE=2",
+                                         "OMPI_COMM_WORLD_SIZE=2",
+                                         "OMPI_COMM_WORLD_RANK=1",
+                                         "OMPI_COMM_WORLD_LOCAL_SIZE=1"};
+  const ClusterPlace place = FindPlace(Of(task, "n2"), "auto");
+  EXPECT_EQ(place.cluster, "lsf");
+  EXPECT_THAT(Texts(place)[2], HasSubstr("--rdzv-endpoint=n1:"));
+  EXPECT_EQ(FindPlace(Of(task, "n2"), "mpirun").cluster, "mpirun");
+}
+
 TEST(FindSageMaker, SortsTheHosts) {
   EXPECT_THAT(
       Texts(FindPlace(
@@ -535,6 +549,43 @@ TEST(FindByHand, RefusesWhatDoesNotSayHowManyNodesThereAre) {
   EXPECT_THAT(
       FindPlace(Of({"MASTER_ADDR=n1", "NODE_RANK=2", "NNODES=2"}), "auto").refusal.message(),
       HasSubstr("NODE_RANK '2' is no node's number of 2 (NNODES)"));
+  EXPECT_THAT(
+      FindPlace(Of({"MASTER_ADDR=n1", "NODE_RANK=1", "MASTER_PORT=x"}), "auto").refusal.message(),
+      HasSubstr("MASTER_PORT 'x': expected 1 to 65535"));
+}
+
+TEST(FindSlurm, TakesThePortThatSlurmReserved) {
+  const auto endpoint = [](const char* ports) {
+    const std::string name = absl::StrCat("SLURM_STEP_RESV_PORTS=", ports);
+    return Texts(FindPlace(Of({"SLURM_JOB_ID=17", "SLURM_STEP_ID=0", "SLURM_PROCID=0",
+                               "SLURM_NODEID=0", "SLURM_STEP_NUM_NODES=1",
+                               "SLURM_STEP_NODELIST=here", "SLURM_STEP_TASKS_PER_NODE=1", name}),
+                           "slurm"))[2];
+  };
+  EXPECT_THAT(endpoint("13000-13001,13007"), HasSubstr("=here:13000 "));
+  EXPECT_THAT(endpoint("13000"), HasSubstr("=here:13000 "));
+  EXPECT_THAT(endpoint("x"), HasSubstr("=here:12272 "));
+}
+
+TEST(PortOfStep, IsThatOfSlurmsIdsAlone) {
+  EXPECT_EQ(PortOfStep("17.0"), 12272);
+  for (const char* other : {"", "none", "17", "17.0.1", "a.0", "17."}) {
+    EXPECT_EQ(PortOfStep(other), std::nullopt) << other;
+  }
+}
+
+TEST(FindByHand, LeavesAloneWhatIsOfOneNode) {
+  for (const std::vector<std::string>& entries :
+       std::vector<std::vector<std::string>>{{"NODE_RANK=0"},
+                                             {"MASTER_ADDR=n1", "MASTER_PORT=1"},
+                                             {"MASTER_ADDR=localhost", "NODE_RANK=0"},
+                                             {"RANK=1", "WORLD_SIZE=2"}}) {
+    const ClusterPlace place = FindPlace(Of(entries), "auto");
+    EXPECT_TRUE(place.refusal.ok() && place.needs_nnodes.empty()) << entries[0];
+  }
+  // What a worker starts, also one of --per-node.
+  EXPECT_FALSE(
+      FindPlace(Of({"HLAUNCH_JOB_ID=j", "MASTER_ADDR=n1", "NODE_RANK=1"}), "auto").found());
 }
 
 // A file with a site's own systems.

@@ -59,6 +59,33 @@ TEST(TakePlace, CompletesWhatIsTyped) {
   EXPECT_EQ(Place(Parse({"--node-rank", "0"})), "2:2 rank 0 at n1:12272 x 2 id 17.0");
 }
 
+TEST(TakePlace, WaitsForNoNodeThatWasNotStarted) {
+  EXPECT_EQ(Place(Parse({"--nnodes", "1:4"})), "1:2 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(Parse({"--nnodes", "4"})), "4:4 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(Parse({"--nnodes", "3:4"})), "3:4 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(Parse({"--nnodes", "1:4", "--rdzv-endpoint", "h:1"})),
+            "1:4 rank -1 at h:1 x 2 id ");
+}
+
+TEST(TakePlace, SaysThatABatchScriptKeepsItsSignals) {
+  const auto cautions = [](std::vector<const char*> words, const char* task) {
+    words.insert(words.begin(), "hlaunch");
+    words.push_back("x");
+    const Surroundings batch{
+        Environment({"SLURM_JOB_ID=17", "SLURM_JOB_NUM_NODES=1", "SLURM_PROCID=0", task}),
+        "n1",
+        {77, 70, 1},
+        ""};
+    return ParseOptions(static_cast<int>(words.size()), words.data(), batch)->cluster_warnings;
+  };
+  EXPECT_THAT(cautions({}, "SLURM_TASK_PID=70"), ElementsAre(HasSubstr("or exec hlaunch")));
+  EXPECT_THAT(cautions({"--nnodes", "1"}, "SLURM_TASK_PID=70"),
+              ElementsAre(HasSubstr("scancel and the time limit signal the batch script")));
+  EXPECT_THAT(cautions({}, "SLURM_TASK_PID=77"), IsEmpty()) << "exec hlaunch";
+  EXPECT_THAT(cautions({}, "SLURM_TASK_PID=5"), IsEmpty()) << "another shell's";
+  EXPECT_THAT(cautions({}, "X=1"), IsEmpty()) << "salloc's shell";
+}
+
 TEST(TakePlace, MakesTheStaticFormOfAPort) {
   const auto options = Parse({"--master-port", "29600"});
   EXPECT_EQ(Place(options), "2:2 rank 1 at n1 x 2 id 17.0");
@@ -116,6 +143,42 @@ TEST(TakePlace, RefusesOneOfSeveralNodesThatTrainAlone) {
   EXPECT_EQ(Place(Parse({"--nnodes", "1"}, by_hand)), "1:1 rank -1 at  x 1 id ");
   EXPECT_EQ(Place(Parse({"--cluster", "none"}, by_hand)), "1:1 rank -1 at  x 1 id ");
   EXPECT_EQ(Place(Parse({"--nnodes", "2"}, by_hand)), "2:2 rank 1 at n1 x 1 id ");
+}
+
+// What users set themselves: it is taken or named, and nobody waits for a node that cannot come.
+TEST(TakePlace, TakesOrNamesWhatIsSetByHand) {
+  struct Case {
+    std::vector<const char*> words;
+    std::vector<std::string> env;
+    const char* place;
+  };
+  const std::vector<Case> cases = {
+      {{"--nnodes", "2"}, {"MASTER_ADDR=n1", "MASTER_PORT=700"}, "2:2 rank -1 at n1 x 1 id "},
+      {{"--nnodes", "2", "--node-rank", "1"}, {"MASTER_ADDR=n1"}, "2:2 rank 1 at n1 x 1 id "},
+      {{"--nnodes", "2"}, {"MASTER_ADDR=n1", "MASTER_PORT=x"}, "MASTER_PORT 'x': expected"},
+      {{}, {"MASTER_ADDR=n1", "MASTER_PORT=700"}, "1:1 rank -1 at  x 1 id "},
+      {{"--nnodes", "2"}, {"NODE_RANK=0"}, "NODE_RANK is 0, as for one job of several nodes, and "},
+      {{"--nnodes", "2"}, {"NODE_RANK=1"}, "nothing says where they meet: set MASTER_ADDR"},
+      {{}, {"NODE_RANK=1"}, "nothing says where they meet: set MASTER_ADDR"},
+      {{}, {"NODE_RANK=0", "NNODES=2"}, "nothing says where they meet: set MASTER_ADDR"},
+      {{}, {"NODE_RANK=0"}, "1:1 rank -1 at  x 1 id "},
+      {{}, {"MASTER_ADDR=localhost", "NODE_RANK=0"}, "1:1 rank -1 at  x 1 id "},
+      {{"--nnodes", "2"}, {"MASTER_ADDR=localhost", "RANK=0"}, "2:2 rank -1 at  x 1 id "},
+      {{}, {"MASTER_ADDR=localhost", "NODE_RANK=1", "NNODES=2"}, "2:2 rank 1 at localhost x 1 id "},
+      {{"--nnodes", "2", "--rdzv-endpoint", "h:1"}, {"NODE_RANK=1"}, "2:2 rank -1 at h:1 x 1 id "},
+      {{"--nnodes", "2"},
+       {"MASTER_ADDR=n1", "NODE_RANK=2"},
+       "--node-rank 2: with --nnodes 2 ranks go from 0 to 1 (--node-rank is from NODE_RANK)"},
+  };
+  for (const Case& one : cases) {
+    EXPECT_THAT(Place(Parse(one.words, one.env)), HasSubstr(one.place)) << one.env.back();
+  }
+  EXPECT_THAT(Parse({"--nnodes", "2"}, {"MASTER_ADDR=localhost", "NODE_RANK=1"})->cluster_warnings,
+              ElementsAre(HasSubstr("where only nodes on this host meet")));
+  // The allocation around it still says that it is one node of several.
+  EXPECT_THAT(
+      Parse({}, {"SLURM_JOB_ID=17", "SLURM_JOB_NUM_NODES=3", "MASTER_ADDR=n1"})->cluster_warnings,
+      ElementsAre(HasSubstr("one node of the 3")));
 }
 
 TEST(TakePlace, NamesTheVariableOfAWrongValue) {
