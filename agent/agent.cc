@@ -47,6 +47,7 @@ int ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kDeadlineExceeded:
       return kExitRendezvousLost;
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kOutOfRange:
       return kExitNodeLost;
     default:
       return kExitInternal;
@@ -169,6 +170,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     preparation_.Cancel();
     updates_.BeginRound(assignment.round);
     result_.store_port = assignment.worker_store ? 0 : assignment.master_port;
+    result_.restarts = assignment.restart_count;
     news_.RoundStarts(assignment, options_.spec.nproc);
     WorkerGroup::Events events;
     events.on_failure = [this](WorkerFailure failure) { updates_.TellFailure(std::move(failure)); };

@@ -25,6 +25,7 @@ struct AgentResult {
   std::optional<Outcome> outcome;  // The job's outcome, if it was heard.
   absl::Status end;                // Why there is none; OK if there is.
   uint16_t store_port = 0;  // Where hlaunch served the last round's master store; 0: it did not.
+  int restarts = 0;         // The restart count of its last round.
 };
 
 // What an agent is doing. Whatever leaves kTakingPart stops the workers of the round, if there are

@@ -4,9 +4,11 @@
 #include "launcher/launch.h"
 
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +26,7 @@
 #include "launcher/job/job_spec.h"
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/node_binding.h"
+#include "launcher/node/join_again.h"
 #include "launcher/node/run_node.h"
 #include "launcher/node/tell_unable.h"
 #include "launcher/options/command_table.h"
@@ -32,6 +35,7 @@
 #include "launcher/report/doctor.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
+#include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
@@ -64,6 +68,23 @@ int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper)
   return kExitNotFound;
 }
 
+// Begins this node's part anew, with nothing left of the part that ended: this program once more,
+// with the same words and under the same keeper. Returns only if it cannot.
+int JoinAfresh(char** argv, const NodeEnd& end, const std::string& token, KeeperLink keeper) {
+  std::string link = keeper.ForExec();
+  ::putenv(link.data());
+  ::setenv(kEnvRestartsUsed, absl::StrCat(*end.restarts_used).c_str(), 1);
+  if (!token.empty()) ::setenv(kEnvToken, token.c_str(), 1);
+  rlimit limit = {};
+  if (end.descriptors_before && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = *end.descriptors_before;  // Which workers are to have again.
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  ::execv("/proc/self/exe", argv);
+  LogError(absl::StrCat("cannot join again: ", PathOfThisProgram(), ": ", std::strerror(errno)));
+  return end.exit_code;
+}
+
 // A job that cannot start here: says why, to the person and to the job's other nodes, where there
 // are any. Returns what to exit with.
 int GiveUp(const Options& options, const Environment& environment, const absl::Status& why,
@@ -77,7 +98,7 @@ int GiveUp(const Options& options, const Environment& environment, const absl::S
     if (!token.empty()) ::setenv(kEnvToken, token.c_str(), 1);
     ExecAgentProgram(argv);
   }
-  LogError(why.message());
+  if (!why.message().empty()) LogError(why.message());
   if (others) TellUnable(*meeting, options, connect, std::string(why.message()), exit_code);
   return exit_code;
 }
@@ -150,7 +171,10 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
   const auto run = [&](KeeperLink keeper) {
     if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, token, std::move(keeper));
     BindWorkers(*options, *spec);
-    return RunNode(*options, *spec, std::move(keeper), connect);
+    int used = 0;
+    ParseInt(environment.Get(kEnvRestartsUsed), 0, INT_MAX, &used);
+    const NodeEnd end = RunNode(*options, *spec, keeper, connect, used);
+    return end.restarts_used ? JoinAfresh(argv, end, token, std::move(keeper)) : end.exit_code;
   };
   // `hlaunch` has made the keeper before it became the agent program.
   if (absl::StatusOr<KeeperLink> keeper = KeeperLink::FromEnv(); keeper.ok()) {

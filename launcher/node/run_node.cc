@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "asio/steady_timer.hpp"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/first_answer.h"
+#include "launcher/node/join_again.h"
 #include "launcher/node/node_identity.h"
 #include "launcher/node/observation.h"
 #include "launcher/node/tell_end.h"
@@ -156,9 +158,9 @@ class NodeRun {
   // exit with if that fails, which is logged; else kExitOk.
   int Make(const ConnectFn& connect);
 
-  // Runs the agent to its end and tells how it ended. A host of the rendezvous then waits for the
-  // other nodes. Returns what `hlaunch` exits with.
-  int Run();
+  // Runs the agent to its end and tells how it ended, unless this node joins again. A host of the
+  // rendezvous then waits for the other nodes.
+  NodeEnd Run(int restarts_used);
 
  private:
   void MakeTap();
@@ -248,7 +250,7 @@ AgentOptions NodeRun::MakeOptions() {
   return agent;
 }
 
-int NodeRun::Run() {
+NodeEnd NodeRun::Run(int restarts_used) {
   Observation observation(loop_, *relay_, options_,
                           spec_.logs.directory.empty() ? "" : logs_->logs().directory, spec_.job_id,
                           info_.host);
@@ -259,11 +261,19 @@ int NodeRun::Run() {
   Agent agent(loop_, std::move(agent_options), link_->client(), *relay_);
   result_ = agent.Run();
   if (link_->port_was_taken() && absl::IsUnavailable(result_.end)) result_ = PortTaken(spec_);
+  const bool in_pod = std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;
+  const JoinAgain again =
+      DecideJoinAgain(result_, restarts_used, spec_.policy.max_restarts, in_pod);
+  if (again.joins && !link_->hosts() && !TerminationPending(spec_.worker.signals_to_handle)) {
+    LogWarning(again.reason);
+    link_.reset();  // Before the agent, which it calls.
+    return {result_.exit_code, again.used, descriptors_before_};
+  }
   observation.Tell(NodeFinished{result_.exit_code, EndReason(result_)});
   if (link_->hosts() && !result_.outcome) link_->End(HostLeft(info_, result_));
   Tell(observation.goodput());  // Nobody here waits until all others have heard it.
-  EndLink();                    // Before the agent, which it calls.
-  return result_.exit_code;
+  EndLink();                    // The same.
+  return {result_.exit_code, std::nullopt, std::nullopt};
 }
 
 void NodeRun::EndLink() {
@@ -280,12 +290,14 @@ void NodeRun::Tell(const Goodput& goodput) const {
 
 }  // namespace
 
-int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
-            const ConnectFn& connect) {
+NodeEnd RunNode(const Options& options, const JobSpec& spec, KeeperLink& keeper,
+                const ConnectFn& connect, int restarts_used) {
   TellBeginning(options, spec);
   NodeRun node(options, spec, keeper);
-  if (const int refused = node.Make(connect); refused != kExitOk) return refused;
-  return node.Run();
+  if (const int refused = node.Make(connect); refused != kExitOk) {
+    return {refused, std::nullopt, std::nullopt};
+  }
+  return node.Run(restarts_used);
 }
 
 }  // namespace hlaunch

@@ -3,16 +3,28 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "agent/worker/keeper.h"
 #include "launcher/job/job_spec.h"
 #include "launcher/node/node_link.h"
 
 namespace hlaunch {
 
+// How this node's part ended. A value.
+struct NodeEnd {
+  int exit_code = 0;  // What `hlaunch` exits with.
+  // Set: this program is to begin again, with so many restarts used up; nothing was told.
+  std::optional<int> restarts_used;
+  std::optional<uint64_t> descriptors_before;  // The limit that workers had; unset: as it is.
+};
+
 // Runs this node's part of the job: link → agent → summary. The host of the rendezvous stays
-// until the other nodes have heard the outcome, within bounds. Returns what `hlaunch` exits with;
-// no worker lives then. Call once, on the main thread, under the keeper.
-int RunNode(const Options& options, const JobSpec& spec, KeeperLink keeper,
-            const ConnectFn& connect);
+// until the other nodes have heard the outcome, within bounds. No worker lives on return. Call
+// once, on the main thread, under the keeper. `restarts_used`: by this node before, see
+// DecideJoinAgain.
+NodeEnd RunNode(const Options& options, const JobSpec& spec, KeeperLink& keeper,
+                const ConnectFn& connect, int restarts_used);
 
 }  // namespace hlaunch

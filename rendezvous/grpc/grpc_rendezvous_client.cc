@@ -63,6 +63,7 @@ bool IsRefusal(absl::StatusCode code) {
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kInvalidArgument:
       return true;
     default:

@@ -40,6 +40,8 @@ class RendezvousClient {
     //   FailedPrecondition - this node does not fit the job; the message names the difference.
     //   AlreadyExists - a live node holds this place.
     //   Aborted - a newer incarnation of this node took its place, or the job went on without it.
+    //   OutOfRange - the rendezvous does not know this node's round: it is another one. This node
+    //     may join it afresh.
     //   DeadlineExceeded - nothing was heard for the loss limit.
     //   Unavailable - the rendezvous was never reached within the join time-out.
     virtual void OnEnd(const absl::Status& status) = 0;

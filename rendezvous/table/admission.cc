@@ -29,7 +29,7 @@ absl::Status CheckRank(const JobRecord& record, const NodeInfo& info) {
 
 // For a node whose round this job does not know it in.
 absl::Status UnknownRound(const JobRecord& record, const NodeInfo& info, Round round) {
-  return absl::AbortedError(absl::StrCat(
+  return absl::OutOfRangeError(absl::StrCat(
       NodeName(info), " comes from round ", round, " of ", JobName(record.job_id),
       round > record.round
           ? absl::StrCat(", and this rendezvous knows none after round ", record.round,

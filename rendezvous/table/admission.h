@@ -30,7 +30,7 @@ absl::Status CheckInfo(const JobRecord& record, const NodeInfo& info);
 //
 // Errors:
 //   FailedPrecondition - it does not, or the job is over or full.
-//   Aborted - it comes from a round in which nobody knows it.
+//   OutOfRange - it comes from a round in which nobody knows it.
 //   InvalidArgument - its update is impossible.
 absl::Status CheckFits(const JobRecord& record, absl::string_view set_by, int here,
                        const NodeInfo& info, const NodeUpdate& update);

@@ -77,7 +77,8 @@ class RoundTable {
   //   AlreadyExists - a live node holds this node id or node rank.
   //   Unavailable - a node that seems to live holds it and is being asked, or one that started
   //     later on the same host; to be tried again.
-  //   Aborted - this incarnation was given up, or belongs to rounds nobody here knows of.
+  //   Aborted - this incarnation was given up.
+  //   OutOfRange - it belongs to rounds that nobody here knows of.
   absl::Status Join(const NodeInfo& info, const NodeUpdate& update, bool local, Instant now);
 
   // The node's state, which is also a sign of life. One that is older than what is known

@@ -93,6 +93,42 @@ class Silent(jobs.JobTest):
         self.assertEqual(runs[1].err.count("not been heard of"), 1, self.told(runs))
 
 
+class Replaced(jobs.JobTest):
+    """The node that hosts the rendezvous dies and is started anew, as Kubernetes does with a pod."""
+
+    def test_the_other_node_joins_it_with_a_restart_left(self):
+        end = self.lab.folder / "end"
+        words = [jobs.WORKER, "env", "await", end]
+        options = ["--max-restarts", 1, "--shutdown-timeout", 1]
+        first, other = self.start(*words, options=options)
+        old = {facts["NODE_RANK"]: facts["pid"]
+               for facts in self.wait_for_workers([first, other], 2)}
+        kill_agent(self.nodes[0], first)
+        self.assertEqual(first.wait(20), jobs.AGENT_LOST, str(first))
+        again = self.start(*words, options=options, nodes=self.nodes[:1])[0]
+        facts = self.wait_for_workers([other, again], 3, 40)[1]
+        self.assertEqual((facts["NODE_RANK"], facts["WORLD_SIZE"]), ("1", "2"), str(other))
+        workers = [pid for pid, words in self.nodes[1].processes().items()
+                   if jobs.WORKER in words and "hlaunch" not in words.split()[0]]
+        self.assertEqual(len(workers), 1, f"{workers} beside {old}: {other}")
+        end.touch()
+        for run in (other, again):
+            self.assertEqual(run.wait(20), jobs.OK, self.told([other, again]))
+        self.assert_said(other, "joining the new rendezvous, which counts as restart 1 of 1")
+        self.assert_nothing_left()
+
+    def test_without_one_it_ends(self):
+        first, other = self.start(jobs.WORKER, "env", "sleep", 600,
+                                  options=["--shutdown-timeout", 1])
+        self.wait_for_workers([first, other], 2)
+        kill_agent(self.nodes[0], first)
+        self.assertEqual(first.wait(20), jobs.AGENT_LOST, str(first))
+        again = self.start(jobs.WORKER, "env", "sleep", 600, nodes=self.nodes[:1])[0]
+        self.assertEqual(other.wait(40), jobs.NODE_LOST, self.told([other, again]))
+        again.signal(signal.SIGTERM)
+        self.assert_done([again], 128 + signal.SIGTERM, 20)
+
+
 class Alone(jobs.JobTest):
     def test_a_host_whose_round_runs_does_not_say_that_no_other_node_has_come(self):
         run = self.nodes[0].start(lab.HLAUNCH, "--nnodes", "1:2", "--rdzv-endpoint", "node0:29400",

@@ -151,6 +151,7 @@ void Promises::Refused(const SimulatedAgent& agent, const NodeUpdate& update,
       if (table.state() != JobState::kOver) wrong();
       return;
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kOutOfRange:
       // Given up; or told a round that went on without it in a life the table cannot know.
       // One that has left goes anyway.
       if (Of(agent).ended || update.phase == NodePhase::kLeft) return;

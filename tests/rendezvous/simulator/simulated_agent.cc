@@ -27,7 +27,7 @@ constexpr Duration kFenceLook = seconds(1);
 bool IsRefusal(absl::StatusCode code) {
   return code == absl::StatusCode::kFailedPrecondition ||
          code == absl::StatusCode::kAlreadyExists || code == absl::StatusCode::kAborted ||
-         code == absl::StatusCode::kInvalidArgument;
+         code == absl::StatusCode::kOutOfRange || code == absl::StatusCode::kInvalidArgument;
 }
 
 bool IsLastWord(NodePhase phase) {

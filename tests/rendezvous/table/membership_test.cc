@@ -109,7 +109,7 @@ TEST(RoundTable, ANodeThatWasGivenUpIsAborted) {
   }
   NodeInfo stranger = job.Info(3);
   EXPECT_EQ(job.table.Join(stranger, Says(5, Phase::kRunning), false, job.now).code(),
-            StatusCode::kAborted);
+            StatusCode::kOutOfRange);
 }
 
 TEST(RoundTable, ALargeJobRemembersEveryoneItGaveUp) {

@@ -163,12 +163,12 @@ TEST(RoundTable, TellsANodeOfAnotherRoundWhichRoundsTheyAreAndWhatToDo) {
                     HasSubstr("Start the node again")));
   NodeInfo stranger = job.Info(2);
   const absl::Status old = job.table.Join(stranger, Says(1, Phase::kRunning), false, job.now);
-  EXPECT_EQ(old.code(), StatusCode::kAborted);
+  EXPECT_EQ(old.code(), StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(old.message()),
               AllOf(HasSubstr("comes from round 1 of job job, in which this rendezvous does not"),
                     HasSubstr("the job is in round 1"), HasSubstr("Start the node again")));
   const absl::Status newer = job.table.Join(stranger, Says(9, Phase::kRunning), false, job.now);
-  EXPECT_EQ(newer.code(), StatusCode::kAborted);
+  EXPECT_EQ(newer.code(), StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(newer.message()), HasSubstr("knows none after round 1"));
 }
 
