@@ -109,7 +109,8 @@ ClusterPlace FindByRow(const SystemRow& row, const Surroundings& surroundings) {
             "node alone"));
   }
   if (const std::string why = SeveralHere(row, environment, nodes); !why.empty()) {
-    return RefusedPlace(row.word, why);
+    // How many all nodes have, all of them know.
+    return RefusedTask(row.word, why, row.local_size.empty() ? rank.value : "");
   }
   if (nodes > 0) {
     place.Add("--nnodes", absl::StrCat(nodes),

@@ -140,6 +140,12 @@ ClusterPlace RefusedPlace(std::string cluster, std::string message) {
   return place;
 }
 
+ClusterPlace RefusedTask(std::string cluster, std::string message, absl::string_view rank) {
+  ClusterPlace place = RefusedPlace(std::move(cluster), std::move(message));
+  place.told_elsewhere = IntFrom(rank, 1, 1 << 30) > 0;
+  return place;
+}
+
 int IntFrom(absl::string_view text, int min, int max) {
   int value = -1;
   return ParseInt(text, min, max, &value) ? value : -1;

@@ -46,6 +46,8 @@ std::string FirstHostOfJob(const Surroundings& surroundings);
 ClusterPlace NoPlace(std::string reason);
 // It is a job's place and none can be made of it.
 ClusterPlace RefusedPlace(std::string cluster, std::string message);
+// The same of several processes, of which the one with `rank` 0 tells the user, or one without it.
+ClusterPlace RefusedTask(std::string cluster, std::string message, absl::string_view rank);
 // A whole number from `min` to `max`; else -1.
 int IntFrom(absl::string_view text, int min, int max);
 // How many devices the environment leaves visible to this process, and by which variable. None

@@ -21,13 +21,23 @@ struct Names {
   const char* size;
   const char* rank;
   const char* local_size;
+  const char* local_rank;
   const char* once_a_node;  // Its option for one process on each node.
 };
-constexpr Names kOpenMpi = {"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
-                            "OMPI_COMM_WORLD_LOCAL_SIZE", "-N 1"};
-constexpr Names kHydra = {"mpiexec", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "-ppn 1"};
-constexpr Names kMvapich = {"MVAPICH", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK",
-                            "MV2_COMM_WORLD_LOCAL_SIZE", "-ppn 1"};
+constexpr Names kOpenMpi = {"Open MPI",
+                            "OMPI_COMM_WORLD_SIZE",
+                            "OMPI_COMM_WORLD_RANK",
+                            "OMPI_COMM_WORLD_LOCAL_SIZE",
+                            "OMPI_COMM_WORLD_LOCAL_RANK",
+                            "-N 1"};
+constexpr Names kHydra = {"mpiexec",         "PMI_SIZE",        "PMI_RANK",
+                          "MPI_LOCALNRANKS", "MPI_LOCALRANKID", "-ppn 1"};
+constexpr Names kMvapich = {"MVAPICH",
+                            "MV2_COMM_WORLD_SIZE",
+                            "MV2_COMM_WORLD_RANK",
+                            "MV2_COMM_WORLD_LOCAL_SIZE",
+                            "MV2_COMM_WORLD_LOCAL_RANK",
+                            "-ppn 1"};
 
 // The kind that has started this process; null: none, or only some of its words are there.
 const Names* FindKind(const Environment& environment) {
@@ -120,12 +130,14 @@ ClusterPlace FindMpirun(const Surroundings& surroundings, bool told) {
                                                "--cluster none, and say where the nodes meet"));
   }
   if (local > 1) {
-    return RefusedPlace(
-        "mpirun", absl::StrCat(names.kind, " started ", local, " processes on this node (",
-                               names.local_size, ") and hlaunch is started once on each, where it ",
-                               "starts all workers: write mpirun ", names.once_a_node,
-                               " hlaunch --nproc-per-node ", local,
-                               " ...; for a job of its own in every process add --standalone"));
+    return RefusedTask(
+        "mpirun",
+        absl::StrCat(names.kind, " started ", local, " processes on this node (", names.local_size,
+                     ") and hlaunch is started once on each, where it ",
+                     "starts all workers: write mpirun ", names.once_a_node,
+                     " hlaunch --nproc-per-node ", local,
+                     " ...; for a job of its own in every process add --standalone"),
+        environment.Get(names.local_rank));
   }
   ClusterPlace place;
   place.cluster = "mpirun";

@@ -49,6 +49,7 @@ struct ClusterPlace {
   // Not OK: a job cannot be made of this, unless the user says which nodes there are and where
   // they meet. InvalidArgument, with what to write instead.
   absl::Status refusal;
+  bool told_elsewhere = false;  // Another process of this node or another one says the same.
   // What to say where there are several nodes and nobody says where they meet.
   std::string no_endpoint;
   // A warning where nobody says how many nodes there are; empty: none.

@@ -310,7 +310,7 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
     return RefusedPlace("slurm", absl::StrCat(nodes.status().message(), way_out));
   }
   if (const absl::Status status = CheckTasks(environment, *step, *nodes); !status.ok()) {
-    return RefusedPlace("slurm", std::string(status.message()));
+    return RefusedTask("slurm", std::string(status.message()), environment.Get("SLURM_PROCID"));
   }
   ClusterPlace place;
   place.cluster = "slurm";

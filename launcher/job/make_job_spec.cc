@@ -27,13 +27,23 @@ constexpr char kCommonJobId[] = "none";  // torchrun's: all nodes must come to t
 
 int UsableCpus() { return std::max(1, static_cast<int>(AllowedCpus().size())); }
 
+// Whether the user says something of hlaunch's own store.
+bool NamesOwnStore(const StoreSpec& store) {
+  const C10dServerOptions plain;
+  const StoreLimits &said = store.server.limits, &limits = plain.limits;
+  return store.proxy.value_or(false) || store.server.access.has_value() ||
+         store.server.older != plain.older || said.key_bytes != limits.key_bytes ||
+         said.value_bytes != limits.value_bytes || said.list_keys != limits.list_keys ||
+         said.total_bytes != limits.total_bytes;
+}
+
 // Whether rank 0 serves the master store itself. A worker that starts the job's ranks, by
 // mp.spawn or as Lightning does, chooses their address and port, and hlaunch's store is not there:
 // with it, all of them would be clients, and wait. Between nodes that holds for --per-node alone,
 // since ranks that hlaunch has started find its store better kept and, with a token, encrypted.
 bool WorkerServes(const Options& options, const JobSpec& spec, int nproc) {
   if (options.store.in_worker) return *options.store.in_worker;
-  if (options.store.proxy.value_or(false)) return false;
+  if (NamesOwnStore(options.store)) return false;
   if (spec.mode == JobMode::kSingleNode) return nproc == 1;
   return options.devices.starts_others && !spec.store_sealed;
 }

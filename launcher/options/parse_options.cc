@@ -244,6 +244,7 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   if (raw.Find("--explain-cluster") != nullptr) {
     return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);
   }
+  if (!taken.ok() && place.told_elsewhere) return InvalidArgumentError("");
   HLAUNCH_RETURN_IF_ERROR(taken.status());
   options.cluster_warnings = std::move(taken->warnings);
   for (FoundValue& value : raw.given) {

@@ -23,7 +23,8 @@ struct Surroundings;
 // Requires: argv[0], the program's name.
 //
 // Errors:
-//   InvalidArgument - one line that names the option, variable or key, the value and the way out.
+//   InvalidArgument - one line that names the option, variable or key, the value and the way out;
+//     empty where another process of this job says it.
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
                                      const Surroundings& surroundings);
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,

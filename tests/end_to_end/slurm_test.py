@@ -103,6 +103,7 @@ class Steps(SlurmTest):
     def test_several_tasks_on_a_node_are_refused_with_the_line_that_works(self):
         run = self.srun(jobs.WORKER, "env", options=["--ntasks-per-node=2"])
         self.assertEqual(run.wait(30), jobs.USAGE, str(run))
+        self.assertEqual(run.err.count("has 2 tasks on a node"), 1, str(run))
         told = re.search(r"write (srun .*) hlaunch (--nproc-per-node 2)", run.err)
         self.assertTrue(told, str(run))
         again = self.slurm.start(*told[1].split(), "hlaunch", *told[2].split(), jobs.WORKER, "env",
@@ -120,6 +121,7 @@ class Steps(SlurmTest):
         script.write_text(f"#!/bin/bash\nhlaunch {jobs.WORKER} env\n", encoding="utf-8")
         _, out = self.batch(script, options=["-N3"])
         self.await_text(out, "one node of the 3 of Slurm job .* write srun")
+        self.await_text(out, "scancel and the time limit signal the batch script .* exec hlaunch")
         self.await_text(out, 'ENV .*"WORLD_SIZE": "1"')
 
     def test_an_allocation_shell_without_srun_says_that_it_is_alone(self):

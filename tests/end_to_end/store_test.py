@@ -290,7 +290,7 @@ class Limits(jobs.JobTest):
         return run
 
     def test_a_value_over_the_limit_is_refused_with_the_option_that_raises_it(self):
-        run = self.large(9 << 20)
+        run = self.large(9 << 20, "--master-store", "agent")
         self.assertIn(f"{9 << 20} closed", run.out, str(run))
         self.assert_said(run, "9437184, at most 8388608; raise it with --store-max-value")
         run = self.large(9 << 20, "--store-max-value", "16M")

@@ -244,6 +244,7 @@ TEST(MakeJobSpec, LeavesTheStoreToALoneWorker) {
   EXPECT_FALSE(serves({"--nnodes=2", "--per-node", "x"}, token)) << "it would be in clear";
   EXPECT_TRUE(serves({"--nnodes=2", "--per-node", "--tls=off", "x"}, token));
   EXPECT_FALSE(serves({"--nnodes=2", "--per-node", "--store-proxy", "x"}));
+  EXPECT_FALSE(serves({"--store-max-value=16M", "x"})) << "of hlaunch's own store";
   EXPECT_FALSE(serves({"--master-store=agent", "x"}));
   EXPECT_TRUE(serves({"--master-store=worker", "--nproc-per-node=2", "x"}));
 }
