@@ -38,7 +38,7 @@ bool NamesOwnStore(const StoreSpec& store) {
 }
 
 // Whether rank 0 serves the master store itself. A worker that starts the job's ranks, by
-// mp.spawn or as Lightning does, chooses their address and port, and hlaunch's store is not there:
+// mp.spawn for one, chooses their address and port, and hlaunch's store is not there:
 // with it, all of them would be clients, and wait. Between nodes that holds for --per-node alone,
 // since ranks that hlaunch has started find its store better kept and, with a token, encrypted.
 bool WorkerServes(const Options& options, const JobSpec& spec, int nproc) {

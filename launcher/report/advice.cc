@@ -166,6 +166,10 @@ constexpr Row kWaited[] = {
      "done"},
 };
 
+constexpr absl::string_view kTwoFirstRanks =
+    "several processes of this program are rank 0; one that starts its ranks itself, as "
+    "Lightning's "
+    "ddp_spawn does, is to have none: add --per-node";
 constexpr absl::string_view kOutOfMemory =
     "a smaller batch, fewer data loaders or workers on {host}, or a higher limit (podman, docker: "
     "--memory; Slurm: --mem; systemd: MemoryMax)";
@@ -261,6 +265,14 @@ bool SaysPortInUse(absl::string_view text, uint16_t port) {
   return false;
 }
 
+// Whether torch was to serve at MASTER_PORT, as rank 0, and another rank 0 did. Where hlaunch
+// leaves that port to the program, it keeps it from everybody else.
+bool HasTwoFirstRanks(absl::string_view text) {
+  return absl::StrContains(text, "_env_rendezvous_handler") &&
+         (absl::StrContains(text, "ddress already in use") ||
+          absl::StrContains(text, "EADDRINUSE"));
+}
+
 // "on node1", or all hosts whose workers ended with the same words.
 std::string Where(const Outcome& outcome) {
   const std::string exception = OwnWords(outcome.failures.front());
@@ -308,6 +320,7 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
                         " is MASTER_PORT, where hlaunch serves the store; this program wants to "
                         "serve there itself: add --master-store=worker");
   }
+  if (store_port == 0 && HasTwoFirstRanks(text)) return std::string(kTwoFirstRanks);
   if (!outcome.awaited.empty() && absl::StartsWith(outcome.awaited.front().did, "exited")) {
     return std::string(kExitedEarly);
   }

@@ -93,6 +93,13 @@ class Lightning(WithStock):
             runs, r"OK: rank {rank} of {world}, node [01], TorchElasticEnvironment\n")
 
 
+    def test_its_strategy_that_spawns(self):
+        self.nproc = 1
+        runs = self.run_on_all("--per-node", PROGRAMS / "lightning_spawn.py")
+        self.nproc = 2
+        self.assert_each_rank_said(runs, r"OK: rank {rank} of {world}\n")
+
+
 class Transformers(WithStock):
     package, nproc = "transformers", 1
 

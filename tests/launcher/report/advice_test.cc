@@ -172,6 +172,18 @@ TEST(AdviceFor, NamesTheHostsThatSayTheSame) {
   EXPECT_TRUE(absl::StrContains(AdviceFor(outcome, 0), "cannot be imported on node1 and node2:"));
 }
 
+// Lightning's ddp_spawn below a rank of hlaunch's, with torch 2.13.
+TEST(AdviceFor, KnowsAProgramThatStartsRanksBesideTheOneThatItIs) {
+  WorkerFailure failure = Failure(0, 1);
+  failure.message =
+      "torch.distributed.DistNetworkError: The server socket has failed to listen on any local "
+      "network address. port: 44473, useIpv6: false, code: -98, name: EADDRINUSE, message: x";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "another program on node0"));
+  failure.traceback = "  File \"rendezvous.py\", line 280, in _env_rendezvous_handler\n    store =";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "add --per-node"));
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 44473), "--master-store=worker"));
+}
+
 TEST(AdviceFor, SaysNothingBesideAWorkerThatNeverRan) {
   WorkerFailure failure = Failure(3, 127);
   failure.pid = 0;
