@@ -46,6 +46,7 @@ Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int 
   Command command;
   command.argv = WorkerArgv(spec, local_rank);
   command.env = WorkerEnv(assignment, local_rank, spec, facts);
+  command.as_a_shell = true;
   command.stdin_fd = spec.stdin_to_rank0 && local_rank == 0 ? STDIN_FILENO : -1;
   command.stdout_fd = output.out.get();
   command.stderr_fd = output.err.get();

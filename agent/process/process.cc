@@ -122,7 +122,7 @@ struct StartingProcess::State {
     }
     argv = Pointers(command.argv);
     env = Pointers(command.env);
-    SayProgram();
+    if (command.as_a_shell) SayProgram();
     cpus = MakeMask(command.cpus);
     memory = MemoryMask(command);
     return absl::OkStatus();

@@ -22,6 +22,7 @@ namespace hlaunch {
 struct Command {
   std::vector<std::string> argv = {};  // argv[0] with a '/' is a path, else sought in env's PATH.
   std::vector<std::string> env = {};   // `NAME=value` each; nothing else is inherited.
+  bool as_a_shell = false;             // Adds `_` to it, the path of the program.
   std::string working_directory = {};  // Empty: ours. A relative argv[0] is relative to it.
   int stdin_fd = -1;                   // -1: /dev/null
   int stdout_fd = 1;

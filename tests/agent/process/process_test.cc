@@ -173,6 +173,14 @@ TEST(Spawn, RunsInTheWorkingDirectory) {
   EXPECT_EQ(child.Wait().exit_code, 0);
 }
 
+TEST(Spawn, SaysTheProgramsOwnPathAsAShellDoes) {
+  Command command{.argv = {"env"}, .env = {"PATH=/usr/bin:/bin", "_=/bin/hlaunch", "A=1"}};
+  command.as_a_shell = true;
+  Child child(command);
+  EXPECT_EQ(child.ReadAll(), "PATH=/usr/bin:/bin\nA=1\n_=/usr/bin/env\n");
+  child.Wait();
+}
+
 TEST(Spawn, GivesExactlyTheEnvironment) {
   Child child({.argv = {"/usr/bin/env"}, .env = {"A=1", "B=two words"}});
   EXPECT_EQ(child.ReadAll(), "A=1\nB=two words\n");
