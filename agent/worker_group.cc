@@ -16,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "agent/ask/rank_answers.h"
 #include "agent/hang/hang_watch.h"
+#include "agent/mpi/pmi_server.h"
+#include "agent/mpi/shm_remains.h"
 #include "agent/process/descendants.h"
 #include "agent/stall/kernel_wait.h"
 #include "agent/stall/log_watch.h"
@@ -26,8 +28,11 @@
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
 #include "asio/steady_timer.hpp"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/unique_fd.h"
+#include "proto/contract/ids.h"
 #include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
@@ -46,6 +51,7 @@ struct StartingWorker {
   int local_rank;
   std::string error_file;
   std::string log_file;
+  UniqueFd pmi;  // The same as `output`.
 };
 
 }  // namespace
@@ -73,6 +79,10 @@ struct WorkerGroup::State {
   std::unique_ptr<LogWatch> log_watch;            // If the user has rules for lines.
   std::unique_ptr<KernelWaitWatch> kernel_waits;  // If the user has a limit for them.
   std::optional<RankAnswers> answers;             // Until the workers are being stopped.
+  std::unique_ptr<PmiServer> pmi;                 // If they may be MPI programs.
+  const int64_t began_ms = WallMillis();
+  std::vector<pid_t> all_pids;  // Of all workers by local rank, also of those that were reaped.
+  bool cut_short = false;   // Not all workers ended with 0 by themselves.
   asio::steady_timer stuck_timer;  // For a stalled worker to be gone once it was killed.
   std::vector<WorkerProcess> workers;
   std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
@@ -121,6 +131,8 @@ struct WorkerGroup::State {
     TellEnd(worker, pid, exit);
     hlaunch::ReapOrphans(Owned());
     relay.Drain(worker.local_rank());
+    if (!succeeded) cut_short = true;
+    if (pmi && succeeded && !stopping) pmi->Exited(worker.local_rank());
     if (stopping) {
       CheckStopped();
     } else if (exit.exit_code != 0 || exit.signal != 0) {
@@ -152,6 +164,37 @@ struct WorkerGroup::State {
     const WorkerFailure failure = worker.Failure(assignment, pid, exit, relay, kills_before);
     if (KindOf(failure) == FailureKind::kTimedOut) TellStandstill();
     events.on_failure(failure);
+  }
+
+  // Has the server of MPI programs serve this round's workers; a no-op unless they may be such.
+  absl::Status StartPmi(const WorkerSpec& spec, const NodeFacts& facts) {
+    if (spec.mpi == MpiOffer::kNone || assignment.world_size == 1) return absl::OkStatus();
+    const PmiPlace place{absl::StrCat("hl-", NewJobId(), "-r", assignment.round),
+                         assignment.first_rank,
+                         spec.nproc,
+                         assignment.world_size,
+                         assignment.node_rank,
+                         assignment.num_nodes,
+                         spec.mpi != MpiOffer::kMaybe};
+    const bool proxy = facts.store_proxy_port != 0;
+    const uint16_t store = proxy ? facts.store_proxy_port : assignment.master_port;
+    HLAUNCH_ASSIGN_OR_RETURN(
+        pmi, PmiServer::Open(loop, place, spec.mpi != MpiOffer::kDescriptor,
+                             proxy ? "127.0.0.1" : assignment.master_addr,
+                             assignment.worker_store ? uint16_t{0} : store,
+                             {[this](const PmiFailure& failure) { FailByMpi(failure); }}));
+    return absl::OkStatus();
+  }
+
+  // It may have exited with 0; where it lives, it waits for others or is about to end itself.
+  void FailByMpi(const PmiFailure& failure) {
+    WorkerProcess& worker = workers[static_cast<size_t>(failure.local_rank)];
+    if (stopping) return;
+    cut_short = true;
+    worker.Blame(failure.reason);
+    relay.Drain(failure.local_rank);
+    TellFailure(worker, all_pids[static_cast<size_t>(failure.local_rank)],
+                {.exit_code = failure.exit_code});
   }
 
   // Once no worker lives: stopped if nothing else does. What they left has the rest of the grace:
@@ -225,14 +268,21 @@ struct WorkerGroup::State {
       routes.err.reader = log_watch->Reader(local_rank);
     }
     HLAUNCH_ASSIGN_OR_RETURN(WorkerOutput output, relay.Open(local_rank, std::move(routes)));
+    PmiLink link;
+    if (pmi) {
+      HLAUNCH_ASSIGN_OR_RETURN(link, pmi->Link(local_rank));
+      facts.pmi_fd = link.fd.valid() ? absl::StrCat(kPmiDescriptor) : "";
+      facts.pmi_port = link.port != 0 ? absl::StrCat("127.0.0.1:", link.port) : "";
+      facts.pmi_id = link.port != 0 ? absl::StrCat(link.id) : "";
+    }
     facts.error_file = round_logs.ErrorFile(local_rank);
     facts.log_dir = round_logs.WorkerDirectory(local_rank);
     if (stalls) facts.heartbeat = stalls->address(local_rank);
     HLAUNCH_ASSIGN_OR_RETURN(
         StartingProcess process,
-        Process::Start(WorkerCommand(spec, assignment, local_rank, facts, output)));
-    return StartingWorker{std::move(process), std::move(output), local_rank, facts.error_file,
-                          std::move(log_file)};
+        Process::Start(WorkerCommand(spec, assignment, local_rank, facts, output, link.fd.get())));
+    return StartingWorker{std::move(process), std::move(output),  local_rank,
+                          facts.error_file,   std::move(log_file), std::move(link.fd)};
   }
 
   absl::Status Await(StartingWorker& starting) {
@@ -244,6 +294,7 @@ struct WorkerGroup::State {
     WorkerProcess& worker = workers.emplace_back(std::move(process), local_rank,
                                                  starting.error_file, starting.log_file);
     ++num_alive;
+    all_pids.push_back(worker.pid());
     if (stalls) stalls->Started(local_rank, worker.pid());
     if (hangs) hangs->Started(local_rank, worker.pid());
     if (kernel_waits) kernel_waits->Started(local_rank, worker.pid());
@@ -339,6 +390,8 @@ struct WorkerGroup::State {
     kill_timer.cancel();
     stuck_timer.cancel();
     watchdog.reset();
+    if (pmi && pmi->used() && cut_short) RemoveMpiRemains(began_ms);
+    pmi.reset();
     for (const WorkerProcess& worker : workers) relay.Close(worker.local_rank());
     asio::post(loop, events.on_stopped);  // It may destroy us.
   }
@@ -354,6 +407,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
   HLAUNCH_RETURN_IF_ERROR(s.StartWatchdog(spec, &facts));
   HLAUNCH_RETURN_IF_ERROR(s.StartStallWatch(spec, logs, round_logs));
+  HLAUNCH_RETURN_IF_ERROR(s.StartPmi(spec, facts));
   s.StartLogWatch(spec);
   s.StartKernelWaitWatch(spec);
   std::deque<StartingWorker> starting;
@@ -385,6 +439,8 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   State& s = *state_;
   if (s.stopped) return;
   s.stopping = true;
+  if (s.num_alive > 0) s.cut_short = true;
+  if (s.pmi) s.pmi->Hush();
   s.stalls.reset();
   s.hangs.reset();
   s.log_watch.reset();

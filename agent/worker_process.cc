@@ -42,7 +42,7 @@ constexpr size_t kMaxErrorFileBytes = 256 << 10;
 }  // namespace
 
 Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int local_rank,
-                      const NodeFacts& facts, const WorkerOutput& output) {
+                      const NodeFacts& facts, const WorkerOutput& output, int further_fd) {
   Command command;
   command.argv = WorkerArgv(spec, local_rank);
   command.env = WorkerEnv(assignment, local_rank, spec, facts);
@@ -50,6 +50,7 @@ Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int 
   command.stdin_fd = spec.stdin_to_rank0 && local_rank == 0 ? STDIN_FILENO : -1;
   command.stdout_fd = output.out.get();
   command.stderr_fd = output.err.get();
+  command.further_fd = further_fd;
   command.descriptor_limit = spec.descriptor_limit;
   if (static_cast<size_t>(local_rank) < spec.bindings.size()) {
     command.cpus = spec.bindings[local_rank].cpus;

@@ -209,10 +209,20 @@ int RunToken(int argc, char** argv, const std::vector<Command>& agent_commands) 
   return kExitNotFound;
 }
 
+// What MPICH starts from PATH, as `mpiexec -pmi_args PORT …`, where a program without a launcher
+// calls MPI_Comm_spawn or asks for the size of its universe.
+int RefuseSingletonSpawn() {
+  LogError(
+      "an MPI program that was started without a launcher asked for one, to start further programs, "
+      "and hlaunch starts none; start it with hlaunch or with MPICH's mpiexec");
+  return 1;
+}
+
 }  // namespace
 
 int Launch(int argc, char** argv, const ConnectFn& connect,
            const std::vector<Command>& agent_commands) {
+  if (argc > 1 && absl::string_view(argv[1]) == "-pmi_args") return RefuseSingletonSpawn();
   ChooseNameServices();
   DoWithoutOpenSslModules();
   const CommandRow* const row = FindCommand(argc, argv);

@@ -59,18 +59,19 @@ HLAUNCH_IN_CHILD void Bind(ChildPlan* plan) {
   if (result < 0) plan->memory_error = static_cast<int>(-result);
 }
 
-// The child's standard streams are `plan->fds`, and nothing else is open. Returns 0 or an error.
+// The child's first descriptors are `plan->fds`, and nothing else is open. Returns 0 or an error.
 HLAUNCH_IN_CHILD long TakeStreams(ChildPlan* plan) {
-  // Above 2 first, so that no dup3 overwrites a descriptor that is still to be copied.
-  for (int& fd : plan->fds) {
-    const long above = RawSyscall(SYS_fcntl, fd, F_DUPFD, 3);
+  const int count = plan->fds[3] < 0 ? 3 : 4;
+  // Above them first, so that no dup3 overwrites a descriptor that is still to be copied.
+  for (int i = 0; i < count; ++i) {
+    const long above = RawSyscall(SYS_fcntl, plan->fds[i], F_DUPFD, count);
     if (above < 0) return above;
-    fd = static_cast<int>(above);
+    plan->fds[i] = static_cast<int>(above);
   }
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < count; ++i) {
     if (const long result = RawSyscall(SYS_dup3, plan->fds[i], i, 0); result < 0) return result;
   }
-  CloseFrom(3);
+  CloseFrom(static_cast<unsigned>(count));
   return 0;
 }
 

@@ -108,6 +108,20 @@ std::string SubstituteLocalRank(absl::string_view word, int local_rank) {
   return out;
 }
 
+// How it finds the server of MPI programs. Who only may be one is not told its rank by MPI's names:
+// oneCCL, Accelerate and Horovod take these for a sign that they run under MPI.
+Variables MpiPlace(const Assignment& round, int local_rank, const WorkerSpec& spec,
+                   const NodeFacts& facts) {
+  Variables place = {
+      {kEnvPmiFd, facts.pmi_fd}, {kEnvPmiPort, facts.pmi_port}, {kEnvPmiId, facts.pmi_id}};
+  if (spec.mpi == MpiOffer::kNone || spec.mpi == MpiOffer::kMaybe) return place;
+  place.emplace_back(kEnvPmiRank, absl::StrCat(round.first_rank + local_rank));
+  place.emplace_back(kEnvPmiSize, absl::StrCat(round.world_size));
+  place.emplace_back(kEnvMpiLocalRank, absl::StrCat(local_rank));
+  place.emplace_back(kEnvMpiLocalSize, absl::StrCat(spec.nproc));
+  return place;
+}
+
 // What is said of the worker's place; replaces what it inherits.
 Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
                 const NodeFacts& facts) {
@@ -161,6 +175,9 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
   for (auto& variable : CompatEnv(round, local_rank, spec, facts.host)) {
     place.push_back(std::move(variable));
   }
+  for (auto& variable : MpiPlace(round, local_rank, spec, facts)) {
+    place.push_back(std::move(variable));
+  }
   for (auto& [name, value] : place) {
     if (spec.starts_others && IsOfOneRank(name)) value.clear();
   }
@@ -197,6 +214,7 @@ Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& sp
       {kEnvPythonUnbuffered, "1"},
       {kEnvPythonPath, facts.tap_packages},
       {kEnvNeuronRootComm, NeuronRoot(round, spec)},
+      {kEnvMpichPmiVersion, spec.mpi == MpiOffer::kNone ? "" : "1"},
       {kEnvJaxCoordinator,
        round.coordinator_port == 0 ? "" : HostPort(round.master_addr, round.coordinator_port)},
   };

@@ -28,6 +28,9 @@ struct NodeFacts {
   std::string tap_packages = {};  // The end of PYTHONPATH, as long as there is a tap.
   std::string host = {};          // This node's name, for --compat slurm.
   uint16_t store_proxy_port = 0;  // Where workers find the master store on loopback; 0: not there.
+  std::string pmi_fd = {};        // PMI_FD of this worker,
+  std::string pmi_port = {};      // or PMI_PORT
+  std::string pmi_id = {};        // and PMI_ID.
 };
 
 // Decides what the worker with `local_rank` sees: the inherited environment without what an

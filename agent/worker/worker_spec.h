@@ -23,6 +23,14 @@ enum class StallAction {
   kFail,  // It has failed: it is killed, and what follows is the restart policy's.
 };
 
+// How workers find the server that starts MPI programs (PMI-1: MPICH, MVAPICH, Intel MPI).
+enum class MpiOffer {
+  kNone,        // Not at all: each is an MPI world of its own.
+  kMaybe,       // By a port, and no name says so that others read: they may be no MPI programs.
+  kPort,        // By a port, as where a wrapper passes no descriptor on.
+  kDescriptor,  // By a descriptor.
+};
+
 // What every worker of this node runs. A value, made once by the launcher.
 struct WorkerSpec {
   std::string job_id;
@@ -41,6 +49,7 @@ struct WorkerSpec {
   // By local rank: what each worker's environment says of its devices, see AssignDevices. Empty:
   // none were assigned.
   std::vector<std::vector<EnvChange>> device_env;
+  MpiOffer mpi = MpiOffer::kNone;
   bool on_neuron =
       false;  // They compute on AWS Neuron, whose runtimes meet at a port of their own.
   std::vector<WorkerBinding> bindings;  // By local rank, see PlanBinding. Empty: nobody is bound.

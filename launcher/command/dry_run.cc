@@ -144,6 +144,7 @@ ordered_json JobJson(const Options& options, const JobSpec& spec, const std::str
   job["command"] = WorkerArgv(spec.worker, 0);
   job["log_dir"] = spec.logs.directory;
   job["output"] = OutputLines(spec.logs);
+  job["mpi"] = spec.mpi;
   if (!spec.binding.empty()) job["binding"] = BindingJson(spec);
   job["warnings"] = spec.warnings;
   return job;
@@ -208,6 +209,7 @@ std::string DescribeJob(const Options& options, const JobSpec& spec, const std::
       NodesText(spec.policy), ", ", Count(spec.worker.nproc, "worker"), " here, ",
       Count(spec.policy.max_restarts, "restart"), "\nnodes meet   ", MeetingPlace(spec),
       "\nthis node    ", hosting, "\nlocal rank 0 ", CommandText(spec), "\n");
+  absl::StrAppend(&text, "MPI          ", spec.mpi, "\n");
   const char* title = "output       ";
   for (const std::string& line : OutputLines(spec.logs)) {
     absl::StrAppend(&text, std::exchange(title, "             "), line, "\n");

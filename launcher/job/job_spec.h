@@ -16,6 +16,7 @@
 #include "agent/worker/worker_spec.h"
 #include "launcher/job/token.h"
 #include "launcher/job/worker_argv.h"
+#include "launcher/mpi/mpi_program.h"
 #include "launcher/options/options.h"
 #include "launcher/words/endpoint.h"
 #include "launcher/words/environment.h"
@@ -56,6 +57,7 @@ struct JobSpec {
   std::vector<DevicePlace> places;
   std::string binding;                     // Why workers are bound so, if it is worth a word.
   std::vector<std::string> binding_lines;  // The same as a picture.
+  std::string mpi;  // How MPI programs among the workers are served, and why.
   LogSpec logs;
   StoreSpec store;
   bool worker_store = false;  // Rank 0 serves the master store itself.
@@ -76,6 +78,8 @@ struct HostProbes {
   // Of the machine that `sysroot` describes; empty: this one.
   std::function<std::vector<Device>(const std::string& sysroot)> find_devices =
       [](const std::string&) { return std::vector<Device>(); };
+  std::function<MpiProgram(const std::vector<std::string>& argv, const Environment&)> look_for_mpi =
+      [](const std::vector<std::string>&, const Environment&) { return MpiProgram(); };
 };
 
 // How the nodes of this job find each other. Pure.

@@ -169,6 +169,25 @@ void SetStoreProxy(const Options& options, JobSpec& spec) {
   spec.store_proxy = options.store.proxy.value_or(spec.store_sealed && !spec.worker_store);
 }
 
+// Requires: the workers' number and arguments are decided.
+absl::Status SetMpi(const Options& options, const Environment& environment,
+                    const HostProbes& probes, JobSpec& spec) {
+  MpiSurroundings around;
+  around.several_nodes = spec.policy.max_nodes > 1;
+  around.lone_worker = !around.several_nodes && spec.worker.nproc == 1;
+  around.starts_others = spec.worker.starts_others;
+  around.store_in_worker = spec.store.in_worker;
+  const bool look = options.mpi != MpiWish::kNone && !around.lone_worker;
+  HLAUNCH_ASSIGN_OR_RETURN(
+      const MpiDecision decision,
+      DecideMpi(options.mpi,
+                look ? probes.look_for_mpi(spec.worker.argv, environment) : MpiProgram(), around));
+  spec.worker.mpi = decision.offer;
+  spec.mpi = decision.reason;
+  spec.notes.push_back(absl::StrCat("MPI: ", decision.reason));
+  return absl::OkStatus();
+}
+
 // Adds to what the user says of workers what follows from this host.
 absl::Status SetWorkers(const Options& options, const Environment& environment,
                         const HostProbes& probes, JobSpec& spec) {
@@ -182,6 +201,7 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
   spec.worker.job_id = spec.job_id;
   spec.worker.inherited_env = environment.Without(kEnvToken);
   HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
+  HLAUNCH_RETURN_IF_ERROR(SetMpi(options, environment, probes, spec));
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
   spec.worker.stdin_to_rank0 = spec.worker.stdin_to_rank0 || lone_worker;
   return CheckWorkerSpec(spec.worker, spec.policy.max_nodes);
@@ -191,7 +211,7 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
 
 HostProbes RealHostProbes() {
   return {UsableCpus, NewJobId, ReadTokenFile, MakeWorkerArgv,
-          [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); }};
+          [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); }, LookForMpi};
 }
 
 absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& environment,

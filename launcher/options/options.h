@@ -13,6 +13,7 @@
 #include "agent/output/log_spec.h"
 #include "agent/worker/worker_spec.h"
 #include "launcher/cluster/system_row.h"
+#include "launcher/mpi/decide_mpi.h"
 #include "launcher/words/endpoint.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -109,6 +110,7 @@ struct Options {
   std::string nproc_word;        // "auto", "cpu", or devices: "gpu", "hpu", "xpu", …
   WorkerSpec worker;             // As far as the user says it; MakeJobSpec adds the rest.
   DeviceRequest devices;         // The same; `ids` is unset for all that are visible.
+  MpiWish mpi = MpiWish::kAuto;
   BindWish binding;
   std::string sysroot;  // The machine to look for devices on, as a directory; empty: this one.
   Duration health_interval = std::chrono::seconds(60);  // Zero: never.

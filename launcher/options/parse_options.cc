@@ -35,8 +35,6 @@ struct ForeignWord {
   const char* instead;
 };
 constexpr ForeignWord kForeign[] = {
-    {"-n", "did you mean --nproc-per-node?"},
-    {"-np", "did you mean --nproc-per-node?"},
     {"--np", "did you mean --nproc-per-node?"},
     {"-c", "did you mean --nproc-per-node?"},
     {"-H", "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
@@ -91,6 +89,22 @@ absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words,
         {option.row, std::move(option.value), OptionSource::kCommandLine, option.row->name});
   }
   return raw;
+}
+
+bool IsMpirunsNumber(string_view word) { return word == "-n" || word == "-np"; }
+
+// `words` with mpirun's word for the number of ranks as the option that means it. `*found` is set
+// where it is there.
+std::vector<std::string> WithoutMpirunsNumber(std::vector<std::string> words, bool* found) {
+  for (size_t i = 0; i < words.size() && absl::StartsWith(words[i], "-"); ++i) {
+    const bool here = IsMpirunsNumber(words[i]) && i + 1 < words.size();
+    if (here) words[i] = "--nproc-per-node";
+    *found = *found || here;
+    const OptionRow* row = FindOption(words[i]);
+    if (row == nullptr) break;
+    if (row->takes_value() && !absl::StrContains(words[i], "=")) ++i;
+  }
+  return words;
 }
 
 // Whether is_host fits to who hosts anyway.
@@ -337,7 +351,9 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   HLAUNCH_CHECK(argc > 0);
   Options options;
   options.program = ProgramName(argv[0]);
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  bool number = false;
+  const std::vector<std::string> words =
+      WithoutMpirunsNumber(std::vector<std::string>(argv + 1, argv + argc), &number);
   HLAUNCH_ASSIGN_OR_RETURN(RawOptions raw, Tokenize(words, options.program));
   HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, TextToPrint(raw, options.program));
   if (options.text_to_print) return options;
@@ -362,6 +378,11 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;
   const absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
   if (!fit.ok()) return NameSources(fit, raw);
+  if (number && options.policy.max_nodes > 1) {
+    return InvalidArgumentError(
+        "-n is the number of ranks of a job of one node; with several write --nproc-per-node N, "
+        "the workers of each node");
+  }
   return options;
 }
 
@@ -369,8 +390,10 @@ Options ParseWhatIsRight(int argc, const char* const* argv, const Surroundings& 
   HLAUNCH_CHECK(argc > 0);
   Options options;
   options.program = ProgramName(argv[0]);
+  bool number = false;
   absl::StatusOr<RawOptions> raw =
-      Tokenize(std::vector<std::string>(argv + 1, argv + argc), options.program);
+      Tokenize(WithoutMpirunsNumber(std::vector<std::string>(argv + 1, argv + argc), &number),
+               options.program);
   if (!raw.ok()) return options;
   AddOtherSources(surroundings.environment, *raw).IgnoreError();
   AddPlace(surroundings, *raw, options).status().IgnoreError();

@@ -50,6 +50,17 @@ absl::Status SetLocalRankOption(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetMpi(string_view text, Options& options) {
+  if (text == "auto") options.mpi = MpiWish::kAuto;
+  if (text == "pmi") options.mpi = MpiWish::kPmi;
+  if (text == "none") options.mpi = MpiWish::kNone;
+  if (text == "auto" || text == "pmi" || text == "none") return absl::OkStatus();
+  return InvalidArgumentError(text == "pmix"
+                                  ? "hlaunch does not serve PMIx, which Open MPI needs; start such "
+                                    "a program with mpirun"
+                                  : "expected auto, pmi or none");
+}
+
 absl::Status SetCompat(string_view text, Options& options) {
   HLAUNCH_ASSIGN_OR_RETURN(options.worker.compat, ParseSet(text, {"openmpi", "slurm"}));
   return absl::OkStatus();
@@ -153,6 +164,8 @@ const OptionRow kRows[] = {
     {"", "", "--virtual-local-rank", "", "each worker sees one device and LOCAL_RANK 0",
      [](string_view, Options& options) { return SetFlag(&options.worker.virtual_local_rank); },
      kPet},
+    {"", "", "--mpi", "auto|pmi|none",
+     "MPI programs are served PMI-1 (auto: all but Open MPI's; none: separate worlds)", SetMpi},
     {"", "", "--compat", "SET,...", "set variables of openmpi, slurm as well", SetCompat},
     {"", "", "--keep-env", "", "workers inherit also what other launchers set",
      [](string_view, Options& options) { return SetFlag(&options.worker.keep_env); }},

@@ -86,6 +86,7 @@ constexpr OptionPeer kPeers[] = {
     {"--pass-local-rank", "as `torch.distributed.launch` does for old scripts", ""},
     {"--use-env", "as `torch.distributed.launch`", ""},
     {"--virtual-local-rank", "same", ""},
+    {"--mpi", "better: [MPI programs](mpi.md) run", "always, for its own MPI"},
     {"--compat", "better: scripts that read other launchers' variables", ""},
     {"--keep-env", "as torchrun always does: nothing inherited is taken away", ""},
     // Stalled workers.

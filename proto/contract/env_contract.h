@@ -68,6 +68,16 @@ inline constexpr char kEnvPythonPath[] = "PYTHONPATH";
 // Read by the CUDA and HIP runtimes; set only where workers see one device each.
 inline constexpr char kEnvCudaVisibleDevices[] = "CUDA_VISIBLE_DEVICES";
 
+// How an MPI program finds the server that starts it, PMI-1: MPICH, MVAPICH and Intel MPI.
+inline constexpr char kEnvPmiFd[] = "PMI_FD";
+inline constexpr char kEnvPmiPort[] = "PMI_PORT";  // With kEnvPmiId instead of kEnvPmiFd.
+inline constexpr char kEnvPmiId[] = "PMI_ID";
+inline constexpr char kEnvPmiRank[] = "PMI_RANK";
+inline constexpr char kEnvPmiSize[] = "PMI_SIZE";
+inline constexpr char kEnvMpiLocalRank[] = "MPI_LOCALRANKID";
+inline constexpr char kEnvMpiLocalSize[] = "MPI_LOCALNRANKS";
+inline constexpr char kEnvMpichPmiVersion[] = "MPIR_CVAR_PMI_VERSION";  // A default: "1".
+
 // Of other launchers: what --compat openmpi and --compat slurm say in their names.
 inline constexpr char kEnvOmpiRank[] = "OMPI_COMM_WORLD_RANK";
 inline constexpr char kEnvOmpiSize[] = "OMPI_COMM_WORLD_SIZE";
@@ -110,8 +120,10 @@ inline constexpr char kEnvJournalStream[] = "JOURNAL_STREAM";
 // it on purpose.
 inline constexpr const char* kScrubbedNames[] = {
     kEnvOmpiUniverseSize,
-    "MPI_LOCALRANKID",
-    "MPI_LOCALNRANKS",
+    kEnvMpiLocalRank,
+    kEnvMpiLocalSize,
+    "HYDI_CONTROL_FD",
+    "I_MPI_PMI_LIBRARY",  // Intel MPI would load that library and not speak with hlaunch.
     kEnvSlurmProcId,
     kEnvSlurmLocalId,
     kEnvSlurmNodeId,
@@ -153,7 +165,7 @@ inline constexpr const char* kScrubbedNames[] = {
 inline constexpr const char* kScrubbedPrefixes[] = {
     kOwnPrefix,        "PET_",           "PMI_",           "PMIX_",          "PRTE_",
     "OMPI_MCA_orte_",  "OMPI_MCA_ess_",  "OMPI_MCA_pmix_", "OMPI_MCA_prte_", "OMPI_COMM_WORLD_",
-    "MV2_COMM_WORLD_", "JSM_NAMESPACE_", "SLURM_STEP_",
+    "MV2_COMM_WORLD_", "JSM_NAMESPACE_", "SLURM_STEP_",    "PALS_",          "I_MPI_HYDRA_",
 };
 
 }  // namespace hlaunch

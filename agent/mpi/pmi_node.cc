@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/mpi/pmi_node.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "agent/mpi/process_mapping.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/rank_list.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMaxKeyBytes = 256;         // A client is told 64.
+constexpr size_t kMaxValueBytes = 2048;      // A client is told 1024.
+constexpr size_t kMaxSpaceBytes = 1u << 28;  // Of all ranks; 500 bytes each are usual.
+constexpr size_t kMaxRequests = 64;          // Of a rank that waits. A client sends one.
+constexpr size_t kMaxPorts = 4096;           // That are published.
+
+constexpr char kMappingKey[] = "PMI_process_mapping";
+
+std::string PlainWord(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{" ", "_"}, {"=", "_"}});
+}
+
+std::string RanksText(const std::vector<Rank>& ranks) {
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankList(ranks));
+}
+
+const char* Verb(const std::vector<Rank>& ranks, const char* one, const char* many) {
+  return ranks.size() == 1 ? one : many;
+}
+
+}  // namespace
+
+PmiNode::PmiNode(PmiPlace place)
+    : place_(std::move(place)), sessions_(static_cast<size_t>(place_.nproc)) {
+  if (!alone()) return;
+  kvs_name_ = place_.kvs_name;
+  mapping_ = ProcessMapping({place_.nproc});
+}
+
+PmiStep PmiNode::Take(int local_rank, absl::string_view bytes) {
+  PmiStep step;
+  Session& session = At(local_rank);
+  if (session.state == PmiState::kClosed) return step;
+  absl::StatusOr<std::vector<PmiRequest>> requests = session.reader.Take(bytes);
+  if (!requests.ok()) {
+    Close(local_rank, requests.status().message(), step);
+    return step;
+  }
+  for (PmiRequest& request : *requests) session.requests.push_back(std::move(request));
+  if (session.requests.size() > kMaxRequests) {
+    Close(local_rank, "requests of PMI-1 without waiting for their answers", step);
+    return step;
+  }
+  Go(local_rank, step);
+  return step;
+}
+
+// Answers what can be answered now.
+void PmiNode::Go(int local_rank, PmiStep& step) {
+  Session& session = At(local_rank);
+  while (!session.requests.empty() && !session.in_barrier && session.state != PmiState::kClosed) {
+    PmiRequest request = std::move(session.requests.front());
+    session.requests.pop_front();
+    if (Answer(local_rank, request, step)) continue;
+    return session.requests.push_front(std::move(request));
+  }
+}
+
+// Returns false where the answer has to wait for the other nodes.
+bool PmiNode::Answer(int local_rank, const PmiRequest& request, PmiStep& step) {
+  const std::string& command = request.command;
+  const auto say = [&](std::string line) {
+    step.answers.emplace_back(local_rank, absl::StrCat(std::move(line), "\n"));
+    return true;
+  };
+  if (command == "init") return say(Init(local_rank, request, step));
+  if (At(local_rank).state != PmiState::kInMpi) {
+    Close(local_rank, absl::StrCat("the request ", PlainWord(command), " outside of PMI-1's init"),
+          step);
+    return true;
+  }
+  if (command == "get_maxes") return say("cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024");
+  if (command == "get_appnum") return say("cmd=appnum appnum=0");
+  if (command == "get_universe_size") {
+    return say(absl::StrCat("cmd=universe_size size=", place_.world_size));
+  }
+  const bool of_all = command == "get_my_kvsname" || request.Word("key") == kMappingKey;
+  if (of_all && kvs_name_.empty()) return false;
+  if (command == "get_my_kvsname") {
+    return say(absl::StrCat("cmd=my_kvsname kvsname=", kvs_name_));
+  }
+  if (command == "get") return say(Get(request));
+  if (command == "put") return say(Put(request));
+  if (command == "barrier_in") {
+    EnterBarrier(local_rank, step);
+    return true;
+  }
+  if (command == "finalize") {
+    At(local_rank).state = PmiState::kDone;
+    return say("cmd=finalize_ack");
+  }
+  if (command == "abort") {
+    Abort(local_rank, request, step);
+    return true;
+  }
+  if (command == "publish_name" || command == "lookup_name" || command == "unpublish_name") {
+    return say(NameService(request));
+  }
+  if (command == "spawn") {  // One answer for all blocks of a call.
+    const int blocks = request.Number("totspawns").value_or(1);
+    if (request.Number("spawnssofar").value_or(blocks) < blocks) return true;
+    return say("cmd=spawn_result rc=-1 msg=spawn_is_not_supported");
+  }
+  Close(local_rank, absl::StrCat("a request that is not known here: ", PlainWord(command)), step);
+  return true;
+}
+
+std::string PmiNode::Init(int local_rank, const PmiRequest& request, PmiStep& step) {
+  Session& session = At(local_rank);
+  const bool fits = request.Number("pmi_version").value_or(1) == 1;
+  if (!fits || session.state != PmiState::kSilent) {
+    Close(local_rank,
+          fits ? "a second MPI program in one worker, which only serves one"
+               : "a version of PMI that is not served: hlaunch serves PMI-1",
+          step);
+    return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1";
+  }
+  session.state = PmiState::kInMpi;
+  used_ = true;
+  for (int other = 0; other < place_.nproc; ++other) {
+    const Session& left = At(other);
+    if (!left.exited || left.state != PmiState::kSilent) continue;
+    step.failures.push_back({other, 1, WhoLeft(other, local_rank)});
+    break;
+  }
+  if (!alone()) Hello("", step);
+  // 1.1: with a higher one clients ask for barriers of groups.
+  return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0";
+}
+
+// The first message to the other nodes.
+void PmiNode::Hello(std::string absent, PmiStep& step) {
+  if (std::exchange(said_hello_, true)) return;
+  step.messages.push_back({place_.nproc, place_.kvs_name, {}, std::move(absent)});
+}
+
+std::string PmiNode::Get(const PmiRequest& request) const {
+  const std::string key = request.Word("key").value_or("");
+  if (request.Word("kvsname") != kvs_name_) {
+    return "cmd=get_result rc=-1 msg=kvs_not_found value=unknown";
+  }
+  const auto found = values_.find(key);
+  const bool is_mapping = key == kMappingKey && !mapping_.empty();
+  if (!is_mapping && found == values_.end()) {
+    return absl::StrCat("cmd=get_result rc=-1 msg=key_", PlainWord(key).substr(0, kMaxKeyBytes),
+                        "_not_found value=unknown");
+  }
+  return absl::StrCat("cmd=get_result rc=0 msg=success value=",
+                      is_mapping ? mapping_ : found->second);
+}
+
+std::string PmiNode::Put(const PmiRequest& request) {
+  const std::string key = request.Word("key").value_or("");
+  const std::string value = request.Rest("value").value_or("");
+  if (kvs_name_.empty() || request.Word("kvsname") != kvs_name_) {
+    return "cmd=put_result rc=-1 msg=kvs_not_found";
+  }
+  if (key.empty() || key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) {
+    return "cmd=put_result rc=-1 msg=key_or_value_too_long";
+  }
+  if (!Keep(key, value)) return "cmd=put_result rc=-1 msg=no_room";
+  if (!alone()) fresh_.emplace_back(key, value);
+  return "cmd=put_result rc=0 msg=success";
+}
+
+bool PmiNode::Keep(std::string key, std::string value) {
+  if (bytes_ + key.size() + value.size() > kMaxSpaceBytes) return false;
+  bytes_ += key.size() + value.size();
+  std::string& kept = values_[std::move(key)];
+  bytes_ -= kept.size();
+  kept = std::move(value);
+  return true;
+}
+
+std::string PmiNode::NameService(const PmiRequest& request) {
+  const std::string service = request.Word("service").value_or("");
+  const std::string verb = request.command.substr(0, request.command.find('_'));
+  const std::string refused = absl::StrCat("cmd=", verb, "_result info=ok rc=1 msg=");
+  const std::string done = absl::StrCat("cmd=", verb, "_result info=ok rc=0 msg=success");
+  if (!alone()) return absl::StrCat(refused, "not_between_several_nodes");
+  const auto found = ports_.find(service);
+  if (verb == "publish") {
+    if (found != ports_.end()) return absl::StrCat(refused, "key_already_present");
+    const std::string port = request.Word("port").value_or("");
+    const bool fits = port.size() <= kMaxValueBytes && service.size() <= kMaxValueBytes;
+    if (!fits || ports_.size() >= kMaxPorts) return absl::StrCat(refused, "no_room");
+    ports_[service] = port;
+    return done;
+  }
+  if (found == ports_.end()) return absl::StrCat(refused, "service_not_found");
+  if (verb == "lookup") {
+    return absl::StrCat("cmd=lookup_result port=", found->second, " info=ok rc=0 msg=success");
+  }
+  ports_.erase(found);
+  return done;
+}
+
+void PmiNode::Abort(int local_rank, const PmiRequest& request, PmiStep& step) {
+  const int code = request.Number("exitcode").value_or(1);
+  const int shown = code & 0xff;  // As exit() has it.
+  step.failures.push_back({local_rank, shown == 0 ? 1 : shown,
+                           absl::StrCat("rank ", RankOf(local_rank), " called MPI_Abort(", code,
+                                        ")")});
+  At(local_rank).state = PmiState::kClosed;
+  step.closed.push_back(local_rank);  // It ends itself then.
+}
+
+void PmiNode::EnterBarrier(int local_rank, PmiStep& step) {
+  At(local_rank).in_barrier = true;
+  const bool all = std::all_of(sessions_.begin(), sessions_.end(),
+                               [](const Session& session) { return session.in_barrier; });
+  if (!all) return;
+  if (alone()) return OpenBarrier(step);
+  step.messages.push_back({place_.nproc, "", std::exchange(fresh_, {}), ""});
+}
+
+void PmiNode::OpenBarrier(PmiStep& step) {
+  for (int rank = 0; rank < place_.nproc; ++rank) {
+    At(rank).in_barrier = false;
+    step.answers.emplace_back(rank, "cmd=barrier_out\n");
+  }
+  for (int rank = 0; rank < place_.nproc; ++rank) Go(rank, step);
+}
+
+PmiStep PmiNode::TakeMessages(const NodeMessages& all) {
+  PmiStep step;
+  const bool hello = kvs_name_.empty();
+  if (!hello) {
+    bool room = true;
+    for (const NodeMessage& message : all) {
+      for (const auto& [key, value] : message.pairs) {
+        if (!absl::StrContains(value, "\n")) room = Keep(key, value) && room;
+      }
+    }
+    if (!room) step.warnings.emplace_back("MPI's key-value space is full");
+    OpenBarrier(step);
+    return step;
+  }
+  std::vector<int> nprocs;
+  const NodeMessage* absent = nullptr;
+  for (const NodeMessage& message : all) {
+    nprocs.push_back(message.nproc);
+    if (!message.absent.empty() && absent == nullptr) absent = &message;
+  }
+  for (int rank = 0; absent != nullptr && rank < place_.nproc; ++rank) {
+    if (At(rank).state != PmiState::kInMpi) continue;
+    step.failures.push_back(
+        {rank, 1, absl::StrCat(absent->absent, ", and rank ", RankOf(rank), " waits in it")});
+    return step;
+  }
+  if (all.empty()) return step;
+  kvs_name_ = all.front().kvs_name;
+  mapping_ = ProcessMapping(nprocs);
+  for (int rank = 0; rank < place_.nproc; ++rank) Go(rank, step);
+  return step;
+}
+
+// Why `local_rank`, which has exited with 0, has failed.
+std::string PmiNode::WhoLeft(int local_rank, int waiting) const {
+  return absl::StrCat("rank ", RankOf(local_rank), " exited with code 0 before MPI_Init, and rank ",
+                      RankOf(waiting), " waits in it");
+}
+
+PmiStep PmiNode::Exited(int local_rank) {
+  PmiStep step;
+  Session& session = At(local_rank);
+  session.exited = true;
+  const std::string who = absl::StrCat("rank ", RankOf(local_rank), " exited with code 0");
+  if (session.state == PmiState::kInMpi && place_.world_size > 1) {
+    step.failures.push_back({local_rank, 1, absl::StrCat(who, " before MPI_Finalize")});
+  }
+  if (session.state != PmiState::kSilent) return step;
+  for (int other = 0; other < place_.nproc; ++other) {
+    if (At(other).state != PmiState::kInMpi) continue;
+    step.failures.push_back({local_rank, 1, WhoLeft(local_rank, other)});
+    return step;
+  }
+  if (!alone() && place_.certain) Hello(absl::StrCat(who, " before MPI_Init"), step);
+  return step;
+}
+
+std::string PmiNode::Awaited() const {
+  std::vector<Rank> silent, inside, barrier;
+  for (int i = 0; i < place_.nproc; ++i) {
+    const Session& session = sessions_[static_cast<size_t>(i)];
+    if (session.state == PmiState::kSilent) silent.push_back(RankOf(i));
+    if (session.state == PmiState::kInMpi) (session.in_barrier ? barrier : inside).push_back(RankOf(i));
+  }
+  const std::vector<Rank>& waiting = barrier.empty() ? inside : barrier;
+  if (!silent.empty() && !waiting.empty()) {
+    return absl::StrCat(RanksText(waiting), Verb(waiting, " is", " are"), " in MPI_Init, and ",
+                        RanksText(silent), Verb(silent, " has", " have"), " not come to it");
+  }
+  if (barrier.empty() || inside.empty()) return "";
+  return absl::StrCat(RanksText(barrier), Verb(barrier, " waits", " wait"),
+                      " in MPI_Init or MPI_Finalize for ", RanksText(inside));
+}
+
+void PmiNode::Close(int local_rank, absl::string_view why, PmiStep& step) {
+  step.warnings.push_back(
+      absl::StrCat("rank ", RankOf(local_rank), " is not served MPI's start any more: it sent ", why));
+  At(local_rank).state = PmiState::kClosed;
+  At(local_rank).requests.clear();
+  step.closed.push_back(local_rank);
+}
+
+std::optional<int> PmiIdIn(const PmiRequest& request) {
+  return request.command == "initack" ? request.Number("pmiid") : std::nullopt;
+}
+
+std::string WelcomeOfPmi(int world_size, Rank rank) {
+  return absl::StrCat("cmd=initack\ncmd=set size=", world_size, "\ncmd=set rank=", rank,
+                      "\ncmd=set debug=0\n");
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/worker/worker_spec.h"
+#include "launcher/mpi/mpi_program.h"
+
+namespace hlaunch {
+
+// What --mpi says.
+enum class MpiWish { kAuto, kPmi, kNone };
+
+// What the decision depends on beside the program. A value.
+struct MpiSurroundings {
+  bool lone_worker = false;    // The job can have no second one.
+  bool starts_others = false;  // --per-node: the worker starts others itself.
+  bool several_nodes = false;
+  bool store_in_worker = false;  // --master-store worker.
+};
+
+// A value.
+struct MpiDecision {
+  MpiOffer offer = MpiOffer::kNone;
+  std::string reason;  // One line, always set.
+};
+
+// Decides how MPI programs among the workers find who starts them. Pure.
+//
+// Errors:
+//   FailedPrecondition - each worker would be an MPI world of its own though the program is one of
+//     MPI, and that was not asked for; the message says what to write instead.
+absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
+                                      const MpiSurroundings& surroundings);
+
+}  // namespace hlaunch

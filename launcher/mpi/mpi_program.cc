@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/mpi/mpi_program.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "launcher/mpi/elf_needs.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMaxLibraries = 128;        // That are looked at.
+constexpr size_t kMaxScript = 1 << 20;       // Bytes of a script.
+constexpr int kMaxInterpreters = 4;          // A script's interpreter may be a script.
+constexpr absl::string_view kSystemFolders[] = {
+    "/usr/local/lib", "/lib64", "/usr/lib64", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib"};
+// They are of the C and C++ systems, need no MPI, and are what most programs need alone.
+constexpr absl::string_view kOfSystem[] = {"libc.so.", "libm.so.", "libdl.so.", "libpthread.so.",
+                                           "librt.so.", "libstdc++.so.", "libgcc_s.so.",
+                                           "ld-linux", "linux-vdso", "libz.so.", "libgfortran.so."};
+
+bool IsFile(const std::string& path) {
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+std::string StartOf(const std::string& path, size_t size) {
+  std::string text(size, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(size));
+  text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return text;
+}
+
+// A file whose libraries are to be looked at.
+struct Needy {
+  std::string path;
+  std::string name;  // As the one that needs it says; empty: the program itself.
+};
+
+// Where a library of `name` is that `needy` needs; empty: it is not found.
+std::string FindLibrary(const std::string& name, const Needy& needy, const ElfNeeds& needs,
+                        const std::vector<std::string>& given) {
+  std::vector<std::string> folders = given;
+  for (const absl::string_view part : absl::StrSplit(needs.search_path, ':', absl::SkipEmpty())) {
+    folders.push_back(absl::StrReplaceAll(
+        part, {{"$ORIGIN", FolderOf(needy.path)}, {"${ORIGIN}", FolderOf(needy.path)}}));
+  }
+  for (const absl::string_view folder : kSystemFolders) folders.emplace_back(folder);
+  for (const std::string& folder : folders) {
+    std::string path = absl::StrCat(folder, "/", name);
+    if (IsFile(path)) return path;
+  }
+  return "";
+}
+
+bool IsOfSystem(absl::string_view name) {
+  return std::any_of(std::begin(kOfSystem), std::end(kOfSystem),
+                     [name](absl::string_view start) { return absl::StartsWith(name, start); });
+}
+
+// Looks at `path` and at all that it is loaded with, the nearest first.
+MpiProgram LookAtElf(const std::string& path, const Environment& environment) {
+  const std::vector<std::string> given =
+      absl::StrSplit(environment.Get("LD_LIBRARY_PATH"), ':', absl::SkipEmpty());
+  std::deque<Needy> waiting = {{path, ""}};
+  std::set<std::string> known;
+  while (!waiting.empty() && known.size() < kMaxLibraries) {
+    const Needy needy = waiting.front();
+    waiting.pop_front();
+    const absl::StatusOr<ElfNeeds> needs = ReadElfNeeds(needy.path);
+    if (!needs.ok()) continue;
+    for (const std::string& name : needs->libraries) {
+      const MpiFlavour flavour = FlavourOfLibrary(name);
+      if (flavour == MpiFlavour::kNone) continue;
+      return {flavour, absl::StrCat(name, needy.name.empty() ? "" : " of ", needy.name)};
+    }
+    for (const std::string& name : needs->libraries) {
+      if (IsOfSystem(name) || !known.insert(name).second) continue;
+      std::string found = FindLibrary(name, needy, *needs, given);
+      if (!found.empty()) waiting.push_back({std::move(found), name});
+    }
+  }
+  return {};
+}
+
+// The interpreter and its first argument in "#!/usr/bin/env python3"; empty: it is no script.
+std::vector<std::string> InterpreterOf(const std::string& start) {
+  if (!absl::StartsWith(start, "#!")) return {};
+  const absl::string_view line = absl::string_view(start).substr(2, start.find('\n') - 2);
+  return absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+}
+
+std::string InPath(const std::string& name, const Environment& environment) {
+  if (absl::StrContains(name, "/")) return name;
+  for (const absl::string_view folder : absl::StrSplit(environment.Get("PATH"), ':')) {
+    std::string path = absl::StrCat(folder, "/", name);
+    if (IsFile(path)) return path;
+  }
+  return name;
+}
+
+bool IsPython(const std::string& path) {
+  return absl::StrContains(path.substr(path.rfind('/') + 1), "python");
+}
+
+// Whether what Python runs names mpi4py: a module of it, or a script with the word.
+bool NamesMpi4py(const std::vector<std::string>& argv) {
+  for (size_t i = 1; i < argv.size(); ++i) {
+    if (argv[i] == "-m" && i + 1 < argv.size()) return absl::StartsWith(argv[i + 1], "mpi4py");
+    if (argv[i] == "-c" && i + 1 < argv.size()) return absl::StrContains(argv[i + 1], "mpi4py");
+    if (absl::StartsWith(argv[i], "-")) continue;
+    return absl::StrContains(StartOf(argv[i], kMaxScript), "mpi4py");
+  }
+  return false;
+}
+
+// The MPI of mpi4py where there is one choice only: Debian's is linked with one library, and a wheel
+// takes the one beside it.
+MpiProgram LookAtMpi4py(const std::string& python, const Environment& environment) {
+  std::error_code error;
+  const std::string abi = environment.Get("MPI4PY_MPIABI");
+  if (abi == "openmpi") return {MpiFlavour::kOpenMpi, "MPI4PY_MPIABI=openmpi"};
+  if (!abi.empty()) return {};
+  const std::string prefix = absl::StrCat(FolderOf(python), "..");
+  if (IsFile(absl::StrCat(prefix, "/lib/libmpi.so.12"))) return {};
+  if (IsFile(absl::StrCat(prefix, "/lib/libmpi.so.40"))) {
+    return {MpiFlavour::kOpenMpi, absl::StrCat(prefix, "/lib/libmpi.so.40")};
+  }
+  if (IsFile(absl::StrCat(prefix, "/pyvenv.cfg"))) return {};
+  const std::string folder = absl::StrCat(prefix, "/lib/python3/dist-packages/mpi4py");
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (!absl::StrContains(path, "/MPI.cpython-")) continue;
+    MpiProgram found = LookAtElf(path, environment);
+    if (found.flavour == MpiFlavour::kOpenMpi) return found;
+  }
+  return {};
+}
+
+}  // namespace
+
+MpiFlavour FlavourOfLibrary(absl::string_view name) {
+  for (const absl::string_view start :
+       {"libopen-rte.so", "libopen-pal.so", "libmpi.so.40", "libmpi.so.20", "libmpi_cxx.so.40",
+        "libmpi_mpifh.so.", "libmpi_usempi", "libmpi_java.so.", "liboshmem.so."}) {
+    if (absl::StartsWith(name, start)) return MpiFlavour::kOpenMpi;
+  }
+  for (const absl::string_view start : {"libmpi.so", "libmpich.so", "libmpich-", "libmpifort.so",
+                                        "libmpicxx.so", "libmpichcxx.so", "libmpichfort.so",
+                                        "libmpi_abi.so", "libmpi_ilp64.so"}) {
+    if (absl::StartsWith(name, start)) return MpiFlavour::kPmi;
+  }
+  return MpiFlavour::kNone;
+}
+
+MpiProgram LookForMpi(const std::vector<std::string>& argv, const Environment& environment) {
+  std::vector<std::string> words = argv;
+  for (int depth = 0; depth < kMaxInterpreters && !words.empty(); ++depth) {
+    constexpr size_t kLine = 256;
+    words[0] = InPath(words[0], environment);
+    std::vector<std::string> before = InterpreterOf(StartOf(words[0], kLine));
+    if (before.empty()) break;
+    const bool env = absl::EndsWith(before[0], "/env") && before.size() > 1;
+    if (env) before.erase(before.begin());
+    words.insert(words.begin(), before.begin(), before.end());
+  }
+  if (words.empty()) return {};
+  if (IsPython(words[0]) && NamesMpi4py(words)) return LookAtMpi4py(words[0], environment);
+  return LookAtElf(words[0], environment);
+}
+
+}  // namespace hlaunch

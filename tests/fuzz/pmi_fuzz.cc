@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// What ranks of MPI programs and other nodes say to the server that starts them: whatever comes, in
+// whatever pieces, an answer is whole lines of `key=value` words, a rank that has been closed hears
+// nothing, and the names of libraries in a damaged ELF file are read without reading beyond it.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "agent/mpi/pmi_node.h"
+#include "launcher/mpi/elf_needs.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr int kWorkers = 3;
+
+void Check(const PmiNode& node, const PmiStep& step) {
+  for (const auto& [local_rank, text] : step.answers) {
+    HLAUNCH_CHECK(local_rank >= 0 && local_rank < kWorkers);
+    HLAUNCH_CHECK(absl::StartsWith(text, "cmd=") && absl::EndsWith(text, "\n"));
+    HLAUNCH_CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+  }
+  for (const int local_rank : step.closed) {
+    HLAUNCH_CHECK(node.state(local_rank) == PmiState::kClosed);
+  }
+  for (const PmiFailure& failure : step.failures) {
+    HLAUNCH_CHECK(failure.exit_code > 0 && failure.exit_code < 256 && !failure.reason.empty());
+  }
+  for (const NodeMessage& message : step.messages) {
+    HLAUNCH_CHECK(DecodeMessages(EncodeMessage(message), 1).ok());
+  }
+}
+
+// Each piece is of the rank that its first byte says, or has all nodes answer, or one exit.
+void Talk(absl::string_view bytes, int nodes) {
+  PmiNode node({"hl-1-r1", 0, kWorkers, kWorkers * nodes, 0, nodes, true});
+  NodeMessages all(static_cast<size_t>(nodes), NodeMessage{kWorkers, "hl-1-r1", {}, ""});
+  size_t owed = 0;
+  const auto take = [&](const PmiStep& step) {
+    Check(node, step);
+    owed += step.messages.size();
+  };
+  while (!bytes.empty()) {
+    const int what = static_cast<uint8_t>(bytes[0]) % (kWorkers + 2);
+    const size_t size = std::min<size_t>(bytes.size(), 1 + static_cast<uint8_t>(bytes[0]) / 4);
+    const absl::string_view piece = bytes.substr(1, size - 1);
+    if (what < kWorkers) {
+      take(node.Take(what, piece));
+    } else if (what == kWorkers && owed > 0) {
+      --owed;
+      take(node.TakeMessages(all));
+    } else if (what > kWorkers && !piece.empty()) {
+      take(node.Exited(static_cast<uint8_t>(piece[0]) % kWorkers));
+    }
+    node.Awaited();
+    bytes.remove_prefix(size);
+  }
+}
+
+}  // namespace
+}  // namespace hlaunch
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
+  hlaunch::Talk(bytes, 1);
+  hlaunch::Talk(bytes, 2);
+  if (const auto all = hlaunch::DecodeMessages(bytes, 2); all.ok()) {
+    HLAUNCH_CHECK(all->size() == 2);
+  }
+  hlaunch::ReadElfNeeds([bytes](uint64_t offset, size_t count) {
+    if (offset >= bytes.size()) return std::string();
+    return std::string(bytes.substr(static_cast<size_t>(offset), count));
+  }).status().IgnoreError();
+  return 0;
+}

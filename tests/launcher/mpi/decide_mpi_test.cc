@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/mpi/decide_mpi.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "launcher/mpi/elf_needs.h"
+
+namespace hlaunch {
+namespace {
+
+struct Case {
+  MpiWish wish;
+  MpiFlavour flavour;
+  MpiSurroundings around;
+  bool refused;
+  MpiOffer offer;
+};
+
+constexpr MpiSurroundings kAlone = {true, false, false, false};
+constexpr MpiSurroundings kOne = {};
+constexpr MpiSurroundings kPerNode = {false, true, true, false};
+constexpr MpiSurroundings kWorkerStore = {false, false, true, true};
+
+TEST(DecideMpi, NeverStartsAnMpiProgramAsSeparateWorldsUnasked) {
+  const Case cases[] = {
+      {MpiWish::kAuto, MpiFlavour::kPmi, kOne, false, MpiOffer::kDescriptor},
+      {MpiWish::kPmi, MpiFlavour::kPmi, kOne, false, MpiOffer::kDescriptor},
+      {MpiWish::kNone, MpiFlavour::kPmi, kOne, false, MpiOffer::kNone},
+      {MpiWish::kAuto, MpiFlavour::kNone, kOne, false, MpiOffer::kMaybe},
+      {MpiWish::kPmi, MpiFlavour::kNone, kOne, false, MpiOffer::kPort},
+      {MpiWish::kAuto, MpiFlavour::kOpenMpi, kOne, true, MpiOffer::kNone},
+      {MpiWish::kPmi, MpiFlavour::kOpenMpi, kOne, false, MpiOffer::kPort},
+      {MpiWish::kNone, MpiFlavour::kOpenMpi, kOne, false, MpiOffer::kNone},
+      {MpiWish::kAuto, MpiFlavour::kOpenMpi, kAlone, false, MpiOffer::kNone},
+      {MpiWish::kAuto, MpiFlavour::kPmi, kAlone, false, MpiOffer::kNone},
+      {MpiWish::kAuto, MpiFlavour::kNone, kPerNode, false, MpiOffer::kNone},
+      {MpiWish::kAuto, MpiFlavour::kPmi, kWorkerStore, true, MpiOffer::kNone},
+      {MpiWish::kPmi, MpiFlavour::kNone, kWorkerStore, true, MpiOffer::kNone},
+      {MpiWish::kAuto, MpiFlavour::kNone, kWorkerStore, false, MpiOffer::kNone},
+  };
+  for (const Case& c : cases) {
+    const auto decision = DecideMpi(c.wish, {c.flavour, "libmpi"}, c.around);
+    const int number = static_cast<int>(&c - cases);
+    EXPECT_EQ(!decision.ok(), c.refused) << number;
+    if (!decision.ok()) continue;
+    EXPECT_EQ(decision->offer, c.offer) << number;
+    EXPECT_FALSE(decision->reason.empty()) << number;
+  }
+}
+
+TEST(FlavourOfLibrary, KnowsTheFamilies) {
+  for (const char* name : {"libmpi.so.12", "libmpich.so.12", "libmpifort.so.12", "libmpi_abi.so.1"}) {
+    EXPECT_EQ(FlavourOfLibrary(name), MpiFlavour::kPmi) << name;
+  }
+  for (const char* name : {"libmpi.so.40", "libopen-rte.so.40", "libopen-pal.so.80",
+                           "libmpi_mpifh.so.40"}) {
+    EXPECT_EQ(FlavourOfLibrary(name), MpiFlavour::kOpenMpi) << name;
+  }
+  for (const char* name : {"libc.so.6", "libmpfr.so.6", "libmpdec.so.3", "libmpc.so.3"}) {
+    EXPECT_EQ(FlavourOfLibrary(name), MpiFlavour::kNone) << name;
+  }
+}
+
+TEST(ReadElfNeeds, ReadsThisProgram) {
+  const auto needs = ReadElfNeeds("/proc/self/exe");
+  ASSERT_TRUE(needs.ok()) << needs.status();
+  EXPECT_FALSE(needs->libraries.empty());
+  EXPECT_FALSE(ReadElfNeeds("/no/such").ok());
+  EXPECT_FALSE(ReadElfNeeds("/etc/passwd").ok());
+}
+
+}  // namespace
+}  // namespace hlaunch
