@@ -184,7 +184,7 @@ TEST(PmiNode, NonsenseEndsOneSession) {
       absl::StrCat(kInit, kInit),
       "cmd=init pmi_version=2 pmi_subversion=0\n",
       std::string(kMaxPmiLine + 1, 'x'),
-      absl::StrCat("mcmd=spawn\n", std::string(kMaxPmiLine, 'x'), "\n"),
+      absl::StrCat("mcmd=spawn\n", std::string(kMaxPmiLine + 1, 'x'), "\n"),
   };
   for (const std::string& text : nonsense) {
     PmiNode node(OneNode(2));

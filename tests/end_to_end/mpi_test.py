@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""MPI programs, unmodified, with nothing of MPI's launchers: Debian's MPICH in C, and mpi4py with the
+wheels of MPICH and Intel MPI where `tests/run` could get them (HLAUNCH_MPICH_PYTHON and
+HLAUNCH_INTEL_MPI_PYTHON)."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+
+import jobs
+import lab
+
+SOURCE = lab.WORKERS / "mpi_worker.c"
+# Hosts that are namespaces have TCP alone between them, and UCX takes them for one machine.
+WIRES = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "FI_PROVIDER": "tcp",
+         "FI_TCP_IFACE": "eth0"}
+
+
+class MpiTest(jobs.JobTest):
+    nproc = 2
+
+    def setUp(self):
+        super().setUp()
+        self.before = self.shared_memory()
+
+    def shared_memory(self):
+        return {path.name for path in pathlib.Path("/dev/shm").iterdir()
+                if re.match(r"mpich_sh|Intel_MPI", path.name)}
+
+    def build(self, compiler):
+        if not shutil.which(compiler):
+            self.skipTest(f"no {compiler} here (Debian: libmpich-dev, libopenmpi-dev)")
+        program = self.lab.folder / f"worker.{compiler}"
+        built = subprocess.run([compiler, "-o", program, SOURCE], capture_output=True, text=True,
+                               timeout=300, check=False)
+        if "mpi.h: No such file" in built.stderr:
+            self.skipTest(f"{compiler} has no headers (Debian: libmpich-dev, libopenmpi-dev)")
+        self.assertEqual(built.returncode, 0, built.stderr)
+        return str(program)
+
+    def wheel(self, name):
+        python = os.environ.get(name)
+        if not python or not pathlib.Path(python).exists():
+            self.skipTest(f"no {name} (tests/run makes it where a Python index is reachable)")
+        return [python, str(lab.WORKERS / "mpi_worker.py")], {
+            "LD_LIBRARY_PATH": str(pathlib.Path(python).parents[1] / "lib")}
+
+    def launch(self, program, *words, options=(), env=None):
+        return self.start(*program, *words, options=["--nproc-per-node", self.nproc, *options],
+                          env={**WIRES, **(env or {})})
+
+    def assert_world(self, runs, rounds=1):
+        size = self.nproc * len(self.nodes)
+        said = sorted(re.findall(r"MPI rank (\d+) of (\d+), (\d+) here, after (\d+), sum (\d+)",
+                                 "".join(run.out for run in runs)))
+        self.assertEqual(said, sorted((str(rank), str(size), str(self.nproc),
+                                       str((rank - 1) % size), str(size * (size - 1) // 2))
+                                      for rank in range(size) for _ in range(rounds)),
+                         self.told(runs))
+
+    def assert_nothing_shared(self):
+        self.assertEqual(self.shared_memory() - self.before, set())
+
+    def assert_hello(self, program, env=None):
+        runs = self.launch(program, env=env)
+        self.assert_done(runs, jobs.OK, 60)
+        self.assert_world(runs)
+        self.assert_nothing_shared()
+
+    def assert_second_round(self, program, env=None):
+        """Killed in a barrier, and then all is well."""
+        runs = self.launch(program, "kill", options=["--max-restarts", 1], env=env)
+        self.assert_done(runs, jobs.OK, 120)
+        self.assert_world(runs, rounds=2)
+        self.assert_nothing_shared()
+
+    def assert_failure(self, program, what, code, pattern, env=None):
+        runs = self.launch(program, what, env=env)
+        self.assert_done(runs, code, 60)
+        self.assertRegex("".join(run.err for run in runs), pattern)
+        self.assert_nothing_shared()
+
+    def test_in_c_by_a_descriptor(self):
+        self.assert_hello([self.build("mpicc.mpich")])
+
+    def test_in_c_behind_a_shell_by_a_port(self):
+        self.assert_hello(["sh", "-c", f"{self.build('mpicc.mpich')}; true"])
+
+    def test_mpich_5_with_mpi4py(self):
+        program, env = self.wheel("HLAUNCH_MPICH_PYTHON")
+        self.assert_hello(program, env)
+
+    def test_intel_mpi_with_mpi4py(self):
+        program, env = self.wheel("HLAUNCH_INTEL_MPI_PYTHON")
+        self.assert_hello(program, env)
+
+    def test_abort_has_its_code(self):
+        self.assert_failure([self.build("mpicc.mpich")], "abort", 7, r"rank 1 called MPI_Abort\(7\)")
+
+    def test_abort_of_mpich_5(self):
+        program, env = self.wheel("HLAUNCH_MPICH_PYTHON")
+        self.assert_failure(program, "abort", 7, r"rank 1 called MPI_Abort\(7\)", env)
+
+    def test_exit_before_init_frees_the_others(self):
+        self.assert_failure([self.build("mpicc.mpich")], "exit-before-init", 1,
+                            r"rank \d exited with code 0 before MPI_Init, and rank \d waits in it")
+
+    def test_exit_before_finalize_frees_the_others(self):
+        self.assert_failure([self.build("mpicc.mpich")], "exit-before-finalize", 1,
+                            "rank 1 exited with code 0 before MPI_Finalize")
+
+    def test_a_second_round_after_a_killed_one(self):
+        self.assert_second_round([self.build("mpicc.mpich")])
+
+    def test_a_second_round_of_mpich_5(self):
+        program, env = self.wheel("HLAUNCH_MPICH_PYTHON")
+        self.assert_second_round(program, env)
+
+
+class OnOneHost(MpiTest):
+    count = 1
+    nproc = 4
+
+    def test_who_has_not_come_to_init_is_named(self):
+        run, = self.launch([self.build("mpicc.mpich")], "sleep-before-init")
+        run.wait_for(r"ranks 0,2,3 are in MPI_Init, and rank 1 has not come to it for 10 s", 30)
+        run.signal(signal.SIGTERM)
+        self.assert_done([run], 128 + signal.SIGTERM, 60)
+
+    def test_open_mpi_is_refused(self):
+        program = self.build("mpicc.openmpi")
+        run, = self.launch([program])
+        self.assert_done([run], jobs.NOT_EXECUTABLE, 20)
+        self.assertRegex(run.err, r"an Open MPI program \(libmpi\.so\.40\).*--mpi none")
+        run, = self.launch([program], options=["--dry-run", "--mpi", "none"])
+        self.assert_done([run], jobs.OK, 20)
+
+    def test_none_is_separate_worlds(self):
+        run, = self.launch([self.build("mpicc.mpich")], options=["--mpi", "none"])
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(run.out.count("MPI rank 0 of 1,"), self.nproc)
+
+    def test_a_singletons_spawn_is_answered(self):
+        run = self.nodes[0].start(lab.HLAUNCH, "-pmi_args", "40123", "default_interface",
+                                  "default_key", "77")
+        self.assert_done([run], 1, 20)
+        self.assertIn("start it with hlaunch", run.err)
+
+
+class OnTwoHosts(MpiTest):
+    count = 2
+
+    def test_nodes_that_have_not_come_are_named(self):
+        runs = self.launch([self.build("mpicc.mpich")], "sleep-before-init",
+                           options=["--nproc-per-node", 1])
+        lab.poll(lambda: any("in MPI_Init: none of its ranks has come" in run.err for run in runs),
+                 30)
+        self.assertIn("MPI has waited 10 s for node rank 1 in MPI_Init", self.told(runs))
+        for run in runs:
+            run.signal(signal.SIGTERM)
+        self.assert_done(runs, [(128 + signal.SIGTERM, jobs.NODE_STOPPED)] * 2, 60)
+
+
+del MpiTest  # It is no test by itself.
+
+if __name__ == "__main__":
+    lab.main()
