@@ -81,8 +81,8 @@ struct WorkerGroup::State {
   std::optional<RankAnswers> answers;             // Until the workers are being stopped.
   std::unique_ptr<PmiServer> pmi;                 // If they may be MPI programs.
   const int64_t began_ms = WallMillis();
-  std::vector<pid_t> all_pids;  // Of all workers by local rank, also of those that were reaped.
-  bool cut_short = false;   // Not all workers ended with 0 by themselves.
+  std::vector<pid_t> all_pids;     // Of all workers by local rank, also of those that were reaped.
+  bool cut_short = false;          // Not all workers ended with 0 by themselves.
   asio::steady_timer stuck_timer;  // For a stalled worker to be gone once it was killed.
   std::vector<WorkerProcess> workers;
   std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
@@ -281,7 +281,7 @@ struct WorkerGroup::State {
     HLAUNCH_ASSIGN_OR_RETURN(
         StartingProcess process,
         Process::Start(WorkerCommand(spec, assignment, local_rank, facts, output, link.fd.get())));
-    return StartingWorker{std::move(process), std::move(output),  local_rank,
+    return StartingWorker{std::move(process), std::move(output),   local_rank,
                           facts.error_file,   std::move(log_file), std::move(link.fd)};
   }
 

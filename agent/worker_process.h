@@ -28,8 +28,7 @@ namespace hlaunch {
 // What the worker with `local_rank` runs, with `output` as its stdout and stderr and
 // `further_fd`, unless it is -1, as its descriptor 3. Pure; the descriptors stay the caller's.
 Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int local_rank,
-                      const NodeFacts& facts, const WorkerOutput& output,
-                      int further_fd = -1);
+                      const NodeFacts& facts, const WorkerOutput& output, int further_fd = -1);
 
 // One worker of a round: its process, and what is to be said of its end.
 //

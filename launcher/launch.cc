@@ -213,7 +213,8 @@ int RunToken(int argc, char** argv, const std::vector<Command>& agent_commands) 
 // calls MPI_Comm_spawn or asks for the size of its universe.
 int RefuseSingletonSpawn() {
   LogError(
-      "an MPI program that was started without a launcher asked for one, to start further programs, "
+      "an MPI program that was started without a launcher asked for one, to start further "
+      "programs, "
       "and hlaunch starts none; start it with hlaunch or with MPICH's mpiexec");
   return 1;
 }

@@ -24,8 +24,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kReach = std::chrono::seconds(30);       // For the store to answer.
-constexpr Duration kLook = std::chrono::seconds(2);         // Between two looks whether all is over.
+constexpr Duration kReach = std::chrono::seconds(30);  // For the store to answer.
+constexpr Duration kLook = std::chrono::seconds(2);    // Between two looks whether all is over.
 constexpr Duration kFirstNotice = std::chrono::seconds(10);  // Then after twice as long each time.
 constexpr size_t kPiece = 4 << 20;  // Of the whole: the store takes values of 8 MiB.
 
@@ -139,8 +139,9 @@ class Speaker {
     }
     std::string whole;
     for (size_t piece = 0; piece < pieces; ++piece) {
-      HLAUNCH_ASSIGN_OR_RETURN(const std::string part,
-                               store_->Get(PieceKey(number, piece), MonotonicClock().Now() + kReach));
+      HLAUNCH_ASSIGN_OR_RETURN(
+          const std::string part,
+          store_->Get(PieceKey(number, piece), MonotonicClock().Now() + kReach));
       whole += part;
     }
     return whole;

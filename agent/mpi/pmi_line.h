@@ -12,13 +12,13 @@
 #include "absl/strings/string_view.h"
 
 // The words of PMI-1, which MPICH, MVAPICH and Intel MPI speak with whoever started them: a request
-// is one line, `cmd=NAME key=value …`, but for spawn, which is a block of lines from `mcmd=spawn` to
-// `endcmd`.
+// is one line, `cmd=NAME key=value …`, but for spawn, which is a block of lines from `mcmd=spawn`
+// to `endcmd`.
 
 namespace hlaunch {
 
-inline constexpr size_t kMaxPmiLine = 64 << 10;   // Values of a spawn block are some KB long.
-inline constexpr size_t kMaxPmiBlock = 1 << 20;   // All lines of such a block.
+inline constexpr size_t kMaxPmiLine = 64 << 10;  // Values of a spawn block are some KB long.
+inline constexpr size_t kMaxPmiBlock = 1 << 20;  // All lines of such a block.
 
 // One request. A value.
 struct PmiRequest {
@@ -41,7 +41,8 @@ class PmiReader {
   // Takes `bytes` as they come and returns the requests that are whole.
   //
   // Errors:
-  //   InvalidArgument - a line that is none of PMI's, or too long; after it the reader is of no use.
+  //   InvalidArgument - a line that is none of PMI's, or too long; after it the reader is of no
+  //   use.
   absl::StatusOr<std::vector<PmiRequest>> Take(absl::string_view bytes);
 
  private:

@@ -215,9 +215,9 @@ std::string PmiNode::NameService(const PmiRequest& request) {
 void PmiNode::Abort(int local_rank, const PmiRequest& request, PmiStep& step) {
   const int code = request.Number("exitcode").value_or(1);
   const int shown = code & 0xff;  // As exit() has it.
-  step.failures.push_back({local_rank, shown == 0 ? 1 : shown,
-                           absl::StrCat("rank ", RankOf(local_rank), " called MPI_Abort(", code,
-                                        ")")});
+  step.failures.push_back(
+      {local_rank, shown == 0 ? 1 : shown,
+       absl::StrCat("rank ", RankOf(local_rank), " called MPI_Abort(", code, ")")});
   At(local_rank).state = PmiState::kClosed;
   step.closed.push_back(local_rank);  // It ends itself then.
 }
@@ -301,7 +301,8 @@ std::string PmiNode::Awaited() const {
   for (int i = 0; i < place_.nproc; ++i) {
     const Session& session = sessions_[static_cast<size_t>(i)];
     if (session.state == PmiState::kSilent) silent.push_back(RankOf(i));
-    if (session.state == PmiState::kInMpi) (session.in_barrier ? barrier : inside).push_back(RankOf(i));
+    if (session.state == PmiState::kInMpi)
+      (session.in_barrier ? barrier : inside).push_back(RankOf(i));
   }
   const std::vector<Rank>& waiting = barrier.empty() ? inside : barrier;
   if (!silent.empty() && !waiting.empty()) {
@@ -314,8 +315,8 @@ std::string PmiNode::Awaited() const {
 }
 
 void PmiNode::Close(int local_rank, absl::string_view why, PmiStep& step) {
-  step.warnings.push_back(
-      absl::StrCat("rank ", RankOf(local_rank), " is not served MPI's start any more: it sent ", why));
+  step.warnings.push_back(absl::StrCat("rank ", RankOf(local_rank),
+                                       " is not served MPI's start any more: it sent ", why));
   At(local_rank).state = PmiState::kClosed;
   At(local_rank).requests.clear();
   step.closed.push_back(local_rank);

@@ -110,8 +110,8 @@ class PmiNode {
   std::string mapping_;   // The same until kvs_name_ is.
   std::vector<Session> sessions_;
   absl::flat_hash_map<std::string, std::string> values_;
-  size_t bytes_ = 0;                         // In values_.
-  std::vector<PmiPair> fresh_;               // Of this node, since its last message.
+  size_t bytes_ = 0;                          // In values_.
+  std::vector<PmiPair> fresh_;                // Of this node, since its last message.
   std::map<std::string, std::string> ports_;  // That were published.
   bool used_ = false;
   bool said_hello_ = false;

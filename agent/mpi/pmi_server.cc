@@ -96,11 +96,11 @@ struct PmiServer::State {
   }
 
   void Listen(StreamAt stream) {
-    stream->fd.async_wait(asio::posix::descriptor_base::wait_read,
-                          [this, stream, alive = std::weak_ptr<bool>(stream->life)](
-                              const asio::error_code& error) {
-                            if (!error && !alive.expired()) Read(stream);
-                          });
+    stream->fd.async_wait(
+        asio::posix::descriptor_base::wait_read,
+        [this, stream, alive = std::weak_ptr<bool>(stream->life)](const asio::error_code& error) {
+          if (!error && !alive.expired()) Read(stream);
+        });
   }
 
   void Read(StreamAt stream) {
@@ -157,11 +157,11 @@ struct PmiServer::State {
     if ((size < 0 && !full) || out.size() > kMaxUnread) out.clear();
     stream->writes = !out.empty();
     if (!stream->writes) return;
-    stream->fd.async_wait(asio::posix::descriptor_base::wait_write,
-                          [this, stream, alive = std::weak_ptr<bool>(stream->life)](
-                              const asio::error_code& error) {
-                            if (!error && !alive.expired()) Write(stream);
-                          });
+    stream->fd.async_wait(
+        asio::posix::descriptor_base::wait_write,
+        [this, stream, alive = std::weak_ptr<bool>(stream->life)](const asio::error_code& error) {
+          if (!error && !alive.expired()) Write(stream);
+        });
   }
 
   void Do(const PmiStep& step) {
@@ -173,8 +173,9 @@ struct PmiServer::State {
       if (exchange) {
         exchange->Swap(message);
       } else {
-        Fail("MPI over several nodes needs hlaunch's own master store: leave out --master-store "
-             "worker");
+        Fail(
+            "MPI over several nodes needs hlaunch's own master store: leave out --master-store "
+            "worker");
       }
     }
     if (!hushed) {
@@ -222,8 +223,9 @@ struct PmiServer::State {
       const std::string awaited = hushed ? "" : node.Awaited();
       if (awaited.empty() || !waiting_since) return;
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
-      LogWarning(absl::StrCat(awaited, " for ", seconds, " s",
-                              place.certain ? "" : " (--mpi none: each rank is an MPI world of its own)"));
+      LogWarning(
+          absl::StrCat(awaited, " for ", seconds, " s",
+                       place.certain ? "" : " (--mpi none: each rank is an MPI world of its own)"));
       patience *= 2;
       ArmNotice();
     });

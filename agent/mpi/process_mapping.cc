@@ -10,7 +10,8 @@
 namespace hlaunch {
 namespace {
 
-// What an MPICH client has room for, with the lengths that PmiNode tells it: a longer text crashes it.
+// What an MPICH client has room for, with the lengths that PmiNode tells it: a longer text crashes
+// it.
 constexpr size_t kMost = 673;
 
 }  // namespace

@@ -67,8 +67,8 @@ void AddUsed(const std::string& pid, const std::string& directory, std::set<std:
   const std::string start = absl::StrCat(directory, "/");
   for (const std::string& fd : NamesIn(absl::StrCat(proc, "/fd"))) {
     std::array<char, 512> target{};
-    const ssize_t size = ::readlink(absl::StrCat(proc, "/fd/", fd).c_str(), target.data(),
-                                    target.size());
+    const ssize_t size =
+        ::readlink(absl::StrCat(proc, "/fd/", fd).c_str(), target.data(), target.size());
     if (size <= 0) continue;
     const absl::string_view path(target.data(), static_cast<size_t>(size));
     if (absl::StartsWith(path, start)) used.emplace(path);

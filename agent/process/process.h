@@ -79,7 +79,8 @@ class StartingProcess {
 // Promises: a Process exists only if the program was really executed; it has its own session
 // and process group before Spawn returns, so no signal can miss it; it dies with the thread
 // that spawned it; it starts with an empty signal mask, default dispositions and the
-// descriptors 0, 1 and 2 only, and Command's further one. Resource limits but Command's are left alone.
+// descriptors 0, 1 and 2 only, and Command's further one. Resource limits but Command's are left
+// alone.
 //
 // Belongs to one thread, which must live as long as the process shall: spawn, signal and reap
 // there, so that a signal never reaches a recycled pid. Movable. Destroying one that was not

@@ -19,7 +19,7 @@ struct ChildPlan {
   char* const* argv;
   char* const* env;
   const char* directory;  // Null: stay.
-  int fds[4];  // To be 0, 1, 2 and, unless it is -1, 3.
+  int fds[4];             // To be 0, 1, 2 and, unless it is -1, 3.
   pid_t parent;
   const rlimit* descriptors;  // Null: as ours.
   const unsigned long* cpus;  // A mask of `cpu_words`; none: as ours.

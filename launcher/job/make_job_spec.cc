@@ -210,8 +210,12 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
 }  // namespace
 
 HostProbes RealHostProbes() {
-  return {UsableCpus, NewJobId, ReadTokenFile, MakeWorkerArgv,
-          [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); }, LookForMpi};
+  return {UsableCpus,
+          NewJobId,
+          ReadTokenFile,
+          MakeWorkerArgv,
+          [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); },
+          LookForMpi};
 }
 
 absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& environment,

@@ -20,10 +20,10 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxSegments = 64;
-constexpr size_t kMaxDynamic = 4096;       // Entries.
-constexpr size_t kMaxStrings = 64 << 20;   // Bytes of the string table.
+constexpr size_t kMaxDynamic = 4096;      // Entries.
+constexpr size_t kMaxStrings = 64 << 20;  // Bytes of the string table.
 constexpr size_t kMaxLibraries = 256;
-constexpr size_t kMaxText = 4096;          // Of a library's name, or a search path.
+constexpr size_t kMaxText = 4096;  // Of a library's name, or a search path.
 
 absl::Status Damaged(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("not an ELF file that can be read: ", what));
@@ -65,11 +65,9 @@ absl::StatusOr<std::string> TextAt(ReadAt read, uint64_t strings, uint64_t offse
 }  // namespace
 
 absl::StatusOr<ElfNeeds> ReadElfNeeds(ReadAt read) {
-  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<Elf64_Ehdr> header,
-                           ReadTable<Elf64_Ehdr>(read, 0, 1));
+  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<Elf64_Ehdr> header, ReadTable<Elf64_Ehdr>(read, 0, 1));
   const Elf64_Ehdr& elf = header[0];
-  constexpr auto kOwnOrder =
-      std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+  constexpr auto kOwnOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
       elf.e_ident[EI_DATA] != kOwnOrder || elf.e_phentsize != sizeof(Elf64_Phdr)) {
     return Damaged("it is none of this kind");
@@ -78,9 +76,9 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(ReadAt read) {
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<Elf64_Phdr> segments,
                            ReadTable<Elf64_Phdr>(read, elf.e_phoff, elf.e_phnum));
   ElfNeeds needs;
-  const auto dynamic = std::find_if(segments.begin(), segments.end(), [](const Elf64_Phdr& segment) {
-    return segment.p_type == PT_DYNAMIC;
-  });
+  const auto dynamic =
+      std::find_if(segments.begin(), segments.end(),
+                   [](const Elf64_Phdr& segment) { return segment.p_type == PT_DYNAMIC; });
   if (dynamic == segments.end()) return needs;  // Static.
   const size_t count = std::min<uint64_t>(dynamic->p_filesz / sizeof(Elf64_Dyn), kMaxDynamic);
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<Elf64_Dyn> entries,

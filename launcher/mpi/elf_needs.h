@@ -22,8 +22,9 @@ struct ElfNeeds {
 // Reads `size` bytes at `offset` of a file; fewer where it ends.
 using ReadAt = absl::FunctionRef<std::string(uint64_t offset, size_t size)>;
 
-// Reads the dynamic section of an ELF file of 64 bits in this machine's byte order, with a few small
-// reads. Believes nothing that the file says: what lies outside of it or is too large is an error.
+// Reads the dynamic section of an ELF file of 64 bits in this machine's byte order, with a few
+// small reads. Believes nothing that the file says: what lies outside of it or is too large is an
+// error.
 //
 // Errors:
 //   InvalidArgument - it is no such file, or damaged.

@@ -21,16 +21,22 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxLibraries = 128;        // That are looked at.
-constexpr size_t kMaxScript = 1 << 20;       // Bytes of a script.
-constexpr int kMaxInterpreters = 4;          // A script's interpreter may be a script.
-constexpr absl::string_view kSystemFolders[] = {
-    "/usr/local/lib", "/lib64", "/usr/lib64", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
-    "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib"};
+constexpr size_t kMaxLibraries = 128;   // That are looked at.
+constexpr size_t kMaxScript = 1 << 20;  // Bytes of a script.
+constexpr int kMaxInterpreters = 4;     // A script's interpreter may be a script.
+constexpr absl::string_view kSystemFolders[] = {"/usr/local/lib",
+                                                "/lib64",
+                                                "/usr/lib64",
+                                                "/lib/x86_64-linux-gnu",
+                                                "/usr/lib/x86_64-linux-gnu",
+                                                "/lib/aarch64-linux-gnu",
+                                                "/usr/lib/aarch64-linux-gnu",
+                                                "/lib",
+                                                "/usr/lib"};
 // They are of the C and C++ systems, need no MPI, and are what most programs need alone.
-constexpr absl::string_view kOfSystem[] = {"libc.so.", "libm.so.", "libdl.so.", "libpthread.so.",
-                                           "librt.so.", "libstdc++.so.", "libgcc_s.so.",
-                                           "ld-linux", "linux-vdso", "libz.so.", "libgfortran.so."};
+constexpr absl::string_view kOfSystem[] = {
+    "libc.so.",     "libm.so.", "libdl.so.",  "libpthread.so.", "librt.so.",      "libstdc++.so.",
+    "libgcc_s.so.", "ld-linux", "linux-vdso", "libz.so.",       "libgfortran.so."};
 
 bool IsFile(const std::string& path) {
   struct stat status = {};
@@ -130,8 +136,8 @@ bool NamesMpi4py(const std::vector<std::string>& argv) {
   return false;
 }
 
-// The MPI of mpi4py where there is one choice only: Debian's is linked with one library, and a wheel
-// takes the one beside it.
+// The MPI of mpi4py where there is one choice only: Debian's is linked with one library, and a
+// wheel takes the one beside it.
 MpiProgram LookAtMpi4py(const std::string& python, const Environment& environment) {
   std::error_code error;
   const std::string abi = environment.Get("MPI4PY_MPIABI");
@@ -161,9 +167,9 @@ MpiFlavour FlavourOfLibrary(absl::string_view name) {
         "libmpi_mpifh.so.", "libmpi_usempi", "libmpi_java.so.", "liboshmem.so."}) {
     if (absl::StartsWith(name, start)) return MpiFlavour::kOpenMpi;
   }
-  for (const absl::string_view start : {"libmpi.so", "libmpich.so", "libmpich-", "libmpifort.so",
-                                        "libmpicxx.so", "libmpichcxx.so", "libmpichfort.so",
-                                        "libmpi_abi.so", "libmpi_ilp64.so"}) {
+  for (const absl::string_view start :
+       {"libmpi.so", "libmpich.so", "libmpich-", "libmpifort.so", "libmpicxx.so", "libmpichcxx.so",
+        "libmpichfort.so", "libmpi_abi.so", "libmpi_ilp64.so"}) {
     if (absl::StartsWith(name, start)) return MpiFlavour::kPmi;
   }
   return MpiFlavour::kNone;

@@ -13,15 +13,16 @@ namespace hlaunch {
 
 // What MPI a program is linked with, as far as its file and those of its libraries show.
 enum class MpiFlavour {
-  kNone,     // None is seen: it is no MPI program, or a wrapper, an interpreter, or linked statically.
-  kPmi,      // One that PMI-1 starts: MPICH, MVAPICH, Intel MPI.
+  kNone,  // None is seen: it is no MPI program, or a wrapper, an interpreter, or linked statically.
+  kPmi,   // One that PMI-1 starts: MPICH, MVAPICH, Intel MPI.
   kOpenMpi,  // Open MPI, which PMIx starts.
 };
 
 // A value.
 struct MpiProgram {
   MpiFlavour flavour = MpiFlavour::kNone;
-  std::string seen;  // What it is seen by: "libmpi.so.40"; of a library "libmpi.so.40 of libx.so.1".
+  std::string
+      seen;  // What it is seen by: "libmpi.so.40"; of a library "libmpi.so.40 of libx.so.1".
 };
 
 // What a library of this name is of: "libmpi.so.12" is of MPICH and its kin. Pure.

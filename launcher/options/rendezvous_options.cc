@@ -285,7 +285,8 @@ const OptionRow kRendezvousRows[] = {
      nullptr},
     {"", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes, kPet},
     {"", "", "--nproc-per-node", "N|WORD",
-     "workers on this node (1), on one node also -n N; gpu, hpu, xpu: one for each; cpu: for each usable CPU; auto: for "
+     "workers on this node (1), on one node also -n N; gpu, hpu, xpu: one for each; cpu: for each "
+     "usable CPU; auto: for "
      "each device, or CPU",
      SetNproc, kPet},
     {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",

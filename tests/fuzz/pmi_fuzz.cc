@@ -76,6 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hlaunch::ReadElfNeeds([bytes](uint64_t offset, size_t count) {
     if (offset >= bytes.size()) return std::string();
     return std::string(bytes.substr(static_cast<size_t>(offset), count));
-  }).status().IgnoreError();
+  })
+      .status()
+      .IgnoreError();
   return 0;
 }

@@ -59,12 +59,10 @@ const Exchange kDialogue[] = {
     {"cmd=put kvsname=hl-1-r1 key= value=v", "cmd=put_result rc=-1 msg=key_or_value_too_long"},
     {"cmd=get_universe_size", "cmd=universe_size size=2"},
     {"cmd=lookup_name service=ocean", "cmd=lookup_result info=ok rc=1 msg=service_not_found"},
-    {"cmd=publish_name service=ocean port=tag#0$",
-     "cmd=publish_result info=ok rc=0 msg=success"},
+    {"cmd=publish_name service=ocean port=tag#0$", "cmd=publish_result info=ok rc=0 msg=success"},
     {"cmd=publish_name service=ocean port=tag#1$",
      "cmd=publish_result info=ok rc=1 msg=key_already_present"},
-    {"cmd=lookup_name service=ocean",
-     "cmd=lookup_result port=tag#0$ info=ok rc=0 msg=success"},
+    {"cmd=lookup_name service=ocean", "cmd=lookup_result port=tag#0$ info=ok rc=0 msg=success"},
     {"cmd=unpublish_name service=ocean", "cmd=unpublish_result info=ok rc=0 msg=success"},
     {"mcmd=spawn\nnprocs=2\nexecname=/bin/x\ntotspawns=1\nspawnssofar=1\nargcnt=1\narg1=a b=c\n"
      "endcmd",
@@ -190,7 +188,8 @@ TEST(PmiNode, NonsenseEndsOneSession) {
     PmiNode node(OneNode(2));
     const PmiStep step = node.Take(0, text);
     EXPECT_THAT(step.closed, ElementsAre(0)) << text.substr(0, 50);
-    EXPECT_THAT(step.warnings, ElementsAre(HasSubstr("rank 0 is not served"))) << text.substr(0, 50);
+    EXPECT_THAT(step.warnings, ElementsAre(HasSubstr("rank 0 is not served")))
+        << text.substr(0, 50);
     EXPECT_THAT(node.Take(0, kInit).answers, IsEmpty());
     EXPECT_THAT(node.Take(1, kInit).answers, ElementsAre(Pair(1, kWelcome)));
   }
@@ -208,8 +207,8 @@ class TwoNodes : public testing::Test {
  protected:
   // Gives both what they have said.
   std::vector<PmiStep> Meet(const PmiStep& a, const PmiStep& b) {
-    const std::string text = JoinMessages(
-        {EncodeMessage(a.messages.at(0)), EncodeMessage(b.messages.at(0))});
+    const std::string text =
+        JoinMessages({EncodeMessage(a.messages.at(0)), EncodeMessage(b.messages.at(0))});
     const NodeMessages all = *DecodeMessages(text, 2);
     std::vector<PmiStep> steps;
     steps.push_back(first_.TakeMessages(all));
@@ -276,8 +275,7 @@ TEST(PmiIdIn, TakesNothingElse) {
   EXPECT_EQ(PmiIdIn({"initack", "pmiid=77", false}), 77);
   EXPECT_EQ(PmiIdIn({"init", "pmiid=77", false}), std::nullopt);
   EXPECT_EQ(PmiIdIn({"initack", "pmiid=7x", false}), std::nullopt);
-  EXPECT_EQ(WelcomeOfPmi(4, 3),
-            "cmd=initack\ncmd=set size=4\ncmd=set rank=3\ncmd=set debug=0\n");
+  EXPECT_EQ(WelcomeOfPmi(4, 3), "cmd=initack\ncmd=set size=4\ncmd=set rank=3\ncmd=set debug=0\n");
 }
 
 }  // namespace

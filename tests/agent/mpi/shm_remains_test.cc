@@ -20,7 +20,8 @@ TEST(RemoveMpiRemains, TakesWhatNobodyUses) {
   std::string folder = testing::TempDir() + "remains-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const int64_t began = WallMillis();
-  for (const char* name : {"mpich_shm_1f_0", "mpich_shar_tmpAbC", "Intel_MPI_x", "torch_1", "mpich"}) {
+  for (const char* name :
+       {"mpich_shm_1f_0", "mpich_shar_tmpAbC", "Intel_MPI_x", "torch_1", "mpich"}) {
     std::ofstream(folder + "/" + name) << "x";
   }
   {

@@ -54,11 +54,12 @@ TEST(DecideMpi, NeverStartsAnMpiProgramAsSeparateWorldsUnasked) {
 }
 
 TEST(FlavourOfLibrary, KnowsTheFamilies) {
-  for (const char* name : {"libmpi.so.12", "libmpich.so.12", "libmpifort.so.12", "libmpi_abi.so.1"}) {
+  for (const char* name :
+       {"libmpi.so.12", "libmpich.so.12", "libmpifort.so.12", "libmpi_abi.so.1"}) {
     EXPECT_EQ(FlavourOfLibrary(name), MpiFlavour::kPmi) << name;
   }
-  for (const char* name : {"libmpi.so.40", "libopen-rte.so.40", "libopen-pal.so.80",
-                           "libmpi_mpifh.so.40"}) {
+  for (const char* name :
+       {"libmpi.so.40", "libopen-rte.so.40", "libopen-pal.so.80", "libmpi_mpifh.so.40"}) {
     EXPECT_EQ(FlavourOfLibrary(name), MpiFlavour::kOpenMpi) << name;
   }
   for (const char* name : {"libc.so.6", "libmpfr.so.6", "libmpdec.so.3", "libmpc.so.3"}) {

@@ -326,7 +326,8 @@ const BadLine kBadLines[] = {
     {{"--nodes=2", "x"}, "unknown option --nodes; did you mean --nnodes?"},
     {{"--nproc", "2", "x"}, "unknown option --nproc; did you mean --nproc-per-node?"},
     {{"--rdzv_endpiont=n0", "x"}, "unknown option --rdzv_endpiont; did you mean --rdzv-endpoint?"},
-    {{"-np", "4", "--nnodes", "2", "x"}, "-n is the number of ranks of a job of one node; with "
+    {{"-np", "4", "--nnodes", "2", "x"},
+     "-n is the number of ranks of a job of one node; with "
      "several write --nproc-per-node N, the workers of each node"},
     {{"-x", "x"}, "unknown option -x; see hlaunch --help"},
     {{"-vx", "x"}, "unknown option -x; see hlaunch --help"},
