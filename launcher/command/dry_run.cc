@@ -186,6 +186,12 @@ NodeFacts PossibleFacts(const JobSpec& spec, int usable_cores, int other) {
   if (spec.store_proxy && node_rank != 0)
     facts.store_proxy_port = static_cast<uint16_t>(20 + other);
   if (!spec.endpoint.host.empty()) facts.endpoint = HostPort(spec.endpoint);
+  if (spec.worker.mpi == MpiOffer::kDescriptor) {
+    facts.pmi_fd = "3";
+  } else if (spec.worker.mpi != MpiOffer::kNone) {
+    facts.pmi_port = absl::StrCat("127.0.0.1:", other);
+    facts.pmi_id = absl::StrCat(other);
+  }
   if (WantsTap(spec.worker.inherited_env)) {
     facts.tap = absl::StrCat("/", other);
     facts.tap_packages = TapPackages(facts.tap);
@@ -209,7 +215,7 @@ std::string DescribeJob(const Options& options, const JobSpec& spec, const std::
       NodesText(spec.policy), ", ", Count(spec.worker.nproc, "worker"), " here, ",
       Count(spec.policy.max_restarts, "restart"), "\nnodes meet   ", MeetingPlace(spec),
       "\nthis node    ", hosting, "\nlocal rank 0 ", CommandText(spec), "\n");
-  absl::StrAppend(&text, "MPI          ", spec.mpi, "\n");
+  if (!spec.mpi.empty()) absl::StrAppend(&text, "MPI          ", spec.mpi, "\n");
   const char* title = "output       ";
   for (const std::string& line : OutputLines(spec.logs)) {
     absl::StrAppend(&text, std::exchange(title, "             "), line, "\n");

@@ -184,7 +184,6 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
                 look ? probes.look_for_mpi(spec.worker.argv, environment) : MpiProgram(), around));
   spec.worker.mpi = decision.offer;
   spec.mpi = decision.reason;
-  spec.notes.push_back(absl::StrCat("MPI: ", decision.reason));
   return absl::OkStatus();
 }
 

@@ -140,6 +140,7 @@ void TellBeginning(const Options& options, const JobSpec& spec) {
   SetLogJob(spec.job_id);
   for (const std::string& warning : spec.warnings) LogWarning(warning);
   for (const std::string& note : spec.notes) LogDebug(note);
+  LogDebug(absl::StrCat("MPI: ", spec.mpi));
   if (options.binding.report) {
     for (const std::string& line : spec.binding_lines) LogInfo(line);
   } else if (!spec.worker.bindings.empty() && !options.binding.mode && !options.binding.numa) {

@@ -71,8 +71,9 @@ def jax_coordinator(env):  # jax.distributed.initialize
     return bool(host) and port.isdigit() and port != env["MASTER_PORT"]
 
 
-def mpich(env):  # Starts PMI if it sees any.
-    return any(name in env for name in ("PMI_SIZE", "PMI_PORT", "PMI_ID", "PMIX_NAMESPACE"))
+def mpich(env):  # Starts PMI if it sees any; both kinds at once are an error.
+    return ("PMI_ID" in env and env.get("PMI_PORT", "").startswith("127.0.0.1:")
+            and "PMI_SIZE" not in env and "PMIX_NAMESPACE" not in env)
 
 
 # Reader, and what it is to conclude in local rank r of two; then with --compat openmpi, slurm.
@@ -85,7 +86,7 @@ READERS = [
     (oneccl_of_torchrun, lambda r: (r, 2), None, None),
     (jax_cluster, lambda r: None, None, lambda r: (r, 2, r)),
     (jax_coordinator, lambda r: True, None, None),
-    (mpich, lambda r: False, None, None),
+    (mpich, lambda r: True, None, None),
 ]
 
 

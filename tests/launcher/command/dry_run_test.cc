@@ -44,6 +44,8 @@ TEST(DescribeJob, SaysWhatWouldBeRun) {
             "nodes meet   n0:29400\n"
             "this node    n0 is another host\n"
             "local rank 0 /bin/train 'a b' 0\n"
+            "MPI          PMI-1 by a port, in case that it starts an MPI program: none is seen in "
+            "it\n"
             "output       here and in files: stdout and stderr of every worker\n"
             "             in files only: stderr of local rank 1\n"
             "             files: /logs\n"
