@@ -214,8 +214,7 @@ int RunToken(int argc, char** argv, const std::vector<Command>& agent_commands) 
 int RefuseSingletonSpawn() {
   LogError(
       "an MPI program that was started without a launcher asked for one, to start further "
-      "programs, "
-      "and hlaunch starts none; start it with hlaunch or with MPICH's mpiexec");
+      "programs, and hlaunch starts none; start it with hlaunch or with MPICH's mpiexec");
   return 1;
 }
 

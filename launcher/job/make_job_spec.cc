@@ -176,7 +176,7 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
   around.several_nodes = spec.policy.max_nodes > 1;
   around.lone_worker = !around.several_nodes && spec.worker.nproc == 1;
   around.starts_others = spec.worker.starts_others;
-  around.store_in_worker = spec.store.in_worker;
+  around.store_in_worker = WorkerServes(options, spec, spec.worker.nproc);
   const bool look = options.mpi != MpiWish::kNone && !around.lone_worker;
   HLAUNCH_ASSIGN_OR_RETURN(
       const MpiDecision decision,

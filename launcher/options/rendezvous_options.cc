@@ -286,8 +286,7 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes, kPet},
     {"", "", "--nproc-per-node", "N|WORD",
      "workers on this node (1), on one node also -n N; gpu, hpu, xpu: one for each; cpu: for each "
-     "usable CPU; auto: for "
-     "each device, or CPU",
+     "usable CPU; auto: for each device, or CPU",
      SetNproc, kPet},
     {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
      SetMaxRestarts, kPet},
