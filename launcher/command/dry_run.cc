@@ -11,6 +11,7 @@
 #include "agent/devices/visible_devices.h"
 #include "agent/hang/tap.h"
 #include "agent/node_facts.h"
+#include "agent/process/program_file.h"
 #include "agent/worker/worker_env.h"
 #include "launcher/job/hosting.h"
 #include "launcher/job/join_command.h"
@@ -247,9 +248,15 @@ std::string DescribeEnv(const Options& options, const JobSpec& spec, int usable_
   std::string text;
   for (size_t i = 0; i < one.size(); ++i) {
     auto [name, value] = Split(one[i]);
+    if (name == "_") continue;  // Of the process that asks; workers have their own.
     if (i >= other.size() || one[i] != other[i]) value = kUnknown;
     json[name] = value;
     absl::StrAppend(&text, name, "=", ShellQuote(value), "\n");
+  }
+  const absl::StatusOr<std::string> program = FindProgram(spec.worker.argv[0], one, "");
+  if (program.ok()) {
+    json["_"] = *program;
+    absl::StrAppend(&text, "_=", ShellQuote(*program), "\n");
   }
   if (options.output.json) return Dump(json);
   return absl::StrCat("# Local rank ", rank, "; ? is what is known once the nodes have met.\n",

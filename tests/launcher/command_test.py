@@ -242,6 +242,7 @@ class Dry(unittest.TestCase):
         seen = json.loads(next(line for line in done.stdout.splitlines()
                                if line.startswith("[1]")).removeprefix("[1] "))
         seen.pop("LC_CTYPE", None)  # Python's own.
+        self.assertEqual([foreseen.pop("_"), seen.pop("_")], [shutil.which("sh"), sys.executable])
         self.assertEqual(sorted(seen), sorted(foreseen))
         for name, value in foreseen.items():
             if value != "?":
@@ -363,7 +364,7 @@ class Torchrun(unittest.TestCase):
     def test_runs_what_variables_say(self):
         done = run(TORCHRUN, "--no-python", "sh", "-c", "echo $ROLE_NAME $PET_ROLE",
                    env={"PET_NPROC_PER_NODE": "2", "PET_ROLE": "trainer", "PET_STANDALONE": "1"})
-        self.assertEqual(sorted(done.stdout.splitlines()), ["[0] trainer", "[1] trainer"], done)
+        self.assertEqual(sorted(done.stdout.splitlines()), ["[trainer0]:trainer", "[trainer1]:trainer"], done)
 
     def test_run_path_runs_what_a_path_names(self):
         with tempfile.TemporaryDirectory() as folder:
