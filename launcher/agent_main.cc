@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "launcher/grpc/conduct_job.h"
 #include "launcher/grpc/grpc_link.h"
 #include "launcher/grpc/print_job_token.h"
 #include "launcher/grpc/serve_jobs.h"
@@ -24,7 +25,8 @@ int RunAgent(int argc, char** argv) {
                  {"why", ShowWhy},
                  {"stacks", ShowStacks},
                  {"token", PrintJobToken},
-                 {kObituaryWord, SendObituary}});
+                 {kObituaryWord, SendObituary}},
+                ConductJob);
 }
 
 int RunRendezvous(int argc, char** argv) { return ServeJobs(argc, argv, nullptr); }

@@ -32,6 +32,7 @@
 #include "launcher/options/command_table.h"
 #include "launcher/options/options.h"
 #include "launcher/options/parse_options.h"
+#include "launcher/remote/agent_stub.h"
 #include "launcher/report/doctor.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
@@ -132,8 +133,26 @@ absl::StatusOr<Options> ReadDoctorOptions(int argc, char** argv, const Surroundi
   return options;
 }
 
+// A job whose nodes are other hosts: this is its terminal's end.
+int RunOnHosts(char** argv, const Options& options, const Environment& environment,
+               const ConductFn& conduct) {
+  if (options.instead.doctor) {
+    LogError("hlaunch doctor starts no other hosts: run it on each, with --nnodes");
+    return kExitUsage;
+  }
+  const auto run = [&](KeeperLink keeper) {
+    if (conduct) return conduct(options, environment, std::move(keeper));
+    return BecomeAgentProgram(argv, environment.Get(kEnvToken), std::move(keeper));
+  };
+  if (absl::StatusOr<KeeperLink> keeper = KeeperLink::FromEnv(); keeper.ok()) {
+    return run(std::move(keeper).value());
+  }
+  return RunUnderKeeper(run, options.worker.signals_to_handle);
+}
+
 // A job from its command line to the exit code; `read` reads its options.
-int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) {
+int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect,
+           const ConductFn& conduct) {
   // From the first line on nothing that the agent handles can end this process; it is delivered
   // once there is somebody to take it.
   BlockAgentSignals();
@@ -154,6 +173,7 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect) 
   WipeFromEnvironment(kEnvToken);
   SetLogLevel(options->output.log_level);
   if (options->output.json) SetLogJson();
+  if (options->hosts.any()) return RunOnHosts(argv, *options, environment, conduct);
   absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
   if (!spec.ok()) return GiveUp(*options, environment, spec.status(), argv, connect);
   if (options->instead.dry_run || options->instead.print_env) {
@@ -221,18 +241,20 @@ int RefuseSingletonSpawn() {
 }  // namespace
 
 int Launch(int argc, char** argv, const ConnectFn& connect,
-           const std::vector<Command>& agent_commands) {
+           const std::vector<Command>& agent_commands, const ConductFn& conduct) {
   if (argc > 1 && absl::string_view(argv[1]) == "-pmi_args") return RefuseSingletonSpawn();
   ChooseNameServices();
   DoWithoutOpenSslModules();
   const CommandRow* const row = FindCommand(argc, argv);
-  if (row == nullptr) return RunJob(argc, argv, ReadJobOptions, connect);
+  if (row == nullptr) return RunJob(argc, argv, ReadJobOptions, connect, conduct);
   static char help[] = "--help", version[] = "--version";
   std::vector<Command> commands = {
       {"devices", ShowDevices},
       {"check", CheckNode},
+      {"agent", RunAgentStub},
       {"token", [&](int, char**) { return RunToken(argc, argv, agent_commands); }},
-      {"doctor", [&](int, char**) { return RunJob(argc, argv, ReadDoctorOptions, connect); }},
+      {"doctor",
+       [&](int, char**) { return RunJob(argc, argv, ReadDoctorOptions, connect, conduct); }},
       {"help",
        [&](int, char**) { return RunAsOption(argc, argv, help, 3, connect, agent_commands); }},
       {"version",

@@ -6,7 +6,10 @@
 #include <functional>
 #include <vector>
 
+#include "agent/worker/keeper_link.h"
 #include "launcher/node/node_link.h"
+#include "launcher/options/options.h"
+#include "launcher/words/environment.h"
 
 namespace hlaunch {
 
@@ -23,7 +26,10 @@ struct Command {
 // the program `hlaunch-agent`, beside this one or in ../libexec/hlaunch, by exec and under the
 // same keeper, so that a single node never waits for gRPC to be loaded. The same holds for the
 // commands of that program, which are `agent_commands` there.
+//
+// `conduct` starts a job on other hosts; it is there where `connect` is.
+using ConductFn = std::function<int(const Options&, const Environment&, KeeperLink)>;
 int Launch(int argc, char** argv, const ConnectFn& connect,
-           const std::vector<Command>& agent_commands = {});
+           const std::vector<Command>& agent_commands = {}, const ConductFn& conduct = nullptr);
 
 }  // namespace hlaunch

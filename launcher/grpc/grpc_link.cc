@@ -5,7 +5,6 @@
 
 #include <sys/prctl.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -14,10 +13,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/worker/keeper.h"
+#include "launcher/grpc/own_rendezvous.h"
 #include "launcher/job/credentials.h"
 #include "launcher/job/hosting.h"
 #include "launcher/job/join_command.h"
-#include "launcher/node/descriptors.h"
 #include "launcher/node/first_answer.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/programs.h"
@@ -26,17 +25,12 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/grpc/grpc_rendezvous_client.h"
-#include "rendezvous/grpc/rendezvous_server.h"
-#include "rendezvous/job/job_rendezvous.h"
-#include "rendezvous/job/jobs.h"
 #include "rendezvous/job/local_rendezvous_client.h"
 #include "rendezvous/listening/listen.h"
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/lookup.h"
 #include "rendezvous/listening/route.h"
-#include "rendezvous/trust/sealed_stream.h"
 #include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
@@ -44,7 +38,6 @@ namespace {
 
 constexpr int kObituaryWords = 7;  // argv[0], the word, host, port, job, node, incarnation.
 constexpr Duration kObituaryTime = std::chrono::seconds(4);
-constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 // How long the owner of a port on this very host may take to answer as a rendezvous.
 constexpr Duration kNeighbourPatience = std::chrono::seconds(5);
 constexpr int kPortsToTry = 100;
@@ -52,89 +45,6 @@ constexpr int kPortsToTry = 100;
 constexpr Duration kShortLook = std::chrono::milliseconds(200);
 constexpr Duration kLongLook = std::chrono::seconds(10);
 constexpr Duration kConnectPatience = std::chrono::milliseconds(300);
-
-// Says how many nodes this host carries, aloud if the job may have more.
-void SayCeiling(const JobSpec& spec) {
-  DescriptorNeed need;
-  need.max_nodes = spec.policy.max_nodes;
-  need.spares = spec.policy.spares;
-  need.nproc = spec.worker.nproc;
-  need.store_here = spec.node.rank.value_or(0) == 0;
-  const Ceiling ceiling = DecideCeiling(need, DescriptorLimit());
-  if (ceiling.nodes >= spec.policy.max_nodes) {
-    return LogDebug(
-        absl::StrCat("this host carries about ", ceiling.nodes, " nodes: ", ceiling.reason));
-  }
-  LogWarning(absl::StrCat("this host carries about ", ceiling.nodes, " nodes and --nnodes allows ",
-                          spec.policy.max_nodes, ": ", ceiling.reason, "; raise the hard limit to ",
-                          ceiling.needed,
-                          ": ulimit -n as root, LimitNOFILE= of a unit, --ulimit "
-                          "nofile= of a container"));
-}
-
-// A rendezvous in this process.
-//
-// Thread-safe.
-class OwnRendezvous {
- public:
-  static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(const JobSpec& spec,
-                                                              const Trust& trust,
-                                                              ListeningSocket listening) {
-    std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
-    JobRules rules = RulesOf(spec);
-    RendezvousServer::Options options;
-    if (spec.mode == JobMode::kStatic && !spec.worker_store) {
-      HLAUNCH_ASSIGN_OR_RETURN(own->store_, C10dServer::Start(std::nullopt, spec.store.server));
-      own->store_port_ = listening.port;
-      options.c10d = [store = own->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
-    }
-    rules.before_round = [own = own.get(),
-                          access = spec.store.server.access](const Assignment& first) {
-      own->formed_ = true;
-      if (own->store_ == nullptr) return;
-      if (RendezvousServer* const serving = own->serving_) serving->EndC10d();
-      own->store_->Reset(AccessOfRound(access.value_or(StoreAccess()), first.members,
-                                       IsOwnAddress(first.master_addr) ? first.master_addr : ""),
-                         SealingKey(first.comm_secret));
-    };
-    own->job_.emplace(std::move(rules), MonotonicClock());
-    own->jobs_ = MakeOneJob(spec.job_id, *own->job_);
-    options.listener = std::move(listening.fd);
-    options.trust = trust;
-    HLAUNCH_ASSIGN_OR_RETURN(own->server_,
-                             RendezvousServer::Start(std::move(options), *own->jobs_));
-    own->serving_ = own->server_.get();
-    SayCeiling(spec);
-    return own;
-  }
-  ~OwnRendezvous() { Shutdown(); }
-
-  // Lets every node hear its last directive.
-  void Shutdown() {
-    serving_ = nullptr;
-    if (server_) server_->Shutdown(kShutdownGrace);
-  }
-
-  JobRendezvous& job() { return *job_; }
-  uint16_t store_port() const { return store_port_; }
-  // Whether nodes have come but for `own`, those of this process. A round needs no more of them.
-  bool alone(size_t own) const { return !formed_ && streams() <= own; }
-  // Whether it is, or was, the job's.
-  bool has_job() const { return !alone(0); }
-
- private:
-  OwnRendezvous() = default;
-  size_t streams() const { return server_->open_streams(); }
-
-  // In the order in which they may be destroyed last to first.
-  std::unique_ptr<C10dServer> store_;  // Null: workers get a port of their own.
-  uint16_t store_port_ = 0;
-  std::atomic<bool> formed_ = false;  // A round.
-  std::optional<JobRendezvous> job_;
-  std::unique_ptr<Jobs> jobs_;
-  std::unique_ptr<RendezvousServer> server_;
-  std::atomic<RendezvousServer*> serving_ = nullptr;  // `server_`, for its own threads.
-};
 
 // The node that hosts and joins by plain calls.
 class HostLink final : public NodeLink {

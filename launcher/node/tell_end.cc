@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/terminal_text.h"
+#include "proto/contract/env_contract.h"
 #include "rendezvous/listening/local_addresses.h"
 
 namespace hlaunch {
@@ -55,8 +57,17 @@ void KeepTermination(const std::string& file, const JobSpec& spec, const AgentRe
   if (!failed.empty()) LogWarning(failed);
 }
 
+// One host's command line started this node and others, and one node tells the end for all.
+bool OthersTell(const JobSpec& spec, const AgentResult& result) {
+  const std::vector<std::string>& environment = spec.worker.inherited_env;
+  const bool quiet = std::find(environment.begin(), environment.end(),
+                               absl::StrCat(kEnvQuietEnd, "=1")) != environment.end();
+  return quiet && (result.outcome ? !result.outcome->report : absl::IsCancelled(result.end));
+}
+
 void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutput& output,
                   const Goodput& goodput) {
+  if (OthersTell(spec, result)) return;
   if (!result.outcome) {
     if (absl::IsCancelled(result.end)) {
       const bool whole = spec.policy.max_nodes == 1;

@@ -14,7 +14,7 @@ namespace hlaunch {
 const std::vector<OptionRow>& OptionTable() {
   static const std::vector<OptionRow>* const table = [] {
     auto* rows = new std::vector<OptionRow>;
-    for (const auto& part : {RendezvousOptions(), ClusterOptions(), WorkerOptions(),
+    for (const auto& part : {RendezvousOptions(), HostOptions(), ClusterOptions(), WorkerOptions(),
                              DeviceOptions(), BindingOptions(), OutputOptions()}) {
       rows->insert(rows->end(), part.begin(), part.end());
     }

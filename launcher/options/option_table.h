@@ -50,6 +50,7 @@ const std::vector<OptionRow>& OptionTable();
 const OptionRow* FindOption(absl::string_view word);
 
 // The parts of it, one file each.
+absl::Span<const OptionRow> HostOptions();
 absl::Span<const OptionRow> RendezvousOptions();
 absl::Span<const OptionRow> ClusterOptions();
 absl::Span<const OptionRow> WorkerOptions();

@@ -13,6 +13,7 @@
 #include "agent/output/log_spec.h"
 #include "agent/worker/worker_spec.h"
 #include "launcher/cluster/system_row.h"
+#include "launcher/hosts/host_list.h"
 #include "launcher/mpi/decide_mpi.h"
 #include "launcher/words/endpoint.h"
 #include "proto/base/clock.h"
@@ -100,6 +101,7 @@ struct Options {
   // set. Of `instead.installs()` the same is true.
   std::optional<std::string> text_to_print;
 
+  HostWish hosts;    // Where this command line starts the job by itself; none: here alone.
   JobPolicy policy;  // Of its lease only the loss limit is the user's.
   Meeting meeting;
   NodeRole node;

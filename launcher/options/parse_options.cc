@@ -22,6 +22,7 @@
 #include "launcher/words/printable.h"
 #include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
 
 namespace hlaunch {
 namespace {
@@ -37,10 +38,9 @@ struct ForeignWord {
 constexpr ForeignWord kForeign[] = {
     {"--np", "did you mean --nproc-per-node?"},
     {"-c", "did you mean --nproc-per-node?"},
-    {"-H", "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
-    {"--host", "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
-    {"--hostfile",
-     "hlaunch starts no other hosts yet: run the same command on each, with --nnodes"},
+    {"--host", "did you mean --hosts?"},
+    {"--machinefile", "did you mean --hostfile?"},
+    {"-hostfile", "did you mean --hostfile?"},
     {"--tag-output", "every line has its rank without it; --log-prefix changes how"},
     {"--num-processes", "did you mean --nproc-per-node?"},
     {"--num-machines", "did you mean --nnodes?"},
@@ -120,6 +120,29 @@ absl::Status CheckHost(const Options& options, bool has_place) {
     return InvalidArgumentError(absl::StrCat(
         "--rdzv-conf is_host=", *options.node.is_host ? 1 : 0, " with --node-rank ",
         *options.node.rank, ": in the static form node rank 0 hosts; leave is_host out"));
+  }
+  return absl::OkStatus();
+}
+
+// What --hosts decides by itself, and what belongs to it.
+absl::Status CheckHosts(const RawOptions& raw) {
+  const bool given = raw.Find("--hosts") != nullptr || raw.Find("--hostfile") != nullptr;
+  if (!given) {
+    for (const char* name :
+         {"--include", "--exclude", "--launch-agent", "--agent-path", "--export-var", "--export"}) {
+      if (raw.Find(name) == nullptr) continue;
+      return InvalidArgumentError(absl::StrCat(
+          name, " is for a job that is started on other hosts: add --hosts or --hostfile"));
+    }
+    return absl::OkStatus();
+  }
+  for (const char* name : {"--standalone", "--rdzv-endpoint", "--rdzv-backend", "--node-rank",
+                           "--master-addr", "--master-port", "--dry-run", "--print-env"}) {
+    if (raw.Find(name) == nullptr) continue;
+    return InvalidArgumentError(absl::StrCat(
+        name,
+        " is for a command that is run on each host, and --hosts starts all of them from "
+        "here: leave one of them out"));
   }
   return absl::OkStatus();
 }
@@ -212,6 +235,20 @@ void Merge(std::vector<FoundValue> weaker, RawOptions& raw) {
   }
 }
 
+// HLAUNCH_HOSTS, where nothing says that this is one node, or one of several.
+void AddHostsVariable(const Environment& environment, RawOptions& raw) {
+  const std::string hosts = environment.Get(kEnvHosts);
+  if (hosts.empty()) return;
+  for (const char* name : {"--hosts", "--hostfile", "--standalone", "--rdzv-endpoint",
+                           "--master-addr", "--node-rank"}) {
+    if (raw.Find(name) != nullptr) return;
+  }
+  if (const FoundValue* nnodes = raw.Find("--nnodes"); nnodes != nullptr && nnodes->value == "1") {
+    return;
+  }
+  raw.given.push_back({FindOption("--hosts"), hosts, OptionSource::kEnvironment, kEnvHosts});
+}
+
 // The file of --config, if there is one, then the variables. The file's command counts where none
 // is typed.
 absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
@@ -222,6 +259,7 @@ absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   }
   HLAUNCH_ASSIGN_OR_RETURN(std::vector<FoundValue> found, FindInEnvironment(environment));
   Merge(std::move(found), raw);
+  AddHostsVariable(environment, raw);
   raw.given.erase(std::remove_if(raw.given.begin(), raw.given.end(),
                                  [](const FoundValue& value) {
                                    return value.source != OptionSource::kCommandLine &&
@@ -253,6 +291,8 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
     const FoundValue* const found = raw.Find(name);
     if (found != nullptr) HLAUNCH_RETURN_IF_ERROR(SetValue(*found, options));
   }
+  // The terminal's end is no node of the job that it starts.
+  if (raw.Find("--hosts") != nullptr || raw.Find("--hostfile") != nullptr) options.cluster = "none";
   const ClusterPlace place = FindPlace(surroundings, options.cluster, options.cluster_systems);
   absl::StatusOr<TakenPlace> taken = TakePlace(place, raw.given);
   if (raw.Find("--explain-cluster") != nullptr) {
@@ -376,9 +416,10 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   if (options.script.run_path)
     options.script.module = options.script.no_python = false;  // As torchrun has it.
   const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;
-  const absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
+  absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
+  fit.Update(CheckHosts(raw));
   if (!fit.ok()) return NameSources(fit, raw);
-  if (number && options.policy.max_nodes > 1) {
+  if (number && (options.policy.max_nodes > 1 || options.hosts.any())) {
     return InvalidArgumentError(
         "-n is the number of ranks of a job of one node; with several write --nproc-per-node N, "
         "the workers of each node");

@@ -416,7 +416,61 @@ const OptionRow kClusterRows[] = {
      "print what was found of this node's place, and from where; --json", nullptr},
 };
 
+constexpr bool kNoCommas = false;
+constexpr bool kRepeats = true;
+
+absl::Status SetHostText(string_view text, std::string HostWish::*place, Options& options) {
+  if (text.empty()) return absl::InvalidArgumentError("expected a value");
+  options.hosts.*place = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status AddVariable(string_view text, Options& options) {
+  if (text.empty()) return absl::InvalidArgumentError("expected VAR or VAR=VALUE");
+  options.hosts.variables.emplace_back(text);
+  return absl::OkStatus();
+}
+
+const OptionRow kHostRows[] = {
+    {"Hosts to start from here", "-H", "--hosts", "a,b:4,c[01-16]",
+     "start the job on these hosts; behind a colon the workers of each (HLAUNCH_HOSTS)",
+     [](string_view text, Options& options) {
+       return SetHostText(text, &HostWish::hosts, options);
+     }},
+    {"", "", "--hostfile", "FILE", "the hosts of a file, as Open MPI, MPICH or Slurm write it",
+     [](string_view text, Options& options) {
+       return SetHostText(text, &HostWish::hostfile, options);
+     }},
+    {"", "", "--include", "HOSTS", "of these hosts, only those",
+     [](string_view text, Options& options) {
+       return SetHostText(text, &HostWish::include, options);
+     }},
+    {"", "", "--exclude", "HOSTS", "of these hosts, all but those",
+     [](string_view text, Options& options) {
+       return SetHostText(text, &HostWish::exclude, options);
+     }},
+    {"", "", "--launch-agent", "'CMD %h ...'",
+     "instead of ssh: a command that runs words on the host %h (kubectl exec -i %h --)",
+     [](string_view text, Options& options) {
+       return SetHostText(text, &HostWish::launch_agent, options);
+     }},
+    {"", "", "--agent-path", "PATH", "where hlaunch is on the hosts (where it is here)",
+     [](string_view text, Options& options) {
+       return SetHostText(text, &HostWish::agent_path, options);
+     }},
+    {"", "-x", "--export-var", "VAR[=VALUE]",
+     "the hosts get this variable as well; may be repeated", AddVariable, kNoPet, kNoCommas,
+     kRepeats},
+    {"", "", "--export", "all|none|LIST",
+     "which variables of here the hosts get (paths and settings of libraries, no secrets)",
+     [](string_view text, Options& options) {
+       return SetHostText(text, &HostWish::exported, options);
+     }},
+};
+
 }  // namespace
+
+absl::Span<const OptionRow> HostOptions() { return kHostRows; }
 
 absl::Span<const OptionRow> RendezvousOptions() { return kRendezvousRows; }
 

@@ -50,6 +50,15 @@ constexpr OptionPeer kPeers[] = {
      ""},
     {"--tls-key", "better: see `--tls-cert`", ""},
     {"--tls-ca", "better: see `--tls-cert`", ""},
+    // Hosts to start from here.
+    {"--hosts", "better: torchrun is started on each host by something else", "`--host`; `-hosts`"},
+    {"--hostfile", "better: see `--hosts`", "same; `-f`"},
+    {"--include", "better: see `--hosts`", "`--host` beside `--hostfile`"},
+    {"--exclude", "better: see `--hosts`", ""},
+    {"--launch-agent", "better: see `--hosts`", "`--mca plm_rsh_agent`; `-launcher-exec`"},
+    {"--agent-path", "better: see `--hosts`", "`--prefix`"},
+    {"--export-var", "better: see `--hosts`", "`-x`; `-genv`"},
+    {"--export", "better: see `--hosts`", "`-genvall`, `-genvnone`, `-genvlist`"},
     // Times.
     {"--join-timeout", "`--rdzv-conf join_timeout=S`", ""},
     {"--last-call", "`--rdzv-conf last_call_timeout=S`", ""},

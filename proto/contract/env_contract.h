@@ -11,12 +11,15 @@ namespace hlaunch {
 // Read by hlaunch's own programs. No worker ever sees them.
 inline constexpr char kEnvToken[] = "HLAUNCH_TOKEN";
 inline constexpr char kEnvTokenFile[] = "HLAUNCH_TOKEN_FILE";
+inline constexpr char kEnvHosts[] = "HLAUNCH_HOSTS";
 inline constexpr char kEnvTls[] = "HLAUNCH_TLS";  // "on" or "off".
 inline constexpr char kEnvTlsCert[] = "HLAUNCH_TLS_CERT";
 inline constexpr char kEnvTlsKey[] = "HLAUNCH_TLS_KEY";
 inline constexpr char kEnvTlsCa[] = "HLAUNCH_TLS_CA";
 inline constexpr char kEnvKeeperFd[] = "HLAUNCH_KEEPER_FD";
 inline constexpr char kEnvObituaryReason[] = "HLAUNCH_OBITUARY_REASON";
+// "1" on hosts that --hosts started: one of them tells the end for all.
+inline constexpr char kEnvQuietEnd[] = "HLAUNCH_QUIET_END";
 
 // hlaunch's own words to a worker.
 inline constexpr char kEnvJobId[] = "HLAUNCH_JOB_ID";

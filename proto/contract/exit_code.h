@@ -26,6 +26,7 @@ inline constexpr int kExitRefused = 196;         // token, job id, nnodes … do
 inline constexpr int kExitJoinTimeout = 197;     // nodes did not come in time
 inline constexpr int kExitRendezvousLost = 198;  // the rendezvous' host was not heard of any more
 inline constexpr int kExitNodeLost = 199;        // a node of the job died or was cut off
+inline constexpr int kExitNotStarted = 247;      // a host of --hosts could not be started
 inline constexpr int kExitNoProgress = 248;      // restarts bring the job no further
 inline constexpr int kExitNodeStopped = 249;     // another node of the job was stopped
 inline constexpr int kExitAgentLost = 250;       // this node's agent or keeper was killed
@@ -33,10 +34,10 @@ inline constexpr int kExitNoResources = 251;     // fork, descriptors, memory, d
 inline constexpr int kExitPreflight = 252;       // too few nodes are fit to run together
 
 // hlaunch's own failures, in ascending order: the rows above from kExitInternal on.
-inline constexpr int kOwnExitCodes[] = {kExitInternal,  kExitBadEndpoint, kExitPortInUse,
-                                        kExitRefused,   kExitJoinTimeout, kExitRendezvousLost,
-                                        kExitNodeLost,  kExitNoProgress,  kExitNodeStopped,
-                                        kExitAgentLost, kExitNoResources, kExitPreflight};
+inline constexpr int kOwnExitCodes[] = {
+    kExitInternal,       kExitBadEndpoint, kExitPortInUse,  kExitRefused,    kExitJoinTimeout,
+    kExitRendezvousLost, kExitNodeLost,    kExitNotStarted, kExitNoProgress, kExitNodeStopped,
+    kExitAgentLost,      kExitNoResources, kExitPreflight};
 
 // Whether a process exits with this because a signal ended it, or asked it to end.
 constexpr bool IsSignalExit(int exit_code) {

@@ -329,9 +329,9 @@ const BadLine kBadLines[] = {
     {{"-np", "4", "--nnodes", "2", "x"},
      "-n is the number of ranks of a job of one node; with "
      "several write --nproc-per-node N, the workers of each node"},
-    {{"-x", "x"}, "unknown option -x; see hlaunch --help"},
-    {{"-vx", "x"}, "unknown option -x; see hlaunch --help"},
-    {{"--", "-x"}, "unknown option -x; see hlaunch --help"},
+    {{"-y", "x"}, "unknown option -y; see hlaunch --help"},
+    {{"-vy", "x"}, "unknown option -y; see hlaunch --help"},
+    {{"--", "-y"}, "unknown option -y; see hlaunch --help"},
     {{"--", "--nnodes=2", "x"}, "--nnodes stands behind --, where the script begins"},
     {{"--pass-local-rank", "--local_rank", "x"},
      "unknown option --local_rank; did you mean --pass-local-rank=--local_rank?"},
@@ -362,9 +362,7 @@ const BadLine kBadLines[] = {
     {{"--print-env=x", "x"}, "--print-env 'x': expected a local rank, such as 0"},
     {{"--bind-to", "core", "x"}, "unknown option --bind-to; did you mean --bind?"},
     {{"--num_machines=2", "x"}, "unknown option --num_machines; did you mean --nnodes?"},
-    {{"-H", "n0,n1", "x"},
-     "unknown option -H; hlaunch starts no other hosts yet: run the same command on each, with "
-     "--nnodes"},
+    {{"--host", "n0,n1", "x"}, "unknown option --host; did you mean --hosts?"},
     {{"--role", "", "x"}, "--role '': expected 1 to 256 printable characters"},
     {{"--signals-to-handle", "SIGTERM,SIGKILL", "x"},
      "--signals-to-handle 'SIGTERM,SIGKILL': SIGKILL cannot be passed on: no process can handle "

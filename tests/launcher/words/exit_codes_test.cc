@@ -64,7 +64,7 @@ TEST(OwnExitCodes, AreDifferentAndAscend) {
             std::end(kOwnExitCodes));
 }
 
-TEST(OwnExitCodes, AreSaidAsRanges) { EXPECT_EQ(OwnExitCodes(), "193 to 199 and 248 to 252"); }
+TEST(OwnExitCodes, AreSaidAsRanges) { EXPECT_EQ(OwnExitCodes(), "193 to 199 and 247 to 252"); }
 
 }  // namespace
 }  // namespace hlaunch

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/grpc/conduct_job.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/process/descendants.h"
+#include "agent/worker/taken_signals.h"
+#include "launcher/grpc/own_rendezvous.h"
+#include "launcher/hosts/end_of_job.h"
+#include "launcher/hosts/exported.h"
+#include "launcher/hosts/host_list.h"
+#include "launcher/hosts/start_message.h"
+#include "launcher/job/credentials.h"
+#include "launcher/job/make_job_spec.h"
+#include "launcher/node/descriptors.h"
+#include "launcher/remote/conductor.h"
+#include "launcher/remote/job_words.h"
+#include "launcher/remote/make_plan.h"
+#include "launcher/words/exit_codes.h"
+#include "launcher/words/programs.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
+#include "proto/contract/exit_code.h"
+#include "proto/contract/ids.h"
+#include "rendezvous/listening/listen.h"
+#include "rendezvous/listening/local_addresses.h"
+#include "rendezvous/listening/route.h"
+#include "rendezvous/trust/token_text.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kCleanUpTime = std::chrono::seconds(5);
+
+// What --hosts comes to, before anything is started.
+struct Prepared {
+  Options options;
+  JobSpec spec;
+  Trust trust;
+  ListeningSocket listening;
+  ConductPlan plan;
+};
+
+// The hosts' `hlaunch`: where it is here, unless the user names another place.
+std::string ProgramForHosts(const HostWish& wish) {
+  if (!wish.agent_path.empty()) return wish.agent_path;
+  const auto places = PlacesOfProgram(PathOfThisProgram(), "hlaunch");
+  for (const std::string& place : places) {
+    if (::access(place.c_str(), X_OK) == 0) return std::filesystem::path(place).lexically_normal();
+  }
+  return "hlaunch";
+}
+
+// How the nodes meet: here, at `port`, and with a secret that nobody had before unless the user has
+// one.
+absl::StatusOr<JobSpec> SpecOfJob(Options options, const Environment& environment, uint16_t port) {
+  options.meeting.endpoint = Endpoint{"127.0.0.1", port};
+  HLAUNCH_ASSIGN_OR_RETURN(JobSpec spec, MakeMeeting(options, environment, RealHostProbes()));
+  if (!NeedsGrpc(spec)) {  // One host: there is nobody to meet, but it comes here all the same.
+    spec.endpoint = *options.meeting.endpoint;
+    spec.mode = JobMode::kEndpoint;
+  }
+  if (spec.token.empty() && spec.certificates.none()) spec.token = NewTokenText();
+  return spec;
+}
+
+absl::StatusOr<std::vector<std::string>> Candidates(const Options& options, uint16_t port) {
+  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
+  std::string named = options.meeting.local_addr;
+  if (!named.empty()) {
+    HLAUNCH_ASSIGN_OR_RETURN(const std::vector<std::string> found, ResolveHost(named));
+    named = found.front();
+  }
+  return CandidatesOf(named, DefaultRouteAddress().value_or(""), local, port);
+}
+
+// What all hosts are told alike.
+absl::StatusOr<StartMessage> CommonMessage(const Options& options, const Environment& environment,
+                                           const JobSpec& spec, uint16_t port) {
+  StartMessage message;
+  message.version = WireVersion();
+  message.nonce = NewTokenText();
+  message.token = spec.token;
+  message.limits = LimitsOfThisProcess();
+  message.umask = UmaskOfThisProcess();
+  message.grace_s =
+      static_cast<int>(std::chrono::ceil<std::chrono::seconds>(options.worker.stop_grace).count());
+  message.script = options.script.command;
+  std::error_code error;
+  message.directory = std::filesystem::current_path(error);
+  HLAUNCH_ASSIGN_OR_RETURN(message.candidates, Candidates(options, port));
+  HLAUNCH_ASSIGN_OR_RETURN(message.environment, ExportedVariables(options.hosts, environment));
+  for (std::string& entry : EnvironmentOf(spec.certificates, spec.tls)) {
+    message.environment.push_back(std::move(entry));
+  }
+  message.environment.push_back(absl::StrCat(kEnvQuietEnd, "=1"));
+  return message;
+}
+
+// A terminal is read only if the user says so: a job in the background must not eat what is typed.
+bool ForwardsStdin(const Options& options) {
+  return options.worker.stdin_to_rank0 || ::isatty(STDIN_FILENO) == 0;
+}
+
+absl::StatusOr<Prepared> Prepare(const Options& given, const Environment& environment) {
+  Prepared prepared;
+  prepared.options = given;
+  Options& options = prepared.options;
+  HLAUNCH_ASSIGN_OR_RETURN(std::vector<TargetHost> hosts, FindHosts(options.hosts, ReadHostfile));
+  HLAUNCH_RETURN_IF_ERROR(FitNodesToHosts(options, hosts));
+  HLAUNCH_ASSIGN_OR_RETURN(prepared.plan.starter, FindStarter(options.hosts, environment));
+  HLAUNCH_ASSIGN_OR_RETURN(prepared.listening, Listen("", 0));
+  const uint16_t port = prepared.listening.port;
+  if (options.meeting.job_id.empty()) options.meeting.job_id = NewJobId();
+  HLAUNCH_ASSIGN_OR_RETURN(prepared.spec, SpecOfJob(options, environment, port));
+  HLAUNCH_ASSIGN_OR_RETURN(
+      prepared.trust,
+      Trust::Of(prepared.spec.token, prepared.spec.certificates, prepared.spec.tls));
+  HLAUNCH_ASSIGN_OR_RETURN(const StartMessage common,
+                           CommonMessage(options, environment, prepared.spec, port));
+  const std::vector<bool> own = FindOwnHosts(hosts);
+  const std::string program = ProgramForHosts(options.hosts);
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    HostPlan host{hosts[i], own[i], program, common};
+    host.message.options =
+        WordsForHost(options, hosts[i], static_cast<int>(i), prepared.spec.job_id);
+    host.message.takes_stdin = i == 0 && ForwardsStdin(options);
+    // Where there is no network, this host alone can be meant.
+    if (own[i] || common.candidates.empty()) {
+      host.message.candidates.push_back(HostPort("127.0.0.1", port));
+    }
+    prepared.plan.hosts.push_back(std::move(host));
+  }
+  prepared.plan.min_hosts = options.policy.min_nodes;
+  prepared.plan.grace = options.worker.stop_grace;
+  prepared.plan.quiet = options.output.log_level > LogLevel::kInfo;
+  return prepared;
+}
+
+void Tell(const JobEnd& end, int exit_code) {
+  if (end.start_failed) {
+    LogError(absl::StrCat("the job was not started; exit code ", exit_code));
+  } else if (end.stop_signal != 0 && exit_code != kExitOk) {
+    LogWarning(absl::StrCat("job stopped; exit code ", exit_code));
+  } else if (exit_code == kExitNodeLost) {
+    LogError(absl::StrCat("no host said how the job ended; exit code ", exit_code));
+  }
+}
+
+}  // namespace
+
+int ConductJob(const Options& given, const Environment& environment, KeeperLink keeper) {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::prctl(PR_SET_DUMPABLE, 0);  // It holds the job's secret.
+  absl::StatusOr<Prepared> prepared = Prepare(given, environment);
+  if (!prepared.ok()) {
+    LogError(prepared.status().message());
+    return ExitCodeOf(FailedStep::kPrepare, prepared.status());
+  }
+  SetLogJob(prepared->spec.job_id);
+  for (const std::string& warning : prepared->spec.warnings) LogWarning(warning);
+  absl::StatusOr<UniqueFd> signals = AgentSignals(given.worker.signals_to_handle);
+  if (!signals.ok()) {
+    LogError(signals.status().message());
+    return kExitNoResources;
+  }
+  RaiseDescriptorLimit();
+  const auto own =
+      OwnRendezvous::Start(prepared->spec, prepared->trust, std::move(prepared->listening));
+  if (!own.ok()) {
+    LogError(own.status().message());
+    return ExitCodeOf(FailedStep::kMeet, own.status());
+  }
+  Conductor conductor(std::move(prepared->plan), *std::move(signals), keeper.fd());
+  const absl::StatusOr<JobEnd> end = conductor.Run();
+  if (!end.ok()) {
+    LogError(end.status().message());
+    return kExitNoResources;
+  }
+  KillAndReapDescendants(MonotonicClock(), MonotonicClock().Now() + kCleanUpTime);
+  const int exit_code = ExitCodeOfJob(*end);
+  Tell(*end, exit_code);
+  return exit_code;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/grpc/own_rendezvous.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/node/descriptors.h"
+#include "launcher/node/node_link.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/listening/route.h"
+#include "rendezvous/trust/sealed_stream.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kShutdownGrace = std::chrono::seconds(1);
+
+// Says how many nodes this host carries, aloud if the job may have more.
+void SayCeiling(const JobSpec& spec) {
+  DescriptorNeed need;
+  need.max_nodes = spec.policy.max_nodes;
+  need.spares = spec.policy.spares;
+  need.nproc = spec.worker.nproc;
+  need.store_here = spec.node.rank.value_or(0) == 0;
+  const Ceiling ceiling = DecideCeiling(need, DescriptorLimit());
+  if (ceiling.nodes >= spec.policy.max_nodes) {
+    return LogDebug(
+        absl::StrCat("this host carries about ", ceiling.nodes, " nodes: ", ceiling.reason));
+  }
+  LogWarning(absl::StrCat("this host carries about ", ceiling.nodes, " nodes and --nnodes allows ",
+                          spec.policy.max_nodes, ": ", ceiling.reason, "; raise the hard limit to ",
+                          ceiling.needed,
+                          ": ulimit -n as root, LimitNOFILE= of a unit, --ulimit "
+                          "nofile= of a container"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(const JobSpec& spec,
+                                                                    const Trust& trust,
+                                                                    ListeningSocket listening) {
+  std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
+  JobRules rules = RulesOf(spec);
+  RendezvousServer::Options options;
+  if (spec.mode == JobMode::kStatic && !spec.worker_store) {
+    HLAUNCH_ASSIGN_OR_RETURN(own->store_, C10dServer::Start(std::nullopt, spec.store.server));
+    own->store_port_ = listening.port;
+    options.c10d = [store = own->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
+  }
+  rules.before_round = [own = own.get(),
+                        access = spec.store.server.access](const Assignment& first) {
+    own->formed_ = true;
+    if (own->store_ == nullptr) return;
+    if (RendezvousServer* const serving = own->serving_) serving->EndC10d();
+    own->store_->Reset(AccessOfRound(access.value_or(StoreAccess()), first.members,
+                                     IsOwnAddress(first.master_addr) ? first.master_addr : ""),
+                       SealingKey(first.comm_secret));
+  };
+  own->job_.emplace(std::move(rules), MonotonicClock());
+  own->jobs_ = MakeOneJob(spec.job_id, *own->job_);
+  options.listener = std::move(listening.fd);
+  options.trust = trust;
+  HLAUNCH_ASSIGN_OR_RETURN(own->server_, RendezvousServer::Start(std::move(options), *own->jobs_));
+  own->serving_ = own->server_.get();
+  SayCeiling(spec);
+  return own;
+}
+
+void OwnRendezvous::Shutdown() {
+  serving_ = nullptr;
+  if (server_) server_->Shutdown(kShutdownGrace);
+}
+
+}  // namespace hlaunch

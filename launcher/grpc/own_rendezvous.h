@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "launcher/job/job_spec.h"
+#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/grpc/rendezvous_server.h"
+#include "rendezvous/job/job_rendezvous.h"
+#include "rendezvous/job/jobs.h"
+#include "rendezvous/listening/listen.h"
+#include "rendezvous/trust/trust.h"
+
+namespace hlaunch {
+
+// A rendezvous of one job in this process.
+//
+// Thread-safe.
+class OwnRendezvous {
+ public:
+  // Says aloud if this host carries fewer nodes than the job may have.
+  //
+  // Errors: as RendezvousServer::Start.
+  static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(const JobSpec& spec,
+                                                              const Trust& trust,
+                                                              ListeningSocket listening);
+  ~OwnRendezvous() { Shutdown(); }
+
+  // Lets every node hear its last directive.
+  void Shutdown();
+
+  JobRendezvous& job() { return *job_; }
+  uint16_t store_port() const { return store_port_; }
+  // Whether nodes have come but for `own`, those of this process. A round needs no more of them.
+  bool alone(size_t own) const { return !formed_ && streams() <= own; }
+  // Whether it is, or was, the job's.
+  bool has_job() const { return !alone(0); }
+
+ private:
+  OwnRendezvous() = default;
+  size_t streams() const { return server_->open_streams(); }
+
+  // In the order in which they may be destroyed last to first.
+  std::unique_ptr<C10dServer> store_;  // Null: workers get a port of their own.
+  uint16_t store_port_ = 0;
+  std::atomic<bool> formed_ = false;  // A round.
+  std::optional<JobRendezvous> job_;
+  std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<RendezvousServer> server_;
+  std::atomic<RendezvousServer*> serving_ = nullptr;  // `server_`, for its own threads.
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/hosts/end_of_job.h"
+
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+// An agent's own end, where others may know better how the job ended.
+bool IsOwnEnd(int exit_code) {
+  return exit_code == kExitAgentLost || exit_code == kExitRendezvousLost ||
+         exit_code == kExitNodeLost || exit_code == kExitNodeStopped;
+}
+
+}  // namespace
+
+int ExitCodeOfJob(const JobEnd& end) {
+  std::optional<int> first, first_own;
+  for (const HostEnd& host : end.hosts) {
+    if (!host.exit_code.has_value()) continue;
+    std::optional<int>& place = IsOwnEnd(*host.exit_code) ? first_own : first;
+    if (!place.has_value()) place = host.exit_code;
+  }
+  if (end.stop_signal != 0) {
+    return first == kExitOk ? kExitOk : kExitSignalBase + end.stop_signal;
+  }
+  if (end.start_failed) return kExitNotStarted;
+  if (first.has_value()) return *first;
+  return first_own.value_or(kExitNodeLost);
+}
+
+}  // namespace hlaunch

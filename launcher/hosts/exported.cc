@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/hosts/exported.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
+#include "launcher/words/printable.h"
+#include "proto/contract/env_contract.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::string_view;
+
+constexpr const char* kNames[] = {
+    "PATH",        "LD_LIBRARY_PATH", "LD_PRELOAD",    "PYTHONPATH", "PYTHONHOME",
+    "VIRTUAL_ENV", "MODULEPATH",      "LOADEDMODULES", "LANG",       "TZ"};
+constexpr const char* kPrefixes[] = {
+    "CONDA_",        "PYTHON",      "LC_",   "NCCL_",     "RCCL_",   "HCCL_",        "CCL_",
+    "GLOO_",         "UCX_",        "FI_",   "OMPI_MCA_", "TORCH",   "PYTORCH_",     "PT_",
+    "HABANA_",       "CUDA_",       "HIP_",  "HSA_",      "ROCM_",   "XLA_",         "JAX_",
+    "TF_",           "OMP_",        "GOMP_", "KMP_",      "MKL_",    "OPENBLAS_",    "HF_",
+    "TRANSFORMERS_", "ACCELERATE_", "DS_",   "MEGATRON_", "TRITON_", "HLAUNCH_COMM_"};
+// Parts of names that say that the value is a secret.
+constexpr const char* kSecrets[] = {"TOKEN",   "SECRET",     "PASSW",  "CREDENTIAL",
+                                    "API_KEY", "ACCESS_KEY", "PRIVATE"};
+// Of this host, this terminal or this session alone.
+constexpr const char* kHere[] = {"HOME",  "USER", "LOGNAME", "SHELL",   "PWD",    "OLDPWD",
+                                 "SHLVL", "_",    "TERM",    "DISPLAY", "TMPDIR", "HOSTNAME",
+                                 "MAIL",  "TMUX", "STY",     "LINES",   "COLUMNS"};
+constexpr const char* kHerePrefixes[] = {"SSH_", "XDG_",          "DBUS_",     "SLURM_",
+                                         "PBS_", "LSB_",          "PMI_",      "PMIX_",
+                                         "PET_", "TORCHELASTIC_", "BASH_FUNC_"};
+
+bool StartsWithOne(string_view name, absl::Span<const char* const> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [name](const char* prefix) { return absl::StartsWith(name, prefix); });
+}
+
+bool IsOne(string_view name, absl::Span<const char* const> names) {
+  return std::any_of(names.begin(), names.end(), [name](const char* each) { return name == each; });
+}
+
+bool IsOwn(string_view name) {
+  return absl::StartsWith(name, kOwnPrefix) &&
+         (!absl::StartsWith(name, kCommPrefix) || name == kEnvCommSecret);
+}
+
+bool IsSecret(string_view name) {
+  return IsOwn(name) ||
+         std::any_of(std::begin(kSecrets), std::end(kSecrets),
+                     [name](string_view part) { return absl::StrContains(name, part); });
+}
+
+bool IsOfThisHost(string_view name) {
+  return IsOne(name, kHere) || StartsWithOne(name, kHerePrefixes) ||
+         absl::EndsWith(name, "_VISIBLE_DEVICES");
+}
+
+bool IsName(string_view name) {
+  return !name.empty() && !absl::ascii_isdigit(name[0]) &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+// Whether --export lets `name` go.
+bool Goes(string_view name, const std::string& exported, const std::vector<string_view>& listed) {
+  if (IsSecret(name)) return false;
+  if (exported == "none") return false;
+  if (exported == "all") return !IsOfThisHost(name);
+  if (!exported.empty()) return std::find(listed.begin(), listed.end(), name) != listed.end();
+  return !IsOfThisHost(name) && (IsOne(name, kNames) || StartsWithOne(name, kPrefixes));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ExportedVariables(const HostWish& wish,
+                                                           const Environment& environment) {
+  const std::vector<string_view> listed = absl::StrSplit(wish.exported, ',', absl::SkipEmpty());
+  std::map<std::string, std::string> here, chosen;
+  for (const std::string& entry : environment.Without("")) {
+    const std::pair<std::string, std::string> pair = absl::StrSplit(entry, absl::MaxSplits('=', 1));
+    here.insert(pair);
+    if (IsName(pair.first) && Goes(pair.first, wish.exported, listed)) chosen.insert(pair);
+  }
+  for (const std::string& variable : wish.variables) {
+    const size_t equals = variable.find('=');
+    const std::string name = variable.substr(0, equals);
+    if (!IsName(name) || IsOwn(name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("-x '", PrintableLine(name), "': expected VAR or VAR=VALUE",
+                       IsOwn(name) ? ", and none of hlaunch's own" : ""));
+    }
+    const auto found = here.find(name);
+    if (equals == std::string::npos && found == here.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("-x ", name, ": it is not set here; write -x ", name, "=VALUE"));
+    }
+    chosen[name] = equals == std::string::npos ? found->second : variable.substr(equals + 1);
+  }
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : chosen) variables.push_back(absl::StrCat(name, "=", value));
+  return variables;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/remote/conductor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/output/console.h"
+#include "agent/process/process.h"
+#include "asio/post.hpp"
+#include "launcher/remote/start_status.h"
+#include "launcher/words/printable.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kFirstStatus = seconds(2);
+constexpr Duration kStatusOnTerminal = milliseconds(500);
+constexpr Duration kStatusElsewhere = seconds(10);
+// Beyond the workers' grace: for agents to end, and for the news of it.
+constexpr Duration kEndTime = seconds(12);
+constexpr Duration kKillTime = seconds(2);
+constexpr Duration kFlushTime = seconds(10);
+constexpr size_t kMaxWaiting = 256 << 10;  // Of stdin on the way to node rank 0.
+
+bool IsEnding(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
+}  // namespace
+
+Conductor::Conductor(ConductPlan plan, UniqueFd signals, int keeper_fd)
+    : plan_(std::move(plan)),
+      signals_fd_(std::move(signals)),
+      signals_(loop_),
+      keeper_(loop_),
+      status_timer_(loop_),
+      kill_timer_(loop_),
+      terminal_(ConsoleStyleOf(STDERR_FILENO).terminal) {
+  signals_.assign(::fcntl(signals_fd_.get(), F_DUPFD_CLOEXEC, 0));
+  keeper_.assign(::fcntl(keeper_fd, F_DUPFD_CLOEXEC, 0));
+}
+
+Conductor::~Conductor() = default;
+
+absl::StatusOr<JobEnd> Conductor::Run() {
+  HLAUNCH_ASSIGN_OR_RETURN(sink_, OutputSink::Make(loop_));
+  HostStart::Events events;
+  events.changed = [this](HostStart& host) { Changed(host); };
+  events.output = [this](int fd, std::string bytes) { Output(fd, std::move(bytes)); };
+  events.output_full = [this] { return sink_->writer().full(); };
+  events.sent = [this](HostStart& host) {
+    if (stdin_ != nullptr && host.plan().message.takes_stdin) stdin_->Go();
+  };
+  for (const HostPlan& host : plan_.hosts) {
+    hosts_.push_back(std::make_shared<HostStart>(loop_, plan_.starter, host, events));
+  }
+  AwaitSignals();
+  AwaitKeeper();
+  status_timer_.expires_after(kFirstStatus);
+  ArmStatus();
+  StartMore();
+  loop_.run();
+  EraseStatus();
+  sink_->writer().WaitEmpty(MonotonicClock().Now() + kFlushTime);
+  return End();
+}
+
+size_t Conductor::Count(HostState state) const {
+  return static_cast<size_t>(std::count_if(
+      hosts_.begin(), hosts_.end(), [state](const auto& host) { return host->state() == state; }));
+}
+
+void Conductor::StartMore() {
+  size_t in_flight = Count(HostState::kConnecting) + Count(HostState::kStarted);
+  for (const auto& host : hosts_) {
+    if (stopping_ || in_flight >= kInFlight) return;
+    if (host->state() != HostState::kWaiting) continue;
+    host->Start();
+    ++in_flight;
+  }
+}
+
+void Conductor::Changed(HostStart& host) {
+  if (host.state() == HostState::kFailed) HostFailed(host);
+  if (host.state() == HostState::kEnded) HostEnded(host);
+  if (host.state() == HostState::kHere) {
+    LogDebug(absl::StrCat(host.plan().host.Login(), " reaches this host at ", host.reached()));
+    if (host.plan().message.takes_stdin) ReadStdin();
+  }
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const auto& each) { return each->over(); })) {
+    loop_.stop();
+    return;
+  }
+  const bool awaited = std::any_of(hosts_.begin(), hosts_.end(), [](const auto& each) {
+    return !each->over() && each->state() != HostState::kHere;
+  });
+  if (!awaited && !starting_over_) {
+    starting_over_ = true;
+    if (!last_status_.empty() && !stopping_) {
+      EraseStatus();
+      LogInfo(StatusText());
+    }
+  }
+  // Handlers of this host may still be on the stack.
+  if (!stopping_) asio::post(loop_, [this] { StartMore(); });
+}
+
+void Conductor::HostFailed(HostStart& host) {
+  if (host.stopped()) return;  // By us.
+  const StartVerdict& verdict = host.verdict();
+  const std::string line = absl::StrCat(host.plan().host.Login(), ": ", verdict.cause,
+                                        verdict.way_out.empty() ? "" : "; ", verdict.way_out);
+  EraseStatus();
+  const size_t left = hosts_.size() - Count(HostState::kFailed);
+  if (left >= static_cast<size_t>(plan_.min_hosts)) {
+    return LogWarning(absl::StrCat("cannot start on ", line, "; the job goes on without it"));
+  }
+  LogError(absl::StrCat("cannot start on ", line));
+  start_failed_ = true;
+  Stop(SIGTERM);
+}
+
+void Conductor::HostEnded(HostStart& host) {
+  if (!host.exit_code().has_value() && !stopping_) {
+    EraseStatus();
+    const std::string last = PrintableLine(host.last_words());
+    LogWarning(absl::StrCat("the connection to ", host.plan().host.Login(), " broke",
+                            last.empty() ? "" : ": ", last, "; its workers are ended there"));
+  }
+  // The job is over, or goes on without this host; the others have their time to hear of it.
+  if (host.exit_code().has_value()) KillLater(plan_.grace + kEndTime);
+}
+
+void Conductor::Output(int fd, std::string bytes) {
+  if (terminal_) EraseStatus();
+  if (!bytes.empty() && bytes.back() != '\n') bytes.push_back('\n');  // Lines of others follow.
+  sink_->writer().Push(fd, std::move(bytes));
+  if (!sink_->writer().full() || awaits_room_) return;
+  awaits_room_ = true;
+  sink_->AwaitRoom([this] {
+    awaits_room_ = false;
+    for (const auto& host : hosts_) host->Resume();
+  });
+}
+
+void Conductor::AwaitSignals() {
+  signals_.async_wait(asio::posix::descriptor_base::wait_read,
+                      [this](const asio::error_code& error) {
+                        if (error) return;
+                        TakeSignals();
+                        AwaitSignals();
+                      });
+}
+
+void Conductor::TakeSignals() {
+  signalfd_siginfo info;
+  while (::read(signals_fd_.get(), &info, sizeof(info)) == sizeof(info)) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGCHLD) continue;
+    if (!IsEnding(signal)) {  // For the workers.
+      for (const auto& host : hosts_) {
+        if (host->state() != HostState::kHere) continue;
+        host->Send(FrameKind::kSignal, std::string(1, static_cast<char>(signal)));
+      }
+      continue;
+    }
+    EraseStatus();
+    if (++signals_taken_ > 1) {
+      LogWarning("asked twice: killing what is left");
+      for (const auto& host : hosts_) host->Send(FrameKind::kKill, "");
+      KillLater(kKillTime);
+      continue;
+    }
+    stop_signal_ = signal;
+    LogWarning(
+        absl::StrCat(SignalName(signal), ": stopping the job on all hosts; once more kills it"));
+    Stop(signal);
+  }
+}
+
+void Conductor::AwaitKeeper() {
+  keeper_.async_wait(asio::posix::descriptor_base::wait_read,
+                     [this](const asio::error_code& error) {
+                       if (error) return;
+                       EraseStatus();
+                       LogError("the keeper was killed: stopping the job on all hosts");
+                       stop_signal_ = SIGKILL;
+                       Stop(SIGTERM);
+                     });
+}
+
+void Conductor::ReadStdin() {
+  if (stdin_ != nullptr) return;
+  stdin_ = std::make_unique<StdinReader>(loop_, [this](std::string bytes) {
+    for (const auto& host : hosts_) {
+      if (!host->plan().message.takes_stdin) continue;
+      host->Send(FrameKind::kInput, bytes);
+      return host->waiting() < kMaxWaiting;
+    }
+    return false;
+  });
+  stdin_->Go();
+}
+
+void Conductor::Stop(int signal) {
+  stopping_ = true;
+  // Not from within a host's own event.
+  asio::post(loop_, [this, signal] {
+    for (const auto& host : hosts_) host->Stop(signal);
+  });
+  KillLater(plan_.grace + kEndTime);
+}
+
+void Conductor::KillLater(Duration wait) {
+  const auto at = std::chrono::steady_clock::now() + wait;
+  const bool armed = kill_timer_.expiry() > std::chrono::steady_clock::now();
+  if (armed && kill_timer_.expiry() <= at) return;
+  kill_timer_.expires_at(at);
+  kill_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) KillAll();
+  });
+}
+
+void Conductor::KillAll() {
+  for (const auto& host : hosts_) {
+    if (!host->over()) host->Kill();
+  }
+}
+
+std::string Conductor::StatusText() const {
+  std::vector<HostProgress> progress;
+  for (const auto& host : hosts_) {
+    const bool own = host->plan().own && plan_.starter.agent.empty();
+    progress.push_back(
+        {host->plan().host.Login(), host->state(), own ? "hlaunch" : plan_.starter.Name()});
+  }
+  return StartStatus(progress);
+}
+
+void Conductor::ArmStatus() {
+  status_timer_.async_wait([this](const asio::error_code& error) {
+    if (error || starting_over_ || stopping_) return;
+    ShowStatus();
+    status_timer_.expires_after(terminal_ ? kStatusOnTerminal : kStatusElsewhere);
+    ArmStatus();
+  });
+}
+
+void Conductor::ShowStatus() {
+  if (plan_.quiet) return;
+  const std::string text = StatusText();
+  if (terminal_ && status_shown_ && text == last_status_) return;
+  last_status_ = text;
+  if (!terminal_) return LogInfo(last_status_);
+  sink_->writer().Push(STDERR_FILENO, absl::StrCat("\r\033[Khlaunch: ", last_status_));
+  status_shown_ = true;
+}
+
+void Conductor::EraseStatus() {
+  if (!std::exchange(status_shown_, false)) return;
+  sink_->writer().Push(STDERR_FILENO, "\r\033[K");
+  sink_->writer().WaitEmpty(MonotonicClock().Now() + kStatusOnTerminal);
+}
+
+JobEnd Conductor::End() const {
+  JobEnd end;
+  end.start_failed = start_failed_;
+  end.stop_signal = stop_signal_;
+  for (const auto& host : hosts_) {
+    end.hosts.push_back(
+        {host->plan().host.Login(), host->state() == HostState::kEnded, host->exit_code()});
+  }
+  return end;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/output/output_sink.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "asio/steady_timer.hpp"
+#include "launcher/hosts/end_of_job.h"
+#include "launcher/remote/host_start.h"
+#include "launcher/remote/starter.h"
+#include "launcher/remote/stdin_reader.h"
+#include "proto/base/clock.h"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+
+// What is to be started. A value.
+struct ConductPlan {
+  std::vector<HostPlan> hosts;  // By node rank.
+  Starter starter;
+  int min_hosts = 1;  // With fewer the job cannot run.
+  Duration grace = std::chrono::seconds(30);
+  bool quiet = false;  // No status line.
+};
+
+// The terminal's end of a job on other hosts: starts the agents, says how far they are, carries
+// their output here and stdin and signals there, and ends all of them if one is missing.
+//
+// Belongs to the main thread: Run, once. A rendezvous that they come to is somebody else's.
+class Conductor {
+ public:
+  // Starters that may be on their way at once.
+  static constexpr size_t kInFlight = 64;
+
+  // `signals` as AgentSignals. `keeper_fd` becomes readable when the keeper is dead.
+  Conductor(ConductPlan plan, UniqueFd signals, int keeper_fd);
+  ~Conductor();
+
+  // From the first start until no starter is left.
+  //
+  // Errors: ResourceExhausted.
+  absl::StatusOr<JobEnd> Run();
+
+ private:
+  void StartMore();
+  void Changed(HostStart& host);
+  void HostFailed(HostStart& host);
+  void HostEnded(HostStart& host);
+  void Output(int fd, std::string bytes);
+  void AwaitSignals();
+  void TakeSignals();
+  void AwaitKeeper();
+  void ReadStdin();
+  void Stop(int signal);
+  void KillLater(Duration wait);
+  void KillAll();
+  void ArmStatus();
+  void ShowStatus();
+  void EraseStatus();
+  std::string StatusText() const;
+  size_t Count(HostState state) const;
+  JobEnd End() const;
+
+  const ConductPlan plan_;
+  asio::io_context loop_{1};
+  UniqueFd signals_fd_;
+  asio::posix::stream_descriptor signals_, keeper_;
+  asio::steady_timer status_timer_, kill_timer_;
+  std::unique_ptr<OutputSink> sink_;
+  std::unique_ptr<StdinReader> stdin_;
+  std::vector<std::shared_ptr<HostStart>> hosts_;
+  bool start_failed_ = false;
+  bool stopping_ = false;
+  bool starting_over_ = false;  // All that can be here are.
+  bool awaits_room_ = false;
+  bool terminal_ = false;  // The status line can be rewritten.
+  bool status_shown_ = false;
+  bool line_open_ = false;  // The last output to the terminal ended within a line.
+  int stop_signal_ = 0;
+  int signals_taken_ = 0;
+  std::string last_status_;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/remote/job_words.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "launcher/options/option_table.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::string_view;
+
+// Of this command alone, or said anew.
+constexpr const char* kNotForHosts[] = {
+    "--hosts",      "--hostfile",   "--include",    "--exclude", "--launch-agent", "--agent-path",
+    "--export-var", "--export",     "--config",     "--stdin",   "--nnodes",       "--rdzv-id",
+    "--rdzv-conf",  "--local-addr", "--token-file", "--cluster"};
+
+bool IsForHosts(const OptionRow& row) {
+  for (const char* name : kNotForHosts) {
+    if (string_view(row.name) == name) return false;
+  }
+  return true;
+}
+
+// An option as it stands in the words. A value.
+struct WrittenOption {
+  const OptionRow* row = nullptr;  // Null: no option, such as a flag's short form with others.
+  std::vector<std::string> words;
+  std::string value;
+};
+
+// "-xVAR": a short option with its value in one word.
+const OptionRow* FindGlued(string_view word) {
+  if (word.size() <= 2 || word[0] != '-' || word[1] == '-') return nullptr;
+  const OptionRow* const row = FindOption(word.substr(0, 2));
+  return row != nullptr && row->takes_value() ? row : nullptr;
+}
+
+std::vector<WrittenOption> Written(const Options& options) {
+  std::vector<WrittenOption> all;
+  const std::vector<std::string>& words = options.option_words;
+  for (size_t i = 1; i < words.size(); ++i) {
+    const OptionRow* const glued = FindGlued(words[i]);
+    WrittenOption option{glued == nullptr ? FindOption(words[i]) : glued, {words[i]}, ""};
+    option.value = glued == nullptr ? words[i].substr(words[i].find('=') + 1) : words[i].substr(2);
+    const bool two = option.row != nullptr && glued == nullptr && option.row->takes_value() &&
+                     !absl::StrContains(words[i], "=") && i + 1 < words.size();
+    if (two) {
+      option.value = words[++i];
+      option.words.push_back(option.value);
+    }
+    all.push_back(std::move(option));
+  }
+  return all;
+}
+
+}  // namespace
+
+bool SaysOption(const Options& options, string_view name) {
+  for (const WrittenOption& option : Written(options)) {
+    if (option.row != nullptr && option.row->name == name) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> WordsForHost(const Options& options, const TargetHost& host, int rank,
+                                      const std::string& job_id) {
+  std::vector<std::string> words;
+  std::string conf;
+  for (const WrittenOption& option : Written(options)) {
+    if (option.row != nullptr && string_view(option.row->name) == "--rdzv-conf") {
+      conf = absl::StrCat(option.value, ",");
+    }
+    if (option.row != nullptr && !IsForHosts(*option.row)) continue;
+    words.insert(words.end(), option.words.begin(), option.words.end());
+  }
+  const auto add = [&words](const char* name, const std::string& value) {
+    words.insert(words.end(), {name, value});
+  };
+  add("--nnodes", absl::StrCat(options.policy.min_nodes, ":", options.policy.max_nodes));
+  // With spares, and where hosts may be missing, the rendezvous gives the ranks.
+  const bool fixed =
+      options.policy.spares == 0 && options.policy.min_nodes == options.policy.max_nodes;
+  if (fixed) add("--node-rank", absl::StrCat(rank));
+  add("--rdzv-id", job_id);
+  add("--rdzv-conf", absl::StrCat(conf, "is_host=0"));
+  add("--cluster", "none");
+  if (host.slots.has_value() && !SaysOption(options, "--nproc-per-node")) {
+    add("--nproc-per-node", absl::StrCat(*host.slots));
+  }
+  if (rank == 0) {
+    words.emplace_back("--stdin");
+  } else if (!SaysOption(options, "--verbose") && !SaysOption(options, "--quiet")) {
+    words.emplace_back("--quiet");  // One says for all how it goes.
+  }
+  return words;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/remote/host_start.h"
+
+namespace hlaunch {
+
+// A host and how far it is. A value.
+struct HostProgress {
+  std::string host;
+  HostState state = HostState::kWaiting;
+  std::string starter;
+};
+
+// "14 of 16 nodes are here; waiting for c9 (ssh connects), c12 (started, looks for the way here)".
+// At most a few hosts are named. Pure.
+std::string StartStatus(const std::vector<HostProgress>& hosts);
+
+}  // namespace hlaunch

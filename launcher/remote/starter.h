@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "launcher/hosts/host_list.h"
+#include "launcher/words/environment.h"
+
+namespace hlaunch {
+
+// How words are run on a host. A value.
+struct Starter {
+  std::vector<std::string> agent;      // Of --launch-agent; empty: ssh.
+  std::vector<std::string> ssh_words;  // Of HLAUNCH_SSH_ARGS.
+
+  // What messages call it: "ssh".
+  std::string Name() const;
+};
+
+// Errors:
+//   InvalidArgument - a quote is open, or nothing is there.
+absl::StatusOr<Starter> FindStarter(const HostWish& wish, const Environment& environment);
+
+// The command that runs `program agent --stdin` on `host`; `here`: it is this very host, and no
+// starter is needed. Pure.
+std::vector<std::string> StartCommand(const Starter& starter, const TargetHost& host, bool here,
+                                      const std::string& program);
+
+// Divides words at blanks; quotes of both kinds keep blanks, and nothing else means anything. Pure.
+//
+// Errors:
+//   InvalidArgument - a quote is open.
+absl::StatusOr<std::vector<std::string>> SplitWords(absl::string_view text);
+
+}  // namespace hlaunch

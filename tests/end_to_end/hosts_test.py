@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""`hlaunch --hosts` on hosts with real sshds: one command starts all, and nothing is left."""
+
+import os
+import re
+import signal
+import time
+
+import jobs
+import lab
+import ssh_lab
+
+NOT_STARTED = jobs.CODES["NotStarted"]
+LOSS_LIMIT = 6  # Seconds.
+# What an agent of another version says. The nonce is a field of what it reads.
+OTHER_VERSION = """#!/bin/sh
+nonce=$(dd bs=4096 count=1 2> /dev/null | tr -c 'A-Za-z0-9=_-' '\\n' | sed -n 's/^.*nonce=//p')
+echo "hlaunch-agent/1 $nonce started 9.9.9+fedcba 1"
+exec sleep 5
+"""
+
+
+class SshTest(jobs.JobTest):
+    """Every node has an sshd and takes node0's key, and node0 knows all of them."""
+
+    count = 4
+
+    def setUp(self):
+        if ssh_lab.missing():
+            self.skipTest(ssh_lab.missing())
+        super().setUp()
+        self.ssh = ssh_lab.SshLab(self.lab)
+
+    def launch(self, *words, hosts=None, env=None, **more):
+        hosts = hosts or ",".join(node.name for node in self.nodes)
+        return self.nodes[0].start(
+            lab.HLAUNCH, "--hosts", hosts, "--loss-limit", LOSS_LIMIT, "--shutdown-timeout", 3,
+            *words, env={"PYTHON_EXEC": jobs.PYTHON, **(env or {})}, **more)
+
+    def left(self):
+        """What lives on any node besides sshd and what belongs to it."""
+        return [f"{node.name}: {line}" for node in self.nodes
+                for line in node.processes().values()
+                if not line.startswith(("sshd", ssh_lab.SSHD))]
+
+    def assert_nothing_left(self, timeout=3):
+        lab.poll(lambda: not self.left(), timeout)
+        self.assertEqual(self.left(), [], self.told(self.lab.runs[-1:]))
+
+    def pids(self, node, pattern):
+        """As the test sees them."""
+        return [pid for pid in lab.descendants(node.init)
+                + [each for run in self.lab.runs for each in lab.descendants(run.process.pid)
+                   if run.node is node]
+                if re.search(pattern, lab.command_line(pid))]
+
+
+class Started(SshTest):
+    def test_one_command_starts_all_hosts_and_ends_as_the_job_does(self):
+        run = self.launch("--nproc-per-node", 2, "-x", "GREETING=hello there; $x", jobs.WORKER,
+                          "env", "show", "GREETING")
+        self.assertEqual(run.wait(60), 0, str(run))
+        found = jobs.environments(run)
+        self.assertEqual(sorted(int(facts["RANK"]) for facts in found), list(range(8)), str(run))
+        by_node = sorted((int(facts["RANK"]), int(facts["GROUP_RANK"])) for facts in found)
+        self.assertEqual([group for _, group in by_node], [0, 0, 1, 1, 2, 2, 3, 3])
+        self.assertEqual(run.out.count("hello there; $x"), 8, str(run))
+        self.assert_nothing_left()
+        # A failure: the worker's own code, and one report.
+        run = self.launch(jobs.WORKER, "env", "fail", 2, 37, 0, "sleep", 60)
+        self.assertEqual(run.wait(60), 37, str(run))
+        self.assertEqual(len(re.findall("job failed: rank 2 ", run.err)), 1, str(run))
+        self.assertEqual(run.err.count("exit code 37"), 1, str(run))
+        self.assert_nothing_left()
+        # Standard input is rank 0's; a hostfile has the workers of each.
+        hostfile = self.nodes[0].folder / "hosts"
+        hostfile.write_text("# two\nnode2 slots=2\nnode1\n", encoding="utf-8")
+        text = self.nodes[0].folder / "input"
+        text.write_text("line\n" * 100_000, encoding="utf-8")
+        with text.open(encoding="utf-8") as stdin:
+            run = self.nodes[0].start(lab.HLAUNCH, "--hostfile", hostfile, "--no-python", "sh",
+                                      "-c", "echo rank $RANK of $WORLD_SIZE: $(wc -l)", stdin=stdin)
+        self.assertEqual(run.wait(60), 0, str(run))
+        self.assertRegex(run.out, "rank 0 of 3: 100000")
+        self.assertRegex(run.out, "rank 1 of 3: 0")
+        self.assertRegex(run.out, "rank 2 of 3: 0")
+        self.assert_nothing_left()
+
+    def test_each_fault_is_named_with_what_helps_and_the_others_are_ended(self):
+        node = self.nodes[3]
+        script = self.nodes[0].folder / "hlaunch-of-another-version"
+        script.write_text(OTHER_VERSION, encoding="utf-8")
+        script.chmod(0o755)
+        only_here = self.nodes[0].folder / "only-here"
+        only_here.mkdir()
+        ssh_lab.at(node, f"mount -t tmpfs tmpfs {self.nodes[0].folder}")
+
+        def no_way_back():
+            for table in ("iptables", "ip6tables"):
+                ssh_lab.at(node, f"{table} -A OUTPUT -p tcp --syn -j REJECT")
+
+        faults = [
+            (lambda: None, {"cwd": only_here}, (), "no working directory .*only-here"),
+            (lambda: self.ssh.refuse(node), {}, (),
+             r"Permission denied \(publickey\).*ssh-copy-id node3"),
+            (self.ssh.forget_hosts, {}, (), "Host key verification failed.*ssh-keyscan -H node"),
+            (no_way_back, {}, (), r"cannot reach this host: 10\.77\.0\.10:.*firewall"),
+            (lambda: self.ssh.end_sshd(node), {}, (), "Connection refused.*sshd"),
+            (lambda: None, {}, ("--agent-path", script), r"hlaunch there is 9\.9\.9\+fedcba"),
+        ]
+        for plant, more, words, says in faults:
+            plant()
+            began = time.monotonic()
+            hosts = "node0,node1" if words else None
+            run = self.launch(*words, jobs.WORKER, "env", "sleep", 60, hosts=hosts,
+                              **({"cwd": "/"} | more))
+            self.assertEqual(run.wait(15), NOT_STARTED, str(run))
+            if (took := time.monotonic() - began) > 15:
+                print(f"slow: {says} took {took:.0f} s")
+            self.assertRegex(run.err, f"cannot start on node.: .*{says}", str(run))
+            self.assertNotIn("ENV", run.out)
+            self.assert_nothing_left()
+            self.ssh.heal()
+            ssh_lab.at(node, "iptables -F OUTPUT && ip6tables -F OUTPUT")
+        # Enough are there without it.
+        run = self.launch("--nnodes", "2:4", "--last-call", 1, jobs.WORKER, "env", cwd="/")
+        self.assertEqual(run.wait(60), 0, str(run))
+        self.assertRegex(run.err, "node3: .*the job goes on without it")
+        self.assertEqual(len(jobs.environments(run)), 3, str(run))
+
+
+class NothingLeft(SshTest):
+    def running(self, *words):
+        run = self.launch(*words, jobs.WORKER, "env", "family", "sleep", 600)
+        self.wait_for_workers([run], 4, 30)
+        return run
+
+    def test_an_interrupt_reaches_every_worker(self):
+        run = self.running()
+        os.kill(run.pid, signal.SIGINT)
+        self.assertEqual(run.wait(20), 128 + signal.SIGINT, str(run))
+        self.assert_nothing_left()
+        self.assertRegex(run.err, "SIGINT: stopping the job on all hosts")
+
+    def test_a_second_interrupt_kills(self):
+        run = self.launch("--shutdown-timeout", 300, jobs.WORKER, "stubborn", "env", "sleep", 600)
+        self.wait_for_workers([run], 4, 30)
+        os.kill(run.pid, signal.SIGINT)
+        self.assertTrue(lab.poll(lambda: "stopping the job" in run.err, 10), str(run))
+        os.kill(run.pid, signal.SIGINT)
+        self.assertEqual(run.wait(20), 128 + signal.SIGINT, str(run))
+        self.assert_nothing_left(LOSS_LIMIT)
+
+    def test_nothing_outlives_whoever_is_killed(self):
+        for victim in ("conductor", "keeper", "ssh", "stubs", "cable"):
+            with self.subTest(victim):
+                run = self.running()
+                if victim == "conductor":
+                    os.kill(jobs.agent_of(run), signal.SIGKILL)
+                elif victim == "keeper":
+                    os.kill(run.pid, signal.SIGKILL)
+                elif victim == "ssh":
+                    for pid in self.pids(self.nodes[0], "^ssh "):
+                        os.kill(pid, signal.SIGKILL)
+                elif victim == "stubs":
+                    for node in self.nodes[1:]:
+                        ssh_lab.at(node, "kill -9 $(pgrep -f '[h]launch agent --stdin')")
+                else:
+                    self.nodes[2].cut()
+                self.assertNotEqual(run.wait(60), 0, str(run))
+                self.assert_nothing_left(4 * LOSS_LIMIT)
+                if victim == "cable":
+                    self.nodes[2].heal()
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        lab.skip("sshd needs root")
+    lab.main()

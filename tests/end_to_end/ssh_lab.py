@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Real sshds on a lab's nodes: node0 has a key that all take, and knows the keys of all.
+
+    ssh = SshLab(lab)
+    ssh.end_sshd(lab.nodes[1])
+
+Each node's ~/.ssh and /run/sshd are the lab's, so nothing of this machine's is touched. Needs root.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import lab
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/sbin")
+CONFIG = """
+HostKey {dir}/host_key
+PidFile none
+AuthorizedKeysFile {dir}/authorized_keys
+PermitRootLogin yes
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+UseDNS no
+StrictModes no
+PrintMotd no
+"""
+
+
+def missing():
+    """What is not here that this needs; empty: nothing."""
+    tools = SSHD and shutil.which("ssh") and shutil.which("ssh-keygen")
+    return "" if tools else "no sshd or ssh here (Debian: openssh-server, openssh-client)"
+
+
+def keygen(path):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+
+
+def at(node, script):
+    """Runs a script on a node; fails if it does."""
+    subprocess.run([*node.enter(), "sh", "-c", script], check=True, timeout=10 * lab.PATIENCE)
+
+
+class SshLab:
+    def __init__(self, of):
+        self.nodes, self.home = of.nodes, of.folder / "home"
+        self.home.mkdir(mode=0o700)
+        keygen(self.home / "id_ed25519")
+        for node in self.nodes:
+            keygen(node.folder / "host_key")
+            (node.folder / "sshd_config").write_text(CONFIG.format(dir=node.folder),
+                                                     encoding="utf-8")
+            at(node, f"mkdir -p /root/.ssh /run/sshd && mount --bind {self.home} /root/.ssh &&"
+                     " mount -t tmpfs -o mode=755 tmpfs /run/sshd")
+            node.sshd = node.start(SSHD, "-D", "-f", node.folder / "sshd_config")
+        self.heal()
+        for node in self.nodes:
+            listens = [*node.enter(), "sh", "-c", "ss -Htln sport = 22 | grep -q ."]
+            if not lab.poll(lambda listens=listens: subprocess.run(listens).returncode == 0, 5):
+                raise RuntimeError(f"sshd of {node.name} does not listen: {node.sshd}")
+
+    def heal(self):
+        """All keys are as they were."""
+        for node in self.nodes:
+            shutil.copy(self.home / "id_ed25519.pub", node.folder / "authorized_keys")
+        lines = [f"{node.name},{node.ip} "
+                 + (node.folder / "host_key.pub").read_text(encoding="utf-8")
+                 for node in self.nodes]
+        (self.home / "known_hosts").write_text("".join(lines), encoding="utf-8")
+
+    def refuse(self, node):
+        """It takes no key."""
+        (node.folder / "authorized_keys").write_text("", encoding="utf-8")
+
+    def forget_hosts(self):
+        """node0 knows none of them."""
+        (self.home / "known_hosts").write_text("", encoding="utf-8")
+
+    def end_sshd(self, node):
+        os.kill(node.sshd.pid, signal.SIGKILL)
+        node.sshd.wait(5)

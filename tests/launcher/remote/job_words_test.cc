@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/remote/job_words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_join.h"
+#include "launcher/options/parse_options.h"
+#include "launcher/remote/dial_back.h"
+#include "launcher/remote/make_plan.h"
+#include "launcher/remote/starter.h"
+
+namespace hlaunch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Options Parse(std::vector<const char*> words, const Environment& environment = Environment()) {
+  words.insert(words.begin(), "hlaunch");
+  auto options = ParseOptions(static_cast<int>(words.size()), words.data(), environment);
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.ok() ? *options : Options();
+}
+
+TEST(WordsForHost, AreTheUsersWithoutWhatConcernsTheStart) {
+  Options options =
+      Parse({"-H", "a,b:4", "-x", "FOO=1", "-xBAR=2", "--nproc-per-node=2", "--launch-agent",
+             "rsh %h", "--rdzv-conf", "join_timeout=9", "--stdin", "-m", "pkg.train", "--x"});
+  std::vector<TargetHost> hosts = {{"", "a", {}}, {"", "b", 4}};
+  ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
+  EXPECT_EQ(absl::StrJoin(WordsForHost(options, hosts[1], 1, "id"), " "),
+            "--nproc-per-node=2 -m --nnodes 2:2 --node-rank 1 --rdzv-id id --rdzv-conf "
+            "join_timeout=9,is_host=0 --cluster none --quiet");
+  EXPECT_EQ(WordsForHost(options, hosts[0], 0, "id").back(), "--stdin");
+}
+
+TEST(WordsForHost, TakeTheWorkersOfTheList) {
+  Options options = Parse({"--hosts", "a:4", "train.py"});
+  std::vector<TargetHost> hosts = {{"", "a", 4}};
+  ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
+  EXPECT_THAT(absl::StrJoin(WordsForHost(options, hosts[0], 0, "id"), " "),
+              HasSubstr("--nproc-per-node 4"));
+}
+
+TEST(FitNodesToHosts, CountsHosts) {
+  std::vector<TargetHost> hosts = {{"", "a", {}}, {"", "b", {}}, {"", "c", {}}};
+  Options options = Parse({"--hosts", "a,b,c", "--nnodes", "1:2", "train.py"});
+  auto left = hosts;
+  ASSERT_TRUE(FitNodesToHosts(options, left).ok());
+  EXPECT_EQ(left.size(), 2u);
+  options = Parse({"--hosts", "a,b,c", "--spares", "1", "train.py"});
+  left = hosts;
+  ASSERT_TRUE(FitNodesToHosts(options, left).ok());
+  EXPECT_EQ(options.policy.max_nodes, 2);
+  EXPECT_EQ(left.size(), 3u);
+  options = Parse({"--hosts", "a,b,c", "--nnodes", "4", "train.py"});
+  EXPECT_FALSE(FitNodesToHosts(options, left).ok());
+}
+
+TEST(HostOptions, FitTogether) {
+  const auto says = [](std::vector<const char*> words, const char* variable = "") {
+    words.insert(words.begin(), "hlaunch");
+    const auto options = ParseOptions(static_cast<int>(words.size()), words.data(),
+                                      Environment({std::string("HLAUNCH_HOSTS=") + variable}));
+    return options.ok() ? "hosts " + options->hosts.hosts : std::string(options.status().message());
+  };
+  EXPECT_THAT(says({"-x", "A=1", "t.py"}), HasSubstr("add --hosts"));
+  EXPECT_THAT(says({"--hosts", "a", "--rdzv-endpoint", "b", "t.py"}), HasSubstr("leave one"));
+  EXPECT_THAT(says({"t.py"}, "a,b"), "hosts a,b");
+  EXPECT_THAT(says({"--hosts", "c", "t.py"}, "a,b"), "hosts c");
+  EXPECT_THAT(says({"--standalone", "t.py"}, "a,b"), "hosts ");
+  EXPECT_THAT(says({"--nnodes", "1", "t.py"}, "a,b"), "hosts ");
+  EXPECT_THAT(says({"--nnodes", "2", "--rdzv-endpoint", "x", "t.py"}, "a,b"), "hosts ");
+}
+
+TEST(StartCommand, IsAFixedListOfWords) {
+  const TargetHost host = {"eva", "c9", {}};
+  Starter ssh;
+  ssh.ssh_words = {"-p", "22"};
+  const std::string command = absl::StrJoin(StartCommand(ssh, host, false, "/x/hlaunch"), " ");
+  EXPECT_THAT(command, HasSubstr("-oBatchMode=yes"));
+  EXPECT_THAT(command, HasSubstr(" -l eva -p 22 -- c9 /x/hlaunch agent --stdin"));
+  EXPECT_THAT(StartCommand(ssh, host, true, "/x/hlaunch"),
+              ElementsAre("/x/hlaunch", "agent", "--stdin"));
+  HostWish wish;
+  wish.launch_agent = "kubectl exec -i 'pod %h' --";
+  const auto other = FindStarter(wish, Environment());
+  ASSERT_TRUE(other.ok());
+  EXPECT_THAT(StartCommand(*other, {"", "p0", {}}, true, "hlaunch"),
+              ElementsAre("kubectl", "exec", "-i", "pod p0", "--", "hlaunch", "agent", "--stdin"));
+  wish.launch_agent = "a 'b";
+  EXPECT_FALSE(FindStarter(wish, Environment()).ok());
+}
+
+TEST(Candidates, BeginWithTheMostPromising) {
+  const std::vector<LocalAddress> local = {{"lo", "127.0.0.1"},    {"eth0", "10.0.0.1"},
+                                           {"eth0", "fd77::1"},    {"eth0", "fe80::1%eth0"},
+                                           {"ib0", "192.168.0.1"}, {"x", "169.254.1.1"}};
+  EXPECT_THAT(CandidatesOf("", "192.168.0.1", local, 4),
+              ElementsAre("192.168.0.1:4", "10.0.0.1:4", "[fd77::1]:4"));
+  EXPECT_THAT(CandidatesOf("fd77::1", "", local, 4),
+              ElementsAre("[fd77::1]:4", "10.0.0.1:4", "192.168.0.1:4"));
+  EXPECT_THAT(OrderCandidates({"10.0.0.1:4", "10.0.0.2:4"}, "10.0.0.2 5 10.0.0.9 22"),
+              ElementsAre("10.0.0.2:4", "10.0.0.1:4"));
+  EXPECT_THAT(OrderCandidates({"10.0.0.1:4"}, ""), ElementsAre("10.0.0.1:4"));
+}
+
+TEST(DialBack, SaysWhatEachCameTo) {
+  const Dialled none = DialBack({"127.0.0.1:1", "nonsense"}, std::chrono::seconds(5));
+  EXPECT_EQ(none.place, "");
+  EXPECT_THAT(none.why, HasSubstr("127.0.0.1:1 (Connection refused)"));
+  EXPECT_EQ(DialBack({}, std::chrono::seconds(5)).place, "");
+}
+
+}  // namespace
+}  // namespace hlaunch
