@@ -81,7 +81,6 @@ class Conductor {
   bool awaits_room_ = false;
   bool terminal_ = false;  // The status line can be rewritten.
   bool status_shown_ = false;
-  bool line_open_ = false;  // The last output to the terminal ended within a line.
   int stop_signal_ = 0;
   int signals_taken_ = 0;
   std::string last_status_;
