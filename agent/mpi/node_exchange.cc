@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -159,12 +160,12 @@ class Speaker {
 }  // namespace
 
 struct NodeExchange::State {
-  State(asio::io_context& the_loop, Events the_events)
-      : loop(&the_loop), events(std::move(the_events)) {}
+  State(asio::io_context& the_loop, ExchangePlace the_place, Events the_events)
+      : loop(&the_loop), events(std::move(the_events)), place(std::move(the_place)) {}
 
-  static void Run(const std::shared_ptr<State>& state, ExchangePlace place) {
+  static void Run(const std::shared_ptr<State>& state) {
     Speaker speaker(
-        std::move(place), [state] { return state->GoesOn(); },
+        state->place, [state] { return state->GoesOn(); },
         [state](std::string line) {
           state->Post(state, [line = std::move(line)](const Events& to) { to.on_waiting(line); });
         });
@@ -205,13 +206,11 @@ struct NodeExchange::State {
   Events events;  // The loop's alone; emptied as this ends.
   std::deque<std::string> waiting ABSL_GUARDED_BY(mu);
   bool ended ABSL_GUARDED_BY(mu) = false;
-  ExchangePlace place;  // Until the thread begins.
+  const ExchangePlace place;
 };
 
 NodeExchange::NodeExchange(asio::io_context& loop, ExchangePlace place, Events events)
-    : state_(std::make_shared<State>(loop, std::move(events))) {
-  state_->place = std::move(place);
-}
+    : state_(std::make_shared<State>(loop, std::move(place), std::move(events))) {}
 
 NodeExchange::~NodeExchange() {
   state_->events = {};
@@ -227,9 +226,13 @@ void NodeExchange::Swap(const NodeMessage& own) {
     state_->changed.SignalAll();
   }
   if (std::exchange(begun_, true)) return;
-  std::thread([state = state_, place = std::move(state_->place)] {
-    State::Run(state, place);
-  }).detach();
+  try {
+    std::thread([state = state_] { State::Run(state); }).detach();
+  } catch (const std::system_error& error) {
+    const absl::Status none =
+        absl::ResourceExhaustedError(absl::StrCat("no thread: ", error.what()));
+    state_->Post(state_, [none](const Events& to) { to.on_messages(none); });
+  }
 }
 
 }  // namespace hlaunch

@@ -36,7 +36,7 @@ class NodeExchange {
   struct Events {
     // The messages of all nodes; once for each Swap, in the order of these. After an error no more.
     //
-    // Errors: as Store, and DecodeMessages.
+    // Errors: as Store, and DecodeMessages; ResourceExhausted - there is no thread left.
     std::function<void(absl::StatusOr<NodeMessages>)> on_messages;
     // At node rank 0, from time to time: some nodes have not said anything yet. One line.
     std::function<void(std::string)> on_waiting;

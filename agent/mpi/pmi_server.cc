@@ -24,6 +24,7 @@
 #include "proto/base/log.h"
 #include "proto/base/rare_log.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/listening/accept.h"
 #include "rendezvous/listening/listen.h"
 
 namespace hlaunch {
@@ -31,7 +32,8 @@ namespace {
 
 constexpr size_t kReadAtOnce = 64 << 10;
 constexpr size_t kMaxUnread = 4 << 20;  // Answers that a worker does not take.
-constexpr size_t kMaxGuests = 256;      // That came to the port and have not said who they are.
+constexpr int kAcceptsPerTurn = 64;
+constexpr size_t kMaxGuests = 256;  // That came to the port and have not said who they are.
 constexpr Duration kFirstNotice = std::chrono::seconds(10);  // Then after twice as long each time.
 
 }  // namespace
@@ -57,6 +59,7 @@ struct PmiServer::State {
         streams_of(static_cast<size_t>(place.nproc), streams.end()),
         ids(static_cast<size_t>(place.nproc), 0),
         listener(the_loop),
+        pause(the_loop),
         notice(the_loop) {}
 
   void Add(UniqueFd fd, int local_rank) {
@@ -231,19 +234,27 @@ struct PmiServer::State {
     });
   }
 
-  void Accept() {
+  void AwaitConnections() {
     listener.async_wait(asio::posix::descriptor_base::wait_read,
                         [this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
-                          if (error || alive.expired()) return;
-                          UniqueFd fd(::accept4(listener.native_handle(), nullptr, nullptr,
-                                                SOCK_CLOEXEC | SOCK_NONBLOCK));
-                          const int on = 1;
-                          if (fd.valid()) {
-                            ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-                            Add(std::move(fd), -1);
-                          }
-                          Accept();
+                          if (!error && !alive.expired()) Accept();
                         });
+  }
+
+  void Accept() {
+    const int end = AcceptConnections(listener.native_handle(), kAcceptsPerTurn,
+                                      [this](UniqueFd fd) { Admit(std::move(fd)); });
+    if (!OutOfDescriptors(end)) return AwaitConnections();
+    pause.expires_after(kAcceptPause);
+    pause.async_wait([this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
+      if (!error && !alive.expired()) Accept();
+    });
+  }
+
+  void Admit(UniqueFd fd) {
+    const int on = 1;
+    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    Add(std::move(fd), -1);
   }
 
   asio::io_context& loop;
@@ -257,6 +268,7 @@ struct PmiServer::State {
   std::vector<int> ids;              // By local rank; 0: it came, or is not to come to the port.
   uint16_t port = 0;
   asio::posix::stream_descriptor listener;  // On the port, if there is one.
+  asio::steady_timer pause;                 // Of accepting, where no descriptor is left.
   std::optional<NodeExchange> exchange;
   asio::steady_timer notice;
   std::optional<Instant> waiting_since;
@@ -285,7 +297,7 @@ absl::StatusOr<std::unique_ptr<PmiServer>> PmiServer::Open(asio::io_context& loo
     if (error) return absl::ResourceExhaustedError(error.message());
     socket.fd.Release();
     s.port = socket.port;
-    s.Accept();
+    s.AwaitConnections();
   }
   return std::unique_ptr<PmiServer>(new PmiServer(std::move(state)));
 }

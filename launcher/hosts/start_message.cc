@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
 #include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
 
@@ -63,7 +64,8 @@ constexpr ListField kLists[] = {{"candidate", &StartMessage::candidates},
 absl::Status TakeField(string_view name, string_view value, StartMessage* message) {
   // The kernel ends words and variables at such a byte.
   if (absl::StrContains(value, string_view("\0", 1))) {
-    return InvalidArgumentError(absl::StrCat("the field ", name, " holds a zero byte"));
+    return InvalidArgumentError(
+        absl::StrCat("the field ", PrintableLine(name), " holds a zero byte"));
   }
   for (const TextField& field : kTexts) {
     if (name == field.name) message->*field.value = std::string(value);

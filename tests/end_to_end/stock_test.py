@@ -92,7 +92,6 @@ class Lightning(WithStock):
         self.assert_each_rank_said(
             runs, r"OK: rank {rank} of {world}, node [01], TorchElasticEnvironment\n")
 
-
     def test_its_strategy_that_spawns(self):
         self.nproc = 1
         runs = self.run_on_all("--per-node", PROGRAMS / "lightning_spawn.py")

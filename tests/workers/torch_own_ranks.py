@@ -27,6 +27,7 @@ def check():
     assert total.item() == dist.get_world_size(), total
     os.write(1, f"OK: rank {dist.get_rank()} of {dist.get_world_size()}\n".encode())
     dist.barrier()
+    os._exit(0)  # torch may abort as Python ends (pytorch issue 190489).
 
 
 def run(local_rank, form, first, world):

@@ -67,6 +67,13 @@ TEST(StartMessage, RefusesWhatIsCutOffOrTooLong) {
   EXPECT_FALSE(DecodeStart(EncodeStart(message).substr(kHead)).ok());
 }
 
+TEST(StartMessage, ShowsNothingThatATerminalWouldObey) {
+  const std::string field("\0\0\0\5a\x1b=\0x", 9);
+  const std::string message(DecodeStart(field).status().message());
+  EXPECT_THAT(message, HasSubstr("holds a zero byte"));
+  EXPECT_THAT(message, testing::Not(HasSubstr("\x1b")));
+}
+
 TEST(TakeFrames, TakesThoseThatAreWhole) {
   std::string buffer = EncodeFrame(FrameKind::kInput, "abc");
   buffer += EncodeFrame(FrameKind::kSignal, "\2");

@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """Lightning's demo model with the strategy ddp_spawn, which starts two ranks on each node itself."""
 
+import atexit
 import os
 
 import lightning as L
@@ -11,6 +12,7 @@ from lightning.pytorch.demos.boring_classes import BoringDataModule, BoringModel
 class Model(BoringModel):
     def on_train_end(self):
         print(f"OK: rank {self.global_rank} of {self.trainer.world_size}", flush=True)
+        atexit.register(os._exit, 0)  # torch may abort as Python ends (pytorch issue 190489).
 
 
 if __name__ == "__main__":
