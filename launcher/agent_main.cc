@@ -3,8 +3,9 @@
 
 // One program with two names. `hlaunch-rendezvous`: the rendezvous of many jobs as a service. By
 // any other name `hlaunch-agent`: one node of a job with several nodes, started by `hlaunch` with
-// the same words, the first one included; for a keeper whose agent was killed, the bearer of that
-// news; `hlaunch status`, `why` and `stacks`, and `hlaunch token --for-job`.
+// the same words, the first one included; the terminal's end of a job on other hosts (--hosts); for
+// a keeper whose agent was killed, the bearer of that news; `hlaunch status`, `why` and `stacks`,
+// and `hlaunch token --for-job`.
 
 #include <filesystem>
 

@@ -19,8 +19,6 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kWayOut[] = "; give --nnodes, --node-rank and --rdzv-endpoint, or --cluster none";
-
 struct Hosts {
   std::vector<std::string> names;  // Each once, in the order of the scheduler.
   std::vector<int> slots;          // How many processes each was given.
@@ -84,10 +82,11 @@ struct Origin {
 ClusterPlace PlaceAmong(const Surroundings& surroundings, const Origin& origin, const Hosts& hosts,
                         int rank) {
   if (hosts.names.empty() || rank < 0 || rank >= static_cast<int>(hosts.names.size())) {
-    return RefusedPlace(origin.cluster,
-                        absl::StrCat(origin.hosts_variable, " names ", hosts.names.size(),
-                                     " hosts, and which of them ", surroundings.host,
-                                     " is cannot be told by ", origin.rank_source, kWayOut));
+    return RefusedPlace(
+        origin.cluster,
+        absl::StrCat(origin.hosts_variable, " names ", hosts.names.size(),
+                     " hosts, and which of them ", surroundings.host, " is cannot be told by ",
+                     origin.rank_source, kSayPlaceYourself));
   }
   ClusterPlace place;
   place.cluster = origin.cluster;

@@ -15,22 +15,9 @@
 namespace hlaunch {
 namespace {
 
-struct Variable {
-  const char* name = "";
-  std::string value;
-};
-
-template <size_t kCount>
-Variable First(const Environment& environment, const char* const (&names)[kCount]) {
-  for (const char* name : names) {
-    if (std::string value = environment.Get(name); !value.empty()) return {name, std::move(value)};
-  }
-  return {};
-}
-
-constexpr const char* kNodeCounts[] = {"NNODES", "NUM_NODES"};
-constexpr const char* kNodeRanks[] = {"NODE_RANK"};
-constexpr const char* kPerNode[] = {"NPROC_PER_NODE", "LOCAL_WORLD_SIZE"};
+constexpr char kNodeCounts[] = "NNODES|NUM_NODES";
+constexpr char kNodeRank[] = "NODE_RANK";
+constexpr char kPerNode[] = "NPROC_PER_NODE|LOCAL_WORLD_SIZE";
 
 // Which node of how many. Without a node's own number, RANK and WORLD_SIZE count nodes, unless a
 // LOCAL_RANK says that they count workers.
@@ -40,7 +27,7 @@ struct Numbers {
 };
 
 Numbers ReadNumbers(const Environment& environment) {
-  Numbers numbers{First(environment, kNodeRanks), First(environment, kNodeCounts)};
+  Numbers numbers{{kNodeRank, environment.Get(kNodeRank)}, FirstSet(environment, kNodeCounts)};
   const Variable world{"WORLD_SIZE", environment.Get("WORLD_SIZE")};
   const bool counts_nodes = numbers.rank.value.empty() && environment.Get("LOCAL_RANK").empty();
   if (counts_nodes) numbers.rank = {"RANK", environment.Get("RANK")};
@@ -48,7 +35,7 @@ Numbers ReadNumbers(const Environment& environment) {
   numbers.count = IntFrom(numbers.nodes.value, 1, kMaxNodes);
   if (numbers.count > 0) return numbers;
   const int workers = IntFrom(world.value, 1, 1 << 30);
-  const int here = IntFrom(First(environment, kPerNode).value, 1, kMaxNodes);
+  const int here = IntFrom(FirstSet(environment, kPerNode).value, 1, kMaxNodes);
   if (workers > 0 && here > 0 && workers % here == 0) {
     numbers.nodes = world;
     numbers.count = workers / here;
@@ -60,7 +47,7 @@ Numbers ReadNumbers(const Environment& environment) {
 // LOCAL_RANK and no node's number is a worker as well.
 bool IsWorker(const Environment& environment) {
   return !environment.Get("TORCHELASTIC_RUN_ID").empty() || !environment.Get(kEnvJobId).empty() ||
-         (!environment.Get("LOCAL_RANK").empty() && environment.Get("NODE_RANK").empty());
+         (!environment.Get("LOCAL_RANK").empty() && environment.Get(kNodeRank).empty());
 }
 
 bool IsHere(const std::string& address) {
@@ -119,7 +106,7 @@ ClusterPlace FindByHand(const Surroundings& surroundings, bool told) {
   if (!told && (IsWorker(environment) || !environment.Get("PET_NNODES").empty())) return {};
   if (numbers.rank.value.empty()) return FromAddress(address, port);
   // Only NODE_RANK is a word for nodes by itself; RANK may be left over from a script's test.
-  const bool of_node = absl::string_view(numbers.rank.name) == kNodeRanks[0];
+  const bool of_node = numbers.rank.name == kNodeRank;
   const bool elsewhere = !address.empty() && !IsHere(address);
   if (!told && (numbers.count == 1 || (!of_node && !elsewhere))) return {};
   const int rank = IntFrom(numbers.rank.value, 0, kMaxNodes - 1);
@@ -142,7 +129,7 @@ ClusterPlace FindByHand(const Surroundings& surroundings, bool told) {
   place.Add("--node-rank", absl::StrCat(rank), numbers.rank.name, "this node's number");
   place.Add("--master-addr", address, "MASTER_ADDR", "the first node");
   if (!port.empty()) place.Add("--master-port", port, "MASTER_PORT", "of the first node");
-  const Variable here = First(environment, kPerNode);
+  const Variable here = FirstSet(environment, kPerNode);
   if (IntFrom(here.value, 1, kMaxNodes) > 0) {
     place.Add("--nproc-per-node", here.value, here.name, "workers of this node");
   }

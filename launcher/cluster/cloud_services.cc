@@ -19,8 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kWayOut[] = "; give --nnodes, --node-rank and --rdzv-endpoint, or --cluster none";
-
 // The pools of a Vertex job in the order of their names, one host after the other, and which of
 // them this one is (-1: none).
 struct VertexHosts {
@@ -60,7 +58,7 @@ ClusterPlace FindSageMaker(const Surroundings& surroundings, bool) {
   if (found == hosts.end()) {
     return RefusedPlace(
         "sagemaker", absl::StrCat("SM_CURRENT_HOST '", PrintableLine(own), "' is not in SM_HOSTS '",
-                                  PrintableLine(text.substr(0, 80)), "'", kWayOut));
+                                  PrintableLine(text.substr(0, 80)), "'", kSayPlaceYourself));
   }
   ClusterPlace place;
   place.cluster = "sagemaker";
@@ -88,9 +86,9 @@ ClusterPlace FindVertex(const Surroundings& surroundings, bool) {
   const VertexHosts hosts = spec.is_object() ? ReadClusterSpec(spec) : VertexHosts();
   const auto first = ParseEndpoint(hosts.names.empty() ? "" : hosts.names[0], kDefaultRdzvPort);
   if (hosts.own < 0 || !first.ok()) {
-    return RefusedPlace("vertex",
-                        absl::StrCat("CLUSTER_SPEC '", PrintableLine(text.substr(0, 80)),
-                                     "' does not say which of its hosts this is", kWayOut));
+    return RefusedPlace(
+        "vertex", absl::StrCat("CLUSTER_SPEC '", PrintableLine(text.substr(0, 80)),
+                               "' does not say which of its hosts this is", kSayPlaceYourself));
   }
   ClusterPlace place;
   place.cluster = "vertex";

@@ -18,26 +18,13 @@
 namespace hlaunch {
 namespace {
 
-struct Variable {
-  std::string name, value;
-};
-
-// The first variable of "A|B" that is set; else the first name and no value.
-Variable Read(const Environment& environment, const std::string& names) {
-  const std::vector<std::string> all = absl::StrSplit(names, '|');
-  for (const std::string& name : all) {
-    if (std::string value = environment.Get(name); !value.empty()) return {name, std::move(value)};
-  }
-  return {all.front(), ""};
-}
-
 std::vector<std::string> HostsOf(const std::string& list) {
   return absl::StrSplit(list, absl::ByAnyChar(",; \t\r\n"), absl::SkipEmpty());
 }
 
 bool IsProven(const SystemRow& row, const Environment& environment) {
   for (const std::string& names : row.proof) {
-    if (Read(environment, names).value.empty()) return false;
+    if (FirstSet(environment, names).value.empty()) return false;
   }
   for (const std::string& name : row.absent) {
     if (!environment.Get(name).empty()) return false;
@@ -53,7 +40,8 @@ int CountNodes(const Variable& nnodes, const std::vector<std::string>& hosts) {
 
 // Why nothing can be made of several processes on this node; empty: there is one.
 std::string SeveralHere(const SystemRow& row, const Environment& environment, int nodes) {
-  const Variable local = Read(environment, row.local_size), all = Read(environment, row.tasks);
+  const Variable local = FirstSet(environment, row.local_size),
+                 all = FirstSet(environment, row.tasks);
   const int here = IntFrom(local.value, 2, kMaxNodes);
   const bool more = nodes > 0 && IntFrom(all.value, nodes + 1, 1 << 30) > 0;
   if (here < 0 && !more) return "";
@@ -69,7 +57,7 @@ std::string SeveralHere(const SystemRow& row, const Environment& environment, in
 void AddMeeting(const SystemRow& row, const Surroundings& surroundings,
                 const std::vector<std::string>& hosts, ClusterPlace& place) {
   const Environment& environment = surroundings.environment;
-  const Variable list = Read(environment, row.hosts), port = Read(environment, row.port);
+  const Variable list = FirstSet(environment, row.hosts), port = FirstSet(environment, row.port);
   const int chosen = IntFrom(port.value, 1, 65535);
   if (hosts.empty() && row.hosts_unset_is_here) {
     place.Add("--rdzv-endpoint", absl::StrCat(surroundings.host, ":", kDefaultRdzvPort), list.name,
@@ -89,8 +77,8 @@ void AddMeeting(const SystemRow& row, const Surroundings& surroundings,
 ClusterPlace FindByRow(const SystemRow& row, const Surroundings& surroundings) {
   const Environment& environment = surroundings.environment;
   if (!IsProven(row, environment)) return {};
-  const Variable nnodes = Read(environment, row.nnodes), rank = Read(environment, row.rank);
-  const std::vector<std::string> hosts = HostsOf(Read(environment, row.hosts).value);
+  const Variable nnodes = FirstSet(environment, row.nnodes), rank = FirstSet(environment, row.rank);
+  const std::vector<std::string> hosts = HostsOf(FirstSet(environment, row.hosts).value);
   const int nodes = CountNodes(nnodes, hosts);
   const int index = IntFrom(rank.value, 0, (nodes > 0 ? nodes : kMaxNodes) - 1);
   ClusterPlace place;
@@ -114,12 +102,12 @@ ClusterPlace FindByRow(const SystemRow& row, const Surroundings& surroundings) {
   }
   if (nodes > 0) {
     place.Add("--nnodes", absl::StrCat(nodes),
-              nnodes.value.empty() ? Read(environment, row.hosts).name : nnodes.name,
+              nnodes.value.empty() ? FirstSet(environment, row.hosts).name : nnodes.name,
               nnodes.value.empty() ? "hosts in the list" : "nodes of the job");
   }
   place.Add("--node-rank", absl::StrCat(index), rank.name, "this node's number");
   AddMeeting(row, surroundings, hosts, place);
-  const Variable id = Read(environment, row.id), nproc = Read(environment, row.nproc);
+  const Variable id = FirstSet(environment, row.id), nproc = FirstSet(environment, row.nproc);
   if (!id.value.empty()) place.Add("--rdzv-id", PrintableLine(id.value), id.name, "the job's id");
   if (IntFrom(nproc.value, 1, kMaxNodes) > 0) {
     place.Add("--nproc-per-node", nproc.value, nproc.name, "a worker for each device of this node");

@@ -146,6 +146,14 @@ ClusterPlace RefusedTask(std::string cluster, std::string message, absl::string_
   return place;
 }
 
+Variable FirstSet(const Environment& environment, absl::string_view names) {
+  const std::vector<std::string> all = absl::StrSplit(names, '|');
+  for (const std::string& name : all) {
+    if (std::string value = environment.Get(name); !value.empty()) return {name, std::move(value)};
+  }
+  return {all.front(), ""};
+}
+
 int IntFrom(absl::string_view text, int min, int max) {
   int value = -1;
   return ParseInt(text, min, max, &value) ? value : -1;

@@ -48,6 +48,15 @@ ClusterPlace NoPlace(std::string reason);
 ClusterPlace RefusedPlace(std::string cluster, std::string message);
 // The same of several processes, of which the one with `rank` 0 tells the user, or one without it.
 ClusterPlace RefusedTask(std::string cluster, std::string message, absl::string_view rank);
+// A variable of the environment and its value.
+struct Variable {
+  std::string name, value;
+};
+// The first variable of "A|B" that is set; else the first name and no value.
+Variable FirstSet(const Environment& environment, absl::string_view names);
+// What a message ends with where a system's variables do not make a place.
+inline constexpr char kSayPlaceYourself[] =
+    "; give --nnodes, --node-rank and --rdzv-endpoint, or --cluster none";
 // A whole number from `min` to `max`; else -1.
 int IntFrom(absl::string_view text, int min, int max);
 // How many devices the environment leaves visible to this process, and by which variable. None

@@ -18,10 +18,10 @@ bool IsOwnEnd(int exit_code) {
 
 int ExitCodeOfJob(const JobEnd& end) {
   std::optional<int> first, first_own;
-  for (const HostEnd& host : end.hosts) {
-    if (!host.exit_code.has_value()) continue;
-    std::optional<int>& place = IsOwnEnd(*host.exit_code) ? first_own : first;
-    if (!place.has_value()) place = host.exit_code;
+  for (const std::optional<int>& exit_code : end.exit_codes) {
+    if (!exit_code.has_value()) continue;
+    std::optional<int>& place = IsOwnEnd(*exit_code) ? first_own : first;
+    if (!place.has_value()) place = exit_code;
   }
   if (end.stop_signal != 0) {
     return first == kExitOk ? kExitOk : kExitSignalBase + end.stop_signal;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -124,14 +125,10 @@ absl::Status AddItem(string_view word, std::optional<int> slots, std::vector<Tar
 // A host that comes twice is one host.
 std::vector<TargetHost> Merge(const std::vector<TargetHost>& hosts) {
   std::vector<TargetHost> merged;
-  std::vector<std::pair<std::string, size_t>> places;  // Sorted by name.
+  absl::flat_hash_map<std::string, size_t> places;
   for (const TargetHost& host : hosts) {
-    const std::string login = host.Login();
-    const auto place = std::lower_bound(
-        places.begin(), places.end(), login,
-        [](const auto& known, const std::string& wanted) { return known.first < wanted; });
-    if (place == places.end() || place->first != login) {
-      places.insert(place, {login, merged.size()});
+    const auto [place, is_new] = places.try_emplace(host.Login(), merged.size());
+    if (is_new) {
       merged.push_back(host);
       continue;
     }

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// Which hosts a job is to be started on, as users write it. All is pure.
+// Which hosts a job is to be started on, as users write it. All but ReadHostfile is pure.
 
 namespace hlaunch {
 

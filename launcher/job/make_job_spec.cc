@@ -30,11 +30,8 @@ int UsableCpus() { return std::max(1, static_cast<int>(AllowedCpus().size())); }
 // Whether the user says something of hlaunch's own store.
 bool NamesOwnStore(const StoreSpec& store) {
   const C10dServerOptions plain;
-  const StoreLimits &said = store.server.limits, &limits = plain.limits;
   return store.proxy.value_or(false) || store.server.access.has_value() ||
-         store.server.older != plain.older || said.key_bytes != limits.key_bytes ||
-         said.value_bytes != limits.value_bytes || said.list_keys != limits.list_keys ||
-         said.total_bytes != limits.total_bytes;
+         store.server.older != plain.older || store.server.limits != plain.limits;
 }
 
 // Whether rank 0 serves the master store itself. A worker that starts the job's ranks, by
@@ -169,14 +166,14 @@ void SetStoreProxy(const Options& options, JobSpec& spec) {
   spec.store_proxy = options.store.proxy.value_or(spec.store_sealed && !spec.worker_store);
 }
 
-// Requires: the workers' number and arguments are decided.
+// Requires: the workers' number and arguments, and who serves the store, are decided.
 absl::Status SetMpi(const Options& options, const Environment& environment,
                     const HostProbes& probes, JobSpec& spec) {
   MpiSurroundings around;
   around.several_nodes = spec.policy.max_nodes > 1;
   around.lone_worker = !around.several_nodes && spec.worker.nproc == 1;
   around.starts_others = spec.worker.starts_others;
-  around.store_in_worker = WorkerServes(options, spec, spec.worker.nproc);
+  around.store_in_worker = spec.worker_store;
   const bool look = options.mpi != MpiWish::kNone && !around.lone_worker;
   HLAUNCH_ASSIGN_OR_RETURN(
       const MpiDecision decision,
@@ -200,6 +197,7 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
   spec.worker.job_id = spec.job_id;
   spec.worker.inherited_env = environment.Without(kEnvToken);
   HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
+  spec.worker_store = WorkerServes(options, spec, spec.worker.nproc);
   HLAUNCH_RETURN_IF_ERROR(SetMpi(options, environment, probes, spec));
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
   spec.worker.stdin_to_rank0 = spec.worker.stdin_to_rank0 || lone_worker;
@@ -239,7 +237,6 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
                                     const HostProbes& probes) {
   HLAUNCH_ASSIGN_OR_RETURN(JobSpec spec, MakeMeeting(options, environment, probes));
   HLAUNCH_RETURN_IF_ERROR(SetWorkers(options, environment, probes, spec));
-  spec.worker_store = WorkerServes(options, spec, spec.worker.nproc);
   SetLogs(options, environment, spec);
   return spec;
 }

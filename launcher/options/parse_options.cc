@@ -124,10 +124,14 @@ absl::Status CheckHost(const Options& options, bool has_place) {
   return absl::OkStatus();
 }
 
+// Whether the job is started on other hosts from here.
+bool NamesHosts(const RawOptions& raw) {
+  return raw.Find("--hosts") != nullptr || raw.Find("--hostfile") != nullptr;
+}
+
 // What --hosts decides by itself, and what belongs to it.
 absl::Status CheckHosts(const RawOptions& raw) {
-  const bool given = raw.Find("--hosts") != nullptr || raw.Find("--hostfile") != nullptr;
-  if (!given) {
+  if (!NamesHosts(raw)) {
     for (const char* name :
          {"--include", "--exclude", "--launch-agent", "--agent-path", "--export-var", "--export"}) {
       if (raw.Find(name) == nullptr) continue;
@@ -238,9 +242,8 @@ void Merge(std::vector<FoundValue> weaker, RawOptions& raw) {
 // HLAUNCH_HOSTS, where nothing says that this is one node, or one of several.
 void AddHostsVariable(const Environment& environment, RawOptions& raw) {
   const std::string hosts = environment.Get(kEnvHosts);
-  if (hosts.empty()) return;
-  for (const char* name : {"--hosts", "--hostfile", "--standalone", "--rdzv-endpoint",
-                           "--master-addr", "--node-rank"}) {
+  if (hosts.empty() || NamesHosts(raw)) return;
+  for (const char* name : {"--standalone", "--rdzv-endpoint", "--master-addr", "--node-rank"}) {
     if (raw.Find(name) != nullptr) return;
   }
   if (const FoundValue* nnodes = raw.Find("--nnodes"); nnodes != nullptr && nnodes->value == "1") {
@@ -292,7 +295,7 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
     if (found != nullptr) HLAUNCH_RETURN_IF_ERROR(SetValue(*found, options));
   }
   // The terminal's end is no node of the job that it starts.
-  if (raw.Find("--hosts") != nullptr || raw.Find("--hostfile") != nullptr) options.cluster = "none";
+  if (NamesHosts(raw)) options.cluster = "none";
   const ClusterPlace place = FindPlace(surroundings, options.cluster, options.cluster_systems);
   absl::StatusOr<TakenPlace> taken = TakePlace(place, raw.given);
   if (raw.Find("--explain-cluster") != nullptr) {

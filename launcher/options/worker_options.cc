@@ -51,10 +51,13 @@ absl::Status SetLocalRankOption(string_view text, Options& options) {
 }
 
 absl::Status SetMpi(string_view text, Options& options) {
-  if (text == "auto") options.mpi = MpiWish::kAuto;
-  if (text == "pmi") options.mpi = MpiWish::kPmi;
-  if (text == "none") options.mpi = MpiWish::kNone;
-  if (text == "auto" || text == "pmi" || text == "none") return absl::OkStatus();
+  constexpr std::pair<string_view, MpiWish> kWords[] = {
+      {"auto", MpiWish::kAuto}, {"pmi", MpiWish::kPmi}, {"none", MpiWish::kNone}};
+  for (const auto& [word, wish] : kWords) {
+    if (text != word) continue;
+    options.mpi = wish;
+    return absl::OkStatus();
+  }
   return InvalidArgumentError(text == "pmix"
                                   ? "hlaunch does not serve PMIx, which Open MPI needs; start such "
                                     "a program with mpirun"

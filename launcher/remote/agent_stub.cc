@@ -160,7 +160,7 @@ class Stub {
 };
 
 int Stub::Run() {
-  ::umask(message_.umask >= 0 ? static_cast<mode_t>(message_.umask) : ::umask(077));
+  if (message_.umask >= 0) ::umask(static_cast<mode_t>(message_.umask));
   SetLimits(message_);
   Say(kWordStarted, absl::StrCat(WireVersion(), " ", ::getpid()));
   if (message_.version != WireVersion()) return Fail("version", WireVersion());

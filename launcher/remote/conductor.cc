@@ -279,10 +279,7 @@ JobEnd Conductor::End() const {
   JobEnd end;
   end.start_failed = start_failed_;
   end.stop_signal = stop_signal_;
-  for (const auto& host : hosts_) {
-    end.hosts.push_back(
-        {host->plan().host.Login(), host->state() == HostState::kEnded, host->exit_code()});
-  }
+  for (const auto& host : hosts_) end.exit_codes.push_back(host->exit_code());
   return end;
 }
 

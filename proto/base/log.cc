@@ -56,22 +56,15 @@ const char* Priority(spdlog::level::level_enum level) {
   }
 }
 
-// A line with its level, as the stream that systemd has made of stderr takes it; the unit of such a
-// line is known whenever the journal reads it.
-bool SayInStream(const spdlog::details::log_msg& message) {
-  const std::string line =
-      absl::StrCat("<", Priority(message.level), ">",
-                   absl::string_view(message.payload.data(), message.payload.size()), "\n");
-  pollfd room = {STDERR_FILENO, POLLOUT, 0};
-  return ::poll(&room, 1, kPatienceMillis) == 1 &&
-         ::write(STDERR_FILENO, line.data(), line.size()) > 0;
+// Whether the stream that systemd has made of stderr can carry `message` as well as an entry of its
+// own: one line, and no field but its level. Its unit is known whenever the journal reads it.
+bool FitsStream(const spdlog::details::log_msg& message) {
+  return LogForm().job_id.empty() &&
+         std::find(message.payload.begin(), message.payload.end(), '\n') == message.payload.end();
 }
 
 // An entry with fields; its socket is opened for every line: a keeper closes what it does not know.
 bool SayInJournal(const spdlog::details::log_msg& message) {
-  const bool one_line =
-      std::find(message.payload.begin(), message.payload.end(), '\n') == message.payload.end();
-  if (LogForm().job_id.empty() && one_line) return SayInStream(message);
   JournalFields fields = {{"MESSAGE", std::string(message.payload.data(), message.payload.size())},
                           {"PRIORITY", Priority(message.level)},
                           {"SYSLOG_IDENTIFIER", program_invocation_short_name}};
@@ -88,6 +81,14 @@ bool SayInJournal(const spdlog::details::log_msg& message) {
   return true;
 }
 
+// A line with its level before it, as such a stream takes it.
+void SayInStream(const spdlog::details::log_msg& message) {
+  const absl::string_view text(message.payload.data(), message.payload.size());
+  const std::string line = absl::StrCat("<", Priority(message.level), ">", text, "\n");
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0)
+    return;  // There is nobody else to tell.
+}
+
 class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
  public:
   StderrSink() {
@@ -95,9 +96,10 @@ class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
     if (no_color != nullptr && *no_color != '\0') set_color_mode(spdlog::color_mode::never);
   }
   void log(const spdlog::details::log_msg& message) override {
-    if (is_journal_ && SayInJournal(message)) return;
+    if (is_journal_ && !FitsStream(message) && SayInJournal(message)) return;
     pollfd stderr_room = {STDERR_FILENO, POLLOUT, 0};
     if (::poll(&stderr_room, 1, kPatienceMillis) == 0) return;
+    if (is_journal_) return SayInStream(message);
     spdlog::sinks::ansicolor_stderr_sink_mt::log(message);
   }
 

@@ -64,6 +64,7 @@ bool AwaitJournal(int journal, Duration limit) {
     if (::ioctl(journal, SIOCOUTQ, &waiting) != 0) return false;
     if (waiting == 0) return true;
     if (MonotonicClock().Now() >= end) return false;
+    // No event tells that the other end has read.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

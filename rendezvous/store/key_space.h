@@ -36,6 +36,8 @@ struct StoreLimits {
   size_t total_bytes = kMaxStoreBytes;
   bool by_option = false;  // hlaunch's --store-max-… raise them: errors say so.
 
+  bool operator==(const StoreLimits&) const = default;
+
   // Errors: ResourceExhausted - over the limit; the message names both numbers.
   absl::Status CheckKey(size_t bytes) const;
   absl::Status CheckValue(size_t bytes) const;

@@ -89,7 +89,7 @@ TEST(ExitCodeOfJob, IsTheJobsOwn) {
     JobEnd end;
     end.start_failed = failed;
     end.stop_signal = signal;
-    for (const auto& each : codes) end.hosts.push_back({"h", each.has_value(), each});
+    end.exit_codes = std::move(codes);
     return ExitCodeOfJob(end);
   };
   EXPECT_EQ(code({0, 0}), kExitOk);
