@@ -9,11 +9,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/mpi/pmix_server.h"
 #include "agent/node_facts.h"
+#include "agent/node_updates.h"
 #include "asio/io_context.hpp"
+#include "asio/post.hpp"
 #include "asio/steady_timer.hpp"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/ids.h"
 
 namespace hlaunch {
 namespace {
@@ -26,6 +30,13 @@ constexpr Duration kLeftoverPause = std::chrono::milliseconds(100);  // Before i
 constexpr Duration kShortJob = std::chrono::seconds(5);  // Such a one does not pay for the watch.
 
 }  // namespace
+
+struct RoundWorkers::Awaited {
+  Assignment assignment;
+  NodeFacts facts;
+  WorkerGroup::Events events;
+  std::unique_ptr<PmixServer> pmix = nullptr;
+};
 
 struct RoundWorkers::Timers {
   explicit Timers(asio::io_context& loop) : leftovers(loop), health(loop) {}
@@ -54,11 +65,56 @@ absl::Status RoundWorkers::Start(const Assignment& assignment, WorkerGroup::Even
     if (health_watch_) health_watch_->Finished();
     on_success();
   };
+  if (OffersPmix(options_.spec.mpi) && assignment.world_size > 1) {
+    AwaitPmix(assignment, std::move(facts), std::move(events));
+    return absl::OkStatus();
+  }
+  return StartGroup(assignment, std::move(facts), std::move(events), nullptr);
+}
+
+absl::Status RoundWorkers::StartGroup(const Assignment& assignment, NodeFacts facts,
+                                      WorkerGroup::Events events,
+                                      std::unique_ptr<PmixServer> pmix) {
   HLAUNCH_ASSIGN_OR_RETURN(
       group_, WorkerGroup::Start(loop_, assignment, options_.spec, std::move(facts), options_.logs,
-                                 relay_, std::move(events)));
+                                 relay_, std::move(events), std::move(pmix)));
   WatchHealth(assignment);
   return absl::OkStatus();
+}
+
+void RoundWorkers::AwaitPmix(const Assignment& assignment, NodeFacts facts,
+                             WorkerGroup::Events events) {
+  const bool proxy = facts.store_proxy_port != 0;
+  PmixPlan plan{.library = options_.spec.pmix_library,
+                .name_space = absl::StrCat("hl-", NewJobId(), "-r", assignment.round),
+                .directory = absl::StrCat(facts.scratch, "/pmix-", assignment.round),
+                .host = facts.host,
+                .first_rank = assignment.first_rank,
+                .nproc = options_.spec.nproc,
+                .node_rank = assignment.node_rank,
+                .num_nodes = assignment.num_nodes,
+                .store_host = proxy ? "127.0.0.1" : assignment.master_addr,
+                .store_port = proxy ? facts.store_proxy_port : assignment.master_port,
+                .oversubscribed = options_.spec.nproc > facts.usable_cores};
+  awaited_ = std::make_unique<Awaited>(Awaited{assignment, std::move(facts), std::move(events)});
+  awaited_->pmix = std::make_unique<PmixServer>(
+      loop_, options_.spec.pmix_program, std::move(plan), assignment.world_size,
+      [this](const absl::Status& ready) { OnPmix(ready); });
+}
+
+void RoundWorkers::OnPmix(const absl::Status& ready) {
+  const std::unique_ptr<Awaited> workers = std::move(awaited_);
+  const auto on_failure = workers->events.on_failure;
+  const absl::Status started =
+      ready.ok() ? StartGroup(workers->assignment, std::move(workers->facts),
+                              std::move(workers->events), std::move(workers->pmix))
+                 : ready;
+  if (!started.ok()) on_failure(StartFailure(started, workers->assignment));
+}
+
+void RoundWorkers::Clear() {
+  group_.reset();
+  awaited_.reset();
 }
 
 NodeFacts RoundWorkers::GatherFacts(const Assignment& assignment) const {
@@ -101,6 +157,10 @@ void RoundWorkers::TellHealth(Round round, const CheckResult& change) const {
 void RoundWorkers::Stop(int signal, Duration grace) {
   timers_->health.cancel();
   health_watch_.reset();  // First: then every child that is left is the workers'.
+  if (awaited_ != nullptr && awaited_->pmix != nullptr) {  // They are not there yet.
+    awaited_->pmix.reset();
+    return asio::post(loop_, awaited_->events.on_stopped);
+  }
   if (group_ == nullptr) return;
   group_->Spare(0);
   group_->Stop(signal, grace);

@@ -35,14 +35,16 @@ class RoundWorkers {
   ~RoundWorkers();
 
   // Starts all workers of `assignment`, or none; before that the store on node rank 0, and the
-  // proxy on the others. `events` are called as WorkerGroup says; call Clear from on_stopped.
+  // proxy on the others. `events` are called as WorkerGroup says; call Clear from on_stopped. Where
+  // they are offered PMIx, they start once its server is ready, which may wait for other nodes; if
+  // they cannot then, on_failure has why.
   // Requires: no workers are there.
   //
   // Errors: as RoundStore::Open, RoundStore::OpenProxy and WorkerGroup::Start.
   absl::Status Start(const Assignment& assignment, WorkerGroup::Events events);
 
   // Whether workers, or what they left, are there: from Start until Clear.
-  bool exist() const { return group_ != nullptr; }
+  bool exist() const { return group_ != nullptr || awaited_ != nullptr; }
 
   // Ends the health watch, then stops the workers as WorkerGroup::Stop. No effect without workers.
   void Stop(int signal, Duration grace);
@@ -51,7 +53,7 @@ class RoundWorkers {
   // has a moment for that, and a person is told what has not ended then.
   void EndLeftovers();
 
-  void Clear() { group_.reset(); }
+  void Clear();
 
   // As WorkerGroup; no effect, or none, without workers.
   void Forward(int signal);
@@ -64,7 +66,13 @@ class RoundWorkers {
   void Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
 
  private:
+  struct Awaited;
+
   NodeFacts GatherFacts(const Assignment& assignment) const;
+  void AwaitPmix(const Assignment& assignment, NodeFacts facts, WorkerGroup::Events events);
+  void OnPmix(const absl::Status& ready);
+  absl::Status StartGroup(const Assignment& assignment, NodeFacts facts, WorkerGroup::Events events,
+                          std::unique_ptr<PmixServer> pmix);
   void WatchHealth(const Assignment& assignment);
   void TellHealth(Round round, const CheckResult& change) const;
 
@@ -73,6 +81,7 @@ class RoundWorkers {
   RoundStore& store_;
   OutputRelay& relay_;
   std::unique_ptr<WorkerGroup> group_;
+  std::unique_ptr<Awaited> awaited_;         // Workers that start once PMIx is served.
   std::optional<HealthWatch> health_watch_;  // While workers run and are not being stopped.
   struct Timers;
   const std::unique_ptr<Timers> timers_;

@@ -17,6 +17,7 @@
 #include "agent/ask/rank_answers.h"
 #include "agent/hang/hang_watch.h"
 #include "agent/mpi/pmi_server.h"
+#include "agent/mpi/pmix_server.h"
 #include "agent/mpi/shm_remains.h"
 #include "agent/process/descendants.h"
 #include "agent/stall/kernel_wait.h"
@@ -80,9 +81,11 @@ struct WorkerGroup::State {
   std::unique_ptr<KernelWaitWatch> kernel_waits;  // If the user has a limit for them.
   std::optional<RankAnswers> answers;             // Until the workers are being stopped.
   std::unique_ptr<PmiServer> pmi;                 // If they may be MPI programs.
+  std::unique_ptr<PmixServer> pmix;               // If they may be those of Open MPI.
   const int64_t began_ms = WallMillis();
   std::vector<pid_t> all_pids;     // Of all workers by local rank, also of those that were reaped.
   bool cut_short = false;          // Not all workers ended with 0 by themselves.
+  bool pmix_used = false;          // A worker has come to its server, which is gone.
   asio::steady_timer stuck_timer;  // For a stalled worker to be gone once it was killed.
   std::vector<WorkerProcess> workers;
   std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
@@ -106,6 +109,7 @@ struct WorkerGroup::State {
   std::vector<pid_t> Owned() const {
     std::vector<pid_t> pids = AlivePids();
     if (spared != 0) pids.push_back(spared);
+    if (pmix && pmix->pid() != 0) pids.push_back(pmix->pid());
     if (stalls && stalls->tool() != 0) pids.push_back(stalls->tool());
     if (hangs) {
       const std::vector<pid_t> tools = hangs->tools();
@@ -133,6 +137,7 @@ struct WorkerGroup::State {
     relay.Drain(worker.local_rank());
     if (!succeeded) cut_short = true;
     if (pmi && succeeded && !stopping) pmi->Exited(worker.local_rank());
+    if (pmix && succeeded && !stopping) pmix->Exited(worker.local_rank());
     if (stopping) {
       CheckStopped();
     } else if (exit.exit_code != 0 || exit.signal != 0) {
@@ -168,7 +173,8 @@ struct WorkerGroup::State {
 
   // Has the server of MPI programs serve this round's workers; a no-op unless they may be such.
   absl::Status StartPmi(const WorkerSpec& spec, const NodeFacts& facts) {
-    if (spec.mpi == MpiOffer::kNone || assignment.world_size == 1) return absl::OkStatus();
+    if (pmix) pmix->Watch([this](const MpiFailure& failure) { FailByMpi(failure); });
+    if (!OffersPmi(spec.mpi) || assignment.world_size == 1) return absl::OkStatus();
     const PmiPlace place{absl::StrCat("hl-", NewJobId(), "-r", assignment.round),
                          assignment.first_rank,
                          spec.nproc,
@@ -182,12 +188,12 @@ struct WorkerGroup::State {
         pmi, PmiServer::Open(loop, place, spec.mpi != MpiOffer::kDescriptor,
                              proxy ? "127.0.0.1" : assignment.master_addr,
                              assignment.worker_store ? uint16_t{0} : store,
-                             {[this](const PmiFailure& failure) { FailByMpi(failure); }}));
+                             {[this](const MpiFailure& failure) { FailByMpi(failure); }}));
     return absl::OkStatus();
   }
 
   // It may have exited with 0; where it lives, it waits for others or is about to end itself.
-  void FailByMpi(const PmiFailure& failure) {
+  void FailByMpi(const MpiFailure& failure) {
     WorkerProcess& worker = workers[static_cast<size_t>(failure.local_rank)];
     if (stopping) return;
     cut_short = true;
@@ -201,7 +207,15 @@ struct WorkerGroup::State {
   // the trainer may be an orphan of a wrapper script that ended first.
   void CheckStopped() {
     if (!stopping || stopped || num_alive > 0) return;
+    EndPmix();
     if (!HasChildren()) Stopped();
+  }
+
+  // Its process is the last child: nobody needs it any more.
+  void EndPmix() {
+    if (!pmix) return;
+    pmix_used = pmix_used || pmix->used();
+    pmix.reset();
   }
 
   // Has the watchdog serve this round's workers; a no-op unless the user wants one.
@@ -275,6 +289,7 @@ struct WorkerGroup::State {
       facts.pmi_port = link.port != 0 ? absl::StrCat("127.0.0.1:", link.port) : "";
       facts.pmi_id = link.port != 0 ? absl::StrCat(link.id) : "";
     }
+    if (pmix) facts.pmix_env = pmix->Environment(local_rank);
     facts.error_file = round_logs.ErrorFile(local_rank);
     facts.log_dir = round_logs.WorkerDirectory(local_rank);
     if (stalls) facts.heartbeat = stalls->address(local_rank);
@@ -373,6 +388,7 @@ struct WorkerGroup::State {
         relay.Drain(worker.local_rank());
       }
     }
+    EndPmix();
     const std::vector<pid_t> stuck = AlivePids();
     for (const ProcessEntry& process :
          KillAndReapDescendants(MonotonicClock(), deadline, stuck).stuck) {
@@ -390,7 +406,9 @@ struct WorkerGroup::State {
     kill_timer.cancel();
     stuck_timer.cancel();
     watchdog.reset();
-    if (pmi && pmi->used() && cut_short) RemoveMpiRemains(began_ms);
+    EndPmix();
+    // Open MPI 5 leaves to its launcher what it has in shared memory, whatever its end.
+    if (pmix_used || (pmi && pmi->used() && cut_short)) RemoveMpiRemains(began_ms);
     pmi.reset();
     for (const WorkerProcess& worker : workers) relay.Close(worker.local_rank());
     asio::post(loop, events.on_stopped);  // It may destroy us.
@@ -399,8 +417,9 @@ struct WorkerGroup::State {
 
 absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec, NodeFacts facts,
-    const JobLogs& logs, OutputRelay& relay, Events events) {
+    const JobLogs& logs, OutputRelay& relay, Events events, std::unique_ptr<PmixServer> pmix) {
   auto state = std::make_unique<State>(loop, assignment, relay, std::move(events));
+  state->pmix = std::move(pmix);
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(state)));
   State& s = *group->state_;
   s.workers.reserve(spec.nproc);  // Watch keeps references.
@@ -441,6 +460,7 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   s.stopping = true;
   if (s.num_alive > 0) s.cut_short = true;
   if (s.pmi) s.pmi->Hush();
+  if (s.pmix) s.pmix->Hush();
   s.stalls.reset();
   s.hangs.reset();
   s.log_watch.reset();
@@ -448,8 +468,8 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   s.answers.reset();
   Forward(signal);
   // What workers left to us.
-  const std::vector<pid_t> workers = s.AlivePids();
-  if (HasChildren(workers)) SignalDescendants(::getpid(), signal, workers);
+  const std::vector<pid_t> others = s.Owned();
+  if (HasChildren(others)) SignalDescendants(::getpid(), signal, others);
   s.ArmKill(MonotonicClock().Now() + (signal == SIGKILL ? Duration::zero() : grace));
   asio::post(s.loop, [&s, alive = std::weak_ptr<bool>(s.life)] {
     if (!alive.expired()) s.CheckStopped();

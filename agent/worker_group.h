@@ -26,6 +26,8 @@ class io_context;
 
 namespace hlaunch {
 
+class PmixServer;
+
 // All workers of one node in one round, from spawn until none of them and of what they forked
 // is left.
 //
@@ -51,18 +53,17 @@ class WorkerGroup {
     NodeEventFn on_event;
   };
 
-  // Starts all workers of `assignment`, or none; their output goes where `logs` says. `loop` and
-  // `relay` outlive the group.
+  // Starts all workers of `assignment`, or none; their output goes where `logs` says. `pmix` is
+  // ready to serve them, null: nobody does. `loop` and `relay` outlive the group.
   //
   // Errors:
   //   NotFound, PermissionDenied, InvalidArgument - the program cannot be run; the message
   //     names it.
   //   ResourceExhausted - out of processes or descriptors; what was started was killed.
-  static absl::StatusOr<std::unique_ptr<WorkerGroup>> Start(asio::io_context& loop,
-                                                            const Assignment& assignment,
-                                                            const WorkerSpec& spec, NodeFacts facts,
-                                                            const JobLogs& logs, OutputRelay& relay,
-                                                            Events events);
+  static absl::StatusOr<std::unique_ptr<WorkerGroup>> Start(
+      asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec, NodeFacts facts,
+      const JobLogs& logs, OutputRelay& relay, Events events,
+      std::unique_ptr<PmixServer> pmix = nullptr);
 
   // Kills and reaps what is left.
   ~WorkerGroup();

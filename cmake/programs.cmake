@@ -63,11 +63,12 @@ endif()
 list(JOIN hlaunch_archives "\n" lines)
 file(WRITE ${CMAKE_BINARY_DIR}/archives.txt "${lines}\n")  # For deploy/sbom.
 
-# hlaunch_program(name source ROOMS target …): a program in build/bin that is made of rooms. A static
-# one names all rooms and archives in one group, from which the linker takes what is used; the
-# packages' CMake targets would add shared libraries.
+# hlaunch_program(name source [LOADS] ROOMS target …): a program in build/bin that is made of rooms. A
+# static one names all rooms and archives in one group, from which the linker takes what is used; the
+# packages' CMake targets would add shared libraries. LOADS: it loads libraries of the machine, so it
+# needs glibc's shared ones even then, and nothing else.
 function(hlaunch_program name source)
-  cmake_parse_arguments(ARG "" "" "ROOMS" ${ARGN})
+  cmake_parse_arguments(ARG "LOADS" "" "ROOMS" ${ARGN})
   add_executable(${name} ${source})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   target_link_libraries(${name} PRIVATE hlaunch_options hlaunch_warnings)
@@ -82,7 +83,11 @@ function(hlaunch_program name source)
   add_dependencies(${name} ${ours})
   list(TRANSFORM ours REPLACE "(.+)" "$<TARGET_FILE:\\1>")
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${ours})
-  target_link_options(${name} PRIVATE -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now
+  set(how -static-pie)
+  if(ARG_LOADS)
+    set(how -pie -static-libstdc++ -static-libgcc)
+  endif()
+  target_link_options(${name} PRIVATE ${how} -Wl,--gc-sections -Wl,-z,relro,-z,now
     $<$<BOOL:${HLAUNCH_QUIET_LINKER}>:-Wl,--no-warnings>)
   target_link_libraries(${name} PRIVATE
     -Wl,--start-group ${ours} ${hlaunch_archives} -Wl,--end-group)

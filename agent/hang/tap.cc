@@ -147,12 +147,6 @@ bool WritePackages(const std::string& directory) {
          Write(absl::StrCat(directory, "/hlaunch_tap.py"), kModule);
 }
 
-std::string TemporaryDirectory() {
-  std::error_code error;
-  const std::string path = std::filesystem::temp_directory_path(error).string();
-  return error ? "/tmp" : path;
-}
-
 absl::Status CannotMake(const std::string& path, absl::string_view why) {
   return absl::FailedPreconditionError(
       absl::StrCat("no directory for torch's control servers at ", path, ": ", why));

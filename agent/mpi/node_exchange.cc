@@ -3,8 +3,8 @@
 
 #include "agent/mpi/node_exchange.h"
 
-#include <algorithm>
 #include <deque>
+#include <numeric>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -12,175 +12,53 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/mpi/node_meeting.h"
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
-#include "proto/base/clock.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
-#include "proto/contract/rank_list.h"
-#include "rendezvous/c10d/c10d_client.h"
 
 namespace hlaunch {
-namespace {
-
-constexpr Duration kReach = std::chrono::seconds(30);  // For the store to answer.
-constexpr Duration kLook = std::chrono::seconds(2);    // Between two looks whether all is over.
-constexpr Duration kFirstNotice = std::chrono::seconds(10);  // Then after twice as long each time.
-constexpr size_t kPiece = 4 << 20;  // Of the whole: the store takes values of 8 MiB.
-
-std::string KeyOf(int number, int node_rank) {
-  return absl::StrCat("hlaunch/mpi/", number, "/node/", node_rank);
-}
-std::string WholeKey(int number) { return absl::StrCat("hlaunch/mpi/", number, "/all"); }
-std::string PieceKey(int number, size_t piece) {
-  return absl::StrCat("hlaunch/mpi/", number, "/all/", piece);
-}
-
-// The thread's side.
-class Speaker {
- public:
-  // `goes_on` is asked now and then; `notice` is told for whom this waits.
-  Speaker(ExchangePlace place, std::function<bool()> goes_on,
-          std::function<void(std::string)> notice)
-      : place_(std::move(place)), goes_on_(std::move(goes_on)), notice_(std::move(notice)) {}
-
-  // Errors: as Store; Cancelled - it does not go on.
-  absl::StatusOr<NodeMessages> Swap(const std::string& own) {
-    const int number = next_++;
-    if (store_ == nullptr) {
-      HLAUNCH_ASSIGN_OR_RETURN(store_, C10dClient::Connect(place_.store_host, place_.store_port,
-                                                           MonotonicClock().Now() + kReach));
-    }
-    HLAUNCH_RETURN_IF_ERROR(Say(KeyOf(number, place_.node_rank), own));
-    std::string whole;
-    if (place_.node_rank == 0) {
-      HLAUNCH_ASSIGN_OR_RETURN(whole, Gather(number));
-      HLAUNCH_RETURN_IF_ERROR(SayWhole(number, whole));
-    } else {
-      HLAUNCH_ASSIGN_OR_RETURN(whole, ReadWhole(number));
-    }
-    return DecodeMessages(whole, place_.num_nodes);
-  }
-
-  // Removes what nobody will read any more: all nodes have said what belongs to the last Swap, so
-  // they have read what was before it.
-  void Forget() {
-    const int number = next_ - 1;
-    if (place_.node_rank != 0) return;
-    for (int node = 0; node < place_.num_nodes; ++node) {
-      store_->Delete(KeyOf(number, node)).status().IgnoreError();
-    }
-    if (number == 0) return;
-    store_->Delete(WholeKey(number - 1)).status().IgnoreError();
-    for (size_t piece = 0; piece < kMostPieces; ++piece) {
-      const absl::StatusOr<bool> was_there = store_->Delete(PieceKey(number - 1, piece));
-      if (!was_there.ok() || !*was_there) return;
-    }
-  }
-
- private:
-  // To write the same once more harms nothing.
-  absl::Status Say(const std::string& key, const std::string& text) {
-    const Instant until = MonotonicClock().Now() + kReach;
-    for (;;) {
-      absl::Status said = store_->Set(key, text);
-      if (!absl::IsUnavailable(said) || !goes_on_() || MonotonicClock().Now() >= until) return said;
-    }
-  }
-
-  // What `keys` hold, once all are there.
-  absl::StatusOr<std::vector<std::string>> Await(const std::vector<std::string>& keys) {
-    const Instant began = MonotonicClock().Now();
-    Duration notice = kFirstNotice;
-    for (;;) {
-      auto values = store_->MultiGet(keys, MonotonicClock().Now() + kLook);
-      if (!absl::IsDeadlineExceeded(values.status())) return values;
-      if (!goes_on_()) return absl::CancelledError("the round is over");
-      if (keys.size() == 1 || MonotonicClock().Now() - began < notice) continue;
-      Notice(keys, std::chrono::duration_cast<std::chrono::seconds>(notice).count());
-      notice *= 2;
-    }
-  }
-
-  void Notice(const std::vector<std::string>& keys, int64_t seconds) {
-    std::vector<int> missing;
-    for (size_t node = 0; node < keys.size(); ++node) {
-      const absl::StatusOr<bool> there = store_->Check({keys[node]});
-      if (there.ok() && !*there) missing.push_back(static_cast<int>(node));
-    }
-    if (missing.empty()) return;
-    notice_(absl::StrCat("MPI has waited ", seconds, " s for node rank",
-                         missing.size() == 1 ? " " : "s ", RankList(missing), " in ",
-                         next_ == 1 ? "MPI_Init: none of its ranks has come to it"
-                                    : "MPI_Init or MPI_Finalize: not all of its ranks have come"));
-  }
-
-  absl::StatusOr<std::string> Gather(int number) {
-    std::vector<std::string> keys;
-    for (int node = 0; node < place_.num_nodes; ++node) keys.push_back(KeyOf(number, node));
-    HLAUNCH_ASSIGN_OR_RETURN(const std::vector<std::string> messages, Await(keys));
-    return JoinMessages(messages);
-  }
-
-  absl::Status SayWhole(int number, const std::string& whole) {
-    size_t pieces = 0;
-    for (size_t at = 0; at < whole.size(); at += kPiece) {
-      HLAUNCH_RETURN_IF_ERROR(Say(PieceKey(number, pieces++), whole.substr(at, kPiece)));
-    }
-    return Say(WholeKey(number), absl::StrCat(pieces));
-  }
-
-  absl::StatusOr<std::string> ReadWhole(int number) {
-    HLAUNCH_ASSIGN_OR_RETURN(const std::vector<std::string> head, Await({WholeKey(number)}));
-    size_t pieces = 0;
-    if (!absl::SimpleAtoi(head[0], &pieces) || pieces > kMostPieces) {
-      return absl::InvalidArgumentError("what node rank 0 says to MPI programs is damaged");
-    }
-    std::string whole;
-    for (size_t piece = 0; piece < pieces; ++piece) {
-      HLAUNCH_ASSIGN_OR_RETURN(
-          const std::string part,
-          store_->Get(PieceKey(number, piece), MonotonicClock().Now() + kReach));
-      whole += part;
-    }
-    return whole;
-  }
-
-  static constexpr size_t kMostPieces = 1024;
-
-  const ExchangePlace place_;
-  const std::function<bool()> goes_on_;
-  const std::function<void(std::string)> notice_;
-  std::unique_ptr<C10dClient> store_;
-  int next_ = 0;
-};
-
-}  // namespace
 
 struct NodeExchange::State {
   State(asio::io_context& the_loop, ExchangePlace the_place, Events the_events)
       : loop(&the_loop), events(std::move(the_events)), place(std::move(the_place)) {}
 
   static void Run(const std::shared_ptr<State>& state) {
-    Speaker speaker(
-        state->place, [state] { return state->GoesOn(); },
-        [state](std::string line) {
-          state->Post(state, [line = std::move(line)](const Events& to) { to.on_waiting(line); });
-        });
-    while (const std::optional<std::string> own = state->Next()) {
-      absl::StatusOr<NodeMessages> all = speaker.Swap(*own);
+    NodeMeeting meeting(
+        {state->place.store_host, state->place.store_port, state->place.node_rank},
+        {[state] { return state->MayWait(); },
+         [state](std::string line) {
+           state->Post(state, [line = std::move(line)](const Events& to) { to.on_waiting(line); });
+         }});
+    for (int number = 0;; ++number) {
+      const std::optional<std::string> own = state->Next();
+      if (!own) return;
+      absl::StatusOr<NodeMessages> all = state->Swap(meeting, number, *own);
       const bool failed = !all.ok();
       state->Post(state, [all = std::move(all)](const Events& to) { to.on_messages(all); });
       if (failed) return;
-      speaker.Forget();
+      if (number > 0 && state->place.node_rank == 0) meeting.Forget(NameOf(number - 1));
     }
   }
 
-  bool GoesOn() {
+  static std::string NameOf(int number) { return absl::StrCat("mpi/", number); }
+
+  absl::StatusOr<NodeMessages> Swap(NodeMeeting& meeting, int number, const std::string& own) {
+    std::vector<int> nodes(static_cast<size_t>(place.num_nodes));
+    std::iota(nodes.begin(), nodes.end(), 0);
+    HLAUNCH_ASSIGN_OR_RETURN(
+        const std::string whole,
+        meeting.Meet(NameOf(number), nodes, own,
+                     number == 0 ? "MPI_Init: none of its ranks has come to it"
+                                 : "MPI_Init or MPI_Finalize: not all of its ranks have come"));
+    return DecodeMessages(whole, place.num_nodes);
+  }
+
+  absl::Status MayWait() {
     MutexLock lock(&mu);
-    return !ended;
+    return ended ? absl::CancelledError("the round is over") : absl::OkStatus();
   }
 
   std::optional<std::string> Next() {

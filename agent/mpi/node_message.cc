@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace hlaunch {
 namespace {
@@ -95,10 +94,6 @@ std::string EncodeMessage(const NodeMessage& message) {
     PutText(&out, value);
   }
   return out;
-}
-
-std::string JoinMessages(const std::vector<std::string>& messages) {
-  return absl::StrJoin(messages, "");
 }
 
 absl::StatusOr<NodeMessages> DecodeMessages(absl::string_view text, int nodes) {

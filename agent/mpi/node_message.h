@@ -29,10 +29,7 @@ using NodeMessages = std::vector<NodeMessage>;
 
 std::string EncodeMessage(const NodeMessage& message);
 
-// One after the other of what EncodeMessage made, for whoever has them all.
-std::string JoinMessages(const std::vector<std::string>& messages);
-
-// The reverse of both.
+// The reverse, of as many of those as there are nodes, one after the other.
 //
 // Errors:
 //   InvalidArgument - it is something else, or not from `nodes` nodes.

@@ -3,14 +3,11 @@
 
 #include "agent/mpi/pmi_node.h"
 
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "agent/mpi/process_mapping.h"
 #include "proto/base/status_macros.h"
-#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 namespace {
@@ -27,18 +24,12 @@ std::string PlainWord(absl::string_view text) {
   return absl::StrReplaceAll(text, {{" ", "_"}, {"=", "_"}});
 }
 
-std::string RanksText(const std::vector<Rank>& ranks) {
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankList(ranks));
-}
-
-const char* Verb(const std::vector<Rank>& ranks, const char* one, const char* many) {
-  return ranks.size() == 1 ? one : many;
-}
-
 }  // namespace
 
 PmiNode::PmiNode(PmiPlace place)
-    : place_(std::move(place)), sessions_(static_cast<size_t>(place_.nproc)) {
+    : place_(std::move(place)),
+      ranks_(place_.first_rank, place_.nproc, place_.world_size),
+      sessions_(static_cast<size_t>(place_.nproc)) {
   if (!alone()) return;
   kvs_name_ = place_.kvs_name;
   mapping_ = ProcessMapping({place_.nproc});
@@ -47,7 +38,7 @@ PmiNode::PmiNode(PmiPlace place)
 PmiStep PmiNode::Take(int local_rank, absl::string_view bytes) {
   PmiStep step;
   Session& session = At(local_rank);
-  if (session.state == PmiState::kClosed) return step;
+  if (state(local_rank) == MpiState::kClosed) return step;
   absl::StatusOr<std::vector<PmiRequest>> requests = session.reader.Take(bytes);
   if (!requests.ok()) {
     Close(local_rank, requests.status().message(), step);
@@ -65,7 +56,8 @@ PmiStep PmiNode::Take(int local_rank, absl::string_view bytes) {
 // Answers what can be answered now.
 void PmiNode::Go(int local_rank, PmiStep& step) {
   Session& session = At(local_rank);
-  while (!session.requests.empty() && !session.in_barrier && session.state != PmiState::kClosed) {
+  while (!session.requests.empty() && !ranks_.in_barrier(local_rank) &&
+         state(local_rank) != MpiState::kClosed) {
     PmiRequest request = std::move(session.requests.front());
     session.requests.pop_front();
     if (Answer(local_rank, request, step)) continue;
@@ -81,7 +73,7 @@ bool PmiNode::Answer(int local_rank, const PmiRequest& request, PmiStep& step) {
     return true;
   };
   if (command == "init") return say(Init(local_rank, request, step));
-  if (At(local_rank).state != PmiState::kInMpi) {
+  if (state(local_rank) != MpiState::kInMpi) {
     Close(local_rank, absl::StrCat("the request ", PlainWord(command), " outside of PMI-1's init"),
           step);
     return true;
@@ -103,7 +95,7 @@ bool PmiNode::Answer(int local_rank, const PmiRequest& request, PmiStep& step) {
     return true;
   }
   if (command == "finalize") {
-    At(local_rank).state = PmiState::kDone;
+    ranks_.Finish(local_rank);
     return say("cmd=finalize_ack");
   }
   if (command == "abort") {
@@ -123,23 +115,15 @@ bool PmiNode::Answer(int local_rank, const PmiRequest& request, PmiStep& step) {
 }
 
 std::string PmiNode::Init(int local_rank, const PmiRequest& request, PmiStep& step) {
-  Session& session = At(local_rank);
   const bool fits = request.Number("pmi_version").value_or(1) == 1;
-  if (!fits || session.state != PmiState::kSilent) {
+  if (!fits || state(local_rank) != MpiState::kSilent) {
     Close(local_rank,
           fits ? "a second MPI program in one worker, which only serves one"
                : "a version of PMI that is not served: hlaunch serves PMI-1",
           step);
     return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1";
   }
-  session.state = PmiState::kInMpi;
-  used_ = true;
-  for (int other = 0; other < place_.nproc; ++other) {
-    const Session& left = At(other);
-    if (!left.exited || left.state != PmiState::kSilent) continue;
-    step.failures.push_back({other, 1, WhoLeft(other, local_rank)});
-    break;
-  }
+  if (auto left = ranks_.Enter(local_rank)) step.failures.push_back(*std::move(left));
   if (!alone()) Hello("", step);
   // 1.1: with a higher one clients ask for barriers of groups.
   return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0";
@@ -213,27 +197,22 @@ std::string PmiNode::NameService(const PmiRequest& request) {
 }
 
 void PmiNode::Abort(int local_rank, const PmiRequest& request, PmiStep& step) {
-  const int code = request.Number("exitcode").value_or(1);
-  const int shown = code & 0xff;  // As exit() has it.
-  step.failures.push_back(
-      {local_rank, shown == 0 ? 1 : shown,
-       absl::StrCat("rank ", RankOf(local_rank), " called MPI_Abort(", code, ")")});
-  At(local_rank).state = PmiState::kClosed;
+  step.failures.push_back(ranks_.Abort(local_rank, request.Number("exitcode").value_or(1)));
   step.closed.push_back(local_rank);  // It ends itself then.
 }
 
 void PmiNode::EnterBarrier(int local_rank, PmiStep& step) {
-  At(local_rank).in_barrier = true;
-  const bool all = std::all_of(sessions_.begin(), sessions_.end(),
-                               [](const Session& session) { return session.in_barrier; });
-  if (!all) return;
+  ranks_.SetInBarrier(local_rank, true);
+  for (int rank = 0; rank < place_.nproc; ++rank) {
+    if (!ranks_.in_barrier(rank)) return;
+  }
   if (alone()) return OpenBarrier(step);
   step.messages.push_back({place_.nproc, "", std::exchange(fresh_, {}), ""});
 }
 
 void PmiNode::OpenBarrier(PmiStep& step) {
   for (int rank = 0; rank < place_.nproc; ++rank) {
-    At(rank).in_barrier = false;
+    ranks_.SetInBarrier(rank, false);
     step.answers.emplace_back(rank, "cmd=barrier_out\n");
   }
   for (int rank = 0; rank < place_.nproc; ++rank) Go(rank, step);
@@ -260,9 +239,10 @@ PmiStep PmiNode::TakeMessages(const NodeMessages& all) {
     if (!message.absent.empty() && absent == nullptr) absent = &message;
   }
   for (int rank = 0; absent != nullptr && rank < place_.nproc; ++rank) {
-    if (At(rank).state != PmiState::kInMpi) continue;
+    if (state(rank) != MpiState::kInMpi) continue;
     step.failures.push_back(
-        {rank, 1, absl::StrCat(absent->absent, ", and rank ", RankOf(rank), " waits in it")});
+        {rank, 1,
+         absl::StrCat(absent->absent, ", and rank ", ranks_.RankOf(rank), " waits in it")});
     return step;
   }
   if (all.empty()) return step;
@@ -272,52 +252,20 @@ PmiStep PmiNode::TakeMessages(const NodeMessages& all) {
   return step;
 }
 
-// Why `local_rank`, which has exited with 0, has failed.
-std::string PmiNode::WhoLeft(int local_rank, int waiting) const {
-  return absl::StrCat("rank ", RankOf(local_rank), " exited with code 0 before MPI_Init, and rank ",
-                      RankOf(waiting), " waits in it");
-}
-
 PmiStep PmiNode::Exited(int local_rank) {
   PmiStep step;
-  Session& session = At(local_rank);
-  session.exited = true;
-  const std::string who = absl::StrCat("rank ", RankOf(local_rank), " exited with code 0");
-  if (session.state == PmiState::kInMpi && place_.world_size > 1) {
-    step.failures.push_back({local_rank, 1, absl::StrCat(who, " before MPI_Finalize")});
+  if (auto failure = ranks_.Exited(local_rank)) {
+    step.failures.push_back(*std::move(failure));
+  } else if (state(local_rank) == MpiState::kSilent && !alone() && place_.certain) {
+    Hello(ranks_.LeftBeforeInit(local_rank), step);
   }
-  if (session.state != PmiState::kSilent) return step;
-  for (int other = 0; other < place_.nproc; ++other) {
-    if (At(other).state != PmiState::kInMpi) continue;
-    step.failures.push_back({local_rank, 1, WhoLeft(local_rank, other)});
-    return step;
-  }
-  if (!alone() && place_.certain) Hello(absl::StrCat(who, " before MPI_Init"), step);
   return step;
 }
 
-std::string PmiNode::Awaited() const {
-  std::vector<Rank> silent, inside, barrier;
-  for (int i = 0; i < place_.nproc; ++i) {
-    const Session& session = sessions_[static_cast<size_t>(i)];
-    if (session.state == PmiState::kSilent) silent.push_back(RankOf(i));
-    if (session.state == PmiState::kInMpi)
-      (session.in_barrier ? barrier : inside).push_back(RankOf(i));
-  }
-  const std::vector<Rank>& waiting = barrier.empty() ? inside : barrier;
-  if (!silent.empty() && !waiting.empty()) {
-    return absl::StrCat(RanksText(waiting), Verb(waiting, " is", " are"), " in MPI_Init, and ",
-                        RanksText(silent), Verb(silent, " has", " have"), " not come to it");
-  }
-  if (barrier.empty() || inside.empty()) return "";
-  return absl::StrCat(RanksText(barrier), Verb(barrier, " waits", " wait"),
-                      " in MPI_Init or MPI_Finalize for ", RanksText(inside));
-}
-
 void PmiNode::Close(int local_rank, absl::string_view why, PmiStep& step) {
-  step.warnings.push_back(absl::StrCat("rank ", RankOf(local_rank),
+  step.warnings.push_back(absl::StrCat("rank ", ranks_.RankOf(local_rank),
                                        " is not served MPI's start any more: it sent ", why));
-  At(local_rank).state = PmiState::kClosed;
+  ranks_.Close(local_rank);
   At(local_rank).requests.clear();
   step.closed.push_back(local_rank);
 }

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "agent/mpi/mpi_ranks.h"
 #include "agent/mpi/node_message.h"
 #include "agent/mpi/pmi_line.h"
 #include "proto/contract/ids.h"
@@ -31,27 +32,14 @@ struct PmiPlace {
   bool certain = false;  // The program is one of MPI for certain.
 };
 
-// A rank that has failed by MPI's rules.
-struct PmiFailure {
-  int local_rank = 0;
-  int exit_code = 1;   // What the job exits with.
-  std::string reason;  // "rank 3 called MPI_Abort(7)"
-};
-
 // What is to be done after something has come. A value.
 struct PmiStep {
   std::vector<std::pair<int, std::string>> answers;  // To local ranks, in this order.
   std::vector<NodeMessage> messages;                 // To the other nodes, one after the other.
   std::vector<int> closed;                           // Local ranks that are not heard any more.
-  std::vector<PmiFailure> failures;
+  std::vector<MpiFailure> failures;
   std::vector<std::string> warnings;  // For people, one line each.
 };
-
-// How far a rank has come.
-//
-//   kSilent --init--> kInMpi --finalize--> kDone
-//   any --nonsense, abort--> kClosed
-enum class PmiState { kSilent, kInMpi, kDone, kClosed };
 
 // The PMI-1 server of one node in one round: what ranks ask and are told, their key-value space and
 // their barriers. No descriptor, no clock: bytes and messages come in, answers and messages go out.
@@ -72,23 +60,19 @@ class PmiNode {
   PmiStep Exited(int local_rank);
 
   // Who waits for which ranks of this node, in one line; empty: nobody does.
-  std::string Awaited() const;
+  std::string Awaited() const { return ranks_.Awaited(); }
 
   // Whether a rank of this node has come to MPI_Init.
-  bool used() const { return used_; }
-  PmiState state(int local_rank) const { return sessions_[static_cast<size_t>(local_rank)].state; }
+  bool used() const { return ranks_.used(); }
+  MpiState state(int local_rank) const { return ranks_.state(local_rank); }
 
  private:
   struct Session {
-    PmiState state = PmiState::kSilent;
     PmiReader reader;
     std::deque<PmiRequest> requests;  // Not answered yet: it waits for others.
-    bool in_barrier = false;
-    bool exited = false;
   };
 
   Session& At(int local_rank) { return sessions_[static_cast<size_t>(local_rank)]; }
-  Rank RankOf(int local_rank) const { return place_.first_rank + local_rank; }
   bool alone() const { return place_.num_nodes == 1; }
 
   void Go(int local_rank, PmiStep& step);
@@ -102,18 +86,17 @@ class PmiNode {
   void OpenBarrier(PmiStep& step);
   bool Keep(std::string key, std::string value);
   void Hello(std::string absent, PmiStep& step);
-  std::string WhoLeft(int local_rank, int waiting) const;
   void Close(int local_rank, absl::string_view why, PmiStep& step);
 
   const PmiPlace place_;
   std::string kvs_name_;  // Empty: not known yet.
   std::string mapping_;   // The same until kvs_name_ is.
+  MpiRanks ranks_;
   std::vector<Session> sessions_;
   absl::flat_hash_map<std::string, std::string> values_;
   size_t bytes_ = 0;                          // In values_.
   std::vector<PmiPair> fresh_;                // Of this node, since its last message.
   std::map<std::string, std::string> ports_;  // That were published.
-  bool used_ = false;
   bool said_hello_ = false;
 };
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/mpi/awaited_notice.h"
 #include "agent/mpi/node_exchange.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
@@ -34,7 +35,6 @@ constexpr size_t kReadAtOnce = 64 << 10;
 constexpr size_t kMaxUnread = 4 << 20;  // Answers that a worker does not take.
 constexpr int kAcceptsPerTurn = 64;
 constexpr size_t kMaxGuests = 256;  // That came to the port and have not said who they are.
-constexpr Duration kFirstNotice = std::chrono::seconds(10);  // Then after twice as long each time.
 
 }  // namespace
 
@@ -60,7 +60,9 @@ struct PmiServer::State {
         ids(static_cast<size_t>(place.nproc), 0),
         listener(the_loop),
         pause(the_loop),
-        notice(the_loop) {}
+        notice(
+            the_loop, [this] { return node.Awaited(); },
+            place.certain ? "" : " (--mpi none: each rank is an MPI world of its own)") {}
 
   void Add(UniqueFd fd, int local_rank) {
     const StreamAt stream = streams.emplace(streams.end(), loop);
@@ -183,19 +185,19 @@ struct PmiServer::State {
     }
     if (!hushed) {
       for (const std::string& warning : step.warnings) LogWarning(warning);
-      for (const PmiFailure& failure : step.failures) events.on_failure(failure);
+      for (const MpiFailure& failure : step.failures) events.on_failure(failure);
     }
     for (const int local_rank : step.closed) {
       const StreamAt stream = streams_of[static_cast<size_t>(local_rank)];
       if (stream != streams.end()) Drop(stream);
     }
-    WatchWaiting();
+    notice.Look();
   }
 
   // A rank that waits for others fails, for `why`.
   void Fail(const std::string& why) {
     for (int i = 0; !hushed && i < place.nproc; ++i) {
-      if (node.state(i) != PmiState::kInMpi) continue;
+      if (node.state(i) != MpiState::kInMpi) continue;
       return events.on_failure({i, 1, why});
     }
   }
@@ -203,35 +205,6 @@ struct PmiServer::State {
   void OnMessages(const absl::StatusOr<NodeMessages>& all) {
     if (all.ok()) return Do(node.TakeMessages(*all));
     Fail(absl::StrCat("MPI's start cannot meet the other nodes: ", all.status().message()));
-  }
-
-  // Tells of ranks that have not come to where others wait, if it stays so.
-  void WatchWaiting() {
-    const std::string awaited = hushed ? "" : node.Awaited();
-    if (awaited.empty()) {
-      patience = kFirstNotice;
-      waiting_since.reset();
-      notice.cancel();
-      return;
-    }
-    if (waiting_since) return;
-    waiting_since = MonotonicClock().Now();
-    ArmNotice();
-  }
-
-  void ArmNotice() {
-    notice.expires_at(*waiting_since + patience);
-    notice.async_wait([this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
-      if (error || alive.expired()) return;
-      const std::string awaited = hushed ? "" : node.Awaited();
-      if (awaited.empty() || !waiting_since) return;
-      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
-      LogWarning(
-          absl::StrCat(awaited, " for ", seconds, " s",
-                       place.certain ? "" : " (--mpi none: each rank is an MPI world of its own)"));
-      patience *= 2;
-      ArmNotice();
-    });
   }
 
   void AwaitConnections() {
@@ -270,9 +243,7 @@ struct PmiServer::State {
   asio::posix::stream_descriptor listener;  // On the port, if there is one.
   asio::steady_timer pause;                 // Of accepting, where no descriptor is left.
   std::optional<NodeExchange> exchange;
-  asio::steady_timer notice;
-  std::optional<Instant> waiting_since;
-  Duration patience = kFirstNotice;
+  AwaitedNotice notice;
   bool hushed = false;
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this.
 };
@@ -329,7 +300,7 @@ void PmiServer::Exited(int local_rank) { state_->Do(state_->node.Exited(local_ra
 
 void PmiServer::Hush() {
   state_->hushed = true;
-  state_->notice.cancel();
+  state_->notice.Hush();
 }
 
 bool PmiServer::used() const { return state_->node.used(); }

@@ -36,7 +36,7 @@ class PmiServer {
  public:
   struct Events {
     // A rank has failed by MPI's rules; it may have exited, or live.
-    std::function<void(const PmiFailure&)> on_failure;
+    std::function<void(const MpiFailure&)> on_failure;
   };
 
   // `store_host` and `store_port` are where the round's master store is to be found; without a port

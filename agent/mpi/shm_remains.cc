@@ -83,8 +83,11 @@ void AddUsed(const std::string& pid, const std::string& directory, std::set<std:
 }  // namespace
 
 bool IsOfMpi(absl::string_view name) {
-  return absl::StartsWith(name, "mpich_shm_") || absl::StartsWith(name, "mpich_shar_tmp") ||
-         absl::StartsWith(name, "Intel_MPI_");
+  for (const char* start : {"mpich_shm_", "mpich_shar_tmp", "Intel_MPI_",  //
+                            "vader_segment.", "sm_segment.", "osc_sm."}) {
+    if (absl::StartsWith(name, start)) return true;
+  }
+  return false;
 }
 
 int RemoveMpiRemains(int64_t since_ms, const std::string& directory) {

@@ -10,7 +10,8 @@
 
 namespace hlaunch {
 
-// Whether a file of shared memory is one that MPICH, MVAPICH or Intel MPI makes, by its name. Pure.
+// Whether a file of shared memory is one that MPICH, MVAPICH, Intel MPI or Open MPI makes, by its
+// name. Pure.
 bool IsOfMpi(absl::string_view name);
 
 // Removes the shared memory of MPI programs that were killed: files in `directory` of such a name

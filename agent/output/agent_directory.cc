@@ -111,6 +111,12 @@ void RemoveAbandonedDirectories(const std::string& parent) {
                                      " that an agent which is gone left behind"));
 }
 
+std::string TemporaryDirectory() {
+  std::error_code error;
+  const std::string path = std::filesystem::temp_directory_path(error).string();
+  return error ? "/tmp" : path;
+}
+
 absl::StatusOr<std::unique_ptr<AgentDirectory>> AgentDirectory::Make(const std::string& parent) {
   RemoveAbandonedDirectories(parent);
   std::string path = absl::StrCat(parent, "/", kPrefix, std::string(kRandomLetters, 'X'));

@@ -11,6 +11,9 @@
 
 namespace hlaunch {
 
+// $TMPDIR, or /tmp.
+std::string TemporaryDirectory();
+
 // A directory of this process alone, `<parent>/hlaunch-agent.<random>`, for what lasts as long as
 // the process. Removed with this object; by the keeper if the agent is killed; and if both were
 // killed, or the host went down, by the next agent that starts on this host: the living one holds a

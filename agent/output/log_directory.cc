@@ -34,12 +34,6 @@ std::string FileName(absl::string_view job_id) {
   return name;
 }
 
-std::string TemporaryDirectory() {
-  std::error_code error;
-  const std::string path = std::filesystem::temp_directory_path(error).string();
-  return error ? "/tmp" : path;
-}
-
 // Makes `<parent>/<name>_<random>`. Returns it, or nothing and errno is set.
 std::string MakeUnique(const std::string& parent, const std::string& name) {
   std::string path = absl::StrCat(parent, "/", name, "_XXXXXX");

@@ -146,6 +146,13 @@ LineProcess::LineProcess(asio::io_context& loop, const std::vector<std::string>&
 
 LineProcess::~LineProcess() { state_->Stop(); }
 
+void LineProcess::Say(absl::string_view line) {
+  if (!state_->input.valid()) return;
+  const std::string text = absl::StrCat(line, "\n");  // Short: it is written whole or not at all.
+  ::fcntl(state_->input.get(), F_SETFL, O_NONBLOCK);
+  if (::write(state_->input.get(), text.data(), text.size()) < 0) state_->input.Close();
+}
+
 void LineProcess::CloseInput() { state_->input.Close(); }
 
 pid_t LineProcess::pid() const { return state_->process ? state_->process->pid() : 0; }

@@ -37,13 +37,16 @@ class LineProcess {
   };
 
   // Starts `argv`; what fails is told by on_end. The events are called from the loop, and may
-  // destroy the process. It reads a standard input that is empty and ends with CloseInput; what it
-  // says on stderr is ours, or is among the lines.
+  // destroy the process. It reads a standard input that has what Say was given and ends with
+  // CloseInput; what it says on stderr is ours, or is among the lines.
   enum class Stderr { kOurs, kLines };
   LineProcess(asio::io_context& loop, const std::vector<std::string>& argv, Events events,
               Stderr to = Stderr::kOurs);
   ~LineProcess();
 
+  // Gives it a line, without its end; it is lost if the process has ended, or has not read 64 KiB
+  // of such.
+  void Say(absl::string_view line);
   void CloseInput();
   pid_t pid() const;  // 0: it does not live.
 

@@ -114,7 +114,11 @@ Variables MpiPlace(const Assignment& round, int local_rank, const WorkerSpec& sp
                    const NodeFacts& facts) {
   Variables place = {
       {kEnvPmiFd, facts.pmi_fd}, {kEnvPmiPort, facts.pmi_port}, {kEnvPmiId, facts.pmi_id}};
-  if (spec.mpi == MpiOffer::kNone || spec.mpi == MpiOffer::kMaybe) return place;
+  for (const std::string& entry : facts.pmix_env) {
+    const absl::string_view name = NameOf(entry);
+    if (name.size() < entry.size()) place.emplace_back(name, entry.substr(name.size() + 1));
+  }
+  if (!OffersPmi(spec.mpi) || spec.mpi == MpiOffer::kMaybe) return place;
   place.emplace_back(kEnvPmiRank, absl::StrCat(round.first_rank + local_rank));
   place.emplace_back(kEnvPmiSize, absl::StrCat(round.world_size));
   place.emplace_back(kEnvMpiLocalRank, absl::StrCat(local_rank));
@@ -214,7 +218,9 @@ Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& sp
       {kEnvPythonUnbuffered, "1"},
       {kEnvPythonPath, facts.tap_packages},
       {kEnvNeuronRootComm, NeuronRoot(round, spec)},
-      {kEnvMpichPmiVersion, spec.mpi == MpiOffer::kNone ? "" : "1"},
+      {kEnvMpichPmiVersion, OffersPmi(spec.mpi) ? "1" : ""},
+      {kEnvOpenMpiSchizo, OffersPmix(spec.mpi) ? "^orte" : ""},
+      {kEnvOpenMpiYield, OffersPmix(spec.mpi) && spec.nproc > facts.usable_cores ? "1" : ""},
       {kEnvJaxCoordinator,
        round.coordinator_port == 0 ? "" : HostPort(round.master_addr, round.coordinator_port)},
   };

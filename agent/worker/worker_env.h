@@ -31,6 +31,9 @@ struct NodeFacts {
   std::string pmi_fd = {};        // PMI_FD of this worker,
   std::string pmi_port = {};      // or PMI_PORT
   std::string pmi_id = {};        // and PMI_ID.
+  // By which variables this worker finds its PMIx server, NAME=value each.
+  std::vector<std::string> pmix_env = {};
+  std::string scratch = {};  // A directory of this agent alone, for what lasts no longer than it.
 };
 
 // Decides what the worker with `local_rank` sees: the inherited environment without what an

@@ -23,13 +23,24 @@ enum class StallAction {
   kFail,  // It has failed: it is killed, and what follows is the restart policy's.
 };
 
-// How workers find the server that starts MPI programs (PMI-1: MPICH, MVAPICH, Intel MPI).
+// How workers find the server that starts MPI programs: of PMI-1 for MPICH, MVAPICH and Intel MPI,
+// of PMIx for Open MPI.
 enum class MpiOffer {
   kNone,        // Not at all: each is an MPI world of its own.
   kMaybe,       // By a port, and no name says so that others read: they may be no MPI programs.
   kPort,        // By a port, as where a wrapper passes no descriptor on.
   kDescriptor,  // By a descriptor.
+  kPmix,        // That of PMIx alone.
+  kAny,         // Both, PMI-1 by a port: they are MPI programs, and it is not seen of which kind.
 };
+
+// Whether one of the two is offered. Pure.
+constexpr bool OffersPmi(MpiOffer offer) {
+  return offer != MpiOffer::kNone && offer != MpiOffer::kPmix;
+}
+constexpr bool OffersPmix(MpiOffer offer) {
+  return offer == MpiOffer::kPmix || offer == MpiOffer::kAny;
+}
 
 // What every worker of this node runs. A value, made once by the launcher.
 struct WorkerSpec {
@@ -50,6 +61,8 @@ struct WorkerSpec {
   // none were assigned.
   std::vector<std::vector<EnvChange>> device_env;
   MpiOffer mpi = MpiOffer::kNone;
+  std::string pmix_program;  // Of hlaunch, and
+  std::string pmix_library;  // of this machine, where OffersPmix(mpi).
   bool on_neuron =
       false;  // They compute on AWS Neuron, whose runtimes meet at a port of their own.
   std::vector<WorkerBinding> bindings;  // By local rank, see PlanBinding. Empty: nobody is bound.

@@ -189,9 +189,12 @@ NodeFacts PossibleFacts(const JobSpec& spec, int usable_cores, int other) {
   if (!spec.endpoint.host.empty()) facts.endpoint = HostPort(spec.endpoint);
   if (spec.worker.mpi == MpiOffer::kDescriptor) {
     facts.pmi_fd = "3";
-  } else if (spec.worker.mpi != MpiOffer::kNone) {
+  } else if (OffersPmi(spec.worker.mpi)) {
     facts.pmi_port = absl::StrCat("127.0.0.1:", other);
     facts.pmi_id = absl::StrCat(other);
+  }
+  if (OffersPmix(spec.worker.mpi)) {
+    facts.pmix_env = {absl::StrCat("PMIX_NAMESPACE=", other), absl::StrCat("PMIX_RANK=", other)};
   }
   if (WantsTap(spec.worker.inherited_env)) {
     facts.tap = absl::StrCat("/", other);

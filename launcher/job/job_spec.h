@@ -80,6 +80,9 @@ struct HostProbes {
       [](const std::string&) { return std::vector<Device>(); };
   std::function<MpiProgram(const std::vector<std::string>& argv, const Environment&)> look_for_mpi =
       [](const std::vector<std::string>&, const Environment&) { return MpiProgram(); };
+  std::function<PmixTools(const Environment&)> find_pmix = [](const Environment&) {
+    return PmixTools();
+  };
 };
 
 // How the nodes of this job find each other. Pure.

@@ -175,12 +175,17 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
   around.starts_others = spec.worker.starts_others;
   around.store_in_worker = spec.worker_store;
   const bool look = options.mpi != MpiWish::kNone && !around.lone_worker;
-  HLAUNCH_ASSIGN_OR_RETURN(
-      const MpiDecision decision,
-      DecideMpi(options.mpi,
-                look ? probes.look_for_mpi(spec.worker.argv, environment) : MpiProgram(), around));
+  const MpiProgram program =
+      look ? probes.look_for_mpi(spec.worker.argv, environment) : MpiProgram();
+  if (look) around.pmix = probes.find_pmix(environment);
+  HLAUNCH_ASSIGN_OR_RETURN(const MpiDecision decision, DecideMpi(options.mpi, program, around));
   spec.worker.mpi = decision.offer;
   spec.mpi = decision.reason;
+  if (!OffersPmix(decision.offer)) return absl::OkStatus();
+  spec.worker.pmix_program = around.pmix.program;
+  spec.worker.pmix_library = around.pmix.library;
+  // What mpirun sets, and scripts beside such programs read.
+  if (decision.offer == MpiOffer::kPmix) spec.worker.compat.insert("openmpi");
   return absl::OkStatus();
 }
 
@@ -212,7 +217,8 @@ HostProbes RealHostProbes() {
           ReadTokenFile,
           MakeWorkerArgv,
           [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); },
-          LookForMpi};
+          LookForMpi,
+          FindPmix};
 }
 
 absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& environment,

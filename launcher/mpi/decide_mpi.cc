@@ -7,37 +7,61 @@
 #include "absl/strings/str_cat.h"
 
 namespace hlaunch {
+namespace {
+
+// Refuses what would make a program of MPI several worlds: in `reason`, for whoever wants that.
+absl::Status Refuse(absl::string_view reason) {
+  return absl::FailedPreconditionError(absl::StrCat(reason, ", or --mpi none for separate worlds"));
+}
+
+absl::StatusOr<MpiDecision> DecidePmix(const MpiProgram& program, const PmixTools& tools) {
+  const std::string whose = program.flavour == MpiFlavour::kOpenMpi
+                                ? absl::StrCat("the program needs ", program.seen)
+                                : "--mpi pmix";
+  if (tools.missing.empty()) return MpiDecision{MpiOffer::kPmix, absl::StrCat("PMIx: ", whose)};
+  return Refuse(absl::StrCat("PMIx, which starts Open MPI programs, cannot be served (", whose,
+                             "): ", tools.missing));
+}
+
+}  // namespace
 
 absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
-                                      const MpiSurroundings& surroundings) {
+                                      const MpiSurroundings& around) {
   const bool links_pmi = program.flavour == MpiFlavour::kPmi;
+  const bool pmix =
+      wish == MpiWish::kPmix || (wish == MpiWish::kAuto && program.flavour == MpiFlavour::kOpenMpi);
   if (wish == MpiWish::kNone) return MpiDecision{MpiOffer::kNone, "none: --mpi none"};
-  if (surroundings.lone_worker) {
+  if (around.lone_worker) {
     return MpiDecision{MpiOffer::kNone, "none: one worker is an MPI world by itself"};
   }
-  if (surroundings.starts_others) {
+  if (around.starts_others) {
     return MpiDecision{MpiOffer::kNone, "none: with --per-node workers start others themselves"};
   }
-  if (program.flavour == MpiFlavour::kOpenMpi && wish == MpiWish::kAuto) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "this is an Open MPI program (", program.seen,
-        "), which PMIx starts, and hlaunch serves PMI-1 (MPICH, MVAPICH, Intel MPI) and not yet "
-        "PMIx: each worker would be an MPI world of its own; start it with mpirun, or write --mpi "
-        "none for separate worlds"));
-  }
-  if (surroundings.several_nodes && surroundings.store_in_worker) {
-    if (links_pmi || wish == MpiWish::kPmi) {
-      return absl::FailedPreconditionError(
+  if (around.several_nodes && around.store_in_worker) {
+    const bool is_mpi = program.flavour != MpiFlavour::kNone || wish != MpiWish::kAuto;
+    if (is_mpi) {
+      return Refuse(
           "MPI programs on several nodes meet at hlaunch's own master store: leave out "
-          "--master-store worker, or use --mpi none");
+          "--master-store worker");
     }
     return MpiDecision{MpiOffer::kNone, "none: --master-store worker leaves no place to meet at"};
   }
+  if (pmix) return DecidePmix(program, around.pmix);
   if (links_pmi) {
     return MpiDecision{MpiOffer::kDescriptor,
                        absl::StrCat("PMI-1 by a descriptor: the program needs ", program.seen)};
   }
   if (wish == MpiWish::kPmi) return MpiDecision{MpiOffer::kPort, "PMI-1 by a port: --mpi pmi"};
+  if (program.flavour == MpiFlavour::kUnknown) {
+    if (around.pmix.missing.empty()) {
+      return MpiDecision{MpiOffer::kAny,
+                         absl::StrCat("PMIx, and PMI-1 by a port: the program uses ", program.seen,
+                                      ", of whichever MPI")};
+    }
+    return MpiDecision{MpiOffer::kPort,
+                       absl::StrCat("PMI-1 by a port: the program uses ", program.seen,
+                                    "; no PMIx, for Open MPI, since ", around.pmix.missing)};
+  }
   return MpiDecision{MpiOffer::kMaybe,
                      "PMI-1 by a port, in case that it starts an MPI program: none is seen in it"};
 }

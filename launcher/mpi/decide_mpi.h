@@ -8,11 +8,12 @@
 #include "absl/status/statusor.h"
 #include "agent/worker/worker_spec.h"
 #include "launcher/mpi/mpi_program.h"
+#include "launcher/mpi/pmix_tools.h"
 
 namespace hlaunch {
 
 // What --mpi says.
-enum class MpiWish { kAuto, kPmi, kNone };
+enum class MpiWish { kAuto, kPmi, kPmix, kNone };
 
 // What the decision depends on beside the program. A value.
 struct MpiSurroundings {
@@ -20,6 +21,7 @@ struct MpiSurroundings {
   bool starts_others = false;  // --per-node: the worker starts others itself.
   bool several_nodes = false;
   bool store_in_worker = false;  // --master-store worker.
+  PmixTools pmix = {};
 };
 
 // A value.

@@ -148,15 +148,16 @@ MpiProgram LookAtMpi4py(const std::string& python, const Environment& environmen
   if (IsFile(absl::StrCat(prefix, "/lib/libmpi.so.40"))) {
     return {MpiFlavour::kOpenMpi, absl::StrCat(prefix, "/lib/libmpi.so.40")};
   }
-  if (IsFile(absl::StrCat(prefix, "/pyvenv.cfg"))) return {};
+  if (IsFile(absl::StrCat(prefix, "/pyvenv.cfg"))) return {MpiFlavour::kUnknown, "mpi4py"};
   const std::string folder = absl::StrCat(prefix, "/lib/python3/dist-packages/mpi4py");
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string path = entry.path().string();
     if (!absl::StrContains(path, "/MPI.cpython-")) continue;
     MpiProgram found = LookAtElf(path, environment);
     if (found.flavour == MpiFlavour::kOpenMpi) return found;
+    if (found.flavour == MpiFlavour::kPmi) return {};
   }
-  return {};
+  return {MpiFlavour::kUnknown, "mpi4py"};
 }
 
 }  // namespace

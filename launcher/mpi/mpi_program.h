@@ -16,6 +16,7 @@ enum class MpiFlavour {
   kNone,  // None is seen: it is no MPI program, or a wrapper, an interpreter, or linked statically.
   kPmi,   // One that PMI-1 starts: MPICH, MVAPICH, Intel MPI.
   kOpenMpi,  // Open MPI, which PMIx starts.
+  kUnknown,  // It is one of MPI, of whichever kind is there when it runs.
 };
 
 // A value.

@@ -18,6 +18,7 @@
 #include "agent/agent.h"
 #include "agent/hang/tap.h"
 #include "agent/node_facts.h"
+#include "agent/output/agent_directory.h"
 #include "agent/output/log_directory.h"
 #include "agent/output/output_relay.h"
 #include "asio/io_context.hpp"
@@ -33,6 +34,7 @@
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
+#include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/lookup.h"
@@ -165,6 +167,7 @@ class NodeRun {
 
  private:
   void MakeTap();
+  absl::Status MakeScratch();
   AgentOptions MakeOptions();
   void Tell(const Goodput& goodput) const;
   void EndLink();
@@ -174,7 +177,8 @@ class NodeRun {
   KeeperLink& keeper_;
   std::optional<uint64_t> descriptors_before_;
   std::unique_ptr<LogDirectory> logs_;
-  std::unique_ptr<Tap> tap_;  // Unless the user wants none, or it cannot be made.
+  std::unique_ptr<Tap> tap_;                 // Unless the user wants none, or it cannot be made.
+  std::unique_ptr<AgentDirectory> scratch_;  // For what the workers need; null: the logs' serves.
   std::unique_ptr<NodeLink> link_;
   std::optional<HostSlot> slot_;
   NodeInfo info_;
@@ -194,6 +198,11 @@ int NodeRun::Make(const ConnectFn& connect) {
   logs_ = std::move(logs).value();
   if (!logs_->to_remove().empty()) keeper_.LeaveBehind(logs_->to_remove());
   MakeTap();
+  if (const absl::Status made = MakeScratch(); !made.ok()) {
+    LogError(made.message());
+    TellUnable(spec_, options_, connect, std::string(made.message()), kExitNoResources);
+    return kExitNoResources;
+  }
   descriptors_before_ = RaiseDescriptorLimit();
   ReserveDescriptors(DecideCeiling({.nproc = spec_.worker.nproc}, DescriptorLimit()).needed);
   const absl::StatusOr<std::string> address = NamedAddress(spec_);
@@ -231,6 +240,13 @@ void NodeRun::MakeTap() {
   if (!tap_->to_remove().empty()) keeper_.LeaveBehind(tap_->to_remove());
 }
 
+absl::Status NodeRun::MakeScratch() {
+  if (!OffersPmix(spec_.worker.mpi) || !logs_->to_remove().empty()) return absl::OkStatus();
+  HLAUNCH_ASSIGN_OR_RETURN(scratch_, AgentDirectory::Make(TemporaryDirectory()));
+  keeper_.LeaveBehind(scratch_->path());
+  return absl::OkStatus();
+}
+
 AgentOptions NodeRun::MakeOptions() {
   AgentOptions agent = MakeAgentOptions(spec_, *link_, info_);
   agent.facts.usable_cores = UsableCores();
@@ -239,6 +255,7 @@ AgentOptions NodeRun::MakeOptions() {
     agent.facts.tap = tap_->directory();
     agent.facts.tap_packages = TapPackages(tap_->directory());
   }
+  agent.facts.scratch = scratch_ ? scratch_->path() : logs_->to_remove();
   agent.logs = logs_->logs();
   agent.checks.sysroot = options_.sysroot;
   if (agent.logs.kept) agent.checks.log_directory = agent.logs.directory;

@@ -51,17 +51,16 @@ absl::Status SetLocalRankOption(string_view text, Options& options) {
 }
 
 absl::Status SetMpi(string_view text, Options& options) {
-  constexpr std::pair<string_view, MpiWish> kWords[] = {
-      {"auto", MpiWish::kAuto}, {"pmi", MpiWish::kPmi}, {"none", MpiWish::kNone}};
+  constexpr std::pair<string_view, MpiWish> kWords[] = {{"auto", MpiWish::kAuto},
+                                                        {"pmi", MpiWish::kPmi},
+                                                        {"pmix", MpiWish::kPmix},
+                                                        {"none", MpiWish::kNone}};
   for (const auto& [word, wish] : kWords) {
     if (text != word) continue;
     options.mpi = wish;
     return absl::OkStatus();
   }
-  return InvalidArgumentError(text == "pmix"
-                                  ? "hlaunch does not serve PMIx, which Open MPI needs; start such "
-                                    "a program with mpirun"
-                                  : "expected auto, pmi or none");
+  return InvalidArgumentError("expected auto, pmi, pmix or none");
 }
 
 absl::Status SetCompat(string_view text, Options& options) {
@@ -167,8 +166,9 @@ const OptionRow kRows[] = {
     {"", "", "--virtual-local-rank", "", "each worker sees one device and LOCAL_RANK 0",
      [](string_view, Options& options) { return SetFlag(&options.worker.virtual_local_rank); },
      kPet},
-    {"", "", "--mpi", "auto|pmi|none",
-     "MPI programs are served PMI-1 (auto: all but Open MPI's; none: separate worlds)", SetMpi},
+    {"", "", "--mpi", "auto|pmi|pmix|none",
+     "MPI programs are served PMI-1, Open MPI's PMIx (auto: as they need; none: separate worlds)",
+     SetMpi},
     {"", "", "--compat", "SET,...", "set variables of openmpi, slurm as well", SetCompat},
     {"", "", "--keep-env", "", "workers inherit also what other launchers set",
      [](string_view, Options& options) { return SetFlag(&options.worker.keep_env); }},

@@ -80,6 +80,11 @@ inline constexpr char kEnvPmiSize[] = "PMI_SIZE";
 inline constexpr char kEnvMpiLocalRank[] = "MPI_LOCALRANKID";
 inline constexpr char kEnvMpiLocalSize[] = "MPI_LOCALNRANKS";
 inline constexpr char kEnvMpichPmiVersion[] = "MPIR_CVAR_PMI_VERSION";  // A default: "1".
+// Defaults as well. Open MPI 4 takes PMIx that is none of its own launcher's only without this
+// part,
+inline constexpr char kEnvOpenMpiSchizo[] = "OMPI_MCA_schizo";
+// and lets ranks that wait give way to others where there are more of them than cores.
+inline constexpr char kEnvOpenMpiYield[] = "OMPI_MCA_mpi_yield_when_idle";
 
 // Of other launchers: what --compat openmpi and --compat slurm say in their names.
 inline constexpr char kEnvOmpiRank[] = "OMPI_COMM_WORLD_RANK";

@@ -27,9 +27,9 @@ void Check(const PmiNode& node, const PmiStep& step) {
     HLAUNCH_CHECK(std::count(text.begin(), text.end(), '\n') == 1);
   }
   for (const int local_rank : step.closed) {
-    HLAUNCH_CHECK(node.state(local_rank) == PmiState::kClosed);
+    HLAUNCH_CHECK(node.state(local_rank) == MpiState::kClosed);
   }
-  for (const PmiFailure& failure : step.failures) {
+  for (const MpiFailure& failure : step.failures) {
     HLAUNCH_CHECK(failure.exit_code > 0 && failure.exit_code < 256 && !failure.reason.empty());
   }
   for (const NodeMessage& message : step.messages) {

@@ -208,7 +208,7 @@ class TwoNodes : public testing::Test {
   // Gives both what they have said.
   std::vector<PmiStep> Meet(const PmiStep& a, const PmiStep& b) {
     const std::string text =
-        JoinMessages({EncodeMessage(a.messages.at(0)), EncodeMessage(b.messages.at(0))});
+        absl::StrCat(EncodeMessage(a.messages.at(0)), EncodeMessage(b.messages.at(0)));
     const NodeMessages all = *DecodeMessages(text, 2);
     std::vector<PmiStep> steps;
     steps.push_back(first_.TakeMessages(all));

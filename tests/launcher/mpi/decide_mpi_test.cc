@@ -21,10 +21,11 @@ struct Case {
   MpiOffer offer;
 };
 
-constexpr MpiSurroundings kAlone = {true, false, false, false};
-constexpr MpiSurroundings kOne = {};
-constexpr MpiSurroundings kPerNode = {false, true, true, false};
-constexpr MpiSurroundings kWorkerStore = {false, false, true, true};
+const MpiSurroundings kAlone = {true, false, false, false};
+const MpiSurroundings kOne = {};
+const MpiSurroundings kPerNode = {false, true, true, false};
+const MpiSurroundings kWorkerStore = {false, false, true, true};
+const MpiSurroundings kNoPmix = {false, false, false, false, {"", "", "there is no libpmix.so.2"}};
 
 TEST(DecideMpi, NeverStartsAnMpiProgramAsSeparateWorldsUnasked) {
   const Case cases[] = {
@@ -33,7 +34,16 @@ TEST(DecideMpi, NeverStartsAnMpiProgramAsSeparateWorldsUnasked) {
       {MpiWish::kNone, MpiFlavour::kPmi, kOne, false, MpiOffer::kNone},
       {MpiWish::kAuto, MpiFlavour::kNone, kOne, false, MpiOffer::kMaybe},
       {MpiWish::kPmi, MpiFlavour::kNone, kOne, false, MpiOffer::kPort},
-      {MpiWish::kAuto, MpiFlavour::kOpenMpi, kOne, true, MpiOffer::kNone},
+      {MpiWish::kAuto, MpiFlavour::kOpenMpi, kOne, false, MpiOffer::kPmix},
+      {MpiWish::kAuto, MpiFlavour::kOpenMpi, kNoPmix, true, MpiOffer::kNone},
+      {MpiWish::kPmix, MpiFlavour::kNone, kOne, false, MpiOffer::kPmix},
+      {MpiWish::kPmix, MpiFlavour::kNone, kNoPmix, true, MpiOffer::kNone},
+      {MpiWish::kPmix, MpiFlavour::kPmi, kOne, false, MpiOffer::kPmix},
+      {MpiWish::kAuto, MpiFlavour::kUnknown, kOne, false, MpiOffer::kAny},
+      {MpiWish::kAuto, MpiFlavour::kUnknown, kNoPmix, false, MpiOffer::kPort},
+      {MpiWish::kPmi, MpiFlavour::kUnknown, kOne, false, MpiOffer::kPort},
+      {MpiWish::kAuto, MpiFlavour::kUnknown, kWorkerStore, true, MpiOffer::kNone},
+      {MpiWish::kPmix, MpiFlavour::kNone, kWorkerStore, true, MpiOffer::kNone},
       {MpiWish::kPmi, MpiFlavour::kOpenMpi, kOne, false, MpiOffer::kPort},
       {MpiWish::kNone, MpiFlavour::kOpenMpi, kOne, false, MpiOffer::kNone},
       {MpiWish::kAuto, MpiFlavour::kOpenMpi, kAlone, false, MpiOffer::kNone},

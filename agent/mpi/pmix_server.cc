@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/mpi/pmix_server.h"
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/mpi/awaited_notice.h"
+#include "agent/process/line_process.h"
+#include "asio/io_context.hpp"
+#include "asio/post.hpp"
+#include "proto/base/log.h"
+
+namespace hlaunch {
+
+struct PmixServer::State : std::enable_shared_from_this<State> {
+  State(asio::io_context& loop, PmixPlan the_plan, int world_size,
+        std::function<void(absl::Status)> the_on_ready)
+      : plan(std::move(the_plan)),
+        ranks(plan.first_rank, plan.nproc, world_size),
+        environments(static_cast<size_t>(plan.nproc)),
+        on_ready(std::move(the_on_ready)),
+        notice(
+            loop, [this] { return ranks.Awaited(); }, "") {}
+
+  void Start(asio::io_context& loop, const std::string& program) {
+    std::error_code error;
+    std::filesystem::create_directories(plan.directory, error);
+    if (!error) {
+      std::filesystem::permissions(plan.directory, std::filesystem::perms::owner_all, error);
+    }
+    if (error) {
+      return asio::post(loop, [self = shared_from_this(), why = error.message()] {
+        self->Break(absl::StrCat("cannot make ", self->plan.directory, ": ", why));
+      });
+    }
+    std::vector<std::string> argv = PmixArguments(plan);
+    argv.insert(argv.begin(), program);
+    process.emplace(
+        loop, argv,
+        LineProcess::Events{[this](absl::string_view line) { Take(line); },
+                            [this](const LineProcessEnd& end) {
+                              Break(absl::StrCat(kPmixProgram,
+                                                 ", which serves Open MPI's start: ", end.why));
+                            }});
+  }
+
+  void Take(absl::string_view line) {
+    const std::shared_ptr<State> self = shared_from_this();  // What follows may destroy us.
+    const absl::StatusOr<PmixNews> news = PmixNewsIn(line);
+    if (!news.ok()) return LogWarning(absl::StrCat(kPmixProgram, " says ", line));
+    const int local_rank = news->rank - plan.first_rank;
+    const bool ours = local_rank >= 0 && local_rank < plan.nproc;
+    switch (news->kind) {
+      case PmixNews::Kind::kEnvironment:
+        if (ours) environments[static_cast<size_t>(local_rank)] = news->environment;
+        return;
+      case PmixNews::Kind::kReady:
+        return BeReady(absl::OkStatus());
+      case PmixNews::Kind::kConnected:
+        if (ours) TellIf(ranks.Enter(local_rank));
+        return notice.Look();
+      case PmixNews::Kind::kFinalized:
+        if (ours && ranks.state(local_rank) == MpiState::kInMpi) ranks.Finish(local_rank);
+        return notice.Look();
+      case PmixNews::Kind::kAbort:
+        if (ours) Abort(local_rank, *news);
+        return;
+      case PmixNews::Kind::kWaiting:
+        if (!hushed) LogWarning(news->text);
+        return;
+      case PmixNews::Kind::kBroken:
+        return Break(news->text);
+    }
+  }
+
+  void Abort(int local_rank, const PmixNews& news) {
+    if (!news.text.empty()) LogDebug(absl::StrCat("MPI_Abort: ", news.text));
+    TellIf(ranks.Abort(local_rank, news.code));
+    notice.Look();
+  }
+
+  void BeReady(const absl::Status& status) {
+    if (auto tell = std::exchange(on_ready, nullptr)) tell(status);
+  }
+
+  void TellIf(std::optional<MpiFailure> failure) {
+    if (failure && on_failure && !hushed) on_failure(*failure);
+  }
+
+  // Nobody will be served any more. Ranks that are in MPI wait for what does not come.
+  void Break(const std::string& why) {
+    const std::shared_ptr<State> self = shared_from_this();
+    if (on_ready) return BeReady(absl::FailedPreconditionError(why));
+    for (int i = 0; i < plan.nproc; ++i) {
+      if (ranks.state(i) != MpiState::kInMpi) continue;
+      return TellIf(MpiFailure{
+          i, 1,
+          absl::StrCat(why, ", and rank ", ranks.RankOf(i), " waits in MPI_Init or after it")});
+    }
+  }
+
+  void Exited(int local_rank) {
+    auto failure = ranks.Exited(local_rank);
+    if (!failure && ranks.state(local_rank) == MpiState::kSilent && plan.num_nodes > 1 && process) {
+      process->Say(absl::StrCat(kPmixAbsent, ranks.LeftBeforeInit(local_rank)));
+    }
+    TellIf(std::move(failure));
+    notice.Look();
+  }
+
+  const PmixPlan plan;
+  MpiRanks ranks;
+  std::vector<std::vector<std::string>> environments;  // By local rank.
+  std::function<void(absl::Status)> on_ready;          // Until it was called.
+  std::function<void(const MpiFailure&)> on_failure;
+  AwaitedNotice notice;
+  std::optional<LineProcess> process;
+  bool hushed = false;
+};
+
+PmixServer::PmixServer(asio::io_context& loop, const std::string& program, PmixPlan plan,
+                       int world_size, std::function<void(absl::Status)> on_ready)
+    : state_(std::make_shared<State>(loop, std::move(plan), world_size, std::move(on_ready))) {
+  state_->Start(loop, program);
+}
+
+PmixServer::~PmixServer() {
+  Hush();
+  state_->on_ready = nullptr;
+  state_->process.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(state_->plan.directory, ignored);
+}
+
+const std::vector<std::string>& PmixServer::Environment(int local_rank) const {
+  return state_->environments[static_cast<size_t>(local_rank)];
+}
+
+void PmixServer::Watch(std::function<void(const MpiFailure&)> on_failure) {
+  state_->on_failure = std::move(on_failure);
+}
+
+void PmixServer::Exited(int local_rank) { state_->Exited(local_rank); }
+
+void PmixServer::Hush() {
+  state_->hushed = true;
+  state_->notice.Hush();
+}
+
+bool PmixServer::used() const { return state_->ranks.used(); }
+pid_t PmixServer::pid() const { return state_->process ? state_->process->pid() : 0; }
+
+}  // namespace hlaunch

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/mpi/mpi_ranks.h"
+#include "agent/mpi/pmix_words.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// Has PMIx served to the workers of one round on this node, by a process of hlaunch-pmix. What that
+// says and the exits of workers make up how far the ranks have come.
+//
+// Belongs to the loop thread. Destruction kills the process and removes the plan's directory.
+class PmixServer {
+ public:
+  // Makes the directory and starts `program`. `on_ready` is called from the loop, once: workers may
+  // be started, or why they cannot be.
+  //
+  // Errors of on_ready:
+  //   FailedPrecondition - libpmix, the store or the other nodes; the message says which.
+  PmixServer(asio::io_context& loop, const std::string& program, PmixPlan plan, int world_size,
+             std::function<void(absl::Status)> on_ready);
+  ~PmixServer();
+
+  // By which variables a worker finds it, NAME=value each. Requires: it is ready.
+  const std::vector<std::string>& Environment(int local_rank) const;
+
+  // From now on `on_failure` is told of ranks that fail by MPI's rules.
+  void Watch(std::function<void(const MpiFailure&)> on_failure);
+
+  // `local_rank` has exited with 0, and nobody had stopped it. Tells failures from within this.
+  void Exited(int local_rank);
+
+  // Tells of no failure any more, and waits for nobody: the workers are being stopped.
+  void Hush();
+
+  bool used() const;  // Whether a worker has come to MPI_Init.
+  pid_t pid() const;  // Of the process; 0: it does not live.
+
+ private:
+  struct State;
+  const std::shared_ptr<State> state_;  // Shared with what is under way in the loop.
+};
+
+}  // namespace hlaunch

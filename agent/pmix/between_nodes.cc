@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/pmix/between_nodes.h"
+
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/rank_list.h"
+#include "rendezvous/c10d/c10d_client.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kWhere[] = "MPI_Init or MPI_Finalize: not all of its ranks have come";
+
+std::string AskedKey(int node) { return absl::StrCat("hlaunch/pmix/asked/", node); }
+
+// Returns whether there is a thread for it.
+bool InThread(std::function<void()> work) {
+  try {
+    std::thread(std::move(work)).detach();
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
+absl::Status NoThread() { return absl::ResourceExhaustedError("there is no thread left for it"); }
+
+}  // namespace
+
+std::string FenceName(const std::vector<Rank>& ranks) {
+  if (ranks.empty()) return "pmix/fence/all";
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a of 64 bits: the same on all nodes.
+  for (const char c : RankList(ranks)) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return absl::StrFormat("pmix/fence/%d.%016x", ranks.size(), hash);
+}
+
+BetweenNodes::BetweenNodes(NodeMeeting& meeting, const JobMap& map, int node_rank,
+                           std::function<void(std::string)> on_broken)
+    : meeting_(meeting), map_(map), node_rank_(node_rank), on_broken_(std::move(on_broken)) {}
+
+void BetweenNodes::Fence(const std::vector<Rank>& ranks, std::string own, PmixWork::Done done) {
+  std::vector<int> nodes = ranks.empty() ? map_.AllNodes() : map_.NodesOf(ranks);
+  if (nodes.size() < 2) return done(std::move(own));
+  const std::string name = FenceName(ranks);
+  int number = 0;
+  {
+    MutexLock lock(&mu_);
+    number = fences_[name]++;
+  }
+  const auto meet = [this, name, number, nodes, own = std::move(own), done] {
+    const PmixWork::Data all = meeting_.Meet(absl::StrCat(name, "/", number), nodes, own, kWhere);
+    if (!all.ok()) on_broken_(std::string(all.status().message()));
+    if (all.ok() && number > 0 && node_rank_ == nodes.front()) {
+      meeting_.Forget(absl::StrCat(name, "/", number - 1));
+    }
+    done(all);
+  };
+  if (!InThread(meet)) done(NoThread());
+}
+
+void BetweenNodes::Ask(Rank rank, PmixWork::Done done) {
+  const int node = map_.NodeOf(rank);
+  if (node < 0) return done(absl::NotFoundError(absl::StrCat("there is no rank ", rank)));
+  int64_t number = 0;
+  {
+    MutexLock lock(&mu_);
+    number = asked_++;
+  }
+  if (!InThread([=, this] { done(AskNode(rank, node, number)); })) done(NoThread());
+}
+
+PmixWork::Data BetweenNodes::AskNode(Rank rank, int node, int64_t number) {
+  HLAUNCH_ASSIGN_OR_RETURN(C10dClient * store, meeting_.Store());
+  const std::string answer = absl::StrCat("hlaunch/pmix/said/", node_rank_, "/", number);
+  HLAUNCH_ASSIGN_OR_RETURN(const int64_t place, store->Add(AskedKey(node), 1));
+  HLAUNCH_RETURN_IF_ERROR(
+      store->Set(absl::StrCat(AskedKey(node), "/", place), absl::StrCat(rank, " ", answer)));
+  HLAUNCH_ASSIGN_OR_RETURN(std::string said, meeting_.Await(answer));
+  store->Delete(answer).status().IgnoreError();
+  if (said.empty() || said[0] != '+') return absl::NotFoundError("it has said nothing");
+  return said.substr(1);
+}
+
+void BetweenNodes::Answer(const PmixHost& host) {
+  const auto answer = [this, &host] {
+    for (int64_t number = 1; AnswerNext(host, number).ok();) ++number;
+  };
+  if (map_.num_nodes() > 1 && !InThread(answer)) on_broken_(std::string(NoThread().message()));
+}
+
+absl::Status BetweenNodes::AnswerNext(const PmixHost& host, int64_t number) {
+  const std::string key = absl::StrCat(AskedKey(node_rank_), "/", number);
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string question, meeting_.Await(key));
+  HLAUNCH_ASSIGN_OR_RETURN(C10dClient * store, meeting_.Store());
+  store->Delete(key).status().IgnoreError();
+  const std::vector<std::string> words = absl::StrSplit(question, absl::MaxSplits(' ', 1));
+  Rank rank = -1;
+  if (words.size() != 2 || !absl::SimpleAtoi(words[0], &rank)) return absl::OkStatus();
+  const std::string where = words[1];
+  if (map_.NodeOf(rank) != node_rank_) {
+    Say(where, absl::NotFoundError("it is of another node"));
+    return absl::OkStatus();
+  }
+  host.Said(rank, [this, where](const PmixWork::Data& data) {
+    if (!InThread([this, where, data] { Say(where, data); })) {
+      on_broken_(std::string(NoThread().message()));
+    }
+  });
+  return absl::OkStatus();
+}
+
+void BetweenNodes::Say(const std::string& key, const PmixWork::Data& data) {
+  const absl::StatusOr<C10dClient*> store = meeting_.Store();
+  const absl::Status said =
+      store.ok() ? (*store)->Set(key, data.ok() ? absl::StrCat("+", *data) : "-") : store.status();
+  if (!said.ok()) on_broken_(std::string(said.message()));
+}
+
+}  // namespace hlaunch

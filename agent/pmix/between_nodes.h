@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "agent/mpi/node_meeting.h"
+#include "agent/pmix/job_map.h"
+#include "agent/pmix/pmix_host.h"
+#include "proto/base/mutex.h"
+#include "proto/contract/ids.h"
+
+namespace hlaunch {
+
+// What PMIx servers of a round do together, over the master store: fences, and to ask each other
+// for what a rank has said. Each of these that is under way has a thread, so that none waits for
+// another; mostly there is one at a time.
+//
+// Thread-safe. It must live as long as the process.
+class BetweenNodes {
+ public:
+  // `on_broken` is told why ranks wait for what will not come.
+  BetweenNodes(NodeMeeting& meeting, const JobMap& map, int node_rank,
+               std::function<void(std::string)> on_broken);
+
+  // As PmixWork says; do not block.
+  void Fence(const std::vector<Rank>& ranks, std::string own, PmixWork::Done done);
+  void Ask(Rank rank, PmixWork::Done done);
+
+  // Answers what other nodes ask `host`, from a thread of its own.
+  void Answer(const PmixHost& host);
+
+ private:
+  PmixWork::Data AskNode(Rank rank, int node, int64_t number);
+  absl::Status AnswerNext(const PmixHost& host, int64_t number);
+  void Say(const std::string& key, const PmixWork::Data& data);
+
+  NodeMeeting& meeting_;
+  const JobMap& map_;
+  const int node_rank_;
+  const std::function<void(std::string)> on_broken_;
+  Mutex mu_;
+  std::map<std::string, int> fences_ ABSL_GUARDED_BY(mu_);  // How many there were, by their name.
+  int64_t asked_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// The name of fences of `ranks`; none: of all. Pure.
+std::string FenceName(const std::vector<Rank>& ranks);
+
+}  // namespace hlaunch

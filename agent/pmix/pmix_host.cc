@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/pmix/pmix_host.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+// Keys and values for libpmix. The strings must stay until it has copied them.
+class InfoList {
+ public:
+  explicit InfoList(const PmixLibrary& library) : library_(library) {}
+
+  void Add(const char* key, const std::string& text) {
+    library_.info_load(&Next(), key, text.c_str(), PMIX_STRING);
+  }
+  void Add(const char* key, uint32_t number) {
+    library_.info_load(&Next(), key, &number, PMIX_UINT32);
+  }
+  void Add(const char* key, bool flag) { library_.info_load(&Next(), key, &flag, PMIX_BOOL); }
+  // What generate_regex or generate_ppn has made.
+  void AddMap(const char* key, const char* map) {
+    library_.info_load(&Next(), key, map, PMIX_REGEX);
+  }
+  void AddRank(const char* key, Rank rank) {
+    const auto number = static_cast<pmix_rank_t>(rank);
+    library_.info_load(&Next(), key, &number, PMIX_PROC_RANK);
+  }
+
+  pmix_info_t* data() { return infos_.data(); }
+  size_t size() const { return infos_.size(); }
+
+ private:
+  pmix_info_t& Next() { return infos_.emplace_back(pmix_info_t{}); }
+
+  const PmixLibrary& library_;
+  std::vector<pmix_info_t> infos_;  // libpmix's own memory within; it lives as long as the process.
+};
+
+std::string RankText(Rank first, int count) {
+  std::vector<Rank> ranks;
+  for (int i = 0; i < count; ++i) ranks.push_back(first + i);
+  return absl::StrJoin(ranks, ",");
+}
+
+}  // namespace
+
+PmixHost::PmixHost(const PmixLibrary& library, Place place, PmixWork work)
+    : library_(library), place_(std::move(place)), work_(std::move(work)) {}
+
+absl::StatusOr<std::unique_ptr<PmixHost>> PmixHost::Start(const PmixLibrary& library, Place place,
+                                                          PmixWork work) {
+  std::unique_ptr<PmixHost> host(new PmixHost(library, std::move(place), std::move(work)));
+  HLAUNCH_RETURN_IF_ERROR(host->Init());
+  HLAUNCH_RETURN_IF_ERROR(host->RegisterJob());
+  HLAUNCH_RETURN_IF_ERROR(host->RegisterRanks());
+  return host;
+}
+
+absl::Status PmixHost::Check(pmix_status_t status, const char* what) const {
+  if (status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("libpmix refuses to ", what, ": ", library_.error_string(status)));
+}
+
+absl::Status PmixHost::Init() {
+  InfoList infos(library_);
+  infos.Add(PMIX_SERVER_TMPDIR, place_.directory);
+  infos.Add(PMIX_SYSTEM_TMPDIR, place_.directory);
+  infos.Add(PMIX_HOSTNAME, place_.map.host(place_.node_rank));
+  infos.AddRank(PMIX_SERVER_RANK, place_.node_rank);
+  return Check(
+      library_.server_init(PmixCalls(&work_, &place_.map.name_space()), infos.data(), infos.size()),
+      "start its server");
+}
+
+absl::Status PmixHost::RegisterJob() const {
+  char* hosts = nullptr;
+  char* ranks = nullptr;
+  HLAUNCH_RETURN_IF_ERROR(
+      Check(library_.generate_regex(place_.map.Hosts().c_str(), &hosts), "take the nodes' names"));
+  HLAUNCH_RETURN_IF_ERROR(
+      Check(library_.generate_ppn(place_.map.Ranks().c_str(), &ranks), "take the nodes' ranks"));
+  const auto size = static_cast<uint32_t>(place_.map.world_size());
+  InfoList infos(library_);
+  infos.AddMap(PMIX_NODE_MAP, hosts);
+  infos.AddMap(PMIX_PROC_MAP, ranks);
+  infos.Add(PMIX_JOBID, place_.map.name_space());
+  infos.Add(PMIX_JOB_SIZE, size);
+  infos.Add(PMIX_UNIV_SIZE, size);
+  infos.Add(PMIX_MAX_PROCS, size);
+  infos.Add(PMIX_JOB_NUM_APPS, uint32_t{1});
+  infos.Add(PMIX_LOCAL_SIZE, static_cast<uint32_t>(place_.nproc));
+  infos.Add(PMIX_LOCAL_PEERS, RankText(place_.first_rank, place_.nproc));
+  infos.Add(PMIX_TMPDIR, place_.directory);
+  infos.Add(PMIX_NSDIR, place_.directory);
+  infos.Add(PMIX_TDIR_RMCLEAN, true);
+  // Its presence alone makes waiting ranks give way.
+  if (place_.oversubscribed) infos.Add(PMIX_NODE_OVERSUBSCRIBED, true);
+  const pmix_proc_t job = Name(0);
+  return Check(library_.register_nspace(job.nspace, place_.nproc, infos.data(), infos.size(),
+                                        nullptr, nullptr),
+               "take the job");
+}
+
+absl::Status PmixHost::RegisterRanks() const {
+  for (int i = 0; i < place_.nproc; ++i) {
+    const pmix_proc_t name = Name(place_.first_rank + i);
+    HLAUNCH_RETURN_IF_ERROR(
+        Check(library_.register_client(&name, ::geteuid(), ::getegid(), nullptr, nullptr, nullptr),
+              "take a rank"));
+  }
+  return absl::OkStatus();
+}
+
+pmix_proc_t PmixHost::Name(Rank rank) const {
+  pmix_proc_t name{};
+  place_.map.name_space().copy(name.nspace, sizeof name.nspace - 1);
+  name.rank = static_cast<pmix_rank_t>(rank);
+  return name;
+}
+
+absl::StatusOr<std::vector<std::string>> PmixHost::EnvironmentOf(int local_rank) const {
+  const pmix_proc_t name = Name(place_.first_rank + local_rank);
+  char** entries = nullptr;
+  HLAUNCH_RETURN_IF_ERROR(Check(library_.setup_fork(&name, &entries), "say where it is"));
+  std::vector<std::string> environment;
+  for (char** entry = entries; entry != nullptr && *entry != nullptr; ++entry) {
+    environment.emplace_back(*entry);
+    std::free(*entry);
+  }
+  std::free(entries);
+  return environment;
+}
+
+void PmixHost::Said(Rank rank, PmixWork::Done done) const {
+  const pmix_proc_t name = Name(rank);
+  auto* context = new PmixWork::Done(std::move(done));
+  const pmix_status_t asked = library_.dmodex_request(
+      &name,
+      [](pmix_status_t status, char* data, size_t size, void* waiting) {
+        const std::unique_ptr<PmixWork::Done> tell(static_cast<PmixWork::Done*>(waiting));
+        if (status != PMIX_SUCCESS) return (*tell)(absl::NotFoundError("it has said nothing"));
+        (*tell)(std::string(data, size));
+      },
+      context);
+  if (asked == PMIX_SUCCESS) return;
+  const std::unique_ptr<PmixWork::Done> tell(context);
+  (*tell)(Check(asked, "say what a rank has said"));
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/pmix/pmix_library.h"
+
+#include <dlfcn.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace hlaunch {
+
+absl::StatusOr<PmixLibrary> LoadPmix(const std::string& path) {
+  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // Its plugins look in it.
+  if (handle == nullptr) {
+    return absl::NotFoundError(absl::StrCat("cannot load libpmix: ", ::dlerror()));
+  }
+  std::string missing;
+  const auto find = [&](auto* function, const char* name) {
+    *function =
+        reinterpret_cast<std::remove_reference_t<decltype(*function)>>(::dlsym(handle, name));
+    if (*function == nullptr) missing = name;
+  };
+  PmixLibrary library;
+  find(&library.server_init, "PMIx_server_init");
+  find(&library.register_nspace, "PMIx_server_register_nspace");
+  find(&library.register_client, "PMIx_server_register_client");
+  find(&library.setup_fork, "PMIx_server_setup_fork");
+  find(&library.dmodex_request, "PMIx_server_dmodex_request");
+  find(&library.generate_regex, "PMIx_generate_regex");
+  find(&library.generate_ppn, "PMIx_generate_ppn");
+  find(&library.info_load, "PMIx_Info_load");
+  find(&library.error_string, "PMIx_Error_string");
+  if (missing.empty()) return library;
+  return absl::NotFoundError(
+      absl::StrCat(path, " has no ", missing, ": hlaunch needs libpmix 4.0 or newer"));
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <pmix.h>
+#include <pmix_server.h>
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace hlaunch {
+
+// What is used of libpmix, whichever release of it this machine has: 4.x to 6.x have one ABI.
+struct PmixLibrary {
+  decltype(&::PMIx_server_init) server_init = nullptr;
+  decltype(&::PMIx_server_register_nspace) register_nspace = nullptr;
+  decltype(&::PMIx_server_register_client) register_client = nullptr;
+  decltype(&::PMIx_server_setup_fork) setup_fork = nullptr;
+  decltype(&::PMIx_server_dmodex_request) dmodex_request = nullptr;
+  decltype(&::PMIx_generate_regex) generate_regex = nullptr;
+  decltype(&::PMIx_generate_ppn) generate_ppn = nullptr;
+  decltype(&::PMIx_Info_load) info_load = nullptr;
+  decltype(&::PMIx_Error_string) error_string = nullptr;
+};
+
+// Loads it from `path`, for as long as this process lives.
+//
+// Errors:
+//   NotFound - it cannot be loaded, or lacks a function; the message says what.
+absl::StatusOr<PmixLibrary> LoadPmix(const std::string& path);
+
+}  // namespace hlaunch

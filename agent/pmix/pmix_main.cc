@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+// hlaunch-pmix: serves PMIx, by which Open MPI programs start, to the workers of one round on one
+// node. It is a process of its own since libpmix has to be loaded, which a static agent cannot do,
+// and starts threads. Its words: agent/mpi/pmix_words.h.
+
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/mpi/node_meeting.h"
+#include "agent/mpi/pmix_words.h"
+#include "agent/pmix/between_nodes.h"
+#include "agent/pmix/job_map.h"
+#include "agent/pmix/pmix_host.h"
+#include "agent/pmix/pmix_library.h"
+#include "proto/base/mutex.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/c10d/c10d_client.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kAbsentKey[] = "hlaunch/pmix/absent";
+
+void Tell(const PmixNews& news) {
+  static Mutex mu;
+  const std::string line = absl::StrCat(ToLine(news), "\n");
+  MutexLock lock(&mu);
+  for (size_t at = 0; at < line.size();) {
+    const ssize_t written = ::write(STDOUT_FILENO, line.data() + at, line.size() - at);
+    if (written <= 0) ::_exit(kExitInternal);  // The agent is gone.
+    at += static_cast<size_t>(written);
+  }
+}
+
+// Whether those who wait may do so longer: not if a rank will never come.
+absl::Status MayWait(NodeMeeting& meeting) {
+  HLAUNCH_ASSIGN_OR_RETURN(C10dClient * store, meeting.Store());
+  const absl::StatusOr<bool> absent = store->Check({kAbsentKey});
+  if (!absent.ok() || !*absent) return absl::OkStatus();
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string why, meeting.Await(kAbsentKey));
+  return absl::FailedPreconditionError(why);
+}
+
+absl::StatusOr<JobMap> MeetNodes(NodeMeeting& meeting, const PmixPlan& plan) {
+  std::string lines = JobMap::ToLine({plan.nproc, plan.name_space, plan.host});
+  if (plan.num_nodes > 1) {
+    std::vector<int> nodes;
+    for (int node = 0; node < plan.num_nodes; ++node) nodes.push_back(node);
+    HLAUNCH_ASSIGN_OR_RETURN(lines, meeting.Meet("pmix/nodes", nodes, lines,
+                                                 "the start of its workers: it is not there yet"));
+  }
+  return JobMap::FromLines(lines, plan.num_nodes);
+}
+
+PmixWork WorkOver(BetweenNodes& others) {
+  using Kind = PmixNews::Kind;
+  return {[](Rank rank) {
+            Tell({Kind::kConnected, rank});
+          },
+          [](Rank rank) {
+            Tell({Kind::kFinalized, rank});
+          },
+          [](Rank rank, int code, std::string message) {
+            Tell({Kind::kAbort, rank, code, std::move(message)});
+          },
+          [&others](const std::vector<Rank>& ranks, std::string own, PmixWork::Done done) {
+            others.Fence(ranks, std::move(own), std::move(done));
+          },
+          [&others](Rank rank, PmixWork::Done done) { others.Ask(rank, std::move(done)); }};
+}
+
+// What the agent says, until it has nothing more to say.
+void Listen(NodeMeeting& meeting) {
+  for (std::string line; std::getline(std::cin, line);) {
+    if (!absl::StartsWith(line, kPmixAbsent)) continue;
+    const absl::StatusOr<C10dClient*> store = meeting.Store();
+    if (!store.ok()) continue;
+    (*store)->Set(kAbsentKey, line.substr(sizeof kPmixAbsent - 1)).IgnoreError();
+  }
+}
+
+// Ends the process once the agent has closed our input; returns only why ranks cannot be served.
+// What libpmix's threads use is never taken down: the process ends around it.
+absl::Status Serve(const std::vector<std::string>& words) {
+  HLAUNCH_ASSIGN_OR_RETURN(const PmixPlan plan, ParsePmixArguments(words));
+  HLAUNCH_ASSIGN_OR_RETURN(const PmixLibrary library, LoadPmix(plan.library));
+  NodeMeeting meeting({plan.store_host, plan.store_port, plan.node_rank},
+                      {[&meeting] { return MayWait(meeting); },
+                       [](std::string line) {
+                         Tell({PmixNews::Kind::kWaiting, -1, 0, std::move(line)});
+                       }});
+  HLAUNCH_ASSIGN_OR_RETURN(const JobMap map, MeetNodes(meeting, plan));
+  BetweenNodes others(meeting, map, plan.node_rank, [](std::string why) {
+    Tell({PmixNews::Kind::kBroken, -1, 0, std::move(why)});
+  });
+  HLAUNCH_ASSIGN_OR_RETURN(const std::unique_ptr<PmixHost> host,
+                           PmixHost::Start(library,
+                                           {map, plan.node_rank, plan.first_rank, plan.nproc,
+                                            plan.directory, plan.oversubscribed},
+                                           WorkOver(others)));
+  for (int i = 0; i < plan.nproc; ++i) {
+    HLAUNCH_ASSIGN_OR_RETURN(std::vector<std::string> environment, host->EnvironmentOf(i));
+    Tell({PmixNews::Kind::kEnvironment, plan.first_rank + i, 0, "", std::move(environment)});
+  }
+  others.Answer(*host);
+  Tell({PmixNews::Kind::kReady});
+  Listen(meeting);
+  ::_exit(0);
+}
+
+}  // namespace
+}  // namespace hlaunch
+
+int main(int argc, char** argv) {
+  const absl::Status unserved = hlaunch::Serve({argv + 1, argv + argc});
+  hlaunch::Tell({hlaunch::PmixNews::Kind::kBroken, -1, 0, std::string(unserved.message())});
+  ::_exit(hlaunch::kExitInternal);
+}
