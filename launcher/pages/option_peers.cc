@@ -143,6 +143,8 @@ constexpr OptionPeer kPeers[] = {
     {"--duplicate-stderr-filters", "same; better: as for stdout", ""},
     {"--log-prefix", "as its `TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE`, which it beats",
      "`--tag-output`"},
+    {"--timestamp-output", "better: torchrun's lines have none", "same"},
+    {"--merge-stderr", "as `2>&1`", "`--merge-stderr-to-stdout`"},
     {"--console", "better: on a terminal equal lines and tracebacks of several ranks are one", ""},
     {"--log-rotate", "better: a log file of that size is put aside", ""},
     {"--report", "better: [the report](report.md), for programs", ""},

@@ -382,7 +382,7 @@ const BadLine kBadLines[] = {
     {{"--local-ranks-filter", "0-3", "x"},
      "--local-ranks-filter '0-3': expected local ranks from 0 to 4095, such as 0,2"},
     {{"--log-prefix", "", "x"},
-     "--log-prefix '': expected text such as '[${role_name}${local_rank}]: '"},
+     "--log-prefix '': expected text such as '[${role_name}${local_rank}]: ', or none"},
     {{"--log-rotate", "1", "x"},
      "--log-rotate '1': expected SIZE or SIZE:KEEP, such as 100M or 100M:5; SIZE from 4K on, KEEP "
      "from 0 to 1000"},
