@@ -33,6 +33,7 @@ struct ScriptRequest {
   bool module = false;
   bool no_python = false;
   bool run_path = false;               // Beats the other two.
+  std::string directory = "";          // Where workers run; empty: in ours.
   std::string local_rank_option = "";  // Of --pass-local-rank[=NAME]; empty: not given.
 };
 

@@ -459,10 +459,10 @@ const OptionRow kHostRows[] = {
        return SetHostText(text, &HostWish::agent_path, options);
      }},
     {"", "-x", "--export-var", "VAR[=VALUE]",
-     "the hosts get this variable as well; may be repeated", AddVariable, kNoPet, kNoCommas,
-     kRepeats},
+     "workers get this variable as well, on all hosts; may be repeated", AddVariable, kNoPet,
+     kNoCommas, kRepeats},
     {"", "", "--export", "all|none|LIST",
-     "which variables of here the hosts get (paths and settings of libraries, no secrets)",
+     "which variables of here workers get (on one host all; else paths and settings, no secrets)",
      [](string_view text, Options& options) {
        return SetHostText(text, &HostWish::exported, options);
      }},

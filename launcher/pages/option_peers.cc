@@ -57,7 +57,7 @@ constexpr OptionPeer kPeers[] = {
     {"--exclude", "better: see `--hosts`", ""},
     {"--launch-agent", "better: see `--hosts`", "`--mca plm_rsh_agent`; `-launcher-exec`"},
     {"--agent-path", "better: see `--hosts`", "`--prefix`"},
-    {"--export-var", "better: see `--hosts`", "`-x`; `-genv`"},
+    {"--export-var", "better: `VAR=VALUE torchrun …`, on each host", "`-x`; `-genv`"},
     {"--export", "better: see `--hosts`", "`-genvall`, `-genvnone`, `-genvlist`"},
     // Times.
     {"--join-timeout", "`--rdzv-conf join_timeout=S`", ""},
@@ -88,6 +88,7 @@ constexpr OptionPeer kPeers[] = {
     {"--no-python", "same; better: a program that runs by itself needs no such word",
      "always a program"},
     {"--run-path", "same, in a fresh interpreter, so the script's folder is in `sys.path`", ""},
+    {"--wdir", "better: there `cd DIR` before", "same; `-wdir`"},
     {"--stdin", "better: local rank 0 reads it", "`--stdin 0`"},
     {"--role", "same", ""},
     {"--signals-to-handle", "same; better: a signal that nobody can pass on is refused",

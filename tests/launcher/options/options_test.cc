@@ -87,7 +87,7 @@ TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
     EXPECT_EQ(options.store.server.limits.value_bytes, 1u << 30);
     EXPECT_EQ(options.store.server.limits.total_bytes, 3'000'000'000u);
     EXPECT_TRUE(options.script.no_python);
-    EXPECT_TRUE(options.worker.stdin_to_rank0);
+    EXPECT_EQ(options.worker.stdin_to, StdinTo::kRank0);
     EXPECT_EQ(options.output.log_level, LogLevel::kDebug);
   }
 }
@@ -329,6 +329,8 @@ const BadLine kBadLines[] = {
     {{"-np", "4", "--nnodes", "2", "x"},
      "-n is the number of ranks of a job of one node; with "
      "several write --nproc-per-node N, the workers of each node"},
+    {{"--stdin=all", "x"}, "--stdin 'all': expected 0, which is local rank 0, or none"},
+    {{"--wdir", "", "x"}, "--wdir '': the name of the folder is missing"},
     {{"-y", "x"}, "unknown option -y; see hlaunch --help"},
     {{"-vy", "x"}, "unknown option -y; see hlaunch --help"},
     {{"--", "-y"}, "unknown option -y; see hlaunch --help"},
