@@ -117,6 +117,7 @@ struct Options {
   BindWish binding;
   std::string sysroot;  // The machine to look for devices on, as a directory; empty: this one.
   Duration health_interval = std::chrono::seconds(60);  // Zero: never.
+  Duration time_limit{};                                // Of the whole job; zero: none.
 
   LogSpec logs;
   NodeOutput output;

@@ -353,6 +353,8 @@ const OptionRow kRendezvousRows[] = {
      [](string_view text, Options& options) {
        return SetDuration(text, 0, &options.policy.last_call);
      }},
+    {"", "", "--timeout", "S", "end the job after so long, with exit code 254 (never)",
+     [](string_view text, Options& options) { return SetDuration(text, 1, &options.time_limit); }},
     {"", "", "--shutdown-timeout", "S", "from SIGTERM to SIGKILL for workers (30)",
      [](string_view text, Options& options) {
        return SetDuration(text, 0, &options.worker.stop_grace);

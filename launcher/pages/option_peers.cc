@@ -62,6 +62,7 @@ constexpr OptionPeer kPeers[] = {
     // Times.
     {"--join-timeout", "`--rdzv-conf join_timeout=S`", ""},
     {"--last-call", "`--rdzv-conf last_call_timeout=S`", ""},
+    {"--timeout", "better: as `timeout S torchrun …`, with a code and a cause", "same, with 110"},
     {"--shutdown-timeout", "same, also `5m`", "fixed at 1 s in Open MPI"},
     {"--loss-limit", "better: lost nodes are noticed and told from slow ones", ""},
     // Master store.

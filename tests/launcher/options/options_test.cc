@@ -337,6 +337,8 @@ const BadLine kBadLines[] = {
     {{"--", "--nnodes=2", "x"}, "--nnodes stands behind --, where the script begins"},
     {{"--pass-local-rank", "--local_rank", "x"},
      "unknown option --local_rank; did you mean --pass-local-rank=--local_rank?"},
+    {{"--timeout=0", "x"},
+     "--timeout '0': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--monitor_interval", "soon", "x"},
      "--monitor-interval 'soon': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--start-method", "thread", "x"},
