@@ -69,6 +69,7 @@ struct StoreSpec {
 struct BindWish {
   std::optional<BindMode> mode;
   std::optional<BindMode> numa;
+  int cores = 0;  // Of core:N; 0: an even part.
   bool report = false;
 };
 

@@ -350,7 +350,9 @@ const BadLine kBadLines[] = {
     {{"--logs-specs=mine", "x"},
      "--logs-specs 'mine': it names Python code of torch's, and hlaunch runs none; leave it out, "
      "and see --log-dir, --tee and --log-rotate"},
-    {{"--bind=cores", "x"}, "--bind 'cores': expected auto, none, numa, socket, core or l3"},
+    {{"--bind=cores", "x"},
+     "--bind 'cores': expected auto, none, numa, socket, core, core:N or l3"},
+    {{"--bind=core:0", "x"}, "--bind 'core:0': expected core:N, the cores of each worker"},
     {{"--bind=core", "--numa-binding=node", "x"},
      "--bind and --numa-binding: leave one of them out"},
     {{"--per-node", "--bind=core", "x"},
