@@ -145,7 +145,8 @@ const OptionRow kRows[] = {
      SetPrintEnv},
     {"", "", "--print-completion", "bash|zsh", "print the shell's completion of this command",
      nullptr},
-    {"", "", "--install-links", "DIR", "make the link torchrun to this program there",
+    {"", "", "--install-links", "DIR",
+     "make the links torchrun, mpirun and mpiexec to this program there",
      [](string_view text, Options& options) {
        return SetFolder(text, &options.instead.install_links);
      }},
