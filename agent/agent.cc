@@ -54,11 +54,10 @@ int ExitCodeFor(const absl::Status& status) {
   }
 }
 
-std::string DescribeStop(int signal, Duration grace) {
+std::string DescribeStop(absl::string_view why, Duration grace) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(grace).count();
-  return absl::StrCat(SignalName(signal), ": stopping the workers (", seconds,
-                      " s until they are killed",
-                      signal == SIGINT ? "; Ctrl-C once more kills them now)" : ")");
+  return absl::StrCat(why, ": stopping the workers (", seconds, " s until they are killed",
+                      why == "SIGINT" ? "; Ctrl-C once more kills them now)" : ")");
 }
 
 }  // namespace
@@ -84,7 +83,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
             options_.show_life, [this] { KillInTime(); }),
         stop_notice_(loop),
         start_delay_(loop),
-        exits_delay_(loop) {}
+        exits_delay_(loop),
+        time_limit_(loop) {}
 
   AgentResult Run() {
     absl::Status begun =
@@ -99,6 +99,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (options_.keeper_fd >= 0) {
       signals_.WatchKeeper(options_.keeper_fd, [this] { OnKeeperDeath(); });
     }
+    ArmTimeLimit();
     updates_.BeReady(store_);
     client_.Join(options_.info, updates_.latest(), this);
     loop_.run();
@@ -270,7 +271,24 @@ class Agent::Impl final : public RendezvousClient::Listener {
     departure_ = {SignalName(signal), kExitSignalBase + signal};
     const bool stopping = workers_.exist();
     StopWorkers(AgentState::kLeaving, departure_.reason, signal, options_.spec.stop_grace);
-    if (stopping) LogWarning(DescribeStop(signal, options_.spec.stop_grace));
+    if (stopping) LogWarning(DescribeStop(departure_.reason, options_.spec.stop_grace));
+  }
+
+  void ArmTimeLimit() {
+    if (options_.time_limit == Duration::zero()) return;
+    time_limit_.expires_after(options_.time_limit);
+    time_limit_.async_wait([this](const asio::error_code& cancelled) {
+      if (!cancelled && !IsEnding()) OnTimeLimit();
+    });
+  }
+
+  void OnTimeLimit() {
+    const std::chrono::duration<double> limit = options_.time_limit;
+    departure_ = {absl::StrCat("the job took longer than --timeout, ", limit.count(), " s"),
+                  kExitTimeout};
+    const bool stopping = workers_.exist();
+    StopWorkers(AgentState::kLeaving, departure_.reason, SIGTERM, options_.spec.stop_grace);
+    if (stopping) LogWarning(DescribeStop("--timeout", options_.spec.stop_grace));
   }
 
   void OnKeeperDeath() {
@@ -360,6 +378,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   std::optional<Directive> delayed_;  // To run a round that may be over.
   asio::steady_timer start_delay_;
   asio::steady_timer exits_delay_;  // Before exits with 0 are told of.
+  asio::steady_timer time_limit_;
 
   AgentState state_ = AgentState::kTakingPart;
   struct {

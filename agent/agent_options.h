@@ -34,6 +34,8 @@ struct AgentOptions {
   bool worker_store = false;     // Rank 0 serves the store on the port that is kept for it.
   bool store_proxy = false;  // Workers of other nodes than node rank 0 reach it through this agent.
   bool store_sealed = false;  // It carries what they say encrypted. The round's secret is one then.
+  Duration
+      time_limit{};  // From Agent::Run on; then this node leaves with kExitTimeout. Zero: none.
   Duration lost_grace = std::chrono::seconds(2);  // From TERM to KILL: cut off, or no keeper.
   // Checks of this node before each round, in the process that `check_command` starts; empty: none.
   CheckPlan checks;

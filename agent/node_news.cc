@@ -25,6 +25,10 @@ void NodeNews::RoundStarts(const Assignment& assignment, int nproc) {
     Tell(JobRestarted{assignment.round, assignment.restart_count});
   }
   restart_count_ = assignment.restart_count;
+  const Rank last = assignment.first_rank + nproc - 1;
+  LogDebug(absl::StrCat("round ", assignment.round, ": rank", nproc == 1 ? " " : "s ",
+                        assignment.first_rank, nproc == 1 ? "" : absl::StrCat("-", last), " of ",
+                        assignment.world_size, nproc == 1 ? " runs here" : " run here"));
   Tell(RoundStarted{assignment, nproc});
 }
 

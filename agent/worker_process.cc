@@ -47,7 +47,8 @@ Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int 
   command.argv = WorkerArgv(spec, local_rank);
   command.env = WorkerEnv(assignment, local_rank, spec, facts);
   command.as_a_shell = true;
-  command.stdin_fd = spec.stdin_to_rank0 && local_rank == 0 ? STDIN_FILENO : -1;
+  command.working_directory = spec.directory;
+  command.stdin_fd = spec.stdin_to == StdinTo::kRank0 && local_rank == 0 ? STDIN_FILENO : -1;
   command.stdout_fd = output.out.get();
   command.stderr_fd = output.err.get();
   command.further_fd = further_fd;

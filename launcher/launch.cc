@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "launcher/command/install_programs.h"
 #include "launcher/command/make_token.h"
 #include "launcher/command/show_devices.h"
+#include "launcher/dialect/translate_mpirun.h"
 #include "launcher/job/job_spec.h"
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/node_binding.h"
@@ -104,8 +106,8 @@ int GiveUp(const Options& options, const Environment& environment, const absl::S
   return exit_code;
 }
 
-using ReadOptionsFn = absl::StatusOr<Options> (*)(int argc, char** argv,
-                                                  const Surroundings& surroundings);
+using ReadOptionsFn =
+    std::function<absl::StatusOr<Options>(int argc, char** argv, const Surroundings& surroundings)>;
 
 absl::StatusOr<Options> ReadJobOptions(int argc, char** argv, const Surroundings& surroundings) {
   return ParseOptions(argc, argv, surroundings);
@@ -151,7 +153,7 @@ int RunOnHosts(char** argv, const Options& options, const Environment& environme
 }
 
 // A job from its command line to the exit code; `read` reads its options.
-int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect,
+int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& connect,
            const ConductFn& conduct) {
   // From the first line on nothing that the agent handles can end this process; it is delivered
   // once there is somebody to take it.
@@ -203,6 +205,32 @@ int RunJob(int argc, char** argv, ReadOptionsFn read, const ConnectFn& connect,
   return RunUnderKeeper(run, options->worker.signals_to_handle);
 }
 
+// A job whose command line may hold mpirun's words; `as_mpirun`: it has that name.
+int RunTranslated(int argc, char** argv, bool as_mpirun, const ConnectFn& connect,
+                  const ConductFn& conduct) {
+  const std::vector<std::string> typed(argv + 1, argv + argc);
+  absl::StatusOr<TranslatedLine> line =
+      as_mpirun ? TranslateMpirun(typed, Environment::OfThisProcess()) : TranslateWithin(typed);
+  if (!line.ok()) {  // Other nodes may have to hear it.
+    const absl::Status why = line.status();
+    const auto fail = [&](int, char**, const Surroundings&) -> absl::StatusOr<Options> {
+      return why;
+    };
+    return RunJob(argc, argv, fail, connect, conduct);
+  }
+  if (line->text_to_print) {
+    std::fputs(line->text_to_print->c_str(), stdout);
+    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  }
+  for (const std::string& remark : line->remarks) LogWarning(remark);
+  if (!as_mpirun) line->words[0] = argv[0];
+  std::vector<char*> words;
+  for (std::string& word : line->words) words.push_back(word.data());
+  words.push_back(nullptr);
+  return RunJob(static_cast<int>(line->words.size()), words.data(), ReadJobOptions, connect,
+                conduct);
+}
+
 // `hlaunch help [COMMAND]` and `hlaunch version`, which mean what `option` does. `most` is the
 // greatest argc.
 int RunAsOption(int argc, char** argv, char* option, int most, const ConnectFn& connect,
@@ -245,8 +273,12 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
   if (argc > 1 && absl::string_view(argv[1]) == "-pmi_args") return RefuseSingletonSpawn();
   ChooseNameServices();
   DoWithoutOpenSslModules();
-  const CommandRow* const row = FindCommand(argc, argv);
-  if (row == nullptr) return RunJob(argc, argv, ReadJobOptions, connect, conduct);
+  const bool as_mpirun = IsMpirunName(argv[0]);
+  const CommandRow* const row = as_mpirun ? nullptr : FindCommand(argc, argv);
+  if (row == nullptr && ProgramName(argv[0]) == "torchrun") {
+    return RunJob(argc, argv, ReadJobOptions, connect, conduct);
+  }
+  if (row == nullptr) return RunTranslated(argc, argv, as_mpirun, connect, conduct);
   static char help[] = "--help", version[] = "--version";
   std::vector<Command> commands = {
       {"devices", ShowDevices},

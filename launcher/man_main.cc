@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 // Prints what is made of the option table: a manual page (hlaunch_man hlaunch | hlaunch-COMMAND |
-// hlaunch-rendezvous) at build time, or the manual's page of options (hlaunch_man options.md),
-// which lies in launcher/manual and is compared with this by a test.
+// hlaunch-rendezvous) at build time, or a page of the manual (hlaunch_man options.md |
+// mpirun-words.md), which lies in launcher/manual and is compared with this by a test.
 
 #include <cstdio>
 #include <string>
@@ -14,6 +14,7 @@
 #include "launcher/command/service_options.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
+#include "launcher/pages/mpirun_page.h"
 #include "launcher/pages/options_page.h"
 #include "launcher/report/check_text.h"
 #include "launcher/report/devices_text.h"
@@ -69,7 +70,7 @@ std::string Page(const std::string& name) {
                         {"hlaunch token", CommandHelp("token")},
                         {"hlaunch-rendezvous", ServiceHelp()}});
   }
-  return "";
+  return name == "mpirun-words.md" ? MpirunPage() : "";
 }
 
 }  // namespace
@@ -78,7 +79,8 @@ std::string Page(const std::string& name) {
 int main(int argc, char** argv) {
   const std::string name = argc == 2 ? argv[1] : "";
   std::string page = hlaunch::Page(name);
-  if (!page.empty() && name != "options.md") page += hlaunch::kSeeAlso;
+  const bool is_manual_page = name.find('.') != std::string::npos;
+  if (!page.empty() && !is_manual_page) page += hlaunch::kSeeAlso;
   std::fputs(page.c_str(), stdout);
   return page.empty() || std::fflush(stdout) != 0 ? 1 : 0;
 }

@@ -61,7 +61,9 @@ Cores Part(const Cores& cores, size_t index, size_t parts) {
 class Planner {
  public:
   Planner(std::vector<Core> cores, const BindRequest& request)
-      : cores_(std::move(cores)), workers_(static_cast<size_t>(request.workers)) {
+      : cores_(std::move(cores)),
+        workers_(static_cast<size_t>(request.workers)),
+        each_(static_cast<size_t>(request.cores_each)) {
     places_ = request.places;
     places_.resize(std::max(workers_, places_.size()));
     for (const Core& core : cores_) ++cores_of_node_[core.first.node];
@@ -181,6 +183,14 @@ class Planner {
     });
   }
 
+  // The cores of a worker's own; empty: there are too few.
+  Cores OwnPart(const Cores& cores, size_t index, size_t parts) const {
+    if (each_ == 0) return Part(cores, index, parts);
+    if ((index + 1) * each_ > cores.size()) return {};
+    const auto begin = cores.begin() + static_cast<ptrdiff_t>(index * each_);
+    return Cores(begin, begin + static_cast<ptrdiff_t>(each_));
+  }
+
   size_t NumCpus(const Cores& cores) const {
     size_t count = 0;
     for (const size_t core : cores) count += cores_[core].cpus.size();
@@ -209,7 +219,7 @@ class Planner {
       const auto all = static_cast<size_t>(std::count(homes.begin(), homes.end(), home));
       switch (mode) {
         case BindMode::kCore:
-          dealt.push_back(Part(OfNode(home), index, all));
+          dealt.push_back(OwnPart(OfNode(home), index, all));
           break;
         case BindMode::kL3:
           dealt.push_back(CacheOf(home, index));
@@ -225,7 +235,7 @@ class Planner {
     const Cores all = Where([](const Cpu&) { return true; });
     std::vector<Cores> dealt;
     for (size_t i = 0; i < workers_; ++i) {
-      const Cores part = Part(all, i, parts);
+      const Cores part = OwnPart(all, i, parts);
       if (part.empty()) return {};
       dealt.push_back(mode == BindMode::kCore ? part : Around(mode, part[(part.size() - 1) / 2]));
     }
@@ -240,6 +250,7 @@ class Planner {
 
   const std::vector<Core> cores_;
   const size_t workers_;
+  const size_t each_;  // Cores; 0: an even part.
   std::vector<DevicePlace> places_;
   std::map<int, int> cores_of_node_;
   bool near_ = true;
@@ -339,9 +350,13 @@ BindingPlan PlanBinding(const Topology& topology, const std::vector<int>& allowe
   }
   Planner planner(UsableCores(topology, allowed), request);
   const auto workers = static_cast<size_t>(request.workers);
-  if (planner.num_cores() < workers) {
+  const auto least = static_cast<size_t>(std::max(request.cores_each, 1));
+  if (planner.num_cores() / least < workers) {
     return NotBound(
-        absl::StrCat(Count(workers, "worker"), " have ", Count(planner.num_cores(), "core")),
+        absl::StrCat(
+            Count(workers, "worker"),
+            request.cores_each > 0 ? absl::StrCat(" with ", Count(least, "core"), " each") : "",
+            " have ", Count(planner.num_cores(), "core")),
         asked);
   }
   if (!asked) return PlanAuto(planner, request);

@@ -31,6 +31,7 @@ struct BindRequest {
   // By local rank. Behind those of the workers may be others, which nobody here uses: under
   // kCore and kL3 their share is left to them, as torchrun does.
   std::vector<DevicePlace> places;
+  int cores_each = 0;  // With kCore: what each gets; 0: an even part.
 };
 
 struct BindingPlan {
@@ -45,8 +46,8 @@ bool NeedsTopology(const BindRequest& request);
 // The cores of the NUMA node, the socket or the largest cache next to a worker's device, which
 // workers share, or (kCore) its own part of them. Where no device says where it is, or has no
 // CPU near it that may be used, as if the cores had been dealt evenly. Both threads of a core,
-// if `allowed`, stay together. No worker has less than one core: where that cannot be, nobody is
-// bound.
+// if `allowed`, stay together. No worker has less than one core, or than `cores_each`: where that
+// cannot be, nobody is bound.
 //
 // kAuto binds several workers whose devices all have a known place, to NUMA nodes or else
 // sockets, and only if each worker still has as many cores as an even share of all.

@@ -8,15 +8,21 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace hlaunch {
 namespace {
 
 // SGR codes; no red, which is for errors.
 constexpr std::array<int, 10> kColours = {36, 32, 33, 35, 34, 96, 92, 93, 95, 94};
+
+constexpr absl::string_view kStream = "${stream}";
+constexpr absl::string_view kTime = "${time}";
 
 // The name that `text` begins with, as Python's Template takes it; empty if none does.
 absl::string_view NameAt(absl::string_view text) {
@@ -67,6 +73,22 @@ std::string LinePrefix(absl::string_view pattern, absl::string_view role, int lo
     }
   }
   return prefix;
+}
+
+bool HasTime(absl::string_view prefix) { return absl::StrContains(prefix, kTime); }
+
+std::string FillPrefix(absl::string_view prefix, absl::string_view stream, absl::string_view time) {
+  return absl::StrReplaceAll(prefix, {{kStream, stream}, {kTime, time}});
+}
+
+std::string TimeText(int64_t wall_ms) {
+  const std::time_t seconds = static_cast<std::time_t>(wall_ms / 1000);
+  std::tm utc = {};
+  ::gmtime_r(&seconds, &utc);
+  char text[40];
+  const size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+  return absl::StrCat(absl::string_view(text, size), ".",
+                      absl::Dec(wall_ms % 1000, absl::kZeroPad3), "Z");
 }
 
 std::string Coloured(absl::string_view prefix, int rank) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -22,8 +23,18 @@ ConsoleStyle DecideConsoleStyle(bool is_terminal, const char* no_color, const ch
 ConsoleStyle ConsoleStyleOf(int fd);
 
 // What stands before a worker's lines: `pattern` with ${role_name}, ${local_rank} and ${rank}
-// replaced as Python's Template.safe_substitute does. Pure.
+// replaced as Python's Template.safe_substitute does; what differs from line to line is left to
+// FillPrefix. Pure.
 std::string LinePrefix(absl::string_view pattern, absl::string_view role, int local_rank, int rank);
+
+// Whether `prefix` says when a line came: then it is new for each.
+bool HasTime(absl::string_view prefix);
+
+// `prefix` with ${stream} and ${time} replaced by these. Pure.
+std::string FillPrefix(absl::string_view prefix, absl::string_view stream, absl::string_view time);
+
+// "2026-11-24T08:06:48.123Z". Pure.
+std::string TimeText(int64_t wall_ms);
 
 // `prefix` in a colour that depends on `rank`. Pure.
 std::string Coloured(absl::string_view prefix, int rank);

@@ -145,12 +145,15 @@ WorkerRoutes RoundLogs::Routes(int local_rank) {
   const LogSpec& spec = logs_.spec;
   const Rank rank = first_rank_ + local_rank;
   const std::string pattern = spec.prefix_template.empty() ? "[${rank}] " : spec.prefix_template;
-  const std::string prefix = LinePrefix(pattern, role_, local_rank, rank);
+  const std::string prefix = spec.no_prefix ? "" : LinePrefix(pattern, role_, local_rank, rank);
   WorkerRoutes routes;
+  routes.whole_lines = spec.no_prefix && !only_worker_;
+  routes.merge_stderr = spec.merge_stderr;
   routes.rank = rank;
   routes.job_id = logs_.job_id;
   routes.round = round_;
   if (!only_worker_ || !spec.prefix_template.empty()) routes.prefix = prefix;
+  if (spec.timestamps) routes.prefix = absl::StrCat("${time} ", routes.prefix);
   routes.out = Route(local_rank, Streams::kOut, prefix);
   routes.err = Route(local_rank, Streams::kErr, prefix);
   return routes;
@@ -173,7 +176,8 @@ StreamRoute RoundLogs::Route(int local_rank, Streams stream, const std::string& 
   }
   route.filtered = out ? filtered_out_ : filtered_err_;
   if (route.filtered != nullptr) {
-    route.filter = LineFilter(prefix, out ? spec.stdout_filters : spec.stderr_filters);
+    route.filter = LineFilter(FillPrefix(prefix, out ? "stdout" : "stderr", ""),
+                              out ? spec.stdout_filters : spec.stderr_filters);
   }
   return route;
 }

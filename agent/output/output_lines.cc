@@ -102,7 +102,7 @@ void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::str
 }
 
 std::string LineCutter::Feed(absl::string_view bytes) {
-  if (prefix_.empty()) return std::string(bytes);
+  if (prefix_.empty() && !always_cuts_) return std::string(bytes);
   std::string out;
   out.reserve(bytes.size() + bytes.size() / 4 + prefix_.size());
   if (after_cr_ && absl::ConsumePrefix(&bytes, "\n")) {

@@ -23,7 +23,7 @@ struct TerminalLine {
 
 // Cuts the bytes of one stream into units that may stand between those of other streams: lines,
 // and what a progress bar rewrites with '\r'. Each gets the prefix. Without a prefix there are
-// no other streams, and every byte passes at once and unchanged. A value.
+// no other streams, and every byte passes at once and unchanged, unless AlwaysCut. A value.
 //
 // On a terminal bars of several streams take turns on one line: a unit that follows a bar erases
 // it, and a bar that begins with '\r' is shown as soon as it came, not when the next one does.
@@ -32,6 +32,11 @@ class LineCutter {
   // `terminal` is shared by all cutters of one terminal; null where none reads the output.
   explicit LineCutter(std::string prefix, std::shared_ptr<TerminalLine> terminal = nullptr)
       : prefix_(std::move(prefix)), terminal_(std::move(terminal)) {}
+
+  // Cuts also where there is no prefix.
+  void AlwaysCut() { always_cuts_ = true; }
+  // Of units from now on.
+  void SetPrefix(std::string prefix) { prefix_ = std::move(prefix); }
 
   // Takes the next bytes; returns what is complete. A line beyond kMaxLineBytes comes in pieces,
   // each a line.
@@ -49,6 +54,7 @@ class LineCutter {
   std::string prefix_;
   std::shared_ptr<TerminalLine> terminal_;
   std::string pending_;
+  bool always_cuts_ = false;
   bool after_cr_ = false;  // The bytes so far end in a '\r' that is out already.
   bool in_bar_ = false;    // What is pending follows a '\r'.
 };

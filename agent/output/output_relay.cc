@@ -80,8 +80,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
         fold_timer_(loop),
         buffer_(kReadSize) {
     const char* journal_stream = std::getenv(kEnvJournalStream);
-    out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr, IsJournal(out_fd, journal_stream), "stdout"};
-    err_ = {err_fd, ConsoleStyleOf(err_fd), nullptr, IsJournal(err_fd, journal_stream), "stderr"};
+    out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr, IsJournal(out_fd, journal_stream)};
+    err_ = {err_fd, ConsoleStyleOf(err_fd), nullptr, IsJournal(err_fd, journal_stream)};
     if (out_.is_journal || err_.is_journal) journal_ = OpenJournal();
     // Two terminals are the same one, or nobody minds.
     const auto line = std::make_shared<TerminalLine>();
@@ -102,7 +102,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     Worker fresh;
     fresh.tail = std::make_shared<OutputTail>();
     fresh.streams = {MakeStream(out_, worker, routes, std::move(routes.out), nullptr),
-                     MakeStream(err_, worker, routes, std::move(routes.err), fresh.tail)};
+                     MakeStream(routes.merge_stderr ? out_ : err_, worker, routes,
+                                std::move(routes.err), fresh.tail)};
     HLAUNCH_RETURN_IF_ERROR(Assign(std::move(out.read_end), &fresh.streams[0]->fd));
     HLAUNCH_RETURN_IF_ERROR(Assign(std::move(err.read_end), &fresh.streams[1]->fd));
     Close(worker);
@@ -166,13 +167,13 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     ConsoleStyle style;
     std::shared_ptr<TerminalLine> line;  // Shared with cutters; null if it is no terminal.
     bool is_journal = false;
-    const char* name = "";
     bool folds = false;
   };
   struct Stream {
     Stream(asio::io_context& loop, LineCutter the_cutter) : fd(loop), cutter(the_cutter) {}
     asio::posix::stream_descriptor fd;
     LineCutter cutter;
+    std::string timed_prefix;              // Of the cutter, with ${time}; empty: it stays as it is.
     std::optional<JournalCutter> journal;  // Set: in place of `cutter` and `console_fd`.
     int console_fd = -1;
     bool folds = false;  // Its lines may go to our stream by way of `folded_`.
@@ -192,22 +193,28 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 
   std::shared_ptr<Stream> MakeStream(const Console& console, int worker, const WorkerRoutes& routes,
                                      StreamRoute route, std::shared_ptr<OutputTail> tail) {
+    const absl::string_view name = tail == nullptr ? "stdout" : "stderr";
     const bool colour = console.style.colour && !routes.prefix.empty();
-    const std::string prefix = colour ? Coloured(routes.prefix, routes.rank) : routes.prefix;
+    const bool timed = HasTime(routes.prefix);
+    const std::string plain = FillPrefix(routes.prefix, name, "${time}");
+    const std::string prefix = colour ? Coloured(plain, routes.rank) : plain;
     auto stream = std::make_shared<Stream>(loop_, LineCutter(prefix, console.line));
+    if (routes.whole_lines) stream->cutter.AlwaysCut();
+    if (timed) stream->timed_prefix = prefix;
     stream->console_fd = console.fd;
-    stream->folds = console.folds && !routes.prefix.empty();
+    // Lines of two streams, or with the time, are never equal.
+    stream->folds = console.folds && !routes.prefix.empty() && !timed && !routes.merge_stderr;
     stream->source = {routes.rank, console.fd};
     if (stream->folds) folded_.SetLook(stream->source, {prefix, colour, console.line});
     if (console.is_journal && journal_.valid()) {
-      stream->journal.emplace(routes.prefix,
+      stream->journal.emplace(timed ? "" : plain,  // It notes the time itself.
                               JournalFields{{"PRIORITY", "6"},
                                             {"SYSLOG_IDENTIFIER", program_invocation_short_name},
                                             {"HLAUNCH_JOB_ID", routes.job_id},
                                             {"HLAUNCH_ROUND", absl::StrCat(routes.round)},
                                             {"HLAUNCH_RANK", absl::StrCat(routes.rank)},
                                             {"HLAUNCH_LOCAL_RANK", absl::StrCat(worker)},
-                                            {"HLAUNCH_STREAM", console.name}});
+                                            {"HLAUNCH_STREAM", std::string(name)}});
     }
     stream->route = std::move(route);
     stream->tail = std::move(tail);
@@ -246,9 +253,16 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 
   void Push(int fd, std::string bytes) { console_->writer().Push(fd, std::move(bytes)); }
 
+  // Lines that end from here on came now.
+  static void SetTime(Stream& stream) {
+    if (stream.timed_prefix.empty()) return;
+    stream.cutter.SetPrefix(FillPrefix(stream.timed_prefix, "", TimeText(WallMillis())));
+  }
+
   // Lines of several workers are folded. A progress bar is not, up to its line's end.
   void Show(Stream& stream, absl::string_view bytes) {
     if (stream.journal) return PushEntries(stream.journal->Feed(bytes));
+    SetTime(stream);
     if (!stream.folds) return Push(stream.console_fd, stream.cutter.Feed(bytes));
     const bool lines = stream.cutter.at_line_start() && bytes.find('\r') == bytes.npos;
     if (lines && workers_.size() > 1) {
@@ -298,6 +312,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     if (route.console && stream.journal) {
       PushEntries(stream.journal->Finish());
     } else if (route.console) {
+      SetTime(stream);
       Push(stream.console_fd, stream.cutter.Finish());
       if (stream.folds) folded_.End(stream.source, MonotonicClock().Now());
       if (stream.folds) AwaitFolded();

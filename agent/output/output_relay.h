@@ -41,9 +41,13 @@ struct StreamRoute {
 
 // Where the output of one worker goes. A value.
 struct WorkerRoutes {
-  std::string prefix;  // Of its lines on the console; empty: every byte passes unchanged, at once.
-  int rank = 0;        // Decides the prefix' colour on a terminal.
-  std::string job_id;  // Beside round and ranks in systemd's journal.
+  // Of its lines on the console, with ${stream} and ${time}, see FillPrefix; empty: every byte
+  // passes unchanged, at once, unless `whole_lines`.
+  std::string prefix;
+  bool whole_lines = false;   // Nothing but whole lines goes to the console.
+  bool merge_stderr = false;  // Both streams go to our stdout.
+  int rank = 0;               // Decides the prefix' colour on a terminal.
+  std::string job_id;         // Beside round and ranks in systemd's journal.
   uint64_t round = 0;
   StreamRoute out;
   StreamRoute err;

@@ -42,11 +42,15 @@ constexpr bool OffersPmix(MpiOffer offer) {
   return offer == MpiOffer::kPmix || offer == MpiOffer::kAny;
 }
 
+// Which workers of this node read hlaunch's stdin; the others read /dev/null.
+enum class StdinTo { kNobody, kRank0 };
+
 // What every worker of this node runs. A value, made once by the launcher.
 struct WorkerSpec {
   std::string job_id;
   std::vector<std::string> argv;           // argv[0] is a path or is looked up in PATH.
   std::vector<std::string> inherited_env;  // hlaunch's own environment, `NAME=value` each.
+  std::string directory;                   // Where they run; empty: in ours.
   int nproc = 1;                           // Workers on this node.
   std::string role = "default";            // ROLE_NAME
   // What the agent forwards to workers and ends the job for; empty: see EndingSignals (keeper.h).
@@ -55,7 +59,7 @@ struct WorkerSpec {
   bool starts_others = false;    // The lone worker starts others itself: it has no rank of its own.
   bool keep_env = false;         // Nothing of what was inherited is scrubbed.
   std::set<std::string> compat;  // Further sets of variables, such as "openmpi".
-  bool stdin_to_rank0 = false;   // Local rank 0 reads hlaunch's stdin, else /dev/null.
+  std::optional<StdinTo> stdin_to;           // Unset: the user left it open; then nobody.
   std::optional<uint64_t> descriptor_limit;  // Soft; unset: hlaunch's own.
   // By local rank: what each worker's environment says of its devices, see AssignDevices. Empty:
   // none were assigned.

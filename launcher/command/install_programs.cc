@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By which names hlaunch stands in for other launchers; see ProgramName.
-constexpr const char* kAliases[] = {"torchrun"};
+// By which names hlaunch stands in for other launchers; see ProgramName and IsMpirunName.
+constexpr const char* kAliases[] = {"torchrun", "mpirun", "mpiexec"};
 // What a node of a job needs.
 constexpr const char* kPrograms[] = {"hlaunch", "hlaunch-agent"};
 

@@ -113,7 +113,8 @@ absl::StatusOr<StartMessage> CommonMessage(const Options& options, const Environ
 
 // A terminal is read only if the user says so: a job in the background must not eat what is typed.
 bool ForwardsStdin(const Options& options) {
-  return options.worker.stdin_to_rank0 || ::isatty(STDIN_FILENO) == 0;
+  if (options.worker.stdin_to) return *options.worker.stdin_to == StdinTo::kRank0;
+  return ::isatty(STDIN_FILENO) == 0;
 }
 
 absl::StatusOr<Prepared> Prepare(const Options& given, const Environment& environment) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "launcher/words/printable.h"
+#include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 
 namespace hlaunch {
@@ -79,20 +80,36 @@ bool Goes(string_view name, const std::string& exported, const std::vector<strin
   return !IsOfThisHost(name) && (IsOne(name, kNames) || StartsWithOne(name, kPrefixes));
 }
 
-}  // namespace
+using Variables = std::map<std::string, std::string>;
 
-absl::StatusOr<std::vector<std::string>> ExportedVariables(const HostWish& wish,
-                                                           const Environment& environment) {
-  const std::vector<string_view> listed = absl::StrSplit(wish.exported, ',', absl::SkipEmpty());
-  std::map<std::string, std::string> here, chosen;
-  for (const std::string& entry : environment.Without("")) {
+// NAME=value each.
+Variables Divide(const std::vector<std::string>& entries) {
+  Variables variables;
+  for (const std::string& entry : entries) {
     const std::pair<std::string, std::string> pair = absl::StrSplit(entry, absl::MaxSplits('=', 1));
-    here.insert(pair);
-    if (IsName(pair.first) && Goes(pair.first, wish.exported, listed)) chosen.insert(pair);
+    variables.insert(pair);
   }
+  return variables;
+}
+
+// Puts in all that begin with `prefix` but hlaunch's own.
+void AddAll(string_view prefix, const Variables& here, Variables& chosen) {
+  for (const auto& variable : here) {
+    if (absl::StartsWith(variable.first, prefix) && !IsOwn(variable.first)) {
+      chosen.insert(variable);
+    }
+  }
+}
+
+// Puts in those of -x.
+absl::Status AddNamed(const HostWish& wish, const Variables& here, Variables& chosen) {
   for (const std::string& variable : wish.variables) {
     const size_t equals = variable.find('=');
     const std::string name = variable.substr(0, equals);
+    if (absl::EndsWith(name, "*") && equals == std::string::npos) {
+      AddAll(name.substr(0, name.size() - 1), here, chosen);
+      continue;
+    }
     if (!IsName(name) || IsOwn(name)) {
       return absl::InvalidArgumentError(
           absl::StrCat("-x '", PrintableLine(name), "': expected VAR or VAR=VALUE",
@@ -105,9 +122,46 @@ absl::StatusOr<std::vector<std::string>> ExportedVariables(const HostWish& wish,
     }
     chosen[name] = equals == std::string::npos ? found->second : variable.substr(equals + 1);
   }
-  std::vector<std::string> variables;
-  for (const auto& [name, value] : chosen) variables.push_back(absl::StrCat(name, "=", value));
-  return variables;
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Joined(const Variables& variables) {
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : variables) entries.push_back(absl::StrCat(name, "=", value));
+  return entries;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ExportedVariables(const HostWish& wish,
+                                                           const Environment& environment) {
+  const std::vector<string_view> listed = absl::StrSplit(wish.exported, ',', absl::SkipEmpty());
+  const Variables here = Divide(environment.Without(""));
+  Variables chosen;
+  for (const auto& variable : here) {
+    if (IsName(variable.first) && Goes(variable.first, wish.exported, listed)) {
+      chosen.insert(variable);
+    }
+  }
+  HLAUNCH_RETURN_IF_ERROR(AddNamed(wish, here, chosen));
+  return Joined(chosen);
+}
+
+absl::StatusOr<std::vector<std::string>> InheritedVariables(const HostWish& wish,
+                                                            const Environment& environment,
+                                                            string_view but) {
+  const std::vector<std::string> all = environment.Without(but);
+  if (wish.exported.empty() && wish.variables.empty()) return all;
+  const std::vector<string_view> listed = absl::StrSplit(wish.exported, ',', absl::SkipEmpty());
+  const bool everything = wish.exported.empty() || wish.exported == "all";
+  const Variables here = Divide(all);
+  Variables chosen;
+  for (const auto& variable : here) {
+    const bool named = std::find(listed.begin(), listed.end(), variable.first) != listed.end();
+    if (everything || (wish.exported != "none" && named)) chosen.insert(variable);
+  }
+  HLAUNCH_RETURN_IF_ERROR(AddNamed(wish, here, chosen));
+  return Joined(chosen);
 }
 
 }  // namespace hlaunch

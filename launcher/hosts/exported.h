@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "launcher/hosts/host_list.h"
 #include "launcher/words/environment.h"
 
@@ -20,5 +21,14 @@ namespace hlaunch {
 //   InvalidArgument - -x names what is not set, or what cannot be a name.
 absl::StatusOr<std::vector<std::string>> ExportedVariables(const HostWish& wish,
                                                            const Environment& environment);
+
+// What the workers of a job inherit that is started here alone, NAME=value each: all of
+// `environment` without `but`, or what --export lists, and then -x. Pure.
+//
+// Errors:
+//   InvalidArgument - as above.
+absl::StatusOr<std::vector<std::string>> InheritedVariables(const HostWish& wish,
+                                                            const Environment& environment,
+                                                            absl::string_view but);
 
 }  // namespace hlaunch

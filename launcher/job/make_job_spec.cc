@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/devices/find_devices.h"
 #include "agent/node_facts.h"
 #include "agent/worker/worker_env.h"
+#include "launcher/hosts/exported.h"
 #include "launcher/job/credentials.h"
 #include "launcher/job/node_devices.h"
 #include "proto/base/status_macros.h"
@@ -189,23 +191,39 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
   return absl::OkStatus();
 }
 
-// Adds to what the user says of workers what follows from this host.
-absl::Status SetWorkers(const Options& options, const Environment& environment,
-                        const HostProbes& probes, JobSpec& spec) {
-  spec.worker = options.worker;
-  ScriptRequest script = options.script;
+// Sets where workers run, and their program.
+absl::Status SetProgram(ScriptRequest script, const Environment& environment,
+                        const HostProbes& probes, WorkerSpec& worker) {
+  if (!script.directory.empty()) {
+    HLAUNCH_ASSIGN_OR_RETURN(script.directory, FindWorkersDirectory(script.directory));
+    worker.directory = script.directory;
+    std::vector<std::string>& env = worker.inherited_env;
+    env.erase(std::remove_if(env.begin(), env.end(),
+                             [](const auto& entry) { return absl::StartsWith(entry, "PWD="); }),
+              env.end());
+    env.push_back(absl::StrCat("PWD=", worker.directory));
+  }
   if (!script.local_rank_option.empty()) {  // Each worker puts in its own.
     script.command.insert(script.command.begin() + 1,
                           absl::StrCat(script.local_rank_option, "=${local_rank}"));
   }
-  HLAUNCH_ASSIGN_OR_RETURN(spec.worker.argv, probes.make_worker_argv(script, environment));
+  HLAUNCH_ASSIGN_OR_RETURN(worker.argv, probes.make_worker_argv(script, environment));
+  return absl::OkStatus();
+}
+
+// Adds to what the user says of workers what follows from this host.
+absl::Status SetWorkers(const Options& options, const Environment& environment,
+                        const HostProbes& probes, JobSpec& spec) {
+  spec.worker = options.worker;
   spec.worker.job_id = spec.job_id;
-  spec.worker.inherited_env = environment.Without(kEnvToken);
+  HLAUNCH_ASSIGN_OR_RETURN(spec.worker.inherited_env,
+                           InheritedVariables(options.hosts, environment, kEnvToken));
+  HLAUNCH_RETURN_IF_ERROR(SetProgram(options.script, environment, probes, spec.worker));
   HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
   spec.worker_store = WorkerServes(options, spec, spec.worker.nproc);
   HLAUNCH_RETURN_IF_ERROR(SetMpi(options, environment, probes, spec));
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
-  spec.worker.stdin_to_rank0 = spec.worker.stdin_to_rank0 || lone_worker;
+  if (lone_worker && !spec.worker.stdin_to) spec.worker.stdin_to = StdinTo::kRank0;
   return CheckWorkerSpec(spec.worker, spec.policy.max_nodes);
 }
 

@@ -185,12 +185,33 @@ absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script
   return std::vector<std::string>{python, "-u", script};
 }
 
+std::string Absolute(const std::string& path) {
+  return absl::StartsWith(path, "/") ? path : absl::StrCat(WorkingDirectory(), "/", path);
+}
+
+// The script as it is found from here, though workers run in another directory.
+std::string ScriptSeenFromHere(const ScriptRequest& request) {
+  const std::string& script = request.command.front();
+  const bool is_module = request.module && !request.run_path;
+  if (request.directory.empty() || is_module || absl::StartsWith(script, "/")) return script;
+  const std::string there = absl::StrCat(Absolute(request.directory), "/", script);
+  const bool is_file =
+      !request.no_python && (KindOf(there) != FileKind::kNone || absl::EndsWith(script, ".py"));
+  return HasSlash(script) || is_file ? there : script;
+}
+
 }  // namespace
+
+absl::StatusOr<std::string> FindWorkersDirectory(const std::string& directory) {
+  if (KindOf(directory) == FileKind::kDirectory) return Absolute(directory);
+  return absl::NotFoundError(absl::StrCat("--wdir ", directory, ": there is no such directory",
+                                          " (in ", WorkingDirectory(), ")"));
+}
 
 absl::StatusOr<std::vector<std::string>> MakeWorkerArgv(const ScriptRequest& request,
                                                         const Environment& environment) {
   HLAUNCH_CHECK(!request.command.empty());
-  const std::string& script = request.command.front();
+  const std::string script = ScriptSeenFromHere(request);
   std::vector<std::string> argv;
   if (request.module && !request.run_path) {
     HLAUNCH_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
@@ -201,6 +222,7 @@ absl::StatusOr<std::vector<std::string>> MakeWorkerArgv(const ScriptRequest& req
   } else {
     HLAUNCH_ASSIGN_OR_RETURN(argv, StartOfScript(script, request.run_path, environment));
   }
+  if (!request.directory.empty()) argv[0] = Absolute(argv[0]);
   argv.insert(argv.end(), request.command.begin() + 1, request.command.end());
   return argv;
 }

@@ -20,7 +20,8 @@ namespace hlaunch {
 //   a program       FILE args, where it is executable and an ELF file or begins with #!; a name
 //                   without a slash that is no file here is looked up in PATH
 // Python is $PYTHON_EXEC, else that of $VIRTUAL_ENV or $CONDA_PREFIX, else python3 or python of
-// PATH. argv[0] always holds a slash.
+// PATH. argv[0] always holds a slash. With --wdir files are looked up there, and argv[0] is
+// absolute.
 //
 // Errors:
 //   NotFound - no such script, program or interpreter; the message says where it was looked for.
@@ -28,5 +29,11 @@ namespace hlaunch {
 //   FailedPrecondition - it is a directory.
 absl::StatusOr<std::vector<std::string>> MakeWorkerArgv(const ScriptRequest& request,
                                                         const Environment& environment);
+
+// The absolute path of `directory`, where workers are to run.
+//
+// Errors:
+//   NotFound - there is no such directory.
+absl::StatusOr<std::string> FindWorkersDirectory(const std::string& directory);
 
 }  // namespace hlaunch

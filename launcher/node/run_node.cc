@@ -262,6 +262,7 @@ AgentOptions NodeRun::MakeOptions() {
   agent.check_command = [](const CheckPlan& plan) { return CheckCommand(CheckProgram(), plan); };
   if (!options_.instead.doctor) agent.health_interval = options_.health_interval;
   agent.on_checks = [this](const std::vector<CheckResult>& results) { checked_ = results; };
+  agent.time_limit = options_.time_limit;
   agent.keeper_fd = keeper_.fd();
   agent.show_life = [this](Instant until) { keeper_.ShowLife(until); };
   agent.spec.descriptor_limit = descriptors_before_;

@@ -3,13 +3,17 @@
 
 #include <string>
 
+#include "absl/strings/strip.h"
 #include "agent/devices/visible_devices.h"
 #include "launcher/options/option_table.h"
+#include "launcher/words/parse_int.h"
 
 namespace hlaunch {
 namespace {
 
 using absl::string_view;
+
+constexpr int kMaxCores = 65536;
 
 absl::Status SetDevices(string_view text, Options& options) {
   options.devices.none = text == "none";
@@ -39,13 +43,19 @@ const OptionRow kDeviceRows[] = {
 };
 
 absl::Status SetBind(string_view text, Options& options) {
+  options.binding.cores = 0;
+  if (absl::ConsumePrefix(&text, "core:")) {
+    options.binding.mode = BindMode::kCore;
+    if (ParseInt(text, 1, kMaxCores, &options.binding.cores)) return absl::OkStatus();
+    return absl::InvalidArgumentError("expected core:N, the cores of each worker");
+  }
   for (const BindMode mode : {BindMode::kAuto, BindMode::kNone, BindMode::kNuma, BindMode::kSocket,
                               BindMode::kCore, BindMode::kL3}) {
     if (text != BindModeName(mode)) continue;
     options.binding.mode = mode;
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError("expected auto, none, numa, socket, core or l3");
+  return absl::InvalidArgumentError("expected auto, none, numa, socket, core, core:N or l3");
 }
 
 // torchrun's words for the same.
@@ -65,7 +75,7 @@ absl::Status SetNumaBinding(string_view text, Options& options) {
 }
 
 const OptionRow kBindingRows[] = {
-    {"Binding to CPUs", "", "--bind", "auto|none|numa|socket|core|l3",
+    {"Binding to CPUs", "", "--bind", "auto|none|numa|socket|core[:N]|l3",
      "to those near its device (auto: where no worker loses any)", SetBind},
     {"", "", "--numa-binding", "node|socket|exclusive|core-complex",
      "torchrun's words: as numa, socket, core or l3", SetNumaBinding},

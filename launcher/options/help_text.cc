@@ -71,7 +71,7 @@ constexpr char kExamples[] =
     "  as with torchrun:           hlaunch --nnodes 2 --node-rank 1\n"
     "                                --master-addr node0 train.py\n"
     "\nExit code: that of the first worker that failed, or 128 + its signal; 2 wrong\n"
-    "usage, 126 and 127 program not runnable or not found, ";
+    "usage, 126 and 127 program cannot be run, ";
 
 }  // namespace
 

@@ -33,6 +33,7 @@ struct ScriptRequest {
   bool module = false;
   bool no_python = false;
   bool run_path = false;               // Beats the other two.
+  std::string directory = "";          // Where workers run; empty: in ours.
   std::string local_rank_option = "";  // Of --pass-local-rank[=NAME]; empty: not given.
 };
 
@@ -68,6 +69,7 @@ struct StoreSpec {
 struct BindWish {
   std::optional<BindMode> mode;
   std::optional<BindMode> numa;
+  int cores = 0;  // Of core:N; 0: an even part.
   bool report = false;
 };
 
@@ -116,6 +118,7 @@ struct Options {
   BindWish binding;
   std::string sysroot;  // The machine to look for devices on, as a directory; empty: this one.
   Duration health_interval = std::chrono::seconds(60);  // Zero: never.
+  Duration time_limit{};                                // Of the whole job; zero: none.
 
   LogSpec logs;
   NodeOutput output;

@@ -40,8 +40,9 @@ absl::Status SetShownRanks(string_view text, Options& options) {
 
 absl::Status SetPrefix(string_view text, Options& options) {
   if (text.empty()) {
-    return InvalidArgumentError("expected text such as '[${role_name}${local_rank}]: '");
+    return InvalidArgumentError("expected text such as '[${role_name}${local_rank}]: ', or none");
   }
+  options.logs.no_prefix = text == "none";
   options.logs.prefix_template = std::string(text);
   return absl::OkStatus();
 }
@@ -110,8 +111,12 @@ const OptionRow kRows[] = {
        return absl::OkStatus();
      },
      kPet, true},
-    {"", "", "--log-prefix", "TEMPLATE", "before lines here: ${role_name} ${local_rank} ${rank}",
-     SetPrefix},
+    {"", "", "--log-prefix", "TEMPLATE|none",
+     "before lines here: ${role_name} ${local_rank} ${rank} ${stream} ${time}", SetPrefix},
+    {"", "", "--timestamp-output", "", "the time stands before each line here",
+     [](string_view, Options& options) { return SetFlag(&options.logs.timestamps); }},
+    {"", "", "--merge-stderr", "", "workers' stderr comes to stdout here",
+     [](string_view, Options& options) { return SetFlag(&options.logs.merge_stderr); }},
     {"", "", "--console", "fold|all",
      "equal lines of several ranks once, or all (fold on a terminal)", SetConsole},
     {"", "", "--log-rotate", "SIZE[:KEEP]", "put a log file of this size aside, keep KEEP (1)",
@@ -140,7 +145,8 @@ const OptionRow kRows[] = {
      SetPrintEnv},
     {"", "", "--print-completion", "bash|zsh", "print the shell's completion of this command",
      nullptr},
-    {"", "", "--install-links", "DIR", "make the link torchrun to this program there",
+    {"", "", "--install-links", "DIR",
+     "make the links torchrun, mpirun and mpiexec to this program there",
      [](string_view text, Options& options) {
        return SetFolder(text, &options.instead.install_links);
      }},

@@ -353,6 +353,8 @@ const OptionRow kRendezvousRows[] = {
      [](string_view text, Options& options) {
        return SetDuration(text, 0, &options.policy.last_call);
      }},
+    {"", "", "--timeout", "S", "end the job after so long, with exit code 254 (never)",
+     [](string_view text, Options& options) { return SetDuration(text, 1, &options.time_limit); }},
     {"", "", "--shutdown-timeout", "S", "from SIGTERM to SIGKILL for workers (30)",
      [](string_view text, Options& options) {
        return SetDuration(text, 0, &options.worker.stop_grace);
@@ -459,10 +461,10 @@ const OptionRow kHostRows[] = {
        return SetHostText(text, &HostWish::agent_path, options);
      }},
     {"", "-x", "--export-var", "VAR[=VALUE]",
-     "the hosts get this variable as well; may be repeated", AddVariable, kNoPet, kNoCommas,
-     kRepeats},
+     "workers get this variable as well, on all hosts; may be repeated", AddVariable, kNoPet,
+     kNoCommas, kRepeats},
     {"", "", "--export", "all|none|LIST",
-     "which variables of here the hosts get (paths and settings of libraries, no secrets)",
+     "which variables of here workers get (on one host all; else paths and settings, no secrets)",
      [](string_view text, Options& options) {
        return SetHostText(text, &HostWish::exported, options);
      }},

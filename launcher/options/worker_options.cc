@@ -31,6 +31,20 @@ absl::Status SetRole(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetDirectory(string_view text, Options& options) {
+  if (text.empty()) return InvalidArgumentError("the name of the folder is missing");
+  options.script.directory = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetStdin(string_view text, Options& options) {
+  if (text != "true" && text != "0" && text != "none") {
+    return InvalidArgumentError("expected 0, which is local rank 0, or none");
+  }
+  options.worker.stdin_to = text == "none" ? StdinTo::kNobody : StdinTo::kRank0;
+  return absl::OkStatus();
+}
+
 absl::Status SetSignals(string_view text, Options& options) {
   HLAUNCH_ASSIGN_OR_RETURN(options.worker.signals_to_handle, ParseSignals(text));
   return absl::OkStatus();
@@ -154,8 +168,10 @@ const OptionRow kRows[] = {
      [](string_view, Options& options) { return SetFlag(&options.script.no_python); }, kPet},
     {"", "", "--run-path", "", "run the script with Python, even if it would run by itself",
      [](string_view, Options& options) { return SetFlag(&options.script.run_path); }, kPet},
-    {"", "", "--stdin", "", "local rank 0 reads standard input (a lone worker always does)",
-     [](string_view, Options& options) { return SetFlag(&options.worker.stdin_to_rank0); }},
+    {"", "", "--wdir", "DIR", "workers' working directory, where the program is sought too (this)",
+     SetDirectory},
+    {"", "", "--stdin", "[=0|none]",
+     "local rank 0 reads standard input, or nobody (a lone worker does)", SetStdin},
     {"", "", "--role", "NAME", "name of the workers' role (default)", SetRole, kPet},
     {"", "", "--signals-to-handle", "NAMES", "passed on to workers (SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
      SetSignals, kPet},

@@ -93,7 +93,7 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
     add("--nproc-per-node", absl::StrCat(*host.slots));
   }
   if (rank == 0) {
-    words.emplace_back("--stdin");
+    if (options.worker.stdin_to != StdinTo::kNobody) words.emplace_back("--stdin");
   } else if (!SaysOption(options, "--verbose") && !SaysOption(options, "--quiet")) {
     words.emplace_back("--quiet");  // One says for all how it goes.
   }

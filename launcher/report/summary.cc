@@ -64,6 +64,8 @@ std::string ReasonFor(int exit_code) {
       return "a node died or was cut off";
     case kExitNoProgress:
       return "restarts bring the job no further";
+    case kExitTimeout:
+      return "it took longer than --timeout";
     case kExitNodeStopped:
       return "another node was stopped";
     case kExitAgentLost:

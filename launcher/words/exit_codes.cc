@@ -58,7 +58,9 @@ std::string OwnExitCodes() {
     while (++code != std::end(kOwnExitCodes) && *code == last + 1) ++last;
     ranges.push_back(last == first ? absl::StrCat(first) : absl::StrCat(first, " to ", last));
   }
-  return absl::StrJoin(ranges, " and ");
+  const std::string last = ranges.back();
+  ranges.pop_back();
+  return absl::StrCat(absl::StrJoin(ranges, ", "), " and ", last);
 }
 
 }  // namespace hlaunch

@@ -20,7 +20,7 @@ enum class FailedStep {
 // proto/contract/exit_code.h. Pure.
 int ExitCodeOf(FailedStep step, const absl::Status& status);
 
-// hlaunch's own exit codes in words: "193 to 199 and 247 to 252". Pure.
+// hlaunch's own exit codes in words: "193 to 199, 247 to 252 and 254". Pure.
 std::string OwnExitCodes();
 
 }  // namespace hlaunch

@@ -32,12 +32,13 @@ inline constexpr int kExitNodeStopped = 249;     // another node of the job was 
 inline constexpr int kExitAgentLost = 250;       // this node's agent or keeper was killed
 inline constexpr int kExitNoResources = 251;     // fork, descriptors, memory, devices
 inline constexpr int kExitPreflight = 252;       // too few nodes are fit to run together
+inline constexpr int kExitTimeout = 254;         // the job took longer than --timeout
 
 // hlaunch's own failures, in ascending order: the rows above from kExitInternal on.
 inline constexpr int kOwnExitCodes[] = {
     kExitInternal,       kExitBadEndpoint, kExitPortInUse,  kExitRefused,    kExitJoinTimeout,
     kExitRendezvousLost, kExitNodeLost,    kExitNotStarted, kExitNoProgress, kExitNodeStopped,
-    kExitAgentLost,      kExitNoResources, kExitPreflight};
+    kExitAgentLost,      kExitNoResources, kExitPreflight,  kExitTimeout};
 
 // Whether a process exits with this because a signal ended it, or asked it to end.
 constexpr bool IsSignalExit(int exit_code) {

@@ -33,7 +33,7 @@ TEST(WorkerCommand, GivesStdinToLocalRank0OnlyIfTheUserWants) {
   const WorkerOutput output{UniqueFd(::open("/dev/null", O_WRONLY | O_CLOEXEC)),
                             UniqueFd(::open("/dev/null", O_WRONLY | O_CLOEXEC))};
   EXPECT_EQ(WorkerCommand(spec, SomeRound(), 0, {}, output).stdin_fd, -1);
-  spec.stdin_to_rank0 = true;
+  spec.stdin_to = StdinTo::kRank0;
   EXPECT_EQ(WorkerCommand(spec, SomeRound(), 0, {}, output).stdin_fd, 0);
   EXPECT_EQ(WorkerCommand(spec, SomeRound(), 1, {}, output).stdin_fd, -1);
 }

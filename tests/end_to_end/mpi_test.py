@@ -242,6 +242,13 @@ class OnOneHost(PmiTest):
         run.signal(signal.SIGTERM)
         self.assert_done([run], 128 + signal.SIGTERM, 60)
 
+    def test_by_the_name_mpiexec(self):
+        program = self.build("mpicc.mpich")
+        link = self.lab.folder / "mpiexec"
+        link.symlink_to(lab.HLAUNCH)
+        run = self.nodes[0].start(link, "-n", self.nproc, program)
+        self.assert_ends([run], 1, in_c=True)
+
     def test_none_is_separate_worlds(self):
         run, = self.launch([self.build("mpicc.mpich")], options=["--mpi", "none"])
         self.assert_done([run], jobs.OK, 60)

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """`mpirun hlaunch …` over two hosts, by Open MPI's mpirun and MPICH's mpiexec: once on every node
-it is one job; more often it is refused with the line to write."""
+it is one job; more often it is refused with the line to write. And hlaunch in the place of both."""
 
+import os
 import shutil
+import signal
 
 import jobs
 import lab
@@ -78,6 +80,97 @@ class Mpirun(jobs.JobTest):
         self.assertNotEqual(run.wait(60), 0, str(run))
         self.assertIn("add --rdzv-endpoint HOST, with the first node's name", run.err)
         self.assert_nothing_left()
+
+
+class AsMpirun(jobs.JobTest):
+    """hlaunch by a link named mpirun or mpiexec, on one host."""
+
+    count = 1
+
+    def setUp(self):
+        super().setUp()
+        self.links = self.lab.folder / "links"
+        made = self.nodes[0].run(lab.HLAUNCH, "--install-links", self.links)
+        self.assertEqual(made.code, 0, str(made))
+
+    def mpirun(self, *words, name="mpirun", **options):
+        return self.nodes[0].start(self.links / name, *words, **options)
+
+    def assert_says(self, run, lines, code=0):
+        self.assert_done([run], code, 60)
+        self.assertEqual(sorted(run.out.splitlines()), lines, str(run))
+
+    def test_words_of_open_mpi_and_of_hydra(self):
+        script = 'echo $RANK of $WORLD_SIZE: $A$B$C $(pwd) $1'
+        lines = [f"{rank} of 3: 123 /usr -n" for rank in range(3)]
+        for name, words in (("mpirun", ["-np", 3, "-x", "A=1", "-x", "B=2", "--wdir", "/usr"]),
+                            ("mpiexec", ["-n", 3, "-genv", "A", 1, "-env", "B", 2, "-wdir", "/usr"])):
+            run = self.mpirun(*words, "--mca", "rmaps_base_oversubscribe", 1, "-x", "C=3", "sh", "-c",
+                              script, "sh", "-n", name=name)
+            self.assert_says(run, lines)
+            self.assertEqual(run.err, "hlaunch: --mca rmaps_base_oversubscribe is for a part of mpirun "
+                             "that is not here: ignored\n")
+
+    def test_the_program_is_none_of_python(self):
+        run = self.mpirun("-n", 2, jobs.WORKER.replace("e2e_worker", "no_such_worker"))
+        self.assert_done([run], jobs.NOT_FOUND, 20)
+        self.assertIn("no such program", run.err)
+
+    def test_lines_are_whole_with_and_without_tags(self):
+        script = 'for i in 1 2 3 4 5 6 7 8 9; do printf "a$RANK "; printf "b$RANK"; echo " c"; done'
+        run = self.mpirun("-n", 4, "sh", "-c", script)
+        self.assert_says(run, sorted([f"a{rank} b{rank} c" for rank in range(4)] * 9))
+        run = self.mpirun("-n", 2, "--tag-output", "--merge-stderr-to-stdout", "sh", "-c",
+                          script + "; echo $RANK >&2")
+        self.assert_says(run, sorted([f"[1,{rank}]<stdout>:a{rank} b{rank} c" for rank in range(2)] * 9
+                                     + [f"[1,{rank}]<stderr>:{rank}" for rank in range(2)]))
+        self.assertEqual(run.err, "")
+        run = self.mpirun("-n", 1, "-l", "--timestamp-output", "echo", "x")
+        self.assert_done([run], 0, 60)
+        self.assertRegex(run.out, r"^20..-..-..T..:..:..\....Z \[0\] x\n$")
+
+    def test_stdin_is_rank_0s_and_the_others_find_its_end(self):
+        text = self.lab.folder / "text"
+        text.write_text("hello\n", encoding="utf-8")
+        for option, lines in (([], ["0:hello", "1:", "2:"]),
+                              (["--stdin", "none"], ["0:", "1:", "2:"])):
+            with open(text, encoding="utf-8") as stdin:
+                run = self.mpirun("-n", 3, *option, "sh", "-c", "echo $RANK:$(cat)", stdin=stdin)
+            self.assert_says(run, lines)
+
+    def test_the_first_failures_own_code(self):
+        run = self.mpirun("-n", 3, "sh", "-c", "test $RANK != 2 || exit 7; exec sleep 1000")
+        self.assert_done([run], 7, 60)
+        self.assertIn("rank 2", run.err)
+
+    def test_a_time_limit(self):
+        run = self.mpirun("-n", 2, "--timeout", 1, "sleep", 1000)
+        self.assert_done([run], jobs.CODES["Timeout"], 60)
+        self.assertIn("the job took longer than --timeout, 1 s", run.err)
+        run = self.mpirun("-n", 2, "--timeout", 1000, "true")
+        self.assert_done([run], 0, 60)
+
+    def test_many_short_ranks_never_hang(self):
+        for _ in range(50):
+            run = self.mpirun("-n", 64, "true")
+            self.assertEqual(run.wait(60), 0, str(run))
+        self.assert_nothing_left()
+
+    def test_nothing_outlives_any_process_of_the_launcher(self):
+        for of_launcher in range(2):  # The keeper, and the agent below it.
+            run = self.mpirun("-n", 2, "sh", "-c", "echo up; sleep 1000 & exec sleep 1000")
+            lab.poll(lambda: run.out.count("up\n") == 2, 20)
+            killed = [run.pid, jobs.agent_of(run)][of_launcher]
+            os.kill(killed, signal.SIGKILL)
+            run.wait(60)
+            self.assert_nothing_left(timeout=20)
+
+    def test_what_is_not_there_is_refused_with_a_reason(self):
+        for words, said in ((["-n", 1, "true", ":", "-n", 1, "true"], "all ranks of hlaunch run one"),
+                            (["--rankfile", "f", "true"], "--rankfile: ranks follow devices")):
+            run = self.mpirun(*words)
+            self.assert_done([run], jobs.USAGE, 20)
+            self.assertIn(said, run.err)
 
 
 if __name__ == "__main__":

@@ -33,14 +33,14 @@ import source_tree
 OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch devices",
         "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
-         "pip", "python3", "torchrun", "mpirun", "srun", "sbatch", "kill", "ip", "ls", "systemctl",
+         "pip", "python3", "torchrun", "mpirun", "mpiexec", "srun", "sbatch", "kill", "ip", "ls", "systemctl",
          "journalctl", "podman", "kubectl", "grep", "tar", "dpkg", "rpm", "module"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)
 NAMED_PATH = re.compile(r"`((?:deploy|proto|comm|agent|rendezvous|tests)/[\w./@-]+)`")
 MANUAL = "launcher/manual"
-GENERATED = f"{MANUAL}/options.md"
+GENERATED = [f"{MANUAL}/options.md", f"{MANUAL}/mpirun-words.md"]
 README_LINES, PAGE_LINES = 200, 150
 EXIT_CODE = re.compile(r"(?:exit codes?:?|exits? with|ends?(?: at once)? with|with code)"
                        r" (?:code )?(\d{3})\b", re.IGNORECASE)
@@ -119,24 +119,25 @@ def link_problems(root, path, text):
 
 def length_problems(root, path, text):
     name, lines = str(path.relative_to(root)), len(text.splitlines())
-    most = {"README.md": README_LINES, GENERATED: lines}.get(
-        name, PAGE_LINES if in_manual(root, path) else lines)
+    limited = in_manual(root, path) and name not in GENERATED
+    most = README_LINES if name == "README.md" else PAGE_LINES if limited else lines
     return [f"{name}: has {lines} lines, and at most {most} are read"] if lines > most else []
 
 
 def page_problems(root, documents):
-    """Every page is in the README's table, and the generated one is up to date."""
+    """Every page is in the README's table, and the generated ones are up to date."""
     texts = {str(path.relative_to(root)): text for path, text in documents}
     linked = {target for target, _ in LINK.findall(texts.get("README.md", ""))}
     found = [f"README.md: does not name the page {name}" for name in sorted(texts)
              if name.startswith(f"{MANUAL}/") and name not in linked]
     maker = root / "build/launcher/hlaunch_man"
-    if maker.exists() and GENERATED in texts:
-        made = subprocess.run([maker, "options.md"], text=True, capture_output=True, check=False,
-                              timeout=10).stdout
-        if made != texts[GENERATED]:
-            found.append(f"{GENERATED}: is not what the option table says; make it anew: "
-                         f"build/launcher/hlaunch_man options.md > {GENERATED}")
+    for page in GENERATED if maker.exists() else []:
+        name = page.rpartition("/")[2]
+        made = subprocess.run([maker, name], text=True, capture_output=True, check=False,
+                              timeout=10).stdout if page in texts else None
+        if made != texts.get(page):
+            found.append(f"{page}: is not what the program's table says; make it anew: "
+                         f"build/launcher/hlaunch_man {name} > {page}")
     return found
 
 

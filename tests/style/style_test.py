@@ -203,7 +203,7 @@ class PlantedViolation(unittest.TestCase):
                 "launcher/manual/options.md": text,
                 "build/launcher/hlaunch_man": "#!/bin/sh\necho \"# made of $1\"\n"})
         self.assertEqual(with_page("# made of options.md\n"), [])
-        self.assert_only(with_page("# old\n"), "options.md: is not what the option table says",
+        self.assert_only(with_page("# old\n"), "options.md: is not what the program's table says",
                          "hlaunch_man options.md > launcher/manual/options.md")
 
     def test_docs_catches_an_own_exit_code_that_is_not_in_the_list_of_all(self):

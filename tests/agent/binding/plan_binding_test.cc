@@ -38,6 +38,22 @@ std::string Text(const BindingPlan& plan) {
   });
 }
 
+BindingPlan PlanCores(const Server& server, int workers, int cores_each) {
+  const Topology topology = server.Load();
+  BindRequest request = {BindMode::kCore, workers, server.Places(), cores_each};
+  request.places.resize(static_cast<size_t>(workers));
+  return PlanBinding(topology, AllCpus(topology), request);
+}
+
+TEST(PlanBinding, GivesEachAsManyCoresAsAreAsked) {
+  EXPECT_EQ(Text(PlanCores(kTwoSockets, 3, 2)), "0-1,40-41/2 2-3,42-43/2 4-5,44-45/2");
+  EXPECT_EQ(Text(PlanCores(kDgxH100, 2, 3)), "0-2,112-114/3 3-5,115-117/3");
+  EXPECT_EQ(Text(PlanCores(kTwoSockets, 2, 20)), "0-19,40-59/20 20-39,60-79/20");
+  const BindingPlan too_few = PlanCores(kTwoSockets, 3, 20);
+  EXPECT_THAT(too_few.workers, IsEmpty());
+  EXPECT_EQ(too_few.warning, "workers are not bound: 3 workers with 20 cores each have 40 cores");
+}
+
 TEST(PlanBinding, ServersAndModes) {
   struct Row {
     const Server& server;

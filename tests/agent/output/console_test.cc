@@ -36,6 +36,14 @@ TEST(LinePrefix, SubstitutesAsPythonsTemplate) {
   EXPECT_EQ(prefix(""), "");
 }
 
+TEST(FillPrefix, PutsInWhatDiffersFromLineToLine) {
+  const std::string prefix = LinePrefix("${time} [1,${rank}]<${stream}>:", "x", 0, 3);
+  EXPECT_TRUE(HasTime(prefix));
+  EXPECT_FALSE(HasTime("[3] "));
+  EXPECT_EQ(FillPrefix(prefix, "stderr", TimeText(1'700'000'000'042)),
+            "2023-11-14T22:13:20.042Z [1,3]<stderr>:");
+}
+
 TEST(Coloured, DependsOnTheRankAndEndsWithThePrefix) {
   EXPECT_NE(Coloured("[0] ", 0), Coloured("[0] ", 1));
   EXPECT_EQ(Coloured("[3] ", 3), Coloured("[3] ", 13));

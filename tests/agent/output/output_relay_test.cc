@@ -142,6 +142,36 @@ TEST_F(OutputRelayTest, NeverMixesLines) {
   EXPECT_EQ(Printed(), "[1] on\n");
 }
 
+TEST_F(OutputRelayTest, WithoutAPrefixLinesAreWholeWhereTheyAreToBe) {
+  WorkerRoutes plain;
+  plain.whole_lines = true;
+  const WorkerOutput zero = relay_->Open(0, plain).value();
+  const WorkerOutput one = relay_->Open(1, plain).value();
+  Write(zero.out, "ze");
+  Write(one.out, "one\n");
+  EXPECT_EQ(Printed(), "one\n");
+  Write(zero.out, "ro\n");
+  EXPECT_EQ(Printed(), "zero\n");
+}
+
+TEST_F(OutputRelayTest, PrefixesSayTheStreamAndTheTime) {
+  const WorkerOutput worker = Open(0, "${time} <${stream}> ");
+  Write(worker.out, "a\n");
+  EXPECT_THAT(Printed(), ::testing::MatchesRegex("20..-..-..T..:..:......Z <stdout> a\n"));
+  Write(worker.err, "b");
+  relay_->Close(0);
+  EXPECT_THAT(Printed(), ::testing::MatchesRegex("20..-..-..T..:..:......Z <stderr> b\n"));
+}
+
+TEST_F(OutputRelayTest, MergesStderrIntoStdout) {
+  relay_ = OutputRelay::Make(loop_, sink_.get(), /*err_fd=*/-1).value();
+  WorkerRoutes routes = Prefixed("[0] ");
+  routes.merge_stderr = true;
+  const WorkerOutput worker = relay_->Open(0, routes).value();
+  Write(worker.err, "error\n");
+  EXPECT_EQ(Printed(), "[0] error\n");
+}
+
 TEST_F(OutputRelayTest, KeepsTheEndOfStderr) {
   WorkerOutput zero = Open(0, "[0] ");
   Write(zero.out, "not this\n");

@@ -48,7 +48,8 @@ class InstallProgramsTest : public testing::Test {
 };
 
 TEST_F(InstallProgramsTest, LinksLeadToTheProgram) {
-  EXPECT_THAT(*InstallLinks(self_, to_), ElementsAre(to_ + "/torchrun"));
+  EXPECT_THAT(*InstallLinks(self_, to_),
+              ElementsAre(to_ + "/torchrun", to_ + "/mpirun", to_ + "/mpiexec"));
   EXPECT_EQ(fs::read_symlink(to_ + "/torchrun"), self_);
   EXPECT_TRUE(InstallLinks(self_, to_).ok());  // It is there already.
 }

@@ -16,6 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 FailedStart Failed(std::vector<std::string> lines, int exit_code) {
   FailedStart failed;
@@ -101,6 +102,24 @@ TEST(ExitCodeOfJob, IsTheJobsOwn) {
   EXPECT_EQ(code({kExitNodeStopped, std::nullopt}, true), kExitNotStarted);
   EXPECT_EQ(code({130, 130}, false, 2), 130);
   EXPECT_EQ(code({0, 0}, false, 2), kExitOk);
+}
+
+TEST(InheritedVariables, AreAllButWhatExportLeavesOutAndThenThoseOfX) {
+  const Environment here({"HOME=/root", "A=1", "SECRET=x", "HLAUNCH_TOKEN=t"});
+  HostWish wish;
+  const auto inherited = [&] { return *InheritedVariables(wish, here, "HLAUNCH_TOKEN"); };
+  EXPECT_THAT(inherited(), UnorderedElementsAre("HOME=/root", "A=1", "SECRET=x"));
+  wish.variables = {"A=2", "B=b=c", "HOME"};
+  EXPECT_THAT(inherited(), UnorderedElementsAre("HOME=/root", "A=2", "SECRET=x", "B=b=c"));
+  wish.exported = "none";
+  EXPECT_THAT(inherited(), UnorderedElementsAre("HOME=/root", "A=2", "B=b=c"));
+  wish.variables.clear();
+  wish.exported = "A,C";
+  EXPECT_THAT(inherited(), ElementsAre("A=1"));
+  wish.variables = {"H*"};
+  EXPECT_THAT(inherited(), UnorderedElementsAre("A=1", "HOME=/root"));
+  wish.variables = {"MISSING"};
+  EXPECT_FALSE(InheritedVariables(wish, here, "").ok());
 }
 
 TEST(ExportedVariables, AreThoseOfPathsAndLibrariesAndNoSecrets) {

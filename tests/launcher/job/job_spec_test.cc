@@ -147,10 +147,12 @@ TEST(MakeJobSpec, ScalesTheLeaseWithTheLossLimit) {
 }
 
 TEST(MakeJobSpec, GivesStdinToALoneWorkerOrOnRequest) {
-  EXPECT_TRUE(Make({"x"})->worker.stdin_to_rank0);
-  EXPECT_FALSE(Make({"--nproc-per-node=2", "x"})->worker.stdin_to_rank0);
-  EXPECT_TRUE(Make({"--nproc-per-node=2", "--stdin", "x"})->worker.stdin_to_rank0);
-  EXPECT_FALSE(Make({"--nnodes=2", "--rdzv-endpoint=n0", "x"})->worker.stdin_to_rank0);
+  EXPECT_EQ(Make({"x"})->worker.stdin_to, StdinTo::kRank0);
+  EXPECT_EQ(Make({"--stdin=none", "x"})->worker.stdin_to, StdinTo::kNobody);
+  EXPECT_EQ(Make({"--nproc-per-node=2", "x"})->worker.stdin_to, std::nullopt);
+  EXPECT_EQ(Make({"--nproc-per-node=2", "--stdin", "x"})->worker.stdin_to, StdinTo::kRank0);
+  EXPECT_EQ(Make({"--nproc-per-node=2", "--stdin=0", "x"})->worker.stdin_to, StdinTo::kRank0);
+  EXPECT_EQ(Make({"--nnodes=2", "--rdzv-endpoint=n0", "x"})->worker.stdin_to, std::nullopt);
 }
 
 TEST(MakeJobSpec, FillsTheWorkerSpec) {

@@ -54,6 +54,25 @@ class MakeWorkerArgvTest : public testing::Test {
   std::filesystem::path root_;
 };
 
+TEST_F(MakeWorkerArgvTest, SeeksFilesInTheWorkersDirectory) {
+  Write("there/train.py", "", 0644);
+  Write("there/solver", "#!/bin/sh\n", 0755);
+  const auto make = [this](const char* script, bool no_python) {
+    ScriptRequest request{{script, "-x"}};
+    request.no_python = no_python;
+    request.directory = "../there";
+    return Make(request);
+  };
+  const std::string there = At("work/../there");
+  EXPECT_THAT(*make("train.py", false),
+              ElementsAre(At("bin/python3"), "-u", there + "/train.py", "-x"));
+  EXPECT_THAT(*make("./solver", true), ElementsAre(there + "/./solver", "-x"));
+  EXPECT_THAT(*make("tool", true), ElementsAre(At("bin/tool"), "-x"));
+  EXPECT_THAT(make("gone.py", false).status().message(), HasSubstr("there/gone.py"));
+  EXPECT_EQ(*FindWorkersDirectory("../there"), there);
+  EXPECT_EQ(FindWorkersDirectory("nowhere").status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(MakeWorkerArgvTest, RunsAPathWithPythonWhateverItIs) {
   Write("work/train", "#!/bin/sh\n", 0755);
   ScriptRequest request{{At("work/train"), "-x"}};

@@ -87,7 +87,7 @@ TEST(ParseOptions, ReadsEveryOptionInBothSpellings) {
     EXPECT_EQ(options.store.server.limits.value_bytes, 1u << 30);
     EXPECT_EQ(options.store.server.limits.total_bytes, 3'000'000'000u);
     EXPECT_TRUE(options.script.no_python);
-    EXPECT_TRUE(options.worker.stdin_to_rank0);
+    EXPECT_EQ(options.worker.stdin_to, StdinTo::kRank0);
     EXPECT_EQ(options.output.log_level, LogLevel::kDebug);
   }
 }
@@ -329,12 +329,16 @@ const BadLine kBadLines[] = {
     {{"-np", "4", "--nnodes", "2", "x"},
      "-n is the number of ranks of a job of one node; with "
      "several write --nproc-per-node N, the workers of each node"},
+    {{"--stdin=all", "x"}, "--stdin 'all': expected 0, which is local rank 0, or none"},
+    {{"--wdir", "", "x"}, "--wdir '': the name of the folder is missing"},
     {{"-y", "x"}, "unknown option -y; see hlaunch --help"},
     {{"-vy", "x"}, "unknown option -y; see hlaunch --help"},
     {{"--", "-y"}, "unknown option -y; see hlaunch --help"},
     {{"--", "--nnodes=2", "x"}, "--nnodes stands behind --, where the script begins"},
     {{"--pass-local-rank", "--local_rank", "x"},
      "unknown option --local_rank; did you mean --pass-local-rank=--local_rank?"},
+    {{"--timeout=0", "x"},
+     "--timeout '0': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--monitor_interval", "soon", "x"},
      "--monitor-interval 'soon': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--start-method", "thread", "x"},
@@ -346,7 +350,9 @@ const BadLine kBadLines[] = {
     {{"--logs-specs=mine", "x"},
      "--logs-specs 'mine': it names Python code of torch's, and hlaunch runs none; leave it out, "
      "and see --log-dir, --tee and --log-rotate"},
-    {{"--bind=cores", "x"}, "--bind 'cores': expected auto, none, numa, socket, core or l3"},
+    {{"--bind=cores", "x"},
+     "--bind 'cores': expected auto, none, numa, socket, core, core:N or l3"},
+    {{"--bind=core:0", "x"}, "--bind 'core:0': expected core:N, the cores of each worker"},
     {{"--bind=core", "--numa-binding=node", "x"},
      "--bind and --numa-binding: leave one of them out"},
     {{"--per-node", "--bind=core", "x"},
@@ -382,7 +388,7 @@ const BadLine kBadLines[] = {
     {{"--local-ranks-filter", "0-3", "x"},
      "--local-ranks-filter '0-3': expected local ranks from 0 to 4095, such as 0,2"},
     {{"--log-prefix", "", "x"},
-     "--log-prefix '': expected text such as '[${role_name}${local_rank}]: '"},
+     "--log-prefix '': expected text such as '[${role_name}${local_rank}]: ', or none"},
     {{"--log-rotate", "1", "x"},
      "--log-rotate '1': expected SIZE or SIZE:KEEP, such as 100M or 100M:5; SIZE from 4K on, KEEP "
      "from 0 to 1000"},

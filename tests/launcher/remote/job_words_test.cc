@@ -67,7 +67,7 @@ TEST(HostOptions, FitTogether) {
                                       Environment({std::string("HLAUNCH_HOSTS=") + variable}));
     return options.ok() ? "hosts " + options->hosts.hosts : std::string(options.status().message());
   };
-  EXPECT_THAT(says({"-x", "A=1", "t.py"}), HasSubstr("add --hosts"));
+  EXPECT_THAT(says({"--include", "a", "t.py"}), HasSubstr("add --hosts"));
   EXPECT_THAT(says({"--hosts", "a", "--rdzv-endpoint", "b", "t.py"}), HasSubstr("leave one"));
   EXPECT_THAT(says({"t.py"}, "a,b"), "hosts a,b");
   EXPECT_THAT(says({"--hosts", "c", "t.py"}, "a,b"), "hosts c");

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/dialect/placement.h"
+
+#include <algorithm>
+#include <climits>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "launcher/dialect/take_words.h"
+#include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+
+struct BoundTo {
+  const char* object;  // mpirun's,
+  const char* bind;    // and that of --bind.
+};
+// Caches below the third belong to a core.
+constexpr BoundTo kBoundTo[] = {
+    {"none", "none"},      {"core", "core"},    {"numa", "numa"}, {"socket", "socket"},
+    {"package", "socket"}, {"l3cache", "l3"},   {"l3", "l3"},     {"l2cache", "core"},
+    {"l2", "core"},        {"l1cache", "core"}, {"l1", "core"},   {"board", "none"},
+    {"machine", "none"},   {"node", "none"},
+};
+
+constexpr const char* kObjects[] = {"slot",    "core",    "numa",    "socket",   "package",
+                                    "l3cache", "l2cache", "l1cache", "hwthread", "board"};
+
+bool IsObject(string_view word) {
+  return std::any_of(std::begin(kObjects), std::end(kObjects),
+                     [word](const char* object) { return word == object; });
+}
+
+bool IsNumber(string_view text) {
+  int number = 0;
+  return ParseInt(text, 1, INT_MAX, &number);
+}
+
+std::string Quoted(string_view text) { return absl::StrCat("'", PrintableLine(text), "'"); }
+
+// What stands behind a colon in a binding or a mapping.
+absl::Status TakeModifier(string_view modifier, MpirunLine& line) {
+  const std::string word = absl::AsciiStrToLower(modifier);
+  if (absl::StartsWith(word, "pe=")) {
+    line.cores = word.substr(3);
+    if (IsNumber(line.cores)) return absl::OkStatus();
+    return InvalidArgumentError(absl::StrCat(Quoted(modifier), ": expected PE=N, cores of a rank"));
+  }
+  if (word == "report") {
+    return TakeReportBindings({}, line);
+  }
+  // There are no slots that could be too few.
+  for (const char* known : {"oversubscribe", "nooversubscribe", "overload", "overload-allowed",
+                            "no-overload", "if-supported", "corecpus", "hwtcpus", "inherit"}) {
+    if (word == known) return absl::OkStatus();
+  }
+  return InvalidArgumentError(absl::StrCat(
+      Quoted(modifier), ": hlaunch has nothing of the kind; leave it out (PE=N and REPORT work)"));
+}
+
+absl::Status TakeModifiers(string_view text, MpirunLine& line) {
+  for (const string_view modifier : absl::StrSplit(text, absl::ByAnyChar(":,"), absl::SkipEmpty()))
+    HLAUNCH_RETURN_IF_ERROR(TakeModifier(modifier, line));
+  return absl::OkStatus();
+}
+
+// ppr:N:node, so many ranks for each.
+absl::Status TakeRanksPer(string_view text, MpirunLine& line) {
+  const std::vector<string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 2));
+  if (parts.size() < 2 || !IsNumber(parts[0])) {
+    return InvalidArgumentError("expected ppr:N:node, such as ppr:4:node");
+  }
+  if (parts[1] != "node") {
+    return InvalidArgumentError(
+        absl::StrCat("ppr:N:", PrintableLine(parts[1]),
+                     ": ranks are counted for each host; write ppr:N:node, and --bind-to"));
+  }
+  line.per_node = std::string(parts[0]);
+  return parts.size() == 3 ? TakeModifiers(parts[2], line) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TakeBindTo(absl::Span<const std::string> values, MpirunLine& line) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(absl::AsciiStrToLower(values[0]), absl::MaxSplits(':', 1));
+  const bool counted = IsNumber(parts.second);  // Hydra's core:2.
+  for (const BoundTo& each : kBoundTo) {
+    if (parts.first != each.object) continue;
+    line.bind = each.bind;
+    if (!counted) return TakeModifiers(parts.second, line);
+    if (line.bind == "core") line.cores = parts.second;
+    if (line.bind == "core" || parts.second == "1") return absl::OkStatus();
+    return InvalidArgumentError(
+        absl::StrCat(Quoted(values[0]), ": only cores are counted; write core:N"));
+  }
+  if (parts.first == "hwthread") {
+    return InvalidArgumentError("hwthread: a core is never split; write core");
+  }
+  return InvalidArgumentError(
+      absl::StrCat(Quoted(values[0]), ": expected none, core, l3cache, numa or socket"));
+}
+
+absl::Status TakeMapBy(absl::Span<const std::string> values, MpirunLine& line) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(values[0], absl::MaxSplits(':', 1));
+  const std::string object = absl::AsciiStrToLower(parts.first);
+  if (object == "ppr") return TakeRanksPer(parts.second, line);
+  if (object.empty() || IsObject(object)) return TakeModifiers(parts.second, line);
+  if (object == "node") {
+    return InvalidArgumentError(
+        "node: ranks are numbered host by host; write ppr:N:node for the ranks of each host");
+  }
+  return InvalidArgumentError(absl::StrCat(
+      Quoted(values[0]), ": expected slot, core, l3cache, numa, socket or ppr:N:node"));
+}
+
+absl::Status TakeRankBy(absl::Span<const std::string> values, MpirunLine&) {
+  const std::string object = absl::AsciiStrToLower(values[0]);
+  if (object == "fill" || IsObject(object)) return absl::OkStatus();
+  return InvalidArgumentError(absl::StrCat(
+      Quoted(values[0]), ": ranks are numbered host by host; write slot, or leave it out"));
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/dialect/take_words.h"
+
+#include <climits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+using Values = absl::Span<const std::string>;
+
+// As Open MPI 4 has them; in version 5 a blank follows.
+constexpr char kTags[] = "[1,${rank}]<${stream}>:";
+// The frameworks of mpirun itself and of what it is made of: their parameters mean nothing to
+// ranks.
+constexpr const char* kOfMpirunItself[] = {"orte_",  "orted_",  "prte_",   "plm_",    "rmaps_",
+                                           "ras_",   "odls_",   "oob_",    "iof_",    "grpcomm_",
+                                           "ess_",   "state_",  "errmgr_", "routed_", "rml_",
+                                           "filem_", "schizo_", "sstore_", "snapc_"};
+
+absl::Status Add(MpirunLine& line, const char* option, string_view value) {
+  line.words.push_back(absl::StrCat(option, "=", value));
+  return absl::OkStatus();
+}
+
+absl::Status SetNumber(const std::string& text, std::string* number) {
+  int n = 0;
+  if (!ParseInt(text, 1, INT_MAX, &n)) return InvalidArgumentError("expected a number from 1 on");
+  *number = text;
+  return absl::OkStatus();
+}
+
+absl::Status ChangesNothing(string_view what, MpirunLine& line) {
+  line.remarks.push_back(
+      absl::StrCat(PrintableLine(what), " is for a part of mpirun that is not here: ignored"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TakeRanks(Values values, MpirunLine& line) {
+  return SetNumber(values[0], &line.ranks);
+}
+
+absl::Status TakePerNode(Values values, MpirunLine& line) {
+  return SetNumber(values[0], &line.per_node);
+}
+
+absl::Status TakeHosts(Values values, MpirunLine& line) {
+  absl::StrAppend(&line.hosts, line.hosts.empty() ? "" : ",", values[0]);
+  return absl::OkStatus();
+}
+
+absl::Status TakeHostfile(Values values, MpirunLine& line) {
+  line.hostfile = values[0];
+  return absl::OkStatus();
+}
+
+absl::Status TakeReportBindings(Values, MpirunLine& line) {
+  line.tells = true;
+  line.words.emplace_back("--report-bindings");
+  return absl::OkStatus();
+}
+
+absl::Status TakeVerbose(Values, MpirunLine& line) {
+  if (!line.verbose) line.words.emplace_back("--verbose");
+  line.verbose = true;
+  return absl::OkStatus();
+}
+
+absl::Status TakeDisplay(Values values, MpirunLine& line) {
+  const std::vector<string_view> words = absl::StrSplit(values[0], ',', absl::SkipEmpty());
+  for (const string_view word : words) {
+    const string_view what = word.substr(0, word.find(':'));
+    if (what == "bindings" || what == "bind") {
+      HLAUNCH_RETURN_IF_ERROR(TakeReportBindings(values, line));
+    } else if (what == "map" || what == "map-devel" || what == "allocation" || what == "alloc") {
+      HLAUNCH_RETURN_IF_ERROR(TakeVerbose(values, line));
+    } else {
+      return InvalidArgumentError("expected map, allocation or bindings");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// -genv has its value in a word of its own, or behind '='.
+absl::Status TakeVariable(Values values, MpirunLine& line) {
+  line.words.insert(line.words.end(), {"-x", values[0]});
+  return absl::OkStatus();
+}
+
+absl::Status TakeExport(string_view what, MpirunLine& line) { return Add(line, "--export", what); }
+
+absl::Status TakeMca(Values values, MpirunLine& line) {
+  const std::string& name = values[0];
+  if (name == "plm_rsh_agent" || name == "plm_ssh_agent") {
+    return TakeLaunchAgent(values.subspan(1), line);
+  }
+  if (name == "hwloc_base_binding_policy" || name == "rmaps_base_mapping_policy") {
+    return InvalidArgumentError(absl::StrCat(name, ": write --bind-to or --map-by"));
+  }
+  for (const char* prefix : kOfMpirunItself) {
+    if (absl::StartsWith(name, prefix)) return ChangesNothing(absl::StrCat("--mca ", name), line);
+  }
+  line.words.insert(line.words.end(), {"-x", absl::StrCat("OMPI_MCA_", name, "=", values[1])});
+  return absl::OkStatus();
+}
+
+absl::Status TakeForeignMca(Values values, MpirunLine& line) {
+  return ChangesNothing(values[0], line);
+}
+
+absl::Status TakeTags(Values, MpirunLine& line) {
+  line.prefix = kTags;
+  return absl::OkStatus();
+}
+
+absl::Status TakeRankTags(Values, MpirunLine& line) {
+  line.prefix = "[${rank}] ";
+  return absl::OkStatus();
+}
+
+absl::Status TakePattern(Values values, MpirunLine& line) {
+  const std::string pattern = absl::StrReplaceAll(values[0], {{"$", "$$"},
+                                                              {"%%", "%"},
+                                                              {"%r", "${rank}"},
+                                                              {"%h", "\1"},
+                                                              {"%p", "\1"},
+                                                              {"%g", "\1"},
+                                                              {"%t", "\1"}});
+  if (absl::StrContains(pattern, "\1") || pattern.empty()) {
+    return InvalidArgumentError("expected text with %r, the rank");
+  }
+  line.prefix = pattern;
+  return absl::OkStatus();
+}
+
+absl::Status TakeOutput(Values values, MpirunLine& line) {
+  const std::vector<string_view> words = absl::StrSplit(values[0], ',', absl::SkipEmpty());
+  for (const string_view word : words) {
+    if (word == "tag" || word == "tag-detailed" || word == "tag-fullname") {
+      line.prefix = kTags;
+    } else if (word == "rank") {
+      line.prefix = "[${rank}] ";
+    } else if (word == "timestamp") {
+      line.words.emplace_back("--timestamp-output");
+    } else if (word == "merge" || word == "merge-stderr-to-stdout") {
+      line.words.emplace_back("--merge-stderr");
+    } else if (absl::StartsWith(word, "dir=")) {
+      const std::string directory(word.substr(4));
+      HLAUNCH_RETURN_IF_ERROR(TakeOutputFilename(absl::MakeConstSpan(&directory, 1), line));
+    } else {
+      return InvalidArgumentError("expected tag, timestamp, merge or dir=DIR");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeOutputFilename(Values values, MpirunLine& line) {
+  string_view directory = values[0];
+  const bool only_there = absl::ConsumeSuffix(&directory, ":nocopy");
+  absl::ConsumeSuffix(&directory, ":copy");
+  if (directory.empty() || absl::StrContains(directory, ":")) {
+    return InvalidArgumentError("expected DIR or DIR:nocopy");
+  }
+  HLAUNCH_RETURN_IF_ERROR(Add(line, "--log-dir", directory));
+  return Add(line, only_there ? "--redirects" : "--tee", "3");
+}
+
+absl::Status TakeStdin(Values values, MpirunLine& line) {
+  if (values[0] != "0" && values[0] != "none") {
+    return InvalidArgumentError(
+        "expected 0 or none: rank 0 alone reads stdin, and can tell others");
+  }
+  line.reads_stdin = false;  // Said already.
+  return Add(line, "--stdin", values[0]);
+}
+
+absl::Status TakeLaunchAgent(Values values, MpirunLine& line) {
+  const bool whole = absl::StrContains(values[0], "%h");
+  return Add(line, "--launch-agent", absl::StrCat(values[0], whole ? "" : " %h"));
+}
+
+absl::Status TakeLauncher(Values values, MpirunLine&) {
+  if (values[0] == "ssh" || values[0] == "fork") return absl::OkStatus();
+  return InvalidArgumentError(
+      "hosts are reached by ssh; for another way write --launch-agent 'CMD %h'");
+}
+
+absl::Status TakePrefix(Values, MpirunLine& line) { return ChangesNothing("--prefix", line); }
+
+}  // namespace hlaunch

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "launcher/dialect/mpirun_line.h"
+
+// What words of mpirun put into its line. All are pure, and their only error is InvalidArgument,
+// with what to write instead. Requires: as many values as the word has.
+
+namespace hlaunch {
+
+absl::Status TakeRanks(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakePerNode(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeHosts(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeHostfile(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeReportBindings(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeDisplay(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeVerbose(absl::Span<const std::string> values, MpirunLine& line);
+
+absl::Status TakeVariable(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeExport(absl::string_view what, MpirunLine& line);
+absl::Status TakeMca(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeForeignMca(absl::Span<const std::string> values, MpirunLine& line);
+
+absl::Status TakeTags(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeRankTags(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakePattern(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeOutput(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeOutputFilename(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeStdin(absl::Span<const std::string> values, MpirunLine& line);
+
+absl::Status TakeLaunchAgent(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeLauncher(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakePrefix(absl::Span<const std::string> values, MpirunLine& line);
+
+}  // namespace hlaunch

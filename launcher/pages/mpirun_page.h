@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+namespace hlaunch {
+
+// The manual's page of the words of mpirun and mpiexec in Markdown: a row for each of
+// MpirunWords(). Pure.
+std::string MpirunPage();
+
+}  // namespace hlaunch
