@@ -40,10 +40,21 @@ const OptionRow* FindGlued(string_view word) {
   return row != nullptr && row->takes_value() ? row : nullptr;
 }
 
+// Takes the flags off the front of "-vxVAR", several short options in one word.
+void TakeFlags(std::string* word, std::vector<WrittenOption>* all) {
+  while (word->size() > 2 && (*word)[0] == '-' && (*word)[1] != '-') {
+    const OptionRow* const row = FindOption(word->substr(0, 2));
+    if (row == nullptr || row->takes_value()) return;
+    all->push_back({row, {word->substr(0, 2)}, ""});
+    word->erase(1, 1);
+  }
+}
+
 std::vector<WrittenOption> Written(const Options& options) {
   std::vector<WrittenOption> all;
-  const std::vector<std::string>& words = options.option_words;
+  std::vector<std::string> words = options.option_words;
   for (size_t i = 1; i < words.size(); ++i) {
+    TakeFlags(&words[i], &all);
     const OptionRow* const glued = FindGlued(words[i]);
     WrittenOption option{glued == nullptr ? FindOption(words[i]) : glued, {words[i]}, ""};
     option.value = glued == nullptr ? words[i].substr(words[i].find('=') + 1) : words[i].substr(2);

@@ -37,6 +37,13 @@ TEST(WordsForHost, AreTheUsersWithoutWhatConcernsTheStart) {
   EXPECT_EQ(WordsForHost(options, hosts[0], 0, "id").back(), "--stdin");
 }
 
+TEST(WordsForHost, AreDividedWhereOneWordHasSeveralOptions) {
+  Options options = Parse({"-H", "a,b", "-vxFOO=1", "-vx", "BAR=-v2", "train.py"});
+  EXPECT_TRUE(SaysOption(options, "--export-var"));
+  EXPECT_THAT(absl::StrJoin(WordsForHost(options, {"", "b", {}}, 1, "id"), " "),
+              testing::StartsWith("-v -v --nnodes"));
+}
+
 TEST(WordsForHost, TakeTheWorkersOfTheList) {
   Options options = Parse({"--hosts", "a:4", "train.py"});
   std::vector<TargetHost> hosts = {{"", "a", 4}};
