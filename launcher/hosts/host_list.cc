@@ -237,6 +237,8 @@ absl::StatusOr<std::vector<TargetHost>> FindHosts(const HostWish& wish, const Re
     }
     hosts = *std::move(parsed);
   }
+  int number = 0;
+  for (TargetHost& host : hosts) host.number = number++;
   HLAUNCH_RETURN_IF_ERROR(Select("--include", wish.include, true, hosts));
   HLAUNCH_RETURN_IF_ERROR(Select("--exclude", wish.exclude, false, hosts));
   if (hosts.empty()) return InvalidArgumentError("--exclude leaves no host");

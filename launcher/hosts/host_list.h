@@ -25,6 +25,7 @@ struct HostWish {
   std::string agent_path;              // Where hlaunch is over there.
   std::vector<std::string> variables;  // Of -x, each VAR or VAR=VALUE.
   std::string exported;                // --export: all, none or a list of names.
+  std::string system;  // The scheduler whose job these are all nodes of; empty: nobody says so.
 
   bool any() const { return !hosts.empty() || !hostfile.empty(); }
 };
@@ -34,6 +35,7 @@ struct TargetHost {
   std::string user;          // Empty: the starter's own choice.
   std::string name;          // A name or an address; never begins with '-'.
   std::optional<int> slots;  // Workers on it, where the list says so.
+  int number = 0;            // Its place in the whole list.
 
   // "user@name".
   std::string Login() const;

@@ -140,8 +140,7 @@ absl::Status CheckHosts(const RawOptions& raw) {
     }
     return absl::OkStatus();
   }
-  for (const char* name : {"--standalone", "--rdzv-endpoint", "--rdzv-backend", "--node-rank",
-                           "--master-addr", "--master-port", "--dry-run", "--print-env"}) {
+  for (const string_view name : OptionsOfEachHost()) {
     if (raw.Find(name) == nullptr) continue;
     return InvalidArgumentError(absl::StrCat(
         name,
@@ -286,6 +285,14 @@ absl::Status SetValue(const FoundValue& found, Options& options) {
       absl::StrCat(found.origin, " '", PrintableLine(found.value), "': ", status.message()));
 }
 
+// Whether --hosts asks for those of the allocation, which the surroundings then give.
+bool DropHostsOfAllocation(RawOptions& raw) {
+  const FoundValue* const hosts = raw.Find("--hosts");
+  if (hosts == nullptr || hosts->value != kHostsOfAllocation) return false;
+  raw.given.erase(raw.given.begin() + (hosts - raw.given.data()));
+  return true;
+}
+
 // What the surroundings say of this node's place: the text of --explain-cluster where that is
 // asked for, else what stronger sources leave open.
 absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surroundings,
@@ -296,7 +303,16 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   }
   // The terminal's end is no node of the job that it starts.
   if (NamesHosts(raw)) options.cluster = "none";
-  const ClusterPlace place = FindPlace(surroundings, options.cluster, options.cluster_systems);
+  const bool whole = DropHostsOfAllocation(raw);
+  const ClusterPlace place =
+      whole ? AllocationPlace(surroundings)
+            : ChooseStart(FindPlace(surroundings, options.cluster, options.cluster_systems),
+                          raw.given, options.program, options.cluster);
+  // By ssh a node knows nothing of its job.
+  const bool own_starter =
+      std::any_of(place.values.begin(), place.values.end(),
+                  [](const PlaceValue& value) { return value.name == "--launch-agent"; });
+  if (own_starter) options.hosts.system = place.cluster;
   absl::StatusOr<TakenPlace> taken = TakePlace(place, raw.given);
   if (raw.Find("--explain-cluster") != nullptr) {
     return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);

@@ -433,7 +433,8 @@ absl::Status AddVariable(string_view text, Options& options) {
 
 const OptionRow kHostRows[] = {
     {"Hosts to start from here", "-H", "--hosts", "a,b:4,c[01-16]",
-     "start the job on these hosts; behind a colon the workers of each (HLAUNCH_HOSTS)",
+     "start the job on these hosts; behind a colon the workers of each (HLAUNCH_HOSTS); "
+     "`allocation`: those of the scheduler's job",
      [](string_view text, Options& options) {
        return SetHostText(text, &HostWish::hosts, options);
      }},

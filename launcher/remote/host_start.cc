@@ -19,9 +19,9 @@
 #include "asio/buffer.hpp"
 #include "asio/error.hpp"
 #include "asio/post.hpp"
+#include "launcher/hosts/end_of_job.h"
 #include "launcher/words/environment.h"
 #include "proto/base/clock.h"
-#include "proto/contract/env_contract.h"
 
 namespace hlaunch {
 namespace {
@@ -38,10 +38,6 @@ constexpr Duration kPipesEnd = std::chrono::milliseconds(500);
 std::chrono::milliseconds Jitter() {
   std::random_device random;
   return std::chrono::milliseconds(200 + random() % 1800);
-}
-
-std::vector<std::string> StarterEnvironment() {
-  return Environment::OfThisProcess().Without(kEnvToken);
 }
 
 }  // namespace
@@ -92,7 +88,7 @@ void HostStart::Spawn() {
   err_.line.clear();
   Command command;
   command.argv = StartCommand(starter_, plan_.host, plan_.own, plan_.program);
-  command.env = StarterEnvironment();
+  command.env = StarterEnvironment(starter_, Environment::OfThisProcess());
   command.stdin_fd = in_end.get();
   command.stdout_fd = out_end.get();
   command.stderr_fd = err_end.get();
@@ -169,6 +165,7 @@ void HostStart::TakeLine(Stream& stream, std::string line) {
     return TakeAgentLine(found);
   }
   if (state_ == HostState::kHere) {
+    if (exit_code_.has_value() && RepeatsTheEnd(starter_.Name(), line)) return;
     if (stream.fd == STDERR_FILENO) last_words_ = line;
     return events_.output(stream.fd, std::move(line));
   }

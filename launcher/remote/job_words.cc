@@ -99,8 +99,10 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
   if (fixed) add("--node-rank", absl::StrCat(rank));
   add("--rdzv-id", job_id);
   add("--rdzv-conf", absl::StrCat(conf, "is_host=0"));
-  add("--cluster", "none");
-  if (host.slots.has_value() && !SaysOption(options, "--nproc-per-node")) {
+  // Where and with whom is said here; the scheduler knows the devices and the grace over there.
+  const std::string& system = options.hosts.system;
+  add("--cluster", system.empty() ? "none" : system);
+  if (system.empty() && host.slots.has_value() && !SaysOption(options, "--nproc-per-node")) {
     add("--nproc-per-node", absl::StrCat(*host.slots));
   }
   if (rank == 0) {

@@ -30,6 +30,11 @@ absl::StatusOr<Starter> FindStarter(const HostWish& wish, const Environment& env
 std::vector<std::string> StartCommand(const Starter& starter, const TargetHost& host, bool here,
                                       const std::string& program);
 
+// The variables that the starter gets, those of `environment` but the token. srun takes options
+// from variables as well, such as the job's number of tasks: it gets those alone that name the job.
+// Pure.
+std::vector<std::string> StarterEnvironment(const Starter& starter, const Environment& environment);
+
 // Divides words at blanks; quotes of both kinds keep blanks, and nothing else means anything. Pure.
 //
 // Errors:

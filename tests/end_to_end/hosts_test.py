@@ -131,6 +131,24 @@ class Started(SshTest):
         self.assertEqual(len(jobs.environments(run)), 3, str(run))
 
 
+    def test_an_allocation_of_another_system_is_started_by_its_own_starter(self):
+        # A stand-in for LSF's, which takes the job's variables along, and goes by ssh.
+        folder = self.nodes[0].folder / "lsf"
+        folder.mkdir()
+        (folder / "blaunch").write_text(
+            "#!/bin/sh\nhost=$1; shift\nexec ssh -oBatchMode=yes $host \"env LSB_JOBID=$LSB_JOBID "
+            "LSB_MCPU_HOSTS='$LSB_MCPU_HOSTS' $*\"\n", encoding="utf-8")
+        (folder / "blaunch").chmod(0o755)
+        run = self.nodes[0].start(
+            lab.HLAUNCH, "--hosts", "allocation", jobs.WORKER, "env",
+            env={"PYTHON_EXEC": jobs.PYTHON, "PATH": f"{folder}:{os.environ['PATH']}",
+                 "LSB_JOBID": 9, "LSB_MCPU_HOSTS": "node0 2 node1 1"})
+        self.assertEqual(run.wait(60), 0, str(run))
+        nodes = sorted(facts["NODE_RANK"] for facts in jobs.environments(run))
+        self.assertEqual(nodes, list("001"), str(run))
+        self.assert_nothing_left()
+
+
 class NothingLeft(SshTest):
     def running(self, *words):
         run = self.launch(*words, jobs.WORKER, "env", "family", "sleep", 600)

@@ -84,6 +84,12 @@ TEST(ExplainStart, ASilentStarterIsTimedOut) {
   EXPECT_THAT(ExplainStart(failed).cause, HasSubstr("ssh brought no answer for 20 s"));
 }
 
+TEST(RepeatsTheEnd, OnlyWhatSrunSaysOfTheExitCode) {
+  EXPECT_TRUE(RepeatsTheEnd("srun", "srun: error: n1: task 0: Exited with exit code 37\n"));
+  EXPECT_FALSE(RepeatsTheEnd("srun", "srun: error: n1: task 0: Killed\n"));
+  EXPECT_FALSE(RepeatsTheEnd("ssh", "srun: error: n1: task 0: Exited with exit code 37\n"));
+}
+
 TEST(ExitCodeOfJob, IsTheJobsOwn) {
   const auto code = [](std::vector<std::optional<int>> codes, bool failed = false, int signal = 0) {
     JobEnd end;

@@ -52,6 +52,15 @@ TEST(WordsForHost, TakeTheWorkersOfTheList) {
               HasSubstr("--nproc-per-node 4"));
 }
 
+TEST(WordsForHost, LeaveDevicesToTheSchedulerWhoseJobItIs) {
+  Options options = Parse({"train.py"}, Environment({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a,b"}));
+  std::vector<TargetHost> hosts = {{"", "a", 4}, {"", "b", 4}};
+  ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
+  EXPECT_EQ(absl::StrJoin(WordsForHost(options, hosts[1], 1, "id"), " "),
+            "--nnodes 2:2 --node-rank 1 --rdzv-id id --rdzv-conf is_host=0 --cluster slurm "
+            "--quiet");
+}
+
 TEST(FitNodesToHosts, CountsHosts) {
   std::vector<TargetHost> hosts = {{"", "a", {}}, {"", "b", {}}, {"", "c", {}}};
   Options options = Parse({"--hosts", "a,b,c", "--nnodes", "1:2", "train.py"});
@@ -93,13 +102,24 @@ TEST(StartCommand, IsAFixedListOfWords) {
   EXPECT_THAT(StartCommand(ssh, host, true, "/x/hlaunch"),
               ElementsAre("/x/hlaunch", "agent", "--stdin"));
   HostWish wish;
-  wish.launch_agent = "kubectl exec -i 'pod %h' --";
+  wish.launch_agent = "kubectl exec -i 'pod %h' %n --";
   const auto other = FindStarter(wish, Environment());
   ASSERT_TRUE(other.ok());
-  EXPECT_THAT(StartCommand(*other, {"", "p0", {}}, true, "hlaunch"),
-              ElementsAre("kubectl", "exec", "-i", "pod p0", "--", "hlaunch", "agent", "--stdin"));
+  EXPECT_THAT(
+      StartCommand(*other, {"", "p0", {}, 3}, true, "hlaunch"),
+      ElementsAre("kubectl", "exec", "-i", "pod p0", "3", "--", "hlaunch", "agent", "--stdin"));
   wish.launch_agent = "a 'b";
   EXPECT_FALSE(FindStarter(wish, Environment()).ok());
+}
+
+TEST(StarterEnvironment, KeepsWhatShapesTheJobsTasksFromSrun) {
+  const Environment all({"SLURM_JOB_ID=7", "SLURM_NTASKS=8", "SLURM_CPU_BIND=x", "SLURM_CONF=c",
+                         "HLAUNCH_TOKEN=secret", "SRUN_CPUS_PER_TASK=2", "A=1"});
+  Starter starter;
+  EXPECT_THAT(StarterEnvironment(starter, all), testing::SizeIs(6));
+  starter.agent = {"/usr/bin/srun", "-w", "%h"};
+  EXPECT_THAT(StarterEnvironment(starter, all),
+              testing::UnorderedElementsAre("SLURM_JOB_ID=7", "SLURM_CONF=c", "A=1"));
 }
 
 TEST(Candidates, BeginWithTheMostPromising) {
