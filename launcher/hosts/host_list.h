@@ -25,6 +25,7 @@ struct HostWish {
   std::string agent_path;              // Where hlaunch is over there.
   std::vector<std::string> variables;  // Of -x, each VAR or VAR=VALUE.
   std::string exported;                // --export: all, none or a list of names.
+  int ranks = 0;                       // Of -n: those of all hosts together; 0: nobody says so.
   std::string system;  // The scheduler whose job these are all nodes of; empty: nobody says so.
 
   bool any() const { return !hosts.empty() || !hostfile.empty(); }
@@ -67,6 +68,13 @@ absl::StatusOr<std::vector<TargetHost>> ParseHostfile(absl::string_view text,
 //       host that is not there; what `read` fails with.
 using ReadTextFn = std::function<absl::StatusOr<std::string>(const std::string& path)>;
 absl::StatusOr<std::vector<TargetHost>> FindHosts(const HostWish& wish, const ReadTextFn& read);
+
+// Divides `ranks` among `hosts`, as their slots: by their numbers of workers in their order, where
+// the list has any, else as evenly as it goes. Hosts that get none are dropped.
+//
+// Errors:
+//   InvalidArgument - the list has fewer places.
+absl::Status DivideRanks(int ranks, std::vector<TargetHost>& hosts);
 
 // The real one; at most 4 MiB.
 absl::StatusOr<std::string> ReadHostfile(const std::string& path);

@@ -398,6 +398,22 @@ absl::Status SetInstall(const RawOptions& raw, Options& options) {
   return absl::OkStatus();
 }
 
+// Where `number` (-n) was typed, it is that of all ranks, of one node's or of all hosts'.
+absl::StatusOr<Options> WithRanks(bool number, Options options) {
+  if (!number) return options;
+  if (!options.nproc.has_value()) {
+    return InvalidArgumentError(absl::StrCat("-n ", options.nproc_word, ": expected a number"));
+  }
+  if (options.hosts.any()) {
+    options.hosts.ranks = *options.nproc;
+  } else if (options.policy.max_nodes > 1) {
+    return InvalidArgumentError(
+        "-n is the number of all ranks, and each node of those that are started by hand would have "
+        "to know its part: write --nproc-per-node N, the workers of each node, or --hosts A,B");
+  }
+  return options;
+}
+
 }  // namespace
 
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
@@ -418,7 +434,9 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   if (options.text_to_print) return options;
   HLAUNCH_RETURN_IF_ERROR(SetInstall(raw, options));
   if (options.instead.installs()) return options;
-  options.option_words.assign(argv, argv + argc - static_cast<int>(raw.rest.size()));
+  options.option_words = {argv[0]};
+  options.option_words.insert(options.option_words.end(), words.begin(),
+                              words.end() - static_cast<std::ptrdiff_t>(raw.rest.size()));
   if (!raw.rest.empty() && raw.rest.front() == "--") raw.rest.erase(raw.rest.begin());
   if (!raw.rest.empty() && absl::StartsWith(raw.rest.front(), "-")) {
     return UnknownOption(raw.rest.front(), options.program);
@@ -438,12 +456,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
   fit.Update(CheckHosts(raw));
   if (!fit.ok()) return NameSources(fit, raw);
-  if (number && (options.policy.max_nodes > 1 || options.hosts.any())) {
-    return InvalidArgumentError(
-        "-n is the number of ranks of a job of one node; with several write --nproc-per-node N, "
-        "the workers of each node");
-  }
-  return options;
+  return WithRanks(number, std::move(options));
 }
 
 Options ParseWhatIsRight(int argc, const char* const* argv, const Surroundings& surroundings) {

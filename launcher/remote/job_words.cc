@@ -19,6 +19,8 @@ constexpr const char* kNotForHosts[] = {
     "--export-var", "--export",     "--config",     "--stdin",   "--nnodes",       "--rdzv-id",
     "--rdzv-conf",  "--local-addr", "--token-file", "--cluster"};
 
+constexpr char kWorkers[] = "--nproc-per-node";
+
 bool IsForHosts(const OptionRow& row) {
   for (const char* name : kNotForHosts) {
     if (string_view(row.name) == name) return false;
@@ -82,11 +84,13 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
                                       const std::string& job_id) {
   std::vector<std::string> words;
   std::string conf;
+  const bool divided = options.hosts.ranks > 0;  // Each host has its own number.
   for (const WrittenOption& option : Written(options)) {
     if (option.row != nullptr && string_view(option.row->name) == "--rdzv-conf") {
       conf = absl::StrCat(option.value, ",");
     }
     if (option.row != nullptr && !IsForHosts(*option.row)) continue;
+    if (divided && option.row != nullptr && string_view(option.row->name) == kWorkers) continue;
     words.insert(words.end(), option.words.begin(), option.words.end());
   }
   const auto add = [&words](const char* name, const std::string& value) {
@@ -102,9 +106,8 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
   // Where and with whom is said here; the scheduler knows the devices and the grace over there.
   const std::string& system = options.hosts.system;
   add("--cluster", system.empty() ? "none" : system);
-  if (system.empty() && host.slots.has_value() && !SaysOption(options, "--nproc-per-node")) {
-    add("--nproc-per-node", absl::StrCat(*host.slots));
-  }
+  const bool listed = system.empty() && !SaysOption(options, kWorkers);
+  if (host.slots.has_value() && (divided || listed)) add(kWorkers, absl::StrCat(*host.slots));
   if (rank == 0) {
     words.emplace_back("--stdin");
   } else if (!SaysOption(options, "--verbose") && !SaysOption(options, "--quiet")) {

@@ -214,6 +214,11 @@ class Allocations(SlurmTest):
         self.assertEqual(run.code, 0, str(run))
         ranks = sorted(int(facts["RANK"]) for facts in jobs.environments(run))
         self.assertEqual(ranks, list(range(8)), str(run))
+        run = self.slurm.run("salloc", "-N3", "--ntasks-per-node=2", "hlaunch", "-n", "3",
+                             "--exclude", "node0", jobs.WORKER, "env", env=ENV)
+        self.assertEqual(run.code, 0, str(run))
+        nodes = sorted(facts["NODE_RANK"] for facts in jobs.environments(run))
+        self.assertEqual(nodes, list("001"), str(run))
         self.assert_nothing_left(str(run))
 
     def test_scancel_reaches_the_workers_and_nothing_outlives_it(self):

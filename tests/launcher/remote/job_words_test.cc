@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "launcher/options/parse_options.h"
 #include "launcher/remote/dial_back.h"
@@ -59,6 +62,35 @@ TEST(WordsForHost, LeaveDevicesToTheSchedulerWhoseJobItIs) {
   EXPECT_EQ(absl::StrJoin(WordsForHost(options, hosts[1], 1, "id"), " "),
             "--nnodes 2:2 --node-rank 1 --rdzv-id id --rdzv-conf is_host=0 --cluster slurm "
             "--quiet");
+}
+
+TEST(WordsForHost, HaveEachItsPartOfAllRanks) {
+  const auto parts = [](std::vector<const char*> words, std::vector<TargetHost> hosts) {
+    Options options = Parse(std::move(words));
+    const absl::Status fits = FitNodesToHosts(options, hosts);
+    if (!fits.ok()) return std::string(fits.message());
+    std::string found;
+    for (const TargetHost& host : hosts) {
+      const auto all = WordsForHost(options, host, 0, "id");
+      const auto at = std::find(all.begin(), all.end(), "--nproc-per-node");
+      EXPECT_EQ(std::count(all.begin(), all.end(), "--nproc-per-node"), 1);
+      absl::StrAppend(&found, host.name, *(at + 1), " ");
+    }
+    return found;
+  };
+  EXPECT_EQ(
+      parts({"-H", "a,b,c", "-n", "8", "t.py"}, {{"", "a", {}}, {"", "b", {}}, {"", "c", {}}}),
+      "a3 b3 c2 ");
+  EXPECT_EQ(parts({"-H", "a,b", "-np", "1", "t.py"}, {{"", "a", {}}, {"", "b", {}}}), "a1 ");
+  EXPECT_EQ(parts({"-H", "a:4,b:4", "-n", "6", "t.py"}, {{"", "a", 4}, {"", "b", 4}}), "a4 b2 ");
+  EXPECT_THAT(parts({"-H", "a:4,b", "-n", "6", "t.py"}, {{"", "a", 4}, {"", "b", {}}}),
+              HasSubstr("room for 5 workers"));
+  EXPECT_THAT(
+      parts({"-H", "a,b", "-n", "1", "--nnodes", "2", "t.py"}, {{"", "a", {}}, {"", "b", {}}}),
+      HasSubstr("-n 1 is on 1 host and --nnodes asks for 2"));
+  EXPECT_THAT(
+      parts({"-H", "a,b", "-n", "4", "--nnodes", "1:2", "t.py"}, {{"", "a", {}}, {"", "b", {}}}),
+      HasSubstr("give --nproc-per-node"));
 }
 
 TEST(FitNodesToHosts, CountsHosts) {
