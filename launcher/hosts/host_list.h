@@ -25,6 +25,7 @@ struct HostWish {
   std::string agent_path;              // Where hlaunch is over there.
   std::vector<std::string> variables;  // Of -x, each VAR or VAR=VALUE.
   std::string exported;                // --export: all, none or a list of names.
+  bool push = false;                   // Send our own program where there is none, or another.
   int ranks = 0;                       // Of -n: those of all hosts together; 0: nobody says so.
   std::string system;  // The scheduler whose job these are all nodes of; empty: nobody says so.
 

@@ -132,8 +132,8 @@ bool NamesHosts(const RawOptions& raw) {
 // What --hosts decides by itself, and what belongs to it.
 absl::Status CheckHosts(const RawOptions& raw) {
   if (!NamesHosts(raw)) {
-    for (const char* name :
-         {"--include", "--exclude", "--launch-agent", "--agent-path", "--export-var", "--export"}) {
+    for (const char* name : {"--include", "--exclude", "--launch-agent", "--agent-path", "--push",
+                             "--export-var", "--export"}) {
       if (raw.Find(name) == nullptr) continue;
       return InvalidArgumentError(absl::StrCat(
           name, " is for a job that is started on other hosts: add --hosts or --hostfile"));

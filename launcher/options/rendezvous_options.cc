@@ -459,6 +459,12 @@ const OptionRow kHostRows[] = {
      [](string_view text, Options& options) {
        return SetHostText(text, &HostWish::agent_path, options);
      }},
+    {"", "", "--push", "",
+     "where a host has no hlaunch, or another one, send it this one for the job",
+     [](string_view, Options& options) {
+       options.hosts.push = true;
+       return absl::OkStatus();
+     }},
     {"", "-x", "--export-var", "VAR[=VALUE]",
      "the hosts get this variable as well; may be repeated", AddVariable, kNoPet, kNoCommas,
      kRepeats},

@@ -28,6 +28,18 @@ bool ShapesSlurmsStep(absl::string_view entry) {
                       [entry](const char* prefix) { return absl::StartsWith(entry, prefix); });
 }
 
+// Starters that make one text of the words, for a shell over there.
+constexpr const char* kJoining[] = {"ssh", "rsh", "remsh", "slogin"};
+// Takes a program from stdin, $1 bytes with the checksum $2, and becomes it. It has no quote, no
+// backslash, no exclamation mark and no line end, so every shell leaves it as it is in quotes. The
+// program runs from a descriptor, after its folder, which nobody else may enter, is gone.
+constexpr char kTakeProgram[] =
+    "umask 077; d=$(mktemp -d \"${TMPDIR:-/tmp}/hlaunch.XXXXXX\") || exit 126; "
+    "head -c \"$1\" > \"$d/hlaunch\"; s=$(sha256sum < \"$d/hlaunch\"); "
+    "if test \"${s%% *}\" = \"$2\"; then chmod 700 \"$d/hlaunch\"; exec 3< \"$d/hlaunch\"; "
+    "rm -rf \"$d\"; exec /proc/self/fd/3 agent --stdin; fi; "
+    "rm -rf \"$d\"; echo \"the program did not arrive whole\" >&2; exit 126";
+
 // What runs words on `host`.
 std::vector<std::string> WordsBefore(const Starter& starter, const TargetHost& host, bool here) {
   std::vector<std::string> words;
@@ -112,6 +124,17 @@ std::vector<std::string> StartCommand(const Starter& starter, const TargetHost& 
                                       const std::string& program) {
   std::vector<std::string> words = WordsBefore(starter, host, here);
   words.insert(words.end(), {program, "agent", "--stdin"});
+  return words;
+}
+
+std::vector<std::string> PushCommand(const Starter& starter, const TargetHost& host, bool here) {
+  std::vector<std::string> words = WordsBefore(starter, host, here);
+  const bool joins = std::any_of(std::begin(kJoining), std::end(kJoining), [&](const char* name) {
+    return !words.empty() && starter.Name() == name;
+  });
+  const std::string quote = joins ? "'" : "";
+  words.insert(words.end(), {"sh", "-c", absl::StrCat(quote, kTakeProgram, quote), "hlaunch",
+                             absl::StrCat(starter.pushed->bytes.size()), starter.pushed->sha256});
   return words;
 }
 

@@ -58,7 +58,12 @@ TEST(ExplainStart, AProgramThatIsNotThereIsSoughtInThePath) {
   EXPECT_TRUE(verdict.try_the_path);
   EXPECT_THAT(verdict.cause, HasSubstr("No such file"));
   EXPECT_THAT(verdict.way_out, HasSubstr("--agent-path"));
+  EXPECT_TRUE(verdict.needs_program);
   EXPECT_FALSE(ExplainStart(Failed({}, kExitNotExecutable)).try_the_path);
+  FailedStart pushed = Failed({"sh: /proc/self/fd/3: Permission denied"}, kExitNotExecutable);
+  pushed.pushed = true;
+  EXPECT_FALSE(ExplainStart(pushed).needs_program);
+  EXPECT_THAT(ExplainStart(pushed).way_out, HasSubstr("TMPDIR"));
 }
 
 TEST(ExplainStart, SaysWhatTheAgentMet) {
@@ -66,6 +71,7 @@ TEST(ExplainStart, SaysWhatTheAgentMet) {
   failed.started = true;
   failed.other_version = "2+def";
   EXPECT_EQ(ExplainStart(failed).cause, "hlaunch there is 2+def, and here 1+abc");
+  EXPECT_TRUE(ExplainStart(failed).needs_program);
   failed.other_version.clear();
   failed.error_kind = "directory";
   failed.error = "no working directory /x there: No such file or directory";

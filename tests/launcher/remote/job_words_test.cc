@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -142,6 +143,21 @@ TEST(StartCommand, IsAFixedListOfWords) {
       ElementsAre("kubectl", "exec", "-i", "pod p0", "3", "--", "hlaunch", "agent", "--stdin"));
   wish.launch_agent = "a 'b";
   EXPECT_FALSE(FindStarter(wish, Environment()).ok());
+}
+
+TEST(PushCommand, LeavesNothingToARemoteShell) {
+  Starter starter;
+  starter.pushed = std::make_shared<const PushedProgram>(PushedProgram{"program", "c0ffee"});
+  const auto ssh = PushCommand(starter, {"", "c9", {}}, false);
+  const std::string script = ssh[ssh.size() - 4];
+  EXPECT_EQ(script.front(), '\'');
+  EXPECT_EQ(script.back(), '\'');
+  EXPECT_EQ(script.find_first_of("'\\!\n", 1), script.size() - 1);
+  EXPECT_THAT(absl::StrJoin(ssh, " "), testing::EndsWith("' hlaunch 7 c0ffee"));
+  starter.agent = {"kubectl", "exec", "-i", "%h", "--"};
+  const auto kubectl = PushCommand(starter, {"", "p0", {}}, false);
+  EXPECT_EQ(kubectl[3], "p0");
+  EXPECT_EQ(kubectl[7], script.substr(1, script.size() - 2));
 }
 
 TEST(StarterEnvironment, KeepsWhatShapesTheJobsTasksFromSrun) {
