@@ -123,8 +123,10 @@ absl::StatusOr<Options> ReadDoctorOptions(int argc, char** argv, const Surroundi
   }
   std::vector<const char*> job;
   for (const std::string& word : words.job) job.push_back(word.c_str());
+  Surroundings alone = surroundings;
+  alone.alone = true;  // It checks the nodes that it is started on.
   HLAUNCH_ASSIGN_OR_RETURN(Options options,
-                           ParseOptions(static_cast<int>(job.size()), job.data(), surroundings));
+                           ParseOptions(static_cast<int>(job.size()), job.data(), alone));
   if (options.script.command != std::vector<std::string>{kDoctorProgram}) {
     return absl::InvalidArgumentError(
         absl::StrCat("hlaunch doctor takes the options of a job and no script; to start a script ",

@@ -19,32 +19,9 @@
 namespace hlaunch {
 namespace {
 
-struct Hosts {
-  std::vector<std::string> names;  // Each once, in the order of the scheduler.
-  std::vector<int> slots;          // How many processes each was given.
-
-  void Add(const std::string& name, int count) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-      names.push_back(name);
-      slots.push_back(count);
-    } else {
-      slots[static_cast<size_t>(found - names.begin())] += count;
-    }
-  }
-  // The index of the host that `own` is, with or without its domain; -1: none of them.
-  int Find(const std::string& own) const {
-    const auto found = std::find_if(names.begin(), names.end(), [&own](const std::string& name) {
-      return name == own || absl::StartsWith(own, absl::StrCat(name, ".")) ||
-             absl::StartsWith(name, absl::StrCat(own, "."));
-    });
-    return found == names.end() ? -1 : static_cast<int>(found - names.begin());
-  }
-};
-
 // PBS_NODEFILE: a line for each process that a node was given.
-Hosts ReadNodeFile(const std::string& path) {
-  Hosts hosts;
+HostsOfJob ReadNodeFile(const std::string& path) {
+  HostsOfJob hosts;
   std::ifstream file(path);
   for (std::string line; hosts.names.size() <= kMaxNodes && std::getline(file, line);) {
     const std::string name(absl::StripAsciiWhitespace(line));
@@ -54,8 +31,8 @@ Hosts ReadNodeFile(const std::string& path) {
 }
 
 // LSB_MCPU_HOSTS: "hostA 4 hostB 4".
-Hosts ReadHostSlots(const std::string& text) {
-  Hosts hosts;
+HostsOfJob ReadHostSlots(const std::string& text) {
+  HostsOfJob hosts;
   const std::vector<std::string> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
   for (size_t i = 0; i + 1 < words.size(); i += 2) {
     hosts.Add(words[i], std::max(IntFrom(words[i + 1], 1, kMaxNodes), 0));
@@ -79,8 +56,8 @@ struct Origin {
   const char* rank_source;
 };
 
-ClusterPlace PlaceAmong(const Surroundings& surroundings, const Origin& origin, const Hosts& hosts,
-                        int rank) {
+ClusterPlace PlaceAmong(const Surroundings& surroundings, const Origin& origin,
+                        const HostsOfJob& hosts, int rank) {
   if (hosts.names.empty() || rank < 0 || rank >= static_cast<int>(hosts.names.size())) {
     return RefusedPlace(
         origin.cluster,
@@ -111,7 +88,7 @@ ClusterPlace PlaceAmong(const Surroundings& surroundings, const Origin& origin, 
 
 // PALS, HPE's launcher within a job of PBS: `mpiexec --ppn 1 hlaunch …`.
 ClusterPlace FindPals(const Surroundings& surroundings, const std::string& job,
-                      const Hosts& hosts) {
+                      const HostsOfJob& hosts) {
   const Environment& environment = surroundings.environment;
   const int here = IntFrom(environment.Get("PALS_LOCAL_SIZE"), 1, kMaxNodes);
   if (here > 1 || IntFrom(environment.Get("PALS_LOCAL_RANKID"), 1, kMaxNodes) > 0) {
@@ -133,8 +110,8 @@ ClusterPlace FindPals(const Surroundings& surroundings, const std::string& job,
 }
 
 // PE_HOSTFILE of Grid Engine: "node1 8 all.q@node1 UNDEFINED".
-Hosts ReadParallelHosts(const std::string& path) {
-  Hosts hosts;
+HostsOfJob ReadParallelHosts(const std::string& path) {
+  HostsOfJob hosts;
   std::ifstream file(path);
   for (std::string line; hosts.names.size() <= kMaxNodes && std::getline(file, line);) {
     const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
@@ -145,20 +122,50 @@ Hosts ReadParallelHosts(const std::string& path) {
 
 }  // namespace
 
+void HostsOfJob::Add(const std::string& name, int count) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    names.push_back(name);
+    slots.push_back(count);
+  } else {
+    slots[static_cast<size_t>(found - names.begin())] += count;
+  }
+}
+
+int HostsOfJob::Find(const std::string& own) const {
+  const auto found = std::find_if(names.begin(), names.end(), [&own](const std::string& name) {
+    return name == own || absl::StartsWith(own, absl::StrCat(name, ".")) ||
+           absl::StartsWith(name, absl::StrCat(own, "."));
+  });
+  return found == names.end() ? -1 : static_cast<int>(found - names.begin());
+}
+
+HostsOfJob HostsOfPbs(const Surroundings& surroundings) {
+  return ReadNodeFile(surroundings.root + surroundings.environment.Get("PBS_NODEFILE"));
+}
+
+HostsOfJob HostsOfLsf(const Surroundings& surroundings) {
+  return ReadHostSlots(surroundings.environment.Get("LSB_MCPU_HOSTS"));
+}
+
+HostsOfJob HostsOfSge(const Surroundings& surroundings) {
+  return ReadParallelHosts(surroundings.root + surroundings.environment.Get("PE_HOSTFILE"));
+}
+
 ClusterPlace FindPbs(const Surroundings& surroundings, bool told) {
   const Environment& environment = surroundings.environment;
   const std::string job = environment.Get("PBS_JOBID");
   if (job.empty()) return {};
   const int node = IntFrom(environment.Get("PBS_NODENUM"), 0, kMaxNodes - 1);
   const int task = IntFrom(environment.Get("PBS_TASKNUM"), 0, 1 << 30);
-  const std::string& file = environment.Get("PBS_NODEFILE");
-  const Hosts hosts = ReadNodeFile(surroundings.root + file);
+  const HostsOfJob hosts = HostsOfPbs(surroundings);
   if (!environment.Get("PALS_NODEID").empty()) return FindPals(surroundings, job, hosts);
   // The job script is task 1 on node 0.
   if (!told && node <= 0 && task <= 1) {
     ClusterPlace place = NoPlace(absl::StrCat(
         "PBS job ", PrintableLine(job), ", in its script or shell (PBS_NODENUM and PBS_TASKNUM ",
-        "name no task that pbsdsh started): write pbsdsh -- hlaunch ... to run on all nodes"));
+        "name no task that pbsdsh started): write pbsdsh -- hlaunch ... to run on all nodes, or ",
+        "hlaunch --hosts allocation ..., which goes by ssh"));
     if (hosts.names.size() > 1) {
       place.warnings.push_back(
           absl::StrCat("this runs on one node of the ", hosts.names.size(), " of ", place.reason));
@@ -177,13 +184,14 @@ ClusterPlace FindLsf(const Surroundings& surroundings, bool told) {
   const Environment& environment = surroundings.environment;
   const std::string job = environment.Get("LSB_JOBID");
   if (job.empty()) return {};
-  Hosts hosts = ReadHostSlots(environment.Get("LSB_MCPU_HOSTS"));
+  HostsOfJob hosts = HostsOfLsf(surroundings);
   const std::string size = environment.Get("JSM_NAMESPACE_SIZE");
   if (!told && size.empty()) {
     const std::string reason =
         absl::StrCat("LSF job ", PrintableLine(job), ", and nothing tells its script from a task ",
-                     "(JSM_NAMESPACE_SIZE of jsrun is not set): write blaunch hlaunch ",
-                     "--cluster lsf ... to run on all nodes");
+                     "(JSM_NAMESPACE_SIZE of jsrun is not set): write hlaunch --hosts ",
+                     "allocation ... in the script, or blaunch hlaunch --cluster lsf ..., to run ",
+                     "on all nodes");
     if (hosts.names.size() <= 1) return NoPlace(reason);
     return RefusedPlace("lsf", absl::StrCat("this is one node of the ", hosts.names.size(), " of ",
                                             reason, ", or --nnodes 1 for this node alone"));
@@ -218,11 +226,12 @@ ClusterPlace FindSge(const Surroundings& surroundings, bool told) {
   const Environment& environment = surroundings.environment;
   const std::string file = environment.Get("PE_HOSTFILE"), job = environment.Get("JOB_ID");
   if (file.empty() || job.empty()) return {};
-  const Hosts hosts = ReadParallelHosts(surroundings.root + file);
+  const HostsOfJob hosts = HostsOfSge(surroundings);
   if (!told) {
     const std::string reason = absl::StrCat(
         "job ", PrintableLine(job), " of Grid Engine, and nothing tells its script from a task: ",
-        "write qrsh -inherit HOST hlaunch --cluster sge ... for each host of PE_HOSTFILE");
+        "write hlaunch --hosts allocation ... in the script, or qrsh -inherit HOST hlaunch ",
+        "--cluster sge ... for each host of PE_HOSTFILE");
     if (hosts.names.size() <= 1) return NoPlace(reason);
     return RefusedPlace("sge", absl::StrCat("this is one host of the ", hosts.names.size(), " of ",
                                             reason, ", or --nnodes 1 for this node alone"));
@@ -236,8 +245,8 @@ ClusterPlace FindSge(const Surroundings& surroundings, bool told) {
 
 std::string FirstHostOfJob(const Surroundings& surroundings) {
   const Environment& environment = surroundings.environment;
-  Hosts hosts = ReadNodeFile(surroundings.root + environment.Get("PBS_NODEFILE"));
-  if (hosts.names.empty()) hosts = ReadHostSlots(environment.Get("LSB_MCPU_HOSTS"));
+  HostsOfJob hosts = HostsOfPbs(surroundings);
+  if (hosts.names.empty()) hosts = HostsOfLsf(surroundings);
   if (hosts.names.empty()) {
     const auto slurm = ExpandHostlist(environment.Get("SLURM_JOB_NODELIST"), kMaxNodes);
     if (slurm.ok() && !slurm->empty()) return slurm->front();

@@ -43,13 +43,6 @@ Numbers ReadNumbers(const Environment& environment) {
   return numbers;
 }
 
-// Within a worker of another launcher, or of our own, these are its own words. One that has a
-// LOCAL_RANK and no node's number is a worker as well.
-bool IsWorker(const Environment& environment) {
-  return !environment.Get("TORCHELASTIC_RUN_ID").empty() || !environment.Get(kEnvJobId).empty() ||
-         (!environment.Get("LOCAL_RANK").empty() && environment.Get(kNodeRank).empty());
-}
-
 bool IsHere(const std::string& address) {
   return address == "localhost" || IsLoopbackLiteral(address);
 }
@@ -98,12 +91,19 @@ std::string WrongNumber(const Numbers& numbers) {
 
 }  // namespace
 
+// Its variables are the launcher's words for it. One that has a LOCAL_RANK and no node's number is
+// a worker as well.
+bool IsInWorker(const Environment& environment) {
+  return !environment.Get("TORCHELASTIC_RUN_ID").empty() || !environment.Get(kEnvJobId).empty() ||
+         (!environment.Get("LOCAL_RANK").empty() && environment.Get(kNodeRank).empty());
+}
+
 ClusterPlace FindByHand(const Surroundings& surroundings, bool told) {
   const Environment& environment = surroundings.environment;
   const std::string address = environment.Get("MASTER_ADDR");
   const std::string port = environment.Get("MASTER_PORT");
   const Numbers numbers = ReadNumbers(environment);
-  if (!told && (IsWorker(environment) || !environment.Get("PET_NNODES").empty())) return {};
+  if (!told && (IsInWorker(environment) || !environment.Get("PET_NNODES").empty())) return {};
   if (numbers.rank.value.empty()) return FromAddress(address, port);
   // Only NODE_RANK is a word for nodes by itself; RANK may be left over from a script's test.
   const bool of_node = numbers.rank.name == kNodeRank;

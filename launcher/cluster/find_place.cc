@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -71,6 +72,14 @@ bool HasOwnPids() {
   return !error && link.string() != "pid:[4026531836]";
 }
 
+// A MASTER_ADDR that may be left over.
+bool IsAddressAlone(const ClusterPlace& place) {
+  return place.cluster == "env" && place.refusal.ok() && place.values.size() <= 2 &&
+         std::all_of(place.values.begin(), place.values.end(), [](const PlaceValue& value) {
+           return value.name == "--master-addr" || value.name == "--master-port";
+         });
+}
+
 }  // namespace
 
 Surroundings SurroundingsOfThisProcess(Environment environment) {
@@ -104,17 +113,26 @@ ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
   ClusterPlace nothing = NoPlace("no variable of a scheduler or of another launcher is set");
   std::string missing;
   bool explained = false;
+  std::optional<ClusterPlace> start;
   for (const System& system : Systems(own)) {
     if (told && word != system.word) continue;
     ClusterPlace place = system.find(surroundings, told);
+    // What says which node this is, is nearer to this process than its allocation.
+    if (!place.start_reason.empty() && !told) {
+      if (!start) start = std::move(place);
+      continue;
+    }
     if (place.found()) {
+      if (start && IsAddressAlone(place)) break;
       // What the system around it says of one node by itself is as true.
-      if (place.no_nnodes.empty()) place.no_nnodes = absl::StrJoin(nothing.warnings, "; ");
+      const std::vector<std::string>& warnings = start ? start->warnings : nothing.warnings;
+      if (place.no_nnodes.empty()) place.no_nnodes = absl::StrJoin(warnings, "; ");
       return place;
     }
     if (!place.reason.empty() && !std::exchange(explained, true)) nothing = std::move(place);
     missing = absl::StrCat(system.variable, " is not set here");
   }
+  if (start) return *std::move(start);
   if (!told) return nothing;
   return RefusedPlace(std::string(word),
                       absl::StrCat("--cluster ", word, ": ", explained ? nothing.reason : missing));

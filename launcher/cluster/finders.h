@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "launcher/cluster/place.h"
@@ -23,6 +24,25 @@ uint16_t MeetingPort(uint64_t job, uint64_t step);
 // The port where the nodes of the Slurm step meet that gave a job the id "17.0"; unset: it has
 // another kind of id. Pure.
 std::optional<uint16_t> PortOfStep(absl::string_view job_id);
+
+// The hosts that a scheduler gave a job, each once, in its order. A value.
+struct HostsOfJob {
+  std::vector<std::string> names;
+  std::vector<int> slots;  // How many processes each was given.
+
+  void Add(const std::string& name, int count);
+  // The index of the host that `own` is, with or without its domain; -1: none of them.
+  int Find(const std::string& own) const;
+};
+HostsOfJob HostsOfPbs(const Surroundings& surroundings);
+HostsOfJob HostsOfLsf(const Surroundings& surroundings);
+HostsOfJob HostsOfSge(const Surroundings& surroundings);
+
+// Whether hlaunch, in the script or shell of Slurm's job, is to start the job's nodes from here.
+bool StartsAllocation(const Surroundings& surroundings);
+
+// Whether this is a worker of another launcher, or of our own.
+bool IsInWorker(const Environment& environment);
 
 // The finder of each system. None of its variables there: an empty `reason`. `told`: the user
 // named it.

@@ -24,6 +24,7 @@ struct Surroundings {
   std::vector<int> ancestors;  // The pids of this process and of those that it descends from.
   std::string root;            // Before the names of files that are read; empty: this machine's.
   bool own_pids = false;       // A container hides the processes outside of it.
+  bool alone = false;          // No other node is to be started from here, whatever this is.
 };
 
 // Those of this process.
@@ -49,6 +50,9 @@ struct ClusterPlace {
   // Not OK: a job cannot be made of this, unless the user says which nodes there are and where
   // they meet. InvalidArgument, with what to write instead.
   absl::Status refusal;
+  // Not empty: this is the script or shell of an allocation, whose nodes can be started from here.
+  // --hosts and --launch-agent are among the values then; all else is told of this node alone.
+  std::string start_reason;
   bool told_elsewhere = false;  // Another process of this node or another one says the same.
   // What to say where there are several nodes and nobody says where they meet.
   std::string no_endpoint;
@@ -77,5 +81,13 @@ std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own);
 // Requires: `word` is one of ClusterWords().
 ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
                        const std::vector<SystemRow>& own = {});
+
+// What --hosts stands for where it is this word.
+inline constexpr char kHostsOfAllocation[] = "allocation";
+
+// The job of a scheduler that this process is in, whether a script, a shell or a task of it, as a
+// place that starts its nodes from here. Refused where there is none. Reads files below `root`,
+// else pure.
+ClusterPlace AllocationPlace(const Surroundings& surroundings);
 
 }  // namespace hlaunch

@@ -79,6 +79,11 @@ ClusterPlace OutsideOfSteps(const Surroundings& surroundings, const std::string&
         "scancel and the time limit signal the batch script and not hlaunch, so workers cannot "
         "save what they have: write srun --ntasks-per-node=1 hlaunch ..., or exec hlaunch ...");
   }
+  if (!StartsAllocation(surroundings)) return place;
+  ClusterPlace start = AllocationPlace(surroundings);
+  place.cluster = start.cluster;
+  place.values = std::move(start.values);
+  place.start_reason = std::move(start.reason);
   return place;
 }
 

@@ -19,6 +19,7 @@
 #include "agent/process/descendants.h"
 #include "agent/worker/taken_signals.h"
 #include "launcher/grpc/own_rendezvous.h"
+#include "launcher/grpc/program_to_push.h"
 #include "launcher/hosts/end_of_job.h"
 #include "launcher/hosts/exported.h"
 #include "launcher/hosts/host_list.h"
@@ -124,6 +125,9 @@ absl::StatusOr<Prepared> Prepare(const Options& given, const Environment& enviro
   HLAUNCH_ASSIGN_OR_RETURN(std::vector<TargetHost> hosts, FindHosts(options.hosts, ReadHostfile));
   HLAUNCH_RETURN_IF_ERROR(FitNodesToHosts(options, hosts));
   HLAUNCH_ASSIGN_OR_RETURN(prepared.plan.starter, FindStarter(options.hosts, environment));
+  if (options.hosts.push) {
+    HLAUNCH_ASSIGN_OR_RETURN(prepared.plan.starter.pushed, ProgramToPush());
+  }
   HLAUNCH_ASSIGN_OR_RETURN(prepared.listening, Listen("", 0));
   const uint16_t port = prepared.listening.port;
   if (options.meeting.job_id.empty()) options.meeting.job_id = NewJobId();

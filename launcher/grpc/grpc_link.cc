@@ -4,6 +4,7 @@
 #include "launcher/grpc/grpc_link.h"
 
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <optional>
@@ -148,8 +149,14 @@ class JoinLink final : public NodeLink {
   }
   Obituary obituary(const NodeInfo& info) const override {
     Obituary obituary;
-    obituary.argv = {PathOfThisProgram(),           kObituaryWord, endpoint_.host,
-                     absl::StrCat(endpoint_.port),  info.job_id,   info.node_id,
+    // A program that was sent here has no file; the keeper is the same one then.
+    const std::string path = PathOfThisProgram();
+    obituary.argv = {::access(path.c_str(), X_OK) == 0 ? path : kThisProgram,
+                     kObituaryWord,
+                     endpoint_.host,
+                     absl::StrCat(endpoint_.port),
+                     info.job_id,
+                     info.node_id,
                      absl::StrCat(info.incarnation)};
     obituary.env = EnvironmentOf(spec_.certificates, spec_.tls);
     if (!spec_.token.empty()) obituary.env.push_back(absl::StrCat(kEnvToken, "=", spec_.token));

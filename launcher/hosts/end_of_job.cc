@@ -3,6 +3,7 @@
 
 #include "launcher/hosts/end_of_job.h"
 
+#include "absl/strings/match.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
@@ -29,6 +30,11 @@ int ExitCodeOfJob(const JobEnd& end) {
   if (end.start_failed) return kExitNotStarted;
   if (first.has_value()) return *first;
   return first_own.value_or(kExitNodeLost);
+}
+
+bool RepeatsTheEnd(absl::string_view starter, absl::string_view line) {
+  return starter == "srun" && absl::StartsWith(line, "srun: error: ") &&
+         absl::StrContains(line, ": Exited with exit code ");
 }
 
 }  // namespace hlaunch

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace hlaunch {
 
 // What a job on other hosts came to. A value.
@@ -20,5 +22,8 @@ struct JobEnd {
 // What hlaunch exits with: the job's own code, which every agent has; that of the lowest node rank
 // that said one. Pure.
 int ExitCodeOfJob(const JobEnd& end);
+
+// Whether `line`, of a `starter` whose agent has said its exit code, says no more than that. Pure.
+bool RepeatsTheEnd(absl::string_view starter, absl::string_view line);
 
 }  // namespace hlaunch

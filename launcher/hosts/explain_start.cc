@@ -80,7 +80,9 @@ StartVerdict ExplainAgent(const FailedStart& failed) {
     verdict.cause = absl::StrCat("hlaunch there is ", PrintableLine(failed.other_version),
                                  ", and here ", failed.own_version);
     verdict.way_out = absl::StrCat("install the same there (", failed.agent_path,
-                                   "), or name one that is with --agent-path");
+                                   "), or name one that is with --agent-path, or send this one "
+                                   "with --push");
+    verdict.needs_program = true;
     return verdict;
   }
   if (!failed.error.empty()) {
@@ -136,9 +138,17 @@ StartVerdict ExplainStart(const FailedStart& failed) {
   verdict.cause = absl::StrCat(failed.starter, last.empty() ? " ended with " : ": ",
                                last.empty() ? HowItEnded(failed) : last);
   if (failed.exit_code == kExitNotFound || failed.exit_code == kExitNotExecutable) {
+    if (failed.pushed) {
+      verdict.way_out =
+          "the host must be of this kind, with sh, mktemp, head and sha256sum, and "
+          "programs must be allowed to run in its TMPDIR, else /tmp";
+      return verdict;
+    }
     verdict.try_the_path = failed.exit_code == kExitNotFound;
+    verdict.needs_program = true;
     verdict.way_out = absl::StrCat("hlaunch is to be at ", failed.agent_path,
-                                   " there; name its place with --agent-path");
+                                   " there; name its place with --agent-path, or send it with "
+                                   "--push");
   }
   return verdict;
 }

@@ -17,6 +17,7 @@ struct FailedStart {
   bool started = false;       // The agent's first line came.
   std::string other_version;  // The version over there; empty: it is ours.
   std::string own_version;
+  bool pushed = false;     // The program was sent along.
   std::string error_kind;  // The agent's own word for what it met: "directory", "reach", …
   std::string error;       // The same as a line.
   bool timed_out = false;
@@ -28,10 +29,11 @@ struct FailedStart {
 
 // A line each. A value.
 struct StartVerdict {
-  std::string cause;          // In the starter's own words where it has any.
-  std::string way_out;        // What helps; empty: nobody knows.
-  bool try_again = false;     // The connection was dropped before anything began.
-  bool try_the_path = false;  // There is no such file: hlaunch may be in the PATH.
+  std::string cause;           // In the starter's own words where it has any.
+  std::string way_out;         // What helps; empty: nobody knows.
+  bool try_again = false;      // The connection was dropped before anything began.
+  bool try_the_path = false;   // There is no such file: hlaunch may be in the PATH.
+  bool needs_program = false;  // There is none, none that runs, or another version.
 };
 
 // Why it failed and what helps. Pure.

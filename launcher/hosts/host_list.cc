@@ -237,10 +237,34 @@ absl::StatusOr<std::vector<TargetHost>> FindHosts(const HostWish& wish, const Re
     }
     hosts = *std::move(parsed);
   }
+  int number = 0;
+  for (TargetHost& host : hosts) host.number = number++;
   HLAUNCH_RETURN_IF_ERROR(Select("--include", wish.include, true, hosts));
   HLAUNCH_RETURN_IF_ERROR(Select("--exclude", wish.exclude, false, hosts));
   if (hosts.empty()) return InvalidArgumentError("--exclude leaves no host");
   return hosts;
+}
+
+absl::Status DivideRanks(int ranks, std::vector<TargetHost>& hosts) {
+  const bool counted = std::any_of(hosts.begin(), hosts.end(),
+                                   [](const TargetHost& host) { return host.slots.has_value(); });
+  const int count = static_cast<int>(hosts.size());
+  int left = ranks, index = 0;
+  for (TargetHost& host : hosts) {
+    const int even = ranks / count + (index++ < ranks % count ? 1 : 0);
+    host.slots = std::min(left, counted ? host.slots.value_or(1) : even);
+    left -= *host.slots;
+  }
+  if (left > 0) {
+    return InvalidArgumentError(
+        absl::StrCat("-n ", ranks, ": the hosts have room for ", ranks - left,
+                     " workers; write more behind a host's colon (HOST:N), or leave all numbers "
+                     "out for as many on each"));
+  }
+  hosts.erase(std::remove_if(hosts.begin(), hosts.end(),
+                             [](const TargetHost& host) { return host.slots == 0; }),
+              hosts.end());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadHostfile(const std::string& path) {

@@ -25,6 +25,9 @@ struct HostWish {
   std::string agent_path;              // Where hlaunch is over there.
   std::vector<std::string> variables;  // Of -x, each VAR or VAR=VALUE.
   std::string exported;                // --export: all, none or a list of names.
+  bool push = false;                   // Send our own program where there is none, or another.
+  int ranks = 0;                       // Of -n: those of all hosts together; 0: nobody says so.
+  std::string system;  // The scheduler whose job these are all nodes of; empty: nobody says so.
 
   bool any() const { return !hosts.empty() || !hostfile.empty(); }
 };
@@ -34,6 +37,7 @@ struct TargetHost {
   std::string user;          // Empty: the starter's own choice.
   std::string name;          // A name or an address; never begins with '-'.
   std::optional<int> slots;  // Workers on it, where the list says so.
+  int number = 0;            // Its place in the whole list.
 
   // "user@name".
   std::string Login() const;
@@ -65,6 +69,13 @@ absl::StatusOr<std::vector<TargetHost>> ParseHostfile(absl::string_view text,
 //       host that is not there; what `read` fails with.
 using ReadTextFn = std::function<absl::StatusOr<std::string>(const std::string& path)>;
 absl::StatusOr<std::vector<TargetHost>> FindHosts(const HostWish& wish, const ReadTextFn& read);
+
+// Divides `ranks` among `hosts`, as their slots: by their numbers of workers in their order, where
+// the list has any, else as evenly as it goes. Hosts that get none are dropped.
+//
+// Errors:
+//   InvalidArgument - the list has fewer places.
+absl::Status DivideRanks(int ranks, std::vector<TargetHost>& hosts);
 
 // The real one; at most 4 MiB.
 absl::StatusOr<std::string> ReadHostfile(const std::string& path);

@@ -15,7 +15,8 @@ namespace {
 // Options that say where the job runs, whoever gives them.
 constexpr const char* kPlaceOptions[] = {"--nnodes",      "--node-rank",      "--rdzv-endpoint",
                                          "--rdzv-id",     "--nproc-per-node", "--master-addr",
-                                         "--master-port", "--standalone",     "--shutdown-timeout"};
+                                         "--master-port", "--standalone",     "--shutdown-timeout",
+                                         "--hosts",       "--launch-agent"};
 
 struct Row {
   PlaceValue value;

@@ -132,15 +132,15 @@ bool NamesHosts(const RawOptions& raw) {
 // What --hosts decides by itself, and what belongs to it.
 absl::Status CheckHosts(const RawOptions& raw) {
   if (!NamesHosts(raw)) {
-    for (const char* name : {"--include", "--exclude", "--launch-agent", "--agent-path"}) {
+    for (const char* name :
+         {"--include", "--exclude", "--launch-agent", "--agent-path", "--push"}) {
       if (raw.Find(name) == nullptr) continue;
       return InvalidArgumentError(absl::StrCat(
           name, " is for a job that is started on other hosts: add --hosts or --hostfile"));
     }
     return absl::OkStatus();
   }
-  for (const char* name : {"--standalone", "--rdzv-endpoint", "--rdzv-backend", "--node-rank",
-                           "--master-addr", "--master-port", "--dry-run", "--print-env"}) {
+  for (const string_view name : OptionsOfEachHost()) {
     if (raw.Find(name) == nullptr) continue;
     return InvalidArgumentError(absl::StrCat(
         name,
@@ -285,6 +285,14 @@ absl::Status SetValue(const FoundValue& found, Options& options) {
       absl::StrCat(found.origin, " '", PrintableLine(found.value), "': ", status.message()));
 }
 
+// Whether --hosts asks for those of the allocation, which the surroundings then give.
+bool DropHostsOfAllocation(RawOptions& raw) {
+  const FoundValue* const hosts = raw.Find("--hosts");
+  if (hosts == nullptr || hosts->value != kHostsOfAllocation) return false;
+  raw.given.erase(raw.given.begin() + (hosts - raw.given.data()));
+  return true;
+}
+
 // What the surroundings say of this node's place: the text of --explain-cluster where that is
 // asked for, else what stronger sources leave open.
 absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surroundings,
@@ -295,7 +303,16 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   }
   // The terminal's end is no node of the job that it starts.
   if (NamesHosts(raw)) options.cluster = "none";
-  const ClusterPlace place = FindPlace(surroundings, options.cluster, options.cluster_systems);
+  const bool whole = DropHostsOfAllocation(raw);
+  const ClusterPlace place =
+      whole ? AllocationPlace(surroundings)
+            : ChooseStart(FindPlace(surroundings, options.cluster, options.cluster_systems),
+                          raw.given, options.program, options.cluster);
+  // By ssh a node knows nothing of its job.
+  const bool own_starter =
+      std::any_of(place.values.begin(), place.values.end(),
+                  [](const PlaceValue& value) { return value.name == "--launch-agent"; });
+  if (own_starter) options.hosts.system = place.cluster;
   absl::StatusOr<TakenPlace> taken = TakePlace(place, raw.given);
   if (raw.Find("--explain-cluster") != nullptr) {
     return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);
@@ -381,6 +398,22 @@ absl::Status SetInstall(const RawOptions& raw, Options& options) {
   return absl::OkStatus();
 }
 
+// Where `number` (-n) was typed, it is that of all ranks, of one node's or of all hosts'.
+absl::StatusOr<Options> WithRanks(bool number, Options options) {
+  if (!number) return options;
+  if (!options.nproc.has_value()) {
+    return InvalidArgumentError(absl::StrCat("-n ", options.nproc_word, ": expected a number"));
+  }
+  if (options.hosts.any()) {
+    options.hosts.ranks = *options.nproc;
+  } else if (options.policy.max_nodes > 1) {
+    return InvalidArgumentError(
+        "-n is the number of all ranks, and each node of those that are started by hand would have "
+        "to know its part: write --nproc-per-node N, the workers of each node, or --hosts A,B");
+  }
+  return options;
+}
+
 }  // namespace
 
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
@@ -401,7 +434,9 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   if (options.text_to_print) return options;
   HLAUNCH_RETURN_IF_ERROR(SetInstall(raw, options));
   if (options.instead.installs()) return options;
-  options.option_words.assign(argv, argv + argc - static_cast<int>(raw.rest.size()));
+  options.option_words = {argv[0]};
+  options.option_words.insert(options.option_words.end(), words.begin(),
+                              words.end() - static_cast<std::ptrdiff_t>(raw.rest.size()));
   if (!raw.rest.empty() && raw.rest.front() == "--") raw.rest.erase(raw.rest.begin());
   if (!raw.rest.empty() && absl::StartsWith(raw.rest.front(), "-")) {
     return UnknownOption(raw.rest.front(), options.program);
@@ -421,12 +456,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
   fit.Update(CheckHosts(raw));
   if (!fit.ok()) return NameSources(fit, raw);
-  if (number && (options.policy.max_nodes > 1 || options.hosts.any())) {
-    return InvalidArgumentError(
-        "-n is the number of ranks of a job of one node; with several write --nproc-per-node N, "
-        "the workers of each node");
-  }
-  return options;
+  return WithRanks(number, std::move(options));
 }
 
 Options ParseWhatIsRight(int argc, const char* const* argv, const Surroundings& surroundings) {

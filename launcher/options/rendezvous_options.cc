@@ -435,7 +435,8 @@ absl::Status AddVariable(string_view text, Options& options) {
 
 const OptionRow kHostRows[] = {
     {"Hosts to start from here", "-H", "--hosts", "a,b:4,c[01-16]",
-     "start the job on these hosts; behind a colon the workers of each (HLAUNCH_HOSTS)",
+     "start the job on these hosts; behind a colon the workers of each (HLAUNCH_HOSTS); "
+     "`allocation`: those of the scheduler's job",
      [](string_view text, Options& options) {
        return SetHostText(text, &HostWish::hosts, options);
      }},
@@ -459,6 +460,12 @@ const OptionRow kHostRows[] = {
     {"", "", "--agent-path", "PATH", "where hlaunch is on the hosts (where it is here)",
      [](string_view text, Options& options) {
        return SetHostText(text, &HostWish::agent_path, options);
+     }},
+    {"", "", "--push", "",
+     "where a host has no hlaunch, or another one, send it this one for the job",
+     [](string_view, Options& options) {
+       options.hosts.push = true;
+       return absl::OkStatus();
      }},
     {"", "-x", "--export-var", "VAR[=VALUE]",
      "workers get this variable as well, on all hosts; may be repeated", AddVariable, kNoPet,

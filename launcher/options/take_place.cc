@@ -72,7 +72,43 @@ PlaceValue AsStaticForm(const PlaceValue& endpoint) {
           endpoint.meaning};
 }
 
+// Whether hlaunch, in the script of an allocation, starts its nodes from here.
+bool StartsNodes(const Given& given, string_view program) {
+  const FoundValue* const nnodes = given.Find("--nnodes");
+  if (nnodes == nullptr && program == "torchrun") return false;
+  if (nnodes != nullptr && MaxNodes(nnodes->value) == "1") return false;
+  return std::none_of(OptionsOfEachHost().begin(), OptionsOfEachHost().end(),
+                      [&given](string_view name) { return given.Has(name); });
+}
+
 }  // namespace
+
+const std::vector<string_view>& OptionsOfEachHost() {
+  static const std::vector<string_view> names = {
+      "--standalone",  "--rdzv-endpoint", "--rdzv-backend", "--node-rank",
+      "--master-addr", "--master-port",   "--dry-run",      "--print-env"};
+  return names;
+}
+
+ClusterPlace ChooseStart(ClusterPlace place, const std::vector<FoundValue>& given,
+                         string_view program, const std::string& word) {
+  if (place.start_reason.empty()) return place;
+  if (StartsNodes(Given(given), program)) {
+    place.reason = place.start_reason;
+    place.warnings.clear();
+    place.cautions.clear();
+    return place;
+  }
+  place.start_reason.clear();
+  place.values.clear();
+  if (word == "auto") {
+    place.cluster = "none";
+  } else {
+    place.refusal =
+        absl::InvalidArgumentError(absl::StrCat("--cluster ", word, ": ", place.reason));
+  }
+  return place;
+}
 
 absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
                                      const std::vector<FoundValue>& values) {

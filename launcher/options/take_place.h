@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "launcher/cluster/place.h"
 #include "launcher/options/option_sources.h"
 
@@ -18,6 +19,15 @@ struct TakenPlace {
   std::vector<std::string> warnings;  // One line each.
   std::string nnodes;                 // In the place of the typed --nnodes; empty: that stays.
 };
+
+// Options of a command that is run on each host by itself, and that none has which starts them all.
+const std::vector<absl::string_view>& OptionsOfEachHost();
+
+// `place`, decided for one of both where it is an allocation's script or shell: the job's nodes are
+// started from here, or this is a node by itself, as `given` has it or a `program` that is
+// torchrun, whose word is one node. Other places stay as they are. `word`: of --cluster. Pure.
+ClusterPlace ChooseStart(ClusterPlace place, const std::vector<FoundValue>& given,
+                         absl::string_view program, const std::string& word);
 
 // Decides which values of `place` are taken beside `given`, which is from stronger sources. Who
 // says there that it is one node, or which nodes there are and where they meet, has said all of

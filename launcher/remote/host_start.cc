@@ -19,14 +19,15 @@
 #include "asio/buffer.hpp"
 #include "asio/error.hpp"
 #include "asio/post.hpp"
+#include "launcher/hosts/end_of_job.h"
 #include "launcher/words/environment.h"
 #include "proto/base/clock.h"
-#include "proto/contract/env_contract.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kConnectSeconds = 20;  // To the agent's first line,
+constexpr int kPushSeconds = 120;    // the same where the program is sent,
 constexpr int kReachSeconds = 20;    // and from there to the second.
 constexpr int kMostDropped = 3;
 constexpr size_t kKeptLines = 20;
@@ -38,10 +39,6 @@ constexpr Duration kPipesEnd = std::chrono::milliseconds(500);
 std::chrono::milliseconds Jitter() {
   std::random_device random;
   return std::chrono::milliseconds(200 + random() % 1800);
-}
-
-std::vector<std::string> StarterEnvironment() {
-  return Environment::OfThisProcess().Without(kEnvToken);
 }
 
 }  // namespace
@@ -77,6 +74,7 @@ void HostStart::Spawn() {
   failed_.agent_path =
       tried_path_ ? absl::StrCat(first_program_, " or in the PATH") : plan_.program;
   failed_.own_version = plan_.message.version;
+  failed_.pushed = pushes_;
   exited_ = false;
   int in[2], out[2], err[2];
   if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) {
@@ -91,8 +89,9 @@ void HostStart::Spawn() {
   out_.line.clear();
   err_.line.clear();
   Command command;
-  command.argv = StartCommand(starter_, plan_.host, plan_.own, plan_.program);
-  command.env = StarterEnvironment();
+  command.argv = pushes_ ? PushCommand(starter_, plan_.host, plan_.own)
+                         : StartCommand(starter_, plan_.host, plan_.own, plan_.program);
+  command.env = StarterEnvironment(starter_, Environment::OfThisProcess());
   command.stdin_fd = in_end.get();
   command.stdout_fd = out_end.get();
   command.stderr_fd = err_end.get();
@@ -113,8 +112,9 @@ void HostStart::Spawn() {
   Read(out_);
   Read(err_);
   outgoing_ = EncodeStart(plan_.message);
+  pushed_ = 0;
   Write();
-  ArmTimer(kConnectSeconds);
+  ArmTimer(pushes_ ? kPushSeconds : kConnectSeconds);
 }
 
 void HostStart::Read(Stream& stream) {
@@ -169,6 +169,7 @@ void HostStart::TakeLine(Stream& stream, std::string line) {
     return TakeAgentLine(found);
   }
   if (state_ == HostState::kHere) {
+    if (exit_code_.has_value() && RepeatsTheEnd(starter_.Name(), line)) return;
     if (stream.fd == STDERR_FILENO) last_words_ = line;
     return events_.output(stream.fd, std::move(line));
   }
@@ -204,10 +205,26 @@ void HostStart::Send(FrameKind kind, absl::string_view bytes) {
   Write();
 }
 
+absl::string_view HostStart::NextBytes() const {
+  if (pushes_ && pushed_ < starter_.pushed->bytes.size()) {
+    return absl::string_view(starter_.pushed->bytes).substr(pushed_, kMaxFrame);
+  }
+  return absl::string_view(outgoing_).substr(0, kMaxFrame);
+}
+
+void HostStart::Written(size_t size) {
+  if (pushes_ && pushed_ < starter_.pushed->bytes.size()) {
+    pushed_ += size;
+    return;
+  }
+  outgoing_.erase(0, size);
+  if (outgoing_.empty()) events_.sent(*this);
+}
+
 void HostStart::Write() {
   if (writing_ || outgoing_.empty() || !input_.is_open()) return;
   writing_ = true;
-  auto bytes = std::make_shared<std::string>(outgoing_.substr(0, kMaxFrame));
+  auto bytes = std::make_shared<std::string>(NextBytes());
   input_.async_write_some(asio::buffer(*bytes), [self = shared_from_this(), bytes](
                                                     const asio::error_code& error, size_t size) {
     self->writing_ = false;
@@ -216,8 +233,7 @@ void HostStart::Write() {
       self->input_.close();
       return;
     }
-    self->outgoing_.erase(0, size);
-    if (self->outgoing_.empty()) self->events_.sent(*self);
+    self->Written(size);
     self->Write();
   });
 }
@@ -265,12 +281,17 @@ void HostStart::FailOrTryAgain() {
   verdict_ = ExplainStart(failed_);
   const bool again = verdict_.try_again && dropped_ < kMostDropped;
   const bool path = verdict_.try_the_path && !tried_path_;
-  if (stopped_ || (!again && !path)) return Enter(HostState::kFailed);
+  const bool push = starter_.pushed != nullptr && !pushes_ && verdict_.needs_program;
+  if (stopped_ || (!again && !path && !push)) return Enter(HostState::kFailed);
   state_ = HostState::kConnecting;
   exited_ = false;
-  if (path) {
-    tried_path_ = true;
-    first_program_ = std::exchange(plan_.program, "hlaunch");
+  if (path || push) {
+    if (path) {
+      tried_path_ = true;
+      first_program_ = std::exchange(plan_.program, "hlaunch");
+    } else {
+      pushes_ = true;
+    }
     // Once the handlers of what was just closed have run.
     return asio::post(loop_, [self = shared_from_this()] { self->Spawn(); });
   }

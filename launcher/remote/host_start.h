@@ -64,7 +64,7 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   // A frame for the agent; nothing if it cannot hear any more.
   void Send(FrameKind kind, absl::string_view bytes);
   // What waits to be sent.
-  size_t waiting() const { return outgoing_.size(); }
+  size_t waiting() const { return outgoing_.size(); }  // Without the program.
   // Ends it: a host that is here is asked, one that is on its way is dropped.
   void Stop(int signal);
   // Ends the starter's process at once.
@@ -98,6 +98,9 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   void TakeLine(Stream& stream, std::string line);
   void TakeAgentLine(const AgentLine& found);
   void Write();
+  // What is written next, and that so many bytes of it were.
+  absl::string_view NextBytes() const;
+  void Written(size_t size);
   void AwaitExit();
   void Exited();
   void FinishWhenRead();
@@ -124,6 +127,8 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   int dropped_ = 0;  // Starts that were dropped before they began.
   bool tried_path_ = false;
   std::string first_program_;  // If so, where it was sought at first.
+  bool pushes_ = false;        // The program goes first.
+  size_t pushed_ = 0;          // So much of it is on its way.
   int timer_s_ = 0;
   FailedStart failed_;  // What is known if it fails.
   std::deque<std::string> last_lines_;

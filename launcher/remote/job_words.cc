@@ -15,9 +15,11 @@ using absl::string_view;
 
 // Of this command alone, or said anew.
 constexpr const char* kNotForHosts[] = {
-    "--hosts",      "--hostfile",   "--include",    "--exclude", "--launch-agent", "--agent-path",
-    "--export-var", "--export",     "--config",     "--stdin",   "--nnodes",       "--rdzv-id",
-    "--rdzv-conf",  "--local-addr", "--token-file", "--cluster"};
+    "--hosts",      "--hostfile",   "--push",       "--include",    "--exclude", "--launch-agent",
+    "--agent-path", "--export-var", "--export",     "--config",     "--stdin",   "--nnodes",
+    "--rdzv-id",    "--rdzv-conf",  "--local-addr", "--token-file", "--cluster"};
+
+constexpr char kWorkers[] = "--nproc-per-node";
 
 bool IsForHosts(const OptionRow& row) {
   for (const char* name : kNotForHosts) {
@@ -40,10 +42,21 @@ const OptionRow* FindGlued(string_view word) {
   return row != nullptr && row->takes_value() ? row : nullptr;
 }
 
+// Takes the flags off the front of "-vxVAR", several short options in one word.
+void TakeFlags(std::string* word, std::vector<WrittenOption>* all) {
+  while (word->size() > 2 && (*word)[0] == '-' && (*word)[1] != '-') {
+    const OptionRow* const row = FindOption(word->substr(0, 2));
+    if (row == nullptr || row->takes_value()) return;
+    all->push_back({row, {word->substr(0, 2)}, ""});
+    word->erase(1, 1);
+  }
+}
+
 std::vector<WrittenOption> Written(const Options& options) {
   std::vector<WrittenOption> all;
-  const std::vector<std::string>& words = options.option_words;
+  std::vector<std::string> words = options.option_words;
   for (size_t i = 1; i < words.size(); ++i) {
+    TakeFlags(&words[i], &all);
     const OptionRow* const glued = FindGlued(words[i]);
     WrittenOption option{glued == nullptr ? FindOption(words[i]) : glued, {words[i]}, ""};
     option.value = glued == nullptr ? words[i].substr(words[i].find('=') + 1) : words[i].substr(2);
@@ -71,11 +84,13 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
                                       const std::string& job_id) {
   std::vector<std::string> words;
   std::string conf;
+  const bool divided = options.hosts.ranks > 0;  // Each host has its own number.
   for (const WrittenOption& option : Written(options)) {
     if (option.row != nullptr && string_view(option.row->name) == "--rdzv-conf") {
       conf = absl::StrCat(option.value, ",");
     }
     if (option.row != nullptr && !IsForHosts(*option.row)) continue;
+    if (divided && option.row != nullptr && string_view(option.row->name) == kWorkers) continue;
     words.insert(words.end(), option.words.begin(), option.words.end());
   }
   const auto add = [&words](const char* name, const std::string& value) {
@@ -88,10 +103,11 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
   if (fixed) add("--node-rank", absl::StrCat(rank));
   add("--rdzv-id", job_id);
   add("--rdzv-conf", absl::StrCat(conf, "is_host=0"));
-  add("--cluster", "none");
-  if (host.slots.has_value() && !SaysOption(options, "--nproc-per-node")) {
-    add("--nproc-per-node", absl::StrCat(*host.slots));
-  }
+  // Where and with whom is said here; the scheduler knows the devices and the grace over there.
+  const std::string& system = options.hosts.system;
+  add("--cluster", system.empty() ? "none" : system);
+  const bool listed = system.empty() && !SaysOption(options, kWorkers);
+  if (host.slots.has_value() && (divided || listed)) add(kWorkers, absl::StrCat(*host.slots));
   if (rank == 0) {
     if (options.worker.stdin_to != StdinTo::kNobody) words.emplace_back("--stdin");
   } else if (!SaysOption(options, "--verbose") && !SaysOption(options, "--quiet")) {

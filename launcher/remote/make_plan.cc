@@ -14,6 +14,7 @@
 #include "launcher/remote/job_words.h"
 #include "launcher/words/endpoint.h"
 #include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
 #include "rendezvous/listening/lookup.h"
 #include "rendezvous/listening/route.h"
 
@@ -35,9 +36,7 @@ bool IsOwnName(const std::string& name, const std::string& own) {
          absl::StartsWith(name, own + ".");
 }
 
-}  // namespace
-
-absl::Status FitNodesToHosts(Options& options, std::vector<TargetHost>& hosts) {
+absl::Status FitNodes(Options& options, std::vector<TargetHost>& hosts) {
   JobPolicy& policy = options.policy;
   const int there = static_cast<int>(hosts.size());
   if (!SaysOption(options, "--nnodes")) {
@@ -56,6 +55,31 @@ absl::Status FitNodesToHosts(Options& options, std::vector<TargetHost>& hosts) {
   hosts.resize(
       std::min<size_t>(hosts.size(), static_cast<size_t>(policy.max_nodes + policy.spares)));
   return absl::OkStatus();
+}
+
+absl::Status FitRanks(Options& options, std::vector<TargetHost>& hosts) {
+  JobPolicy& policy = options.policy;
+  if (policy.spares > 0 || policy.min_nodes != policy.max_nodes) {
+    return absl::InvalidArgumentError(
+        "-n is the number of all ranks, which nobody knows with --spares and --nnodes MIN:MAX: "
+        "give --nproc-per-node, the workers of each host");
+  }
+  HLAUNCH_RETURN_IF_ERROR(DivideRanks(options.hosts.ranks, hosts));
+  const int used = static_cast<int>(hosts.size());
+  if (used < policy.max_nodes && SaysOption(options, "--nnodes")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-n ", options.hosts.ranks, " is on ", used, used == 1 ? " host" : " hosts",
+                     " and --nnodes asks for ", policy.max_nodes, ": leave one of them out"));
+  }
+  policy.min_nodes = policy.max_nodes = used;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FitNodesToHosts(Options& options, std::vector<TargetHost>& hosts) {
+  HLAUNCH_RETURN_IF_ERROR(FitNodes(options, hosts));
+  return options.hosts.ranks > 0 ? FitRanks(options, hosts) : absl::OkStatus();
 }
 
 std::vector<std::string> CandidatesOf(const std::string& named, const std::string& default_route,

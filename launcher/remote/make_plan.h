@@ -14,11 +14,12 @@
 
 namespace hlaunch {
 
-// Sets in `options` how many nodes there are, from the hosts and --nnodes, and drops the hosts that
-// are too many. Pure.
+// Sets in `options` how many nodes there are, from the hosts, --nnodes and -n, and drops the hosts
+// that are too many. Pure.
 //
 // Errors:
-//   InvalidArgument - there are fewer hosts than nodes.
+//   InvalidArgument - there are fewer hosts than nodes, or fewer places than ranks; -n where nodes
+//       may be missing.
 absl::Status FitNodesToHosts(Options& options, std::vector<TargetHost>& hosts);
 
 // Where a rendezvous that listens on all addresses at `port` may be reached from another host, most

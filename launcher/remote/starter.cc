@@ -3,21 +3,82 @@
 
 #include "launcher/remote/starter.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr char kSshArgs[] = "HLAUNCH_SSH_ARGS";
+// Of Slurm's variables, those that say which job this is and how to speak to Slurm.
+constexpr const char* kOfSlurmsJob[] = {"SLURM_JOB",          "SLURM_ARRAY_",       "SLURM_SUBMIT_",
+                                        "SLURM_CONF",         "SLURM_CLUSTER_NAME", "SLURM_JWT",
+                                        "SLURM_RESTART_COUNT"};
+
+bool ShapesSlurmsStep(absl::string_view entry) {
+  return (absl::StartsWith(entry, "SLURM_") || absl::StartsWith(entry, "SRUN_")) &&
+         std::none_of(std::begin(kOfSlurmsJob), std::end(kOfSlurmsJob),
+                      [entry](const char* prefix) { return absl::StartsWith(entry, prefix); });
+}
+
+// Starters that make one text of the words, for a shell over there.
+constexpr const char* kJoining[] = {"ssh", "rsh", "remsh", "slogin"};
+// Takes a program from stdin, $1 bytes with the checksum $2, and becomes it. It has no quote, no
+// backslash, no exclamation mark and no line end, so every shell leaves it as it is in quotes. The
+// program runs from a descriptor, after its folder, which nobody else may enter, is gone.
+constexpr char kTakeProgram[] =
+    "umask 077; d=$(mktemp -d \"${TMPDIR:-/tmp}/hlaunch.XXXXXX\") || exit 126; "
+    "head -c \"$1\" > \"$d/hlaunch\"; s=$(sha256sum < \"$d/hlaunch\"); "
+    "if test \"${s%% *}\" = \"$2\"; then chmod 700 \"$d/hlaunch\"; exec 3< \"$d/hlaunch\"; "
+    "rm -rf \"$d\"; exec /proc/self/fd/3 agent --stdin; fi; "
+    "rm -rf \"$d\"; echo \"the program did not arrive whole\" >&2; exit 126";
+
+// What runs words on `host`.
+std::vector<std::string> WordsBefore(const Starter& starter, const TargetHost& host, bool here) {
+  std::vector<std::string> words;
+  if (!starter.agent.empty()) {
+    for (const std::string& word : starter.agent) {
+      words.push_back(
+          absl::StrReplaceAll(word, {{"%h", host.Login()}, {"%n", absl::StrCat(host.number)}}));
+    }
+  } else if (!here) {
+    words = {"ssh",
+             "-T",
+             "-a",
+             "-x",
+             "-oBatchMode=yes",
+             "-oClearAllForwardings=yes",
+             "-oConnectTimeout=10",
+             "-oServerAliveInterval=15",
+             "-oServerAliveCountMax=3",
+             "-oLogLevel=ERROR"};
+    if (!host.user.empty()) words.insert(words.end(), {"-l", host.user});
+    words.insert(words.end(), starter.ssh_words.begin(), starter.ssh_words.end());
+    words.insert(words.end(), {"--", host.name});
+  }
+  return words;
+}
 
 }  // namespace
 
 std::string Starter::Name() const {
   if (agent.empty()) return "ssh";
   return agent[0].substr(agent[0].rfind('/') + 1);
+}
+
+std::vector<std::string> StarterEnvironment(const Starter& starter,
+                                            const Environment& environment) {
+  std::vector<std::string> entries = environment.Without(kEnvToken);
+  if (starter.Name() != "srun") return entries;
+  entries.erase(std::remove_if(entries.begin(), entries.end(), ShapesSlurmsStep), entries.end());
+  return entries;
 }
 
 absl::StatusOr<std::vector<std::string>> SplitWords(absl::string_view text) {
@@ -61,27 +122,19 @@ absl::StatusOr<Starter> FindStarter(const HostWish& wish, const Environment& env
 
 std::vector<std::string> StartCommand(const Starter& starter, const TargetHost& host, bool here,
                                       const std::string& program) {
-  std::vector<std::string> words;
-  if (!starter.agent.empty()) {
-    for (const std::string& word : starter.agent) {
-      words.push_back(absl::StrReplaceAll(word, {{"%h", host.Login()}}));
-    }
-  } else if (!here) {
-    words = {"ssh",
-             "-T",
-             "-a",
-             "-x",
-             "-oBatchMode=yes",
-             "-oClearAllForwardings=yes",
-             "-oConnectTimeout=10",
-             "-oServerAliveInterval=15",
-             "-oServerAliveCountMax=3",
-             "-oLogLevel=ERROR"};
-    if (!host.user.empty()) words.insert(words.end(), {"-l", host.user});
-    words.insert(words.end(), starter.ssh_words.begin(), starter.ssh_words.end());
-    words.insert(words.end(), {"--", host.name});
-  }
+  std::vector<std::string> words = WordsBefore(starter, host, here);
   words.insert(words.end(), {program, "agent", "--stdin"});
+  return words;
+}
+
+std::vector<std::string> PushCommand(const Starter& starter, const TargetHost& host, bool here) {
+  std::vector<std::string> words = WordsBefore(starter, host, here);
+  const bool joins = std::any_of(std::begin(kJoining), std::end(kJoining), [&](const char* name) {
+    return !words.empty() && starter.Name() == name;
+  });
+  const std::string quote = joins ? "'" : "";
+  words.insert(words.end(), {"sh", "-c", absl::StrCat(quote, kTakeProgram, quote), "hlaunch",
+                             absl::StrCat(starter.pushed->bytes.size()), starter.pushed->sha256});
   return words;
 }
 

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,18 @@
 
 namespace hlaunch {
 
+// A program that can run by itself, to be sent to hosts that have none. A value.
+struct PushedProgram {
+  std::string bytes;
+  std::string sha256;  // In hexadecimal.
+};
+
 // How words are run on a host. A value.
 struct Starter {
   std::vector<std::string> agent;      // Of --launch-agent; empty: ssh.
   std::vector<std::string> ssh_words;  // Of HLAUNCH_SSH_ARGS.
+  // Of --push, the same for all hosts' starts, which it outlives; null: nothing is sent.
+  std::shared_ptr<const PushedProgram> pushed;
 
   // What messages call it: "ssh".
   std::string Name() const;
@@ -29,6 +38,18 @@ absl::StatusOr<Starter> FindStarter(const HostWish& wish, const Environment& env
 // starter is needed. Pure.
 std::vector<std::string> StartCommand(const Starter& starter, const TargetHost& host, bool here,
                                       const std::string& program);
+
+// The command that takes `starter.pushed` on its stdin, before all else, and becomes
+// `hlaunch agent --stdin` with it. Nothing stays on the host: the file has no name any more when it
+// runs. Pure.
+//
+// Requires: `starter.pushed` is set.
+std::vector<std::string> PushCommand(const Starter& starter, const TargetHost& host, bool here);
+
+// The variables that the starter gets, those of `environment` but the token. srun takes options
+// from variables as well, such as the job's number of tasks: it gets those alone that name the job.
+// Pure.
+std::vector<std::string> StarterEnvironment(const Starter& starter, const Environment& environment);
 
 // Divides words at blanks; quotes of both kinds keep blanks, and nothing else means anything. Pure.
 //

@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """`hlaunch --hosts` on hosts with real sshds: one command starts all, and nothing is left."""
 
+import glob
 import os
 import re
 import signal
@@ -129,6 +130,44 @@ class Started(SshTest):
         self.assertEqual(run.wait(60), 0, str(run))
         self.assertRegex(run.err, "node3: .*the job goes on without it")
         self.assertEqual(len(jobs.environments(run)), 3, str(run))
+
+
+    def test_a_host_without_hlaunch_is_sent_it_and_keeps_nothing(self):
+        bare = self.nodes[1]
+        ssh_lab.at(bare, f"mount -t tmpfs tmpfs {lab.BIN}")
+        before = set(glob.glob("/tmp/hlaunch.*"))
+        run = self.launch(jobs.WORKER, "env", hosts="node0,node1")
+        self.assertEqual(run.wait(30), NOT_STARTED, str(run))
+        self.assertRegex(run.err, "cannot start on node1: .*send it with --push", str(run))
+        run = self.launch("--push", "-n", 3, jobs.WORKER, "env", hosts="node0,node1")
+        self.assertEqual(run.wait(60), 0, str(run))
+        nodes = sorted(facts["NODE_RANK"] for facts in jobs.environments(run))
+        self.assertEqual(nodes, list("001"), str(run))
+        # Nor while it runs, so that nothing can be left whatever is killed.
+        run = self.launch("--push", jobs.WORKER, "env", "sleep", 600, hosts="node0,node1")
+        self.wait_for_workers([run], 2, 30)
+        self.assertEqual(set(glob.glob("/tmp/hlaunch.*")) - before, set())
+        os.kill(run.pid, signal.SIGKILL)
+        self.assertNotEqual(run.wait(60), 0, str(run))
+        self.assert_nothing_left(4 * LOSS_LIMIT)
+
+
+    def test_an_allocation_of_another_system_is_started_by_its_own_starter(self):
+        # A stand-in for LSF's, which takes the job's variables along, and goes by ssh.
+        folder = self.nodes[0].folder / "lsf"
+        folder.mkdir()
+        (folder / "blaunch").write_text(
+            "#!/bin/sh\nhost=$1; shift\nexec ssh -oBatchMode=yes $host \"env LSB_JOBID=$LSB_JOBID "
+            "LSB_MCPU_HOSTS='$LSB_MCPU_HOSTS' $*\"\n", encoding="utf-8")
+        (folder / "blaunch").chmod(0o755)
+        run = self.nodes[0].start(
+            lab.HLAUNCH, "--hosts", "allocation", jobs.WORKER, "env",
+            env={"PYTHON_EXEC": jobs.PYTHON, "PATH": f"{folder}:{os.environ['PATH']}",
+                 "LSB_JOBID": 9, "LSB_MCPU_HOSTS": "node0 2 node1 1"})
+        self.assertEqual(run.wait(60), 0, str(run))
+        nodes = sorted(facts["NODE_RANK"] for facts in jobs.environments(run))
+        self.assertEqual(nodes, list("001"), str(run))
+        self.assert_nothing_left()
 
 
 class NothingLeft(SshTest):

@@ -5,7 +5,9 @@
 and what Slurm sends to a step reaches the workers."""
 
 import json
+import os
 import re
+import signal
 import unittest
 
 import jobs
@@ -116,19 +118,12 @@ class Steps(SlurmTest):
         self.assert_done(run)
         self.assertEqual([worker["WORLD_SIZE"] for worker in jobs.environments(run)], ["1", "1"])
 
-    def test_a_batch_script_without_srun_says_that_it_is_alone(self):
+    def test_a_batch_script_of_one_node_says_that_it_keeps_the_signals(self):
         script = self.slurm.folder / "alone.sh"
-        script.write_text(f"#!/bin/bash\nhlaunch {jobs.WORKER} env\n", encoding="utf-8")
+        script.write_text(f"#!/bin/bash\nhlaunch --nnodes 1 {jobs.WORKER} env\n", encoding="utf-8")
         _, out = self.batch(script, options=["-N3"])
-        self.await_text(out, "one node of the 3 of Slurm job .* write srun")
         self.await_text(out, "scancel and the time limit signal the batch script .* exec hlaunch")
         self.await_text(out, 'ENV .*"WORLD_SIZE": "1"')
-
-    def test_an_allocation_shell_without_srun_says_that_it_is_alone(self):
-        run = self.slurm.run("salloc", "-N3", "hlaunch", jobs.WORKER, "env", env=ENV)
-        self.assertEqual(run.code, 0, str(run))
-        self.assertIn("one node of the 3", run.err)
-        self.assertEqual([worker["WORLD_SIZE"] for worker in jobs.environments(run)], ["1"])
 
     def test_srun_within_a_worker_of_srun_finds_the_inner_step(self):
         # A worker inherits the job and not the step, so its own srun begins one.
@@ -182,6 +177,73 @@ class Steps(SlurmTest):
         return "\n".join(str(run) for run in runs)
 
 
+class Allocations(SlurmTest):
+    """In a batch script or a shell of salloc, one `hlaunch` starts the nodes by itself."""
+
+    def left(self):
+        return [f"{node.name}: {line}" for node in self.slurm.nodes
+                for line in node.processes().values()
+                if not re.search("slurm(d|ctld|stepd|scriptd)", line.split()[0] + line[:20])]
+
+    def assert_nothing_left(self, told, timeout=10):
+        lab.poll(lambda: not self.left(), timeout)
+        self.assertEqual(self.left(), [], told)
+
+    def test_a_batch_script_starts_all_nodes_with_the_jobs_devices(self):
+        script = self.slurm.folder / "whole.sh"
+        all_are_here = self.slurm.folder / "all_are_here"
+        script.write_text(f"#!/bin/bash\nhlaunch {jobs.WORKER} env show CUDA_VISIBLE_DEVICES await "
+                          f"{all_are_here} fail 3 37 0 sleep 60\necho it ended with $?\n",
+                          encoding="utf-8")
+        _, out = self.batch(script, options=["-N3", "--gres=gpu:2"])
+        self.await_text(out, "(?s)(SHOW .*){6}")
+        all_are_here.touch()
+        self.await_text(out, "it ended with 37")
+        text = out.read_text(encoding="utf-8")
+        found = [json.loads(line) for line in re.findall(r"ENV (\{.*\})", text)]
+        places = sorted((int(facts["RANK"]), facts["NODE_RANK"]) for facts in found)
+        self.assertEqual([node for _, node in places], list("001122"), text)
+        self.assertEqual(text.count("SHOW CUDA_VISIBLE_DEVICES=0,1"), 6, text)
+        self.assertEqual(text.count("job failed: rank 3 "), 1, text)
+        self.assertNotIn("Exited with exit code", text)  # srun's line of each node.
+        self.assert_nothing_left(text)
+
+    def test_salloc_takes_what_the_job_says_of_tasks_and_not_of_a_step(self):
+        run = self.slurm.run("salloc", "-N2", "--ntasks-per-node=4", "--gpus-per-task=1",
+                             "--mem-per-cpu=1", "hlaunch", jobs.WORKER, "env", env=ENV)
+        self.assertEqual(run.code, 0, str(run))
+        ranks = sorted(int(facts["RANK"]) for facts in jobs.environments(run))
+        self.assertEqual(ranks, list(range(8)), str(run))
+        run = self.slurm.run("salloc", "-N3", "--ntasks-per-node=2", "hlaunch", "-n", "3",
+                             "--exclude", "node0", jobs.WORKER, "env", env=ENV)
+        self.assertEqual(run.code, 0, str(run))
+        nodes = sorted(facts["NODE_RANK"] for facts in jobs.environments(run))
+        self.assertEqual(nodes, list("001"), str(run))
+        self.assert_nothing_left(str(run))
+
+    def test_scancel_reaches_the_workers_and_nothing_outlives_it(self):
+        run = self.slurm.start("salloc", "-N3", "-J", "cancelled", "hlaunch", jobs.WORKER, "signals",
+                               "family", "sleep", "600", env=ENV)
+        run.wait_for("(?s)(LISTENS.*){3}", 30)
+        self.slurm.run("scancel", self.slurm.job_of(run))
+        run.wait_for("(?s)(GOT SIGTERM.*){3}", 20)
+        self.assertNotEqual(run.wait(30), 0, str(run))
+        self.assert_nothing_left(str(run))
+
+    def test_nothing_outlives_whoever_is_killed(self):
+        for victim in ("conductor", "srun"):
+            with self.subTest(victim):
+                run = self.slurm.start("salloc", "-N3", "hlaunch", "--loss-limit", "3", jobs.WORKER,
+                                       "env", "family", "sleep", "600", env=ENV)
+                lab.poll(lambda run=run: len(jobs.environments(run)) == 3, 30)
+                pids = [pid for pid in run.descendants()
+                        if lab.command_line(pid).startswith("srun" if victim == "srun" else "hlaunch ")]
+                for pid in pids if victim == "srun" else pids[1:2]:  # The keeper's child.
+                    os.kill(pid, signal.SIGKILL)
+                self.assertNotEqual(run.wait(60), 0, str(run))
+                self.assert_nothing_left(str(run), 30)
+
+
 class Signals(SlurmTest):
     """The slow ones wait side by side: Slurm looks at time limits twice a minute."""
 
@@ -189,6 +251,9 @@ class Signals(SlurmTest):
         run = self.srun(jobs.WORKER, "signals", "sleep", "600", nodes=2,
                         options=["-t1", "--signal=USR1@10"])
         run.wait_for("(?s)(LISTENS.*){2}", 30)
+        whole = self.slurm.start("salloc", "-N2", "-t1", "-c1", "hlaunch", jobs.WORKER, "signals",
+                                 "sleep", "600", env=ENV)
+        whole.wait_for("(?s)(LISTENS.*){2}", 30)
         # Meanwhile: scancel, and requeue.
         self.workers_get_the_signal_and_what_is_left_of_kill_wait()
         self.the_job_is_requeued_and_runs_again()
@@ -198,6 +263,8 @@ class Signals(SlurmTest):
         self.assertNotEqual(run.wait(20), 0, str(run))
         self.assertRegex(run.err, "TIME LIMIT", str(run))
         self.assertRegex(run.out, "GOT SIGCONT", str(run))
+        whole.wait_for("(?s)(GOT SIGTERM.*){2}", 90)
+        self.assertNotEqual(whole.wait(30), 0, str(whole))
 
     def workers_get_the_signal_and_what_is_left_of_kill_wait(self):
         run = self.srun(jobs.WORKER, "signals", "sleep", "600", nodes=2)

@@ -11,6 +11,7 @@ import unittest
 
 import jobs
 import lab
+import ssh_lab
 
 PROGRAMS = lab.WORKERS / "stock"
 
@@ -129,6 +130,29 @@ class Jax(WithStock):
     def test_all_processes_are_gathered(self):
         runs = self.run_on_all(PROGRAMS / "jax_psum.py", env={"JAX_PLATFORMS": "cpu"})
         self.assert_each_rank_said(runs, r"OK: rank {rank} of {world}, {world} devices\n")
+
+
+class OverSsh(WithStock):
+    """One command on node0 starts both nodes."""
+
+    package = "lightning"
+
+    def test_a_trainer_of_lightning(self):
+        if os.geteuid() != 0 or ssh_lab.missing():
+            self.skipTest(ssh_lab.missing() or "sshd needs root")
+        ssh_lab.SshLab(self.lab)
+        shared = self.lab.folder / "shared"
+        shared.mkdir()
+        for _ in range(2):
+            run = self.nodes[0].start(
+                lab.HLAUNCH, "--hosts", "node0,node1", "--nproc-per-node", self.nproc,
+                "-x", f"PYTHON_EXEC={self.python}", "-x", f"HOME={shared}",
+                PROGRAMS / "lightning_trainer.py", cwd=shared)
+            if run.wait(150) == 0 or jobs.TORCH_ENDS_BADLY not in str(run):
+                break
+        self.assertEqual(run.process.returncode, 0, str(run))
+        for rank in range(4):
+            self.assertRegex(run.out, f"OK: rank {rank} of 4, node {rank // 2}, Torch")
 
 
 if __name__ == "__main__":

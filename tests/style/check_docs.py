@@ -33,7 +33,7 @@ import source_tree
 OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch devices",
         "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
-         "pip", "python3", "torchrun", "mpirun", "mpiexec", "srun", "sbatch", "kill", "ip", "ls", "systemctl",
+         "pip", "python3", "torchrun", "mpirun", "mpiexec", "srun", "salloc", "sbatch", "kill", "ip", "ls", "systemctl",
          "journalctl", "podman", "kubectl", "grep", "tar", "dpkg", "rpm", "module"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")

@@ -142,6 +142,79 @@ TEST(FindSlurm, TakesNothingOutsideOfAStep) {
               IsEmpty());
 }
 
+std::vector<std::string> Batch(std::vector<std::string> more = {}) {
+  for (const char* entry : {"SLURM_JOB_ID=17", "SLURM_PROCID=0", "SLURM_JOB_NUM_NODES=2",
+                            "SLURM_JOB_NODELIST=n[1-2]", "SLURMD_NODENAME=n1"}) {
+    more.emplace_back(entry);
+  }
+  return more;
+}
+
+std::string HostsOf(std::vector<std::string> more, const std::string& host = "n1") {
+  const ClusterPlace place = FindPlace(Of(Batch(std::move(more)), host), "auto");
+  return place.start_reason.empty() ? "none" : Texts(place)[1];
+}
+
+TEST(FindSlurm, StartsTheNodesOfAnAllocation) {
+  const ClusterPlace place = FindPlace(Of(Batch()), "auto");
+  EXPECT_EQ(place.start_reason, "in Slurm job 17: its nodes are started from here by srun");
+  EXPECT_THAT(Texts(place),
+              ElementsAre("--nnodes=2 (SLURM_JOB_NODELIST)", "--hosts=n1,n2 (SLURM_JOB_NODELIST)",
+                          "--launch-agent=srun -w %h -N1 -n1 --overlap --mem=0 --cpu-bind=none "
+                          "--mpi=none (SLURM_JOB_NODELIST)"));
+  EXPECT_EQ(HostsOf({"SLURM_TASKS_PER_NODE=8(x2)"}), "--hosts=n1:8,n2:8 (SLURM_JOB_NODELIST)");
+  EXPECT_EQ(HostsOf({"SLURM_TASKS_PER_NODE=1(x2)"}), "--hosts=n1,n2 (SLURM_JOB_NODELIST)");
+  // One node is this one, unless salloc's shell is on a login node.
+  const std::vector<std::string> one = {"SLURM_JOB_NODELIST=n1"};
+  EXPECT_EQ(HostsOf(one), "none");
+  EXPECT_EQ(HostsOf({"SLURM_JOB_NODELIST=n1", "SLURMD_NODENAME="}, "login"),
+            "--hosts=n1 (SLURM_JOB_NODELIST)");
+  EXPECT_EQ(HostsOf({"SLURM_JOB_NODELIST=n1", "SLURMD_NODENAME="}, "n1.site"), "none");
+}
+
+TEST(FindSlurm, StartsNoNodesFromWithinAWorker) {
+  EXPECT_EQ(HostsOf({"TORCHELASTIC_RUN_ID=17.0"}), "none");
+  EXPECT_EQ(HostsOf({"LOCAL_RANK=0"}), "none");
+  EXPECT_EQ(HostsOf({"SLURM_HET_SIZE=2"}), "none");
+  Surroundings doctor = Of(Batch(), "n1");
+  doctor.alone = true;
+  EXPECT_EQ(FindPlace(doctor, "auto").start_reason, "");
+}
+
+TEST(FindSlurm, AsksForTheGpusThatAStepWouldNotGetByItself) {
+  const auto starter = [](std::vector<std::string> more) {
+    const ClusterPlace place = FindPlace(Of(Batch(std::move(more)), "n1"), "auto");
+    return Texts(place).back();
+  };
+  EXPECT_THAT(starter({"SLURM_TASKS_PER_NODE=4(x2)", "SLURM_GPUS_PER_TASK=a100:2"}),
+              HasSubstr("--gres=gpu:8"));
+  EXPECT_THAT(starter({"SLURM_GPUS=6"}), HasSubstr("--gres=gpu:3"));
+  EXPECT_THAT(starter({"SLURM_GPUS=5"}), testing::Not(HasSubstr("gres")));
+  EXPECT_THAT(starter({"SLURM_GPUS_PER_NODE=8", "SLURM_GPUS=16"}), testing::Not(HasSubstr("gres")));
+}
+
+TEST(FindSlurm, LetsANodesOwnNumberWinAndAnAddressNot) {
+  EXPECT_EQ(HostsOf({"MASTER_ADDR=n1", "MASTER_PORT=29500"}), "--hosts=n1,n2 (SLURM_JOB_NODELIST)");
+  EXPECT_EQ(HostsOf({"MASTER_ADDR=n1", "NODE_RANK=1", "NNODES=2"}), "none");
+}
+
+TEST(AllocationPlace, KnowsTheJobsOfOtherSystems) {
+  Root root;
+  root.Write("/etc/nodes", "n1\nn1\nn2\n");
+  const auto texts = [&](std::vector<std::string> entries) {
+    return absl::StrJoin(Texts(AllocationPlace(Of(std::move(entries), "n1", root.path()))), " ");
+  };
+  EXPECT_EQ(texts({"PBS_JOBID=4.s", "PBS_NODEFILE=/etc/nodes"}),
+            "--nnodes=2 (PBS_NODEFILE) --hosts=n1:2,n2:1 (PBS_NODEFILE)");
+  EXPECT_EQ(texts({"LSB_JOBID=9", "LSB_MCPU_HOSTS=n1 1 n2 1"}),
+            "--nnodes=2 (LSB_MCPU_HOSTS) --hosts=n1,n2 (LSB_MCPU_HOSTS) --launch-agent=blaunch %h "
+            "(LSB_MCPU_HOSTS)");
+  root.Write("/etc/nodes", "n1 4 all.q UNDEFINED\nn2 4 all.q UNDEFINED\n");
+  EXPECT_THAT(texts({"JOB_ID=9", "PE_HOSTFILE=/etc/nodes"}),
+              HasSubstr("--hosts=n1:4,n2:4 (PE_HOSTFILE) --launch-agent=qrsh -inherit %h"));
+  EXPECT_THAT(AllocationPlace(Of({})).refusal.message(), HasSubstr("--hosts A,B"));
+}
+
 TEST(FindSlurm, TakesNothingInAnInteractiveShell) {
   const auto shell = Step({"SLURM_PTY_PORT=4711"});
   EXPECT_TRUE(FindPlace(Of(shell), "slurm").refusal.ok());
@@ -413,7 +486,7 @@ TEST(FindSge, NeedsAWord) {
   Root root;
   root.Write("/hosts", "n1 8 all.q@n1 UNDEFINED\nn2 4 all.q@n2 UNDEFINED\n");
   const auto place = Of({"JOB_ID=12", "PE_HOSTFILE=/hosts", "NHOSTS=2"}, "n2", root.path());
-  EXPECT_THAT(FindPlace(place, "auto").refusal.message(), HasSubstr("write qrsh -inherit HOST"));
+  EXPECT_THAT(FindPlace(place, "auto").refusal.message(), HasSubstr("or qrsh -inherit HOST"));
   EXPECT_THAT(Texts(FindPlace(place, "sge")),
               ElementsAre("--nnodes=2 (PE_HOSTFILE)", "--node-rank=1 (this host's name)",
                           absl::StrCat("--rdzv-endpoint=n1:", MeetingPort(12, 0), " (PE_HOSTFILE)"),

@@ -59,7 +59,12 @@ TEST(ExplainStart, AProgramThatIsNotThereIsSoughtInThePath) {
   EXPECT_TRUE(verdict.try_the_path);
   EXPECT_THAT(verdict.cause, HasSubstr("No such file"));
   EXPECT_THAT(verdict.way_out, HasSubstr("--agent-path"));
+  EXPECT_TRUE(verdict.needs_program);
   EXPECT_FALSE(ExplainStart(Failed({}, kExitNotExecutable)).try_the_path);
+  FailedStart pushed = Failed({"sh: /proc/self/fd/3: Permission denied"}, kExitNotExecutable);
+  pushed.pushed = true;
+  EXPECT_FALSE(ExplainStart(pushed).needs_program);
+  EXPECT_THAT(ExplainStart(pushed).way_out, HasSubstr("TMPDIR"));
 }
 
 TEST(ExplainStart, SaysWhatTheAgentMet) {
@@ -67,6 +72,7 @@ TEST(ExplainStart, SaysWhatTheAgentMet) {
   failed.started = true;
   failed.other_version = "2+def";
   EXPECT_EQ(ExplainStart(failed).cause, "hlaunch there is 2+def, and here 1+abc");
+  EXPECT_TRUE(ExplainStart(failed).needs_program);
   failed.other_version.clear();
   failed.error_kind = "directory";
   failed.error = "no working directory /x there: No such file or directory";
@@ -83,6 +89,12 @@ TEST(ExplainStart, ASilentStarterIsTimedOut) {
   failed.timed_out = true;
   failed.waited_s = 20;
   EXPECT_THAT(ExplainStart(failed).cause, HasSubstr("ssh brought no answer for 20 s"));
+}
+
+TEST(RepeatsTheEnd, OnlyWhatSrunSaysOfTheExitCode) {
+  EXPECT_TRUE(RepeatsTheEnd("srun", "srun: error: n1: task 0: Exited with exit code 37\n"));
+  EXPECT_FALSE(RepeatsTheEnd("srun", "srun: error: n1: task 0: Killed\n"));
+  EXPECT_FALSE(RepeatsTheEnd("ssh", "srun: error: n1: task 0: Exited with exit code 37\n"));
 }
 
 TEST(ExitCodeOfJob, IsTheJobsOwn) {

@@ -327,8 +327,8 @@ const BadLine kBadLines[] = {
     {{"--nproc", "2", "x"}, "unknown option --nproc; did you mean --nproc-per-node?"},
     {{"--rdzv_endpiont=n0", "x"}, "unknown option --rdzv_endpiont; did you mean --rdzv-endpoint?"},
     {{"-np", "4", "--nnodes", "2", "x"},
-     "-n is the number of ranks of a job of one node; with "
-     "several write --nproc-per-node N, the workers of each node"},
+     "-n is the number of all ranks, and each node of those that are started by hand would have to "
+     "know its part: write --nproc-per-node N, the workers of each node, or --hosts A,B"},
     {{"--stdin=all", "x"}, "--stdin 'all': expected 0, which is local rank 0, or none"},
     {{"--wdir", "", "x"}, "--wdir '': the name of the folder is missing"},
     {{"-y", "x"}, "unknown option -y; see hlaunch --help"},

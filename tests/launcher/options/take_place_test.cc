@@ -129,6 +129,29 @@ TEST(TakePlace, WarnsOfNodesThatAreNotUsed) {
   EXPECT_EQ(Place(Parse({}, batch)), "1:1 rank -1 at  x 1 id ");
 }
 
+TEST(TakePlace, StartsTheNodesOfAnAllocationUnlessOneIsMeant) {
+  const std::vector<std::string> batch = {"SLURM_JOB_ID=17", "SLURM_JOB_NUM_NODES=3",
+                                          "SLURM_JOB_NODELIST=n[1-3]"};
+  const auto started = [&](std::vector<const char*> words) {
+    const auto options = Parse(std::move(words), batch);
+    return options.ok() ? options->hosts.system + " " + options->hosts.hosts
+                        : std::string(options.status().message());
+  };
+  EXPECT_EQ(started({}), "slurm n1,n2,n3");
+  EXPECT_EQ(started({"--nnodes", "2"}), "slurm n1,n2,n3");
+  EXPECT_EQ(started({"--exclude", "n2"}), "slurm n1,n2,n3");
+  EXPECT_EQ(started({"--hosts", "allocation", "--launch-agent", "x %h"}), "slurm n1,n2,n3");
+  EXPECT_EQ(started({"--hosts", "a"}), " a");
+  for (const char* one :
+       {"--nnodes=1", "--standalone", "--rdzv-endpoint=n1", "--dry-run", "--cluster=none"}) {
+    EXPECT_EQ(started({one}), " ") << one;
+  }
+  EXPECT_THAT(Parse({}, batch)->cluster_warnings, IsEmpty());
+  EXPECT_THAT(Parse({"--rdzv-endpoint=n1"}, batch)->cluster_warnings,
+              ElementsAre(HasSubstr("one node of the 3")));
+  EXPECT_THAT(started({"--cluster", "slurm", "--rdzv-endpoint=n1"}), HasSubstr("no step of it"));
+}
+
 TEST(TakePlace, NeedsTheNumberOfPods) {
   const std::vector<std::string> pod = {"KUBERNETES_SERVICE_HOST=1", "JOB_COMPLETION_INDEX=1"};
   EXPECT_EQ(Place(Parse({}, pod)), "1:1 rank -1 at  x 1 id ");

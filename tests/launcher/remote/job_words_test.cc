@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "launcher/options/parse_options.h"
 #include "launcher/remote/dial_back.h"
@@ -37,12 +41,57 @@ TEST(WordsForHost, AreTheUsersWithoutWhatConcernsTheStart) {
   EXPECT_EQ(WordsForHost(options, hosts[0], 0, "id").back(), "--stdin");
 }
 
+TEST(WordsForHost, AreDividedWhereOneWordHasSeveralOptions) {
+  Options options = Parse({"-H", "a,b", "-vxFOO=1", "-vx", "BAR=-v2", "train.py"});
+  EXPECT_TRUE(SaysOption(options, "--export-var"));
+  EXPECT_THAT(absl::StrJoin(WordsForHost(options, {"", "b", {}}, 1, "id"), " "),
+              testing::StartsWith("-v -v --nnodes"));
+}
+
 TEST(WordsForHost, TakeTheWorkersOfTheList) {
   Options options = Parse({"--hosts", "a:4", "train.py"});
   std::vector<TargetHost> hosts = {{"", "a", 4}};
   ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
   EXPECT_THAT(absl::StrJoin(WordsForHost(options, hosts[0], 0, "id"), " "),
               HasSubstr("--nproc-per-node 4"));
+}
+
+TEST(WordsForHost, LeaveDevicesToTheSchedulerWhoseJobItIs) {
+  Options options = Parse({"train.py"}, Environment({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a,b"}));
+  std::vector<TargetHost> hosts = {{"", "a", 4}, {"", "b", 4}};
+  ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
+  EXPECT_EQ(absl::StrJoin(WordsForHost(options, hosts[1], 1, "id"), " "),
+            "--nnodes 2:2 --node-rank 1 --rdzv-id id --rdzv-conf is_host=0 --cluster slurm "
+            "--quiet");
+}
+
+TEST(WordsForHost, HaveEachItsPartOfAllRanks) {
+  const auto parts = [](std::vector<const char*> words, std::vector<TargetHost> hosts) {
+    Options options = Parse(std::move(words));
+    const absl::Status fits = FitNodesToHosts(options, hosts);
+    if (!fits.ok()) return std::string(fits.message());
+    std::string found;
+    for (const TargetHost& host : hosts) {
+      const auto all = WordsForHost(options, host, 0, "id");
+      const auto at = std::find(all.begin(), all.end(), "--nproc-per-node");
+      EXPECT_EQ(std::count(all.begin(), all.end(), "--nproc-per-node"), 1);
+      absl::StrAppend(&found, host.name, *(at + 1), " ");
+    }
+    return found;
+  };
+  EXPECT_EQ(
+      parts({"-H", "a,b,c", "-n", "8", "t.py"}, {{"", "a", {}}, {"", "b", {}}, {"", "c", {}}}),
+      "a3 b3 c2 ");
+  EXPECT_EQ(parts({"-H", "a,b", "-np", "1", "t.py"}, {{"", "a", {}}, {"", "b", {}}}), "a1 ");
+  EXPECT_EQ(parts({"-H", "a:4,b:4", "-n", "6", "t.py"}, {{"", "a", 4}, {"", "b", 4}}), "a4 b2 ");
+  EXPECT_THAT(parts({"-H", "a:4,b", "-n", "6", "t.py"}, {{"", "a", 4}, {"", "b", {}}}),
+              HasSubstr("room for 5 workers"));
+  EXPECT_THAT(
+      parts({"-H", "a,b", "-n", "1", "--nnodes", "2", "t.py"}, {{"", "a", {}}, {"", "b", {}}}),
+      HasSubstr("-n 1 is on 1 host and --nnodes asks for 2"));
+  EXPECT_THAT(
+      parts({"-H", "a,b", "-n", "4", "--nnodes", "1:2", "t.py"}, {{"", "a", {}}, {"", "b", {}}}),
+      HasSubstr("give --nproc-per-node"));
 }
 
 TEST(FitNodesToHosts, CountsHosts) {
@@ -86,13 +135,39 @@ TEST(StartCommand, IsAFixedListOfWords) {
   EXPECT_THAT(StartCommand(ssh, host, true, "/x/hlaunch"),
               ElementsAre("/x/hlaunch", "agent", "--stdin"));
   HostWish wish;
-  wish.launch_agent = "kubectl exec -i 'pod %h' --";
+  wish.launch_agent = "kubectl exec -i 'pod %h' %n --";
   const auto other = FindStarter(wish, Environment());
   ASSERT_TRUE(other.ok());
-  EXPECT_THAT(StartCommand(*other, {"", "p0", {}}, true, "hlaunch"),
-              ElementsAre("kubectl", "exec", "-i", "pod p0", "--", "hlaunch", "agent", "--stdin"));
+  EXPECT_THAT(
+      StartCommand(*other, {"", "p0", {}, 3}, true, "hlaunch"),
+      ElementsAre("kubectl", "exec", "-i", "pod p0", "3", "--", "hlaunch", "agent", "--stdin"));
   wish.launch_agent = "a 'b";
   EXPECT_FALSE(FindStarter(wish, Environment()).ok());
+}
+
+TEST(PushCommand, LeavesNothingToARemoteShell) {
+  Starter starter;
+  starter.pushed = std::make_shared<const PushedProgram>(PushedProgram{"program", "c0ffee"});
+  const auto ssh = PushCommand(starter, {"", "c9", {}}, false);
+  const std::string script = ssh[ssh.size() - 4];
+  EXPECT_EQ(script.front(), '\'');
+  EXPECT_EQ(script.back(), '\'');
+  EXPECT_EQ(script.find_first_of("'\\!\n", 1), script.size() - 1);
+  EXPECT_THAT(absl::StrJoin(ssh, " "), testing::EndsWith("' hlaunch 7 c0ffee"));
+  starter.agent = {"kubectl", "exec", "-i", "%h", "--"};
+  const auto kubectl = PushCommand(starter, {"", "p0", {}}, false);
+  EXPECT_EQ(kubectl[3], "p0");
+  EXPECT_EQ(kubectl[7], script.substr(1, script.size() - 2));
+}
+
+TEST(StarterEnvironment, KeepsWhatShapesTheJobsTasksFromSrun) {
+  const Environment all({"SLURM_JOB_ID=7", "SLURM_NTASKS=8", "SLURM_CPU_BIND=x", "SLURM_CONF=c",
+                         "HLAUNCH_TOKEN=secret", "SRUN_CPUS_PER_TASK=2", "A=1"});
+  Starter starter;
+  EXPECT_THAT(StarterEnvironment(starter, all), testing::SizeIs(6));
+  starter.agent = {"/usr/bin/srun", "-w", "%h"};
+  EXPECT_THAT(StarterEnvironment(starter, all),
+              testing::UnorderedElementsAre("SLURM_JOB_ID=7", "SLURM_CONF=c", "A=1"));
 }
 
 TEST(Candidates, BeginWithTheMostPromising) {
