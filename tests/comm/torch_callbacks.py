@@ -14,7 +14,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import (default_hooks, post_loc
 from torch.distributed.algorithms.model_averaging import averagers
 from torch.distributed.optim import PostLocalSGDOptimizer
 
-from torch_training import curve, network, parameters_of
+from torch_training import BACKENDS, curve, network, parameters_of
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
@@ -122,7 +122,7 @@ def expect_same(ours, theirs):
 def power_sgd_trains_as_with_gloo():
     """batched_powerSGD_hook is left out: it asserts in torch 2.13, with gloo, too."""
     results = []
-    for backend in ("hlaunch", "gloo"):
+    for backend in BACKENDS:
         group = dist.new_group(backend=backend)
         state = powerSGD_hook.PowerSGDState(group, matrix_approximation_rank=2,
                                             start_powerSGD_iter=3, min_compression_rate=1)
@@ -142,7 +142,7 @@ def hooks_train_as_with_gloo():
     for hook in (default_hooks.allreduce_hook, default_hooks.fp16_compress_hook, bf16,
                  wrapped):
         results = []
-        for backend in ("hlaunch", "gloo"):
+        for backend in BACKENDS:
             group = dist.new_group(backend=backend)
             state = powerSGD_hook.PowerSGDState(group, start_powerSGD_iter=2) \
                 if hook is wrapped else group
@@ -178,12 +178,12 @@ def quantizing_hooks_train_as_with_gloo():
         for hook in (quantization_hooks.quantization_pertensor_hook,
                      quantization_hooks.quantization_perchannel_hook):
             expect_same(*[trained(group, hook, group) for group in
-                          (dist.new_group(backend=backend) for backend in ("hlaunch", "gloo"))])
+                          (dist.new_group(backend=backend) for backend in BACKENDS)])
 
 
 def post_local_sgd_trains_as_with_gloo():
     results = []
-    for backend in ("hlaunch", "gloo"):
+    for backend in BACKENDS:
         group = dist.new_group(backend=backend)
         alone = [dist.new_group([rank], backend=backend) for rank in range(SIZE)][RANK]
         state = post_localSGD_hook.PostLocalSGDState(group, alone, start_localSGD_iter=4)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """One rank of torch_backend_test.py: torch_worker.py BACKEND METHOD CASE…; each case is a function
-here or in torch_training.py or torch_callbacks.py, METHOD is where to meet or "env"."""
+of CASES, METHOD is where to meet or "env"."""
 
 import datetime
 import os
@@ -13,9 +13,14 @@ from torch._C._distributed_c10d import _make_nccl_premul_sum
 from torch.distributed import _functional_collectives as functional
 
 import torch_callbacks
+import torch_random
 import torch_training
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+
+def can_mix():
+    return tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 14)
 
 
 def of_rank(rank, dtype=torch.float32, shape=(4, 3)):
@@ -169,20 +174,32 @@ def odd_tensors():
     refused("on meta", dist.all_reduce, torch.zeros(2, device="meta"))
 
 
-def what_torch_would_drop_is_refused():
-    for backend in ("cpu:hlaunch,cuda:gloo", "cuda:gloo,cpu:hlaunch", "cuda:hlaunch"):
-        # torch makes Gloo's part first, which fails, or waits in vain, where the other rank has been
-        # refused already.
-        refused(("silently", "connectFullMesh", "imed out"), dist.new_group, backend=backend,
-                timeout=datetime.timedelta(seconds=20))
+def other_backends_are_mixed_or_refused():
+    """Mixed where torch lets a Backend be written in Python, else refused."""
+    if can_mix():
+        group = dist.new_group(backend="cpu:hlaunch,cuda:gloo")
+        names = [group._get_backend(torch.device(device)).name() for device in ("cpu", "cuda")]
+        assert names == ["hlaunch", "gloo"], names
+        data = torch.ones(3)
+        dist.all_reduce(data, group=group)
+        expect(data, torch.full((3,), float(SIZE)))
+        dist.Backend.register_backend("other", lambda *_: None, extended_api=True, devices=["meta"])
+        refused("both plugins", dist.new_group, backend="cpu:hlaunch,meta:other")
+    else:
+        for backend in ("cpu:hlaunch,cuda:gloo", "cuda:gloo,cpu:hlaunch"):
+            # torch makes Gloo's part first, which fails, or waits in vain, where the other rank has
+            # been refused already.
+            refused(("silently", "connectFullMesh", "imed out"), dist.new_group, backend=backend,
+                    timeout=datetime.timedelta(seconds=20))
+    refused("not on cuda", dist.new_group, backend="cuda:hlaunch")
 
 
 def a_group_can_be_made_again():
     dist.destroy_process_group()
     if sys.argv[2] == "env":
-        dist.init_process_group("hlaunch")
+        dist.init_process_group(sys.argv[1])
     else:
-        dist.init_process_group("hlaunch", init_method=f"file://{os.environ['MEET']}2", rank=RANK,
+        dist.init_process_group(sys.argv[1], init_method=f"file://{os.environ['MEET']}2", rank=RANK,
                                 world_size=SIZE)
     dist.barrier()
 
@@ -197,6 +214,8 @@ def a_rank_that_goes_is_named():
     os._exit(0)
 
 
+CASES = (sys.modules[__name__], torch_training, torch_callbacks, torch_random)
+
 if __name__ == "__main__":
     chosen, method = sys.argv[1], sys.argv[2]
     where = {} if method == "env" else {"init_method": f"file://{os.environ['MEET']}",
@@ -204,7 +223,6 @@ if __name__ == "__main__":
     dist.init_process_group(chosen, timeout=datetime.timedelta(seconds=40), **where)
     for case in sys.argv[3:]:
         print(f"rank {RANK}: {case}", flush=True)
-        (globals().get(case) or getattr(torch_training, case, None)
-         or getattr(torch_callbacks, case))()
+        next(vars(cases)[case] for cases in CASES if case in vars(cases))()
     dist.destroy_process_group()
     print(f"rank {RANK} of {SIZE}: done", flush=True)

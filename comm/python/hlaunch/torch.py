@@ -23,7 +23,7 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 2):
     raise ImportError(f"hlaunch.torch needs torch 2.2 or later, this is {torch.__version__}: its "
                       "store speaks an older protocol")
 
-from .torch_group import TorchGroup  # It needs what that torch has.
+from .torch_group import TorchBackend, TorchGroup, can_mix  # They need what that torch has.
 
 _names = collections.Counter()  # How often this process has made a group of a name at a store.
 
@@ -36,7 +36,7 @@ def register():
 
 def create(options, _=None):
     """Makes a group; torch calls it."""
-    refuse_mixed(sys._getframe(1).f_locals.get("backend_config"))
+    others = beside(sys._getframe(1).f_locals.get("backend_config"))
     url, opened = store_url(options.store, options.group_rank, options.timeout)
     ranks = ",".join(str(rank) for rank in options.global_ranks_in_group)
     name = f"torch/{options.group_id}/{hashlib.sha256(ranks.encode()).hexdigest()[:16]}"
@@ -44,22 +44,35 @@ def create(options, _=None):
     _names[url, name] += 1
     group = ProcessGroup(url, options.group_rank, options.group_size, f"{name}.{again}",
                          options.timeout)
-    return TorchGroup(group, options.store, opened)
+    return (TorchBackend if others else TorchGroup)(group, options.store, opened)
 
 
-def refuse_mixed(config):
-    """Refuses other backends beside this one: torch uses a process group written in Python for all
-    devices and drops the others silently."""
-    if config is None:
-        return
-    others = {device: str(backend) for device, backend in config.get_device_backend_map().items()
-              if str(backend) != "hlaunch" or device != "cpu"}
-    if others:
-        dropped = ",".join(f"{device}:{backend}" for device, backend in others.items())
+def beside(config):
+    """Returns the other backends of a group by device, or refuses them: what torch would drop without
+    a word, and what hlaunch cannot serve."""
+    devices = {} if config is None else config.get_device_backend_map()
+    ours = [device for device, backend in devices.items() if str(backend) == "hlaunch"]
+    others = {device: str(backend) for device, backend in devices.items() if device not in ours}
+    wrong = [device for device in ours if device != "cpu"]
+    listed = ",".join(f"{device}:{backend}" for device, backend in others.items())
+    if wrong:
+        raise ValueError(f"backend {str(config)!r}: hlaunch serves tensors on the CPU, not on "
+                         f"{' and '.join(wrong)}; give cpu:hlaunch, and others their own backend")
+    if others and not can_mix():
+        # torch uses a process group written in Python for all devices.
         raise ValueError(
-            f"backend {str(config)!r}: torch would drop {dropped!r} silently. Give 'hlaunch' "
-            "alone, which serves tensors on the CPU, and make a group for the others: "
-            "new_group(backend=...)")
+            f"backend {str(config)!r}: torch {torch.__version__} would drop {listed!r} silently; "
+            "torch 2.14 and later can mix. Give 'hlaunch' alone, which serves tensors on the CPU, "
+            "and make a group for the others: new_group(backend=...)")
+    custom = dist.ProcessGroup.BackendType.CUSTOM
+    plugins = {backend for backend in others.values()
+               if dist.Backend.backend_type_map.get(backend, custom) == custom}
+    if plugins:
+        raise ValueError(
+            f"backend {str(config)!r}: torch takes {' and '.join(sorted(plugins))} and hlaunch, "
+            "which are both plugins, for one and the same, and would give all tensors to the first. "
+            "Make a group for each: new_group(backend=...)")
+    return others
 
 
 def store_url(store, rank, timeout):

@@ -3,11 +3,11 @@
 """What torch calls of a group, for both kinds of group in torch_group.py."""
 
 import datetime
-import itertools
 
 import torch
 from torch.distributed import distributed_c10d as c10d
 
+from . import memory
 from .completion import Completions
 from .process_group import ANY_RANK, PremulSum, ReduceOp
 from .torch_work import TorchWork
@@ -20,11 +20,17 @@ class Verbs:
     """The verbs by the names by which torch, in Python and in C++, calls them. A class that has them
     calls set_up."""
 
+    bare = False  # See TorchWork.
+
     def set_up(self, group, store, opened):
         """`group` is a ProcessGroup of hlaunch's; `store` is torch's, and `opened` one to keep."""
         self._group, self._store, self._opened = group, store, opened
         self._completions = Completions()
-        self._numbers = itertools.count()
+        self._begun = 0
+
+    def calls_begun(self):
+        """How many collectives have begun."""
+        return self._begun
 
     def getBackendName(self):
         return "hlaunch"
@@ -46,7 +52,8 @@ class Verbs:
         if timeout is not None and timeout > datetime.timedelta(0):
             how["timeout"] = timeout
         works = [work for work in [call(**how) for call in calls] if work is not None]
-        return TorchWork(self._completions, works, result, next(self._numbers), told)
+        self._begun += 1  # Two threads may get one number: their calls have no order either.
+        return TorchWork(self._completions, works, result, self._begun, told, self.bare)
 
     def broadcast(self, tensors, opts=c10d.BroadcastOptions()):
         group, root = self._group, opts.rootRank
@@ -125,10 +132,12 @@ class Verbs:
         self._group.monitored_barrier(getattr(timeout, "timeout", timeout))
 
     def send(self, tensors, to, tag=0):
-        return TorchWork(self._completions, [self._group.isend(tensors[0], to, tag)], tensors)
+        return TorchWork(self._completions, [self._group.isend(tensors[0], to, tag)], tensors,
+                         bare=self.bare)
 
     def recv(self, tensors, source, tag=0):
-        return TorchWork(self._completions, [self._group.irecv(tensors[0], source, tag)], tensors)
+        return TorchWork(self._completions, [self._group.irecv(tensors[0], source, tag)], tensors,
+                         bare=self.bare)
 
     def recv_anysource(self, tensors, tag=0):
         return self.recv(tensors, ANY_RANK, tag)
@@ -175,5 +184,5 @@ def in_elements(tensor, splits):
     if sum(splits) != tensor.size(0):
         raise ValueError(f"split sizes {list(splits)} do not add up to the {tensor.size(0)} "
                          "rows")
-    row = tensor[0].numel() if tensor.size(0) else 0
+    row = memory.source(tensor).count // max(tensor.size(0), 1)  # Bytes, where there is no arithmetic.
     return [split * row for split in splits]

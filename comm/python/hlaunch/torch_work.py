@@ -15,15 +15,16 @@ class TorchWork(dist.Work):
     """One or several calls that are under way; `result` is the value that torch gets. Thread-safe.
 
     A Completions sets its future, once it was asked for, to what `told` returns, or to the result;
-    `number` is a collective's, None a message's.
+    `number` is a collective's, None a message's. `bare`: torch hands on of the future what C++ knows
+    of it, so its error must be one of C++.
     """
 
-    def __init__(self, completions, works, result, number=None, told=None):
+    def __init__(self, completions, works, result, number=None, told=None, bare=False):
         super().__init__()
         self._completions, self._works, self._result = completions, works, result
-        self._number, self._told = number, told
+        self._number, self._told, self._bare = number, told, bare
         self._lock = threading.Lock()
-        self._future = None
+        self._first = self._future = None
 
     def wait(self, timeout=datetime.timedelta(0)):
         for work in self._works:
@@ -54,7 +55,9 @@ class TorchWork(dist.Work):
         with self._lock:
             if self._future is not None:
                 return self._future
-            self._future = torch.futures.Future()
+            self._first = self._future = torch.futures.Future()
+            if self._bare:
+                self._future = self._first.then(torch.futures.Future.value)
         if not self._works:
             self.tell()
         elif self._number is None:
@@ -83,10 +86,10 @@ class TorchWork(dist.Work):
             self.wait()
             value = self._told() if self._told else self._result
         except Exception as error:  # Any error belongs to the future.
-            self._future.set_exception(error)
+            self._first.set_exception(error)
         else:
-            self._future.set_result(value)
+            self._first.set_result(value)
 
     def give_up(self):
-        self._future.set_exception(library.Cancelled(
+        self._first.set_exception(library.Cancelled(
             "this rank left the group while the message was under way"))
