@@ -50,6 +50,7 @@ class Verb(enum.IntEnum):
 
 
 REDUCTIONS = (Verb.ALL_REDUCE, Verb.REDUCE, Verb.REDUCE_SCATTER)
+FOR_COMPLEX = (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PREMUL_SUM)
 NOTHING = memory.Memory(None, 0, "uint8", None)
 
 
@@ -198,6 +199,9 @@ class ProcessGroup:
             if kind.type == memory.BYTE:
                 raise TypeError(f"{verb.name.lower()} has no arithmetic for {kind.name}; there are "
                                 f"{', '.join(memory.TYPES)}")
+            if kind.name in memory.COMPLEX and op not in FOR_COMPLEX:
+                raise ValueError(f"{verb.name.lower()}: {ReduceOp(op).name} of {kind.name}; complex "
+                                 "numbers have SUM, AVG and PremulSum")
         if given is not NOTHING and wanted is not NOTHING and given.name != wanted.name:
             raise TypeError(f"{verb.name.lower()} of {given.name} into {wanted.name}; "
                             "give the same type")
