@@ -137,6 +137,10 @@ class Group : public ProcessGroup {
     return turn->failure() == nullptr ? absl::OkStatus() : turn->failure()->status;
   }
   void Abort(const std::string& why) override { runner_.transport().Abort(why); }
+  void SayGoodbye(const std::string& why) override {
+    SharedTransport::Turn turn(runner_.transport());
+    turn->SayGoodbye(why);
+  }
 
  private:
   absl::Status CheckPeer(const char* verb, DataType type, size_t bytes, Rank peer, bool any) const;

@@ -104,6 +104,10 @@ class ProcessGroup {
 
   // Makes all calls that wait return Cancelled with `why`, here and at the other ranks.
   virtual void Abort(const std::string& why) = 0;
+
+  // What the ranks that still wait for this one are told when it leaves, such as the exception that
+  // ends it.
+  virtual void SayGoodbye(const std::string& why) = 0;
 };
 
 }  // namespace hlaunch

@@ -106,6 +106,21 @@ def complex_numbers_are_added():
         refused("complex", hlaunch.all_reduce, data, ReduceOp.MAX)
 
 
+def a_rank_that_raises_says_what():
+    """Its goodbye comes from atexit, or, of a group, from a finally."""
+    group = hlaunch.new_group()
+    for each in (group, None):  # Now they are connected.
+        hlaunch.all_reduce(numpy.zeros(2), group=each)
+    if RANK == 1:
+        try:
+            raise ValueError("bad batch")
+        finally:
+            hlaunch.destroy_process_group(group)
+    refused("left the group before all_reduce #2, after ValueError: bad batch", hlaunch.all_reduce,
+            numpy.zeros(2), group=group)
+    refused(", after ValueError: bad batch", hlaunch.all_reduce, numpy.zeros(2))
+
+
 def a_group_is_made_over_torchs_store():
     """Without torch anything with a host and a port does; the store is this test's own."""
     refused("no host and port", hlaunch.groups.url_of, object())

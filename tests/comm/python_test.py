@@ -31,6 +31,9 @@ class Package(rank_processes.RanksTest):
     def test_a_rank_that_goes_is_named(self):
         self.assert_ranks(3, WORKER, "a_rank_that_goes_is_named", codes=[0, 3, 0])
 
+    def test_a_rank_that_raises_says_what(self):
+        self.assert_ranks(3, WORKER, "a_rank_that_raises_says_what", codes=[0, 1, 0])
+
     def test_calls_that_do_not_match_are_shown(self):
         self.assert_ranks(2, WORKER, "calls_that_do_not_match_are_shown")
 

@@ -9,7 +9,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from . import memory
 from .completion import Completions
-from .process_group import ANY_RANK, PremulSum, ReduceOp
+from .process_group import ANY_RANK, PremulSum, ReduceOp, what_ends_it
 from .torch_work import TorchWork
 
 # How long rank 0 waits for the other ranks when it leaves a group.
@@ -38,7 +38,7 @@ class Verbs:
     def shutdown(self):
         self._completions.leave()
         self._group.destroy()
-        if self._store is not None:
+        if self._store is not None and not what_ends_it():  # Who fails is in a hurry to say so.
             leave(self._store, self.rank(), self.size())
         self._store = self._opened = None
 
