@@ -124,6 +124,8 @@ int hlcomm_run(hlcomm_group* group, const hlcomm_call* call);
 /* Begins the call. The caller must free *work. */
 int hlcomm_start(hlcomm_group* group, const hlcomm_call* call, hlcomm_work** work);
 
+/* A message to the rank itself is copied: its send is over at once. HLCOMM_ANY_RANK does not
+ * receive it, unless there is no other rank. */
 int hlcomm_send(hlcomm_group* group, int type, const void* from, size_t count, int to,
                 uint64_t tag);
 /* source may be NULL. */

@@ -73,8 +73,6 @@ def objects_are_pickled():
 
 
 def batches_begin_together():
-    if SIZE == 1:
-        return
     right, left = (RANK + 1) % SIZE, (RANK - 1) % SIZE
     got = [numpy.zeros(3) for _ in range(2)]
     works = hlaunch.batch_isend_irecv([
@@ -88,6 +86,18 @@ def batches_begin_together():
     tensors = [numpy.full(2, RANK), numpy.full(3, 2 * RANK)]
     hlaunch.all_reduce_coalesced(tensors, ReduceOp.MAX)
     assert tensors[0].tolist() == [SIZE - 1] * 2 and tensors[1].tolist() == [2 * SIZE - 2] * 3
+
+
+def messages_to_oneself_arrive():
+    first, second = numpy.zeros(2), numpy.zeros(20000)
+    waits = hlaunch.irecv(first, RANK, tag=1)
+    assert not waits.is_completed()
+    hlaunch.send(numpy.full(20000, 7.0), RANK, tag=2)  # Waits for nobody.
+    hlaunch.send(numpy.full(2, 5.0), RANK, tag=1)
+    assert hlaunch.recv(second, RANK, tag=2) == RANK and waits.source_rank() == RANK
+    assert first.tolist() == [5.0] * 2 and set(second) == {7.0}
+    hlaunch.send(numpy.zeros(3), RANK)
+    refused("does not match", hlaunch.recv, numpy.zeros(2), RANK)
 
 
 def complex_numbers_are_added():

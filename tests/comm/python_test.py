@@ -18,7 +18,7 @@ CASES = ["all_reduce_is_numpys", "all_kinds_of_memory", "every_verb_moves_what_i
          "messages_go_by_rank_and_tag", "works_may_be_dropped_and_waited_for_in_any_order",
          "groups_have_numbers_of_their_own", "wrong_things_are_refused",
          "a_group_can_be_left_and_made_again", "groups_know_their_ranks", "objects_are_pickled",
-         "batches_begin_together", "complex_numbers_are_added",
+         "batches_begin_together", "messages_to_oneself_arrive", "complex_numbers_are_added",
          "a_group_is_made_over_torchs_store"]
 
 
