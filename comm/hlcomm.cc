@@ -233,6 +233,14 @@ void hlcomm_free(hlcomm_group* group) {
   });
 }
 
+void hlcomm_leave(hlcomm_group* group, const char* why) {
+  Guarded([&] {
+    if (group != nullptr && why != nullptr) group->group->SayGoodbye(why);
+    return absl::OkStatus();
+  });
+  hlcomm_free(group);
+}
+
 int hlcomm_rank(const hlcomm_group* group) {
   if (group == nullptr) hlaunch::Report(Null("group"));
   return group == nullptr ? -1 : group->group->rank();

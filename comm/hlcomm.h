@@ -90,6 +90,9 @@ int hlcomm_init(const char* url, int rank, int size, const char* name, double ti
                 hlcomm_group** group);
 /* Leaves the group. No call or work of it may be in use any more. */
 void hlcomm_free(hlcomm_group* group);
+/* The same, and tells the ranks that still wait for this one why it leaves, such as the error that
+ * ends it. NULL or "": as hlcomm_free. */
+void hlcomm_leave(hlcomm_group* group, const char* why);
 
 int hlcomm_rank(const hlcomm_group* group);
 int hlcomm_size(const hlcomm_group* group);
@@ -121,6 +124,8 @@ int hlcomm_run(hlcomm_group* group, const hlcomm_call* call);
 /* Begins the call. The caller must free *work. */
 int hlcomm_start(hlcomm_group* group, const hlcomm_call* call, hlcomm_work** work);
 
+/* A message to the rank itself is copied: its send is over at once. HLCOMM_ANY_RANK does not
+ * receive it, unless there is no other rank. */
 int hlcomm_send(hlcomm_group* group, int type, const void* from, size_t count, int to,
                 uint64_t tag);
 /* source may be NULL. */

@@ -13,6 +13,7 @@
 #include "comm/collective_queue.h"
 #include "comm/collective_runner.h"
 #include "comm/process_transport/process_transport.h"
+#include "comm/self_messages.h"
 #include "comm/transport/shared_transport.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
@@ -94,6 +95,7 @@ class Group : public ProcessGroup {
       : store_(std::move(store)),
         options_(std::move(options)),
         runner_(std::move(transport), std::move(choices)),
+        self_(runner_.transport().rank()),
         queue_(runner_) {}
 
   Rank rank() const override { return runner_.transport().rank(); }
@@ -119,7 +121,9 @@ class Group : public ProcessGroup {
 
   WorkPtr StartSend(DataType type, std::span<const std::byte> from, Rank to,
                     uint64_t tag) override {
-    if (absl::Status status = CheckPeer("send", type, from.size(), to, false); !status.ok()) {
+    if (absl::Status status = CheckPeer("send", type, from.size(), to, false);
+        !status.ok() || to == rank()) {
+      if (status.ok()) self_.Send(type, from, tag);
       return std::make_shared<DoneWork>(std::move(status));
     }
     return StartMessage<Outgoing>({{to, {Verb::kSend, type}, tag}, from});
@@ -129,6 +133,9 @@ class Group : public ProcessGroup {
     if (absl::Status status = CheckPeer("recv", type, into.size(), from, true); !status.ok()) {
       return std::make_shared<DoneWork>(std::move(status));
     }
+    if (from == rank() || size() == 1) {
+      return self_.Receive(type, into, tag, options_.timeout);
+    }
     return StartMessage<Incoming>({{from, {Verb::kSend, type}, tag}, into});
   }
 
@@ -136,7 +143,14 @@ class Group : public ProcessGroup {
     SharedTransport::Turn turn(runner_.transport());
     return turn->failure() == nullptr ? absl::OkStatus() : turn->failure()->status;
   }
-  void Abort(const std::string& why) override { runner_.transport().Abort(why); }
+  void Abort(const std::string& why) override {
+    self_.End(absl::CancelledError(absl::StrCat("rank ", rank(), ": ", why)));
+    runner_.transport().Abort(why);
+  }
+  void SayGoodbye(const std::string& why) override {
+    SharedTransport::Turn turn(runner_.transport());
+    turn->SayGoodbye(why);
+  }
 
  private:
   absl::Status CheckPeer(const char* verb, DataType type, size_t bytes, Rank peer, bool any) const;
@@ -153,6 +167,7 @@ class Group : public ProcessGroup {
   const std::shared_ptr<Store> store_;
   const GroupOptions options_;
   mutable CollectiveRunner runner_;
+  SelfMessages self_;
   MessageKeeper messages_;  // Before the queue: a call that still runs may move them.
   CollectiveQueue queue_;
   Mutex mu_;
@@ -161,10 +176,7 @@ class Group : public ProcessGroup {
 
 absl::Status Group::CheckPeer(const char* verb, DataType type, size_t bytes, Rank peer,
                               bool any) const {
-  if (any && peer == kAnyRank) peer = rank() == 0 ? 1 : 0;
-  if (peer == rank()) {
-    return absl::InvalidArgumentError(absl::StrCat(verb, ": rank ", peer, " is this rank itself"));
-  }
+  if (any && peer == kAnyRank) peer = 0;
   if (peer < 0 || peer >= size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(verb, ": there is no rank ", peer, " in a world of ", size()));

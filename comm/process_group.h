@@ -88,7 +88,8 @@ class ProcessGroup {
 
   // Sends from this rank to `to`, or receives from `from`; kAnyRank receives from the first rank
   // that sends. `tag` is any number; the types must be the same at both ends. A small message may
-  // be sent before it is received.
+  // be sent before it is received; one to this rank itself is copied, and received by its number
+  // alone, not by kAnyRank in a world of several.
   virtual WorkPtr StartSend(DataType type, std::span<const std::byte> from, Rank to,
                             uint64_t tag = 0) = 0;
   virtual WorkPtr StartRecv(DataType type, std::span<std::byte> into, Rank from,
@@ -104,6 +105,10 @@ class ProcessGroup {
 
   // Makes all calls that wait return Cancelled with `why`, here and at the other ranks.
   virtual void Abort(const std::string& why) = 0;
+
+  // What the ranks that still wait for this one are told when it leaves, such as the exception that
+  // ends it.
+  virtual void SayGoodbye(const std::string& why) = 0;
 };
 
 }  // namespace hlaunch

@@ -20,11 +20,14 @@ NoticePacket Pack(const Notice& notice) {
 }
 
 Notice Unpack(const NoticePacket& packet) {
-  if (packet.kind == Notice::kLeft) return {Notice::kLeft, {}, packet.rank != 0};
-  if (packet.kind != Notice::kFailed || packet.length > sizeof packet.text || packet.code <= 0 ||
-      packet.code > static_cast<int32_t>(absl::StatusCode::kUnauthenticated)) {
-    return {Notice::kDisconnected};
+  const bool says = packet.length <= sizeof packet.text && packet.code > 0 &&
+                    packet.code <= static_cast<int32_t>(absl::StatusCode::kUnauthenticated);
+  if (packet.kind == Notice::kLeft) {
+    Notice left{Notice::kLeft, {}, packet.rank != 0};
+    if (says) left.failure.status = absl::UnknownError({packet.text, packet.length});
+    return left;
   }
+  if (packet.kind != Notice::kFailed || !says) return {Notice::kDisconnected};
   return {Notice::kFailed,
           {absl::Status(static_cast<absl::StatusCode>(packet.code),
                         absl::string_view(packet.text, packet.length)),

@@ -22,7 +22,7 @@ struct Notice {
     kDisconnected = 3,  // The connection ended without a notice. Never sent: the reader adds it.
   };
   Kind kind;
-  Failure failure{};   // With kFailed.
+  Failure failure{};   // With kFailed; with kLeft the status says why, or is OK.
   bool sends = false;  // With kLeft: the rank also has a connection in the other direction, and
                        // sent the notice there, too.
 };

@@ -34,6 +34,7 @@ class ShmInConnection : public InConnection {
     // Checked once, here: a sender that writes such a frame is broken.
     if ((kind_ == kInSlot) != (front_.size <= kInline) || kind_ > kToPull) broken_ = true;
     in_front_ = !broken_;
+    front_kind_ = kind_;
     offset_ = 0;
     return in_front_ ? &front_ : nullptr;
   }
@@ -81,6 +82,12 @@ class ShmInConnection : public InConnection {
 
   bool Read(std::span<std::byte> into) {
     while (Published()) {
+      // The sender may write a slot again after Front has looked at it, or change the kind of a
+      // message between its pieces. Each kind reads as many bytes as only its own sizes allow.
+      if (kind_ != front_kind_) {
+        broken_ = true;
+        return false;
+      }
       const Slot& slot = region_->slots[position_ % kSlots];
       if (kind_ == kInSlot) {
         if (!into.empty()) std::memcpy(into.data(), slot.bytes, into.size());
@@ -112,10 +119,11 @@ class ShmInConnection : public InConnection {
   const pid_t pid_;
   const PullProof proof_;
   FrameHead front_;
-  bool in_front_ = false;  // `front_` is valid.
-  bool broken_ = false;    // The sender has written nonsense, or is dead.
-  SlotKind kind_ = kInSlot;
-  uint64_t position_ = 0;  // Slots taken.
+  bool in_front_ = false;          // `front_` is valid.
+  bool broken_ = false;            // The sender has written nonsense, or is dead.
+  SlotKind kind_ = kInSlot;        // Of the slot that Published has seen.
+  SlotKind front_kind_ = kInSlot;  // Of the message at Front.
+  uint64_t position_ = 0;          // Slots taken.
   uint64_t ring_position_ = 0;
   uint64_t offset_ = 0;  // Bytes read of the message at Front.
   uint64_t pulled_ = 0;

@@ -3,6 +3,7 @@
 
 #include "comm/process_transport/failure_record.h"
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -14,10 +15,19 @@
 
 namespace hlaunch {
 
+namespace {
+constexpr Duration kPatience = std::chrono::seconds(1);
+}  // namespace
+
+Store& FailureRecord::Hasty() {
+  if (attempt_ == nullptr) attempt_ = store_.Attempt(kPatience);
+  return attempt_ == nullptr ? store_ : *attempt_;
+}
+
 Failure FailureRecord::RecordFirst(const Failure& failure) {
   const NoticePacket packet = Pack({Notice::kFailed, failure});
   const absl::string_view own(reinterpret_cast<const char*>(&packet), sizeof packet);
-  const auto first = store_.CompareAndSet(absl::StrCat(prefix_, "failure"), "", own);
+  const auto first = Hasty().CompareAndSet(absl::StrCat(prefix_, "failure"), "", own);
   if (!first.ok() || first->size() != sizeof packet) return failure;
   NoticePacket recorded;
   std::memcpy(&recorded, first->data(), sizeof recorded);
@@ -26,7 +36,7 @@ Failure FailureRecord::RecordFirst(const Failure& failure) {
 }
 
 bool FailureRecord::RecordWait(Rank self, const Failure& failure) {
-  return store_
+  return Hasty()
       .Append(absl::StrCat(prefix_, "waits"),
               absl::StrCat(self, " ", failure.rank, " ", failure.status.message(), "\n"))
       .ok();

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,9 @@ class FailureRecord {
   // `prefix` begins the keys: PREFIX + "failure", PREFIX + "waits". `store` outlives the record.
   FailureRecord(Store& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
 
+  // A rank that is cut off from the store ends all the same: each of these waits for it for a
+  // second.
+
   // Records `failure` as the group's unless another one was first. Returns the group's failure, or
   // `failure` if the store does not answer.
   Failure RecordFirst(const Failure& failure);
@@ -31,7 +35,11 @@ class FailureRecord {
   Failure FindRootCause(const Failure& failure, Instant deadline);
 
  private:
+  // The store, with little patience.
+  Store& Hasty();
+
   Store& store_;
+  std::unique_ptr<Store> attempt_;
   const std::string prefix_;
 };
 

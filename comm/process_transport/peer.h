@@ -53,7 +53,8 @@ struct Peer {
 
   // The peer has said that it left the group: on `in`, so nothing comes after it, or on `out`.
   bool left_in = false, left_out = false;
-  bool sends = true;  // With left_out: messages of the peer may still arrive.
+  bool sends = true;    // With left_out: messages of the peer may still arrive.
+  std::string goodbye;  // Why it left, if it said so.
 
   // "rank 3 on node1"
   std::string Name() const { return absl::StrCat("rank ", rank, host.empty() ? "" : " on ", host); }

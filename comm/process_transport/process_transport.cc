@@ -100,9 +100,11 @@ absl::StatusOr<std::unique_ptr<ProcessTransport>> ProcessTransport::Create(
 ProcessTransport::~ProcessTransport() {
   AcceptConnections();  // Ranks that have just connected get the notice, too.
   if (failure() == nullptr) connections_.TellLeft();
+  Failure said = failure_;
+  if (said.status.ok() && !goodbye_.empty()) said = {absl::UnknownError(goodbye_), rank_};
   for (const auto& peer : peers_.all()) {
     if (peer == nullptr) continue;
-    const Notice notice{failure() == nullptr ? Notice::kLeft : Notice::kFailed, failure_,
+    const Notice notice{failure() == nullptr ? Notice::kLeft : Notice::kFailed, said,
                         peer->out != nullptr};
     if (peer->in != nullptr) peer->in->SendNotice(notice);
     if (peer->out != nullptr) peer->out->SendNotice(notice);
@@ -265,7 +267,7 @@ absl::Status ProcessTransport::CheckNotLeft(const Message& message) {
   }
   const Peer& peer = peers_.At(message.peer);
   const bool left = IsReceive(peer, message) ? SendsNoMore(peer) : peer.left_in || peer.left_out;
-  return left ? FailGroup({Left(peer.Name(), message), peer.rank}) : absl::OkStatus();
+  return left ? FailGroup({Left(peer.Name(), message, peer.goodbye), peer.rank}) : absl::OkStatus();
 }
 
 absl::Status ProcessTransport::Sleep(const Message& message, Instant until) {
@@ -326,6 +328,7 @@ bool ProcessTransport::HandleNotices(Peer& peer, const std::vector<Notice>& noti
     if (notice.kind == Notice::kLeft) {
       *left = true;
       peer.sends = notice.sends;
+      peer.goodbye = std::string(notice.failure.status.message());
     }
   }
   return false;

@@ -78,6 +78,7 @@ class ProcessTransport : public Transport {
   std::string host() const override { return host_; }
   const Failure* failure() const override { return failure_.status.ok() ? nullptr : &failure_; }
   void Abort(const std::string& why) override;
+  void SayGoodbye(const std::string& why) override { goodbye_ = why; }
 
  private:
   ProcessTransport(Store& store, Rank rank, int size, const ProcessTransportOptions& options,
@@ -122,6 +123,7 @@ class ProcessTransport : public Transport {
   MessageReceiver receiver_;
   FailureRecord record_;
   Failure failure_;
+  std::string goodbye_;
   const Message* awaited_ = nullptr;  // The message that Progress waits for.
 
   std::atomic<bool> poked_{false};

@@ -28,7 +28,12 @@ std::string Name(Rank rank) { return absl::StrCat("rank ", rank); }
 
 struct LoopbackTransport::World {
   World(int size_in, int per_host_in)
-      : size(size_in), per_host(per_host_in), parcels(size * size), left(size), poked(size) {}
+      : size(size_in),
+        per_host(per_host_in),
+        parcels(size * size),
+        left(size),
+        goodbyes(size),
+        poked(size) {}
 
   std::deque<Parcel>& Between(Rank from, Rank to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return parcels[from * size + to];
@@ -49,6 +54,7 @@ struct LoopbackTransport::World {
   CondVar changed;
   std::vector<std::deque<Parcel>> parcels ABSL_GUARDED_BY(mu);
   std::vector<bool> left ABSL_GUARDED_BY(mu);
+  std::vector<std::string> goodbyes ABSL_GUARDED_BY(mu);
   std::vector<char> poked ABSL_GUARDED_BY(mu);
   std::optional<Failure> failure ABSL_GUARDED_BY(mu);
 };
@@ -147,7 +153,8 @@ absl::Status LoopbackTransport::Progress(const Message& message, Instant until) 
       return absl::OkStatus();
     }
     if (message.peer != kAnyRank && world_->left[message.peer]) {
-      world_->Fail({Left(Name(message.peer), message), message.peer});
+      world_->Fail(
+          {Left(Name(message.peer), message, world_->goodbyes[message.peer]), message.peer});
     } else if (!world_->changed.WaitUntil(&world_->mu, until)) {
       return absl::OkStatus();
     }
@@ -179,6 +186,11 @@ const Failure* LoopbackTransport::failure() const {
 void LoopbackTransport::Abort(const std::string& why) {
   MutexLock lock(&world_->mu);
   world_->Fail({absl::CancelledError(absl::StrCat(Name(rank_), ": ", why)), rank_});
+}
+
+void LoopbackTransport::SayGoodbye(const std::string& why) {
+  MutexLock lock(&world_->mu);
+  world_->goodbyes[rank_] = why;
 }
 
 void LoopbackTransport::Vanish() {

@@ -31,6 +31,7 @@ class LoopbackTransport : public Transport {
   void Poke() override;
   const Failure* failure() const override;
   void Abort(const std::string& why) override;
+  void SayGoodbye(const std::string& why) override;
 
   std::string host() const override;
 

@@ -28,8 +28,9 @@ absl::Status WentAway(const std::string& whom, const Message* missed) {
                                              missed == nullptr ? "" : Text(*missed)));
 }
 
-absl::Status Left(const std::string& whom, const Message& missed) {
-  return absl::UnavailableError(absl::StrCat(whom, " left the group before ", Text(missed)));
+absl::Status Left(const std::string& whom, const Message& missed, const std::string& why) {
+  return absl::UnavailableError(absl::StrCat(whom, " left the group before ", Text(missed),
+                                             why.empty() ? "" : ", after ", why));
 }
 
 absl::Status TimedOut(Rank self, const std::string& whom, const Message& missed) {

@@ -116,6 +116,10 @@ class Transport {
   // Makes every Wait of all ranks, now or later, return Cancelled with `why`. Any thread.
   virtual void Abort(const std::string& why) = 0;
 
+  // What ranks that need this one are told beside that it has left, when the object is destroyed:
+  // `why` it did, such as "ValueError: bad batch".
+  virtual void SayGoodbye(const std::string& why) = 0;
+
   // Ranks with the same text share memory. Empty: this rank shares memory with no other.
   virtual std::string host() const { return ""; }
 
@@ -129,7 +133,8 @@ class Transport {
 // The messages that all transports use. `whom` is "rank 3" or "rank 3 on node1".
 std::string Text(const Message& message);  // "all_reduce #17", "send with tag 4"
 absl::Status WentAway(const std::string& whom, const Message* missed);
-absl::Status Left(const std::string& whom, const Message& missed);
+// `why` may be empty.
+absl::Status Left(const std::string& whom, const Message& missed, const std::string& why = "");
 absl::Status TimedOut(Rank self, const std::string& whom, const Message& missed);
 absl::Status Mismatch(Rank self, const Message& mine, size_t my_bytes, const std::string& whom,
                       const Call& theirs, size_t their_bytes);

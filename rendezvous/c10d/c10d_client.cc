@@ -192,6 +192,12 @@ absl::StatusOr<std::unique_ptr<C10dClient>> C10dClient::Connect(absl::string_vie
   return client;
 }
 
+std::unique_ptr<Store> C10dClient::Attempt(Duration patience) {
+  C10dClientOptions options = options_;
+  options.request_timeout = std::min(options.request_timeout, patience);
+  return std::unique_ptr<Store>(new C10dClient(host_, port_, options));
+}
+
 Instant C10dClient::Soon() const { return Now() + options_.request_timeout; }
 
 absl::StatusOr<UniqueFd> C10dClient::TakeConnection(Instant deadline) {

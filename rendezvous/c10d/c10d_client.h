@@ -47,6 +47,7 @@ class C10dClient : public Store {
                                                              Instant deadline,
                                                              C10dClientOptions options = {});
 
+  std::unique_ptr<Store> Attempt(Duration patience) override;
   absl::Status Set(absl::string_view key, absl::string_view value) override;
   absl::StatusOr<std::string> Get(absl::string_view key, Instant deadline) override;
   absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override;

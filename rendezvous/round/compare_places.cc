@@ -4,6 +4,7 @@
 #include "rendezvous/round/compare_places.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "absl/strings/ascii.h"
@@ -18,20 +19,15 @@ namespace {
 
 constexpr size_t kMaxCodeBytes = 60;
 constexpr size_t kRanksNamed = 4;
-
-// Whether a frame's file is none of Python or a package.
-bool IsOwn(absl::string_view file) {
-  return !absl::StrContains(file, "/site-packages/") &&
-         !absl::StrContains(file, "/dist-packages/") && !absl::StrContains(file, "/lib/python3") &&
-         !absl::StartsWith(file, "<frozen ");
-}
+constexpr absl::string_view kForeign[] = {"/site-packages/", "/dist-packages/", "/lib/python3",
+                                          "<frozen ", "/python/hlaunch/"};
 
 // "t.py:37" of "  File "/home/me/t.py", line 37, in train"; empty if that is no frame of the
 // user's.
 std::string OwnPlace(absl::string_view line) {
   if (!absl::ConsumePrefix(&line, "  File \"")) return "";
   const size_t quote = line.find('"');
-  if (quote == line.npos || !IsOwn(line.substr(0, quote))) return "";
+  if (quote == line.npos || !IsOwnCode(line.substr(0, quote))) return "";
   absl::string_view rest = line.substr(quote);
   if (!absl::ConsumePrefix(&rest, "\", line ")) return "";
   const absl::string_view file = line.substr(0, quote);
@@ -80,6 +76,11 @@ bool IsSmaller(const std::pair<const std::string, Group>& a,
 }
 
 }  // namespace
+
+bool IsOwnCode(absl::string_view frame) {
+  return std::none_of(std::begin(kForeign), std::end(kForeign),
+                      [&](absl::string_view word) { return absl::StrContains(frame, word); });
+}
 
 std::optional<DifferentPlaces> ComparePlaces(const std::vector<WorkerFailure>& failures) {
   std::map<std::string, Group> groups;

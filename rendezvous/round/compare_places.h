@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "rendezvous/round/round.h"
 
 // The decision which of several ranks that all waited in vain did something else than most. Pure:
@@ -24,5 +25,9 @@ struct DifferentPlaces {
 // Compares where in the user's own code `failures` ended. Nothing if that is the same place for
 // all, or one of them left no traceback.
 std::optional<DifferentPlaces> ComparePlaces(const std::vector<WorkerFailure>& failures);
+
+// Whether a line or a path of a Python traceback is of the person's own code rather than of Python,
+// of a package, or of hlaunch's, which may lie anywhere.
+bool IsOwnCode(absl::string_view frame);
 
 }  // namespace hlaunch

@@ -78,6 +78,10 @@ class Store {
 
   // Number of keys.
   virtual absl::StatusOr<int64_t> NumKeys() = 0;
+
+  // The same keys, for writes that are worth an attempt only: what waits for no other caller ends
+  // within `patience`. Null: this store does so anyway. The object may outlive this one.
+  virtual std::unique_ptr<Store> Attempt(Duration /*patience*/) { return nullptr; }
 };
 
 // What a watch tells of a key.

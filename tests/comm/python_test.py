@@ -17,7 +17,9 @@ LIBRARY = rank_processes.PACKAGE / "hlaunch/libhlcomm.so.1"
 CASES = ["all_reduce_is_numpys", "all_kinds_of_memory", "every_verb_moves_what_it_says",
          "messages_go_by_rank_and_tag", "works_may_be_dropped_and_waited_for_in_any_order",
          "groups_have_numbers_of_their_own", "wrong_things_are_refused",
-         "a_group_can_be_left_and_made_again"]
+         "a_group_can_be_left_and_made_again", "groups_know_their_ranks", "objects_are_pickled",
+         "batches_begin_together", "messages_to_oneself_arrive", "complex_numbers_are_added",
+         "a_group_is_made_over_torchs_store"]
 
 
 class Package(rank_processes.RanksTest):
@@ -28,6 +30,9 @@ class Package(rank_processes.RanksTest):
 
     def test_a_rank_that_goes_is_named(self):
         self.assert_ranks(3, WORKER, "a_rank_that_goes_is_named", codes=[0, 3, 0])
+
+    def test_a_rank_that_raises_says_what(self):
+        self.assert_ranks(3, WORKER, "a_rank_that_raises_says_what", codes=[0, 1, 0])
 
     def test_calls_that_do_not_match_are_shown(self):
         self.assert_ranks(2, WORKER, "calls_that_do_not_match_are_shown")

@@ -18,8 +18,13 @@ WORKER = pathlib.Path(__file__).with_name("torch_worker.py")
 HLAUNCH = rank_processes.PACKAGE.parent / "bin/hlaunch"
 VERBS = ["every_verb_is_as_gloos", "all_to_all_moves_lists", "works_have_futures",
          "messages_go_by_rank_and_tag", "objects_are_pickled", "functional_collectives_work",
-         "groups_are_groups", "odd_tensors", "what_torch_would_drop_is_refused",
+         "groups_are_groups", "odd_tensors", "other_backends_are_mixed_or_refused",
          "a_group_can_be_made_again"]
+CALLBACKS = ["a_callback_may_wait_for_other_calls", "a_callback_that_waits_holds_up_no_other",
+             "a_future_waits_for_no_other_call", "what_fails_in_a_callback_is_its_futures",
+             "a_group_may_be_left_while_a_future_waits", "power_sgd_trains_as_with_gloo",
+             "hooks_train_as_with_gloo", "quantizing_hooks_train_as_with_gloo",
+             "post_local_sgd_trains_as_with_gloo", "random_programs"]
 TRAINING = ["ddp_trains_as_with_gloo", "fsdp_trains_as_ddp"]
 
 
@@ -29,7 +34,8 @@ class Backend(rank_processes.RanksTest):
     def test_verbs_and_training(self):
         for size in (2, 3):
             with self.subTest(ranks=size):
-                self.assert_ranks(size, WORKER, "hlaunch", "file", *VERBS, *TRAINING, timeout=800)
+                self.assert_ranks(size, WORKER, "hlaunch", "file", *VERBS, *TRAINING, *CALLBACKS,
+                                  timeout=800)
 
     def test_a_rank_that_goes_is_named(self):
         self.assert_ranks(3, WORKER, "hlaunch", "file", "a_rank_that_goes_is_named",
@@ -51,6 +57,22 @@ class Backend(rank_processes.RanksTest):
             done = subprocess.run([sys.executable, "-c", code], env=env, text=True,
                                   stdout=subprocess.PIPE, check=True, timeout=600)
             self.assertEqual(f"True {asked == '1'}", done.stdout.strip())
+
+
+class Mixed(rank_processes.RanksTest):
+    """Beside gloo for GPUs, in one group: torch then has a Backend of ours in a group of its own."""
+
+    def test_verbs_and_training_and_callbacks(self):
+        done = subprocess.run([sys.executable, "-c", "import torch; print(torch.__version__)"],
+                              env=rank_processes.environment(), text=True, check=True,
+                              stdout=subprocess.PIPE, timeout=600)
+        if tuple(int(part) for part in done.stdout.split(".")[:2]) < (2, 14):
+            self.skipTest(f"torch {done.stdout.strip()} takes no Backend written in Python")
+        # Of a Work torch keeps no state and no source; tensors on meta it takes itself.
+        known = [case for case in (*VERBS, *TRAINING, *CALLBACKS)
+                 if case not in ("works_have_futures", "messages_go_by_rank_and_tag",
+                                 "odd_tensors")]
+        self.assert_ranks(2, WORKER, "cpu:hlaunch,cuda:gloo", "file", *known, timeout=800)
 
 
 class Launched(unittest.TestCase):

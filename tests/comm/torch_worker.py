@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """One rank of torch_backend_test.py: torch_worker.py BACKEND METHOD CASE…; each case is a function
-below, METHOD is where to meet or "env"."""
+of CASES, METHOD is where to meet or "env"."""
 
 import datetime
 import os
@@ -9,11 +9,18 @@ import sys
 
 import torch
 import torch.distributed as dist
-from torch import nn
 from torch._C._distributed_c10d import _make_nccl_premul_sum
 from torch.distributed import _functional_collectives as functional
 
+import torch_callbacks
+import torch_random
+import torch_training
+
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+
+def can_mix():
+    return tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 14)
 
 
 def of_rank(rank, dtype=torch.float32, shape=(4, 3)):
@@ -167,76 +174,34 @@ def odd_tensors():
     refused("on meta", dist.all_reduce, torch.zeros(2, device="meta"))
 
 
-def what_torch_would_drop_is_refused():
-    for backend in ("cpu:hlaunch,cuda:gloo", "cuda:gloo,cpu:hlaunch", "cuda:hlaunch"):
-        # torch makes Gloo's part first, which fails, or waits in vain, where the other rank has been
-        # refused already.
-        refused(("silently", "connectFullMesh", "imed out"), dist.new_group, backend=backend,
-                timeout=datetime.timedelta(seconds=20))
+def other_backends_are_mixed_or_refused():
+    """Mixed where torch lets a Backend be written in Python, else refused."""
+    if can_mix():
+        group = dist.new_group(backend="cpu:hlaunch,cuda:gloo")
+        names = [group._get_backend(torch.device(device)).name() for device in ("cpu", "cuda")]
+        assert names == ["hlaunch", "gloo"], names
+        data = torch.ones(3)
+        dist.all_reduce(data, group=group)
+        expect(data, torch.full((3,), float(SIZE)))
+        dist.Backend.register_backend("other", lambda *_: None, extended_api=True, devices=["meta"])
+        refused("both plugins", dist.new_group, backend="cpu:hlaunch,meta:other")
+    else:
+        for backend in ("cpu:hlaunch,cuda:gloo", "cuda:gloo,cpu:hlaunch"):
+            # torch makes Gloo's part first, which fails, or waits in vain, where the other rank has
+            # been refused already.
+            refused(("silently", "connectFullMesh", "imed out"), dist.new_group, backend=backend,
+                    timeout=datetime.timedelta(seconds=20))
+    refused("not on cuda", dist.new_group, backend="cuda:hlaunch")
 
 
 def a_group_can_be_made_again():
     dist.destroy_process_group()
     if sys.argv[2] == "env":
-        dist.init_process_group("hlaunch")
+        dist.init_process_group(sys.argv[1])
     else:
-        dist.init_process_group("hlaunch", init_method=f"file://{os.environ['MEET']}2", rank=RANK,
+        dist.init_process_group(sys.argv[1], init_method=f"file://{os.environ['MEET']}2", rank=RANK,
                                 world_size=SIZE)
     dist.barrier()
-
-
-def curve(model, steps=12):
-    """The losses of a short training, and the parameters at its end."""
-    generator = torch.Generator().manual_seed(1000 + RANK)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    losses = []
-    for _ in range(steps):
-        x = torch.rand(32, 8, generator=generator)
-        loss = nn.functional.mse_loss(model(x), x.sum(1, keepdim=True))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-def network():
-    torch.manual_seed(RANK)
-    return nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(),
-                         nn.Linear(64, 1))
-
-
-def ddp_trains_as_with_gloo():
-    results = {}
-    for backend in ("hlaunch", "gloo"):
-        group = dist.new_group(backend=backend)
-        model = nn.parallel.DistributedDataParallel(network(), process_group=group,
-                                                    bucket_cap_mb=0.01)
-        losses = curve(model)
-        mine = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-        everyone = [torch.empty_like(mine) for _ in range(SIZE)]
-        dist.all_gather(everyone, mine)
-        assert all(torch.equal(mine, theirs) for theirs in everyone), "ranks differ"
-        results[backend] = torch.tensor(losses)
-    assert results["hlaunch"][-1] < results["hlaunch"][0] / 2, results
-    torch.testing.assert_close(results["hlaunch"], results["gloo"], rtol=1e-5, atol=1e-6)
-
-
-def fsdp_trains_as_ddp():
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-    torch.manual_seed(0)
-    reference = nn.parallel.DistributedDataParallel(network_of(0))
-    wanted = curve(reference)
-    model = network_of(0)
-    fully_shard(model, mesh=init_device_mesh("cpu", (SIZE,)))
-    torch.testing.assert_close(torch.tensor(curve(model)), torch.tensor(wanted), rtol=1e-4,
-                               atol=1e-5)
-
-
-def network_of(seed):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 1))
 
 
 def a_rank_that_goes_is_named():
@@ -249,6 +214,8 @@ def a_rank_that_goes_is_named():
     os._exit(0)
 
 
+CASES = (sys.modules[__name__], torch_training, torch_callbacks, torch_random)
+
 if __name__ == "__main__":
     chosen, method = sys.argv[1], sys.argv[2]
     where = {} if method == "env" else {"init_method": f"file://{os.environ['MEET']}",
@@ -256,6 +223,6 @@ if __name__ == "__main__":
     dist.init_process_group(chosen, timeout=datetime.timedelta(seconds=40), **where)
     for case in sys.argv[3:]:
         print(f"rank {RANK}: {case}", flush=True)
-        globals()[case]()
+        next(vars(cases)[case] for cases in CASES if case in vars(cases))()
     dist.destroy_process_group()
     print(f"rank {RANK} of {SIZE}: done", flush=True)

@@ -51,6 +51,7 @@ FUNCTIONS = {
     "hlcomm_error": (c_char_p,),
     "hlcomm_init": (c_int, c_char_p, c_int, c_int, c_char_p, c_double, POINTER(c_void_p)),
     "hlcomm_free": (None, c_void_p),
+    "hlcomm_leave": (None, c_void_p, c_char_p),
     "hlcomm_rank": (c_int, c_void_p),
     "hlcomm_size": (c_int, c_void_p),
     "hlcomm_new_group": (c_int, c_void_p, POINTER(c_int), c_int, c_double, POINTER(c_void_p)),

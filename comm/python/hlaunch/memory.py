@@ -9,11 +9,14 @@ import sys
 # hlcomm_type, by the names that NumPy and torch use.
 BYTE = 0
 TYPES = {"float16": 1, "bfloat16": 2, "float32": 3, "float64": 4, "int8": 5, "uint8": 6,
-         "int32": 7, "int64": 8, "bool": 9}
+         "int32": 7, "int64": 8, "bool": 9, "complex64": 3, "complex128": 4}  # Complex: pairs.
 SIZES = [1, 2, 2, 4, 8, 1, 1, 4, 8, 1]
 # The struct module's letters; those of `long` are 8 bytes wide on 64-bit Linux.
 FORMATS = {"e": "float16", "f": "float32", "d": "float64", "b": "int8", "B": "uint8",
            "i": "int32", "l": "int64", "q": "int64", "?": "bool", "c": "uint8"}
+
+# What has a meaning for pairs of numbers, as in torch.
+COMPLEX = ("complex64", "complex128")
 
 TAKES = "a NumPy array, a CPU torch tensor or an object with the buffer protocol"
 

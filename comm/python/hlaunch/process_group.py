@@ -6,6 +6,7 @@ import collections
 import ctypes
 import datetime
 import enum
+import sys
 import threading
 from ctypes import byref, c_size_t, c_void_p
 
@@ -50,6 +51,7 @@ class Verb(enum.IntEnum):
 
 
 REDUCTIONS = (Verb.ALL_REDUCE, Verb.REDUCE, Verb.REDUCE_SCATTER)
+FOR_COMPLEX = (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PREMUL_SUM)
 NOTHING = memory.Memory(None, 0, "uint8", None)
 
 
@@ -62,6 +64,18 @@ def seconds(timeout):
     if timeout <= 0:
         raise ValueError(f"a timeout of {timeout} s: give more than 0")
     return float(timeout)
+
+
+def what_ends_it():
+    """Returns the exception that is being handled, or that has ended the program, in a line; "" for
+    none, as far as this thread knows."""
+    error = sys.exc_info()[1]
+    if error is None and not hasattr(sys, "ps1"):  # A prompt goes on after its last exception.
+        error = getattr(sys, "last_value", None)
+    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+        return ""
+    words = str(error).strip().partition("\n")[0][:200]
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 class Work:
@@ -177,10 +191,11 @@ class ProcessGroup:
         return group
 
     def destroy(self):
-        """Leaves the group. No call of it may be under way."""
+        """Leaves the group. No call of it may be under way. Where an exception ends this rank, those
+        that still wait for it are told which."""
         handle, self._handle = self._handle, None
         if handle is not None:
-            library.load().hlcomm_free(handle)
+            library.load().hlcomm_leave(handle, what_ends_it().encode("utf-8", "replace"))
             self._under_way.clear()
 
     def abort(self, why="aborted"):
@@ -198,6 +213,9 @@ class ProcessGroup:
             if kind.type == memory.BYTE:
                 raise TypeError(f"{verb.name.lower()} has no arithmetic for {kind.name}; there are "
                                 f"{', '.join(memory.TYPES)}")
+            if kind.name in memory.COMPLEX and op not in FOR_COMPLEX:
+                raise ValueError(f"{verb.name.lower()}: {ReduceOp(op).name} of {kind.name}; complex "
+                                 "numbers have SUM, AVG and PremulSum")
         if given is not NOTHING and wanted is not NOTHING and given.name != wanted.name:
             raise TypeError(f"{verb.name.lower()} of {given.name} into {wanted.name}; "
                             "give the same type")

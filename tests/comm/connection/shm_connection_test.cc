@@ -12,6 +12,8 @@
 
 #include <algorithm>
 
+#include "comm/connection/shm_region.h"
+
 namespace hlaunch {
 namespace {
 
@@ -31,6 +33,7 @@ class ShmConnection : public testing::TestWithParam<bool> {
     ASSERT_TRUE(mine.ok());
     auto theirs = ShmMapping::Map(UniqueFd(::dup(mine->fd())));
     ASSERT_TRUE(theirs.ok());
+    region_ = mine->operator->();
     PullProof proof = OwnPullProof();
     if (!GetParam()) ++proof.value;
     out_ = MakeShmOutConnection(UniqueFd(sockets[0]), *std::move(mine));
@@ -38,6 +41,7 @@ class ShmConnection : public testing::TestWithParam<bool> {
                               SingleCopy::kAlways);
   }
 
+  shm::Region* region_ = nullptr;
   std::unique_ptr<OutConnection> out_;
   std::unique_ptr<InConnection> in_;
 };
@@ -87,6 +91,24 @@ TEST_P(ShmConnection, WhatWasWithdrawnIsNotTaken) {
   ASSERT_FALSE(notices.empty());
   EXPECT_EQ(notices[0].failure.status.message(), "enough");
   EXPECT_EQ(notices[0].failure.rank, 3);
+}
+
+// A broken sender, which may write a slot again at any time: the receiver must not read behind it.
+TEST_P(ShmConnection, AMessageThatChangesItsKindIsADeath) {
+  const auto sent = Counting(10000);
+  for (const auto other : {shm::kInSlot, shm::kToPull}) {
+    SetUp();
+    Outgoing message{{}, sent};
+    out_->Push(&message);
+    ASSERT_NE(in_->Front(), nullptr);
+    region_->slots[0].stamp.store(shm::Stamp(0, other));
+    std::vector<std::byte> received(sent.size());
+    EXPECT_FALSE(in_->Take(received));
+    EXPECT_EQ(received, std::vector<std::byte>(sent.size())) << "bytes of a slot";
+    const auto notices = in_->ReadNotices();
+    ASSERT_FALSE(notices.empty());
+    EXPECT_EQ(notices.back().kind, Notice::kDisconnected);
+  }
 }
 
 TEST_P(ShmConnection, WakesWhoAsked) {

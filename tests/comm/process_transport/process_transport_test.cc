@@ -16,6 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "comm/connection/acceptor.h"
 #include "comm/connection/connect.h"
+#include "comm/process_transport/failure_record.h"
+#include "rendezvous/c10d/c10d_client.h"
+#include "rendezvous/listening/listen.h"
 #include "rendezvous/store/memory_store.h"
 
 namespace hlaunch {
@@ -64,6 +67,29 @@ std::vector<std::string> SwapAsThreads(Store& store, ProcessTransportOptions opt
   }
   for (std::thread& thread : threads) thread.join();
   return results;
+}
+
+// Connects, and never says anything.
+class SilentServer {
+ public:
+  SilentServer() : listener_(*Listen("127.0.0.1", 0)) {}
+  std::unique_ptr<Store> Client() {
+    C10dClientOptions options;
+    options.request_timeout = 1h;
+    return *C10dClient::Connect("127.0.0.1", listener_.port, In(300s), options);
+  }
+
+ private:
+  ListeningSocket listener_;
+};
+
+TEST(FailureRecord, DoesNotWaitForAStoreThatIsCutOff) {
+  SilentServer server;
+  const std::unique_ptr<Store> store = server.Client();
+  FailureRecord record(*store, "group/");
+  const Failure failure{absl::DeadlineExceededError("rank 0 waited in vain for rank 1"), 1};
+  EXPECT_FALSE(record.RecordWait(0, failure));
+  EXPECT_EQ(record.RecordFirst(failure).status, failure.status);
 }
 
 TEST(ProcessTransport, LeavesNothingBehind) {

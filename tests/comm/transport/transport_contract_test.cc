@@ -317,14 +317,17 @@ TEST_P(TransportContract, LeavingIsNotDyingAndWhatWasSentStillArrives) {
       const std::byte byte{7};
       Outgoing sent = To(0, {&byte, 1}, 17, {Verb::kAllReduce});
       transport.Start(&sent);
+      transport.SayGoodbye("ValueError: bad batch");
       return transport.Wait(sent, Soon()).ToString();
     }
     const std::string first = AwaitByte(transport, 1);
     return first + ", then " + AwaitByte(transport, 1, 30s, 18);
   });
   EXPECT_EQ(results[1], "OK");
-  EXPECT_THAT(results[0], AllOf(HasSubstr("OK, then UNAVAILABLE: rank 1"),
-                                HasSubstr("left the group before all_reduce #18")));
+  EXPECT_THAT(results[0],
+              AllOf(HasSubstr("OK, then UNAVAILABLE: rank 1"),
+                    HasSubstr("left the group before all_reduce #18, after ValueError: bad "
+                              "batch")));
 }
 
 TEST_P(TransportContract, TimeOutSaysWhoWaitedForWhomToAll) {

@@ -19,7 +19,9 @@ WorkerFailure At(Rank rank, int line, const std::string& code) {
       "  File \"/home/me/t.py\", line ",
       line, ", in train\n    ", code,
       "\n  File \"/usr/lib/python3/dist-packages/torch/c10d.py\", line 7, in wrapper\n"
-      "    work.wait()\nRuntimeError: Timed out waiting 3000ms");
+      "    work.wait()\n"
+      "  File \"/opt/build/python/hlaunch/library.py\", line 125, in check\n"
+      "    raise ERRORS[status](words)\nRuntimeError: Timed out waiting 3000ms");
   return failure;
 }
 

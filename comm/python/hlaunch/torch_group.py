@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""hlaunch's group as torch takes it: alone as a ProcessGroup, beside other backends as a Backend."""
+
+import torch
+import torch.distributed as dist
+
+from .torch_verbs import Verbs
+
+# torch's class for the part of a group that serves one kind of device; main calls it BackendBase.
+BackendBase = getattr(dist, "BackendBase", torch._C._distributed_c10d.Backend)
+
+
+def can_mix():
+    """Whether this torch lets a Backend be written in Python, as 2.14 does."""
+    try:
+        BackendBase(0, 1)
+    except TypeError:  # "No constructor defined!"
+        return False
+    return True
+
+
+class TorchGroup(Verbs, dist.ProcessGroup):
+    """A process group for torch over one of hlaunch's, for all devices."""
+
+    def __init__(self, group, store, opened=None):
+        super().__init__(group.rank(), group.size())
+        self.set_up(group, store, opened)
+        self._name = self._desc = ""
+
+    def getGroupName(self):
+        return self._name
+
+    def setGroupName(self, name):
+        self._name = name
+
+    def getGroupDesc(self):
+        return self._desc
+
+    def setGroupDesc(self, desc):
+        self._desc = desc
+
+    _set_group_name, _set_group_desc = setGroupName, setGroupDesc
+    group_name = property(getGroupName)
+    group_desc = property(getGroupDesc)
+
+    @property
+    def _device_types(self):
+        return [torch.device("cpu")]
+
+    def _get_backend(self, _):
+        return self
+
+    def _get_backend_name(self):
+        return "hlaunch"
+
+    def __repr__(self):
+        return f"hlaunch.torch.TorchGroup(rank {self.rank()} of {self.size()}, {self._name!r})"
+
+
+def no(what):
+    """A property that is false: torch looks for it with a call that never ends in a class that only
+    inherits it."""
+    return property(lambda self: False, doc=f"Whether it has {what}.")
+
+
+class TorchBackend(Verbs, BackendBase):
+    """The part of a torch group that serves tensors on the CPU, where can_mix().
+
+    torch hands a Work of it on without its state: of those that it returns, is_completed(),
+    is_success() and source_rank() know nothing; wait() and get_future() do.
+    """
+
+    def __init__(self, group, store, opened=None):
+        BackendBase.__init__(self, group.rank(), group.size())
+        self.set_up(group, store, opened)
+
+    bare = True
+    supports_splitting = no("split groups")
+    supports_coalescing = no("calls that begin together")
+    supports_time_estimate = no("estimates of time")
+    supports_shrinking = no("groups that shrink")
+    supports_reconfigure = no("groups that change")
+    supports_window = no("windows of memory")
+
+    @property
+    def options(self):
+        return BackendBase.Options("hlaunch")
+
+    def _set_sequence_number_for_group(self):
+        pass  # All ranks count from 0.
+
+    def _get_sequence_number_for_group(self):
+        return self.calls_begun()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""The Work that torch gets for a call."""
+
+import datetime
+import threading
+
+import torch
+import torch.distributed as dist
+
+from . import library
+
+
+class TorchWork(dist.Work):
+    """One or several calls that are under way; `result` is the value that torch gets. Thread-safe.
+
+    A Completions sets its future, once it was asked for, to what `told` returns, or to the result;
+    `number` is a collective's, None a message's. `bare`: torch hands on of the future what C++ knows
+    of it, so its error must be one of C++.
+    """
+
+    def __init__(self, completions, works, result, number=None, told=None, bare=False):
+        super().__init__()
+        self._completions, self._works, self._result = completions, works, result
+        self._number, self._told, self._bare = number, told, bare
+        self._lock = threading.Lock()
+        self._first = self._future = None
+
+    def wait(self, timeout=datetime.timedelta(0)):
+        for work in self._works:
+            work.wait(timeout if timeout > datetime.timedelta(0) else None)
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self):
+        return all(work.is_success() for work in self._works)
+
+    def exception(self):
+        return next((error for error in (work.exception() for work in self._works) if error), None)
+
+    def result(self):
+        return self._result
+
+    def source_rank(self):
+        return self._works[0].source_rank()
+
+    _source_rank = source_rank
+
+    def get_future(self):
+        with self._lock:
+            if self._future is not None:
+                return self._future
+            self._first = self._future = torch.futures.Future()
+            if self._bare:
+                self._future = self._first.then(torch.futures.Future.value)
+        if not self._works:
+            self.tell()
+        elif self._number is None:
+            self._completions.add_message(self)
+        else:
+            self._completions.add_collective(self._number, self)
+        return self._future
+
+    # ---- What Completions calls, on threads of its own.
+
+    def await_end(self, seconds):
+        """Returns whether all calls are over, at the latest after `seconds` for each."""
+        for work in self._works:
+            try:
+                work.wait(seconds)
+            except library.TimedOut:
+                if not work.is_completed():
+                    return False
+            except library.CommError:
+                pass  # tell() says so.
+        return True
+
+    def tell(self):
+        """Sets the future of a call that is over; its callbacks run here."""
+        try:
+            self.wait()
+            value = self._told() if self._told else self._result
+        except Exception as error:  # Any error belongs to the future.
+            self._first.set_exception(error)
+        else:
+            self._first.set_result(value)
+
+    def give_up(self):
+        self._first.set_exception(library.Cancelled(
+            "this rank left the group while the message was under way"))
