@@ -251,6 +251,13 @@ void AddHostsVariable(const Environment& environment, RawOptions& raw) {
   raw.given.push_back({FindOption("--hosts"), hosts, OptionSource::kEnvironment, kEnvHosts});
 }
 
+void AddClusterFileVariable(const Environment& environment, RawOptions& raw) {
+  const std::string path = environment.Get(kEnvClusterFile);
+  if (path.empty() || raw.Find("--cluster-file") != nullptr) return;
+  raw.given.push_back(
+      {FindOption("--cluster-file"), path, OptionSource::kEnvironment, kEnvClusterFile});
+}
+
 // The file of --config, if there is one, then the variables. The file's command counts where none
 // is typed.
 absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
@@ -262,6 +269,7 @@ absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   HLAUNCH_ASSIGN_OR_RETURN(std::vector<FoundValue> found, FindInEnvironment(environment));
   Merge(std::move(found), raw);
   AddHostsVariable(environment, raw);
+  AddClusterFileVariable(environment, raw);
   raw.given.erase(std::remove_if(raw.given.begin(), raw.given.end(),
                                  [](const FoundValue& value) {
                                    return value.source != OptionSource::kCommandLine &&

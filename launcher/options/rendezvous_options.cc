@@ -412,8 +412,8 @@ absl::Status SetClusterFile(absl::string_view text, Options& options) {
 const OptionRow kClusterRows[] = {
     {"In a cluster", "", "--cluster", "NAME",
      "whose variables say this node's place: auto, none, slurm, ...", SetCluster},
-    {"", "", "--cluster-file", "FILE", "a site's own systems and their variables, as JSON",
-     SetClusterFile},
+    {"", "", "--cluster-file", "FILE",
+     "a site's own systems and their variables, as JSON (HLAUNCH_CLUSTER_FILE)", SetClusterFile},
     {"", "", "--explain-cluster", "",
      "print what was found of this node's place, and from where; --json", nullptr},
 };
@@ -436,7 +436,7 @@ absl::Status AddVariable(string_view text, Options& options) {
 const OptionRow kHostRows[] = {
     {"Hosts to start from here", "-H", "--hosts", "a,b:4,c[01-16]",
      "start the job on these hosts; behind a colon the workers of each (HLAUNCH_HOSTS); "
-     "`allocation`: those of the scheduler's job",
+     "allocation: those of the scheduler's job",
      [](string_view text, Options& options) {
        return SetHostText(text, &HostWish::hosts, options);
      }},

@@ -12,6 +12,7 @@ namespace hlaunch {
 inline constexpr char kEnvToken[] = "HLAUNCH_TOKEN";
 inline constexpr char kEnvTokenFile[] = "HLAUNCH_TOKEN_FILE";
 inline constexpr char kEnvHosts[] = "HLAUNCH_HOSTS";
+inline constexpr char kEnvClusterFile[] = "HLAUNCH_CLUSTER_FILE";
 inline constexpr char kEnvTls[] = "HLAUNCH_TLS";  // "on" or "off".
 inline constexpr char kEnvTlsCert[] = "HLAUNCH_TLS_CERT";
 inline constexpr char kEnvTlsKey[] = "HLAUNCH_TLS_KEY";
