@@ -33,7 +33,8 @@ absl::StatusOr<std::shared_ptr<const PushedProgram>> ProgramToPush() {
   if (size <= 0 || static_cast<size_t>(size) > kMaxProgram) {
     return absl::ResourceExhaustedError("--push: this hlaunch's own program cannot be read");
   }
-  program->bytes.resize(static_cast<size_t>(size));
+  const size_t blocks = (static_cast<size_t>(size) + kPushBlock - 1) / kPushBlock;
+  program->bytes.resize(blocks * kPushBlock);
   file.seekg(0);
   file.read(program->bytes.data(), size);
   unsigned char digest[EVP_MAX_MD_SIZE];

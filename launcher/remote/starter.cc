@@ -30,12 +30,14 @@ bool ShapesSlurmsStep(absl::string_view entry) {
 
 // Starters that make one text of the words, for a shell over there.
 constexpr const char* kJoining[] = {"ssh", "rsh", "remsh", "slogin"};
-// Takes a program from stdin, $1 bytes with the checksum $2, and becomes it. It has no quote, no
+// Takes a program from stdin, $1 blocks with the checksum $2, and becomes it. It has no quote, no
 // backslash, no exclamation mark and no line end, so every shell leaves it as it is in quotes. The
-// program runs from a descriptor, after its folder, which nobody else may enter, is gone.
+// program runs from a descriptor, after its folder, which nobody else may enter, is gone. What
+// comes behind the program is the agent's: dd leaves it, while busybox's head reads into it.
 constexpr char kTakeProgram[] =
     "umask 077; d=$(mktemp -d \"${TMPDIR:-/tmp}/hlaunch.XXXXXX\") || exit 126; "
-    "head -c \"$1\" > \"$d/hlaunch\"; s=$(sha256sum < \"$d/hlaunch\"); "
+    "dd bs=65536 count=\"$1\" iflag=fullblock status=none > \"$d/hlaunch\"; s=$(sha256sum < "
+    "\"$d/hlaunch\"); "
     "if test \"${s%% *}\" = \"$2\"; then chmod 700 \"$d/hlaunch\"; exec 3< \"$d/hlaunch\"; "
     "rm -rf \"$d\"; exec /proc/self/fd/3 agent --stdin; fi; "
     "rm -rf \"$d\"; echo \"the program did not arrive whole\" >&2; exit 126";
@@ -133,8 +135,9 @@ std::vector<std::string> PushCommand(const Starter& starter, const TargetHost& h
     return !words.empty() && starter.Name() == name;
   });
   const std::string quote = joins ? "'" : "";
-  words.insert(words.end(), {"sh", "-c", absl::StrCat(quote, kTakeProgram, quote), "hlaunch",
-                             absl::StrCat(starter.pushed->bytes.size()), starter.pushed->sha256});
+  words.insert(words.end(),
+               {"sh", "-c", absl::StrCat(quote, kTakeProgram, quote), "hlaunch",
+                absl::StrCat(starter.pushed->bytes.size() / kPushBlock), starter.pushed->sha256});
   return words;
 }
 

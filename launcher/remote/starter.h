@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,9 +14,11 @@
 
 namespace hlaunch {
 
+constexpr size_t kPushBlock = 65536;
+
 // A program that can run by itself, to be sent to hosts that have none. A value.
 struct PushedProgram {
-  std::string bytes;
+  std::string bytes;   // Whole blocks: zeros follow the program.
   std::string sha256;  // In hexadecimal.
 };
 

@@ -131,7 +131,6 @@ class Started(SshTest):
         self.assertRegex(run.err, "node3: .*the job goes on without it")
         self.assertEqual(len(jobs.environments(run)), 3, str(run))
 
-
     def test_a_host_without_hlaunch_is_sent_it_and_keeps_nothing(self):
         bare = self.nodes[1]
         ssh_lab.at(bare, f"mount -t tmpfs tmpfs {lab.BIN}")
@@ -139,7 +138,13 @@ class Started(SshTest):
         run = self.launch(jobs.WORKER, "env", hosts="node0,node1")
         self.assertEqual(run.wait(30), NOT_STARTED, str(run))
         self.assertRegex(run.err, "cannot start on node1: .*send it with --push", str(run))
-        run = self.launch("--push", "-n", 3, jobs.WORKER, "env", hosts="node0,node1")
+        # One of few tools: a container's.
+        tools = bare.folder / "tools"
+        tools.mkdir()
+        bare.run("busybox", "--install", "-s", tools)
+        run = self.launch("--push", "-n", 3, "--launch-agent",
+                          f"ssh -oBatchMode=yes %h env PATH={tools}", jobs.WORKER, "env",
+                          hosts="node0,node1")
         self.assertEqual(run.wait(60), 0, str(run))
         nodes = sorted(facts["NODE_RANK"] for facts in jobs.environments(run))
         self.assertEqual(nodes, list("001"), str(run))
@@ -150,7 +155,6 @@ class Started(SshTest):
         os.kill(run.pid, signal.SIGKILL)
         self.assertNotEqual(run.wait(60), 0, str(run))
         self.assert_nothing_left(4 * LOSS_LIMIT)
-
 
     def test_an_allocation_of_another_system_is_started_by_its_own_starter(self):
         # A stand-in for LSF's, which takes the job's variables along, and goes by ssh.

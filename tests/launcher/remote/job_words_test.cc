@@ -147,7 +147,8 @@ TEST(StartCommand, IsAFixedListOfWords) {
 
 TEST(PushCommand, LeavesNothingToARemoteShell) {
   Starter starter;
-  starter.pushed = std::make_shared<const PushedProgram>(PushedProgram{"program", "c0ffee"});
+  starter.pushed = std::make_shared<const PushedProgram>(
+      PushedProgram{std::string(7 * kPushBlock, 0), "c0ffee"});
   const auto ssh = PushCommand(starter, {"", "c9", {}}, false);
   const std::string script = ssh[ssh.size() - 4];
   EXPECT_EQ(script.front(), '\'');
