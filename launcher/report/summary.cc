@@ -15,6 +15,7 @@
 #include "launcher/words/printable.h"
 #include "proto/base/terminal_text.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/round/compare_places.h"
 #include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
@@ -122,13 +123,6 @@ std::string Header(const Outcome& outcome) {
                       reason.empty() ? ReasonFor(outcome.exit_code) : reason);
 }
 
-// Whether a frame is of the person's own code rather than of Python or a package.
-bool IsOwn(const std::string& frame) {
-  return !absl::StrContains(frame, "/site-packages/") &&
-         !absl::StrContains(frame, "/dist-packages/") &&
-         !absl::StrContains(frame, "/lib/python3") && !absl::StrContains(frame, "\"<frozen ");
-}
-
 // The traceback's frames that say most, in at most `room` lines: the last of the person's own,
 // before the last two.
 std::vector<std::string> Frames(absl::string_view traceback, size_t room) {
@@ -143,13 +137,13 @@ std::vector<std::string> Frames(absl::string_view traceback, size_t room) {
     }
   }
   size_t own = frames.size();
-  while (own > 0 && !IsOwn(frames[own - 1][0])) --own;
+  while (own > 0 && !IsOwnCode(frames[own - 1][0])) --own;
   std::vector<std::vector<std::string>> shown;
   for (size_t i = 0; i < frames.size(); ++i) {
     if (i + 1 == own || i + 2 >= frames.size()) shown.push_back(frames[i]);
   }
   std::stable_partition(shown.begin(), shown.end(),
-                        [](const std::vector<std::string>& frame) { return IsOwn(frame[0]); });
+                        [](const std::vector<std::string>& frame) { return IsOwnCode(frame[0]); });
   while (shown.size() > 1 && 2 * shown.size() > room) shown.erase(shown.begin() + 1);
   std::vector<std::string> lines;
   for (const auto& frame : shown) lines.insert(lines.end(), frame.begin(), frame.end());

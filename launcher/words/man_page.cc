@@ -53,7 +53,7 @@ class Writer {
     } else if (absl::ConsumePrefix(&line, "Exit code: ")) {
       Section("EXIT STATUS");
       AddText(line);
-    } else if (absl::ConsumeSuffix(&line, ":") && line[0] != ' ') {
+    } else if (line[0] != ' ' && absl::ConsumeSuffix(&line, ":")) {
       AddHeading(line);
     } else {
       AddText(line);

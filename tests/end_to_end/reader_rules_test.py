@@ -108,7 +108,8 @@ class ReaderRules(jobs.JobTest):
         for column, options, env in ((1, [], {}), (1, [], OUTER),
                                      (2, ["--compat", "openmpi"], {}),
                                      (2, ["--compat", "openmpi"], OUTER),
-                                     (3, ["--compat", "slurm"], slurm),
+                                     # Two nodes have been given, and one is what is wanted.
+                                     (3, ["--compat", "slurm", "--nnodes", 1], slurm),
                                      (3, ["--compat", "slurm"], OUTER)):
             for rank, worker in enumerate(self.workers(options, env)):
                 for reader in READERS:

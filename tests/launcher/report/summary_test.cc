@@ -107,6 +107,28 @@ TEST(SummaryLines, ShowThePersonsFrameAndTheLastTwo) {
             "  exit code 1");
 }
 
+// hlaunch's package lies wherever its user has put it: the script's line is told, not its.
+TEST(SummaryLines, ShowNoLineOfHlaunchsPackageForThePersons) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(0, 1)};
+  outcome.failures[0].traceback =
+      "Traceback (most recent call last):\n"
+      "  File \"/home/me/train.py\", line 5, in <module>\n"
+      "    group.all_reduce(x)\n"
+      "  File \"/opt/python/hlaunch/collectives.py\", line 1, in all_reduce\n"
+      "    self.wait()\n"
+      "  File \"/opt/python/hlaunch/collectives.py\", line 2, in wait\n"
+      "    check(code)\n"
+      "  File \"/opt/python/hlaunch/library.py\", line 3, in check\n"
+      "    raise CollectiveError(code)\n"
+      "hlaunch.CollectiveError: rank 1 left the group\n";
+  EXPECT_THAT(Report(outcome),
+              testing::HasSubstr("rank 1 left the group\n"
+                                 "    |   File \"/home/me/train.py\", line 5, in <module>\n"));
+}
+
 TEST(SummaryLines, NameTheWorkerThatDidNotCome) {
   Outcome outcome;
   outcome.exit_code = 1;
