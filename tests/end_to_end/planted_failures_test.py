@@ -21,7 +21,7 @@ PROGRAM = str(lab.WORKERS / "planted_failures.py")
 TORCH_PROGRAM = str(lab.WORKERS / "planted_torch.py")
 TORCH1 = "/usr/bin/python3"
 TORCH2 = os.environ.get("HLAUNCH_TORCH2_PYTHON",
-                        os.path.expanduser("~/.cache/hlaunch/torch-2.13.0/bin/python"))
+                        os.path.expanduser("~/.cache/hlaunch/torch-2.14.1/bin/python"))
 MOST_LINES = 12
 TOGETHER = 3  # Jobs at a time.
 SIGNAL = 128
@@ -343,7 +343,7 @@ class PlantedInTorch1(Planted):
 
 
 class PlantedInTorch2(PlantedInTorch1):
-    python, version = TORCH2, "2.13"
+    python, version = TORCH2, "2"
     plants = TORCH_PLANTS[:5]
 
 
