@@ -56,8 +56,11 @@ class MessageWork : public Work {
   bool Done() override {
     if (IsDone(message_)) return true;
     SharedTransport::Turn turn(transport_);
-    const auto done = turn.WaitUntil(message_, MonotonicClock().Now());
-    return !done.ok() || *done;
+    const Instant now = MonotonicClock().Now();
+    const auto done = turn.WaitUntil(message_, now);
+    if (done.ok() && !*done && now < deadline_) return false;
+    turn.Wait(message_, deadline_).IgnoreError();  // It is over, or its time is.
+    return true;
   }
 
   Rank source() const override { return IsDone(message_) ? message_.peer : -1; }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -34,6 +35,15 @@ absl::string_view NameAt(absl::string_view text) {
   return text.substr(0, n);
 }
 
+// What torchrun's macro `name` stands for; unset if it has none of that name.
+std::optional<std::string> MacroValue(absl::string_view name, const LineOrigin& origin) {
+  if (name == "role_name") return origin.role;
+  if (name == "hostname") return origin.host;
+  if (name == "local_rank") return absl::StrCat(origin.local_rank);
+  if (name == "rank") return absl::StrCat(origin.rank);
+  return std::nullopt;
+}
+
 }  // namespace
 
 ConsoleStyle DecideConsoleStyle(bool is_terminal, const char* no_color, const char* term) {
@@ -47,8 +57,7 @@ ConsoleStyle ConsoleStyleOf(int fd) {
   return DecideConsoleStyle(::isatty(fd) == 1, std::getenv("NO_COLOR"), std::getenv("TERM"));
 }
 
-std::string LinePrefix(absl::string_view pattern, absl::string_view role, int local_rank,
-                       int rank) {
+std::string LinePrefix(absl::string_view pattern, const LineOrigin& origin) {
   std::string prefix;
   while (!pattern.empty()) {
     const size_t dollar = std::min(pattern.find('$'), pattern.size());
@@ -59,13 +68,12 @@ std::string LinePrefix(absl::string_view pattern, absl::string_view role, int lo
     const absl::string_view name = NameAt(pattern.substr(braced ? 2 : 1));
     const size_t size = name.size() + (braced ? 3 : 1);
     const bool whole = !braced || pattern.substr(size - 1, 1) == "}";
+    const std::optional<std::string> value = whole ? MacroValue(name, origin) : std::nullopt;
     if (pattern.substr(0, 2) == "$$") {
       prefix += '$';
       pattern.remove_prefix(2);
-    } else if (whole && (name == "role_name" || name == "local_rank" || name == "rank")) {
-      absl::StrAppend(&prefix, name == "role_name"    ? std::string(role)
-                               : name == "local_rank" ? absl::StrCat(local_rank)
-                                                      : absl::StrCat(rank));
+    } else if (value.has_value()) {
+      prefix += *value;
       pattern.remove_prefix(size);
     } else {
       prefix += '$';

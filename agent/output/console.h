@@ -22,10 +22,18 @@ ConsoleStyle DecideConsoleStyle(bool is_terminal, const char* no_color, const ch
 // Of `fd` and our own environment.
 ConsoleStyle ConsoleStyleOf(int fd);
 
-// What stands before a worker's lines: `pattern` with ${role_name}, ${local_rank} and ${rank}
-// replaced as Python's Template.safe_substitute does; what differs from line to line is left to
-// FillPrefix. Pure.
-std::string LinePrefix(absl::string_view pattern, absl::string_view role, int local_rank, int rank);
+// The worker whose lines they are. A value.
+struct LineOrigin {
+  std::string role;
+  std::string host;
+  int local_rank = 0;
+  int rank = 0;
+};
+
+// What stands before a worker's lines: `pattern` with ${role_name}, ${hostname}, ${local_rank} and
+// ${rank} replaced as Python's Template.safe_substitute does; what differs from line to line is
+// left to FillPrefix. Pure.
+std::string LinePrefix(absl::string_view pattern, const LineOrigin& origin);
 
 // Whether `prefix` says when a line came: then it is new for each.
 bool HasTime(absl::string_view prefix);

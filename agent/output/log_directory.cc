@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/output/console.h"
 #include "proto/base/log.h"
+#include "rendezvous/listening/local_addresses.h"
 
 namespace hlaunch {
 namespace {
@@ -145,7 +146,8 @@ WorkerRoutes RoundLogs::Routes(int local_rank) {
   const LogSpec& spec = logs_.spec;
   const Rank rank = first_rank_ + local_rank;
   const std::string pattern = spec.prefix_template.empty() ? "[${rank}] " : spec.prefix_template;
-  const std::string prefix = spec.no_prefix ? "" : LinePrefix(pattern, role_, local_rank, rank);
+  const std::string prefix =
+      spec.no_prefix ? "" : LinePrefix(pattern, {role_, HostName(), local_rank, rank});
   WorkerRoutes routes;
   routes.whole_lines = spec.no_prefix && !only_worker_;
   routes.merge_stderr = spec.merge_stderr;

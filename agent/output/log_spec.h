@@ -47,8 +47,8 @@ struct LogSpec {
   // Lines that hold any of these are copied to a side file of all local ranks.
   std::vector<std::string> stdout_filters;
   std::vector<std::string> stderr_filters;
-  // Of console lines, with ${role_name}, ${local_rank}, ${rank}, ${stream}, ${time}; empty:
-  // "[${rank}] ", and none for a job's only worker.
+  // Of console lines, with ${role_name}, ${hostname}, ${local_rank}, ${rank}, ${stream}, ${time};
+  // empty: "[${rank}] ", and none for a job's only worker.
   std::string prefix_template;
   bool no_prefix = false;     // Nothing stands before a line; they are whole all the same.
   bool timestamps = false;    // The time of each stands before that.

@@ -134,6 +134,7 @@ absl::Status ProcessTransport::Progress(const Message& message, Instant until) {
   awaited_ = &message;
   sender_.ResetMoved();
   receiver_.ResetMoved();
+  bool slept = false;
   for (int i = 0; !message.done; ++i) {
     if (poked_.load(std::memory_order_relaxed)) {
       poked_.store(false, std::memory_order_relaxed);
@@ -150,9 +151,12 @@ absl::Status ProcessTransport::Progress(const Message& message, Instant until) {
       Pause();
     } else if (i < plan_.spins + plan_.yields) {
       ::sched_yield();
-    } else {
-      if (Now() >= until) break;
+    } else if (Now() < until) {
       HLAUNCH_RETURN_IF_ERROR(Sleep(message, until));
+      slept = true;
+    } else {
+      if (!slept) HLAUNCH_RETURN_IF_ERROR(Attend(message));
+      break;
     }
   }
   awaited_ = nullptr;
@@ -287,6 +291,15 @@ absl::Status ProcessTransport::Sleep(const Message& message, Instant until) {
       if (peer.in != nullptr) ReadInNotices(peer);
     }
   }
+  return failure_.status;
+}
+
+absl::Status ProcessTransport::Attend(const Message& message) {
+  HLAUNCH_ASSIGN_OR_RETURN(const bool connected, ConnectMissing(message, Now() + kMostDeafTime));
+  if (connected) return absl::OkStatus();
+  HLAUNCH_RETURN_IF_ERROR(CheckNotLeft(message));
+  receiver_.ReceivePosted();
+  HandleEvents(0);
   return failure_.status;
 }
 

@@ -89,6 +89,8 @@ class ProcessTransport : public Transport {
   // Connects what is not connected, receives what others wait for to be taken, and then sleeps
   // until there is an event.
   absl::Status Sleep(const Message& message, Instant until);
+  // The same without sleeping, for who only asks now and then whether `message` is done.
+  absl::Status Attend(const Message& message);
 
   absl::StatusOr<bool> ConnectMissing(const Message& message, Instant until);
   absl::Status Connect(Peer& peer, const Message& message, Instant until);

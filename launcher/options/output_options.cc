@@ -47,6 +47,12 @@ absl::Status SetPrefix(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+// An empty one is as none, and stands for torchrun's variable.
+absl::Status SetTorchrunsPrefix(string_view text, Options& options) {
+  options.logs.prefix_template = std::string(text);
+  return absl::OkStatus();
+}
+
 absl::Status SetConsole(string_view text, Options& options) {
   if (text != "fold" && text != "all") return InvalidArgumentError("expected fold or all");
   options.logs.folding = text == "fold" ? Folding::kAlways : Folding::kNever;
@@ -111,8 +117,12 @@ const OptionRow kRows[] = {
        return absl::OkStatus();
      },
      kPet, true},
+    // Before --log-prefix, which beats it.
+    {"", "", "--log-line-prefix-template", "TEMPLATE", "torchrun's word for --log-prefix",
+     SetTorchrunsPrefix, kPet},
     {"", "", "--log-prefix", "TEMPLATE|none",
-     "before lines here: ${role_name} ${local_rank} ${rank} ${stream} ${time}", SetPrefix},
+     "before lines here: ${role_name} ${hostname} ${local_rank} ${rank} ${stream} ${time}",
+     SetPrefix},
     {"", "", "--timestamp-output", "", "the time stands before each line here",
      [](string_view, Options& options) { return SetFlag(&options.logs.timestamps); }},
     {"", "", "--merge-stderr", "", "workers' stderr comes to stdout here",

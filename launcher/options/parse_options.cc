@@ -282,6 +282,7 @@ absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   DropWeaker(raw, "--store-proxy", "--no-store-proxy");
   DropWeaker(raw, "--verbose", "--quiet");
   DropWeaker(raw, "--bind", "--numa-binding");
+  DropWeaker(raw, "--log-prefix", "--log-line-prefix-template");
   return absl::OkStatus();
 }
 

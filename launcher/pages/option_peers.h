@@ -7,7 +7,7 @@
 
 namespace hlaunch {
 
-// What an option of hlaunch is beside those of torchrun 2.13 and mpirun, for the page of options.
+// What an option of hlaunch is beside those of torchrun 2.14 and mpirun, for the page of options.
 // Programs that run jobs do not need it.
 struct OptionPeer {
   const char* name;      // Of the option, as in OptionTable().

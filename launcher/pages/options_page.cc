@@ -26,7 +26,7 @@ constexpr char kIntroduction[] =
     "that is repeated the last one counts; everything from the script on is the script's. What is\n"
     "typed beats the file of `--config`, which beats torchrun's `PET_*` variables.\n"
     "\n"
-    "The last two columns compare with torchrun 2.13 and with mpirun (Open MPI, MPICH). `same` is "
+    "The last two columns compare with torchrun 2.14 and with mpirun (Open MPI, MPICH). `same` is "
     "the\n"
     "same meaning; a dash says that there is nothing of the kind. [torchrun](torchrun.md) and\n"
     "[mpirun](mpirun.md) say what to type in place of their options.\n";

@@ -283,11 +283,11 @@ absl::Status C10dClient::MultiSet(const std::vector<std::pair<std::string, std::
 absl::StatusOr<int64_t> C10dClient::Add(absl::string_view key, int64_t delta) {
   auto sum = AskNumber({C10dOp::kAdd, {OnWire(key)}, {}, delta});
   if (sum.ok() || !absl::IsUnavailable(sum.status())) return sum;
-  return WhyNotAdded(key, delta, sum.status());
+  return WhyNotAdded(key, sum.status());
 }
 
 // The wire has no errors: a server hangs up on an impossible Add. Looks whether that was it.
-absl::Status C10dClient::WhyNotAdded(absl::string_view key, int64_t delta, absl::Status seen) {
+absl::Status C10dClient::WhyNotAdded(absl::string_view key, absl::Status seen) {
   const C10dRequest get{C10dOp::kGet, {OnWire(key)}, {}, 0};
   uint8_t exists = kC10dNotReady;
   std::string value;
@@ -298,14 +298,9 @@ absl::Status C10dClient::WhyNotAdded(absl::string_view key, int64_t delta, absl:
         HLAUNCH_ASSIGN_OR_RETURN(value, ReceiveText(fd, options_.limits, deadline));
         return absl::OkStatus();
       });
-  const std::optional<int64_t> number = ParseCounter(value);
-  int64_t sum = 0;
-  if (!got.ok() || exists != kC10dReady ||
-      (number.has_value() && !__builtin_add_overflow(*number, delta, &sum))) {
-    return seen;
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "cannot add to key '", key, "': its value is no number, or the sum does not fit 64 bits"));
+  if (!got.ok() || exists != kC10dReady || ParseCounter(value).has_value()) return seen;
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot add to key '", key, "': its value is no number"));
 }
 
 absl::StatusOr<std::string> C10dClient::CompareAndSet(absl::string_view key,

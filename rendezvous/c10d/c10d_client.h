@@ -80,7 +80,7 @@ class C10dClient : public Store {
   absl::Status WaitOnce(const C10dRequest& request, Instant deadline);
   absl::Status CancelWait(UniqueFd connection, const std::vector<std::string>& keys);
   absl::Status Retry(Instant deadline, absl::FunctionRef<absl::Status()> attempt);
-  absl::Status WhyNotAdded(absl::string_view key, int64_t delta, absl::Status seen);
+  absl::Status WhyNotAdded(absl::string_view key, absl::Status seen);
 
   const std::string host_;
   const uint16_t port_;

@@ -91,11 +91,9 @@ absl::StatusOr<int64_t> KeySpace::Add(absl::string_view key, int64_t delta) {
     return absl::FailedPreconditionError(
         absl::StrCat("cannot add to key ", Shown(key), ": its value is not a number"));
   }
-  int64_t sum = 0;
-  if (__builtin_add_overflow(*before, delta, &sum)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot add to key ", Shown(key), ": the sum does not fit 64 bits"));
-  }
+  // Unsigned, so that it wraps around as PyTorch's does.
+  const auto sum =
+      static_cast<int64_t>(static_cast<uint64_t>(*before) + static_cast<uint64_t>(delta));
   HLAUNCH_RETURN_IF_ERROR(Set(key, absl::StrCat(sum)));
   return sum;
 }

@@ -69,8 +69,8 @@ class KeySpace {
   // Null if there is no such key. Valid until the next change.
   const std::string* Find(absl::string_view key) const;
 
-  // Errors:
-  //   FailedPrecondition - the value does not begin with a number, or the sum overflows.
+  // Returns the sum, which wraps around. Errors:
+  //   FailedPrecondition - the value does not begin with a number.
   absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta);
 
   // Returns what `key` holds afterwards; `expected` if it is absent and was not set.

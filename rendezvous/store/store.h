@@ -38,10 +38,10 @@ class Store {
   //   DeadlineExceeded - nobody set `key` in time.
   virtual absl::StatusOr<std::string> Get(absl::string_view key, Instant deadline) = 0;
 
-  // Adds `delta` to the counter `key`, 0 if it did not exist, and returns the sum.
+  // Adds `delta` to the counter `key`, 0 if it did not exist; the sum wraps around in 64 bits.
   //
   // Errors:
-  //   FailedPrecondition - the value does not begin with a number, or the sum overflows.
+  //   FailedPrecondition - the value does not begin with a number.
   virtual absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) = 0;
 
   // Sets `key` to `desired` if it holds `expected` (or is absent and `expected` is empty).

@@ -100,6 +100,32 @@ TEST_P(Groups, WhoLeavesWhenItsLastWorkIsDoneHarmsNobody) {
   }
 }
 
+// Nobody waits, so it is the asking that connects, hears of a death, and notices that time is up.
+TEST_P(Groups, WorksThatAreOnlyAskedForEndAsWell) {
+  const auto results = GetParam().run(3, [](TestRank& self) -> std::string {
+    const auto group = self.join({.timeout = 20s});
+    std::vector<int32_t> given(70'000, group->rank()), got(given.size());
+    const Rank other = 1 - group->rank();
+    if (group->rank() < 2) {
+      const WorkPtr sent = group->StartSend(kInt, Bytes(given), other);
+      const WorkPtr received = group->StartRecv(kInt, Bytes(got), other);
+      while (!sent->Done() || !received->Done()) std::this_thread::yield();
+      if (got[0] != other) return "other numbers";
+    }
+    group->Run(Barrier()).IgnoreError();  // What rank 2 sent last may be lost with it.
+    if (group->rank() == 0) return "done";
+    if (group->rank() == 2) {
+      self.die();
+      return "";
+    }
+    const WorkPtr never = group->StartRecv(kInt, Bytes(got), 2, 9);
+    while (!never->Done()) std::this_thread::yield();
+    return never->Wait().ToString();
+  });
+  EXPECT_EQ(results[0], "done");
+  EXPECT_THAT(results[1], MatchesRegex("UNAVAILABLE: rank 2.* went away.*"));
+}
+
 // Rank 0 sends while its all_reduce waits for rank 1, which waits for what rank 0 sends.
 TEST_P(Groups, AMessagePassesACollectiveThatWaits) {
   const auto results = Run(2, [](ProcessGroup& group) -> std::string {

@@ -23,7 +23,7 @@ SEEN = ("import json, os, threading\n"
         "                          sorted(thread), os.environ['OMP_NUM_THREADS']]), flush=True)")
 GPUS_OF_DGX_A100 = [3, 3, 1, 1, 7, 7, 5, 5]
 TORCH2 = os.environ.get("HLAUNCH_TORCH2_PYTHON",
-                        os.path.expanduser("~/.cache/hlaunch/torch-2.13.0/bin/python"))
+                        os.path.expanduser("~/.cache/hlaunch/torch-2.14.1/bin/python"))
 CPUSET = pathlib.Path("/sys/fs/cgroup/cpuset")
 
 
@@ -233,7 +233,7 @@ class Described(jobs.JobTest):
 
     def test_torchruns_words_bind_as_torchrun_does(self):
         if not pathlib.Path(TORCH2).exists():
-            raise unittest.SkipTest("no PyTorch 2.13")
+            raise unittest.SkipTest("no PyTorch 2")
         machines = [[str(self.roots[name]), len(gpus), math.prod(shape)]
                     for name, (shape, gpus) in SERVERS.items()]
         done = subprocess.run([TORCH2, "-c", TORCH, json.dumps(machines)], text=True,

@@ -16,7 +16,7 @@ WORKER = str(lab.WORKERS / "hang_worker.py")
 
 
 class WithTap(torch_test.WithTorch):
-    wanted, python, count = "2.13", staticmethod(torch_test.Torch2.python), 1
+    wanted, python, count = "2.", staticmethod(torch_test.Torch2.python), 1
 
     def hlaunch(self, *words, env=None):
         return self.nodes[0].start(lab.HLAUNCH, *words,

@@ -21,7 +21,7 @@ PROGRAM = str(lab.WORKERS / "planted_failures.py")
 TORCH_PROGRAM = str(lab.WORKERS / "planted_torch.py")
 TORCH1 = "/usr/bin/python3"
 TORCH2 = os.environ.get("HLAUNCH_TORCH2_PYTHON",
-                        os.path.expanduser("~/.cache/hlaunch/torch-2.13.0/bin/python"))
+                        os.path.expanduser("~/.cache/hlaunch/torch-2.14.1/bin/python"))
 MOST_LINES = 12
 TOGETHER = 3  # Jobs at a time.
 SIGNAL = 128
@@ -147,7 +147,7 @@ class Planted(jobs.JobTest):
     """Runs plants, several at a time, and tells of all that were misreported."""
 
     program, python = PROGRAM, jobs.PYTHON
-    nproc = 4
+    nproc, env = 4, {}
 
     def plant(self, number, plant):
         planted = plant.planted if plant.planted is not None else \
@@ -158,7 +158,7 @@ class Planted(jobs.JobTest):
         if len(self.nodes) > 1:
             (self.nodes[0].folder / "data.bin").write_bytes(b"data")
         env = {"PYTHON_EXEC": self.python, "PLANT_FOLDER": folder,
-               "PLANT_ADDRESS": self.nodes[planted // self.nproc if planted > 0 else 0].ip}
+               "PLANT_ADDRESS": self.nodes[planted // self.nproc if planted > 0 else 0].ip, **self.env}
         options = ["--nproc-per-node", self.nproc, "--rdzv-id", f"plant{number}", *plant.options]
         if len(self.nodes) > 1:
             self.endpoint = f"node0:{29400 + number}"
@@ -187,6 +187,23 @@ class PlantedOnOneNode(Planted):
 
     def test_every_report_names_rank_host_and_cause(self):
         self.assert_reported(PLANTS)
+
+
+class PlantedGoodbye(Planted):
+    """The rank that fails leaves hlaunch's group first, so it is its victims that are heard of."""
+
+    count, program = 1, str(lab.WORKERS / "goodbye.py")
+    env = {"PYTHONPATH": str(lab.BIN.parent / "python")}
+    by_victims = r"^job failed: rank 2 \(node0\) left the group before all_reduce #2, after " \
+                 r"ValueError: bad batch: rank \d "
+    # Where its end is heard of in time, it is told in its own words.
+    by_itself = r"^job failed: rank 2 \(node0, .* exited with code 1: ValueError: bad batch$"
+    plants = [Plant(name, 1, cause, rank=None, planted=2) for name, cause in (
+        ("finally", f"{by_itself}|{by_victims}"), ("finally_stays", by_victims),
+        ("atexit", f"{by_itself}|{by_victims}"), ("atexit_stays", by_victims))]
+
+    def test_every_report_names_who_raised(self):
+        self.assert_reported(self.plants)
 
 
 class MemoryGroup:
@@ -326,7 +343,7 @@ class PlantedInTorch1(Planted):
 
 
 class PlantedInTorch2(PlantedInTorch1):
-    python, version = TORCH2, "2.13"
+    python, version = TORCH2, "2"
     plants = TORCH_PLANTS[:5]
 
 

@@ -35,7 +35,7 @@ class Calls1(torch_test.WithTorch):
 
 
 class Calls2(Calls1):
-    wanted, python, lacks = "2.13", staticmethod(torch_test.Torch2.python), set()
+    wanted, python, lacks = "2.", staticmethod(torch_test.Torch2.python), set()
 
 
 class Proxy1(torch_test.WithTorch):
@@ -69,7 +69,7 @@ class Proxy1(torch_test.WithTorch):
 
 
 class Proxy2(Proxy1):
-    wanted, python = "2.13", staticmethod(torch_test.Torch2.python)
+    wanted, python = "2.", staticmethod(torch_test.Torch2.python)
 
 
 class Sealed2(Proxy2):
@@ -109,7 +109,7 @@ class OwnStore1(torch_test.WithTorch):
 
 
 class OwnStore2(OwnStore1):
-    wanted, python, error = "2.13", staticmethod(torch_test.Torch2.python), "DistNetworkError"
+    wanted, python, error = "2.", staticmethod(torch_test.Torch2.python), "DistNetworkError"
     explicit = "joins"  # It says "failed to bind … so ignoring the error".
 
 
@@ -126,7 +126,7 @@ class OwnStoreOnTwoNodes(torch_test.WithTorch):
 class OwnRanks(torch_test.WithTorch):
     """Programs that start the job's ranks themselves, as the tutorial of torch.distributed does."""
 
-    wanted, python, count = "2.13", staticmethod(torch_test.Torch2.python), 1
+    wanted, python, count = "2.", staticmethod(torch_test.Torch2.python), 1
 
     def ranks(self, form, *options):
         runs = self.start(OWN_RANKS, form, options=options,

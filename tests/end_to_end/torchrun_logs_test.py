@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The same command lines under hlaunch and under torchrun 2.13: the same files with the same lines
+"""The same command lines under hlaunch and under torchrun: the same files with the same lines
 in them, and the same workers' lines on the console. Where that shall not be so, DIFFERENCES says
 why."""
 
@@ -34,6 +34,7 @@ if os.environ.get("FAIL") and rank == "1" and attempt == "0":
         '{"message": {"message": "ValueError: planted", "extraInfo": {"timestamp": "1"}}}')
     sys.exit(3)
 """
+RELEASE = "import importlib.metadata as installed; print(installed.version('torch'))"
 PREFIX = "[${role_name}${local_rank}]:"  # Torchrun's own.
 
 
@@ -66,6 +67,9 @@ CASES = [
     Case("filters, shown", ["-t", "1", "--local-ranks-filter", "0",
                             "--duplicate-stdout-filters", "banana"], log_dir="LOGS"),
 ]
+# A filter's file has the prefix, which begins with this host's name.
+OF_2_14 = [Case("a template", ["-t", "3", "--log-line-prefix-template", "${hostname}:${rank}: ",
+                               "--duplicate-stdout-filters", "apple"], log_dir="LOGS")]
 
 BOTH = {"[default0]:out 0 0", "[default1]:out 1 0"}
 
@@ -124,15 +128,17 @@ class Layout(unittest.TestCase):
     def test_every_file_is_torchruns(self):
         python = torch_test.Torch2.python()
         if not python:
-            self.skipTest("no torch 2.13")
+            self.skipTest("no torch 2")
         torchrun = [python, "-m", "torch.distributed.run"]
+        release = subprocess.run([python, "-c", RELEASE], check=True, capture_output=True, text=True)
+        cases = CASES + OF_2_14 if release.stdout >= "2.14" else CASES
         with tempfile.TemporaryDirectory() as scratch, \
                 concurrent.futures.ThreadPoolExecutor(4) as pool:
             jobs = {(case.name, who): pool.submit(run, launcher, case,
                                                   pathlib.Path(scratch, str(number), who))
-                    for number, case in enumerate(CASES)
+                    for number, case in enumerate(cases)
                     for who, launcher in (("torchrun", torchrun), ("hlaunch", [lab.HLAUNCH]))}
-            for case in CASES:
+            for case in cases:
                 with self.subTest(case.name):
                     theirs = jobs[case.name, "torchrun"].result()
                     ours = jobs[case.name, "hlaunch"].result()

@@ -14,7 +14,7 @@ WORKER = str(lab.WORKERS / "timer_worker.py")
 
 
 class Watchdog(torch_test.WithTorch):
-    wanted, python, count = "2.13", staticmethod(torch_test.Torch2.python), 1
+    wanted, python, count = "2.", staticmethod(torch_test.Torch2.python), 1
 
     def hlaunch(self, *words, env=None):
         return self.nodes[0].start(lab.HLAUNCH, "--nproc-per-node", 2, *words,

@@ -20,15 +20,15 @@ BUILD, ROOT = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 HLAUNCH, TORCHRUN = BUILD / "bin/hlaunch", BUILD / "bin/torchrun"
 SHARE = BUILD / "share"
 CACHED = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
-REAL_TORCHRUN = CACHED / "hlaunch/torch-2.13.0/bin/torchrun"
+REAL_TORCHRUN = CACHED / "hlaunch/torch-2.14.1/bin/torchrun"
 
-# Of torchrun 2.13, for where it is not installed.
+# Of torchrun 2.14, for where it is not installed.
 TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf
     --standalone --max-restarts --monitor-interval --start-method --event-log-handler --role --module
     --no-python --run-path --log-dir --redirects --tee --local-ranks-filter
-    --duplicate-stdout-filters --duplicate-stderr-filters --node-rank --master-addr --master-port
-    --local-addr --logs-specs --numa-binding --signals-to-handle --shutdown-timeout
-    --virtual-local-rank --help""".split()
+    --duplicate-stdout-filters --duplicate-stderr-filters --log-line-prefix-template --node-rank
+    --master-addr --master-port --local-addr --logs-specs --numa-binding --signals-to-handle
+    --shutdown-timeout --virtual-local-rank --print-completion --help""".split()
 
 
 # With options of their own; `help` and `version` have none. The first three are hlaunch-agent's.
@@ -337,7 +337,8 @@ class Torchrun(unittest.TestCase):
     def real_options(self):
         if not REAL_TORCHRUN.exists():
             return set(TORCHRUN_OPTIONS)
-        return options_of(run(REAL_TORCHRUN, "--help").stdout) - {"--redirect", "--nproc"}
+        wide = {"COLUMNS": "9999"}  # No option is broken into two lines.
+        return options_of(run(REAL_TORCHRUN, "--help", env=wide).stdout) - {"--redirect", "--nproc"}
 
     def test_the_list_is_torchruns(self):
         if not REAL_TORCHRUN.exists():

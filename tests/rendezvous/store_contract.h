@@ -9,7 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <future>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,6 +80,13 @@ TEST_P(StoreContract, AddCountsInDecimalText) {
   EXPECT_EQ(*store_.Get("n", In(100s)), "-2");
   ASSERT_TRUE(store_.Set("n", "40").ok());
   EXPECT_EQ(*store_.Add("n", 2), 42);
+}
+
+TEST_P(StoreContract, AddWrapsAroundAsPyTorchs) {
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(*store_.Add("n", kMin), kMin);
+  EXPECT_EQ(*store_.Add("n", -1), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(*store_.Get("n", In(100s)), "9223372036854775807");
 }
 
 TEST_P(StoreContract, AddToTextIsRefusedAndChangesNothing) {

@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 #
-# with_torch.sh system|torch2|newest TEST.py SERVER: runs the test beside it with that interpreter.
-# torch2 is $HLAUNCH_TORCH2_PYTHON, newest $HLAUNCH_NEWEST_TORCH_PYTHON, or what is cached for the
-# tests. 77: it is not there.
+# with_torch.sh system|torch2 TEST.py SERVER: runs the test beside it with that interpreter. torch2
+# is $HLAUNCH_TORCH2_PYTHON, or what is cached for the tests. 77: it is not there.
 case $1 in
   system) python=/usr/bin/python3 ;;
-  newest) python=${HLAUNCH_NEWEST_TORCH_PYTHON:-$HOME/.cache/hlaunch/torch-2.14.1/bin/python} ;;
-  *) python=${HLAUNCH_TORCH2_PYTHON:-$HOME/.cache/hlaunch/torch-2.13.0/bin/python} ;;
+  *) python=${HLAUNCH_TORCH2_PYTHON:-$HOME/.cache/hlaunch/torch-2.14.1/bin/python} ;;
 esac
 if [ ! -x "$python" ]; then
   echo "skipped: there is no $python"

@@ -27,17 +27,18 @@ TEST(DecideConsoleStyle, RespectsNoColorAndDumbTerminals) {
 // The expectations are what Python's Template(…).safe_substitute gives.
 TEST(LinePrefix, SubstitutesAsPythonsTemplate) {
   const auto prefix = [](absl::string_view pattern) {
-    return LinePrefix(pattern, "trainer", 3, 11);
+    return LinePrefix(pattern, {"trainer", "node7", 3, 11});
   };
   EXPECT_EQ(prefix("[${role_name}${local_rank}]:"), "[trainer3]:");
   EXPECT_EQ(prefix("${rank}/$local_rank "), "11/3 ");
+  EXPECT_EQ(prefix("${hostname}:${rank}: "), "node7:11: ");
   EXPECT_EQ(prefix("$$ ${node} $ ${rank ${}"), "$ ${node} $ ${rank ${}");
   EXPECT_EQ(prefix("$ranks $rank"), "$ranks 11");
   EXPECT_EQ(prefix(""), "");
 }
 
 TEST(FillPrefix, PutsInWhatDiffersFromLineToLine) {
-  const std::string prefix = LinePrefix("${time} [1,${rank}]<${stream}>:", "x", 0, 3);
+  const std::string prefix = LinePrefix("${time} [1,${rank}]<${stream}>:", {"x", "y", 0, 3});
   EXPECT_TRUE(HasTime(prefix));
   EXPECT_FALSE(HasTime("[3] "));
   EXPECT_EQ(FillPrefix(prefix, "stderr", TimeText(1'700'000'000'042)),

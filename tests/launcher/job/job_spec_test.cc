@@ -203,6 +203,11 @@ TEST(MakeJobSpec, TakesThePrefixFromTorchrunsVariable) {
   const std::vector<std::string> env = {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=[env]"};
   EXPECT_EQ(Make({"x"}, env)->logs.prefix_template, "[env]");
   EXPECT_EQ(Make({"--log-prefix=[cli]", "x"}, env)->logs.prefix_template, "[cli]");
+  EXPECT_EQ(Make({"--log-line-prefix-template=${hostname} ", "x"}, env)->logs.prefix_template,
+            "${hostname} ");
+  EXPECT_EQ(Make({"--log-line-prefix-template", "", "x"}, env)->logs.prefix_template, "[env]");
+  EXPECT_EQ(Make({"--log-line-prefix-template=x", "--log-prefix=[cli]", "x"})->logs.prefix_template,
+            "[cli]");
   EXPECT_EQ(Make({"x"})->logs.prefix_template, "");
 }
 

@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
+
 namespace hlaunch {
 namespace {
 
@@ -61,13 +64,19 @@ TEST(KeySpace, CompareAndSetWakesOnlyWhenItHasSet) {
   EXPECT_EQ(*keys.CompareAndSet("k", "other", "x"), "new");
 }
 
-TEST(KeySpace, RefusesAddToTextAndOverflow) {
+TEST(KeySpace, RefusesAddToText) {
   KeySpace keys;
   ASSERT_TRUE(keys.Set("text", "x").ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(keys.Add("text", 1).status()));
+}
+
+TEST(KeySpace, ASumOverSixtyFourBitsWrapsAround) {
+  KeySpace keys;
   ASSERT_TRUE(keys.Set("full", "9223372036854775807").ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(keys.Add("full", 1).status()));
-  EXPECT_EQ(*keys.Add("full", -1), 9223372036854775806);
+  EXPECT_EQ(*keys.Add("full", 1), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(*keys.Find("full"), "-9223372036854775808");
+  EXPECT_EQ(*keys.Add("full", -1), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(*keys.Add("full", std::numeric_limits<int64_t>::min()), -1);
 }
 
 TEST(ParseCounter, ReadsTheNumberThatTheValueBeginsWith) {
