@@ -54,6 +54,7 @@ RoundWorkers::RoundWorkers(asio::io_context& loop, const AgentOptions& options, 
 RoundWorkers::~RoundWorkers() = default;
 
 absl::Status RoundWorkers::Start(const Assignment& assignment, WorkerGroup::Events events) {
+  HLAUNCH_RETURN_IF_ERROR(RanksOfPrograms(options_.spec.others, assignment.world_size).status());
   if (assignment.node_rank == 0) HLAUNCH_RETURN_IF_ERROR(store_.Open(assignment));
   HLAUNCH_RETURN_IF_ERROR(store_.OpenProxy(assignment));
   NodeFacts facts = GatherFacts(assignment);
@@ -75,9 +76,12 @@ absl::Status RoundWorkers::Start(const Assignment& assignment, WorkerGroup::Even
 absl::Status RoundWorkers::StartGroup(const Assignment& assignment, NodeFacts facts,
                                       WorkerGroup::Events events,
                                       std::unique_ptr<PmixServer> pmix) {
+  if (options_.spec.stdin_to == StdinTo::kAll && stdin_copies_ == nullptr) {
+    HLAUNCH_ASSIGN_OR_RETURN(stdin_copies_, StdinCopies::Open(loop_));
+  }
   HLAUNCH_ASSIGN_OR_RETURN(
       group_, WorkerGroup::Start(loop_, assignment, options_.spec, std::move(facts), options_.logs,
-                                 relay_, std::move(events), std::move(pmix)));
+                                 relay_, std::move(events), std::move(pmix), stdin_copies_.get()));
   WatchHealth(assignment);
   return absl::OkStatus();
 }
@@ -95,6 +99,8 @@ void RoundWorkers::AwaitPmix(const Assignment& assignment, NodeFacts facts,
                 .num_nodes = assignment.num_nodes,
                 .store_host = proxy ? "127.0.0.1" : assignment.master_addr,
                 .store_port = proxy ? facts.store_proxy_port : assignment.master_port,
+                .programs = absl::StrJoin(
+                    RanksOfPrograms(options_.spec.others, assignment.world_size).value(), " "),
                 .oversubscribed = options_.spec.nproc > facts.usable_cores};
   awaited_ = std::make_unique<Awaited>(Awaited{assignment, std::move(facts), std::move(events)});
   awaited_->pmix = std::make_unique<PmixServer>(
@@ -115,6 +121,7 @@ void RoundWorkers::OnPmix(const absl::Status& ready) {
 void RoundWorkers::Clear() {
   group_.reset();
   awaited_.reset();
+  if (stdin_copies_ != nullptr) stdin_copies_->Clear();
 }
 
 NodeFacts RoundWorkers::GatherFacts(const Assignment& assignment) const {

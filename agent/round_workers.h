@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "agent/agent_options.h"
 #include "agent/health/health_watch.h"
+#include "agent/input/stdin_copies.h"
 #include "agent/output/output_relay.h"
 #include "agent/round_store.h"
 #include "agent/worker_group.h"
@@ -81,8 +82,9 @@ class RoundWorkers {
   RoundStore& store_;
   OutputRelay& relay_;
   std::unique_ptr<WorkerGroup> group_;
-  std::unique_ptr<Awaited> awaited_;         // Workers that start once PMIx is served.
-  std::optional<HealthWatch> health_watch_;  // While workers run and are not being stopped.
+  std::unique_ptr<Awaited> awaited_;           // Workers that start once PMIx is served.
+  std::unique_ptr<StdinCopies> stdin_copies_;  // Once workers that all read it have started.
+  std::optional<HealthWatch> health_watch_;    // While workers run and are not being stopped.
   struct Timers;
   const std::unique_ptr<Timers> timers_;
 };

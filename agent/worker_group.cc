@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/ask/rank_answers.h"
 #include "agent/hang/hang_watch.h"
+#include "agent/input/stdin_copies.h"
 #include "agent/mpi/pmi_server.h"
 #include "agent/mpi/pmix_server.h"
 #include "agent/mpi/shm_remains.h"
@@ -52,7 +53,8 @@ struct StartingWorker {
   int local_rank;
   std::string error_file;
   std::string log_file;
-  UniqueFd pmi;  // The same as `output`.
+  UniqueFd pmi;  // The same as `output`,
+  UniqueFd in;   // and so is this.
 };
 
 }  // namespace
@@ -82,6 +84,7 @@ struct WorkerGroup::State {
   std::optional<RankAnswers> answers;             // Until the workers are being stopped.
   std::unique_ptr<PmiServer> pmi;                 // If they may be MPI programs.
   std::unique_ptr<PmixServer> pmix;               // If they may be those of Open MPI.
+  StdinCopies* stdin_copies = nullptr;            // If all read what comes there.
   const int64_t began_ms = WallMillis();
   std::vector<pid_t> all_pids;     // Of all workers by local rank, also of those that were reaped.
   bool cut_short = false;          // Not all workers ended with 0 by themselves.
@@ -171,6 +174,16 @@ struct WorkerGroup::State {
     events.on_failure(failure);
   }
 
+  // Of the workers, by local rank; empty: there is one program.
+  std::vector<int> ProgramNumbers(const WorkerSpec& spec) const {
+    std::vector<int> numbers;
+    for (int i = 0; !spec.others.empty() && i < spec.nproc; ++i) {
+      numbers.push_back(
+          ProgramNumber(spec.others, assignment.first_rank + i, assignment.world_size));
+    }
+    return numbers;
+  }
+
   // Has the server of MPI programs serve this round's workers; a no-op unless they may be such.
   absl::Status StartPmi(const WorkerSpec& spec, const NodeFacts& facts) {
     if (pmix) pmix->Watch([this](const MpiFailure& failure) { FailByMpi(failure); });
@@ -181,7 +194,8 @@ struct WorkerGroup::State {
                          assignment.world_size,
                          assignment.node_rank,
                          assignment.num_nodes,
-                         spec.mpi != MpiOffer::kMaybe};
+                         spec.mpi != MpiOffer::kMaybe,
+                         ProgramNumbers(spec)};
     const bool proxy = facts.store_proxy_port != 0;
     const uint16_t store = proxy ? facts.store_proxy_port : assignment.master_port;
     HLAUNCH_ASSIGN_OR_RETURN(
@@ -293,11 +307,15 @@ struct WorkerGroup::State {
     facts.error_file = round_logs.ErrorFile(local_rank);
     facts.log_dir = round_logs.WorkerDirectory(local_rank);
     if (stalls) facts.heartbeat = stalls->address(local_rank);
-    HLAUNCH_ASSIGN_OR_RETURN(
-        StartingProcess process,
-        Process::Start(WorkerCommand(spec, assignment, local_rank, facts, output, link.fd.get())));
-    return StartingWorker{std::move(process), std::move(output),   local_rank,
-                          facts.error_file,   std::move(log_file), std::move(link.fd)};
+    Command command = WorkerCommand(spec, assignment, local_rank, facts, output, link.fd.get());
+    UniqueFd in;
+    if (stdin_copies != nullptr) {
+      HLAUNCH_ASSIGN_OR_RETURN(in, stdin_copies->Link());
+      command.stdin_fd = in.get();
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(StartingProcess process, Process::Start(command));
+    return StartingWorker{std::move(process),  std::move(output),  local_rank,   facts.error_file,
+                          std::move(log_file), std::move(link.fd), std::move(in)};
   }
 
   absl::Status Await(StartingWorker& starting) {
@@ -417,9 +435,11 @@ struct WorkerGroup::State {
 
 absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec, NodeFacts facts,
-    const JobLogs& logs, OutputRelay& relay, Events events, std::unique_ptr<PmixServer> pmix) {
+    const JobLogs& logs, OutputRelay& relay, Events events, std::unique_ptr<PmixServer> pmix,
+    StdinCopies* stdin_copies) {
   auto state = std::make_unique<State>(loop, assignment, relay, std::move(events));
   state->pmix = std::move(pmix);
+  state->stdin_copies = stdin_copies;
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(state)));
   State& s = *group->state_;
   s.workers.reserve(spec.nproc);  // Watch keeps references.

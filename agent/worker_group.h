@@ -27,6 +27,7 @@ class io_context;
 namespace hlaunch {
 
 class PmixServer;
+class StdinCopies;
 
 // All workers of one node in one round, from spawn until none of them and of what they forked
 // is left.
@@ -54,7 +55,8 @@ class WorkerGroup {
   };
 
   // Starts all workers of `assignment`, or none; their output goes where `logs` says. `pmix` is
-  // ready to serve them, null: nobody does. `loop` and `relay` outlive the group.
+  // ready to serve them, null: nobody does; `stdin_copies` is what all read, null: they do not.
+  // `loop`, `relay` and `stdin_copies` outlive the group.
   //
   // Errors:
   //   NotFound, PermissionDenied, InvalidArgument - the program cannot be run; the message
@@ -63,7 +65,7 @@ class WorkerGroup {
   static absl::StatusOr<std::unique_ptr<WorkerGroup>> Start(
       asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec, NodeFacts facts,
       const JobLogs& logs, OutputRelay& relay, Events events,
-      std::unique_ptr<PmixServer> pmix = nullptr);
+      std::unique_ptr<PmixServer> pmix = nullptr, StdinCopies* stdin_copies = nullptr);
 
   // Kills and reaps what is left.
   ~WorkerGroup();

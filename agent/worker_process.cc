@@ -44,10 +44,13 @@ constexpr size_t kMaxErrorFileBytes = 256 << 10;
 Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int local_rank,
                       const NodeFacts& facts, const WorkerOutput& output, int further_fd) {
   Command command;
-  command.argv = WorkerArgv(spec, local_rank);
+  const OtherProgram* const other =
+      OtherProgramOf(spec.others, assignment.first_rank + local_rank, assignment.world_size);
+  command.argv = WorkerArgv(other == nullptr ? spec.argv : other->argv, local_rank);
   command.env = WorkerEnv(assignment, local_rank, spec, facts);
   command.as_a_shell = true;
-  command.working_directory = spec.directory;
+  const bool own_place = other != nullptr && !other->directory.empty();
+  command.working_directory = own_place ? other->directory : spec.directory;
   command.stdin_fd = spec.stdin_to == StdinTo::kRank0 && local_rank == 0 ? STDIN_FILENO : -1;
   command.stdout_fd = output.out.get();
   command.stderr_fd = output.err.get();

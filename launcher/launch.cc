@@ -25,6 +25,7 @@
 #include "launcher/command/make_token.h"
 #include "launcher/command/show_devices.h"
 #include "launcher/dialect/translate_mpirun.h"
+#include "launcher/hosts/host_list.h"
 #include "launcher/job/job_spec.h"
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/node_binding.h"
@@ -212,7 +213,8 @@ int RunTranslated(int argc, char** argv, bool as_mpirun, const ConnectFn& connec
                   const ConductFn& conduct) {
   const std::vector<std::string> typed(argv + 1, argv + argc);
   absl::StatusOr<TranslatedLine> line =
-      as_mpirun ? TranslateMpirun(typed, Environment::OfThisProcess()) : TranslateWithin(typed);
+      as_mpirun ? TranslateMpirun(typed, Environment::OfThisProcess(), ReadTextFile)
+                : TranslateWithin(typed);
   if (!line.ok()) {  // Other nodes may have to hear it.
     const absl::Status why = line.status();
     const auto fail = [&](int, char**, const Surroundings&) -> absl::StatusOr<Options> {

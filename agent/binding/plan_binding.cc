@@ -6,13 +6,18 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace hlaunch {
 namespace {
+
+constexpr int kAllSlots = 1 << 20;
 
 // A physical core, with those of its threads that may be used.
 struct Core {
@@ -316,6 +321,92 @@ BindingPlan PlanAuto(const Planner& planner, const BindRequest& request) {
   return NotBound("near their devices some would have less than an even share of the cores", false);
 }
 
+// The cores of a range: of one socket, or counted through all.
+struct SlotRange {
+  int socket = -1;  // -1: any.
+  int first = 0, last = kAllSlots;
+};
+
+std::optional<std::vector<SlotRange>> ReadSlots(absl::string_view text) {
+  std::vector<SlotRange> ranges;
+  int socket = -1;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    SlotRange range;
+    if (const size_t colon = part.find(':'); colon != part.npos) {
+      const bool number = absl::SimpleAtoi(part.substr(0, colon), &socket) && socket >= 0;
+      if (!number) return std::nullopt;
+      part.remove_prefix(colon + 1);
+    }
+    range.socket = socket;
+    if (part == "*") {
+      ranges.push_back(range);
+      continue;
+    }
+    const size_t dash = part.find('-');
+    const bool good =
+        absl::SimpleAtoi(part.substr(0, dash), &range.first) && range.first >= 0 &&
+        absl::SimpleAtoi(dash == part.npos ? part : part.substr(dash + 1), &range.last) &&
+        range.last >= range.first && range.last < kAllSlots && part[0] != '+';
+    if (!good) return std::nullopt;
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+// The cores of the machine, also those that nobody may use, in the order of `UsableCores`.
+std::vector<Core> AllCores(const Topology& topology) {
+  std::vector<int> all;
+  for (const Cpu& cpu : topology.cpus) all.push_back(cpu.id);
+  return UsableCores(topology, all);
+}
+
+// The CPUs of `range`; unset: one of its cores is not there.
+std::optional<std::vector<int>> CpusOf(const SlotRange& range, const std::vector<Core>& cores) {
+  std::vector<int> cpus;
+  int number = 0;
+  for (const Core& core : cores) {
+    if (range.socket >= 0 && core.first.socket != range.socket) continue;
+    if (number >= range.first && number <= range.last) {
+      cpus.insert(cpus.end(), core.cpus.begin(), core.cpus.end());
+    }
+    ++number;
+  }
+  const bool there = range.last == kAllSlots ? number > 0 : number > range.last;
+  return there ? std::optional(cpus) : std::nullopt;
+}
+
+BindingPlan PlanSlots(const Topology& topology, const std::vector<int>& allowed,
+                      const BindRequest& request) {
+  if (request.slots.size() != static_cast<size_t>(request.workers)) {
+    return NotBound(absl::StrCat(Count(request.slots.size(), "list"), " of slots for ",
+                                 Count(static_cast<size_t>(request.workers), "worker")),
+                    /*asked=*/true);
+  }
+  const std::vector<Core> cores = AllCores(topology);
+  BindingPlan plan;
+  for (const std::string& slots : request.slots) {
+    std::set<int> cpus, of_cores;
+    for (const SlotRange& range : ReadSlots(slots).value_or(std::vector<SlotRange>())) {
+      const auto found = CpusOf(range, cores);
+      if (!found) return NotBound(absl::StrCat("this host has no slot ", slots), true);
+      cpus.insert(found->begin(), found->end());
+    }
+    WorkerBinding binding;
+    for (const Cpu& cpu : topology.cpus) {
+      if (!cpus.contains(cpu.id)) continue;
+      if (std::find(allowed.begin(), allowed.end(), cpu.id) == allowed.end()) {
+        return NotBound(absl::StrCat("CPU ", cpu.id, " of slot ", slots, " may not be used"), true);
+      }
+      of_cores.insert(cpu.core);
+    }
+    binding.cpus.assign(cpus.begin(), cpus.end());
+    binding.cores = static_cast<int>(of_cores.size());
+    plan.workers.push_back(std::move(binding));
+  }
+  plan.why = "workers are bound to the slots that were named";
+  return plan;
+}
+
 }  // namespace
 
 const char* BindModeName(BindMode mode) {
@@ -332,9 +423,13 @@ const char* BindModeName(BindMode mode) {
       return "core";
     case BindMode::kL3:
       return "l3";
+    case BindMode::kSlots:
+      return "slots";
   }
   return "";
 }
+
+bool IsSlotList(absl::string_view text) { return ReadSlots(text).has_value(); }
 
 bool NeedsTopology(const BindRequest& request) {
   if (request.mode == BindMode::kNone) return false;
@@ -348,6 +443,7 @@ BindingPlan PlanBinding(const Topology& topology, const std::vector<int>& allowe
   if (!asked) {
     if (const std::string why = NothingToGain(request); !why.empty()) return NotBound(why, false);
   }
+  if (request.mode == BindMode::kSlots) return PlanSlots(topology, allowed, request);
   Planner planner(UsableCores(topology, allowed), request);
   const auto workers = static_cast<size_t>(request.workers);
   const auto least = static_cast<size_t>(std::max(request.cores_each, 1));

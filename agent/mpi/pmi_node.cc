@@ -79,7 +79,11 @@ bool PmiNode::Answer(int local_rank, const PmiRequest& request, PmiStep& step) {
     return true;
   }
   if (command == "get_maxes") return say("cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024");
-  if (command == "get_appnum") return say("cmd=appnum appnum=0");
+  if (command == "get_appnum") {
+    const int number =
+        place_.programs.empty() ? 0 : place_.programs[static_cast<size_t>(local_rank)];
+    return say(absl::StrCat("cmd=appnum appnum=", number));
+  }
   if (command == "get_universe_size") {
     return say(absl::StrCat("cmd=universe_size size=", place_.world_size));
   }

@@ -30,6 +30,8 @@ struct PmiPlace {
   int node_rank = 0;
   int num_nodes = 1;
   bool certain = false;  // The program is one of MPI for certain.
+  // The number of each worker's program, by local rank; empty: all run one.
+  std::vector<int> programs = {};
 };
 
 // What is to be done after something has come. A value.

@@ -31,6 +31,7 @@ struct PmixPlan {
   int num_nodes = 1;
   std::string store_host;  // Of the round's master store, or of this node's way to it.
   uint16_t store_port = 0;
+  std::string programs;  // How many ranks run each program, "2 1", in the order of ranks.
   bool oversubscribed = false;
 };
 

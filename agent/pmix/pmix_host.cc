@@ -37,6 +37,14 @@ class InfoList {
     library_.info_load(&Next(), key, &number, PMIX_PROC_RANK);
   }
 
+  void Add(const char* key, uint16_t number) {
+    library_.info_load(&Next(), key, &number, PMIX_UINT16);
+  }
+  void AddList(const char* key, InfoList& list) {
+    const pmix_data_array_t array = {PMIX_INFO, list.size(), list.data()};
+    library_.info_load(&Next(), key, &array, PMIX_DATA_ARRAY);
+  }
+
   pmix_info_t* data() { return infos_.data(); }
   size_t size() const { return infos_.size(); }
 
@@ -46,6 +54,37 @@ class InfoList {
   const PmixLibrary& library_;
   std::vector<pmix_info_t> infos_;  // libpmix's own memory within; it lives as long as the process.
 };
+
+// "0 2" of {2, 1}: the first rank of each program.
+std::string FirstRanks(const std::vector<int>& programs) {
+  std::vector<int> first = {0};
+  for (const int ranks : programs) first.push_back(first.back() + ranks);
+  first.pop_back();
+  return absl::StrJoin(first, " ");
+}
+
+// What is said of each rank where they run several programs. libpmix takes then nothing else of it
+// from the maps.
+void AddRanks(const PmixLibrary& library, const PmixHost::Place& place, InfoList& infos) {
+  Rank rank = 0;
+  int node = -1;
+  uint16_t local_rank = 0;
+  for (size_t program = 0; program < place.programs.size(); ++program) {
+    for (const Rank end = rank + place.programs[program]; rank < end; ++rank, ++local_rank) {
+      if (place.map.NodeOf(rank) != node) local_rank = 0;
+      node = place.map.NodeOf(rank);
+      if (node < 0) return;
+      InfoList of_rank(library);
+      of_rank.AddRank(PMIX_RANK, rank);
+      of_rank.Add(PMIX_APPNUM, static_cast<uint32_t>(program));
+      of_rank.Add(PMIX_LOCAL_RANK, local_rank);
+      of_rank.Add(PMIX_NODE_RANK, local_rank);
+      of_rank.Add(PMIX_NODEID, static_cast<uint32_t>(node));
+      of_rank.Add(PMIX_HOSTNAME, place.map.host(node));
+      infos.AddList(PMIX_PROC_INFO_ARRAY, of_rank);
+    }
+  }
+}
 
 std::string RankText(Rank first, int count) {
   std::vector<Rank> ranks;
@@ -99,7 +138,12 @@ absl::Status PmixHost::RegisterJob() const {
   infos.Add(PMIX_JOB_SIZE, size);
   infos.Add(PMIX_UNIV_SIZE, size);
   infos.Add(PMIX_MAX_PROCS, size);
-  infos.Add(PMIX_JOB_NUM_APPS, uint32_t{1});
+  infos.Add(PMIX_JOB_NUM_APPS, static_cast<uint32_t>(place_.programs.size()));
+  if (place_.programs.size() > 1) {
+    infos.Add("OMPI_APP_SIZES", absl::StrJoin(place_.programs, " "));
+    infos.Add("OMPI_FIRST_RANKS", FirstRanks(place_.programs));
+    AddRanks(library_, place_, infos);
+  }
   infos.Add(PMIX_LOCAL_SIZE, static_cast<uint32_t>(place_.nproc));
   infos.Add(PMIX_LOCAL_PEERS, RankText(place_.first_rank, place_.nproc));
   infos.Add(PMIX_TMPDIR, place_.directory);

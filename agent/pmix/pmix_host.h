@@ -29,6 +29,7 @@ class PmixHost {
     Rank first_rank = 0;
     int nproc = 1;
     std::string directory;        // Of this round alone; its sockets and files come there.
+    std::vector<int> programs;    // How many ranks run each program, in the order of ranks.
     bool oversubscribed = false;  // More ranks than cores: those that wait give way.
   };
 

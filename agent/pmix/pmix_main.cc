@@ -15,7 +15,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "agent/mpi/node_meeting.h"
 #include "agent/mpi/pmix_words.h"
 #include "agent/pmix/between_nodes.h"
@@ -50,6 +52,21 @@ absl::Status MayWait(NodeMeeting& meeting) {
   if (!absent.ok() || !*absent) return absl::OkStatus();
   HLAUNCH_ASSIGN_OR_RETURN(const std::string why, meeting.Await(kAbsentKey));
   return absl::FailedPreconditionError(why);
+}
+
+// Of "2 1"; one program of all ranks where nothing is said.
+absl::StatusOr<std::vector<int>> ProgramsOf(const PmixPlan& plan, int world_size) {
+  std::vector<int> programs;
+  int all = 0;
+  for (const absl::string_view word : absl::StrSplit(plan.programs, ' ', absl::SkipEmpty())) {
+    int ranks = 0;
+    if (!absl::SimpleAtoi(word, &ranks) || ranks <= 0 || ranks > world_size - all) {
+      return absl::InvalidArgumentError("other ranks than its nodes have run the programs");
+    }
+    programs.push_back(ranks);
+    all += ranks;
+  }
+  return programs.empty() ? std::vector<int>{world_size} : programs;
 }
 
 absl::StatusOr<JobMap> MeetNodes(NodeMeeting& meeting, const PmixPlan& plan) {
@@ -101,13 +118,14 @@ absl::Status Serve(const std::vector<std::string>& words) {
                          Tell({PmixNews::Kind::kWaiting, -1, 0, std::move(line)});
                        }});
   HLAUNCH_ASSIGN_OR_RETURN(const JobMap map, MeetNodes(meeting, plan));
+  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<int> programs, ProgramsOf(plan, map.world_size()));
   BetweenNodes others(meeting, map, plan.node_rank, [](std::string why) {
     Tell({PmixNews::Kind::kBroken, -1, 0, std::move(why)});
   });
   HLAUNCH_ASSIGN_OR_RETURN(const std::unique_ptr<PmixHost> host,
                            PmixHost::Start(library,
                                            {map, plan.node_rank, plan.first_rank, plan.nproc,
-                                            plan.directory, plan.oversubscribed},
+                                            plan.directory, programs, plan.oversubscribed},
                                            WorkOver(others)));
   for (int i = 0; i < plan.nproc; ++i) {
     HLAUNCH_ASSIGN_OR_RETURN(std::vector<std::string> environment, host->EnvironmentOf(i));

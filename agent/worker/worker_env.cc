@@ -238,6 +238,22 @@ bool Has(const Variables& variables, absl::string_view name) {
                      [name](const auto& v) { return v.first == name; });
 }
 
+// What the user gives this worker: what all inherit, and what its program has instead.
+std::vector<std::string> GivenEnv(const Assignment& round, int local_rank, const WorkerSpec& spec) {
+  const OtherProgram* const program =
+      OtherProgramOf(spec.others, round.first_rank + local_rank, round.world_size);
+  if (program == nullptr) return spec.inherited_env;
+  std::vector<std::string> given;
+  const auto is_own = [program](absl::string_view entry) {
+    return std::any_of(program->environment.begin(), program->environment.end(),
+                       [entry](const std::string& own) { return NameOf(own) == NameOf(entry); });
+  };
+  std::copy_if(spec.inherited_env.begin(), spec.inherited_env.end(), std::back_inserter(given),
+               [is_own](const std::string& entry) { return !is_own(entry); });
+  given.insert(given.end(), program->environment.begin(), program->environment.end());
+  return given;
+}
+
 // The collectives read their settings in the worker. The secret is none of them: each round has its
 // own.
 bool IsSettingOfComm(absl::string_view name) {
@@ -263,7 +279,7 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
     if (change.is_default) defaults.emplace_back(change.name, change.value.value_or(""));
   }
   std::vector<std::string> env;
-  for (const std::string& entry : spec.inherited_env) {
+  for (const std::string& entry : GivenEnv(assignment, local_rank, spec)) {
     const absl::string_view name = NameOf(entry);
     if (name.empty() || name.size() == entry.size()) continue;  // No `NAME=value`.
     const bool kept = spec.keep_env && !absl::StartsWith(name, kOwnPrefix);
@@ -281,10 +297,44 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
   return env;
 }
 
-std::vector<std::string> WorkerArgv(const WorkerSpec& spec, int local_rank) {
-  std::vector<std::string> argv = spec.argv;
-  for (size_t i = 1; i < argv.size(); ++i) argv[i] = SubstituteLocalRank(argv[i], local_rank);
-  return argv;
+std::vector<std::string> WorkerArgv(const std::vector<std::string>& argv, int local_rank) {
+  std::vector<std::string> own = argv;
+  for (size_t i = 1; i < own.size(); ++i) own[i] = SubstituteLocalRank(own[i], local_rank);
+  return own;
+}
+
+absl::StatusOr<std::vector<int>> RanksOfPrograms(const std::vector<OtherProgram>& others,
+                                                 int world_size) {
+  std::vector<int> ranks;
+  int left = world_size;
+  for (const OtherProgram& other : others) {
+    ranks.push_back(other.ranks);
+    left -= other.ranks;
+  }
+  if (left < 0) {
+    return absl::FailedPreconditionError(absl::StrCat("the programs of --also need ",
+                                                      world_size - left, " ranks, and there are ",
+                                                      world_size, ": start more workers"));
+  }
+  if (left > 0) ranks.insert(ranks.begin(), left);
+  return ranks;
+}
+
+const OtherProgram* OtherProgramOf(const std::vector<OtherProgram>& others, Rank rank,
+                                   int world_size) {
+  int first = world_size;
+  for (size_t i = others.size(); i > 0; --i) {
+    first -= others[i - 1].ranks;
+    if (rank >= first) return &others[i - 1];
+  }
+  return nullptr;
+}
+
+int ProgramNumber(const std::vector<OtherProgram>& others, Rank rank, int world_size) {
+  const OtherProgram* const other = OtherProgramOf(others, rank, world_size);
+  if (other == nullptr) return 0;
+  const bool all = OtherProgramOf(others, 0, world_size) != nullptr;
+  return static_cast<int>(other - others.data()) + (all ? 0 : 1);
 }
 
 absl::Status CheckWorkerSpec(const WorkerSpec& spec, int max_nodes) {

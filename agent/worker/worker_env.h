@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agent/worker/worker_spec.h"
+#include "proto/contract/ids.h"
 #include "rendezvous/round/round.h"
 
 namespace hlaunch {
@@ -49,9 +51,25 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
 std::string ChosenDefaults(const Assignment& assignment, const WorkerSpec& spec,
                            const NodeFacts& facts);
 
-// What the worker with `local_rank` runs: `spec.argv`, where `${local_rank}` and `$local_rank`
-// in the arguments are its local rank, as torchrun has it; but `$$` stays what it is. Pure.
-std::vector<std::string> WorkerArgv(const WorkerSpec& spec, int local_rank);
+// What a worker runs: `argv`, where `${local_rank}` and `$local_rank` in the arguments are its
+// local rank, as torchrun has it; but `$$` stays what it is. Pure.
+std::vector<std::string> WorkerArgv(const std::vector<std::string>& argv, int local_rank);
+
+// How many ranks run each program of a job: those of `others` are the last, and the first program
+// has the rest, if there are any; else it is not among them. Pure.
+//
+// Errors:
+//   FailedPrecondition - there are fewer ranks than `others` need.
+absl::StatusOr<std::vector<int>> RanksOfPrograms(const std::vector<OtherProgram>& others,
+                                                 int world_size);
+
+// The number of the program that `rank` runs, from 0 on in the order of ranks: MPI_APPNUM. Pure.
+// Requires: RanksOfPrograms.
+int ProgramNumber(const std::vector<OtherProgram>& others, Rank rank, int world_size);
+
+// What `rank` runs instead of the first program; null: that one. Pure. Requires: as above.
+const OtherProgram* OtherProgramOf(const std::vector<OtherProgram>& others, Rank rank,
+                                   int world_size);
 
 // Whether every worker of `spec` can have its environment in a job of at most `max_nodes`. Pure.
 //

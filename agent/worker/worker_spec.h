@@ -42,13 +42,23 @@ constexpr bool OffersPmix(MpiOffer offer) {
   return offer == MpiOffer::kPmix || offer == MpiOffer::kAny;
 }
 
-// Which workers of this node read hlaunch's stdin; the others read /dev/null.
-enum class StdinTo { kNobody, kRank0 };
+// Which workers of this node read hlaunch's stdin; the others read /dev/null. Of all, each reads
+// everything.
+enum class StdinTo { kNobody, kRank0, kAll };
+
+// A program that some of the job's ranks run instead of the others'. A value.
+struct OtherProgram {
+  int ranks = 0;                         // How many run it, see RanksOfPrograms; from 1 on.
+  std::vector<std::string> argv;         // As that of all.
+  std::vector<std::string> environment;  // For these ranks alone, NAME=value each.
+  std::string directory;                 // Where they run; empty: where all do.
+};
 
 // What every worker of this node runs. A value, made once by the launcher.
 struct WorkerSpec {
   std::string job_id;
   std::vector<std::string> argv;           // argv[0] is a path or is looked up in PATH.
+  std::vector<OtherProgram> others;        // What the job's last ranks run, in this order.
   std::vector<std::string> inherited_env;  // hlaunch's own environment, `NAME=value` each.
   std::string directory;                   // Where they run; empty: in ours.
   int nproc = 1;                           // Workers on this node.

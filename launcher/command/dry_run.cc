@@ -13,6 +13,7 @@
 #include "agent/node_facts.h"
 #include "agent/process/program_file.h"
 #include "agent/worker/worker_env.h"
+#include "agent/worker/worker_spec.h"
 #include "launcher/job/hosting.h"
 #include "launcher/job/join_command.h"
 #include "launcher/words/printable.h"
@@ -109,9 +110,9 @@ std::vector<std::string> OutputLines(const LogSpec& logs) {
   return lines;
 }
 
-std::string CommandText(const JobSpec& spec) {
+std::string CommandText(const std::vector<std::string>& argv) {
   std::vector<std::string> words;
-  for (const std::string& word : WorkerArgv(spec.worker, 0)) words.push_back(ShellQuote(word));
+  for (const std::string& word : WorkerArgv(argv, 0)) words.push_back(ShellQuote(word));
   return absl::StrJoin(words, " ");
 }
 
@@ -142,7 +143,10 @@ ordered_json JobJson(const Options& options, const JobSpec& spec, const std::str
   job["max_restarts"] = spec.policy.max_restarts;
   job["meeting_place"] = MeetingPlace(spec);
   job["hosting"] = hosting;
-  job["command"] = WorkerArgv(spec.worker, 0);
+  job["command"] = WorkerArgv(spec.worker.argv, 0);
+  for (const OtherProgram& other : spec.worker.others) {
+    job["also"].push_back({{"ranks", other.ranks}, {"command", WorkerArgv(other.argv, 0)}});
+  }
   job["log_dir"] = spec.logs.directory;
   job["output"] = OutputLines(spec.logs);
   job["mpi"] = spec.mpi;
@@ -218,7 +222,11 @@ std::string DescribeJob(const Options& options, const JobSpec& spec, const std::
       "job          ", IdIsInvented(options, spec) ? "with a new id" : spec.job_id, ": ",
       NodesText(spec.policy), ", ", Count(spec.worker.nproc, "worker"), " here, ",
       Count(spec.policy.max_restarts, "restart"), "\nnodes meet   ", MeetingPlace(spec),
-      "\nthis node    ", hosting, "\nlocal rank 0 ", CommandText(spec), "\n");
+      "\nthis node    ", hosting, "\nlocal rank 0 ", CommandText(spec.worker.argv), "\n");
+  for (const OtherProgram& other : spec.worker.others) {
+    absl::StrAppend(&text, "also         ", Count(other.ranks, "rank"), ": ",
+                    CommandText(other.argv), "\n");
+  }
   if (!spec.mpi.empty()) absl::StrAppend(&text, "MPI          ", spec.mpi, "\n");
   const char* title = "output       ";
   for (const std::string& line : OutputLines(spec.logs)) {

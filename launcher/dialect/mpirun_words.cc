@@ -38,11 +38,15 @@ const MpirunWord kWords[] = {
      "[`--hostfile`](hosts.md#which-hosts); a host without a number has one rank", nullptr,
      TakeHostfile},
     {"--map-by", "WHERE", kBetter,
-     "`ppr:N:node`, and `:PE=N` as `--bind core:N`; else ranks follow devices, or cores, in order; "
-     "`node` is refused",
+     "`ppr:N:node`, also for each `socket`, `numa`, `l3cache` or `core` of a host, and bound "
+     "there; "
+     "`:PE=N` as `--bind core:N`; else ranks follow devices, or cores, in order. `node` over "
+     "several "
+     "hosts is refused, as ranks are numbered host by host",
      nullptr, TakeMapBy},
     {"--rank-by", "HOW", kAccepted,
-     "ranks are numbered host by host; `node` and `span` are refused", nullptr, TakeRankBy},
+     "ranks are numbered host by host; `span`, and `node` over several hosts, are refused", nullptr,
+     TakeRankBy},
     {"--byslot, --bycore, --bysocket", "", kAccepted, "see `--map-by`", nullptr, TakeNothing},
     {"--bind-to", "WHERE[:N]", kSame,
      "[`--bind`](binding.md): `none`, `core`, `core:N`, `l3`, `numa`, `socket`; `hwthread` is "
@@ -78,11 +82,22 @@ const MpirunWord kWords[] = {
      kUnderThatName},
     {"--use-hwthread-cpus, --use-hwthreads", "", kAccepted,
      "hardware threads count where no number is given", nullptr, TakeNothing},
-    {"--rankfile, -rf", "FILE", kRefused,
-     "ranks follow devices, or cores, in order; see `--bind` and `--hosts`", nullptr, nullptr},
+    {"--rankfile, -rf", "FILE", kSame,
+     "[`--bind slots:…`](binding.md), and its hosts; refused where ranks are not host by host, or "
+     "hosts' ranks have different slots",
+     nullptr,
+     [](Values values, MpirunLine& line) {
+       line.rankfile = values[0];
+       return absl::OkStatus();
+     },
+     kUnderThatName},
     // What ranks get.
-    {"-x, -genv, -env, --set-env", "NAME[=VALUE]", kSame,
-     "`-x`; also `-genv NAME VALUE`; `-x 'NAME*'` are all that begin so", nullptr, TakeVariable},
+    {"-x, -env, --set-env", "NAME[=VALUE]", kSame,
+     "`-x`; also `-env NAME VALUE`; `-x 'NAME*'` are all that begin so; of several programs for "
+     "its "
+     "own alone",
+     nullptr, TakeOwnVariable},
+    {"-genv", "NAME[=VALUE]", kSame, "`-x`; also `-genv NAME VALUE`", nullptr, TakeVariable},
     {"-genvlist, -envlist", "NAME,...", kSame, "`--export NAME,...`", "--export"},
     {"-genvall, -envall", "", kSame, "`--export all`", nullptr,
      [](Values, MpirunLine& line) { return TakeExport("all", line); }},
@@ -117,8 +132,10 @@ const MpirunWord kWords[] = {
        line.words.emplace_back("--merge-stderr");
        return absl::OkStatus();
      }},
-    {"--stdin, -s", "0|none", kBetter,
-     "the same word; ranks that do not read it find its end. `all` is refused", nullptr, TakeStdin},
+    {"--stdin, -s", "0|all|none", kBetter,
+     "the same word; ranks that do not read it find its end. `all`, on one host: each rank reads "
+     "everything, in every round",
+     nullptr, TakeStdin},
     {"-q, --quiet", "", kSame, "`-q`; by the name mpirun, hlaunch says only warnings anyway",
      nullptr, TakeNothing, kUnderThatName},
     {"-v, --verbose, -d, --debug-daemons", "", kSame, "`-v`", nullptr, TakeVerbose, kUnderThatName},
@@ -138,9 +155,14 @@ const MpirunWord kWords[] = {
     {"-print-all-exitcodes", "", kRefused,
      "write --report FILE, which has the code of each that failed", nullptr, nullptr},
     // Several programs.
-    {"--app, -configfile", "FILE", kRefused,
-     "all ranks run one program; start a script that chooses by PMI_RANK or RANK", nullptr,
-     nullptr},
+    {"--app, -configfile", "FILE", kSame,
+     "[`--also`](mpirun.md#several-programs); a program a line, each with `-n`, as behind `:`",
+     nullptr,
+     [](Values values, MpirunLine& line) {
+       line.app_file = values[0];
+       return absl::OkStatus();
+     },
+     kUnderThatName},
     // How hosts are reached.
     {"--launch-agent, -launcher-exec, -bootstrap-exec", "CMD", kSame, "`--launch-agent 'CMD %h'`",
      nullptr, TakeLaunchAgent, kUnderThatName},
@@ -218,13 +240,15 @@ std::string MpirunHelp() {
       "its\n"
       "own; those are in hlaunch --help.\n\n";
   for (const MpirunWord& word : MpirunWords()) {
-    const std::string said = absl::StrReplaceAll(SaidOf(word), {{"`", ""},
-                                                                {"](hosts.md)", ""},
-                                                                {"](hosts.md#which-hosts)", ""},
-                                                                {"](binding.md)", ""},
-                                                                {"](logs.md)", ""},
-                                                                {"[--", "--"},
-                                                                {"[`--", "--"}});
+    const std::string said =
+        absl::StrReplaceAll(SaidOf(word), {{"`", ""},
+                                           {"](hosts.md)", ""},
+                                           {"](hosts.md#which-hosts)", ""},
+                                           {"](binding.md)", ""},
+                                           {"](logs.md)", ""},
+                                           {"](mpirun.md#several-programs)", ""},
+                                           {"[--", "--"},
+                                           {"[`--", "--"}});
     absl::StrAppend(&text, "  ", word.names, word.value[0] == '\0' ? "" : " ", word.value,
                     "\n      ", said, "\n");
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -76,18 +77,32 @@ absl::Status TakeModifiers(string_view text, MpirunLine& line) {
   return absl::OkStatus();
 }
 
-// ppr:N:node, so many ranks for each.
+// The object that ranks are counted for, as --nproc-per-node and --bind name it; empty: none.
+string_view CountedObject(string_view object) {
+  constexpr std::pair<string_view, string_view> kCounted[] = {{"socket", "socket"},
+                                                              {"package", "socket"},
+                                                              {"numa", "numa"},
+                                                              {"core", "core"},
+                                                              {"l3cache", "l3"}};
+  for (const auto& [theirs, ours] : kCounted) {
+    if (object == theirs) return ours;
+  }
+  return "";
+}
+
+// ppr:N:OBJECT, so many ranks for each.
 absl::Status TakeRanksPer(string_view text, MpirunLine& line) {
   const std::vector<string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 2));
   if (parts.size() < 2 || !IsNumber(parts[0])) {
-    return InvalidArgumentError("expected ppr:N:node, such as ppr:4:node");
+    return InvalidArgumentError("expected ppr:N:OBJECT, such as ppr:4:node or ppr:1:numa");
   }
-  if (parts[1] != "node") {
-    return InvalidArgumentError(
-        absl::StrCat("ppr:N:", PrintableLine(parts[1]),
-                     ": ranks are counted for each host; write ppr:N:node, and --bind-to"));
+  const string_view object = CountedObject(parts[1]);
+  if (parts[1] != "node" && object.empty()) {
+    return InvalidArgumentError(absl::StrCat("ppr:N:", PrintableLine(parts[1]),
+                                             ": expected node, socket, numa, l3cache or core"));
   }
-  line.per_node = std::string(parts[0]);
+  line.per_node = absl::StrCat(parts[0], object.empty() ? "" : ":", object);
+  line.per_object = std::string(object);
   return parts.size() == 3 ? TakeModifiers(parts[2], line) : absl::OkStatus();
 }
 
@@ -120,15 +135,17 @@ absl::Status TakeMapBy(absl::Span<const std::string> values, MpirunLine& line) {
   if (object == "ppr") return TakeRanksPer(parts.second, line);
   if (object.empty() || IsObject(object)) return TakeModifiers(parts.second, line);
   if (object == "node") {
-    return InvalidArgumentError(
-        "node: ranks are numbered host by host; write ppr:N:node for the ranks of each host");
+    line.by_node = "--map-by node";
+    return TakeModifiers(parts.second, line);
   }
   return InvalidArgumentError(absl::StrCat(
       Quoted(values[0]), ": expected slot, core, l3cache, numa, socket or ppr:N:node"));
 }
 
-absl::Status TakeRankBy(absl::Span<const std::string> values, MpirunLine&) {
+absl::Status TakeRankBy(absl::Span<const std::string> values, MpirunLine& line) {
   const std::string object = absl::AsciiStrToLower(values[0]);
+  if (object == "node") line.by_node = "--rank-by node";
+  if (object == "node") return absl::OkStatus();
   if (object == "fill" || IsObject(object)) return absl::OkStatus();
   return InvalidArgumentError(absl::StrCat(
       Quoted(values[0]), ": ranks are numbered host by host; write slot, or leave it out"));

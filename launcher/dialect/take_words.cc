@@ -101,6 +101,11 @@ absl::Status TakeVariable(Values values, MpirunLine& line) {
   return absl::OkStatus();
 }
 
+absl::Status TakeOwnVariable(Values values, MpirunLine& line) {
+  line.own_variables.push_back(values[0]);
+  return TakeVariable(values, line);
+}
+
 absl::Status TakeExport(string_view what, MpirunLine& line) { return Add(line, "--export", what); }
 
 absl::Status TakeMca(Values values, MpirunLine& line) {
@@ -180,9 +185,8 @@ absl::Status TakeOutputFilename(Values values, MpirunLine& line) {
 }
 
 absl::Status TakeStdin(Values values, MpirunLine& line) {
-  if (values[0] != "0" && values[0] != "none") {
-    return InvalidArgumentError(
-        "expected 0 or none: rank 0 alone reads stdin, and can tell others");
+  if (values[0] != "0" && values[0] != "none" && values[0] != "all") {
+    return InvalidArgumentError("expected 0, all or none");
   }
   line.reads_stdin = false;  // Said already.
   return Add(line, "--stdin", values[0]);

@@ -24,6 +24,7 @@ absl::Status TakeDisplay(absl::Span<const std::string> values, MpirunLine& line)
 absl::Status TakeVerbose(absl::Span<const std::string> values, MpirunLine& line);
 
 absl::Status TakeVariable(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeOwnVariable(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeExport(absl::string_view what, MpirunLine& line);
 absl::Status TakeMca(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeForeignMca(absl::Span<const std::string> values, MpirunLine& line);

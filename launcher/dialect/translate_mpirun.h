@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "launcher/hosts/host_list.h"
 #include "launcher/words/environment.h"
 
 namespace hlaunch {
@@ -25,12 +26,14 @@ struct TranslatedLine {
 bool IsMpirunName(absl::string_view argv0);
 
 // A line of mpirun or mpiexec; `words` stand behind the program's name. What neither has may be an
-// option of hlaunch. Of `environment` the variables count that set what mpirun's words do. Pure.
+// option of hlaunch. Of `environment` the variables count that set what mpirun's words do, or that
+// -x names. `read` gives the text of the files that the line names. Pure but for that.
 //
 // Errors:
 //   InvalidArgument - one line that names the word and the way out.
 absl::StatusOr<TranslatedLine> TranslateMpirun(absl::Span<const std::string> words,
-                                               const Environment& environment);
+                                               const Environment& environment,
+                                               const ReadTextFn& read);
 
 // A line of hlaunch in which mpirun's words may stand for what hlaunch says otherwise; everything
 // else stays as it is. Pure. Errors: as above.

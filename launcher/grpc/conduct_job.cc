@@ -122,7 +122,7 @@ absl::StatusOr<Prepared> Prepare(const Options& given, const Environment& enviro
   Prepared prepared;
   prepared.options = given;
   Options& options = prepared.options;
-  HLAUNCH_ASSIGN_OR_RETURN(std::vector<TargetHost> hosts, FindHosts(options.hosts, ReadHostfile));
+  HLAUNCH_ASSIGN_OR_RETURN(std::vector<TargetHost> hosts, FindHosts(options.hosts, ReadTextFile));
   HLAUNCH_RETURN_IF_ERROR(FitNodesToHosts(options, hosts));
   HLAUNCH_ASSIGN_OR_RETURN(prepared.plan.starter, FindStarter(options.hosts, environment));
   if (options.hosts.push) {

@@ -228,8 +228,11 @@ absl::StatusOr<std::vector<TargetHost>> FindHosts(const HostWish& wish, const Re
         "--hosts and --hostfile: leave one of them out; --include takes some hosts of a file");
   }
   if (!wish.hostfile.empty()) {
-    HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(wish.hostfile));
-    HLAUNCH_ASSIGN_OR_RETURN(hosts, ParseHostfile(text, wish.hostfile));
+    const absl::StatusOr<std::string> text = read(wish.hostfile);
+    if (!text.ok()) {
+      return InvalidArgumentError(absl::StrCat("--hostfile ", text.status().message()));
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(hosts, ParseHostfile(*text, wish.hostfile));
   } else {
     auto parsed = ParseHosts(wish.hosts);
     if (!parsed.ok()) {
@@ -267,18 +270,16 @@ absl::Status DivideRanks(int ranks, std::vector<TargetHost>& hosts) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadHostfile(const std::string& path) {
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxFile + 1, '\0');
   if (file.is_open()) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad()) {
-    return InvalidArgumentError(
-        absl::StrCat("--hostfile ", PrintableLine(path), ": ", std::strerror(errno)));
+    return InvalidArgumentError(absl::StrCat(PrintableLine(path), ": ", std::strerror(errno)));
   }
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() <= kMaxFile) return text;
-  return InvalidArgumentError(
-      absl::StrCat("--hostfile ", PrintableLine(path), " is larger than 4 MiB"));
+  return InvalidArgumentError(absl::StrCat(PrintableLine(path), " is larger than 4 MiB"));
 }
 
 }  // namespace hlaunch

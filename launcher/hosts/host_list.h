@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// Which hosts a job is to be started on, as users write it. All but ReadHostfile is pure.
+// Which hosts a job is to be started on, as users write it. All but ReadTextFile is pure.
 
 namespace hlaunch {
 
@@ -78,6 +78,6 @@ absl::StatusOr<std::vector<TargetHost>> FindHosts(const HostWish& wish, const Re
 absl::Status DivideRanks(int ranks, std::vector<TargetHost>& hosts);
 
 // The real one; at most 4 MiB.
-absl::StatusOr<std::string> ReadHostfile(const std::string& path);
+absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
 }  // namespace hlaunch

@@ -78,6 +78,9 @@ struct HostProbes {
   // Of the machine that `sysroot` describes; empty: this one.
   std::function<std::vector<Device>(const std::string& sysroot)> find_devices =
       [](const std::string&) { return std::vector<Device>(); };
+  // How many sockets, NUMA nodes ("numa"), caches ("l3") or cores have a CPU that may be used.
+  std::function<absl::StatusOr<int>(const std::string& object)> count_objects =
+      [](const std::string&) { return 1; };
   std::function<MpiProgram(const std::vector<std::string>& argv, const Environment&)> look_for_mpi =
       [](const std::vector<std::string>&, const Environment&) { return MpiProgram(); };
   std::function<PmixTools(const Environment&)> find_pmix = [](const Environment&) {

@@ -4,16 +4,20 @@
 #include "launcher/job/make_job_spec.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "agent/binding/topology.h"
 #include "agent/devices/find_devices.h"
 #include "agent/node_facts.h"
 #include "agent/worker/worker_env.h"
 #include "launcher/hosts/exported.h"
 #include "launcher/job/credentials.h"
 #include "launcher/job/node_devices.h"
+#include "launcher/words/other_program.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/ids.h"
@@ -28,6 +32,22 @@ constexpr char kTorchrunsPrefix[] = "[${role_name}${local_rank}]:";
 constexpr char kCommonJobId[] = "none";  // torchrun's: all nodes must come to the same one.
 
 int UsableCpus() { return std::max(1, static_cast<int>(AllowedCpus().size())); }
+
+absl::StatusOr<int> CountObjects(const std::string& object) {
+  HLAUNCH_ASSIGN_OR_RETURN(const Topology topology, LoadTopology());
+  const std::vector<int> allowed = AllowedCpus();
+  std::set<int> found;
+  for (const Cpu& cpu : topology.cpus) {
+    const bool usable = !topology.is_this_machine ||
+                        std::find(allowed.begin(), allowed.end(), cpu.id) != allowed.end();
+    if (!usable) continue;
+    found.insert(object == "socket" ? cpu.socket
+                 : object == "numa" ? cpu.node
+                 : object == "l3"   ? cpu.cache
+                                    : cpu.core);
+  }
+  return static_cast<int>(found.size());
+}
 
 // Whether the user says something of hlaunch's own store.
 bool NamesOwnStore(const StoreSpec& store) {
@@ -177,9 +197,16 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
   around.starts_others = spec.worker.starts_others;
   around.store_in_worker = spec.worker_store;
   const bool look = options.mpi != MpiWish::kNone && !around.lone_worker;
-  const MpiProgram program =
-      look ? probes.look_for_mpi(spec.worker.argv, environment) : MpiProgram();
-  if (look) around.pmix = probes.find_pmix(environment);
+  std::vector<MpiProgram> programs;
+  if (look) {
+    programs.push_back(probes.look_for_mpi(spec.worker.argv, environment));
+    for (const OtherProgram& other : spec.worker.others) {
+      programs.push_back(probes.look_for_mpi(other.argv, environment));
+    }
+    around.pmix = probes.find_pmix(environment);
+  }
+  around.differ = Differ(programs);
+  HLAUNCH_ASSIGN_OR_RETURN(const MpiProgram program, MpiOfAll(programs));
   HLAUNCH_ASSIGN_OR_RETURN(const MpiDecision decision, DecideMpi(options.mpi, program, around));
   spec.worker.mpi = decision.offer;
   spec.mpi = decision.reason;
@@ -211,6 +238,33 @@ absl::Status SetProgram(ScriptRequest script, const Environment& environment,
   return absl::OkStatus();
 }
 
+// Sets what the last ranks run instead.
+absl::Status SetOthers(const Options& options, const Environment& environment,
+                       const HostProbes& probes, WorkerSpec& worker) {
+  for (const OtherProgramWish& wish : options.others) {
+    ScriptRequest script = options.script;
+    script.command = wish.command;
+    if (!wish.directory.empty()) script.directory = wish.directory;
+    WorkerSpec own;
+    HLAUNCH_RETURN_IF_ERROR(SetProgram(script, environment, probes, own));
+    std::vector<std::string> variables = wish.variables;
+    if (!wish.directory.empty()) {
+      variables.insert(variables.end(), own.inherited_env.begin(), own.inherited_env.end());
+    }
+    worker.others.push_back({wish.ranks, std::move(own.argv), std::move(variables), own.directory});
+  }
+  return absl::OkStatus();
+}
+
+// Whether there are ranks enough on the job's one node.
+absl::Status CheckPrograms(absl::Span<const OtherProgramWish> others, const WorkerSpec& worker) {
+  const int needed = RanksOf(others);
+  if (needed <= worker.nproc) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the programs of --also need ", needed,
+                                                 " ranks, and there are ", worker.nproc,
+                                                 ": give -n, the number of all ranks"));
+}
+
 // Adds to what the user says of workers what follows from this host.
 absl::Status SetWorkers(const Options& options, const Environment& environment,
                         const HostProbes& probes, JobSpec& spec) {
@@ -219,9 +273,13 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
   HLAUNCH_ASSIGN_OR_RETURN(spec.worker.inherited_env,
                            InheritedVariables(options.hosts, environment, kEnvToken));
   HLAUNCH_RETURN_IF_ERROR(SetProgram(options.script, environment, probes, spec.worker));
+  HLAUNCH_RETURN_IF_ERROR(SetOthers(options, environment, probes, spec.worker));
   HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
   spec.worker_store = WorkerServes(options, spec, spec.worker.nproc);
   HLAUNCH_RETURN_IF_ERROR(SetMpi(options, environment, probes, spec));
+  if (spec.mode == JobMode::kSingleNode) {
+    HLAUNCH_RETURN_IF_ERROR(CheckPrograms(options.others, spec.worker));
+  }
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
   if (lone_worker && !spec.worker.stdin_to) spec.worker.stdin_to = StdinTo::kRank0;
   return CheckWorkerSpec(spec.worker, spec.policy.max_nodes);
@@ -235,6 +293,7 @@ HostProbes RealHostProbes() {
           ReadTokenFile,
           MakeWorkerArgv,
           [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); },
+          CountObjects,
           LookForMpi,
           FindPmix};
 }

@@ -30,6 +30,7 @@ BindRequest MakeBindRequest(const Options& options, const JobSpec& spec) {
   request.workers = spec.worker.nproc;
   request.mode = options.binding.numa.value_or(options.binding.mode.value_or(BindMode::kAuto));
   if (!options.binding.numa) request.cores_each = options.binding.cores;
+  if (!options.binding.numa) request.slots = options.binding.slots;
   request.places = spec.places;
   // Only torchrun leaves their share to devices that no worker uses.
   if (!options.binding.numa) request.places.resize(static_cast<size_t>(request.workers));

@@ -4,16 +4,34 @@
 #include "launcher/job/node_devices.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "agent/devices/assign_devices.h"
+#include "launcher/words/parse_int.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr char kCpuWord[] = "cpu";
+constexpr int kMostWorkers = 1 << 16;  // Of one node, whatever its objects are.
+
+// "2:socket": so many workers for each.
+bool IsPerObject(const std::string& word) { return absl::StrContains(word, ':'); }
+
+absl::StatusOr<int> CountPerObject(const std::string& word, const HostProbes& probes) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(word, ':');
+  HLAUNCH_ASSIGN_OR_RETURN(const int objects, probes.count_objects(parts.second));
+  int each = 0;
+  const int most = kMostWorkers / std::max(objects, 1);
+  if (objects > 0 && ParseInt(parts.first, 1, most, &each)) return each * objects;
+  return absl::InvalidArgumentError(absl::StrCat("this host has ", objects, " of them"));
+}
 
 DeviceRequest MakeRequest(const Options& options, const JobSpec& spec) {
   DeviceRequest request = options.devices;
@@ -28,6 +46,7 @@ absl::StatusOr<int> CountWorkers(const Options& options, const DeviceRequest& re
                                  const std::vector<Device>& devices, const EnvMap& env,
                                  const HostProbes& probes) {
   if (options.nproc_word == kCpuWord) return probes.usable_cpus();
+  if (IsPerObject(options.nproc_word)) return CountPerObject(options.nproc_word, probes);
   HLAUNCH_ASSIGN_OR_RETURN(const int count, CountDevices(request, devices, env));
   if (count > 0) return count;
   if (request.kinds.empty()) return probes.usable_cpus();  // auto
@@ -49,7 +68,8 @@ absl::Status Assign(const Options& options, const HostProbes& probes, JobSpec& s
     HLAUNCH_ASSIGN_OR_RETURN(spec.worker.nproc,
                              CountWorkers(options, request, devices, env, probes));
     // Those who count CPUs want no devices, unless they say so.
-    request.none = request.none || (options.nproc_word == kCpuWord && !request.ids);
+    const bool counts_cpus = options.nproc_word == kCpuWord || IsPerObject(options.nproc_word);
+    request.none = request.none || (counts_cpus && !request.ids);
   }
   request.workers = spec.worker.nproc;
   spec.worker.starts_others = options.devices.starts_others;

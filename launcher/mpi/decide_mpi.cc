@@ -3,6 +3,8 @@
 
 #include "launcher/mpi/decide_mpi.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -23,7 +25,32 @@ absl::StatusOr<MpiDecision> DecidePmix(const MpiProgram& program, const PmixTool
                              "): ", tools.missing));
 }
 
+// How much a flavour says of what must be served.
+int Weight(MpiFlavour flavour) {
+  if (flavour == MpiFlavour::kNone) return 0;
+  return flavour == MpiFlavour::kUnknown ? 1 : 2;
+}
+
 }  // namespace
+
+absl::StatusOr<MpiProgram> MpiOfAll(const std::vector<MpiProgram>& programs) {
+  MpiProgram all;
+  for (const MpiProgram& program : programs) {
+    const bool both_certain = Weight(all.flavour) == 2 && Weight(program.flavour) == 2;
+    if (both_certain && all.flavour != program.flavour) {
+      return Refuse(absl::StrCat("one program needs ", all.seen, " and another ", program.seen,
+                                 ", which cannot be one MPI world: build both with one MPI"));
+    }
+    if (Weight(program.flavour) > Weight(all.flavour)) all = program;
+  }
+  return all;
+}
+
+bool Differ(const std::vector<MpiProgram>& programs) {
+  return std::any_of(programs.begin(), programs.end(), [&programs](const MpiProgram& program) {
+    return program.flavour != programs.front().flavour;
+  });
+}
 
 absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
                                       const MpiSurroundings& around) {
@@ -47,6 +74,10 @@ absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
     return MpiDecision{MpiOffer::kNone, "none: --master-store worker leaves no place to meet at"};
   }
   if (pmix) return DecidePmix(program, around.pmix);
+  if (links_pmi && around.differ) {  // A descriptor might not get through all of them.
+    return MpiDecision{MpiOffer::kPort,
+                       absl::StrCat("PMI-1 by a port: a program needs ", program.seen)};
+  }
   if (links_pmi) {
     return MpiDecision{MpiOffer::kDescriptor,
                        absl::StrCat("PMI-1 by a descriptor: the program needs ", program.seen)};

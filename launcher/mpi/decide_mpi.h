@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/worker/worker_spec.h"
@@ -22,6 +23,7 @@ struct MpiSurroundings {
   bool several_nodes = false;
   bool store_in_worker = false;  // --master-store worker.
   PmixTools pmix = {};
+  bool differ = false;  // Ranks run several programs, and not all show the same MPI.
 };
 
 // A value.
@@ -29,6 +31,14 @@ struct MpiDecision {
   MpiOffer offer = MpiOffer::kNone;
   std::string reason;  // One line, always set.
 };
+
+// What the programs of one job need together, which have one MPI_COMM_WORLD; and whether they show
+// different things: one is a script, say, in which no MPI is seen. None: no MPI. Pure.
+//
+// Errors:
+//   FailedPrecondition - they need MPIs that cannot be one world.
+absl::StatusOr<MpiProgram> MpiOfAll(const std::vector<MpiProgram>& programs);
+bool Differ(const std::vector<MpiProgram>& programs);
 
 // Decides how MPI programs among the workers find who starts them. Pure.
 //

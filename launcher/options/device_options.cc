@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/devices/visible_devices.h"
 #include "launcher/options/option_table.h"
@@ -49,13 +52,23 @@ absl::Status SetBind(string_view text, Options& options) {
     if (ParseInt(text, 1, kMaxCores, &options.binding.cores)) return absl::OkStatus();
     return absl::InvalidArgumentError("expected core:N, the cores of each worker");
   }
+  options.binding.slots.clear();
+  if (absl::ConsumePrefix(&text, "slots:")) {
+    options.binding.mode = BindMode::kSlots;
+    options.binding.slots = absl::StrSplit(text, ';');
+    const std::vector<std::string>& slots = options.binding.slots;
+    if (std::all_of(slots.begin(), slots.end(), IsSlotList)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "expected slots:A;B, the cores of each local rank, such as slots:0-1;2 or slots:0:0;1:0");
+  }
   for (const BindMode mode : {BindMode::kAuto, BindMode::kNone, BindMode::kNuma, BindMode::kSocket,
                               BindMode::kCore, BindMode::kL3}) {
     if (text != BindModeName(mode)) continue;
     options.binding.mode = mode;
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError("expected auto, none, numa, socket, core, core:N or l3");
+  return absl::InvalidArgumentError(
+      "expected auto, none, numa, socket, core, core:N, l3 or slots:A;B");
 }
 
 // torchrun's words for the same.
@@ -76,7 +89,10 @@ absl::Status SetNumaBinding(string_view text, Options& options) {
 
 const OptionRow kBindingRows[] = {
     {"Binding to CPUs", "", "--bind", "auto|none|numa|socket|core[:N]|l3",
-     "to those near its device (auto: where no worker loses any)", SetBind},
+     "to those near its device (auto: where no worker loses any); slots:A;B: to those of each "
+     "local "
+     "rank",
+     SetBind},
     {"", "", "--numa-binding", "node|socket|exclusive|core-complex",
      "torchrun's words: as numa, socket, core or l3", SetNumaBinding},
     {"", "", "--report-bindings", "", "draw which worker may run where",

@@ -16,6 +16,7 @@
 #include "launcher/hosts/host_list.h"
 #include "launcher/mpi/decide_mpi.h"
 #include "launcher/words/endpoint.h"
+#include "launcher/words/other_program.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "rendezvous/c10d/c10d_server_options.h"
@@ -69,7 +70,8 @@ struct StoreSpec {
 struct BindWish {
   std::optional<BindMode> mode;
   std::optional<BindMode> numa;
-  int cores = 0;  // Of core:N; 0: an even part.
+  int cores = 0;                        // Of core:N; 0: an even part.
+  std::vector<std::string> slots = {};  // Of slots:A;B, by local rank.
   bool report = false;
 };
 
@@ -109,6 +111,7 @@ struct Options {
   NodeRole node;
   StoreSpec store;
   ScriptRequest script;
+  std::vector<OtherProgramWish> others;  // Of --also: what the last ranks run, in this order.
 
   std::optional<int> nproc = 1;  // Unset: as many as `nproc_word` stands for.
   std::string nproc_word;        // "auto", "cpu", or devices: "gpu", "hpu", "xpu", …

@@ -19,6 +19,7 @@
 #include "launcher/options/option_table.h"
 #include "launcher/options/read_words.h"
 #include "launcher/options/take_place.h"
+#include "launcher/words/other_program.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
@@ -158,6 +159,16 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
   if (options.script.module && options.script.no_python) {
     return InvalidArgumentError(
         "--module runs Python and --no-python runs none: leave one of them out");
+  }
+  if (options.worker.stdin_to == StdinTo::kAll && options.hosts.any()) {
+    return InvalidArgumentError(
+        "--stdin all is for the ranks of one host: rank 0 alone reads with --hosts; give the "
+        "others "
+        "a file that all hosts have");
+  }
+  if (options.devices.starts_others && !options.others.empty()) {
+    return InvalidArgumentError(
+        "--also is for some ranks, and with --per-node workers give them: leave one of them out");
   }
   if (options.devices.starts_others && options.nproc != 1) {
     return InvalidArgumentError(
@@ -415,6 +426,10 @@ absl::StatusOr<Options> WithRanks(bool number, Options options) {
   }
   if (options.hosts.any()) {
     options.hosts.ranks = *options.nproc;
+    if (const int needed = RanksOf(options.others); needed > *options.nproc) {
+      return InvalidArgumentError(absl::StrCat("the programs of --also need ", needed,
+                                               " ranks, and -n says ", *options.nproc));
+    }
   } else if (options.policy.max_nodes > 1) {
     return InvalidArgumentError(
         "-n is the number of all ranks, and each node of those that are started by hand would have "

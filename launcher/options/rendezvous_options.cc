@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -50,9 +51,17 @@ absl::Status SetNnodes(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+// Of what a host has several, and what workers may be bound to.
+bool IsBindObject(string_view word) {
+  return word == "socket" || word == "numa" || word == "l3" || word == "core";
+}
+
 absl::Status SetNproc(string_view text, Options& options) {
   options.nproc_word.clear();
-  if (text == "auto" || text == "cpu" || !KindsOfWord(text).empty()) {
+  const std::pair<string_view, string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  int each = 0;
+  const bool per_object = ParseInt(parts.first, 1, kMaxNproc, &each) && IsBindObject(parts.second);
+  if (text == "auto" || text == "cpu" || per_object || !KindsOfWord(text).empty()) {
     options.nproc = std::nullopt;
     options.nproc_word = std::string(text);
     return absl::OkStatus();
@@ -60,7 +69,8 @@ absl::Status SetNproc(string_view text, Options& options) {
   int nproc = 0;
   if (!ParseInt(text, 1, kMaxNproc, &nproc)) {
     return InvalidArgumentError(
-        absl::StrCat("expected a number from 1 to ", kMaxNproc, ", or auto, cpu, gpu, hpu or xpu"));
+        absl::StrCat("expected a number from 1 to ", kMaxNproc,
+                     ", N:socket (numa, l3, core), or auto, cpu, gpu, hpu or xpu"));
   }
   options.nproc = nproc;
   return absl::OkStatus();
@@ -286,7 +296,7 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--nnodes", "N|MIN:MAX", "number of nodes (1)", SetNnodes, kPet},
     {"", "", "--nproc-per-node", "N|WORD",
      "workers on this node (1), on one node also -n N; gpu, hpu, xpu: one for each; cpu: for each "
-     "usable CPU; auto: for each device, or CPU",
+     "usable CPU; auto: for each device, or CPU; N:socket (numa, l3, core): N for each",
      SetNproc, kPet},
     {"", "", "--max-restarts", "N", "restarts after failures, for the whole job (0)",
      SetMaxRestarts, kPet},

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/option_values.h"
+#include "launcher/words/other_program.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -37,11 +38,19 @@ absl::Status SetDirectory(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status AddProgram(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(OtherProgramWish wish, ParseOtherProgram(text));
+  options.others.push_back(std::move(wish));
+  return absl::OkStatus();
+}
+
 absl::Status SetStdin(string_view text, Options& options) {
-  if (text != "true" && text != "0" && text != "none") {
-    return InvalidArgumentError("expected 0, which is local rank 0, or none");
+  if (text != "true" && text != "0" && text != "none" && text != "all") {
+    return InvalidArgumentError("expected 0, which is local rank 0, all or none");
   }
-  options.worker.stdin_to = text == "none" ? StdinTo::kNobody : StdinTo::kRank0;
+  options.worker.stdin_to = text == "none"  ? StdinTo::kNobody
+                            : text == "all" ? StdinTo::kAll
+                                            : StdinTo::kRank0;
   return absl::OkStatus();
 }
 
@@ -170,8 +179,12 @@ const OptionRow kRows[] = {
      [](string_view, Options& options) { return SetFlag(&options.script.run_path); }, kPet},
     {"", "", "--wdir", "DIR", "workers' working directory, where the program is sought too (this)",
      SetDirectory},
-    {"", "", "--stdin", "[=0|none]",
-     "local rank 0 reads standard input, or nobody (a lone worker does)", SetStdin},
+    {"", "", "--also", "'-n N PROG ...'",
+     "the last N ranks run another program; -x NAME=VALUE and --wdir DIR before it are theirs",
+     AddProgram, kNoPet, false, kRepeats},
+    {"", "", "--stdin", "[=0|all|none]",
+     "local rank 0 reads standard input, each rank all of it, or nobody (a lone worker does)",
+     SetStdin},
     {"", "", "--role", "NAME", "name of the workers' role (default)", SetRole, kPet},
     {"", "", "--signals-to-handle", "NAMES", "passed on to workers (SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
      SetSignals, kPet},

@@ -91,6 +91,7 @@ constexpr OptionPeer kPeers[] = {
      "always a program"},
     {"--run-path", "same, in a fresh interpreter, so the script's folder is in `sys.path`", ""},
     {"--wdir", "better: there `cd DIR` before", "same; `-wdir`"},
+    {"--also", "better: there every rank runs one script", "`:`"},
     {"--stdin", "better: local rank 0 reads it", "`--stdin 0`"},
     {"--role", "same", ""},
     {"--signals-to-handle", "same; better: a signal that nobody can pass on is refused",

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/input/stdin_reader.h"
 #include "agent/output/output_sink.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
@@ -14,7 +15,6 @@
 #include "launcher/hosts/end_of_job.h"
 #include "launcher/remote/host_start.h"
 #include "launcher/remote/starter.h"
-#include "launcher/remote/stdin_reader.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
 

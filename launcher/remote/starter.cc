@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "launcher/words/shell_words.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 
@@ -81,29 +81,6 @@ std::vector<std::string> StarterEnvironment(const Starter& starter,
   if (starter.Name() != "srun") return entries;
   entries.erase(std::remove_if(entries.begin(), entries.end(), ShapesSlurmsStep), entries.end());
   return entries;
-}
-
-absl::StatusOr<std::vector<std::string>> SplitWords(absl::string_view text) {
-  std::vector<std::string> words;
-  bool in_word = false;
-  char quote = '\0';
-  for (const char c : text) {
-    if (quote == '\0' && absl::ascii_isspace(c)) {
-      in_word = false;
-      continue;
-    }
-    if (!in_word) words.emplace_back();
-    in_word = true;
-    if (c == quote) {
-      quote = '\0';
-    } else if (quote == '\0' && (c == '\'' || c == '"')) {
-      quote = c;
-    } else {
-      words.back().push_back(c);
-    }
-  }
-  if (quote == '\0') return words;
-  return absl::InvalidArgumentError(absl::StrCat("a quote (", std::string(1, quote), ") is open"));
 }
 
 absl::StatusOr<Starter> FindStarter(const HostWish& wish, const Environment& environment) {

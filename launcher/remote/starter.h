@@ -54,10 +54,4 @@ std::vector<std::string> PushCommand(const Starter& starter, const TargetHost& h
 // Pure.
 std::vector<std::string> StarterEnvironment(const Starter& starter, const Environment& environment);
 
-// Divides words at blanks; quotes of both kinds keep blanks, and nothing else means anything. Pure.
-//
-// Errors:
-//   InvalidArgument - a quote is open.
-absl::StatusOr<std::vector<std::string>> SplitWords(absl::string_view text);
-
 }  // namespace hlaunch

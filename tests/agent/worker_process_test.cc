@@ -17,6 +17,7 @@ namespace hlaunch {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 
 Assignment SomeRound() {
   Assignment assignment;
@@ -36,6 +37,26 @@ TEST(WorkerCommand, GivesStdinToLocalRank0OnlyIfTheUserWants) {
   spec.stdin_to = StdinTo::kRank0;
   EXPECT_EQ(WorkerCommand(spec, SomeRound(), 0, {}, output).stdin_fd, 0);
   EXPECT_EQ(WorkerCommand(spec, SomeRound(), 1, {}, output).stdin_fd, -1);
+}
+
+TEST(WorkerCommand, RunsTheProgramOfTheRank) {
+  WorkerSpec spec;
+  spec.argv = {"train"};
+  spec.directory = "/here";
+  spec.nproc = 3;
+  spec.others = {{1, {"serve", "$local_rank"}, {}, "/data"}, {1, {"watch"}, {}, ""}};
+  Assignment round = SomeRound();
+  round.world_size = 15;
+  const WorkerOutput output;
+  const auto command = [&](int local_rank) {
+    return WorkerCommand(spec, round, local_rank, {}, output);
+  };
+  EXPECT_THAT(command(0).argv, ElementsAre("train"));
+  EXPECT_EQ(command(0).working_directory, "/here");
+  EXPECT_THAT(command(1).argv, ElementsAre("serve", "1"));
+  EXPECT_EQ(command(1).working_directory, "/data");
+  EXPECT_THAT(command(2).argv, ElementsAre("watch"));
+  EXPECT_EQ(command(2).working_directory, "/here");
 }
 
 TEST(WorkerCommand, BindsTheWorkersThatHaveABinding) {

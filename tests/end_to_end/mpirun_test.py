@@ -138,6 +138,20 @@ class AsMpirun(jobs.JobTest):
                 run = self.mpirun("-n", 3, *option, "sh", "-c", "echo $RANK:$(cat)", stdin=stdin)
             self.assert_says(run, lines)
 
+    def test_stdin_of_all_is_the_same_for_each_in_every_round(self):
+        text = self.lab.folder / "text"
+        text.write_bytes(bytes(range(256)) * 4096)  # More than a pipe holds.
+        said = self.nodes[0].run("sh", "-c", f"cksum < {text}").out.strip()
+        # Rank 1 reads nothing, and holds up nobody.
+        script = "test $RANK = 1 || echo $RANK:$(cksum)"
+        for source in (f"< {text}", f"cat {text} |"):
+            words = f"{self.links / 'mpirun'} -n 3 --stdin all sh -c '{script}'"
+            line = f"{words} {source}" if source[0] == "<" else f"{source} {words}"
+            self.assert_says(self.nodes[0].start("sh", "-c", line), [f"{rank}:{said}" for rank in (0, 2)])
+        script = "echo $RANK:$(cat); exit $((1 - TORCHELASTIC_RESTART_COUNT))"
+        line = f"echo x | {self.links / 'mpirun'} -n 1 --max-restarts 1 --stdin all sh -c '{script}'"
+        self.assert_says(self.nodes[0].start("sh", "-c", line), ["0:x", "0:x"])
+
     def test_the_first_failures_own_code(self):
         run = self.mpirun("-n", 3, "sh", "-c", "test $RANK != 2 || exit 7; exec sleep 1000")
         self.assert_done([run], 7, 60)
@@ -149,6 +163,18 @@ class AsMpirun(jobs.JobTest):
         self.assertIn("the job took longer than --timeout, 1 s", run.err)
         run = self.mpirun("-n", 2, "--timeout", 1000, "true")
         self.assert_done([run], 0, 60)
+
+    def test_ranks_for_each_socket(self):
+        run = self.mpirun("--map-by", "ppr:2:socket", "sh", "-c", "echo $RANK",
+                          env={"HWLOC_SYNTHETIC": "pack:2 core:2 pu:1"})
+        self.assert_says(run, ["0", "1", "2", "3"])
+
+    def test_a_rankfile_binds(self):
+        file = self.lab.folder / "ranks"
+        file.write_text("rank 1=localhost slot=0:*\nrank 0=localhost slot=0\n", encoding="utf-8")
+        run = self.mpirun("--rankfile", file, "--report-bindings", "sh", "-c", "echo $RANK of $WORLD_SIZE")
+        self.assert_says(run, ["0 of 2", "1 of 2"])
+        self.assertRegex(run.err, r"local rank 0 .* CPUs? 0")
 
     def test_many_short_ranks_never_hang(self):
         for _ in range(50):
@@ -166,8 +192,8 @@ class AsMpirun(jobs.JobTest):
             self.assert_nothing_left(timeout=20)
 
     def test_what_is_not_there_is_refused_with_a_reason(self):
-        for words, said in ((["-n", 1, "true", ":", "-n", 1, "true"], "all ranks of hlaunch run one"),
-                            (["--rankfile", "f", "true"], "--rankfile: ranks follow devices")):
+        for words, said in ((["-n", 1, "true", ":", "true"], "program 2: of several programs each needs -n"),
+                            (["--rankfile", "no/f", "true"], "no/f: No such file")):
             run = self.mpirun(*words)
             self.assert_done([run], jobs.USAGE, 20)
             self.assertIn(said, run.err)

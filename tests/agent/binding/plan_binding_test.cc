@@ -54,6 +54,25 @@ TEST(PlanBinding, GivesEachAsManyCoresAsAreAsked) {
   EXPECT_EQ(too_few.warning, "workers are not bound: 3 workers with 20 cores each have 40 cores");
 }
 
+TEST(PlanBinding, GivesTheSlotsThatAreNamed) {
+  const Topology topology = kTwoSockets.Load();
+  const auto plan = [&topology](std::vector<std::string> slots, const std::vector<int>& allowed) {
+    BindRequest request = {BindMode::kSlots, static_cast<int>(slots.size()), {}};
+    request.slots = std::move(slots);
+    return PlanBinding(topology, allowed, request);
+  };
+  const std::vector<int> all = AllCpus(topology);
+  EXPECT_EQ(Text(plan({"2", "0-1,3", "1:0", "0:18-19,1:2", "0:*"}, all)),
+            "2,42/1 0-1,3,40-41,43/3 20,60/1 18-19,22,58-59,62/3 0-19,40-59/20");
+  EXPECT_EQ(plan({"0:20"}, all).warning, "workers are not bound: this host has no slot 0:20");
+  EXPECT_EQ(plan({"2:*"}, all).warning, "workers are not bound: this host has no slot 2:*");
+  EXPECT_EQ(plan({"1"}, {0, 2}).warning, "workers are not bound: CPU 1 of slot 1 may not be used");
+  for (const char* good : {"0", "0-3,5", "1:*", "0:1,3"}) EXPECT_TRUE(IsSlotList(good)) << good;
+  for (const char* bad : {"", "x", "0:", ":1", "2-1", "-1", "0,,1", "+1", "p1", "9999999"}) {
+    EXPECT_FALSE(IsSlotList(bad)) << bad;
+  }
+}
+
 TEST(PlanBinding, ServersAndModes) {
   struct Row {
     const Server& server;

@@ -34,6 +34,17 @@ std::string Answer(PmiNode& node, const std::string& line) {
   return text.substr(0, text.size() - 1);
 }
 
+TEST(PmiNode, SaysTheNumberOfTheRanksProgram) {
+  PmiPlace place = OneNode(2);
+  place.programs = {0, 1};
+  PmiNode node(place);
+  for (int rank = 0; rank < 2; ++rank) {
+    const PmiStep step = node.Take(rank, absl::StrCat(kInit, "cmd=get_appnum\n"));
+    EXPECT_THAT(step.answers,
+                testing::Contains(Pair(rank, absl::StrCat("cmd=appnum appnum=", rank, "\n"))));
+  }
+}
+
 struct Exchange {
   std::string request;
   std::string answer;

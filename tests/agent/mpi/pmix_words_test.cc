@@ -19,6 +19,7 @@ PmixPlan Plan() {
           .num_nodes = 3,
           .store_host = "10.0.0.1",
           .store_port = 29500,
+          .programs = "2 1",
           .oversubscribed = true};
 }
 

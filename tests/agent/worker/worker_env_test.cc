@@ -461,9 +461,44 @@ TEST(WorkerArgv, SubstitutesTheLocalRankAsTorchrunDoes) {
   for (const Row& row : rows) {
     WorkerSpec spec;
     spec.argv = {"$local_rank", row.word};
-    EXPECT_THAT(WorkerArgv(spec, 3), ElementsAre("$local_rank", row.becomes))
+    EXPECT_THAT(WorkerArgv(spec.argv, 3), ElementsAre("$local_rank", row.becomes))
         << "the program's own name stays as it is";
   }
+}
+
+std::vector<OtherProgram> TwoOthers() {
+  return {{1, {"./b"}, {"A=2", "C=3"}, ""}, {2, {"./c"}, {}, "/data"}};
+}
+
+TEST(RanksOfPrograms, GivesTheFirstWhatTheOthersLeave) {
+  EXPECT_THAT(*RanksOfPrograms({}, 4), ElementsAre(4));
+  EXPECT_THAT(*RanksOfPrograms(TwoOthers(), 5), ElementsAre(2, 1, 2));
+  EXPECT_THAT(*RanksOfPrograms(TwoOthers(), 3), ElementsAre(1, 2));
+  EXPECT_EQ(RanksOfPrograms(TwoOthers(), 2).status().message(),
+            "the programs of --also need 3 ranks, and there are 2: start more workers");
+}
+
+TEST(ProgramNumber, IsThatOfTheRank) {
+  std::vector<int> of_five, of_three;
+  for (int rank = 0; rank < 5; ++rank) of_five.push_back(ProgramNumber(TwoOthers(), rank, 5));
+  for (int rank = 0; rank < 3; ++rank) of_three.push_back(ProgramNumber(TwoOthers(), rank, 3));
+  EXPECT_THAT(of_five, ElementsAre(0, 0, 1, 2, 2));
+  EXPECT_THAT(of_three, ElementsAre(0, 1, 1));
+  EXPECT_EQ(ProgramNumber({}, 7, 8), 0);
+}
+
+TEST(WorkerEnv, HasTheVariablesOfTheRanksProgram) {
+  WorkerSpec spec = FourWorkers({"A=1", "B=1"});
+  spec.others = TwoOthers();
+  const auto value = [&spec](int local_rank, const char* name) {  // Ranks 8 to 11 of 12.
+    return Value(WorkerEnv(SecondOfTwoNodes(), local_rank, spec, Facts()), name);
+  };
+  EXPECT_EQ(value(0, "A"), "1");
+  EXPECT_EQ(value(0, "C"), std::nullopt);
+  EXPECT_EQ(value(1, "A"), "2");
+  EXPECT_EQ(value(1, "B"), "1");
+  EXPECT_EQ(value(1, "C"), "3");
+  EXPECT_EQ(value(2, "A"), "1");
 }
 
 TEST(ChosenDefaults, AreSaidOnceForTheWholeJob) {

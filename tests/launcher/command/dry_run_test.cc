@@ -52,6 +52,12 @@ TEST(DescribeJob, SaysWhatWouldBeRun) {
             "\nNothing was started.\n");
 }
 
+TEST(DescribeJob, NamesEachProgram) {
+  const Job job = Make({"-n", "3", "--also=-n 2 -x A=1 serve 'a b'", "train"});
+  EXPECT_THAT(DescribeJob(job.options, job.spec, "works alone"),
+              HasSubstr("\nlocal rank 0 train\nalso         2 ranks: serve 'a b'\n"));
+}
+
 TEST(DescribeJob, IsJsonOnRequest) {
   const Job job = Make({"--json", "--rdzv-id=3f2a", "--nproc-per-node=2", "/bin/train", "\xff"});
   const auto json = nlohmann::json::parse(DescribeJob(job.options, job.spec, "works alone"));

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "launcher/dialect/mpirun_words.h"
+#include "launcher/dialect/rankfile.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/parse_options.h"
 
@@ -30,9 +31,23 @@ std::vector<std::string> Split(const std::string& line) {
   return absl::StrSplit(line, ' ', absl::SkipEmpty());
 }
 
+// Of the only file that is there.
+absl::StatusOr<std::string> ReadPrograms(const std::string& path) {
+  if (path == "programs") {
+    return "# two of them\n-n 2 -x A=1 ./a 'x y'\n\n  -n 1 -wdir /tmp ./b\n";
+  }
+  if (path == "ranks") return "rank 0=localhost slot=1\nrank 1=localhost slot=0:*\n";
+  return absl::InvalidArgumentError(path + ": no such file");
+}
+
+absl::StatusOr<TranslatedLine> Translate(const std::string& line,
+                                         const Environment& environment = Environment()) {
+  return TranslateMpirun(Split(line), environment, ReadPrograms);
+}
+
 // What a line of mpirun becomes, without what every line has; or the error.
 std::string Became(const std::string& line, const Environment& environment = Environment()) {
-  const auto translated = TranslateMpirun(Split(line), environment);
+  const auto translated = Translate(line, environment);
   if (!translated.ok()) return std::string(translated.status().message());
   std::string words = absl::StrJoin(translated->words, " ");
   const std::string always =
@@ -74,6 +89,11 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
       {"-n 1 --map-by slot:PE=2 x", "-n 1 --bind=core:2 -- x"},
       {"-n 1 --map-by ppr:2:node:PE=4 --hostfile h x",
        "--hostfile=h -n 1 --nproc-per-node=2 --bind=core:4 -- x"},
+      {"--map-by ppr:2:socket x", "--nproc-per-node=2:socket --bind=socket -- x"},
+      {"--map-by ppr:1:l3cache --bind-to none x", "--nproc-per-node=1:l3 --bind=none -- x"},
+      {"-n 4 --host a,b --map-by ppr:2:package x", "--hosts=a,b -n 4 --bind=socket -- x"},
+      {"-n 4 --map-by node --rank-by node x", "-n 4 -- x"},
+      {"--rankfile ranks x", "-n 2 --bind=slots:1;0:* -- x"},
       {"-n 1 --map-by :OVERSUBSCRIBE --rank-by core x", "-n 1 -- x"},
       {"-n 1 --oversubscribe --use-hwthread-cpus --allow-run-as-root -q x", "-n 1 -- x"},
       {"-n 1 --output-filename d x", "--log-dir=d --tee=3 -n 1 -- x"},
@@ -81,6 +101,10 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
       {"-n 1 --merge-stderr-to-stdout --timestamp-output x",
        "--merge-stderr --timestamp-output -n 1 -- x"},
       {"-n 1 --timeout 5 x", "--timeout=5 -n 1 -- x"},
+      {"--stdin all -n 1 x",
+       "hlaunch --no-python --oversubscribe --console=all --quiet --log-prefix=none --stdin=all -n "
+       "1 "
+       "-- x"},
       {"-n 1 --mca btl tcp,self x", "-x OMPI_MCA_btl=tcp,self -n 1 -- x"},
       {"-n 1 -launcher-exec rsh -launcher ssh x", "--launch-agent=rsh %h -n 1 -- x"},
       {"-n 1 --max-restarts 3 --report r x", "--max-restarts 3 --report r -n 1 -- x"},
@@ -106,14 +130,100 @@ TEST(TranslateMpirun, TakesVariablesOfOtherLaunchers) {
   EXPECT_EQ(Became("-n 1 -hosts a --timeout 2 x", environment), "--timeout=2 --hosts=a -n 1 -- x");
 }
 
+TEST(TakeRankfile, SaysHostsAndSlots) {
+  MpirunLine line;
+  const absl::Status taken = TakeRankfile(
+      "rank 1=a slot=0:1\n# b is bound alike\nrank 0 = a slots=0:0\nrank 2=b slot=0:0\n"
+      "rank 3=b slot=0:1 # the last\n",
+      "f", line);
+  ASSERT_TRUE(taken.ok()) << taken;
+  EXPECT_EQ(line.hosts, "a:2,b:2");
+  EXPECT_EQ(line.ranks, "4");
+  EXPECT_EQ(line.bind, "slots:0:0;0:1");
+}
+
+TEST(TakeRankfile, NamesFileAndLine) {
+  const struct {
+    const char* text;
+    const char* says;
+  } rows[] = {
+      {"", "f: it is empty"},
+      {"rank 0=a slot=0\nrank 1=b\n", "f:2: expected rank N=HOST slot=SLOTS"},
+      {"rank x=a slot=0\n", "f:1: expected rank N=HOST"},
+      {"rank 0=+n0 slot=0\n", "f:1: '+n0': expected a host's name"},
+      {"rank 0=a slot=p2\n", "f:1: slot=p2: expected cores"},
+      {"rank 0=a slot=0:\n", "f:1: slot=0:: expected cores"},
+      {"rank 0=a slot=0\nrank 0=a slot=1\n", "f:2: rank 0 comes again; it is in line 1"},
+      {"rank 0=a slot=0\nrank 2=a slot=1\n", "f: rank 1 is missing"},
+      {"rank 0=a slot=0\nrank 1=b slot=0\nrank 2=a slot=1\n",
+       "f:3: rank 2 is on a once more, behind other hosts"},
+      {"rank 0=a slot=0\nrank 1=b slot=1\n", "f: the ranks of b have other slots than those of a"},
+  };
+  for (const auto& row : rows) {
+    MpirunLine line;
+    EXPECT_THAT(std::string(TakeRankfile(row.text, "f", line).message()), HasSubstr(row.says));
+  }
+}
+
+TEST(TranslateMpirun, NumbersTheRanksOfSeveralPrograms) {
+  const Environment environment({"B=2", "OMP_A=3", "OMP_B=4"});
+  const struct {
+    const char* typed;
+    const char* becomes;
+  } rows[] = {
+      {"-n 2 ./a -v : -n 1 ./b -n 9", "--also=-n 1 ./b -n 9 -n 3 -- ./a -v"},
+      {"-n 2 ./a : -n 1 -x A=1 -x B ./b : -n 3 -env C 3 -wdir /tmp ./c",
+       "--also=-n 1 -x A=1 -x B=2 ./b --also=-n 3 -x C=3 --wdir /tmp ./c -n 6 -- ./a"},
+      {"-n 2 -x B ./a : -n 1 ./b", "--also=-n 2 -x B=2 ./a --also=-n 1 ./b -n 3 -- ./a"},
+      {"-n 2 -wdir /tmp ./a : -n 1 ./b", "--also=-n 2 --wdir /tmp ./a --also=-n 1 ./b -n 3 -- ./a"},
+      {"-n 1 -x OMP_* ./a : -n 1 ./b",
+       "--also=-n 1 -x OMP_A=3 -x OMP_B=4 ./a --also=-n 1 ./b -n 2 -- ./a"},
+      {"-genv A 1 -n 2 --bind-to core ./a : -n 1 --bind-to core ./b",
+       "-x A=1 --also=-n 1 ./b -n 3 --bind=core -- ./a"},
+      {"--hostfile f -n 2 ./a : -n 1 ./b", "--also=-n 1 ./b --hostfile=f -n 3 -- ./a"},
+      {"--host a,b -n 2 ./a : -n 1 ./b", "--also=-n 1 ./b --hosts=a,b -n 3 -- ./a"},
+      {"--host a:2 -n 2 ./a : -n 1 --host a ./b : -n 2 --host b,c ./c",
+       "--also=-n 1 ./b --also=-n 2 ./c --hosts=a:3,b:1,c:1 -n 5 -- ./a"},
+      {"-n 1 --host localhost ./a : -n 1 --host localhost ./b", "--also=-n 1 ./b -n 2 -- ./a"},
+      {"--app programs",
+       "--also=-n 2 -x A=1 ./a 'x y' --also=-n 1 --wdir /tmp ./b -n 3 -- ./a x y"},
+      {"-l -configfile programs",
+       "hlaunch --no-python --oversubscribe --console=all --stdin=0 --quiet --log-prefix=[${rank}] "
+       " "
+       "--also=-n 2 -x A=1 ./a 'x y' --also=-n 1 --wdir /tmp ./b -n 3 -- ./a x y"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(Became(row.typed, environment), row.becomes) << row.typed;
+}
+
+// As Open MPI: without a number the slots of the allocation, not the CPUs of this host.
+TEST(TranslateMpirun, TakesTheSlotsOfAnAllocation) {
+  const Environment slurm({"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]"});
+  EXPECT_EQ(Became("x", slurm), "--hosts=allocation -- x");
+  EXPECT_EQ(Became("-n 3 x", slurm), "-n 3 -- x");
+  EXPECT_EQ(Became("-N 3 x", slurm), "--nproc-per-node=3 -- x");
+  EXPECT_EQ(Became("-host a x", slurm), "--hosts=a -- x");
+  EXPECT_EQ(Became("--cluster none x", slurm), "--cluster none --nproc-per-node=cpu -- x");
+  for (const char* first : {"PBS_JOBID=1", "LSB_JOBID=1", "JOB_ID=1"}) {
+    const Environment others({first, "PBS_NODEFILE=f", "LSB_MCPU_HOSTS=a 2", "PE_HOSTFILE=f"});
+    EXPECT_EQ(Became("x", others), "--hosts=allocation -- x") << first;
+  }
+  const Environment shell(
+      {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1"});
+  EXPECT_EQ(Became("x", shell), "--hosts=allocation -- x") << "srun --pty bash";
+  for (const char* none : {"SLURM_STEP_ID=0", "SLURM_HET_SIZE=2"}) {
+    const Environment task({"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1", none});
+    EXPECT_EQ(Became("x", task), "--nproc-per-node=cpu -- x") << none;
+  }
+  EXPECT_EQ(Became("--nproc-per-node 2 x"), "--nproc-per-node 2 -- x");
+}
+
 TEST(TranslateMpirun, SaysWhatChangesNothing) {
-  const auto line =
-      TranslateMpirun(Split("--mca plm_base_verbose 5 --prefix /opt -n 1 x"), Environment());
+  const auto line = Translate("--mca plm_base_verbose 5 --prefix /opt -n 1 x");
   EXPECT_THAT(
       line->remarks,
       ElementsAre("--mca plm_base_verbose is for a part of mpirun that is not here: ignored",
                   "--prefix is for a part of mpirun that is not here: ignored"));
-  EXPECT_THAT(TranslateMpirun(Split("--mca pml ucx -n 1 x"), Environment())->remarks, IsEmpty());
+  EXPECT_THAT(Translate("--mca pml ucx -n 1 x")->remarks, IsEmpty());
 }
 
 TEST(TranslateMpirun, RefusesWithTheWayOut) {
@@ -126,21 +236,36 @@ TEST(TranslateMpirun, RefusesWithTheWayOut) {
       {"-n 2", "no program given"},
       {"--timeout= x", "--timeout needs a value, S"},
       {"--mca a", "needs a value"},
-      {"-n 2 a : -n 1 b", "all ranks of hlaunch run one"},
-      {"--rankfile r a", "ranks follow devices"},
-      {"--map-by node a", "write ppr:N:node"},
-      {"--map-by ppr:2:socket a", "write ppr:N:node, and --bind-to"},
+      {"-n 2 a : b", "program 2: of several programs each needs -n N"},
+      {"a : -n 2 b", "program 1: of several programs each needs -n N"},
+      {"-n 2 a :", "program 2: no program given"},
+      {"-n 2 a : -n x b", "program 2: -n 'x': expected a number"},
+      {"-n 2 a : -n 1 --timeout 5 b", "program 2: --timeout=5 is for all programs"},
+      {"-n 2 a : -n 1 --bind-to core b", "program 2: an option of it is for all programs"},
+      {"-n 2 a : -n 1 -x NONE b", "program 2: -x NONE: it is not set here"},
+      {"-n 1 --host a x : -n 1 y : -n 1 --host b z", "program 3: --host for each program"},
+      {"-n 1 --host a x : -n 1 --host b y : -n 1 --host a z",
+       "program 3: host a comes a second time"},
+      {"-n 3 --host a:2 x : -n 1 --host b y", "program 1: -n 3: the hosts have room for 2"},
+      {"--app programs x", "leave out x"},
+      {"--app none", "none: no such file"},
+      {"--rankfile r a", "r: no such file"},
+      {"-n 3 --rankfile ranks a", "-n 3: ranks has 2 ranks"},
+      {"--bind-to core --rankfile ranks a", "leave --host, --hostfile, --map-by and --bind-to out"},
+      {"--host a,b --map-by node a", "write --map-by ppr:N:node"},
+      {"--host a,b --rank-by node a", "--rank-by node: ranks are numbered host by host"},
+      {"--map-by ppr:2:board a", "ppr:N:board: expected node, socket"},
       {"--map-by slot:NOLOCAL a", "'NOLOCAL'"},
       {"--bind-to hwthread a", "never split"},
       {"--bind-to numa:2 a", "write core:N"},
       {"--rank-by span a", "host by host"},
-      {"--stdin all a", "expected 0 or none"},
+      {"--stdin 1 a", "expected 0, all or none"},
       {"--tag-outputs a", "did you mean --tag-output?"},
       {"--oversubscribe=1 a", "leave out what follows ="},
       {"-launcher slurm a", "--launch-agent"},
   };
   for (const auto& row : rows) {
-    const auto line = TranslateMpirun(Split(row.typed), Environment());
+    const auto line = Translate(row.typed);
     ASSERT_FALSE(line.ok()) << row.typed;
     EXPECT_THAT(std::string(line.status().message()), HasSubstr(row.says)) << row.typed;
   }
@@ -174,18 +299,16 @@ TEST(MpirunWords, AreEachOfOneRowAndBecomeOptions) {
 }
 
 TEST(MpirunWords, AreInTheHelpWithoutMarkdown) {
-  const auto line = TranslateMpirun(Split("-n 2 --help"), Environment());
+  const auto line = Translate("-n 2 --help");
   EXPECT_THAT(*line->text_to_print,
               AllOf(HasSubstr("  --timeout S\n"), Not(HasSubstr("`")), Not(HasSubstr("]("))));
 }
 
 // What comes of it is a line that hlaunch takes.
 TEST(TranslateMpirun, MakesLinesThatHlaunchReads) {
-  const auto line = TranslateMpirun(
-      Split(
-          "-n 2 --tag-output --timestamp-output --merge-stderr-to-stdout --stdin none --wdir /tmp "
-          "--map-by slot:PE=2 --timeout 9 -x A=1 -genvnone --output-filename d ./a -x"),
-      Environment());
+  const auto line = Translate(
+      "-n 2 --tag-output --timestamp-output --merge-stderr-to-stdout --stdin none --wdir /tmp "
+      "--map-by slot:PE=2 --timeout 9 -x A=1 -genvnone --output-filename d ./a -x");
   std::vector<const char*> words;
   for (const std::string& word : line->words) words.push_back(word.c_str());
   const auto options = ParseOptions(static_cast<int>(words.size()), words.data());

@@ -155,6 +155,21 @@ TEST(MakeJobSpec, GivesStdinToALoneWorkerOrOnRequest) {
   EXPECT_EQ(Make({"--nnodes=2", "--rdzv-endpoint=n0", "x"})->worker.stdin_to, std::nullopt);
 }
 
+TEST(MakeJobSpec, HasThePrograms) {
+  const auto spec =
+      Make({"-n", "3", "--also=-n 1 -x A=1 --wdir /tmp b c", "--also", "-n 1 d", "x"});
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_EQ(spec->worker.others.size(), 2u);
+  EXPECT_EQ(spec->worker.others[0].ranks, 1);
+  EXPECT_THAT(spec->worker.others[0].argv, ElementsAre("b", "c"));
+  EXPECT_THAT(spec->worker.others[0].environment, ElementsAre("A=1", "PWD=/tmp"));
+  EXPECT_EQ(spec->worker.others[0].directory, "/tmp");
+  EXPECT_EQ(spec->worker.others[1].directory, "");
+  EXPECT_EQ(Make({"-n", "3", "--also=-n 4 b", "x"}).status().message(),
+            "the programs of --also need 4 ranks, and there are 3: give -n, the number of all "
+            "ranks");
+}
+
 TEST(MakeJobSpec, FillsTheWorkerSpec) {
   const auto spec = Make({"--nproc-per-node=auto", "--shutdown-timeout=5", "t.py", "--lr", "1"},
                          {"A=1", "HLAUNCH_TOKEN=hidden", "B=2"});

@@ -31,6 +31,7 @@ absl::StatusOr<JobSpec> Make(const Machine& machine, std::vector<const char*> wo
   if (!options.ok()) return options.status();
   HostProbes probes;
   probes.usable_cpus = [] { return 6; };
+  probes.count_objects = [](const std::string& object) { return object == "socket" ? 2 : 0; };
   probes.new_job_id = [] { return std::string("id"); };
   probes.make_worker_argv = [](const ScriptRequest& request, const Environment&) {
     return request.command;
@@ -50,6 +51,7 @@ TEST(AssignNodeDevices, CountsWhatTheWordNames) {
   EXPECT_EQ(Nproc(machine, "hpu"), 8);
   EXPECT_EQ(Nproc(machine, "auto"), 8);
   EXPECT_EQ(Nproc(machine, "cpu"), 6);
+  EXPECT_EQ(Nproc(machine, "2:socket"), 4);
   EXPECT_EQ(Nproc(machine, "gpu"), -1);
   EXPECT_EQ(Nproc(machine, "5x"), -1);
   EXPECT_EQ(Nproc(machine, "hpu", {"HABANA_VISIBLE_MODULES=4,5,6,7"}), 4);

@@ -27,6 +27,22 @@ const MpiSurroundings kPerNode = {false, true, true, false};
 const MpiSurroundings kWorkerStore = {false, false, true, true};
 const MpiSurroundings kNoPmix = {false, false, false, false, {"", "", "there is no libpmix.so.2"}};
 
+TEST(MpiOfAll, IsWhatOneWorldNeeds) {
+  const MpiProgram none, pmi{MpiFlavour::kPmi, "libmpi.so.12"};
+  const MpiProgram open{MpiFlavour::kOpenMpi, "libmpi.so.40"}, unknown{MpiFlavour::kUnknown, "x"};
+  EXPECT_EQ(MpiOfAll({})->flavour, MpiFlavour::kNone);
+  EXPECT_EQ(MpiOfAll({none, pmi})->seen, "libmpi.so.12");
+  EXPECT_EQ(MpiOfAll({unknown, open, none})->seen, "libmpi.so.40");
+  EXPECT_EQ(MpiOfAll({pmi, none, open}).status().message(),
+            "one program needs libmpi.so.12 and another libmpi.so.40, which cannot be one MPI "
+            "world: build both with one MPI, or --mpi none for separate worlds");
+  EXPECT_TRUE(Differ({none, pmi}));
+  EXPECT_FALSE(Differ({pmi, pmi}) || Differ({}));
+  MpiSurroundings around = kOne;
+  around.differ = true;
+  EXPECT_EQ(DecideMpi(MpiWish::kAuto, pmi, around)->offer, MpiOffer::kPort);
+}
+
 TEST(DecideMpi, NeverStartsAnMpiProgramAsSeparateWorldsUnasked) {
   const Case cases[] = {
       {MpiWish::kAuto, MpiFlavour::kPmi, kOne, false, MpiOffer::kDescriptor},

@@ -329,7 +329,18 @@ const BadLine kBadLines[] = {
     {{"-np", "4", "--nnodes", "2", "x"},
      "-n is the number of all ranks, and each node of those that are started by hand would have to "
      "know its part: write --nproc-per-node N, the workers of each node, or --hosts A,B"},
-    {{"--stdin=all", "x"}, "--stdin 'all': expected 0, which is local rank 0, or none"},
+    {{"--stdin=all", "--hosts=a", "x"},
+     "--stdin all is for the ranks of one host: rank 0 alone reads with --hosts; give the others a "
+     "file that all hosts have"},
+    {{"--also", "-n 1 b", "--per-node", "x"},
+     "--also is for some ranks, and with --per-node workers give them: leave one of them out"},
+    {{"--also=-n 2 b", "--hosts=a", "-n", "1", "x"},
+     "the programs of --also need 2 ranks, and -n says 1"},
+    {{"--also=b", "x"}, "--also 'b': expected '-n N PROGRAM [ARGUMENT...]'"},
+    {{"--bind=slots:0;x", "x"},
+     "--bind 'slots:0;x': expected slots:A;B, the cores of each local rank, such as slots:0-1;2 or "
+     "slots:0:0;1:0"},
+    {{"--stdin=1", "x"}, "--stdin '1': expected 0, which is local rank 0, all or none"},
     {{"--wdir", "", "x"}, "--wdir '': the name of the folder is missing"},
     {{"-y", "x"}, "unknown option -y; see hlaunch --help"},
     {{"-vy", "x"}, "unknown option -y; see hlaunch --help"},
@@ -351,7 +362,7 @@ const BadLine kBadLines[] = {
      "--logs-specs 'mine': it names Python code of torch's, and hlaunch runs none; leave it out, "
      "and see --log-dir, --tee and --log-rotate"},
     {{"--bind=cores", "x"},
-     "--bind 'cores': expected auto, none, numa, socket, core, core:N or l3"},
+     "--bind 'cores': expected auto, none, numa, socket, core, core:N, l3 or slots:A;B"},
     {{"--bind=core:0", "x"}, "--bind 'core:0': expected core:N, the cores of each worker"},
     {{"--bind=core", "--numa-binding=node", "x"},
      "--bind and --numa-binding: leave one of them out"},
@@ -420,7 +431,8 @@ const BadLine kBadLines[] = {
      "--nnodes '99999999999': expected N or MIN:MAX from 1 to 65536, such as 2 or 1:4"},
     {{"--nnodes", "4:2", "x"}, "--nnodes '4:2': MIN is greater than MAX; did you mean 2:4?"},
     {{"--nproc-per-node", "0", "x"},
-     "--nproc-per-node '0': expected a number from 1 to 4096, or auto, cpu, gpu, hpu or xpu"},
+     "--nproc-per-node '0': expected a number from 1 to 4096, N:socket (numa, l3, core), or auto, "
+     "cpu, gpu, hpu or xpu"},
     {{"--nproc-per-node=2", "--per-node", "x"},
      "--per-node starts one worker, which starts the others itself: leave --nproc-per-node out"},
     {{"--devices=3-1", "x"},

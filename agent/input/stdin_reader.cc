@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/remote/stdin_reader.h"
+#include "agent/input/stdin_reader.h"
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "asio/post.hpp"
-#include "launcher/hosts/start_message.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
@@ -41,7 +40,7 @@ void StdinReader::Await() {
 }
 
 void StdinReader::ReadOnce() {
-  std::string bytes(kMaxFrame / 2, '\0');
+  std::string bytes(kStdinChunk, '\0');
   const ssize_t n = ::read(STDIN_FILENO, bytes.data(), bytes.size());
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return Await();
   going_ = false;

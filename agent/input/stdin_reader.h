@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -11,6 +12,8 @@
 #include "asio/posix/stream_descriptor.hpp"
 
 namespace hlaunch {
+
+inline constexpr size_t kStdinChunk = 32 << 10;  // The most that comes at once.
 
 // Reads this process's stdin in the loop, and leaves it as it is: other processes share it, and
 // would not expect that it does not block.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <list>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "agent/input/stdin_reader.h"
+#include "asio/io_context.hpp"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+
+// Gives each worker all that comes on this process's stdin, from its beginning to its end. It is
+// kept in a file without a name: a worker that reads slowly, or not at all, holds up no other, and
+// those of a later round read the same once more.
+//
+// Belongs to the loop's thread; `loop` outlives it.
+class StdinCopies {
+ public:
+  // Errors:
+  //   ResourceExhausted - no such file can be made.
+  static absl::StatusOr<std::unique_ptr<StdinCopies>> Open(asio::io_context& loop);
+  ~StdinCopies();
+
+  // What one worker reads.
+  //
+  // Errors:
+  //   ResourceExhausted - out of descriptors.
+  absl::StatusOr<UniqueFd> Link();
+
+  // Forgets the workers that it had.
+  void Clear();
+
+ private:
+  struct Copy;
+  StdinCopies(asio::io_context& loop, UniqueFd kept);
+  bool Keep(const std::string& bytes);
+  void Feed(const std::shared_ptr<Copy>& copy);
+
+  asio::io_context& loop_;
+  const UniqueFd kept_;
+  bool ended_ = false;
+  std::list<std::shared_ptr<Copy>> copies_;
+  StdinReader reader_;
+};
+
+}  // namespace hlaunch
