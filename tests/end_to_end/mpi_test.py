@@ -264,6 +264,11 @@ class OnOneHost(PmiTest):
 class OnTwoHosts(PmiTest):
     count = 2
 
+    def test_exit_before_init_behind_a_shell_frees_the_other_node(self):
+        program = ["sh", "-c", f'{self.build("mpicc.mpich")} "$@"; exit $?', "sh"]
+        self.assert_failure(program, "exit-before-init", 1,
+                            r"rank \d exited with code 0 before MPI_Init, and rank \d waits in it")
+
     def test_nodes_that_have_not_come_are_named(self):
         runs = self.launch([self.build("mpicc.mpich")], "sleep-before-init",
                            options=["--nproc-per-node", 1])
