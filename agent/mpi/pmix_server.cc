@@ -16,6 +16,14 @@
 #include "proto/base/log.h"
 
 namespace hlaunch {
+namespace {
+
+// Open MPI 5 ends a rank that has lost a connection to another one by this code, MPI_ERR_UNKNOWN,
+// and says nothing else.
+constexpr int kOpenMpiLost = 14;
+constexpr char kOpenMpiLostWords[] = ", as Open MPI does where it has lost another rank";
+
+}  // namespace
 
 struct PmixServer::State : std::enable_shared_from_this<State> {
   State(asio::io_context& loop, PmixPlan the_plan, int world_size,
@@ -80,7 +88,9 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
 
   void Abort(int local_rank, const PmixNews& news) {
     if (!news.text.empty()) LogDebug(absl::StrCat("MPI_Abort: ", news.text));
-    TellIf(ranks.Abort(local_rank, news.code));
+    MpiFailure failure = ranks.Abort(local_rank, news.code);
+    if (news.code == kOpenMpiLost) failure.reason += kOpenMpiLostWords;
+    TellIf(std::move(failure));
     notice.Look();
   }
 

@@ -65,6 +65,7 @@ constexpr absl::string_view kPeerGone[] = {
     "remote process exited or there was a network error",
     "NCCL communicator was aborted",
     "JAX distributed service detected fatal errors",
+    "as Open MPI does where it has lost another rank",  // hlaunch, of its MPI_Abort(14)
 };
 
 bool HasAny(absl::string_view text, absl::Span<const absl::string_view> words) {

@@ -36,6 +36,9 @@ TEST(KindOf, KnowsTheWordsOfThoseWhoOnlySuffer) {
        "torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or "
        "there was a network error, NCCL version 2.21.5\nncclRemoteError: A call failed"},
       {FailureKind::kPeerGone, 0, "write: Broken pipe"},
+      {FailureKind::kPeerGone, 0,
+       "rank 2 called MPI_Abort(14), as Open MPI does where it has lost another rank"},
+      {FailureKind::kOriginal, 0, "rank 2 called MPI_Abort(7)"},
       {FailureKind::kPeerGone, SIGPIPE, ""},
       {FailureKind::kTimedOut, 0,
        "RuntimeError: [unbound_buffer.cc:81] Timed out waiting 2000ms for recv operation to "
