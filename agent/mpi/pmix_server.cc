@@ -14,6 +14,7 @@
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
 #include "proto/base/log.h"
+#include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 // Open MPI 5 ends a rank that has lost a connection to another one by this code, MPI_ERR_UNKNOWN,
 // and says nothing else.
 constexpr int kOpenMpiLost = 14;
-constexpr char kOpenMpiLostWords[] = ", as Open MPI does where it has lost another rank";
 
 }  // namespace
 
@@ -89,7 +89,7 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
   void Abort(int local_rank, const PmixNews& news) {
     if (!news.text.empty()) LogDebug(absl::StrCat("MPI_Abort: ", news.text));
     MpiFailure failure = ranks.Abort(local_rank, news.code);
-    if (news.code == kOpenMpiLost) failure.reason += kOpenMpiLostWords;
+    if (news.code == kOpenMpiLost) absl::StrAppend(&failure.reason, ", ", kOpenMpiLostRank);
     TellIf(std::move(failure));
     notice.Look();
   }

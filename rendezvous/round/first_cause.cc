@@ -65,7 +65,6 @@ constexpr absl::string_view kPeerGone[] = {
     "remote process exited or there was a network error",
     "NCCL communicator was aborted",
     "JAX distributed service detected fatal errors",
-    "as Open MPI does where it has lost another rank",  // hlaunch, of its MPI_Abort(14)
 };
 
 bool HasAny(absl::string_view text, absl::Span<const absl::string_view> words) {
@@ -337,6 +336,7 @@ std::vector<std::string> MoreOfException(const WorkerFailure& failure) {
 
 FailureKind KindOf(const WorkerFailure& failure) {
   if (absl::StrContains(failure.evidence, kWhileItWaits)) return FailureKind::kTimedOut;
+  if (absl::StrContains(failure.evidence, kOpenMpiLostRank)) return FailureKind::kPeerGone;
   if (failure.signal == SIGPIPE) return FailureKind::kPeerGone;
   if (failure.signal != 0 && failure.signal != SIGABRT) return FailureKind::kOriginal;
   const std::string words = LastWords(failure);

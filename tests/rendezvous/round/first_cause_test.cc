@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {
@@ -36,9 +37,6 @@ TEST(KindOf, KnowsTheWordsOfThoseWhoOnlySuffer) {
        "torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or "
        "there was a network error, NCCL version 2.21.5\nncclRemoteError: A call failed"},
       {FailureKind::kPeerGone, 0, "write: Broken pipe"},
-      {FailureKind::kPeerGone, 0,
-       "rank 2 called MPI_Abort(14), as Open MPI does where it has lost another rank"},
-      {FailureKind::kOriginal, 0, "rank 2 called MPI_Abort(7)"},
       {FailureKind::kPeerGone, SIGPIPE, ""},
       {FailureKind::kTimedOut, 0,
        "RuntimeError: [unbound_buffer.cc:81] Timed out waiting 2000ms for recv operation to "
@@ -68,6 +66,15 @@ TEST(KindOf, TellsWhoStalledFromWhoStalledWaitingForIt) {
   waited.evidence += std::string(" ") + kWhileItWaits + " in barrier (distributed_c10d.py:4818)";
   EXPECT_EQ(KindOf(waited), FailureKind::kTimedOut);
   EXPECT_EQ(FirstCause({waited, stalled}).index, 1u);
+}
+
+TEST(KindOf, OpenMpisAbortForALostRankIsAConsequence) {
+  WorkerFailure aborted = Saying(2, "");
+  aborted.evidence = "rank 2 called MPI_Abort(7)";
+  EXPECT_EQ(KindOf(aborted), FailureKind::kOriginal);
+  aborted.evidence = absl::StrCat("rank 2 called MPI_Abort(14), ", kOpenMpiLostRank);
+  EXPECT_EQ(KindOf(aborted), FailureKind::kPeerGone);
+  EXPECT_EQ(FirstCause({aborted, Saying(1, "", SIGKILL)}).index, 1u);
 }
 
 TEST(KindOf, LooksAtTheExceptionAndNotAtWarningsBeforeIt) {
