@@ -3,13 +3,16 @@
 
 #include "comm/bootstrap.h"
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "comm/comm_address.h"
 #include "comm/connection/greeting.h"
+#include "comm/pmi_meeting.h"
 #include "proto/base/address.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
@@ -28,7 +32,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kForms[] = "env://, tcp://HOST:PORT or file:///PATH";
+constexpr char kForms[] = "env://, tcp://HOST:PORT, file:///PATH or pmi://";
 
 const std::string* Find(const Environment& environment, const char* name) {
   const auto it = environment.find(name);
@@ -144,22 +148,31 @@ absl::Status Promised(const absl::Status& status) {
   return status.ok() || one ? status : absl::InvalidArgumentError(status.message());
 }
 
-absl::StatusOr<std::shared_ptr<Store>> ReachServer(const InitMethod& init, Instant deadline) {
+absl::StatusOr<ListeningSocket> OpenStore(const InitMethod& init) {
+  // A store at loopback listens there only; any other at all addresses, as the given name or the
+  // address of a NAT may not be an address of this host.
+  const bool loopback = init.host == "localhost" || absl::StartsWith(init.host, "127.");
+  auto listener = Listen(loopback ? "127.0.0.1" : init.host == "::1" ? "::1" : "", init.port);
+  if (listener.ok()) return listener;
+  const std::string where = HostPort(init.host, init.port);
+  return absl::InvalidArgumentError(
+      absl::StrCat("rank 0 opens the store at ", where, ": ", listener.status().message(),
+                   "; give another port, or tcp://", where, "?store=open for a store that is ",
+                   "there already"));
+}
+
+// `opened` is the store's socket where this rank has opened it before.
+absl::StatusOr<std::shared_ptr<Store>> ReachServer(const InitMethod& init,
+                                                   std::optional<ListeningSocket> opened,
+                                                   Instant deadline) {
   const std::string where = HostPort(init.host, init.port);
   const auto store = std::make_shared<ServedStore>(init);
   const bool opens = init.rank_0_opens && init.rank == 0;
   if (opens) {
-    // A store at loopback listens there only; any other at all addresses, as the given name or the
-    // address of a NAT may not be an address of this host.
-    const bool loopback = init.host == "localhost" || absl::StartsWith(init.host, "127.");
-    auto listener = Listen(loopback ? "127.0.0.1" : init.host == "::1" ? "::1" : "", init.port);
-    if (!listener.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank 0 opens the store at ", where, ": ", listener.status().message(),
-                       "; give another port, or tcp://", where, "?store=open for a store that is ",
-                       "there already"));
+    if (!opened) {
+      HLAUNCH_ASSIGN_OR_RETURN(opened, OpenStore(init));
     }
-    HLAUNCH_ASSIGN_OR_RETURN(store->server, C10dServer::Start(*std::move(listener)));
+    HLAUNCH_ASSIGN_OR_RETURN(store->server, C10dServer::Start(std::move(opened)));
   }
   C10dClientOptions client_options;
   if (init.rank_0_opens) client_options.request_timeout = kLeaveTimeout;
@@ -206,6 +219,39 @@ absl::StatusOr<std::shared_ptr<Store>> ReachFile(const InitMethod& init) {
   return std::shared_ptr<Store>(store, store->store());
 }
 
+// The address at which others reach this rank; `route` is this host's towards the store, if any.
+absl::StatusOr<std::string> OwnAddress(const Environment& environment, const std::string& route,
+                                       bool several_hosts) {
+  const std::string* wish = Find(environment, kEnvSocketInterface);
+  const std::string* towards = Find(environment, kEnvGlooInterface);
+  return ChooseAddress(InterfaceAddresses(), wish == nullptr ? "" : *wish, route, several_hosts,
+                       towards == nullptr ? "" : *towards);
+}
+
+// Learns by PMI-1 which rank this is, and from rank 0 where its store is and the ranks' secret.
+// Returns the store's socket at rank 0.
+absl::StatusOr<std::optional<ListeningSocket>> MeetRanks(const Environment& environment,
+                                                         Instant deadline, InitMethod* init) {
+  std::optional<ListeningSocket> opened;
+  const auto say = [&]() -> absl::StatusOr<std::string> {
+    std::array<char, kSecretSize> secret{};
+    HLAUNCH_CHECK(::getrandom(secret.data(), secret.size(), 0) == kSecretSize);
+    HLAUNCH_ASSIGN_OR_RETURN(const std::string host, OwnAddress(environment, "", true));
+    HLAUNCH_ASSIGN_OR_RETURN(opened, Listen("", 0));
+    return absl::StrCat(absl::BytesToHexString({secret.data(), secret.size()}), "/tcp://",
+                        HostPort(host, opened->port));
+  };
+  HLAUNCH_ASSIGN_OR_RETURN(const PmiMeeting meeting, MeetByPmi(environment, say, deadline));
+  const std::vector<std::string> said = absl::StrSplit(meeting.said, absl::MaxSplits('/', 1));
+  Environment heard = environment;
+  heard[kEnvCommSecret] = said[0];
+  const std::string local(
+      Find(environment, kEnvMpiLocalSize) == nullptr ? "" : *Find(environment, kEnvMpiLocalSize));
+  heard[kEnvLocalWorldSize] = local;
+  HLAUNCH_ASSIGN_OR_RETURN(*init, ParseInitMethod(said.back(), meeting.rank, meeting.size, heard));
+  return opened;
+}
+
 // This host's address on its route to the store; empty if there is none.
 std::string Route(const InitMethod& init) {
   const auto literals = ResolveHost(init.host);
@@ -222,6 +268,10 @@ absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int
   HLAUNCH_ASSIGN_OR_RETURN(const Environment query,
                            ParseQuery(url, parts.size() > 1 ? parts[1] : ""));
   absl::string_view rest = parts[0];
+  if (rest == "pmi://") {  // All else is told by whoever started the ranks.
+    init.by_pmi = true;
+    return init;
+  }
   bool open = query.count("store") != 0;
   if (absl::ConsumePrefix(&rest, "env://")) {
     HLAUNCH_RETURN_IF_ERROR(FindMaster(environment, &init));
@@ -268,20 +318,23 @@ absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int
 absl::StatusOr<std::unique_ptr<ProcessGroup>> InitProcessGroup(absl::string_view url, Rank rank,
                                                                int size, GroupOptions options,
                                                                const Environment& environment) {
-  HLAUNCH_ASSIGN_OR_RETURN(const InitMethod init, ParseInitMethod(url, rank, size, environment));
+  HLAUNCH_ASSIGN_OR_RETURN(InitMethod init, ParseInitMethod(url, rank, size, environment));
   const Instant deadline = MonotonicClock().Now() + options.timeout;
-  auto store = init.path.empty() ? ReachServer(init, deadline) : ReachFile(init);
+  std::optional<ListeningSocket> opened;
+  if (init.by_pmi) {
+    auto met = MeetRanks(environment, deadline, &init);
+    if (!met.ok()) return Promised(met.status());
+    opened = *std::move(met);
+  }
+  auto store = init.path.empty() ? ReachServer(init, std::move(opened), deadline) : ReachFile(init);
   if (!store.ok()) return Promised(store.status());
 
-  const std::string* wish = Find(environment, kEnvSocketInterface);
-  const std::string* towards = Find(environment, kEnvGlooInterface);
   // A file does not tell the number of hosts; a store at loopback means that there is one.
   const bool several_hosts =
       init.local_ranks != 0 ? init.local_ranks < init.size : !init.path.empty();
-  HLAUNCH_ASSIGN_OR_RETURN(options.address,
-                           ChooseAddress(InterfaceAddresses(), wish == nullptr ? "" : *wish,
-                                         init.path.empty() ? Route(init) : "", several_hosts,
-                                         towards == nullptr ? "" : *towards));
+  HLAUNCH_ASSIGN_OR_RETURN(
+      options.address,
+      OwnAddress(environment, init.path.empty() ? Route(init) : "", several_hosts));
   if (init.local_ranks != 0) options.local_ranks = init.local_ranks;
   options.secret = init.secret;
   options.round = init.round;

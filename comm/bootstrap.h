@@ -21,6 +21,7 @@ struct InitMethod {
   uint16_t port = 0;
   bool rank_0_opens = false;  // Rank 0 opens that store.
   std::string path;
+  bool by_pmi = false;  // PMI-1 will tell all that follows, and where the store is.
   Rank rank = 0;
   int size = 1;
   int local_ranks = 0;  // From LOCAL_WORLD_SIZE; 0 where it is not set.
@@ -41,6 +42,11 @@ absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int
 //                          (TORCHELASTIC_USE_AGENT_STORE=True), else rank 0 opens it
 //   tcp://HOST:PORT        rank 0 opens the store there, unless `?store=open` says that it is open
 //   file:///PATH           a file that all ranks see and that does not exist yet
+//   pmi://                 PMI_FD, or PMI_PORT and PMI_ID: whoever serves PMI-1 (mpiexec of MPICH
+//   and
+//                          of Intel MPI, hlaunch) says which rank this is, and where rank 0 opens
+//                          the store. Once in a process, and not where MPI_Init is called, which
+//                          speaks with the same server. The ranks' secret is made for this group
 //
 // `rank` and `size` are used if they are not -1, else `?rank=R&world_size=N` of the url, else the
 // environment. Other ranks reach this one at the address of the interface that

@@ -82,10 +82,11 @@ int hlcomm_abi_version(void);
  * next call. */
 const char* hlcomm_error(void);
 
-/* Joins a group. `url` is "env://", "tcp://HOST:PORT" or "file:///PATH". If rank or size are -1,
- * they come from the url's query (?rank=0&world_size=2) or the environment. With tcp:// rank 0
- * opens the store there, unless ?store=open says that it is open. If name is NULL, it is "default";
- * a store accepts each name once. If timeout_s <= 0, it is 1800. */
+/* Joins a group. `url` is "env://", "tcp://HOST:PORT", "file:///PATH" or "pmi://". If
+ * rank or size are -1, they come from the url's query (?rank=0&world_size=2) or the environment.
+ * With tcp:// rank 0 opens the store there, unless ?store=open says that it is open. With pmi://
+ * rank and size are not read: the server of PMI-1 has them. If name is NULL, it is "default"; a
+ * store accepts each name once. If timeout_s <= 0, it is 1800. */
 int hlcomm_init(const char* url, int rank, int size, const char* name, double timeout_s,
                 hlcomm_group** group);
 /* Leaves the group. No call or work of it may be in use any more. */

@@ -3,6 +3,8 @@
 
 #include "agent/mpi/mpi_ranks.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "proto/contract/rank_list.h"
 
@@ -55,6 +57,12 @@ std::optional<MpiFailure> MpiRanks::Exited(int local_rank) {
 
 std::string MpiRanks::LeftBeforeInit(int local_rank) const {
   return absl::StrCat("rank ", RankOf(local_rank), " exited with code 0 before MPI_Init");
+}
+
+bool MpiRanks::AllLeftBeforeInit() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const OneRank& rank) {
+    return rank.exited && rank.state == MpiState::kSilent;
+  });
 }
 
 MpiFailure MpiRanks::LeftWaiting(int local_rank, int waiting) const {

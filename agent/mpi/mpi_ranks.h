@@ -55,6 +55,7 @@ class MpiRanks {
 
   // "rank 3 exited with code 0 before MPI_Init", as said of one that did.
   std::string LeftBeforeInit(int local_rank) const;
+  bool AllLeftBeforeInit() const;
 
  private:
   struct OneRank {

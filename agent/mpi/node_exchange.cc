@@ -64,7 +64,7 @@ struct NodeExchange::State {
   std::optional<std::string> Next() {
     MutexLock lock(&mu);
     while (waiting.empty() && !ended) changed.Wait(&mu);
-    if (ended) return std::nullopt;
+    if (waiting.empty()) return std::nullopt;  // Others may still wait for what was to be said.
     std::string own = std::move(waiting.front());
     waiting.pop_front();
     return own;

@@ -260,7 +260,9 @@ PmiStep PmiNode::Exited(int local_rank) {
   PmiStep step;
   if (auto failure = ranks_.Exited(local_rank)) {
     step.failures.push_back(*std::move(failure));
-  } else if (state(local_rank) == MpiState::kSilent && !alone() && place_.certain) {
+  } else if (state(local_rank) == MpiState::kSilent && !alone() &&
+             (place_.certain || ranks_.AllLeftBeforeInit())) {
+    // Where the program may be none of MPI, only a node that is done with it knows that none comes.
     Hello(ranks_.LeftBeforeInit(local_rank), step);
   }
   return step;

@@ -14,8 +14,16 @@
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
 #include "proto/base/log.h"
+#include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
+namespace {
+
+// Open MPI 5 ends a rank that has lost a connection to another one by this code, MPI_ERR_UNKNOWN,
+// and says nothing else.
+constexpr int kOpenMpiLost = 14;
+
+}  // namespace
 
 struct PmixServer::State : std::enable_shared_from_this<State> {
   State(asio::io_context& loop, PmixPlan the_plan, int world_size,
@@ -80,7 +88,9 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
 
   void Abort(int local_rank, const PmixNews& news) {
     if (!news.text.empty()) LogDebug(absl::StrCat("MPI_Abort: ", news.text));
-    TellIf(ranks.Abort(local_rank, news.code));
+    MpiFailure failure = ranks.Abort(local_rank, news.code);
+    if (news.code == kOpenMpiLost) absl::StrAppend(&failure.reason, ", ", kOpenMpiLostRank);
+    TellIf(std::move(failure));
     notice.Look();
   }
 

@@ -118,6 +118,8 @@ absl::Status PmixHost::Init() {
   infos.Add(PMIX_SYSTEM_TMPDIR, place_.directory);
   infos.Add(PMIX_HOSTNAME, place_.map.host(place_.node_rank));
   infos.AddRank(PMIX_SERVER_RANK, place_.node_rank);
+  // Ranks take what this has found out about the machine, and need not look themselves.
+  infos.Add(PMIX_SERVER_SHARE_TOPOLOGY, true);
   return Check(
       library_.server_init(PmixCalls(&work_, &place_.map.name_space()), infos.data(), infos.size()),
       "start its server");

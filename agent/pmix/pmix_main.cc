@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -107,10 +108,18 @@ void Listen(NodeMeeting& meeting) {
   }
 }
 
+// libpmix asks hwloc for the machine. Its plugins (X, OpenCL, libxml2) tell ranks nothing that they
+// need, and its look at x86 visits every core.
+void LookAtTheMachineBriefly() {
+  ::setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 0);
+  ::setenv("HWLOC_COMPONENTS", "-x86", 0);
+}
+
 // Ends the process once the agent has closed our input; returns only why ranks cannot be served.
 // What libpmix's threads use is never taken down: the process ends around it.
 absl::Status Serve(const std::vector<std::string>& words) {
   HLAUNCH_ASSIGN_OR_RETURN(const PmixPlan plan, ParsePmixArguments(words));
+  LookAtTheMachineBriefly();
   HLAUNCH_ASSIGN_OR_RETURN(const PmixLibrary library, LoadPmix(plan.library));
   NodeMeeting meeting({plan.store_host, plan.store_port, plan.node_rank},
                       {[&meeting] { return MayWait(meeting); },

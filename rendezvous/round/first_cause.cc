@@ -336,6 +336,7 @@ std::vector<std::string> MoreOfException(const WorkerFailure& failure) {
 
 FailureKind KindOf(const WorkerFailure& failure) {
   if (absl::StrContains(failure.evidence, kWhileItWaits)) return FailureKind::kTimedOut;
+  if (absl::StrContains(failure.evidence, kOpenMpiLostRank)) return FailureKind::kPeerGone;
   if (failure.signal == SIGPIPE) return FailureKind::kPeerGone;
   if (failure.signal != 0 && failure.signal != SIGABRT) return FailureKind::kOriginal;
   const std::string words = LastWords(failure);

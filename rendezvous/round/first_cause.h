@@ -31,6 +31,9 @@ FailureKind KindOf(const WorkerFailure& failure);
 // waited in vain.
 inline constexpr char kWhileItWaits[] = "while it waits for other workers";
 
+// In the evidence of a worker of MPI that has lost another one: it ended by that.
+inline constexpr char kOpenMpiLostRank[] = "as Open MPI does where it has lost another rank";
+
 // In the evidence of a worker that others may be the cause of: what the preflight of its round said
 // of the network, without ending it.
 inline constexpr char kBeforeTheRound[] = "before the round: ";

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <filesystem>
 #include <fstream>
@@ -91,7 +92,8 @@ TEST(ParseInitMethod, NonsenseIsNamed) {
   EXPECT_THAT(Refused("env://", With(kWorker, "WORLD_SIZE", "0")), HasSubstr("WORLD_SIZE is '0'"));
   EXPECT_THAT(Refused("env://", kWorker, -2), HasSubstr("rank is '-2'"));
   EXPECT_THAT(Refused("env://?ranks=1", kWorker), HasSubstr("'ranks=1'"));
-  EXPECT_THAT(Refused("etcd://a", kWorker), HasSubstr("env://, tcp://HOST:PORT or file:///PATH"));
+  EXPECT_THAT(Refused("etcd://a", kWorker),
+              HasSubstr("env://, tcp://HOST:PORT, file:///PATH or pmi://"));
   EXPECT_THAT(Refused("", kWorker), HasSubstr("env://"));
   EXPECT_THAT(Refused("tcp://host", kWorker), HasSubstr("tcp://HOST:PORT"));
   EXPECT_THAT(Refused("tcp://:12", kWorker), HasSubstr("tcp://HOST:PORT"));
@@ -202,6 +204,30 @@ TEST(InitProcessGroup, SaysWhereItLookedForTheStore) {
   const auto nobody = InitProcessGroup("tcp://" + where, 1, 2, {.timeout = 50ms}, {});
   EXPECT_TRUE(absl::IsUnavailable(nobody.status())) << nobody.status();
   EXPECT_THAT(std::string(nobody.status().message()), HasSubstr(where));
+}
+
+std::string ByPmi(const Environment& environment, Duration timeout) {
+  const auto group = InitProcessGroup("pmi://", -1, -1, {.timeout = timeout}, environment);
+  return group.ok() ? "accepted" : group.status().ToString();
+}
+
+TEST(InitProcessGroup, WhoLooksForPmiInVainIsToldWhatToDo) {
+  EXPECT_THAT(ByPmi({}, 30s), AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("PMI_FD"),
+                                    HasSubstr("hlaunch --mpi pmi")));
+  EXPECT_THAT(ByPmi({{"PMI_FD", "9999"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}, 30s),
+              HasSubstr("no descriptor"));
+}
+
+TEST(InitProcessGroup, AServerOfPmiThatEndsOrIsSilentIsNoHang) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+  const Environment environment = {
+      {"PMI_FD", absl::StrCat(ours.get())}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
+  EXPECT_THAT(ByPmi(environment, 50ms), HasSubstr("DEADLINE_EXCEEDED"));
+  theirs.Close();
+  EXPECT_THAT(ByPmi(environment, 30s), HasSubstr("UNAVAILABLE"));
 }
 
 TEST(InitProcessGroup, APortThatIsTakenIsNamedWithTheWayOut) {

@@ -17,6 +17,9 @@ import jobs
 import lab
 
 SOURCE = lab.WORKERS / "mpi_worker.c"
+# With hlaunch's own collectives.
+COMM_WORKER = lab.WORKERS / "comm_and_mpi_worker.py"
+PACKAGE = {"PYTHONPATH": str(lab.BIN.parent / "python")}
 # Hosts that are namespaces have TCP alone between them, and UCX takes them for one machine.
 WIRES = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "FI_PROVIDER": "tcp",
          "FI_TCP_IFACE": "eth0", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "eth0"}
@@ -94,6 +97,13 @@ class MpiTest(jobs.JobTest):
         runs = self.launch(program, "kill", options=["--max-restarts", 1], env=env)
         self.assert_ends(runs, 2, in_c=env is None)
 
+    def assert_groups(self, runs):
+        self.assert_done(runs, jobs.OK, 60)
+        size = self.nproc * len(self.nodes)
+        said = re.findall(r"group rank \d+ of \d+", "".join(run.out for run in runs))
+        self.assertEqual(sorted(said), sorted(f"group rank {rank} of {size}" for rank in range(size)),
+                         self.told(runs))
+
     def assert_failure(self, program, what, code, pattern, env=None):
         runs = self.launch(program, what, env=env)
         self.assert_done(runs, code, 60)
@@ -139,6 +149,14 @@ class PmiTest(MpiTest):
     def test_a_second_round_of_mpich_5(self):
         program, env = self.wheel("HLAUNCH_MPICH_PYTHON")
         self.assert_second_round(program, env)
+
+    def test_hlaunchs_collectives_beside_mpi4py(self):
+        (python, _), env = self.wheel("HLAUNCH_MPICH_PYTHON")
+        self.assert_groups(self.launch([python, COMM_WORKER], "mpi", env={**env, **PACKAGE}))
+
+    def test_a_group_of_hlaunchs_collectives_by_pmi(self):
+        self.assert_groups(self.launch([jobs.PYTHON, COMM_WORKER], "pmi://",
+                                       options=["--mpi", "pmi"], env=PACKAGE))
 
 
 class OpenMpiTest(MpiTest):
@@ -203,12 +221,25 @@ class OpenMpiOnOneHost(OpenMpiTest):
         self.assert_done([run], 1, 60)
         self.assertRegex(run.err, r"hlaunch-pmix.*killed by SIGKILL.*waits in MPI_Init")
 
+    def test_nothing_outlives_any_process_of_the_launcher(self):
+        program, env = self.open_mpi("in C")
+        for of_launcher in range(2):  # The keeper, and the agent below it.
+            run, = self.launch(program, "sleep-before-init", env=env)
+            lab.poll(lambda: self.server_of(run), 20)
+            os.kill([run.pid, jobs.agent_of(run)][of_launcher], signal.SIGKILL)
+            run.wait(60)
+            self.assert_nothing_left(timeout=20)
+
     def find_server(self, run):
+        return self.server_of(run) or self.fail("there is no hlaunch-pmix")
+
+    def server_of(self, run):
+        """The pid of hlaunch-pmix, or None."""
         for pid in lab.descendants(run.process.pid):
             with contextlib.suppress(OSError):
                 if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "hlaunch-pmix":
                     return pid
-        return self.fail("there is no hlaunch-pmix")
+        return None
 
     def test_without_libpmix_it_is_refused(self):
         program, _ = self.open_mpi("in C")
@@ -249,6 +280,14 @@ class OnOneHost(PmiTest):
         run = self.nodes[0].start(link, "-n", self.nproc, program)
         self.assert_ends([run], 1, in_c=True)
 
+    def test_a_group_under_another_launcher(self):
+        if not shutil.which("mpiexec.hydra"):
+            self.skipTest("no mpiexec.hydra here (Debian: mpich)")
+        for options in [], ["-pmi-port"]:  # A descriptor; a port.
+            run = self.nodes[0].start("mpiexec.hydra", *options, "-n", self.nproc, jobs.PYTHON,
+                                      COMM_WORKER, "pmi://", env=PACKAGE)
+            self.assert_groups([run])
+
     def test_none_is_separate_worlds(self):
         run, = self.launch([self.build("mpicc.mpich")], options=["--mpi", "none"])
         self.assert_done([run], jobs.OK, 60)
@@ -263,6 +302,11 @@ class OnOneHost(PmiTest):
 
 class OnTwoHosts(PmiTest):
     count = 2
+
+    def test_exit_before_init_behind_a_shell_frees_the_other_node(self):
+        program = ["sh", "-c", f'{self.build("mpicc.mpich")} "$@"; exit $?', "sh"]
+        self.assert_failure(program, "exit-before-init", 1,
+                            r"rank \d exited with code 0 before MPI_Init, and rank \d waits in it")
 
     def test_nodes_that_have_not_come_are_named(self):
         runs = self.launch([self.build("mpicc.mpich")], "sleep-before-init",

@@ -29,7 +29,7 @@ _groups = []  # Made by new_group.
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1,
                        store=None, group_name="", pg_options=None, device_id=None):
     """Makes the default group: from the environment that hlaunch or torchrun sets, from
-    `init_method`: tcp://HOST:PORT or file:///PATH, or over a `store` of torch's, a TCPStore."""
+    `init_method`: tcp://HOST:PORT, file:///PATH or pmi://, or over a `store` of torch's, a TCPStore."""
     check_backend(backend, pg_options, device_id)
     if GroupMember.WORLD is not None:
         raise RuntimeError("the default group exists already; call destroy_process_group() first")

@@ -147,7 +147,7 @@ class Work:
 class ProcessGroup:
     """Ranks that communicate: all make the same calls in the same order.
 
-    The url is env://, tcp://HOST:PORT or file:///PATH. Thread-safe. Inputs and outputs are any
+    The url is env://, tcp://HOST:PORT, file:///PATH or pmi://. Thread-safe. Inputs and outputs are any
     objects that memory.py accepts; ranks are numbers in this group. Every verb returns None, or a
     Work if async_op is true.
     """

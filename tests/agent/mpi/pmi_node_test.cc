@@ -263,6 +263,14 @@ TEST_F(TwoNodes, ExitBeforeInitIsToldOnTheOther) {
   EXPECT_THAT(steps[1].failures, IsEmpty());
 }
 
+TEST_F(TwoNodes, ANodeThatIsDoneWithWhatMayBeMpiSaysThatNoneCame) {
+  PmiNode perhaps({"hl-2-r1", 2, 2, 4, 1, 2, false});
+  EXPECT_THAT(perhaps.Exited(0).messages, IsEmpty());  // The other one may still come.
+  const PmiStep done = perhaps.Exited(1);
+  ASSERT_THAT(done.messages, SizeIs(1));
+  EXPECT_EQ(done.messages[0].absent, "rank 3 exited with code 0 before MPI_Init");
+}
+
 TEST(DecodeMessages, RefusesWhatIsDamaged) {
   const std::string good = EncodeMessage({2, "hl-1", {{"key", "value"}}, ""});
   ASSERT_TRUE(DecodeMessages(good, 1).ok());

@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {
@@ -65,6 +66,15 @@ TEST(KindOf, TellsWhoStalledFromWhoStalledWaitingForIt) {
   waited.evidence += std::string(" ") + kWhileItWaits + " in barrier (distributed_c10d.py:4818)";
   EXPECT_EQ(KindOf(waited), FailureKind::kTimedOut);
   EXPECT_EQ(FirstCause({waited, stalled}).index, 1u);
+}
+
+TEST(KindOf, OpenMpisAbortForALostRankIsAConsequence) {
+  WorkerFailure aborted = Saying(2, "");
+  aborted.evidence = "rank 2 called MPI_Abort(7)";
+  EXPECT_EQ(KindOf(aborted), FailureKind::kOriginal);
+  aborted.evidence = absl::StrCat("rank 2 called MPI_Abort(14), ", kOpenMpiLostRank);
+  EXPECT_EQ(KindOf(aborted), FailureKind::kPeerGone);
+  EXPECT_EQ(FirstCause({aborted, Saying(1, "", SIGKILL)}).index, 1u);
 }
 
 TEST(KindOf, LooksAtTheExceptionAndNotAtWarningsBeforeIt) {

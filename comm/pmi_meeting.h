@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/base/clock.h"
+#include "proto/contract/ids.h"
+
+namespace hlaunch {
+
+// What ranks that some launcher has started learn from its server of PMI-1. A value.
+struct PmiMeeting {
+  Rank rank = 0;
+  int size = 1;
+  std::string said;  // What rank 0 has told all.
+};
+
+// Meets the other ranks by the PMI-1 server that PMI_FD, or PMI_PORT and PMI_ID of `environment`
+// name: mpiexec of MPICH and of Intel MPI, and hlaunch. At rank 0 `say` makes the text for all, of
+// at most 500 characters without blanks; what it fails with, all fail with.
+//
+// PMI-1 has one conversation for a process: this is it, so it works once, and in no program that
+// calls MPI_Init.
+//
+// Errors:
+//   InvalidArgument - the environment names no such server; the message says what to do.
+//   Unavailable - the server went away, or refuses.
+//   DeadlineExceeded - not all ranks came in time.
+absl::StatusOr<PmiMeeting> MeetByPmi(const std::map<std::string, std::string>& environment,
+                                     const std::function<absl::StatusOr<std::string>()>& say,
+                                     Instant deadline);
+
+}  // namespace hlaunch
