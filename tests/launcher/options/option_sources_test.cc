@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{R"({"command": [""]})", "f: command: expected a list"},
         BadConfig{R"({"command": ["a", ["b"]]})", "f: command: expected a list"},
         BadConfig{R"({"comand": ["a"]})", "f: comand: unknown key; did you mean command?"},
-        BadConfig{R"({"stdin": "yes"})", "f: stdin: expected true or false"},
+        BadConfig{R"({"verbose": "yes"})", "f: verbose: expected true or false"},
         BadConfig{"{\"role\": \"\xff\"}", "f: line 1"}));
 
 TEST(ParseConfig, EndsAtAnyDepth) {
