@@ -141,6 +141,7 @@ struct WorkerGroup::State {
     if (!succeeded) cut_short = true;
     if (pmi && succeeded && !stopping) pmi->Exited(worker.local_rank());
     if (pmix && succeeded && !stopping) pmix->Exited(worker.local_rank());
+    if (pmix && !succeeded && !stopping) pmix->WorkerFailed();
     if (stopping) {
       CheckStopped();
     } else if (exit.exit_code != 0 || exit.signal != 0) {

@@ -157,6 +157,11 @@ void PmixServer::Watch(std::function<void(const MpiFailure&)> on_failure) {
 
 void PmixServer::Exited(int local_rank) { state_->Exited(local_rank); }
 
+void PmixServer::WorkerFailed() {
+  const std::shared_ptr<State> state = state_;  // What follows may destroy us.
+  if (state->process) state->process->TellNow();
+}
+
 void PmixServer::Hush() {
   state_->hushed = true;
   state_->notice.Hush();

@@ -44,6 +44,10 @@ class PmixServer {
   // `local_rank` has exited with 0, and nobody had stopped it. Tells failures from within this.
   void Exited(int local_rank);
 
+  // Some worker has failed. Where that is since the server has ended, tells so from within: ranks
+  // that lose it end by that.
+  void WorkerFailed();
+
   // Tells of no failure any more, and waits for nobody: the workers are being stopped.
   void Hush();
 

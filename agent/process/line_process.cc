@@ -4,6 +4,7 @@
 #include "agent/process/line_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@
 namespace hlaunch {
 namespace {
 
+constexpr int kExitMs = 1000;         // From the end of its output to its own.
 constexpr size_t kMaxLine = 1 << 20;  // What is longer is no line of ours.
 
 struct Pipe {
@@ -67,15 +69,17 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
   void Read() {
     out.async_read_some(asio::buffer(chunk),
                         [self = shared_from_this()](const asio::error_code& error, size_t length) {
-                          self->text.append(self->chunk.data(), length);
-                          self->TellLines();
+                          self->Take({self->chunk.data(), length});
                           if (self->ended) return;
                           if (error) return self->AwaitExit();
-                          if (self->text.size() > kMaxLine) {
-                            return self->End({"it said a line of over a megabyte"});
-                          }
                           self->Read();
                         });
+  }
+
+  void Take(absl::string_view bytes) {
+    text.append(bytes.data(), bytes.size());
+    TellLines();
+    if (!ended && text.size() > kMaxLine) End({"it said a line of over a megabyte"});
   }
 
   void TellLines() {
@@ -91,11 +95,28 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     exit.async_wait(asio::posix::stream_descriptor::wait_read,
                     [self = shared_from_this()](const asio::error_code& error) {
                       if (error || self->ended) return;
-                      const ExitStatus status = self->process->Reap();
-                      self->process.reset();
-                      self->End({absl::StrCat("it ended with ", status.ToString()), false,
-                                 status.ShellCode() == 0});
+                      self->EndByExit();
                     });
+  }
+
+  void EndByExit() {
+    const ExitStatus status = process->Reap();
+    process.reset();
+    End({absl::StrCat("it ended with ", status.ToString()), false, status.ShellCode() == 0});
+  }
+
+  void TellNow() {
+    if (ended || !process) return;
+    pollfd said = {out.native_handle(), POLLIN, 0};
+    while (!ended && ::poll(&said, 1, 0) > 0 && (said.revents & POLLIN) != 0) {
+      std::array<char, 4096> more;
+      const ssize_t size = ::read(out.native_handle(), more.data(), more.size());
+      if (size <= 0) break;
+      Take({more.data(), static_cast<size_t>(size)});
+    }
+    if (ended || (said.revents & POLLHUP) == 0) return;
+    pollfd exited = {process->pidfd(), POLLIN, 0};
+    if (::poll(&exited, 1, kExitMs) > 0) EndByExit();
   }
 
   void End(const LineProcessEnd& end) {
@@ -151,6 +172,11 @@ void LineProcess::Say(absl::string_view line) {
   const std::string text = absl::StrCat(line, "\n");  // Short: it is written whole or not at all.
   ::fcntl(state_->input.get(), F_SETFL, O_NONBLOCK);
   if (::write(state_->input.get(), text.data(), text.size()) < 0) state_->input.Close();
+}
+
+void LineProcess::TellNow() {
+  const std::shared_ptr<State> state = state_;  // What follows may destroy us.
+  state->TellNow();
 }
 
 void LineProcess::CloseInput() { state_->input.Close(); }

@@ -48,6 +48,9 @@ class LineProcess {
   // of such.
   void Say(absl::string_view line);
   void CloseInput();
+  // Tells at once, from within, what it has said until now, and its end if it has closed its
+  // output.
+  void TellNow();
   pid_t pid() const;  // 0: it does not live.
 
  private:
