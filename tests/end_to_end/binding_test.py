@@ -120,7 +120,7 @@ SERVERS = {
 
 # torch's own functions on the files of other machines: [root, GPUs, CPUs] each.
 TORCH = r"""
-import builtins, json, os, sys, types
+import builtins, inspect, json, os, sys, types
 import torch
 from torch.numa import binding
 opened, listed = builtins.open, os.listdir
@@ -130,12 +130,15 @@ builtins.open = lambda path, *a, **k: opened(inside(path), *a, **k)
 os.listdir = lambda path=".": listed(inside(path))
 torch.cuda.get_device_properties = lambda i: types.SimpleNamespace(
     pci_domain_id=0, pci_bus_id=0x10 + i, pci_device_id=0)
+torch.accelerator.is_available = lambda: True
+torch.accelerator.current_accelerator = lambda: torch.device("cuda")
+index, = set(inspect.signature(binding._get_logical_cpus_to_bind_to).parameters) - {"numa_options"}
 found = []
 for root, gpus, cpus in json.loads(sys.argv[1]):
     os.sched_getaffinity = lambda pid: set(range(cpus))
-    torch.cuda.device_count = lambda: gpus
+    torch.cuda.device_count = torch.accelerator.device_count = lambda: gpus
     found.append({mode.value: [sorted(binding._get_logical_cpus_to_bind_to(
-        gpu_index=i, numa_options=binding.NumaOptions(affinity_mode=mode))) for i in range(gpus)]
+        numa_options=binding.NumaOptions(affinity_mode=mode), **{index: i})) for i in range(gpus)]
         for mode in binding.AffinityMode})
 print(json.dumps(found))
 """
