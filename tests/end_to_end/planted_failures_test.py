@@ -297,9 +297,10 @@ class PlantedNodeLoss(jobs.JobTest):
         self.assertLessEqual(len(report), MOST_LINES, self.told(runs))
 
     def test_all_processes_of_a_node_die(self):
+        # Where the kernel tells of the agent first, the ranks of node0 have not failed yet.
         self.assert_names(kill_everything, r"job failed: node1 \(10\.77\.0\.11\) was lost: its .*"
-                          r"it ran ranks 2-3; rank [01] on node0 failed of it: ConnectionResetError: ",
-                          60)
+                          r"it ran ranks 2-3(; rank [01] on node0 failed of it: ConnectionResetError: "
+                          r".*)?$", 60)
 
     def test_a_node_falls_silent(self):
         self.assert_names(lambda node, _: node.cut(),

@@ -183,7 +183,7 @@ class Allocations(SlurmTest):
     def left(self):
         return [f"{node.name}: {line}" for node in self.slurm.nodes
                 for line in node.processes().values()
-                if not re.search("slurm(d|ctld|stepd|scriptd)", line.split()[0] + line[:20])]
+                if line and not re.search("slurm(d|ctld|stepd|scriptd)", line.split()[0] + line[:20])]
 
     def assert_nothing_left(self, told, timeout=10):
         lab.poll(lambda: not self.left(), timeout)
