@@ -22,7 +22,8 @@ VERBS = ["every_verb_is_as_gloos", "all_to_all_moves_lists", "works_have_futures
          "a_group_can_be_made_again"]
 CALLBACKS = ["a_callback_may_wait_for_other_calls", "a_callback_that_waits_holds_up_no_other",
              "a_future_waits_for_no_other_call", "what_fails_in_a_callback_is_its_futures",
-             "a_group_may_be_left_while_a_future_waits", "power_sgd_trains_as_with_gloo",
+             "a_group_may_be_left_while_a_future_waits",
+             "messages_may_end_while_their_group_is_left", "power_sgd_trains_as_with_gloo",
              "hooks_train_as_with_gloo", "quantizing_hooks_train_as_with_gloo",
              "post_local_sgd_trains_as_with_gloo", "random_programs"]
 TRAINING = ["ddp_trains_as_with_gloo", "fsdp_trains_as_ddp"]

@@ -3,6 +3,7 @@
 """Cases of torch_worker.py: futures, their callbacks, and DDP's hooks, beside gloo."""
 
 import os
+import sys
 import threading
 from unittest import mock
 
@@ -94,6 +95,26 @@ def a_group_may_be_left_while_a_future_waits():
         assert "left the group" in str(error), error
     else:
         raise AssertionError("nothing was sent")
+
+
+def messages_may_end_while_their_group_is_left():
+    """Each looks so often whether it is over that it often finds that in the end of its patience."""
+    completion = sys.modules["hlaunch.completion"]
+    patience, completion.MESSAGE_SECONDS = completion.MESSAGE_SECONDS, 0.005
+    for _ in range(5):
+        group = dist.new_group()
+        futures = [dist.irecv(torch.zeros(1), (RANK + 1) % SIZE, group=group, tag=tag).get_future()
+                   for tag in range(4)]
+        dist.barrier(group)
+        dist.destroy_process_group(group)
+        for future in futures:
+            try:
+                future.wait()
+            except Exception as error:
+                assert "left the group" in str(error), error
+            else:
+                raise AssertionError("nothing was sent")
+    completion.MESSAGE_SECONDS = patience
 
 
 def hooked(model, group, hook, state=None):

@@ -5,6 +5,7 @@
 Needs nothing of torch's: a call is any object with the methods that Completions names.
 """
 
+import atexit
 import heapq
 import queue
 import threading
@@ -15,9 +16,39 @@ IDLE_SECONDS = 30
 MESSAGE_SECONDS = 0.5
 
 
+# How long the end of the program waits for those who tell: a callback may wait for other ranks.
+END_SECONDS = 2
+
+
+class Telling:
+    """Counts the threads that tell. What they call may be C++, and one that is in there when the
+    interpreter ends would abort the process, so its end waits for them. Thread-safe."""
+
+    def __init__(self):
+        self._changed = threading.Condition()
+        self._threads = 0
+        atexit.register(self._await_all)
+
+    def __enter__(self):
+        with self._changed:
+            self._threads += 1
+
+    def __exit__(self, *_):
+        with self._changed:
+            self._threads -= 1
+            self._changed.notify_all()
+
+    def _await_all(self):
+        with self._changed:
+            self._changed.wait_for(lambda: self._threads == 0, END_SECONDS)
+
+
+_telling = Telling()
+
+
 class Pool:
     """Runs functions on threads: on an idle one, else on a new one, so that none waits for another.
-    Thread-safe."""
+    Each waits for something, and returns the function that tells of it. Thread-safe."""
 
     def __init__(self, name):
         self._name = name
@@ -53,10 +84,12 @@ class Pool:
                         self._threads -= 1
                         return
                 continue
-            job()
+            tell = job()
+            with _telling:
+                tell()
+                del job, tell  # An idle thread keeps nothing alive.
             with self._lock:
                 self._free += 1
-            del job  # An idle thread keeps nothing alive.
 
 
 class Completions:
@@ -109,18 +142,21 @@ class Completions:
                                      else (None, None))
         if following is not None:
             self._pool.run(lambda: self._lead(following))
-        call.tell()
+        return call.tell
 
     @staticmethod
     def _await_one(call):
         call.await_end(None)
-        call.tell()
+        return call.tell
 
     def _await_message(self, call):
         over = False
         while not over and not self._left:
             over = call.await_end(MESSAGE_SECONDS)
+        return lambda: self._end_message(call.tell if over else call.give_up)
+
+    def _end_message(self, tell):
         with self._changed:
             self._messages -= 1
             self._changed.notify_all()
-        (call.tell if over else call.give_up)()
+        tell()

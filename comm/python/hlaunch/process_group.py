@@ -97,8 +97,11 @@ class Work:
         """
         while not self._over:
             status = library.load().hlcomm_wait(self._handle, seconds(timeout) or -1.0)
-            if status != 0 and not library.load().hlcomm_done(self._handle):
-                library.check(status)
+            if status != 0:
+                if not library.load().hlcomm_done(self._handle):
+                    library.check(status)
+                # It may have ended since: the status is how.
+                status = library.load().hlcomm_wait(self._handle, -1.0)
             self._settle(status)
         if self._error is not None:
             raise self._error

@@ -69,13 +69,15 @@ class TorchWork(dist.Work):
     # ---- What Completions calls, on threads of its own.
 
     def await_end(self, seconds):
-        """Returns whether all calls are over, at the latest after `seconds` for each."""
+        """Returns whether all calls are over, at the latest after `seconds` for each. Of those that
+        are, nothing is asked any more that needs their group, which may be left then."""
         for work in self._works:
             try:
                 work.wait(seconds)
             except library.TimedOut:
                 if not work.is_completed():
                     return False
+                work.exception()  # It has ended since, and has to find out how.
             except library.CommError:
                 pass  # tell() says so.
         return True
