@@ -21,6 +21,12 @@ bool IsLibrarys(const std::string& frame) {
                      [&](absl::string_view word) { return absl::StrContains(frame, word); });
 }
 
+// "load (/home/me/loader.py:88)", "f (<string>:3)".
+bool IsOwnPython(const std::string& frame) {
+  return (absl::StrContains(frame, ".py:") || absl::StrContains(frame, " (<")) &&
+         !IsLibrarys(frame);
+}
+
 std::string FileName(absl::string_view path) {
   return std::string(path.substr(path.rfind('/') == path.npos ? 0 : path.rfind('/') + 1));
 }
@@ -44,7 +50,10 @@ std::string Short(const std::string& frame) {
 
 std::string UserPlace(const StackSummary& stack) {
   if (stack.frames.empty()) return "";
-  const auto own = std::find_if_not(stack.frames.begin(), stack.frames.end(), IsLibrarys);
+  auto own = std::find_if(stack.frames.begin(), stack.frames.end(), IsOwnPython);
+  if (own == stack.frames.end()) {
+    own = std::find_if_not(stack.frames.begin(), stack.frames.end(), IsLibrarys);
+  }
   return Short(own != stack.frames.end() ? *own : stack.frames.front());
 }
 

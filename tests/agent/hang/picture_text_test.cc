@@ -83,6 +83,12 @@ TEST(UserPlace, IsTheInnermostFrameOfTheUsersOwn) {
                        "",
                        ""}),
             "step (train.py:12)");
+  // The interpreter's own C, and what it calls, tell a person less.
+  EXPECT_EQ(UserPlace({{"sre_ucs1_match (libpython3.11.so.1.0)",
+                        "search (/usr/lib/python3.11/re.py:9)", "regex (/home/me/t.py:79)"},
+                       "",
+                       ""}),
+            "regex (t.py:79)");
   EXPECT_EQ(UserPlace({{"wait (/usr/lib/python3.11/threading.py:9)"}, "", ""}),
             "wait (threading.py:9)");
   EXPECT_EQ(
