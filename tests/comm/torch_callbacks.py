@@ -105,7 +105,8 @@ def messages_may_end_while_their_group_is_left():
         group = dist.new_group()
         futures = [dist.irecv(torch.zeros(1), (RANK + 1) % SIZE, group=group, tag=tag).get_future()
                    for tag in range(4)]
-        dist.barrier(group)
+        dist.barrier(group)  # All are connected,
+        dist.barrier()  # and none waits for one that leaves.
         dist.destroy_process_group(group)
         for future in futures:
             try:
