@@ -16,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/process/process.h"
-#include "asio/buffer.hpp"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/post.hpp"
@@ -66,14 +65,28 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     asio::post(loop, [self = shared_from_this(), end = std::move(end)] { self->End(end); });
   }
 
+  // Bytes are read only where they are told, so that TellNow has them in their order.
   void Read() {
-    out.async_read_some(asio::buffer(chunk),
-                        [self = shared_from_this()](const asio::error_code& error, size_t length) {
-                          self->Take({self->chunk.data(), length});
-                          if (self->ended) return;
-                          if (error) return self->AwaitExit();
-                          self->Read();
-                        });
+    out.async_wait(asio::posix::stream_descriptor::wait_read,
+                   [self = shared_from_this()](const asio::error_code& error) {
+                     if (self->ended) return;
+                     const bool open = !error && self->ReadNow();
+                     if (self->ended) return;
+                     open ? self->Read() : self->AwaitExit();
+                   });
+  }
+
+  // Takes what has come; false: nothing more will.
+  bool ReadNow() {
+    pollfd said = {out.native_handle(), POLLIN, 0};
+    while (!ended && ::poll(&said, 1, 0) > 0) {
+      std::array<char, 4096> bytes;
+      const ssize_t size = ::read(out.native_handle(), bytes.data(), bytes.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size <= 0) return false;
+      Take({bytes.data(), static_cast<size_t>(size)});
+    }
+    return true;
   }
 
   void Take(absl::string_view bytes) {
@@ -106,15 +119,7 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
   }
 
   void TellNow() {
-    if (ended || !process) return;
-    pollfd said = {out.native_handle(), POLLIN, 0};
-    while (!ended && ::poll(&said, 1, 0) > 0 && (said.revents & POLLIN) != 0) {
-      std::array<char, 4096> more;
-      const ssize_t size = ::read(out.native_handle(), more.data(), more.size());
-      if (size <= 0) break;
-      Take({more.data(), static_cast<size_t>(size)});
-    }
-    if (ended || (said.revents & POLLHUP) == 0) return;
+    if (ended || !process || ReadNow() || ended) return;
     pollfd exited = {process->pidfd(), POLLIN, 0};
     if (::poll(&exited, 1, kExitMs) > 0) EndByExit();
   }
@@ -153,7 +158,6 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
   const Events events;
   UniqueFd input;
   std::optional<Process> process;
-  std::array<char, 4096> chunk{};
   std::string text;
   asio::error_code ignored_error;
   bool ended = false;
