@@ -4,11 +4,15 @@
 #include "rendezvous/job/job_registry.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "proto/base/log.h"
+#include "proto/base/rare_log.h"
 #include "rendezvous/job/job_rendezvous.h"
-#include "rendezvous/keeping/job_keeping.h"
 #include "rendezvous/round/quorum.h"
 #include "rendezvous/table/membership.h"
 
@@ -16,9 +20,134 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kShown = std::chrono::minutes(10);  // How long what is done stays.
+constexpr Duration kRetry = std::chrono::seconds(3);   // Until a record that failed is tried again.
 // For all jobs together. A deadline takes microseconds; one thread waits where a record goes to a
 // slow disk, and the others go on.
 constexpr int kDeadlineThreads = 4;
+
+std::string TimeOfDay(int64_t wall_ms) {
+  const std::time_t seconds = wall_ms / 1000;
+  std::tm local = {};
+  ::localtime_r(&seconds, &local);
+  return absl::StrFormat("%02d:%02d:%02d", local.tm_hour, local.tm_min, local.tm_sec);
+}
+
+}  // namespace
+
+// A full disk is news once, not once for each job.
+//
+// Thread-safe.
+class KeepingLog {
+ public:
+  void Failed(const std::string& line, Instant now) {
+    const std::string admitted = [&] {
+      MutexLock lock(&mu_);
+      return failed_.Admit(line, now);
+    }();
+    if (!admitted.empty()) LogError(admitted);
+  }
+  void Again(const std::string& line, Instant now) {
+    const std::string admitted = [&] {
+      MutexLock lock(&mu_);
+      return again_.Admit(line, now);
+    }();
+    if (!admitted.empty()) LogInfo(admitted);
+  }
+
+ private:
+  Mutex mu_;
+  RareLog failed_ ABSL_GUARDED_BY(mu_);
+  RareLog again_ ABSL_GUARDED_BY(mu_);
+};
+
+// Keeps the records of one job id, in their order, also over several runs of it: what a former
+// run still says is not kept once the next has begun. A record that cannot be kept is tried again.
+//
+// Thread-safe.
+class JobKeeping {
+ public:
+  JobKeeping(const JobRegistry::Options& options, std::shared_ptr<KeepingLog> log,
+             const Clock& clock)
+      : keep_(options.keep), kept_in_(options.kept_in), log_(std::move(log)), clock_(clock) {}
+
+  // Of the run that begins now. What comes with the number of an earlier one is ignored.
+  int NextRun() {
+    MutexLock lock(&mu_);
+    unkept_.reset();
+    return ++run_;
+  }
+
+  void Keep(int run, const JobRecord& record) {
+    MutexLock lock(&mu_);
+    while (busy_) idle_.Wait(&mu_);
+    if (run != run_) return;
+    unkept_ = record;
+    TryLocked();
+  }
+
+  // Tries again to keep what could not be kept, if it is time.
+  void Retry() {
+    MutexLock lock(&mu_);
+    if (!busy_ && unkept_.has_value() && clock_.Now() >= next_try_) TryLocked();
+  }
+
+  // What is wrong, for people; empty if nothing is.
+  std::string Trouble() const {
+    MutexLock lock(&mu_);
+    return trouble_.empty() ? ""
+                            : absl::StrCat("not kept in ", kept_in_, " since ",
+                                           TimeOfDay(failed_since_), ": ", trouble_);
+  }
+
+ private:
+  void TryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const JobRecord record = *std::exchange(unkept_, std::nullopt);
+    const int run = run_;
+    const bool failed_before = !trouble_.empty();
+    busy_ = true;
+    mu_.Unlock();
+    const absl::Status status = keep_(record);
+    Say(record.job_id, status, failed_before);
+    mu_.Lock();
+    busy_ = false;
+    idle_.SignalAll();
+    if (status.ok()) {
+      trouble_.clear();
+      return;
+    }
+    if (!failed_before) failed_since_ = WallMillis();
+    trouble_ = std::string(status.message());
+    next_try_ = clock_.Now() + kRetry;
+    if (run == run_ && !unkept_.has_value()) unkept_ = record;
+  }
+
+  void Say(const std::string& job_id, const absl::Status& status, bool failed_before) {
+    if (!status.ok()) {
+      log_->Failed(
+          absl::StrCat("job ", job_id, " goes on and would not survive a restart of this service: ",
+                       status.message()),
+          clock_.Now());
+    } else if (failed_before) {
+      log_->Again(absl::StrCat("job ", job_id, " is kept in ", kept_in_, " again"), clock_.Now());
+    }
+  }
+
+  const std::function<absl::Status(const JobRecord&)> keep_;
+  const std::string kept_in_;
+  const std::shared_ptr<KeepingLog> log_;  // Of all jobs.
+  const Clock& clock_;
+
+  mutable Mutex mu_;
+  CondVar idle_;
+  int run_ ABSL_GUARDED_BY(mu_) = 0;
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;  // A thread is in keep_.
+  std::optional<JobRecord> unkept_ ABSL_GUARDED_BY(mu_);
+  std::string trouble_ ABSL_GUARDED_BY(mu_);
+  int64_t failed_since_ ABSL_GUARDED_BY(mu_) = 0;  // Wall time.
+  Instant next_try_ ABSL_GUARDED_BY(mu_);
+};
+
+namespace {
 
 JobRules Rules(std::string job_id, const JobPolicy& policy,
                const std::shared_ptr<JobKeeping>& keeping) {
@@ -27,9 +156,8 @@ JobRules Rules(std::string job_id, const JobPolicy& policy,
   rules.policy = policy;
   if (keeping != nullptr) {
     rules.commit = [keeping, run = keeping->NextRun()](const JobRecord& record) {
-      return keeping->Keep(run, record);
+      keeping->Keep(run, record);
     };
-    rules.leads = [keeping] { return keeping->leads(); };
   }
   return rules;
 }
@@ -42,22 +170,16 @@ JobRegistry::JobRegistry(Options options, const Clock& clock)
       log_(std::make_shared<KeepingLog>()),
       threads_(clock, kDeadlineThreads) {
   MutexLock lock(&mu_);
-  for (const KeptRecord& kept : options_.records) Restore(kept);
+  for (const JobRecord& record : options_.records) Restore(record);
 }
 
 JobRegistry::~JobRegistry() = default;
 
-void JobRegistry::Restore(const KeptRecord& kept) {
-  const JobRecord& record = kept.record;
+void JobRegistry::Restore(const JobRecord& record) {
   Job& job = jobs_[record.job_id];
-  job.keeping = NewKeeping(kept.version);
+  if (options_.keep) job.keeping = std::make_shared<JobKeeping>(options_, log_, clock_);
   job.rendezvous = std::make_shared<JobRendezvous>(Rules(record.job_id, record.policy, job.keeping),
                                                    record, clock_, &threads_);
-}
-
-std::shared_ptr<JobKeeping> JobRegistry::NewKeeping(RecordVersion version) const {
-  if (options_.keeper == nullptr) return nullptr;
-  return std::make_shared<JobKeeping>(*options_.keeper, version, log_, clock_);
 }
 
 // A node takes up the conversation with the job that knows it. One that joins afresh finds the
@@ -95,7 +217,7 @@ absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::BeginLocked(const No
                                                        "); waiting until one of them is over"));
     }
     job = jobs_.emplace(info.job_id, Job()).first;
-    job->second.keeping = NewKeeping(0);
+    if (options_.keep) job->second.keeping = std::make_shared<JobKeeping>(options_, log_, clock_);
   } else {
     former_.push_back(std::move(job->second.rendezvous));
   }

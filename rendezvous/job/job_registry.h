@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,7 +18,7 @@
 #include "proto/base/mutex.h"
 #include "rendezvous/job/deadline_threads.h"
 #include "rendezvous/job/jobs.h"
-#include "rendezvous/keeping/record_keeper.h"
+#include "rendezvous/round/job_record.h"
 
 namespace hlaunch {
 
@@ -33,11 +34,12 @@ class JobRegistry final : public Jobs {
  public:
   struct Options {
     int max_jobs = 1000;
-    // Keeps the jobs' records beyond the end of this process; must outlive the registry. Null: none
-    // is kept.
-    RecordKeeper* keeper = nullptr;
-    // What it listed: the registry goes on from there.
-    std::vector<KeptRecord> records;
+    // Keeps a record beyond the end of this process; one of a job that is over and has no members
+    // left is forgotten instead. Called by one thread at a time for a job. Empty: none is kept.
+    std::function<absl::Status(const JobRecord& record)> keep;
+    std::string kept_in;  // Where, for people.
+    // What an earlier process kept.
+    std::vector<JobRecord> records;
   };
 
   // `clock` must outlive it, and run.
@@ -73,8 +75,7 @@ class JobRegistry final : public Jobs {
   };
   using Map = std::map<std::string, Job, std::less<>>;
 
-  void Restore(const KeptRecord& kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::shared_ptr<JobKeeping> NewKeeping(RecordVersion version) const;
+  void Restore(const JobRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::shared_ptr<JobRendezvous>> BeginLocked(const NodeInfo& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MakeRoomLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -14,7 +14,6 @@
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/rare_log.h"
-#include "proto/base/status_macros.h"
 #include "proto/contract/ids.h"
 #include "rendezvous/job/node_questions.h"
 #include "rendezvous/round/lease.h"
@@ -39,8 +38,6 @@ struct Outbox {
 };
 
 constexpr size_t kMaxSharedWaits = 2 * kMaxNodes;
-// Until a record is tried again that could not be kept.
-constexpr Duration kCommitAgain = std::chrono::seconds(1);
 
 // Whether a node of `nproc` ranks from `first` on has one of `wanted`; all are, where that is
 // empty.
@@ -112,9 +109,6 @@ struct JobRendezvous::State {
   Round opened ABSL_GUARDED_BY(mu) = 0;        // before_round was called up to here.
   uint64_t committed ABSL_GUARDED_BY(mu) = 0;  // Durable version that was kept.
   bool halted ABSL_GUARDED_BY(mu) = false;     // A thread opens a round or keeps a record.
-  // The record could not be kept: nobody is told anything before it is tried again then.
-  std::optional<Instant> held_until ABSL_GUARDED_BY(mu);
-  bool lost ABSL_GUARDED_BY(mu) = false;  // Another decides for this job: nobody is told anything.
   bool stop ABSL_GUARDED_BY(mu) = false;
   std::optional<Instant> rings_at ABSL_GUARDED_BY(mu);  // Ring is called at that time.
   std::string no_thread ABSL_GUARDED_BY(mu);            // Why not, and not said yet.
@@ -140,7 +134,6 @@ struct JobRendezvous::State {
   void TellAskerLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::optional<Instant> NextDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void SetDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  absl::Status CheckLeadsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool MustOpenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void OpenRoundLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void CommitLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -191,17 +184,14 @@ void JobRendezvous::State::CollectQuestionsLocked() {
 }
 
 std::optional<Instant> JobRendezvous::State::NextDeadlineLocked() {
-  std::optional<Instant> first;
-  for (const auto& one : {table.NextDeadline(), questions.NextDeadline(), held_until}) {
-    if (one && (!first || *one < *first)) first = one;
-  }
-  return first;
+  const std::optional<Instant> one = table.NextDeadline(), other = questions.NextDeadline();
+  return one && other ? std::min(one, other) : one ? one : other;
 }
 
 // Without a thread nobody is lost and no wait ends by itself, so each call of a node tries again.
 void JobRendezvous::State::SetDeadlineLocked() {
   const std::optional<Instant> next = NextDeadlineLocked();
-  if (!next || stop || lost || (rings_at && *rings_at <= *next)) return;
+  if (!next || stop || (rings_at && *rings_at <= *next)) return;
   const absl::Status set = threads.Set(deadline, *next);
   if (set.ok()) {
     rings_at = next;
@@ -216,9 +206,7 @@ void JobRendezvous::State::Ring() {
   MutexLock lock(&mu);
   rings_at.reset();
   const std::optional<Instant> next = NextDeadlineLocked();
-  if (!CheckLeadsLocked().ok()) return;
   if (next && *next <= clock.Now() && !stop) {
-    if (held_until && *held_until <= clock.Now()) held_until.reset();
     const std::optional<Instant> due = table.NextDeadline();
     if (due && *due <= clock.Now()) table.Tick(clock.Now());
     questions.Tick(clock.Now());
@@ -227,15 +215,6 @@ void JobRendezvous::State::Ring() {
   } else {
     SetDeadlineLocked();  // It was put off.
   }
-}
-
-// For good, once it does not.
-absl::Status JobRendezvous::State::CheckLeadsLocked() {
-  lost = lost || (rules.leads && !rules.leads());
-  if (!lost) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("this service does not lead any more, and decides nothing for job ",
-                   rules.job_id, "; another one takes over"));
 }
 
 bool JobRendezvous::State::MustOpenLocked() {
@@ -262,17 +241,10 @@ void JobRendezvous::State::CommitLocked() {
   const JobRecord record = table.Record();
   halted = true;
   mu.Unlock();
-  const absl::Status kept = rules.commit(record);
+  rules.commit(record);
   mu.Lock();
   halted = false;
-  if (kept.ok()) {
-    committed = version;
-  } else if (absl::IsAborted(kept)) {
-    lost = true;
-  } else {
-    held_until = clock.Now() + kCommitAgain;
-    SetDeadlineLocked();
-  }
+  committed = version;
 }
 
 void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) {
@@ -323,14 +295,12 @@ void JobRendezvous::State::TellAskerLocked() {
 // Hands over all there is. Drops the lock for every call that leaves this file, so whoever is
 // called may call back, and other threads may deliver to other sessions meanwhile.
 void JobRendezvous::State::FlushLocked() {
-  while (!halted && CheckLeadsLocked().ok()) {
+  while (!halted) {
     if (!no_thread.empty()) {
       const std::string line = std::exchange(no_thread, {});
       mu.Unlock();
       LogError(line);
       mu.Lock();
-    } else if (held_until) {
-      return;
     } else if (rules.commit && table.durable_version() != committed) {
       CommitLocked();
     } else if (MustOpenLocked()) {
@@ -374,7 +344,6 @@ JobRendezvous::~JobRendezvous() {
 absl::Status JobRendezvous::Attach(const NodeInfo& info, const NodeUpdate& update, bool local,
                                    std::shared_ptr<Session> session) {
   MutexLock lock(&state_->mu);
-  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
   const absl::Status status = state_->table.Join(info, update, local, state_->clock.Now());
   if (status.ok()) {
     auto outbox = std::make_shared<Outbox>();
@@ -395,7 +364,6 @@ absl::Status JobRendezvous::Attach(const NodeInfo& info, const NodeUpdate& updat
 absl::Status JobRendezvous::Update(absl::string_view node_id, Incarnation incarnation,
                                    const NodeUpdate& update) {
   MutexLock lock(&state_->mu);
-  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
   const absl::Status status =
       state_->table.Update(node_id, incarnation, update, state_->clock.Now());
   state_->CollectLocked();
@@ -426,7 +394,6 @@ void JobRendezvous::Detach(absl::string_view node_id, const Session* session) {
 absl::Status JobRendezvous::ReportNodeDeath(absl::string_view node_id, Incarnation incarnation,
                                             const std::string& reason) {
   MutexLock lock(&state_->mu);
-  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
   const absl::Status status =
       state_->table.NodeDied(node_id, incarnation, reason, state_->clock.Now());
   state_->CollectLocked();
@@ -454,11 +421,6 @@ JobStatus JobRendezvous::Status() const {
   return state_->table.Status(state_->clock.Now());
 }
 
-absl::Status JobRendezvous::CheckLeads() const {
-  MutexLock lock(&state_->mu);
-  return state_->CheckLeadsLocked();
-}
-
 bool JobRendezvous::Done() const {
   MutexLock lock(&state_->mu);
   return state_->table.AllFinished() || state_->table.Deserted();
@@ -478,7 +440,6 @@ absl::StatusOr<std::shared_ptr<MemoryStore>> JobRendezvous::SharedKeys(absl::str
                                                                        Incarnation incarnation,
                                                                        Round round) const {
   MutexLock lock(&state_->mu);
-  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
   if (state_->table.state() == JobState::kOver) return JobIsOver();
   if (!state_->table.Holds(node_id, incarnation)) {
     return absl::AbortedError("this incarnation of the node holds no place in the job");
@@ -493,7 +454,6 @@ absl::StatusOr<std::shared_ptr<MemoryStore>> JobRendezvous::SharedKeys(absl::str
 absl::StatusOr<uint64_t> JobRendezvous::Ask(const RankQuestion& question, AskDone done) {
   State& s = *state_;
   MutexLock lock(&s.mu);
-  HLAUNCH_RETURN_IF_ERROR(s.CheckLeadsLocked());
   const Instant now = s.clock.Now();
   JobAnswer head;
   head.round = s.table.round();

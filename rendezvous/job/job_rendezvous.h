@@ -94,14 +94,6 @@ class JobRendezvous {
   // Where the job stands and why.
   JobStatus Status() const;
 
-  // Whether it still decides for its job. What comes from a node may be answered if it does after
-  // it has come.
-  //
-  // Errors:
-  //   Unavailable - it has lost, for good: another rendezvous takes over. All that can fail does so
-  //       from then on, and no session hears anything more.
-  absl::Status CheckLeads() const;
-
   // Nothing is left to do: the job is over and whoever is here has heard so, or no round has
   // begun and nobody is here.
   bool Done() const;

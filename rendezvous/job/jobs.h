@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rendezvous/job/job_rendezvous.h"
@@ -22,12 +21,6 @@ namespace hlaunch {
 class Jobs {
  public:
   virtual ~Jobs() = default;
-
-  // Whether jobs are decided here. One that never stands by need not say so.
-  //
-  // Errors:
-  //   Unavailable - another server does, or none yet; the message says which.
-  virtual absl::Status CheckLeads() const { return absl::OkStatus(); }
 
   // The rendezvous of info.job_id, which a node wants to join. A job may begin with it. Shared:
   // a stream holds it for as long as it is open.

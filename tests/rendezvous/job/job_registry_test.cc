@@ -13,7 +13,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/job/job_rendezvous.h"
-#include "tests/rendezvous/memory_keeper.h"
 #include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {
@@ -42,21 +41,15 @@ class Told final : public JobRendezvous::Session {
   void OnDirective(const Directive& directive) override {
     MutexLock lock(&mu_);
     last_ = directive;
-    heard_.SignalAll();
   }
   void OnEnd(const absl::Status&) override {}
   Directive last() const {
     MutexLock lock(&mu_);
     return last_;
   }
-  void AwaitKind(Kind kind) const {
-    MutexLock lock(&mu_);
-    while (last_.kind != kind) heard_.Wait(&mu_);
-  }
 
  private:
   mutable Mutex mu_;
-  mutable CondVar heard_;
   Directive last_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -78,7 +71,6 @@ class Agent {
 
   const absl::Status& status() const { return status_; }
   Directive told() const { return told_->last(); }
-  void AwaitKind(Kind kind) const { told_->AwaitKind(kind); }
   absl::Status Say(const NodeUpdate& update) {
     return job_->Update(info_.node_id, info_.incarnation, update);
   }
@@ -104,28 +96,38 @@ NodeInfo NodeOf(const std::string& job, int i, int nodes) {
 
 class JobRegistryTest : public testing::Test {
  protected:
-  // Each as a service that begins; the one before it has ended.
-  JobRegistry::Options Keeping(bool shared = false) {
-    keeper_.reset();
-    keeper_ = *MemoryKeeper::Lead(place_, shared);
+  JobRegistry::Options Keeping() {
     JobRegistry::Options options;
-    options.keeper = keeper_.get();
+    options.kept_in = "DIR";
+    options.keep = [this](const JobRecord& record) {
+      MutexLock lock(&mu_);
+      if (!disk_.ok()) return disk_;
+      if (record.state == JobState::kOver && record.members.empty()) {
+        kept_.erase(record.job_id);
+      } else {
+        kept_[record.job_id] = record;
+      }
+      return absl::OkStatus();
+    };
     return options;
   }
   std::map<std::string, JobRecord> kept() {
-    std::map<std::string, JobRecord> records;
-    for (const auto& [id, kept] : place_.kept()) records[id] = kept.record;
-    return records;
+    MutexLock lock(&mu_);
+    return kept_;
   }
-  void SetDisk(absl::Status status) { place_.SetDisk(std::move(status)); }
+  void SetDisk(absl::Status status) {
+    MutexLock lock(&mu_);
+    disk_ = std::move(status);
+  }
   std::string Why(JobRegistry& registry, const std::string& job) {
     const auto status = registry.Status(job);
     return status.has_value() ? status->explanation : "no such job";
   }
 
   SetClock clock_;
-  MemoryPlace place_;
-  std::unique_ptr<MemoryKeeper> keeper_;
+  Mutex mu_;
+  std::map<std::string, JobRecord> kept_ ABSL_GUARDED_BY(mu_);
+  absl::Status disk_ ABSL_GUARDED_BY(mu_);
 };
 
 TEST_F(JobRegistryTest, AJobBeginsWithItsFirstNodesRules) {
@@ -274,7 +276,7 @@ TEST_F(JobRegistryTest, AnotherProcessGoesOnWithWhatWasKept) {
     ASSERT_EQ(a0.told().kind, Kind::kStop);
   }
   JobRegistry::Options options = Keeping();
-  options.records = options.keeper->List()->records;
+  for (const auto& [id, record] : kept()) options.records.push_back(record);
   JobRegistry registry(std::move(options), clock_);
   EXPECT_EQ(registry.Status("a")->state, JobState::kStopping);
   EXPECT_EQ(registry.Status("a")->restarts, 1);
@@ -285,44 +287,6 @@ TEST_F(JobRegistryTest, AnotherProcessGoesOnWithWhatWasKept) {
   EXPECT_EQ(a0.told().kind, Kind::kRun);
   EXPECT_EQ(a0.told().round, 2);
   EXPECT_EQ(a0.told().assignment.restart_count, 1);
-}
-
-TEST_F(JobRegistryTest, NobodyHearsWhatASharedPlaceHasNotKept) {
-  JobRegistry registry(Keeping(/*shared=*/true), clock_);
-  SetDisk(absl::ResourceExhaustedError("DIR is full"));
-  Agent a0(registry, NodeOf("a", 0, 2)), a1(registry, NodeOf("a", 1, 2));
-  EXPECT_TRUE(a0.status().ok() && a1.status().ok());
-  EXPECT_EQ(a0.told().kind, Kind::kWait);
-  EXPECT_THAT(Why(registry, "a"), HasSubstr("not kept in DIR since "));
-  SetDisk(absl::OkStatus());
-  a0.AwaitKind(Kind::kRun);
-  a1.AwaitKind(Kind::kRun);
-  EXPECT_THAT(Why(registry, "a"), Not(HasSubstr("not kept")));
-  EXPECT_EQ(kept()["a"].round, 1);
-}
-
-TEST_F(JobRegistryTest, WhoHasLostDecidesNothingAndTellsNobody) {
-  JobRegistry registry(Keeping(/*shared=*/true), clock_);
-  Agent a0(registry, NodeOf("a", 0, 2)), a1(registry, NodeOf("a", 1, 2));
-  ASSERT_EQ(a0.told().kind, Kind::kRun);
-  place_.TakeAway();
-  EXPECT_TRUE(absl::IsUnavailable(a1.Say(Failed(1, Failure(2, 7))))) << a1.status();
-  EXPECT_TRUE(absl::IsUnavailable(a0.Say(Says(1, NodePhase::kRunning))));
-  EXPECT_EQ(a0.told().kind, Kind::kRun);
-  EXPECT_EQ(kept()["a"].state, JobState::kRunning);
-  Agent late(registry, NodeOf("a", 2, 2));
-  EXPECT_TRUE(absl::IsUnavailable(late.status())) << late.status();
-}
-
-// The lease still seems to hold here, and the write is refused: a clock that is wrong.
-TEST_F(JobRegistryTest, ARefusedRecordIsTheEndEvenWhereTheLeaseSeemsToHold) {
-  JobRegistry registry(Keeping(/*shared=*/true), clock_);
-  SetDisk(absl::AbortedError("another leads"));
-  Agent a0(registry, NodeOf("a", 0, 2)), a1(registry, NodeOf("a", 1, 2));
-  EXPECT_EQ(a0.told().kind, Kind::kWait);
-  SetDisk(absl::OkStatus());
-  EXPECT_TRUE(absl::IsUnavailable(a0.Say(Says(0, NodePhase::kReady))));
-  EXPECT_THAT(kept(), IsEmpty());
 }
 
 // How many threads this process has.
