@@ -42,11 +42,11 @@ absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int
 //                          (TORCHELASTIC_USE_AGENT_STORE=True), else rank 0 opens it
 //   tcp://HOST:PORT        rank 0 opens the store there, unless `?store=open` says that it is open
 //   file:///PATH           a file that all ranks see and that does not exist yet
-//   pmi://                 PMI_FD, or PMI_PORT and PMI_ID: whoever serves PMI-1 (mpiexec of MPICH
-//   and
-//                          of Intel MPI, hlaunch) says which rank this is, and where rank 0 opens
-//                          the store. Once in a process, and not where MPI_Init is called, which
-//                          speaks with the same server. The ranks' secret is made for this group
+//   pmi://                 PMI_FD, or PMI_PORT and PMI_ID: whoever serves PMI-1 says which rank
+//                          this is, and where rank 0 opens the store (mpiexec of MPICH and of
+//                          Intel MPI, hlaunch). Once in a process, and not where MPI_Init is
+//                          called, which speaks with the same server. The ranks' secret is made
+//                          for this group
 //
 // `rank` and `size` are used if they are not -1, else `?rank=R&world_size=N` of the url, else the
 // environment. Other ranks reach this one at the address of the interface that

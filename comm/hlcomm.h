@@ -140,7 +140,8 @@ int hlcomm_start_recv(hlcomm_group* group, int type, void* into, size_t count, i
 /* Waits for the end of the call; timeout_s < 0: until the group's own time-out. After
  * HLCOMM_DEADLINE_EXCEEDED because of timeout_s the call goes on. */
 int hlcomm_wait(hlcomm_work* work, double timeout_s);
-/* Returns 1 when the call is over, with success or not. */
+/* Returns 1 when the call is over, with success or not. A send or receive whose time is up is over,
+ * as after hlcomm_wait. */
 int hlcomm_done(hlcomm_work* work);
 /* Returns the rank that sent the received message. */
 int hlcomm_source(const hlcomm_work* work);

@@ -38,11 +38,9 @@ const MpirunWord kWords[] = {
      "[`--hostfile`](hosts.md#which-hosts); a host without a number has one rank", nullptr,
      TakeHostfile},
     {"--map-by", "WHERE", kBetter,
-     "`ppr:N:node`, also for each `socket`, `numa`, `l3cache` or `core` of a host, and bound "
-     "there; "
-     "`:PE=N` as `--bind core:N`; else ranks follow devices, or cores, in order. `node` over "
-     "several "
-     "hosts is refused, as ranks are numbered host by host",
+     "`ppr:N:node`, also for each `socket`, `numa`, `l3cache` or `core` of a host, and "
+     "bound there; `:PE=N` as `--bind core:N`; else ranks follow devices, or cores, in order. "
+     "`node` over several hosts is refused, as ranks are numbered host by host",
      nullptr, TakeMapBy},
     {"--rank-by", "HOW", kAccepted,
      "ranks are numbered host by host; `span`, and `node` over several hosts, are refused", nullptr,
@@ -94,8 +92,7 @@ const MpirunWord kWords[] = {
     // What ranks get.
     {"-x, -env, --set-env", "NAME[=VALUE]", kSame,
      "`-x`; also `-env NAME VALUE`; `-x 'NAME*'` are all that begin so; of several programs for "
-     "its "
-     "own alone",
+     "its own alone",
      nullptr, TakeOwnVariable},
     {"-genv", "NAME[=VALUE]", kSame, "`-x`; also `-genv NAME VALUE`", nullptr, TakeVariable},
     {"-genvlist, -envlist", "NAME,...", kSame, "`--export NAME,...`", "--export"},

@@ -145,8 +145,7 @@ absl::Status TakeMapBy(absl::Span<const std::string> values, MpirunLine& line) {
 absl::Status TakeRankBy(absl::Span<const std::string> values, MpirunLine& line) {
   const std::string object = absl::AsciiStrToLower(values[0]);
   if (object == "node") line.by_node = "--rank-by node";
-  if (object == "node") return absl::OkStatus();
-  if (object == "fill" || IsObject(object)) return absl::OkStatus();
+  if (object == "node" || object == "fill" || IsObject(object)) return absl::OkStatus();
   return InvalidArgumentError(absl::StrCat(
       Quoted(values[0]), ": ranks are numbered host by host; write slot, or leave it out"));
 }

@@ -3,24 +3,17 @@
 
 #include "launcher/job/join_command.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "launcher/options/option_table.h"
+#include "launcher/words/shell_words.h"
 
 namespace hlaunch {
 namespace {
-
-bool IsPlain(char c) {
-  return absl::ascii_isalnum(c) ||
-         absl::string_view("_@%+=:,./-").find(c) != absl::string_view::npos;
-}
 
 // Not for other nodes. What the configuration gives is among the words by itself.
 bool ConcernsThisNode(const OptionRow& row) {
@@ -29,11 +22,6 @@ bool ConcernsThisNode(const OptionRow& row) {
 }
 
 }  // namespace
-
-std::string ShellQuote(absl::string_view word) {
-  if (!word.empty() && std::all_of(word.begin(), word.end(), IsPlain)) return std::string(word);
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
-}
 
 JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const Endpoint& endpoint) {
   std::vector<std::string> words;

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "absl/strings/string_view.h"
 #include "launcher/job/job_spec.h"
 #include "launcher/options/options.h"
 #include "launcher/words/endpoint.h"
@@ -21,8 +20,5 @@ struct JoinCommand {
 // The command that joins a job of kListenAndPrint at `endpoint`: what was typed here, with the
 // place, the job id and the token's file added, and without --stdin. Pure.
 JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const Endpoint& endpoint);
-
-// `word` so that a POSIX shell reads it as one word.
-std::string ShellQuote(absl::string_view word);
 
 }  // namespace hlaunch

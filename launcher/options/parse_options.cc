@@ -163,8 +163,7 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
   if (options.worker.stdin_to == StdinTo::kAll && options.hosts.any()) {
     return InvalidArgumentError(
         "--stdin all is for the ranks of one host: rank 0 alone reads with --hosts; give the "
-        "others "
-        "a file that all hosts have");
+        "others a file that all hosts have");
   }
   if (options.devices.starts_others && !options.others.empty()) {
     return InvalidArgumentError(

@@ -17,12 +17,12 @@ namespace {
 
 bool IsPlain(char c) { return absl::ascii_isalnum(c) || absl::StrContains("-_./:=,+@%", c); }
 
-std::string Quoted(absl::string_view word) {
+}  // namespace
+
+std::string ShellQuote(absl::string_view word) {
   if (!word.empty() && std::all_of(word.begin(), word.end(), IsPlain)) return std::string(word);
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\"'\"'"}}), "'");
 }
-
-}  // namespace
 
 absl::StatusOr<std::vector<std::string>> SplitWords(absl::string_view text) {
   std::vector<std::string> words;
@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> SplitWords(absl::string_view text) {
 
 std::string JoinWords(absl::Span<const std::string> words) {
   return absl::StrJoin(words, " ", [](std::string* out, const std::string& word) {
-    absl::StrAppend(out, Quoted(word));
+    absl::StrAppend(out, ShellQuote(word));
   });
 }
 

@@ -18,7 +18,10 @@ namespace hlaunch {
 //   InvalidArgument - a quote is open.
 absl::StatusOr<std::vector<std::string>> SplitWords(absl::string_view text);
 
-// What SplitWords, and a shell, make `words` of. Pure.
+// `word` so that a POSIX shell, and SplitWords, read it as one word. Pure.
+std::string ShellQuote(absl::string_view word);
+
+// What these make `words` of. Pure.
 std::string JoinWords(absl::Span<const std::string> words);
 
 }  // namespace hlaunch

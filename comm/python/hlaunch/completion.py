@@ -14,8 +14,6 @@ import threading
 IDLE_SECONDS = 30
 # How long a thread waits for a message before it looks whether the group is being left.
 MESSAGE_SECONDS = 0.5
-
-
 # How long the end of the program waits for those who tell: a callback may wait for other ranks.
 END_SECONDS = 2
 
@@ -96,8 +94,8 @@ class Completions:
     """The calls of a group whose ends are to be told. Thread-safe.
 
     A call has await_end(seconds), which returns whether it is over, after that time at the latest
-    (None: when it is over); tell(), which may take as long as it likes; and give_up(), instead of
-    tell(), where the group is left first. Collectives end in the order of their numbers, so one
+    (None: when it is over), and then needs its group no more; tell(), which may take as long as it
+    likes; and give_up(), instead of tell(), where the group is left first. Collectives end in the order of their numbers, so one
     thread at a time waits for the next of them and hands over before it tells. Each message has a
     thread of its own.
     """

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "launcher/options/parse_options.h"
+#include "launcher/words/shell_words.h"
 
 namespace hlaunch {
 namespace {
@@ -33,7 +34,7 @@ TEST(MakeJoinCommand, RepeatsWhatWasTypedAndAddsThePlace) {
       {"--nnodes", "2", "--nproc_per_node=8", "--stdin", "train.py", "--name", "a b's", "--stdin"});
   EXPECT_EQ(join.command,
             "hlaunch --nnodes 2 --nproc_per_node=8 --rdzv-endpoint 10.77.0.10:29401 "
-            "--rdzv-id 3f2a train.py --name 'a b'\\''s' --stdin");
+            "--rdzv-id 3f2a train.py --name 'a b'\"'\"'s' --stdin");
   EXPECT_EQ(join.hint, "");
 }
 
@@ -86,7 +87,7 @@ TEST(ShellQuote, LeavesPlainWordsReadable) {
   EXPECT_EQ(ShellQuote("a/b-c_d.py=1:2,3+4%@"), "a/b-c_d.py=1:2,3+4%@");
   EXPECT_EQ(ShellQuote(""), "''");
   EXPECT_EQ(ShellQuote("$x"), "'$x'");
-  EXPECT_EQ(ShellQuote("a'b"), "'a'\\''b'");
+  EXPECT_EQ(ShellQuote("a'b"), "'a'\"'\"'b'");
   EXPECT_EQ(ShellQuote("~"), "'~'");
 }
 
