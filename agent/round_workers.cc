@@ -66,7 +66,7 @@ absl::Status RoundWorkers::Start(const Assignment& assignment, WorkerGroup::Even
     if (health_watch_) health_watch_->Finished();
     on_success();
   };
-  if (OffersPmix(options_.spec.mpi) && assignment.world_size > 1) {
+  if (OffersPmix(options_.spec.mpi)) {
     AwaitPmix(assignment, std::move(facts), std::move(events));
     return absl::OkStatus();
   }

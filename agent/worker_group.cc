@@ -21,6 +21,7 @@
 #include "agent/mpi/pmix_server.h"
 #include "agent/mpi/shm_remains.h"
 #include "agent/process/descendants.h"
+#include "agent/spawned_workers.h"
 #include "agent/stall/kernel_wait.h"
 #include "agent/stall/log_watch.h"
 #include "agent/stall/stall_watch.h"
@@ -84,6 +85,7 @@ struct WorkerGroup::State {
   std::optional<RankAnswers> answers;             // Until the workers are being stopped.
   std::unique_ptr<PmiServer> pmi;                 // If they may be MPI programs.
   std::unique_ptr<PmixServer> pmix;               // If they may be those of Open MPI.
+  std::optional<SpawnedWorkers> spawned;          // If they may be either.
   StdinCopies* stdin_copies = nullptr;            // If all read what comes there.
   const int64_t began_ms = WallMillis();
   std::vector<pid_t> all_pids;     // Of all workers by local rank, also of those that were reaped.
@@ -105,8 +107,14 @@ struct WorkerGroup::State {
     for (const WorkerProcess& worker : workers) {
       if (worker.alive()) pids.push_back(worker.pid());
     }
+    if (spawned) {
+      const std::vector<pid_t> others = spawned->AlivePids();
+      pids.insert(pids.end(), others.begin(), others.end());
+    }
     return pids;
   }
+
+  bool AnyAlive() const { return num_alive > 0 || (spawned && spawned->alive() > 0); }
 
   // What is not to be reaped here.
   std::vector<pid_t> Owned() const {
@@ -140,15 +148,31 @@ struct WorkerGroup::State {
     relay.Drain(worker.local_rank());
     if (!succeeded) cut_short = true;
     if (pmi && succeeded && !stopping) pmi->Exited(worker.local_rank());
-    if (pmix && succeeded && !stopping) pmix->Exited(worker.local_rank());
+    if (pmix && succeeded && !stopping) pmix->Exited(0, worker.local_rank());
     if (pmix && !succeeded && !stopping) pmix->WorkerFailed();
     if (stopping) {
       CheckStopped();
     } else if (exit.exit_code != 0 || exit.signal != 0) {
       TellFailure(worker, pid, exit);
-    } else if (num_alive == 0 && !failed) {
+    } else if (!AnyAlive() && !failed) {
       events.on_success();
     }
+  }
+
+  void OnSpawnedExit() {
+    hlaunch::ReapOrphans(Owned());
+    if (stopping) {
+      CheckStopped();
+    } else if (!AnyAlive() && !failed) {
+      events.on_success();
+    }
+  }
+
+  void OnSpawnedFailure(WorkerFailure failure) {
+    if (stopping) return;
+    failed = true;
+    cut_short = true;
+    events.on_failure(std::move(failure));
   }
 
   Rank RankOf(const WorkerProcess& worker) const {
@@ -186,9 +210,17 @@ struct WorkerGroup::State {
   }
 
   // Has the server of MPI programs serve this round's workers; a no-op unless they may be such.
-  absl::Status StartPmi(const WorkerSpec& spec, const NodeFacts& facts) {
-    if (pmix) pmix->Watch([this](const MpiFailure& failure) { FailByMpi(failure); });
-    if (!OffersPmi(spec.mpi) || assignment.world_size == 1) return absl::OkStatus();
+  absl::Status StartPmi(const WorkerSpec& spec, const NodeFacts& facts, const JobLogs& logs) {
+    if (spec.mpi == MpiOffer::kNone) return absl::OkStatus();
+    if (pmix) WatchPmix();
+    spawned.emplace(loop, SpawnedWorkers::Base{assignment, spec, facts, logs, kills_before}, relay,
+                    SpawnedWorkers::Events{
+                        [this](WorkerFailure failure) { OnSpawnedFailure(std::move(failure)); },
+                        [this] { OnSpawnedExit(); },
+                        [this](int world, int rank) {
+                          if (pmix) pmix->Exited(world, rank);
+                        }});
+    if (!OffersPmi(spec.mpi)) return absl::OkStatus();
     const PmiPlace place{absl::StrCat("hl-", NewJobId(), "-r", assignment.round),
                          assignment.first_rank,
                          spec.nproc,
@@ -203,8 +235,30 @@ struct WorkerGroup::State {
         pmi, PmiServer::Open(loop, place, spec.mpi != MpiOffer::kDescriptor,
                              proxy ? "127.0.0.1" : assignment.master_addr,
                              assignment.worker_store ? uint16_t{0} : store,
-                             {[this](const MpiFailure& failure) { FailByMpi(failure); }}));
+                             {[this](const MpiFailure& failure) { FailByMpi(failure); },
+                              [this](int local_rank, const SpawnRequest& request) {
+                                return Spawn(local_rank, request);
+                              }}));
     return absl::OkStatus();
+  }
+
+  void WatchPmix() {
+    PmixServer::Events on;
+    on.on_failure = [this](int world, const MpiFailure& failure) {
+      if (world == 0) return FailByMpi(failure);
+      spawned->FailByMpi(world, failure);
+    };
+    on.spawn = [this](int world, int rank, const SpawnRequest& request) {
+      if (world == 0) return Spawn(rank, request);
+      return spawned->Start(spawned->ParentOf(world, rank), request);
+    };
+    pmix->Watch(std::move(on));
+  }
+
+  absl::Status Spawn(int local_rank, const SpawnRequest& request) {
+    if (stopping) return absl::UnavailableError("the job is being stopped");
+    return spawned->Start({local_rank, absl::StrCat("rank ", assignment.first_rank + local_rank)},
+                          request);
   }
 
   // It may have exited with 0; where it lives, it waits for others or is about to end itself.
@@ -221,7 +275,7 @@ struct WorkerGroup::State {
   // Once no worker lives: stopped if nothing else does. What they left has the rest of the grace:
   // the trainer may be an orphan of a wrapper script that ended first.
   void CheckStopped() {
-    if (!stopping || stopped || num_alive > 0) return;
+    if (!stopping || stopped || AnyAlive()) return;
     EndPmix();
     if (!HasChildren()) Stopped();
   }
@@ -400,6 +454,7 @@ struct WorkerGroup::State {
     for (const WorkerProcess& worker : workers) {
       if (worker.alive()) worker.SignalGroup(SIGKILL);
     }
+    if (spawned) spawned->SignalGroups(SIGKILL);
     for (WorkerProcess& worker : workers) {
       if (worker.alive() && worker.AwaitExit(deadline)) {
         const pid_t pid = worker.pid();
@@ -407,6 +462,7 @@ struct WorkerGroup::State {
         relay.Drain(worker.local_rank());
       }
     }
+    if (spawned) spawned->AwaitExits(deadline);
     EndPmix();
     const std::vector<pid_t> stuck = AlivePids();
     for (const ProcessEntry& process :
@@ -429,6 +485,7 @@ struct WorkerGroup::State {
     // Open MPI 5 leaves to its launcher what it has in shared memory, whatever its end.
     if (pmix_used || (pmi && pmi->used() && cut_short)) RemoveMpiRemains(began_ms);
     pmi.reset();
+    spawned.reset();
     for (const WorkerProcess& worker : workers) relay.Close(worker.local_rank());
     asio::post(loop, events.on_stopped);  // It may destroy us.
   }
@@ -447,7 +504,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
   HLAUNCH_RETURN_IF_ERROR(s.StartWatchdog(spec, &facts));
   HLAUNCH_RETURN_IF_ERROR(s.StartStallWatch(spec, logs, round_logs));
-  HLAUNCH_RETURN_IF_ERROR(s.StartPmi(spec, facts));
+  HLAUNCH_RETURN_IF_ERROR(s.StartPmi(spec, facts, logs));
   s.StartLogWatch(spec);
   s.StartKernelWaitWatch(spec);
   std::deque<StartingWorker> starting;
@@ -479,9 +536,10 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   State& s = *state_;
   if (s.stopped) return;
   s.stopping = true;
-  if (s.num_alive > 0) s.cut_short = true;
+  if (s.AnyAlive()) s.cut_short = true;
   if (s.pmi) s.pmi->Hush();
   if (s.pmix) s.pmix->Hush();
+  if (s.spawned) s.spawned->Hush();
   s.stalls.reset();
   s.hangs.reset();
   s.log_watch.reset();
@@ -501,6 +559,7 @@ void WorkerGroup::Forward(int signal) {
   for (const WorkerProcess& worker : state_->workers) {
     if (worker.alive()) worker.SignalGroup(signal);
   }
+  if (state_->spawned) state_->spawned->SignalGroups(signal);
 }
 
 void WorkerGroup::Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done) {

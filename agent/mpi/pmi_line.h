@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agent/worker/spawn_request.h"
 
 // The words of PMI-1, which MPICH, MVAPICH and Intel MPI speak with whoever started them: a request
 // is one line, `cmd=NAME key=value …`, but for spawn, which is a block of lines from `mcmd=spawn`
@@ -34,6 +36,16 @@ struct PmiRequest {
   // A decimal number that fits an int; unset: there is none.
   std::optional<int> Number(absl::string_view key) const;
 };
+
+// Adds the program that a block of spawn asks for to `request`. Of MPI_Info's reserved keys `wdir`
+// and `host` are heeded; the others say where to look for the program, and PATH does. Pure.
+//
+// Errors:
+//   InvalidArgument - no program, no rank, too many of them, or arguments that are missing.
+absl::Status AddProgram(const PmiRequest& block, SpawnRequest* request);
+
+// Whether a block of spawn is the last one of its call. Pure.
+bool IsLastOfSpawn(const PmiRequest& block);
 
 // Divides what a client sends into requests. Belongs to one thread.
 class PmiReader {

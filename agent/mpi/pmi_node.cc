@@ -3,8 +3,11 @@
 
 #include "agent/mpi/pmi_node.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "agent/mpi/process_mapping.h"
 #include "proto/base/status_macros.h"
@@ -21,7 +24,7 @@ constexpr size_t kMaxPorts = 4096;           // That are published.
 constexpr char kMappingKey[] = "PMI_process_mapping";
 
 std::string PlainWord(absl::string_view text) {
-  return absl::StrReplaceAll(text, {{" ", "_"}, {"=", "_"}});
+  return absl::StrReplaceAll(text, {{" ", "_"}, {"=", "_"}, {"\n", "_"}});
 }
 
 }  // namespace
@@ -30,6 +33,7 @@ PmiNode::PmiNode(PmiPlace place)
     : place_(std::move(place)),
       ranks_(place_.first_rank, place_.nproc, place_.world_size),
       sessions_(static_cast<size_t>(place_.nproc)) {
+  for (const auto& [key, value] : place_.given) Keep(key, value);
   if (!alone()) return;
   kvs_name_ = place_.kvs_name;
   mapping_ = ProcessMapping({place_.nproc});
@@ -56,7 +60,7 @@ PmiStep PmiNode::Take(int local_rank, absl::string_view bytes) {
 // Answers what can be answered now.
 void PmiNode::Go(int local_rank, PmiStep& step) {
   Session& session = At(local_rank);
-  while (!session.requests.empty() && !ranks_.in_barrier(local_rank) &&
+  while (!session.requests.empty() && !ranks_.in_barrier(local_rank) && session.spawning == 0 &&
          state(local_rank) != MpiState::kClosed) {
     PmiRequest request = std::move(session.requests.front());
     session.requests.pop_front();
@@ -109,10 +113,9 @@ bool PmiNode::Answer(int local_rank, const PmiRequest& request, PmiStep& step) {
   if (command == "publish_name" || command == "lookup_name" || command == "unpublish_name") {
     return say(NameService(request));
   }
-  if (command == "spawn") {  // One answer for all blocks of a call.
-    const int blocks = request.Number("totspawns").value_or(1);
-    if (request.Number("spawnssofar").value_or(blocks) < blocks) return true;
-    return say("cmd=spawn_result rc=-1 msg=spawn_is_not_supported");
+  if (command == "spawn") {
+    Spawn(local_rank, request, step);
+    return true;
   }
   Close(local_rank, absl::StrCat("a request that is not known here: ", PlainWord(command)), step);
   return true;
@@ -198,6 +201,32 @@ std::string PmiNode::NameService(const PmiRequest& request) {
   }
   ports_.erase(found);
   return done;
+}
+
+// One answer for all blocks of a call.
+void PmiNode::Spawn(int local_rank, const PmiRequest& block, PmiStep& step) {
+  Session& session = At(local_rank);
+  if (!session.spawn) session.spawn.emplace();
+  session.refused.Update(AddProgram(block, &*session.spawn));
+  if (!IsLastOfSpawn(block)) return;
+  SpawnRequest request = *std::exchange(session.spawn, std::nullopt);
+  session.spawning = std::max(RanksOf(request), 1);
+  const absl::Status refused = std::exchange(session.refused, absl::OkStatus());
+  if (refused.ok()) return void(step.spawns.emplace_back(local_rank, std::move(request)));
+  const PmiStep answered = Spawned(local_rank, refused);
+  step.answers.insert(step.answers.end(), answered.answers.begin(), answered.answers.end());
+}
+
+PmiStep PmiNode::Spawned(int local_rank, const absl::Status& started) {
+  PmiStep step;
+  const int count = std::exchange(At(local_rank).spawning, 0);
+  const std::string answer =
+      started.ok() ? absl::StrCat("rc=0 errcodes=", absl::StrJoin(std::vector<int>(count), ","))
+                   : absl::StrCat("rc=-1 msg=", PlainWord(started.message()));
+  if (state(local_rank) == MpiState::kClosed) return step;
+  step.answers.emplace_back(local_rank, absl::StrCat("cmd=spawn_result ", answer, "\n"));
+  Go(local_rank, step);
+  return step;
 }
 
 void PmiNode::Abort(int local_rank, const PmiRequest& request, PmiStep& step) {

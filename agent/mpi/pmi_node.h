@@ -17,6 +17,7 @@
 #include "agent/mpi/mpi_ranks.h"
 #include "agent/mpi/node_message.h"
 #include "agent/mpi/pmi_line.h"
+#include "agent/worker/spawn_request.h"
 #include "proto/contract/ids.h"
 
 namespace hlaunch {
@@ -32,6 +33,8 @@ struct PmiPlace {
   bool certain = false;  // The program is one of MPI for certain.
   // The number of each worker's program, by local rank; empty: all run one.
   std::vector<int> programs = {};
+  std::vector<PmiPair> given = {};  // What ranks find said from the beginning.
+  std::string name = {};            // "spawn 1", of a world that was spawned.
 };
 
 // What is to be done after something has come. A value.
@@ -41,6 +44,8 @@ struct PmiStep {
   std::vector<int> closed;                           // Local ranks that are not heard any more.
   std::vector<MpiFailure> failures;
   std::vector<std::string> warnings;  // For people, one line each.
+  // What local ranks ask to be started; each waits for Spawned.
+  std::vector<std::pair<int, SpawnRequest>> spawns;
 };
 
 // The PMI-1 server of one node in one round: what ranks ask and are told, their key-value space and
@@ -58,6 +63,9 @@ class PmiNode {
   // What all nodes have said to the oldest message of this node that was not answered yet.
   PmiStep TakeMessages(const NodeMessages& all);
 
+  // What `local_rank` has asked for was started, or why not.
+  PmiStep Spawned(int local_rank, const absl::Status& started);
+
   // `local_rank` has exited with 0, and nobody had stopped it.
   PmiStep Exited(int local_rank);
 
@@ -71,7 +79,10 @@ class PmiNode {
  private:
   struct Session {
     PmiReader reader;
-    std::deque<PmiRequest> requests;  // Not answered yet: it waits for others.
+    std::deque<PmiRequest> requests;    // Not answered yet: it waits for others.
+    std::optional<SpawnRequest> spawn;  // What it asks for, until that is whole; from then on
+    int spawning = 0;                   // so many processes are being started, and it waits.
+    absl::Status refused;               // Why `spawn` cannot be.
   };
 
   Session& At(int local_rank) { return sessions_[static_cast<size_t>(local_rank)]; }
@@ -83,6 +94,7 @@ class PmiNode {
   std::string Get(const PmiRequest& request) const;
   std::string Put(const PmiRequest& request);
   std::string NameService(const PmiRequest& request);
+  void Spawn(int local_rank, const PmiRequest& block, PmiStep& step);
   void Abort(int local_rank, const PmiRequest& request, PmiStep& step);
   void EnterBarrier(int local_rank, PmiStep& step);
   void OpenBarrier(PmiStep& step);

@@ -61,8 +61,13 @@ struct PmiServer::State {
         listener(the_loop),
         pause(the_loop),
         notice(
-            the_loop, [this] { return node.Awaited(); },
+            the_loop, [this] { return Awaited(); },
             place.certain ? "" : " (--mpi none: each rank is an MPI world of its own)") {}
+
+  std::string Awaited() const {
+    std::string who = node.Awaited();
+    return who.empty() || place.name.empty() ? who : absl::StrCat("of ", place.name, ", ", who);
+  }
 
   void Add(UniqueFd fd, int local_rank) {
     const StreamAt stream = streams.emplace(streams.end(), loop);
@@ -190,6 +195,9 @@ struct PmiServer::State {
     for (const int local_rank : step.closed) {
       const StreamAt stream = streams_of[static_cast<size_t>(local_rank)];
       if (stream != streams.end()) Drop(stream);
+    }
+    for (const auto& [local_rank, request] : step.spawns) {
+      Do(node.Spawned(local_rank, events.spawn(local_rank, request)));
     }
     notice.Look();
   }

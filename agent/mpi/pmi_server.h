@@ -37,6 +37,8 @@ class PmiServer {
   struct Events {
     // A rank has failed by MPI's rules; it may have exited, or live.
     std::function<void(const MpiFailure&)> on_failure;
+    // Starts what a rank asks for, and returns why it cannot. The answer ends its MPI_Comm_spawn.
+    std::function<absl::Status(int local_rank, const SpawnRequest& request)> spawn;
   };
 
   // `store_host` and `store_port` are where the round's master store is to be found; without a port

@@ -4,6 +4,7 @@
 #include "agent/mpi/pmix_server.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -61,36 +62,62 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
     const std::shared_ptr<State> self = shared_from_this();  // What follows may destroy us.
     const absl::StatusOr<PmixNews> news = PmixNewsIn(line);
     if (!news.ok()) return LogWarning(absl::StrCat(kPmixProgram, " says ", line));
-    const int local_rank = news->rank - plan.first_rank;
-    const bool ours = local_rank >= 0 && local_rank < plan.nproc;
+    const int local_rank = news->rank - (news->world == 0 ? plan.first_rank : 0);
+    MpiRanks* const world = WorldOf(news->world);
+    const bool ours = world != nullptr && local_rank >= 0 && local_rank < world->nproc();
     switch (news->kind) {
       case PmixNews::Kind::kEnvironment:
-        if (ours) environments[static_cast<size_t>(local_rank)] = news->environment;
+        if (ours && news->world == 0) {
+          environments[static_cast<size_t>(local_rank)] = news->environment;
+        }
         return;
       case PmixNews::Kind::kReady:
         return BeReady(absl::OkStatus());
       case PmixNews::Kind::kConnected:
-        if (ours) TellIf(ranks.Enter(local_rank));
+        if (ours) TellIf(news->world, world->Enter(local_rank));
         return notice.Look();
       case PmixNews::Kind::kFinalized:
-        if (ours && ranks.state(local_rank) == MpiState::kInMpi) ranks.Finish(local_rank);
+        if (ours && world->state(local_rank) == MpiState::kInMpi) world->Finish(local_rank);
         return notice.Look();
       case PmixNews::Kind::kAbort:
-        if (ours) Abort(local_rank, *news);
+        if (ours) Abort(*world, local_rank, *news);
         return;
       case PmixNews::Kind::kWaiting:
         if (!hushed) LogWarning(news->text);
         return;
       case PmixNews::Kind::kBroken:
         return Break(news->text);
+      case PmixNews::Kind::kSpawn:
+        if (ours) Spawn(news->world, local_rank, news->spawn);
+        return;
     }
   }
 
-  void Abort(int local_rank, const PmixNews& news) {
+  // Of world 0 those of this node. Null: there is none of that number.
+  MpiRanks* WorldOf(int world) {
+    if (world == 0) return &ranks;
+    const auto found = spawned.find(world);
+    return found == spawned.end() ? nullptr : &found->second;
+  }
+
+  void Spawn(int world, int rank, const SpawnRequest& request) {
+    const int number = request.pmix_world;
+    const int size = RanksOf(request);
+    spawned.emplace(number, MpiRanks(0, size, size));  // They may come to MPI_Init at once.
+    const absl::Status started = events.spawn == nullptr || hushed
+                                     ? absl::UnavailableError("the job is being stopped")
+                                     : events.spawn(world, rank, request);
+    if (!started.ok()) spawned.erase(number);
+    if (!process) return;
+    process->Say(started.ok() ? absl::StrCat(kPmixSpawned, number)
+                              : absl::StrCat(kPmixRefused, number, " ", started.message()));
+  }
+
+  void Abort(MpiRanks& world, int local_rank, const PmixNews& news) {
     if (!news.text.empty()) LogDebug(absl::StrCat("MPI_Abort: ", news.text));
-    MpiFailure failure = ranks.Abort(local_rank, news.code);
+    MpiFailure failure = world.Abort(local_rank, news.code);
     if (news.code == kOpenMpiLost) absl::StrAppend(&failure.reason, ", ", kOpenMpiLostRank);
-    TellIf(std::move(failure));
+    TellIf(news.world, std::move(failure));
     notice.Look();
   }
 
@@ -98,8 +125,8 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
     if (auto tell = std::exchange(on_ready, nullptr)) tell(status);
   }
 
-  void TellIf(std::optional<MpiFailure> failure) {
-    if (failure && on_failure && !hushed) on_failure(*failure);
+  void TellIf(int world, std::optional<MpiFailure> failure) {
+    if (failure && events.on_failure && !hushed) events.on_failure(world, *failure);
   }
 
   // Nobody will be served any more. Ranks that are in MPI wait for what does not come.
@@ -108,26 +135,30 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
     if (on_ready) return BeReady(absl::FailedPreconditionError(why));
     for (int i = 0; i < plan.nproc; ++i) {
       if (ranks.state(i) != MpiState::kInMpi) continue;
-      return TellIf(MpiFailure{
-          i, 1,
-          absl::StrCat(why, ", and rank ", ranks.RankOf(i), " waits in MPI_Init or after it")});
+      return TellIf(0, MpiFailure{i, 1,
+                                  absl::StrCat(why, ", and rank ", ranks.RankOf(i),
+                                               " waits in MPI_Init or after it")});
     }
   }
 
-  void Exited(int local_rank) {
-    auto failure = ranks.Exited(local_rank);
-    if (!failure && ranks.state(local_rank) == MpiState::kSilent && plan.num_nodes > 1 && process) {
+  void Exited(int world, int local_rank) {
+    MpiRanks* const its = WorldOf(world);
+    if (its == nullptr) return;
+    auto failure = its->Exited(local_rank);
+    if (world == 0 && !failure && ranks.state(local_rank) == MpiState::kSilent &&
+        plan.num_nodes > 1 && process) {
       process->Say(absl::StrCat(kPmixAbsent, ranks.LeftBeforeInit(local_rank)));
     }
-    TellIf(std::move(failure));
+    TellIf(world, std::move(failure));
     notice.Look();
   }
 
   const PmixPlan plan;
   MpiRanks ranks;
+  std::map<int, MpiRanks> spawned;                     // By their numbers.
   std::vector<std::vector<std::string>> environments;  // By local rank.
   std::function<void(absl::Status)> on_ready;          // Until it was called.
-  std::function<void(const MpiFailure&)> on_failure;
+  Events events;
   AwaitedNotice notice;
   std::optional<LineProcess> process;
   bool hushed = false;
@@ -151,11 +182,9 @@ const std::vector<std::string>& PmixServer::Environment(int local_rank) const {
   return state_->environments[static_cast<size_t>(local_rank)];
 }
 
-void PmixServer::Watch(std::function<void(const MpiFailure&)> on_failure) {
-  state_->on_failure = std::move(on_failure);
-}
+void PmixServer::Watch(Events events) { state_->events = std::move(events); }
 
-void PmixServer::Exited(int local_rank) { state_->Exited(local_rank); }
+void PmixServer::Exited(int world, int rank) { state_->Exited(world, rank); }
 
 void PmixServer::WorkerFailed() {
   const std::shared_ptr<State> state = state_;  // What follows may destroy us.

@@ -38,11 +38,19 @@ class PmixServer {
   // By which variables a worker finds it, NAME=value each. Requires: it is ready.
   const std::vector<std::string>& Environment(int local_rank) const;
 
-  // From now on `on_failure` is told of ranks that fail by MPI's rules.
-  void Watch(std::function<void(const MpiFailure&)> on_failure);
+  // In these a rank is one of this node's by its number here, or one of a spawn's.
+  struct Events {
+    // It has failed by MPI's rules.
+    std::function<void(int world, const MpiFailure&)> on_failure;
+    // It asks for what is to be started. Starts it, and returns why that cannot be.
+    std::function<absl::Status(int world, int rank, const SpawnRequest&)> spawn;
+  };
 
-  // `local_rank` has exited with 0, and nobody had stopped it. Tells failures from within this.
-  void Exited(int local_rank);
+  // From now on these are called.
+  void Watch(Events events);
+
+  // A rank has exited with 0, and nobody had stopped it. Tells failures from within this.
+  void Exited(int world, int rank);
 
   // Some worker has failed. Where that is since the server has ended, tells so from within: ranks
   // that lose it end by that.

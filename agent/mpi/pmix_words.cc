@@ -17,7 +17,7 @@ namespace {
 
 // By PmixNews::Kind.
 constexpr absl::string_view kKinds[] = {"environment", "ready",   "connected", "finalized",
-                                        "abort",       "waiting", "broken"};
+                                        "abort",       "waiting", "broken",    "spawn"};
 
 // One option: where its value is in a plan.
 struct PmixOption {
@@ -59,6 +59,33 @@ bool TakeOption(absl::string_view name, const std::string& value, PmixPlan& plan
   return false;
 }
 
+nlohmann::json ToJson(const SpawnRequest& request) {
+  nlohmann::json programs = nlohmann::json::array();
+  for (const OtherProgram& program : request.programs) {
+    programs.push_back({{"ranks", program.ranks},
+                        {"argv", program.argv},
+                        {"environment", program.environment},
+                        {"directory", program.directory}});
+  }
+  return {{"programs", programs},
+          {"hosts", request.hosts},
+          {"world", request.pmix_world},
+          {"environments", request.environments}};
+}
+
+// Throws what nlohmann::json does.
+SpawnRequest SpawnIn(const nlohmann::json& read) {
+  SpawnRequest request;
+  for (const nlohmann::json& program : read.at("programs")) {
+    request.programs.push_back({program.at("ranks"), program.at("argv"), program.at("environment"),
+                                program.at("directory")});
+  }
+  request.hosts = read.at("hosts").get<std::vector<std::string>>();
+  request.pmix_world = read.at("world");
+  request.environments = read.at("environments").get<std::vector<std::vector<std::string>>>();
+  return request;
+}
+
 }  // namespace
 
 std::vector<std::string> PmixArguments(const PmixPlan& plan) {
@@ -98,6 +125,8 @@ std::string ToLine(const PmixNews& news) {
   if (news.kind == PmixNews::Kind::kAbort) line["code"] = news.code;
   if (!news.text.empty()) line["text"] = news.text;
   if (!news.environment.empty()) line["environment"] = news.environment;
+  if (news.world > 0) line["world"] = news.world;
+  if (news.kind == PmixNews::Kind::kSpawn) line["spawn"] = ToJson(news.spawn);
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -109,9 +138,13 @@ absl::StatusOr<PmixNews> PmixNewsIn(absl::string_view line) {
     const auto kind = read.value("kind", std::string());
     const auto found = std::find(std::begin(kKinds), std::end(kKinds), absl::string_view(kind));
     if (found == std::end(kKinds)) return bad();
-    return PmixNews{static_cast<PmixNews::Kind>(found - std::begin(kKinds)), read.value("rank", -1),
-                    read.value("code", 0), read.value("text", std::string()),
-                    read.value("environment", std::vector<std::string>())};
+    return PmixNews{static_cast<PmixNews::Kind>(found - std::begin(kKinds)),
+                    read.value("rank", -1),
+                    read.value("code", 0),
+                    read.value("text", std::string()),
+                    read.value("environment", std::vector<std::string>()),
+                    read.value("world", 0),
+                    read.contains("spawn") ? SpawnIn(read["spawn"]) : SpawnRequest{}};
   } catch (const nlohmann::json::exception&) {
     return bad();
   }

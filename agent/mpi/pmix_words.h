@@ -8,16 +8,20 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agent/worker/spawn_request.h"
 #include "proto/contract/ids.h"
 
 // What the agent and `hlaunch-pmix`, which serves PMIx to its workers, say to each other: the
 // options that it is started with, one JSON object a line on its output, and on its input
-// `absent REASON`, for a rank that will not come to MPI_Init.
+// `absent REASON`, for a rank that will not come to MPI_Init, and `spawned WORLD` or
+// `refused WORLD REASON` to what ranks have asked to be spawned.
 
 namespace hlaunch {
 
 inline constexpr char kPmixProgram[] = "hlaunch-pmix";
 inline constexpr char kPmixAbsent[] = "absent ";
+inline constexpr char kPmixSpawned[] = "spawned ";
+inline constexpr char kPmixRefused[] = "refused ";
 
 // How it is started. A value.
 struct PmixPlan {
@@ -52,12 +56,15 @@ struct PmixNews {
     kAbort,        // `rank` called MPI_Abort(`code`).
     kWaiting,      // For people: `text` says for whom the ranks wait.
     kBroken,       // It cannot go on, for the reason in `text`.
+    kSpawn,        // `rank` asks for `spawn`, and waits.
   };
   Kind kind = Kind::kReady;
   Rank rank = -1;
   int code = 0;
   std::string text = {};
   std::vector<std::string> environment = {};  // NAME=value each.
+  int world = 0;  // That of `rank`; 0: the job's own, else the number of a spawn.
+  SpawnRequest spawn = {};
 };
 
 // One line, without its end; and the reverse.

@@ -10,6 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/pmix/published.h"
 #include "proto/contract/ids.h"
 
 // All of these run on libpmix's thread. An operation that has been done is
@@ -29,19 +34,29 @@ void CallBack(pmix_modex_cbfunc_t callback, void* context, const PmixWork::Data&
       [](void* text) { delete static_cast<std::string*>(text); }, kept);
 }
 
+// Unset: it is of nobody here.
+std::optional<int> WorldOf(const pmix_proc_t& name) {
+  return PmixWorldIn(name.nspace, *the_name_space);
+}
+
 pmix_status_t OnConnected(const pmix_proc_t* rank, void*, pmix_op_cbfunc_t, void*) {
-  the_work->on_connected(static_cast<Rank>(rank->rank));
+  const std::optional<int> world = WorldOf(*rank);
+  if (world) the_work->on_connected(*world, static_cast<Rank>(rank->rank));
   return PMIX_OPERATION_SUCCEEDED;
 }
 
 pmix_status_t OnFinalized(const pmix_proc_t* rank, void*, pmix_op_cbfunc_t, void*) {
-  the_work->on_finalized(static_cast<Rank>(rank->rank));
+  const std::optional<int> world = WorldOf(*rank);
+  if (world) the_work->on_finalized(*world, static_cast<Rank>(rank->rank));
   return PMIX_OPERATION_SUCCEEDED;
 }
 
 pmix_status_t OnAbort(const pmix_proc_t* rank, void*, int code, const char message[], pmix_proc_t*,
                       size_t, pmix_op_cbfunc_t, void*) {
-  the_work->on_abort(static_cast<Rank>(rank->rank), code, message == nullptr ? "" : message);
+  const std::optional<int> world = WorldOf(*rank);
+  if (!world) return PMIX_ERR_NOT_FOUND;
+  the_work->on_abort(*world, static_cast<Rank>(rank->rank), code,
+                     message == nullptr ? "" : message);
   return PMIX_OPERATION_SUCCEEDED;
 }
 
@@ -65,7 +80,11 @@ pmix_status_t OnFence(const pmix_proc_t names[], size_t count, const pmix_info_t
   std::string own = data == nullptr ? "" : std::string(data, size);
   std::free(data);
   std::vector<Rank> ranks;
-  if (!RanksOf(names, count, &ranks)) return PMIX_ERR_NOT_SUPPORTED;
+  if (!RanksOf(names, count, &ranks)) {  // libpmix has waited for all that are here.
+    if (!the_work->all_here) return PMIX_ERR_NOT_SUPPORTED;
+    CallBack(callback, context, std::move(own));
+    return PMIX_SUCCESS;
+  }
   the_work->fence(std::move(ranks), std::move(own),
                   [=](const PmixWork::Data& all) { CallBack(callback, context, all); });
   return PMIX_SUCCESS;
@@ -75,6 +94,76 @@ pmix_status_t OnAsk(const pmix_proc_t* rank, const pmix_info_t[], size_t,
                     pmix_modex_cbfunc_t callback, void* context) {
   the_work->ask(static_cast<Rank>(rank->rank),
                 [=](const PmixWork::Data& data) { CallBack(callback, context, data); });
+  return PMIX_SUCCESS;
+}
+
+// libpmix has waited for all that are here.
+pmix_status_t OnConnect(const pmix_proc_t[], size_t, const pmix_info_t[], size_t, pmix_op_cbfunc_t,
+                        void*) {
+  return the_work->all_here ? PMIX_OPERATION_SUCCEEDED : PMIX_ERR_NOT_SUPPORTED;
+}
+
+// What is published on this node, and who waits for it.
+Published& TheBoard() {
+  static auto* const board = new Published;
+  return *board;
+}
+
+pmix_status_t OnPublish(const pmix_proc_t* rank, const pmix_info_t infos[], size_t count,
+                        pmix_op_cbfunc_t, void*) {
+  return TheBoard().Publish(*rank, infos, count);
+}
+
+pmix_status_t OnLookup(const pmix_proc_t*, char** keys, const pmix_info_t infos[], size_t count,
+                       pmix_lookup_cbfunc_t callback, void* context) {
+  return TheBoard().LookUp(keys, infos, count, callback, context);
+}
+
+pmix_status_t OnUnpublish(const pmix_proc_t* rank, char** keys, const pmix_info_t[], size_t,
+                          pmix_op_cbfunc_t, void*) {
+  return TheBoard().Unpublish(*rank, keys);
+}
+
+std::string Text(const char* text) { return text == nullptr ? "" : text; }
+
+// Adds one program to `request`.
+void AddProgram(const pmix_app_t& app, SpawnRequest& request) {
+  OtherProgram program{app.maxprocs, {Text(app.cmd)}, {}, Text(app.cwd)};
+  // argv[0] is the program's name for itself.
+  for (char** word = app.argv; word != nullptr && *word != nullptr; ++word) {
+    if (word != app.argv) program.argv.emplace_back(*word);
+  }
+  for (char** entry = app.env; entry != nullptr && *entry != nullptr; ++entry) {
+    program.environment.emplace_back(*entry);
+  }
+  for (size_t i = 0; i < app.ninfo; ++i) {
+    const pmix_info_t& info = app.info[i];
+    if (info.value.type != PMIX_STRING) continue;
+    if (std::string(info.key) == PMIX_WDIR) program.directory = Text(info.value.data.string);
+    if (std::string(info.key) != PMIX_HOST) continue;
+    for (const absl::string_view host :
+         absl::StrSplit(Text(info.value.data.string), ',', absl::SkipWhitespace())) {
+      request.hosts.emplace_back(host);
+    }
+  }
+  request.programs.push_back(std::move(program));
+}
+
+pmix_status_t OnSpawn(const pmix_proc_t* rank, const pmix_info_t[], size_t, const pmix_app_t apps[],
+                      size_t count, pmix_spawn_cbfunc_t callback, void* context) {
+  const std::optional<int> world = WorldOf(*rank);
+  if (!world || !the_work->all_here) return PMIX_ERR_NOT_SUPPORTED;
+  SpawnRequest request;
+  for (size_t i = 0; i < count; ++i) {
+    if (apps[i].maxprocs <= 0) return PMIX_ERR_BAD_PARAM;
+    AddProgram(apps[i], request);
+  }
+  the_work->spawn(
+      *world, static_cast<Rank>(rank->rank), std::move(request), [=](const PmixWork::Data& name) {
+        pmix_nspace_t space = {};
+        if (name.ok()) name->copy(space, sizeof space - 1);
+        callback(name.ok() ? PMIX_SUCCESS : PMIX_ERR_JOB_FAILED_TO_LAUNCH, space, context);
+      });
   return PMIX_SUCCESS;
 }
 
@@ -95,7 +184,25 @@ pmix_server_module_t* PmixCalls(const PmixWork* work, const std::string* name_sp
   module.known.abort = OnAbort;
   module.known.fence_nb = OnFence;
   module.known.direct_modex = OnAsk;
+  module.known.spawn = OnSpawn;
+  module.known.connect = OnConnect;
+  module.known.disconnect = OnConnect;
+  module.known.publish = OnPublish;
+  module.known.lookup = OnLookup;
+  module.known.unpublish = OnUnpublish;
   return &module.known;
+}
+
+std::string PmixWorldName(absl::string_view job, int world) {
+  return world == 0 ? std::string(job) : absl::StrCat(job, "-s", world);
+}
+
+std::optional<int> PmixWorldIn(absl::string_view name, absl::string_view job) {
+  if (name == job) return 0;
+  int world = 0;
+  if (!absl::ConsumePrefix(&name, job) || !absl::ConsumePrefix(&name, "-s")) return std::nullopt;
+  if (!absl::SimpleAtoi(name, &world) || world <= 0) return std::nullopt;
+  return world;
 }
 
 }  // namespace hlaunch

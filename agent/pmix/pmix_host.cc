@@ -37,6 +37,9 @@ class InfoList {
     library_.info_load(&Next(), key, &number, PMIX_PROC_RANK);
   }
 
+  void AddName(const char* key, const pmix_proc_t& name) {
+    library_.info_load(&Next(), key, &name, PMIX_PROC);
+  }
   void Add(const char* key, uint16_t number) {
     library_.info_load(&Next(), key, &number, PMIX_UINT16);
   }
@@ -86,6 +89,13 @@ void AddRanks(const PmixLibrary& library, const PmixHost::Place& place, InfoList
   }
 }
 
+pmix_proc_t NameOf(const std::string& world, Rank rank) {
+  pmix_proc_t name{};
+  world.copy(name.nspace, sizeof name.nspace - 1);
+  name.rank = static_cast<pmix_rank_t>(rank);
+  return name;
+}
+
 std::string RankText(Rank first, int count) {
   std::vector<Rank> ranks;
   for (int i = 0; i < count; ++i) ranks.push_back(first + i);
@@ -101,8 +111,8 @@ absl::StatusOr<std::unique_ptr<PmixHost>> PmixHost::Start(const PmixLibrary& lib
                                                           PmixWork work) {
   std::unique_ptr<PmixHost> host(new PmixHost(library, std::move(place), std::move(work)));
   HLAUNCH_RETURN_IF_ERROR(host->Init());
-  HLAUNCH_RETURN_IF_ERROR(host->RegisterJob());
-  HLAUNCH_RETURN_IF_ERROR(host->RegisterRanks());
+  HLAUNCH_RETURN_IF_ERROR(host->RegisterJob(host->place_, nullptr));
+  HLAUNCH_RETURN_IF_ERROR(host->RegisterRanks(host->place_));
   return host;
 }
 
@@ -125,43 +135,47 @@ absl::Status PmixHost::Init() {
       "start its server");
 }
 
-absl::Status PmixHost::RegisterJob() const {
+absl::Status PmixHost::RegisterJob(const Place& place, const pmix_proc_t* parent) const {
   char* hosts = nullptr;
   char* ranks = nullptr;
   HLAUNCH_RETURN_IF_ERROR(
-      Check(library_.generate_regex(place_.map.Hosts().c_str(), &hosts), "take the nodes' names"));
+      Check(library_.generate_regex(place.map.Hosts().c_str(), &hosts), "take the nodes' names"));
   HLAUNCH_RETURN_IF_ERROR(
-      Check(library_.generate_ppn(place_.map.Ranks().c_str(), &ranks), "take the nodes' ranks"));
-  const auto size = static_cast<uint32_t>(place_.map.world_size());
+      Check(library_.generate_ppn(place.map.Ranks().c_str(), &ranks), "take the nodes' ranks"));
+  const auto size = static_cast<uint32_t>(place.map.world_size());
   InfoList infos(library_);
   infos.AddMap(PMIX_NODE_MAP, hosts);
   infos.AddMap(PMIX_PROC_MAP, ranks);
-  infos.Add(PMIX_JOBID, place_.map.name_space());
+  infos.Add(PMIX_JOBID, place.map.name_space());
   infos.Add(PMIX_JOB_SIZE, size);
   infos.Add(PMIX_UNIV_SIZE, size);
   infos.Add(PMIX_MAX_PROCS, size);
-  infos.Add(PMIX_JOB_NUM_APPS, static_cast<uint32_t>(place_.programs.size()));
-  if (place_.programs.size() > 1) {
-    infos.Add("OMPI_APP_SIZES", absl::StrJoin(place_.programs, " "));
-    infos.Add("OMPI_FIRST_RANKS", FirstRanks(place_.programs));
-    AddRanks(library_, place_, infos);
+  infos.Add(PMIX_JOB_NUM_APPS, static_cast<uint32_t>(place.programs.size()));
+  if (place.programs.size() > 1) {
+    infos.Add("OMPI_APP_SIZES", absl::StrJoin(place.programs, " "));
+    infos.Add("OMPI_FIRST_RANKS", FirstRanks(place.programs));
+    AddRanks(library_, place, infos);
   }
-  infos.Add(PMIX_LOCAL_SIZE, static_cast<uint32_t>(place_.nproc));
-  infos.Add(PMIX_LOCAL_PEERS, RankText(place_.first_rank, place_.nproc));
-  infos.Add(PMIX_TMPDIR, place_.directory);
-  infos.Add(PMIX_NSDIR, place_.directory);
+  infos.Add(PMIX_LOCAL_SIZE, static_cast<uint32_t>(place.nproc));
+  infos.Add(PMIX_LOCAL_PEERS, RankText(place.first_rank, place.nproc));
+  infos.Add(PMIX_TMPDIR, place.directory);
+  infos.Add(PMIX_NSDIR, place.directory);
   infos.Add(PMIX_TDIR_RMCLEAN, true);
   // Its presence alone makes waiting ranks give way.
-  if (place_.oversubscribed) infos.Add(PMIX_NODE_OVERSUBSCRIBED, true);
-  const pmix_proc_t job = Name(0);
-  return Check(library_.register_nspace(job.nspace, place_.nproc, infos.data(), infos.size(),
+  if (place.oversubscribed) infos.Add(PMIX_NODE_OVERSUBSCRIBED, true);
+  if (parent != nullptr) {
+    infos.AddName(PMIX_PARENT_ID, *parent);
+    infos.Add(PMIX_SPAWNED, true);
+  }
+  const pmix_proc_t job = NameOf(place.map.name_space(), 0);
+  return Check(library_.register_nspace(job.nspace, place.nproc, infos.data(), infos.size(),
                                         nullptr, nullptr),
                "take the job");
 }
 
-absl::Status PmixHost::RegisterRanks() const {
-  for (int i = 0; i < place_.nproc; ++i) {
-    const pmix_proc_t name = Name(place_.first_rank + i);
+absl::Status PmixHost::RegisterRanks(const Place& place) const {
+  for (int i = 0; i < place.nproc; ++i) {
+    const pmix_proc_t name = NameOf(place.map.name_space(), place.first_rank + i);
     HLAUNCH_RETURN_IF_ERROR(
         Check(library_.register_client(&name, ::geteuid(), ::getegid(), nullptr, nullptr, nullptr),
               "take a rank"));
@@ -169,15 +183,11 @@ absl::Status PmixHost::RegisterRanks() const {
   return absl::OkStatus();
 }
 
-pmix_proc_t PmixHost::Name(Rank rank) const {
-  pmix_proc_t name{};
-  place_.map.name_space().copy(name.nspace, sizeof name.nspace - 1);
-  name.rank = static_cast<pmix_rank_t>(rank);
-  return name;
+absl::StatusOr<std::vector<std::string>> PmixHost::EnvironmentOf(int local_rank) const {
+  return EnvironmentOf(NameOf(place_.map.name_space(), place_.first_rank + local_rank));
 }
 
-absl::StatusOr<std::vector<std::string>> PmixHost::EnvironmentOf(int local_rank) const {
-  const pmix_proc_t name = Name(place_.first_rank + local_rank);
+absl::StatusOr<std::vector<std::string>> PmixHost::EnvironmentOf(const pmix_proc_t& name) const {
   char** entries = nullptr;
   HLAUNCH_RETURN_IF_ERROR(Check(library_.setup_fork(&name, &entries), "say where it is"));
   std::vector<std::string> environment;
@@ -189,8 +199,21 @@ absl::StatusOr<std::vector<std::string>> PmixHost::EnvironmentOf(int local_rank)
   return environment;
 }
 
+absl::StatusOr<std::vector<std::vector<std::string>>> PmixHost::Spawn(
+    const Place& world, const std::string& parent_world, Rank parent) const {
+  const pmix_proc_t parents_name = NameOf(parent_world, parent);
+  HLAUNCH_RETURN_IF_ERROR(RegisterJob(world, &parents_name));
+  HLAUNCH_RETURN_IF_ERROR(RegisterRanks(world));
+  std::vector<std::vector<std::string>> environments;
+  for (Rank rank = 0; rank < world.nproc; ++rank) {
+    HLAUNCH_ASSIGN_OR_RETURN(environments.emplace_back(),
+                             EnvironmentOf(NameOf(world.map.name_space(), rank)));
+  }
+  return environments;
+}
+
 void PmixHost::Said(Rank rank, PmixWork::Done done) const {
-  const pmix_proc_t name = Name(rank);
+  const pmix_proc_t name = NameOf(place_.map.name_space(), rank);
   auto* context = new PmixWork::Done(std::move(done));
   const pmix_status_t asked = library_.dmodex_request(
       &name,

@@ -45,6 +45,17 @@ class PmixHost {
   // Errors: as above.
   absl::StatusOr<std::vector<std::string>> EnvironmentOf(int local_rank) const;
 
+  // Takes a world that `parent` has spawned, whose ranks are all here, and returns by which
+  // variables each of them finds this server. Must not be called on libpmix's thread.
+  //
+  // Errors: as above.
+  absl::StatusOr<std::vector<std::vector<std::string>>> Spawn(const Place& world,
+                                                              const std::string& parent_world,
+                                                              Rank parent) const;
+
+  // Where it serves.
+  const Place& place() const { return place_; }
+
   // What a rank of this node has said for others, as soon as it has. `done` is called on libpmix's
   // thread.
   void Said(Rank rank, PmixWork::Done done) const;
@@ -52,9 +63,9 @@ class PmixHost {
  private:
   PmixHost(const PmixLibrary& library, Place place, PmixWork work);
   absl::Status Init();
-  absl::Status RegisterJob() const;
-  absl::Status RegisterRanks() const;
-  pmix_proc_t Name(Rank rank) const;
+  absl::Status RegisterJob(const Place& place, const pmix_proc_t* parent) const;
+  absl::Status RegisterRanks(const Place& place) const;
+  absl::StatusOr<std::vector<std::string>> EnvironmentOf(const pmix_proc_t& name) const;
   absl::Status Check(pmix_status_t status, const char* what) const;
 
   const PmixLibrary& library_;

@@ -25,6 +25,7 @@
 #include "agent/pmix/job_map.h"
 #include "agent/pmix/pmix_host.h"
 #include "agent/pmix/pmix_library.h"
+#include "agent/pmix/spawns.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
@@ -44,6 +45,11 @@ void Tell(const PmixNews& news) {
     if (written <= 0) ::_exit(kExitInternal);  // The agent is gone.
     at += static_cast<size_t>(written);
   }
+}
+
+void TellOf(int world, PmixNews news) {
+  news.world = world;
+  Tell(news);
 }
 
 // Whether those who wait may do so longer: not if a rank will never come.
@@ -81,26 +87,29 @@ absl::StatusOr<JobMap> MeetNodes(NodeMeeting& meeting, const PmixPlan& plan) {
   return JobMap::FromLines(lines, plan.num_nodes);
 }
 
-PmixWork WorkOver(BetweenNodes& others) {
+PmixWork WorkOver(BetweenNodes& others, Spawns& spawns, bool all_here) {
   using Kind = PmixNews::Kind;
-  return {[](Rank rank) {
-            Tell({Kind::kConnected, rank});
-          },
-          [](Rank rank) {
-            Tell({Kind::kFinalized, rank});
-          },
-          [](Rank rank, int code, std::string message) {
-            Tell({Kind::kAbort, rank, code, std::move(message)});
-          },
-          [&others](const std::vector<Rank>& ranks, std::string own, PmixWork::Done done) {
-            others.Fence(ranks, std::move(own), std::move(done));
-          },
-          [&others](Rank rank, PmixWork::Done done) { others.Ask(rank, std::move(done)); }};
+  PmixWork work;
+  work.on_connected = [](int world, Rank rank) { TellOf(world, {Kind::kConnected, rank}); };
+  work.on_finalized = [](int world, Rank rank) { TellOf(world, {Kind::kFinalized, rank}); };
+  work.on_abort = [](int world, Rank rank, int code, std::string message) {
+    TellOf(world, {Kind::kAbort, rank, code, std::move(message)});
+  };
+  work.fence = [&others](const std::vector<Rank>& ranks, std::string own, PmixWork::Done done) {
+    others.Fence(ranks, std::move(own), std::move(done));
+  };
+  work.ask = [&others](Rank rank, PmixWork::Done done) { others.Ask(rank, std::move(done)); };
+  work.spawn = [&spawns](int world, Rank rank, SpawnRequest request, PmixWork::Done done) {
+    spawns.Ask(world, rank, std::move(request), std::move(done));
+  };
+  work.all_here = all_here;
+  return work;
 }
 
 // What the agent says, until it has nothing more to say.
-void Listen(NodeMeeting& meeting) {
+void Listen(NodeMeeting& meeting, Spawns& spawns) {
   for (std::string line; std::getline(std::cin, line);) {
+    spawns.Answered(line);
     if (!absl::StartsWith(line, kPmixAbsent)) continue;
     const absl::StatusOr<C10dClient*> store = meeting.Store();
     if (!store.ok()) continue;
@@ -131,18 +140,20 @@ absl::Status Serve(const std::vector<std::string>& words) {
   BetweenNodes others(meeting, map, plan.node_rank, [](std::string why) {
     Tell({PmixNews::Kind::kBroken, -1, 0, std::move(why)});
   });
+  Spawns spawns([](const PmixNews& news) { Tell(news); });
   HLAUNCH_ASSIGN_OR_RETURN(const std::unique_ptr<PmixHost> host,
                            PmixHost::Start(library,
                                            {map, plan.node_rank, plan.first_rank, plan.nproc,
                                             plan.directory, programs, plan.oversubscribed},
-                                           WorkOver(others)));
+                                           WorkOver(others, spawns, plan.num_nodes == 1)));
+  spawns.Serve(*host);
   for (int i = 0; i < plan.nproc; ++i) {
     HLAUNCH_ASSIGN_OR_RETURN(std::vector<std::string> environment, host->EnvironmentOf(i));
     Tell({PmixNews::Kind::kEnvironment, plan.first_rank + i, 0, "", std::move(environment)});
   }
   others.Answer(*host);
   Tell({PmixNews::Kind::kReady});
-  Listen(meeting);
+  Listen(meeting, spawns);
   ::_exit(0);
 }
 

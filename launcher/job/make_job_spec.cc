@@ -196,7 +196,7 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
   around.lone_worker = !around.several_nodes && spec.worker.nproc == 1;
   around.starts_others = spec.worker.starts_others;
   around.store_in_worker = spec.worker_store;
-  const bool look = options.mpi != MpiWish::kNone && !around.lone_worker;
+  const bool look = options.mpi != MpiWish::kNone;
   std::vector<MpiProgram> programs;
   if (look) {
     programs.push_back(probes.look_for_mpi(spec.worker.argv, environment));

@@ -41,7 +41,7 @@ absl::StatusOr<MpiProgram> MpiOfAll(const std::vector<MpiProgram>& programs) {
       return Refuse(absl::StrCat("one program needs ", all.seen, " and another ", program.seen,
                                  ", which cannot be one MPI world: build both with one MPI"));
     }
-    if (Weight(program.flavour) > Weight(all.flavour)) all = program;
+    if (all.seen.empty() || Weight(program.flavour) > Weight(all.flavour)) all = program;
   }
   return all;
 }
@@ -58,7 +58,9 @@ absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
   const bool pmix =
       wish == MpiWish::kPmix || (wish == MpiWish::kAuto && program.flavour == MpiFlavour::kOpenMpi);
   if (wish == MpiWish::kNone) return MpiDecision{MpiOffer::kNone, "none: --mpi none"};
-  if (around.lone_worker) {
+  // A lone worker needs a server for MPI_Comm_spawn alone.
+  const bool no_mpi = program.seen.empty() && wish == MpiWish::kAuto;
+  if (around.lone_worker && (no_mpi || (pmix && !around.pmix.missing.empty()))) {
     return MpiDecision{MpiOffer::kNone, "none: one worker is an MPI world by itself"};
   }
   if (around.starts_others) {
@@ -94,7 +96,8 @@ absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
                                     "; no PMIx, for Open MPI, since ", around.pmix.missing)};
   }
   return MpiDecision{MpiOffer::kMaybe,
-                     "PMI-1 by a port, in case that it starts an MPI program: none is seen in it"};
+                     absl::StrCat("PMI-1 by a port, in case that it starts an MPI program: ",
+                                  program.seen.empty() ? "none is seen in it" : program.seen)};
 }
 
 }  // namespace hlaunch

@@ -136,15 +136,18 @@ bool NamesMpi4py(const std::vector<std::string>& argv) {
   return false;
 }
 
+// A kin of MPICH finds its server by a port as any program does.
+MpiProgram Mpi4pyOfMpich() { return {MpiFlavour::kNone, "mpi4py"}; }
+
 // The MPI of mpi4py where there is one choice only: Debian's is linked with one library, and a
 // wheel takes the one beside it.
 MpiProgram LookAtMpi4py(const std::string& python, const Environment& environment) {
   std::error_code error;
   const std::string abi = environment.Get("MPI4PY_MPIABI");
   if (abi == "openmpi") return {MpiFlavour::kOpenMpi, "MPI4PY_MPIABI=openmpi"};
-  if (!abi.empty()) return {};
+  if (!abi.empty()) return Mpi4pyOfMpich();
   const std::string prefix = absl::StrCat(FolderOf(python), "..");
-  if (IsFile(absl::StrCat(prefix, "/lib/libmpi.so.12"))) return {};
+  if (IsFile(absl::StrCat(prefix, "/lib/libmpi.so.12"))) return Mpi4pyOfMpich();
   if (IsFile(absl::StrCat(prefix, "/lib/libmpi.so.40"))) {
     return {MpiFlavour::kOpenMpi, absl::StrCat(prefix, "/lib/libmpi.so.40")};
   }
@@ -155,7 +158,7 @@ MpiProgram LookAtMpi4py(const std::string& python, const Environment& environmen
     if (!absl::StrContains(path, "/MPI.cpython-")) continue;
     MpiProgram found = LookAtElf(path, environment);
     if (found.flavour == MpiFlavour::kOpenMpi) return found;
-    if (found.flavour == MpiFlavour::kPmi) return {};
+    if (found.flavour == MpiFlavour::kPmi) return Mpi4pyOfMpich();
   }
   return {MpiFlavour::kUnknown, "mpi4py"};
 }

@@ -22,8 +22,9 @@ enum class MpiFlavour {
 // A value.
 struct MpiProgram {
   MpiFlavour flavour = MpiFlavour::kNone;
-  std::string
-      seen;  // What it is seen by: "libmpi.so.40"; of a library "libmpi.so.40 of libx.so.1".
+  // What it is seen by: "libmpi.so.40"; of a library "libmpi.so.40 of libx.so.1". Without a
+  // flavour: it is of MPICH's kin, in an interpreter. Empty: no MPI is seen.
+  std::string seen;
 };
 
 // What a library of this name is of: "libmpi.so.12" is of MPICH and its kin. Pure.

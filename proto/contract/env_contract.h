@@ -78,6 +78,7 @@ inline constexpr char kEnvPmiPort[] = "PMI_PORT";  // With kEnvPmiId instead of 
 inline constexpr char kEnvPmiId[] = "PMI_ID";
 inline constexpr char kEnvPmiRank[] = "PMI_RANK";
 inline constexpr char kEnvPmiSize[] = "PMI_SIZE";
+inline constexpr char kEnvPmiSpawned[] = "PMI_SPAWNED";  // "1" of what MPI_Comm_spawn starts.
 inline constexpr char kEnvMpiLocalRank[] = "MPI_LOCALRANKID";
 inline constexpr char kEnvMpiLocalSize[] = "MPI_LOCALNRANKS";
 inline constexpr char kEnvMpichPmiVersion[] = "MPIR_CVAR_PMI_VERSION";  // A default: "1".

@@ -48,6 +48,10 @@ class MpiTest(jobs.JobTest):
         self.assertEqual(built.returncode, 0, built.stderr)
         return str(program)
 
+    def spawning(self, name):
+        (python, _), env = self.wheel(name)
+        return [python, str(lab.WORKERS / "mpi_spawn_worker.py")], env
+
     def wheel(self, name):
         python = os.environ.get(name)
         if not python or not pathlib.Path(python).exists():
@@ -111,6 +115,24 @@ class MpiTest(jobs.JobTest):
         self.assert_nothing_shared()
 
 
+    def assert_spawn(self, program, env, what="", children=2):
+        runs = self.launch(program, what, env=env)
+        self.assert_done(runs, jobs.OK, 60)
+        said = "".join(run.out for run in runs)
+        self.assertIn("parent heard 0/2/a b=c/None 1/2/a b=c/None", said, self.told(runs))
+        self.assertEqual(len(re.findall(r"\[spawn \d rank \d\] child \d of \d, RANK=\d", said)),
+                         children, self.told(runs))
+        self.assert_nothing_shared()
+
+    def assert_refused_elsewhere(self, program, env):
+        runs = self.launch(program, "elsewhere", env=env)
+        self.assert_done(runs, jobs.OK, 60)
+        self.assertIn("refused: ", "".join(run.out for run in runs), self.told(runs))
+        self.assertRegex("".join(run.err for run in runs),
+                         "rank 0 cannot spawn .*: processes are spawned on the host of the rank "
+                         "that asks, not on no-such-host")
+
+
 class PmiTest(MpiTest):
     """Served PMI-1."""
 
@@ -149,6 +171,23 @@ class PmiTest(MpiTest):
     def test_a_second_round_of_mpich_5(self):
         program, env = self.wheel("HLAUNCH_MPICH_PYTHON")
         self.assert_second_round(program, env)
+
+    def test_spawns_of_mpich_5(self):
+        program, env = self.spawning("HLAUNCH_MPICH_PYTHON")
+        self.assert_spawn(program, env)
+        if len(self.nodes) > 1:
+            return
+        self.assert_spawn(program, env, "nested", 3)
+        self.assert_refused_elsewhere(program, env)
+        self.assert_failure(program, "abort", 7, r"rank 0 .*: rank 1 of spawn 1, which rank 0 had "
+                            r"spawned .*: rank 1 called MPI_Abort\(7\)", env)
+        self.assert_failure(program, "kill", 128 + signal.SIGKILL, r"killed by signal 9 .*: rank 1 of "
+                            "spawn 1, which rank 0 had spawned", env)
+
+    def test_a_lone_rank_spawns(self):
+        self.nproc = 1
+        if len(self.nodes) == 1:
+            self.assert_spawn(*self.spawning("HLAUNCH_MPICH_PYTHON"))
 
     def test_hlaunchs_collectives_beside_mpi4py(self):
         (python, _), env = self.wheel("HLAUNCH_MPICH_PYTHON")
@@ -230,6 +269,15 @@ class OpenMpiOnOneHost(OpenMpiTest):
             run.wait(60)
             self.assert_nothing_left(timeout=20)
 
+    def test_spawns(self):
+        self.open_mpi("wheel")  # Or there is no server.
+        program, env = self.spawning("HLAUNCH_OPEN_MPI_PYTHON")
+        self.nproc = 2
+        self.assert_spawn(program, env)
+        self.assert_refused_elsewhere(program, env)
+        self.assert_failure(program, "abort", 7, r"rank 0 .*: rank 1 of spawn 1, which rank 0 had "
+                            r"spawned .*: rank 1 called MPI_Abort\(7\)", env)
+
     def find_server(self, run):
         return self.server_of(run) or self.fail("there is no hlaunch-pmix")
 
@@ -261,6 +309,11 @@ class OpenMpiOnTwoHosts(OpenMpiTest):
         runs = self.launch(["sh", "-c", f"OMPI_MCA_pmix_base_collect_data=0 {program[0]}"],
                            options=["--mpi", "pmix"], env=env)
         self.assert_ends(runs, 1, in_c=False)
+
+    def test_a_spawn_is_refused(self):
+        self.open_mpi("wheel")  # Or there is no server.
+        program, env = self.spawning("HLAUNCH_OPEN_MPI_PYTHON")
+        self.assert_failure(program, "", 1, r"mpi4py\.MPI\.Exception: MPI_ERR_", env)
 
 
 class OnOneHost(PmiTest):

@@ -45,6 +45,10 @@ void Talk(absl::string_view bytes, int nodes) {
   const auto take = [&](const PmiStep& step) {
     Check(node, step);
     owed += step.messages.size();
+    for (const auto& [local_rank, request] : step.spawns) {
+      HLAUNCH_CHECK(RanksOf(request) > 0);
+      Check(node, node.Spawned(local_rank, absl::UnavailableError("no\nroom")));
+    }
   };
   while (!bytes.empty()) {
     const int what = static_cast<uint8_t>(bytes[0]) % (kWorkers + 2);

@@ -75,9 +75,9 @@ const Exchange kDialogue[] = {
      "cmd=publish_result info=ok rc=1 msg=key_already_present"},
     {"cmd=lookup_name service=ocean", "cmd=lookup_result port=tag#0$ info=ok rc=0 msg=success"},
     {"cmd=unpublish_name service=ocean", "cmd=unpublish_result info=ok rc=0 msg=success"},
-    {"mcmd=spawn\nnprocs=2\nexecname=/bin/x\ntotspawns=1\nspawnssofar=1\nargcnt=1\narg1=a b=c\n"
+    {"mcmd=spawn\nnprocs=2\nexecname=/bin/x\ntotspawns=1\nspawnssofar=1\nargcnt=2\narg1=a b=c\n"
      "endcmd",
-     "cmd=spawn_result rc=-1 msg=spawn_is_not_supported"},
+     "cmd=spawn_result rc=-1 msg=arg2_is_missing_in_a_spawn"},
     {"cmd=finalize", "cmd=finalize_ack"},
 };
 
@@ -102,16 +102,62 @@ TEST(PmiNode, TakesBytesInAnyPieces) {
   EXPECT_EQ(said, expected);
 }
 
-TEST(PmiNode, SpawnIsAnsweredOnceAfterTheLastBlock) {
+constexpr char kFirstOfTwo[] =
+    "mcmd=spawn\nnprocs=2\nexecname=solver\ntotspawns=2\nspawnssofar=1\nargcnt=2\narg1=a "
+    "b=c\narg2=\n"
+    "preput_num=1\npreput_key_0=PARENT_ROOT_PORT_NAME\npreput_val_0=tag#0$x=1 $\n"
+    "info_num=2\ninfo_key_0=wdir\ninfo_val_0=/tmp\ninfo_key_1=host\ninfo_val_1=a,b\nendcmd\n";
+constexpr char kSecondOfTwo[] =
+    "mcmd=spawn\nnprocs=1\nexecname=/bin/io\ntotspawns=2\nspawnssofar=2\nendcmd\n";
+
+TEST(PmiNode, SpawnIsAskedForOnceAfterTheLastBlock) {
   PmiNode node(OneNode(1));
   node.Take(0, kInit);
-  const std::string long_value(4000, 'F');
-  EXPECT_THAT(node.Take(0, absl::StrCat("mcmd=spawn\ntotspawns=2\nspawnssofar=1\npreput_val_0=",
-                                        long_value, "\nendcmd\n"))
-                  .answers,
-              IsEmpty());
-  EXPECT_THAT(node.Take(0, "mcmd=spawn\ntotspawns=2\nspawnssofar=2\nendcmd\n").answers,
-              ElementsAre(Pair(0, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n")));
+  EXPECT_THAT(node.Take(0, kFirstOfTwo).spawns, IsEmpty());
+  const PmiStep step = node.Take(0, absl::StrCat(kSecondOfTwo, "cmd=get_appnum\n"));
+  EXPECT_THAT(step.answers, IsEmpty());
+  ASSERT_THAT(step.spawns, SizeIs(1));
+  const SpawnRequest& request = step.spawns[0].second;
+  EXPECT_EQ(RanksOf(request), 3);
+  ASSERT_THAT(request.programs, SizeIs(2));
+  EXPECT_THAT(request.programs[0].argv, ElementsAre("solver", "a b=c", ""));
+  EXPECT_EQ(request.programs[0].directory, "/tmp");
+  EXPECT_THAT(request.programs[1].argv, ElementsAre("/bin/io"));
+  EXPECT_THAT(request.hosts, ElementsAre("a", "b"));
+  EXPECT_THAT(request.given, ElementsAre(Pair("PARENT_ROOT_PORT_NAME", "tag#0$x=1 $")));
+  EXPECT_THAT(node.Spawned(0, absl::OkStatus()).answers,
+              ElementsAre(Pair(0, "cmd=spawn_result rc=0 errcodes=0,0,0\n"),
+                          Pair(0, "cmd=appnum appnum=0\n")));
+}
+
+TEST(PmiNode, SpawnThatFailsSaysWhy) {
+  PmiNode node(OneNode(1));
+  node.Take(0, kInit);
+  node.Take(0, kFirstOfTwo);
+  node.Take(0, kSecondOfTwo);
+  EXPECT_THAT(node.Spawned(0, absl::NotFoundError("no program 'solver'")).answers,
+              ElementsAre(Pair(0, "cmd=spawn_result rc=-1 msg=no_program_'solver'\n")));
+}
+
+TEST(PmiNode, SpawnOfTooManyOrOfNothingIsRefused) {
+  for (const char* what : {"nprocs=4097\nexecname=x", "nprocs=0\nexecname=x", "nprocs=1",
+                           "nprocs=1\nexecname=x\nargcnt=1000000"}) {
+    PmiNode node(OneNode(1));
+    node.Take(0, kInit);
+    const PmiStep step = node.Take(0, absl::StrCat("mcmd=spawn\n", what, "\nendcmd\n"));
+    ASSERT_THAT(step.answers, SizeIs(1)) << what;
+    EXPECT_THAT(step.answers[0].second, testing::StartsWith("cmd=spawn_result rc=-1 msg=")) << what;
+    EXPECT_THAT(step.spawns, IsEmpty());
+  }
+}
+
+TEST(PmiNode, WhatIsSpawnedFindsWhatItsParentGives) {
+  PmiPlace place = OneNode(1);
+  place.given = {{"PARENT_ROOT_PORT_NAME", "tag#0$"}};
+  PmiNode node(place);
+  node.Take(0, kInit);
+  EXPECT_EQ(Answer(node, "cmd=get kvsname=hl-1-r1 key=PARENT_ROOT_PORT_NAME"),
+            "cmd=get_result rc=0 msg=success value=tag#0$");
 }
 
 TEST(PmiNode, BarrierOpensOnceAllAreInIt) {

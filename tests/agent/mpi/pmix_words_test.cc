@@ -56,6 +56,19 @@ TEST(PmixNewsIn, ReadsWhatToLineWrites) {
   EXPECT_EQ(environment->environment, std::vector<std::string>{"A=b"});
 }
 
+TEST(PmixNewsIn, ReadsWhatIsToBeSpawned) {
+  PmixNews news{PmixNews::Kind::kSpawn, 1};
+  news.world = 2;
+  news.spawn = {{{2, {"solver", "a b"}, {"X=1"}, "/tmp"}}, {"node1"}, {}, 3, {{"P=0"}, {"P=1"}}};
+  const auto read = PmixNewsIn(ToLine(news));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ToLine(*read), ToLine(news));
+  EXPECT_EQ(read->world, 2);
+  EXPECT_EQ(RanksOf(read->spawn), 2);
+  EXPECT_EQ(read->spawn.pmix_world, 3);
+  EXPECT_EQ(read->spawn.programs[0].argv[1], "a b");
+}
+
 TEST(PmixNewsIn, RefusesAllElse) {
   for (const char* line :
        {"", "x", "[]", "{}", R"({"kind":"no"})", R"({"kind":1})", R"({"kind":"abort","rank":"x"})",

@@ -22,6 +22,7 @@ struct Case {
 };
 
 const MpiSurroundings kAlone = {true, false, false, false};
+const MpiSurroundings kAloneNoPmix = {true, false, false, false, {"", "", "no libpmix.so.2"}};
 const MpiSurroundings kOne = {};
 const MpiSurroundings kPerNode = {false, true, true, false};
 const MpiSurroundings kWorkerStore = {false, false, true, true};
@@ -32,6 +33,7 @@ TEST(MpiOfAll, IsWhatOneWorldNeeds) {
   const MpiProgram open{MpiFlavour::kOpenMpi, "libmpi.so.40"}, unknown{MpiFlavour::kUnknown, "x"};
   EXPECT_EQ(MpiOfAll({})->flavour, MpiFlavour::kNone);
   EXPECT_EQ(MpiOfAll({none, pmi})->seen, "libmpi.so.12");
+  EXPECT_EQ(MpiOfAll({{MpiFlavour::kNone, "mpi4py"}, none})->seen, "mpi4py");
   EXPECT_EQ(MpiOfAll({unknown, open, none})->seen, "libmpi.so.40");
   EXPECT_EQ(MpiOfAll({pmi, none, open}).status().message(),
             "one program needs libmpi.so.12 and another libmpi.so.40, which cannot be one MPI "
@@ -62,21 +64,29 @@ TEST(DecideMpi, NeverStartsAnMpiProgramAsSeparateWorldsUnasked) {
       {MpiWish::kPmix, MpiFlavour::kNone, kWorkerStore, true, MpiOffer::kNone},
       {MpiWish::kPmi, MpiFlavour::kOpenMpi, kOne, false, MpiOffer::kPort},
       {MpiWish::kNone, MpiFlavour::kOpenMpi, kOne, false, MpiOffer::kNone},
-      {MpiWish::kAuto, MpiFlavour::kOpenMpi, kAlone, false, MpiOffer::kNone},
-      {MpiWish::kAuto, MpiFlavour::kPmi, kAlone, false, MpiOffer::kNone},
+      {MpiWish::kAuto, MpiFlavour::kOpenMpi, kAlone, false, MpiOffer::kPmix},
+      {MpiWish::kAuto, MpiFlavour::kOpenMpi, kAloneNoPmix, false, MpiOffer::kNone},
+      {MpiWish::kAuto, MpiFlavour::kPmi, kAlone, false, MpiOffer::kDescriptor},
+      {MpiWish::kAuto, MpiFlavour::kNone, kAlone, false, MpiOffer::kNone},
       {MpiWish::kAuto, MpiFlavour::kNone, kPerNode, false, MpiOffer::kNone},
       {MpiWish::kAuto, MpiFlavour::kPmi, kWorkerStore, true, MpiOffer::kNone},
       {MpiWish::kPmi, MpiFlavour::kNone, kWorkerStore, true, MpiOffer::kNone},
       {MpiWish::kAuto, MpiFlavour::kNone, kWorkerStore, false, MpiOffer::kNone},
   };
   for (const Case& c : cases) {
-    const auto decision = DecideMpi(c.wish, {c.flavour, "libmpi"}, c.around);
+    const std::string seen = c.flavour == MpiFlavour::kNone ? "" : "libmpi";
+    const auto decision = DecideMpi(c.wish, {c.flavour, seen}, c.around);
     const int number = static_cast<int>(&c - cases);
     EXPECT_EQ(!decision.ok(), c.refused) << number;
     if (!decision.ok()) continue;
     EXPECT_EQ(decision->offer, c.offer) << number;
     EXPECT_FALSE(decision->reason.empty()) << number;
   }
+}
+
+TEST(DecideMpi, ALoneWorkerOfMpi4pyMaySpawn) {
+  EXPECT_EQ(DecideMpi(MpiWish::kAuto, {MpiFlavour::kNone, "mpi4py"}, kAlone)->offer,
+            MpiOffer::kMaybe);
 }
 
 TEST(FlavourOfLibrary, KnowsTheFamilies) {
