@@ -291,6 +291,11 @@ struct WorkerGroup::State {
   absl::StatusOr<StartingWorker> Begin(const WorkerSpec& spec, NodeFacts& facts,
                                        RoundLogs& round_logs, int local_rank) {
     WorkerRoutes routes = round_logs.Routes(local_rank);
+    if (static_cast<size_t>(local_rank) < spec.consoles.size()) {
+      const ConsoleStreams& console = spec.consoles[static_cast<size_t>(local_rank)];
+      routes.out.console_fd = console.out;
+      routes.err.console_fd = console.err;
+    }
     std::string log_file = routes.err.file ? routes.err.file->path() : "";
     if (log_watch) {
       routes.out.reader = log_watch->Reader(local_rank);

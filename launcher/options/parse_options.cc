@@ -336,8 +336,12 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   if (raw.Find("--explain-cluster") != nullptr) {
     return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);
   }
-  if (!taken.ok() && place.told_elsewhere) return InvalidArgumentError("");
+  if (!taken.ok() && place.told_elsewhere) {
+    options.tasks = place.tasks;  // Task 0 says it, and tells others.
+    return InvalidArgumentError("");
+  }
   HLAUNCH_RETURN_IF_ERROR(taken.status());
+  options.tasks = std::move(taken->tasks);
   options.cluster_warnings = std::move(taken->warnings);
   for (FoundValue& value : raw.given) {
     const bool is_nnodes = string_view(value.row->name) == "--nnodes";

@@ -3,11 +3,13 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "launcher/cluster/node_tasks.h"
 #include "launcher/cluster/place.h"
 #include "launcher/options/option_sources.h"
 
@@ -17,6 +19,7 @@ namespace hlaunch {
 struct TakenPlace {
   std::vector<FoundValue> values;
   std::vector<std::string> warnings;  // One line each.
+  std::optional<NodeTasks> tasks;     // This node's, where its workers run in them.
   std::string nnodes;                 // In the place of the typed --nnodes; empty: that stays.
 };
 

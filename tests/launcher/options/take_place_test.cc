@@ -242,8 +242,18 @@ TEST(ExplainPlace, SaysWhyNothingIsTaken) {
             "cluster: none\nno variable of a scheduler or of another launcher is set\n");
   EXPECT_THAT(Explained({}, {"PET_NNODES=2", "KUBERNETES_SERVICE_HOST=1"}),
               HasSubstr("PET_NNODES  given"));
-  EXPECT_THAT(Explained({}, Step({"SLURM_STEP_TASKS_PER_NODE=2(x2)"})),
-              HasSubstr("has 2 tasks on a node"));
+  EXPECT_THAT(Explained({}, Step({"SLURM_HET_SIZE=2"})), HasSubstr("is heterogeneous"));
+}
+
+TEST(ExplainPlace, SaysWhatTasksOfANodeDecideAndWhatDoesNotGoWithThem) {
+  const std::vector<std::string> tasks = Step(
+      {"SLURM_STEP_TASKS_PER_NODE=2(x2)", "SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_GTIDS=2,3"});
+  EXPECT_THAT(Explained({}, tasks), HasSubstr("each task has its own CPUs"));
+  EXPECT_THAT(Explained({"--nproc-per-node=2"}, tasks), HasSubstr("each task has its own CPUs"));
+  EXPECT_THAT(Explained({"--nproc-per-node=4"}, tasks), HasSubstr("--nproc-per-node says 4"));
+  EXPECT_THAT(Explained({"--bind=core"}, tasks), HasSubstr("leave --bind out, or write srun -N2"));
+  EXPECT_THAT(Explained({"--standalone"}, tasks), HasSubstr("its own CPUs; not needed beside"))
+      << "each task is a job of its own";
 }
 
 }  // namespace
