@@ -212,7 +212,7 @@ int RunOptions(char** argv, const Options& options, const Environment& environme
 int RunAsTask(char** argv, Options& options, const Environment& environment,
               const ConnectFn& connect) {
   constexpr Duration kPatience = std::chrono::seconds(30);
-  constexpr Duration kLonger = std::chrono::seconds(5);  // Task 0 is the one that tells.
+  constexpr Duration kLonger = std::chrono::seconds(2);  // Task 0 is the one that tells.
   const NodeTasks tasks = *options.tasks;
   const Duration patience = std::min<Duration>(kPatience, options.policy.join_timeout);
   const bool runs_none = options.instead.dry_run || options.instead.print_env;

@@ -58,6 +58,9 @@ class SlurmTest(unittest.TestCase):
         self.assertTrue(found, f"never said /{pattern}/:\n{said}\n{self.slurm.logs()}")
         return found
 
+    def told(self, runs):
+        return "\n".join(str(run) for run in runs)
+
     def assert_done(self, run, code=0, timeout=60):
         self.assertEqual(run.wait(timeout), code, f"{run}\n{self.slurm.logs()}")
 
@@ -163,9 +166,6 @@ class Steps(SlurmTest):
                             options=["--nodes=2", "--gpus-per-node=1", "--cpus-per-task=1"])
         self.await_text(out, "OK: 2 ranks hold identical parameters", 100)
 
-    def told(self, runs):
-        return "\n".join(str(run) for run in runs)
-
 
 class Tasks(SlurmTest):
     """Several tasks on a node: one of them is its agent, and each runs a worker of its own."""
@@ -203,35 +203,36 @@ class Tasks(SlurmTest):
         self.assert_nothing_left(run)
 
     def test_tasks_stay_for_the_next_round(self):
-        run = self.srun("--max-restarts", "1", jobs.WORKER, "env", "family", "fail", "1", "5", "0",
-                        "finish", "1", "sleep", "60", nodes=2, options=["--ntasks-per-node=2"])
+        run = self.srun("--max-restarts", "1", jobs.WORKER, "env", "fail", "1", "5", "0", "finish",
+                         "1", "sleep", "60", nodes=2, options=["--ntasks-per-node=2"])
         self.assert_done(run)
         self.assertEqual(len(re.findall("finished", run.out)), 4, str(run))
         self.assertEqual(self.places(run)[-1], (3, "1", "1", "4"), str(run))
         self.assert_nothing_left(run)
 
     def test_nothing_outlives_a_task_or_an_agent_that_is_killed(self):
-        for victim in ("task", "task's keeper", "agent", "agent's keeper"):
-            with self.subTest(victim):
-                run = self.srun(jobs.WORKER, "env", "family", "sleep", "600", nodes=2,
-                                options=["--ntasks-per-node=2"])
-                lab.poll(lambda run=run: len(jobs.environments(run)) == 4, 30)
-                pid = self.process_of(self.slurm.nodes[1], victim)
-                os.kill(pid, signal.SIGKILL)
-                self.assertNotEqual(run.wait(60), 0, str(run))
-                self.assert_nothing_left(run)
+        runs = {victim: self.srun(jobs.WORKER, "env", "family", "sleep", "600", nodes=2,
+                                  options=["--ntasks-per-node=2", "-c1"])
+                for victim in ("task", "task's keeper", "agent", "agent's keeper")}
+        for victim, run in runs.items():
+            lab.poll(lambda run=run: len(jobs.environments(run)) == 4, 30)
+            os.kill(self.process_of(run, self.slurm.nodes[1], victim), signal.SIGKILL)
+        for victim, run in runs.items():
+            self.assertNotEqual(run.wait(60), 0, f"{victim}: {run}")
+        self.assert_nothing_left(self.told(runs.values()))
 
-    def process_of(self, node, who):
-        """The pid, on this machine, of a process of the step on `node`."""
+    def process_of(self, run, node, who):
+        """The pid, on this machine, of a process of the run on `node`."""
+        job = self.slurm.job_of(run)
+
         def is_hlaunch(pid):
             return lab.command_line(pid).split(" ")[0].endswith("/hlaunch")
 
-        for pid in lab.descendants(node.init):
-            if not is_hlaunch(pid):
+        for pid in filter(is_hlaunch, lab.descendants(node.init)):
+            seen = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+            if f"SLURM_JOB_ID={job}" not in seen:
                 continue
-            local = re.search(rb"SLURM_LOCALID=(\d)",
-                              pathlib.Path(f"/proc/{pid}/environ").read_bytes())
-            is_task_0 = local and local[1] == b"0"
+            is_task_0 = "SLURM_LOCALID=0" in seen
             is_keeper = any(is_hlaunch(child) for child in lab.children(pid))
             if is_task_0 == who.startswith("agent") and is_keeper == who.endswith("keeper"):
                 return pid
@@ -245,6 +246,17 @@ class Tasks(SlurmTest):
             self.assert_done(run)
             self.assertEqual([place[0] for place in self.places(run)], [0, 1, 2, 3], str(run))
             self.assertEqual("".join(place[2] for place in self.places(run)), local_ranks, str(run))
+
+    def test_each_in_a_container_of_its_own_with_another_host_name(self):
+        # What `srun docker run` comes to: own pids and names, and the node's network.
+        inside = ("exec unshare --uts --pid --fork --mount --mount-proc --kill-child sh -c "
+                  "'hostname c$SLURM_PROCID; exec hlaunch \"$@\"' sh \"$@\"")
+        run = self.slurm.start("srun", "-N2", "--ntasks-per-node=2", "sh", "-c", inside, "sh",
+                               jobs.WORKER, "env", env=ENV)
+        self.assert_done(run)
+        self.assertEqual(self.places(run), [(0, "0", "0", "4"), (1, "0", "1", "4"),
+                                            (2, "1", "0", "4"), (3, "1", "1", "4")], str(run))
+        self.assert_nothing_left(run)
 
     def test_what_cannot_be_is_said_once_on_a_node(self):
         away = "test $SLURM_LOCALID = 0 || exec unshare --net hlaunch \"$@\"; exec hlaunch \"$@\""
