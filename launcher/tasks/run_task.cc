@@ -193,6 +193,8 @@ void Task::StartWorker(UniqueFd socket, ReceivedMessage message) {
   }
   worker_ = *std::move(worker);
   stand_in_ = std::move(socket);
+  SendTaskMessage(stand_in_.get(), {std::string(kWordStarted), absl::StrCat(worker_->pid())})
+      .IgnoreError();
   was_told_to_end_ = false;
   last_code_.reset();
 }

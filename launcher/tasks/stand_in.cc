@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -14,12 +15,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/process/descendants.h"
+#include "agent/worker/stand_in_name.h"
 #include "launcher/tasks/task_message.h"
 #include "launcher/tasks/task_socket.h"
 #include "proto/base/clock.h"
@@ -85,6 +89,17 @@ int EndAs(const TaskMessage& message) {
   return kExitInternal;
 }
 
+// Says by its own name which process the worker is, for the agent, which looks at it. A task in a
+// container counts by numbers of its own, which would be another process here.
+void ShowWorker(int task, const TaskMessage& message) {
+  int pid = 0;
+  if (message.size() != 2 || !absl::SimpleAtoi(message[1], &pid)) return;
+  const std::optional<ProcessEntry> worker = ReadProcess(pid);
+  const std::optional<ProcessEntry> parent = worker ? ReadProcess(worker->parent) : std::nullopt;
+  if (!parent || parent->parent != PeerOf(task)) return;
+  ::prctl(PR_SET_NAME, StandInName(pid).c_str(), 0, 0, 0);
+}
+
 int Await(int task, int signals) {
   while (true) {
     pollfd polls[] = {{task, POLLIN, 0}, {signals, POLLIN, 0}};
@@ -96,6 +111,10 @@ int Await(int task, int signals) {
     }
     if (polls[0].revents == 0) continue;
     const auto message = ReceiveTaskMessage(task, MonotonicClock().Now() + kPatience);
+    if (message.ok() && message->words[0] == kWordStarted) {
+      ShowWorker(task, message->words);
+      continue;
+    }
     if (message.ok()) return EndAs(message->words);
     LogError("the task that ran this worker was killed, and the worker with it");
     DieOf(SIGKILL);

@@ -17,6 +17,7 @@
 //          ---- end CODE ------------>
 //   stand-in -- start DIR UMASK ARGC ARGV… NAME=value… --> task   with its descriptors, for each
 //            -- signal NUMBER ----------------------->            start of the worker
+//            <- started PID --------------------------
 //            <- ended CODE SIGNAL --------------------
 //            <- failed CODE WHY ----------------------
 
@@ -27,6 +28,7 @@ inline constexpr absl::string_view kWordTask = "task";
 inline constexpr absl::string_view kWordJobEnd = "end";
 inline constexpr absl::string_view kWordStart = "start";
 inline constexpr absl::string_view kWordSignal = "signal";
+inline constexpr absl::string_view kWordStarted = "started";
 inline constexpr absl::string_view kWordEnded = "ended";
 inline constexpr absl::string_view kWordFailed = "failed";
 

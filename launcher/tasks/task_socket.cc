@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -43,11 +44,17 @@ Address AbstractAddress(const std::string& text) {
   return address;
 }
 
-bool IsOwn(int socket) {
+// Whose process the other side is; unset: the kernel does not say.
+std::optional<ucred> CredentialsOf(int socket) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         peer.uid == ::geteuid();
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
+
+bool IsOwn(int socket) {
+  const std::optional<ucred> peer = CredentialsOf(socket);
+  return peer && peer->uid == ::geteuid();
 }
 
 UniqueFd NewSocket() { return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
@@ -160,6 +167,11 @@ absl::StatusOr<UniqueFd> ConnectToTask(const std::string& address) {
         absl::StrCat("another user's process has the socket @", address));
   }
   return socket;
+}
+
+pid_t PeerOf(int socket) {
+  const std::optional<ucred> peer = CredentialsOf(socket);
+  return peer ? peer->pid : 0;
 }
 
 absl::Status SendTaskMessage(int socket, const TaskMessage& message,

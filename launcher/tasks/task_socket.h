@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -43,6 +45,9 @@ UniqueFd AcceptOwn(int listener);
 //   PermissionDenied - another user does.
 //   ResourceExhausted, Unavailable.
 absl::StatusOr<UniqueFd> ConnectToTask(const std::string& address);
+
+// The process that listens where `socket` has connected to; 0: it is not in sight.
+pid_t PeerOf(int socket);
 
 // Sends `message` with `descriptors`.
 //

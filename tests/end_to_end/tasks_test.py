@@ -50,6 +50,17 @@ class Mpirun(jobs.JobTest):
             self.assert_done([run], 7, 60)
             self.assertIn("job failed: rank 2", run.err)
 
+    def test_the_agent_sees_where_a_worker_of_another_process_stands(self):
+        for words, env in list(self.each())[-1:]:
+            run = self.nodes[0].start(
+                *words, "-np", "3", lab.HLAUNCH, "--heartbeat-timeout", "2", "--shutdown-timeout", "1",
+                lab.WORKERS / "heartbeat_worker.py", "sleep", cwd=self.nodes[0].folder,
+                env={**env, "PYTHONPATH": lab.BIN.parent / "python"})
+            self.assertNotEqual(run.wait(60), 0, str(run))
+            self.assertRegex(run.err, r"job failed: rank 1 .*stalled")
+            self.assertRegex(run.err, r'File ".*heartbeat_worker.py", line \d+, in sleep')
+            self.assert_nothing_left(15)
+
     def test_nothing_outlives_an_agent_that_is_killed(self):
         for words, env in self.each():
             run = self.start_all(words, env, jobs.WORKER, "env", "family", "sleep", "600")
