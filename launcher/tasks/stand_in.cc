@@ -23,7 +23,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/process/descendants.h"
-#include "agent/worker/stand_in_name.h"
+#include "agent/process/stand_in_name.h"
 #include "launcher/tasks/task_message.h"
 #include "launcher/tasks/task_socket.h"
 #include "proto/base/clock.h"

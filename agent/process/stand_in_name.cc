@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/worker/stand_in_name.h"
+#include "agent/process/stand_in_name.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
