@@ -63,7 +63,8 @@ const PlaceValue* FindIn(const ClusterPlace& place, string_view name) {
 
 // What concerns this node alone, whichever nodes there are.
 bool IsOfThisNode(string_view option) {
-  return option == "--nproc-per-node" || option == "--shutdown-timeout";
+  return option == "--nproc-per-node" || option == "--shutdown-timeout" || option == "--devices" ||
+         option == "--bind";
 }
 
 // A port that the user names is the workers' port: the static form, at the place's host.
@@ -144,7 +145,7 @@ absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
     if (all_said) return taken;
     return place.refusal;
   }
-  if (place.tasks && all_said) return taken;  // Each task is a node of its own.
+  if (place.tasks && given.Has("--standalone")) return taken;  // Each task is one by itself.
   if (place.tasks) {
     HLAUNCH_RETURN_IF_ERROR(CheckTasks(*place.tasks, given));
     taken.tasks = place.tasks;

@@ -36,7 +36,8 @@ ClusterPlace ChooseStart(ClusterPlace place, const std::vector<FoundValue>& give
 // says there that it is one node, or which nodes there are and where they meet, has said all of
 // that: only what concerns this node alone is taken, its workers and their grace. Who says less is
 // completed. Where it comes to one node, nothing of where nodes meet is taken. Nodes that were not
-// started are not waited for. Pure.
+// started are not waited for. Of several tasks on this node each is a job of its own with
+// --standalone alone. Pure.
 //
 // Errors:
 //   InvalidArgument - the place's refusal; several nodes, and nobody says where they meet; or there

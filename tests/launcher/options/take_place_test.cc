@@ -245,6 +245,19 @@ TEST(ExplainPlace, SaysWhyNothingIsTaken) {
   EXPECT_THAT(Explained({}, Step({"SLURM_HET_SIZE=2"})), HasSubstr("is heterogeneous"));
 }
 
+TEST(TakePlace, TakesTheTasksOfANodeWhateverIsSaidOfNodes) {
+  const std::vector<std::string> tasks = Step(
+      {"SLURM_STEP_TASKS_PER_NODE=2(x2)", "SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_GTIDS=2,3"});
+  const auto taken = [&tasks](std::vector<const char*> words) {
+    const auto options = Parse(std::move(words), tasks);
+    return absl::StrCat(Place(options), options.ok() && options->tasks ? " by tasks" : "");
+  };
+  EXPECT_EQ(taken({}), "2:2 rank 1 at n1:12272 x 2 id 17.0 by tasks");
+  EXPECT_EQ(taken({"--nnodes=1"}), "1:1 rank -1 at  x 2 id  by tasks");
+  EXPECT_EQ(taken({"--nnodes=2", "--rdzv-endpoint=n1:7"}), "2:2 rank -1 at n1:7 x 2 id  by tasks");
+  EXPECT_EQ(taken({"--standalone"}), "1:1 rank -1 at  x 1 id ");
+}
+
 TEST(ExplainPlace, SaysWhatTasksOfANodeDecideAndWhatDoesNotGoWithThem) {
   const std::vector<std::string> tasks = Step(
       {"SLURM_STEP_TASKS_PER_NODE=2(x2)", "SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_GTIDS=2,3"});
