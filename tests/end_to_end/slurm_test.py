@@ -238,6 +238,22 @@ class Tasks(SlurmTest):
                 return pid
         raise AssertionError(f"no {who} on {node.name}: {node.processes()}")
 
+    def test_what_slurm_sends_to_all_tasks_reaches_each_worker(self):
+        run = self.srun(jobs.WORKER, "signals", "sleep", "600", nodes=2,
+                        options=["--ntasks-per-node=2"])
+        run.wait_for("(?s)(LISTENS.*){4}", 30)
+        job = self.slurm.job_of(run)
+        for number, words in (("USR1", ["--signal=USR1"]), ("TERM", [])):
+            self.slurm.run("scancel", *words, job)
+            # Slurm itself signals workers as well as hlaunch, so it may come twice.
+            lab.poll(lambda number=number: len(self.ranks_that_got(run, number)) == 4, 10)
+            self.assertEqual(self.ranks_that_got(run, number), set("0123"), str(run))
+        self.assertNotEqual(run.wait(30), 0, str(run))
+        self.assert_nothing_left(run)
+
+    def ranks_that_got(self, run, number):
+        return set(re.findall(rf"\[(\d)\] GOT SIG{number}", run.out))
+
     def test_two_steps_share_the_nodes(self):
         runs = [self.srun(*more, jobs.WORKER, "env", nodes=2,
                           options=["--ntasks-per-node=2", "-c1", "--gpus-per-task=1"])
