@@ -137,6 +137,12 @@ absl::StatusOr<Options> ReadDoctorOptions(int argc, char** argv, const Surroundi
   }
   std::vector<const char*> job;
   for (const std::string& word : words.job) job.push_back(word.c_str());
+  const std::optional<NodeTasks> tasks = FindPlace(surroundings, "auto").tasks;
+  if (tasks && tasks->local > 0) {  // The node's first task checks it.
+    Options options;
+    options.text_to_print = "";
+    return options;
+  }
   Surroundings alone = surroundings;
   alone.alone = true;  // It checks the nodes that it is started on.
   HLAUNCH_ASSIGN_OR_RETURN(Options options,

@@ -26,7 +26,8 @@ struct Surroundings {
   std::vector<int> ancestors;  // The pids of this process and of those that it descends from.
   std::string root;            // Before the names of files that are read; empty: this machine's.
   bool own_pids = false;       // A container hides the processes outside of it.
-  bool alone = false;          // No other node is to be started from here, whatever this is.
+  // No other node is to be started from here, whatever this is, and no worker in another task.
+  bool alone = false;
 };
 
 // Those of this process.

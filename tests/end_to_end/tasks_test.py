@@ -61,6 +61,12 @@ class Mpirun(jobs.JobTest):
             self.assertRegex(run.err, r'File ".*heartbeat_worker.py", line \d+, in sleep')
             self.assert_nothing_left(15)
 
+    def test_the_doctor_checks_a_node_once(self):
+        for words, env in list(self.each())[-1:]:
+            run = self.start_all(words, env, "doctor")
+            run.wait(60)
+            self.assertEqual(run.out.count("memory speed"), 1, str(run))
+
     def test_nothing_outlives_an_agent_that_is_killed(self):
         for words, env in self.each():
             run = self.start_all(words, env, jobs.WORKER, "env", "family", "sleep", "600")
