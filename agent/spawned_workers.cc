@@ -70,6 +70,9 @@ WorkerSpec SpecOf(WorkerSpec spec, const SpawnRequest& request) {
   spec.mpi = request.pmix_world == 0 ? MpiOffer::kPort : MpiOffer::kPmix;
   spec.stdin_to = StdinTo::kNobody;
   spec.virtual_local_rank = false;
+  spec.stand_ins.clear();
+  spec.consoles.clear();
+  spec.own_cpus = false;
   spec.device_env.clear();
   spec.bindings.clear();
   return spec;

@@ -21,6 +21,7 @@
 #include "agent/mpi/pmix_server.h"
 #include "agent/mpi/shm_remains.h"
 #include "agent/process/descendants.h"
+#include "agent/process/stand_in_name.h"
 #include "agent/spawned_workers.h"
 #include "agent/stall/kernel_wait.h"
 #include "agent/stall/log_watch.h"
@@ -46,6 +47,7 @@ constexpr Duration kKillDeadline = std::chrono::seconds(5);
 // So many workers are on their way to their program at once; more is no faster on any machine
 // tried.
 constexpr size_t kStartedAtOnce = 8;
+constexpr Duration kStandInLook = std::chrono::milliseconds(50);
 
 // A worker on its way to its program.
 struct StartingWorker {
@@ -56,6 +58,7 @@ struct StartingWorker {
   std::string log_file;
   UniqueFd pmi;  // The same as `output`,
   UniqueFd in;   // and so is this.
+  bool is_stand_in = false;
 };
 
 }  // namespace
@@ -68,7 +71,8 @@ struct WorkerGroup::State {
         events(std::move(the_events)),
         loop(the_loop),
         kill_timer(the_loop),
-        stuck_timer(the_loop) {}
+        stuck_timer(the_loop),
+        stand_in_timer(the_loop) {}
 
   const Assignment assignment;
   OutputRelay& relay;
@@ -92,6 +96,8 @@ struct WorkerGroup::State {
   bool cut_short = false;          // Not all workers ended with 0 by themselves.
   bool pmix_used = false;          // A worker has come to its server, which is gone.
   asio::steady_timer stuck_timer;  // For a stalled worker to be gone once it was killed.
+  asio::steady_timer stand_in_timer;
+  std::vector<int> stand_ins;  // Local ranks whose workers' processes are not known yet.
   std::vector<WorkerProcess> workers;
   std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
   pid_t spared = 0;                // A child that is not of the group.
@@ -345,6 +351,11 @@ struct WorkerGroup::State {
   absl::StatusOr<StartingWorker> Begin(const WorkerSpec& spec, NodeFacts& facts,
                                        RoundLogs& round_logs, int local_rank) {
     WorkerRoutes routes = round_logs.Routes(local_rank);
+    if (static_cast<size_t>(local_rank) < spec.consoles.size()) {
+      const ConsoleStreams& console = spec.consoles[static_cast<size_t>(local_rank)];
+      routes.out.console_fd = console.out;
+      routes.err.console_fd = console.err;
+    }
     std::string log_file = routes.err.file ? routes.err.file->path() : "";
     if (log_watch) {
       routes.out.reader = log_watch->Reader(local_rank);
@@ -369,8 +380,10 @@ struct WorkerGroup::State {
       command.stdin_fd = in.get();
     }
     HLAUNCH_ASSIGN_OR_RETURN(StartingProcess process, Process::Start(command));
-    return StartingWorker{std::move(process),  std::move(output),  local_rank,   facts.error_file,
-                          std::move(log_file), std::move(link.fd), std::move(in)};
+    const bool is_stand_in = static_cast<size_t>(local_rank) < spec.stand_ins.size() &&
+                             !spec.stand_ins[static_cast<size_t>(local_rank)].empty();
+    return StartingWorker{std::move(process),  std::move(output),  local_rank,    facts.error_file,
+                          std::move(log_file), std::move(link.fd), std::move(in), is_stand_in};
   }
 
   absl::Status Await(StartingWorker& starting) {
@@ -383,12 +396,39 @@ struct WorkerGroup::State {
                                                  starting.error_file, starting.log_file);
     ++num_alive;
     all_pids.push_back(worker.pid());
-    if (stalls) stalls->Started(local_rank, worker.pid());
-    if (hangs) hangs->Started(local_rank, worker.pid());
-    if (kernel_waits) kernel_waits->Started(local_rank, worker.pid());
-    if (answers) answers->Started(local_rank, worker.pid());
+    if (starting.is_stand_in) {
+      stand_ins.push_back(local_rank);
+      AwaitWorkersElsewhere();
+    } else {
+      TellWatchers(local_rank, worker.pid());
+    }
     TellStart(worker);
     return worker.Watch(loop, [this, &worker] { OnExit(worker); });
+  }
+
+  void TellWatchers(int local_rank, pid_t pid) {
+    if (stalls) stalls->Started(local_rank, pid);
+    if (hangs) hangs->Started(local_rank, pid);
+    if (kernel_waits) kernel_waits->Started(local_rank, pid);
+    if (answers) answers->Started(local_rank, pid);
+  }
+
+  // The processes of workers that run elsewhere are known a moment after their stand-ins.
+  void AwaitWorkersElsewhere() {
+    stand_in_timer.expires_after(kStandInLook);
+    stand_in_timer.async_wait([this](const asio::error_code& error) {
+      if (error) return;
+      std::vector<int> unknown;
+      for (const int local_rank : std::exchange(stand_ins, {})) {
+        const WorkerProcess& worker = workers[static_cast<size_t>(local_rank)];
+        const auto process = worker.alive() ? ReadProcess(worker.pid()) : std::nullopt;
+        const pid_t pid = process ? WorkerInName(process->command) : 0;
+        if (pid != 0) TellWatchers(local_rank, pid);
+        if (pid == 0 && worker.alive()) unknown.push_back(local_rank);
+      }
+      stand_ins = std::move(unknown);
+      if (!stand_ins.empty() && !stopping) AwaitWorkersElsewhere();
+    });
   }
 
   void StartHangWatch(const WorkerSpec& spec, const NodeFacts& facts) {
@@ -480,6 +520,7 @@ struct WorkerGroup::State {
     if (std::exchange(stopped, true)) return;
     kill_timer.cancel();
     stuck_timer.cancel();
+    stand_in_timer.cancel();
     watchdog.reset();
     EndPmix();
     // Open MPI 5 leaves to its launcher what it has in shared memory, whatever its end.

@@ -47,6 +47,10 @@ Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int 
   const OtherProgram* const other =
       OtherProgramOf(spec.others, assignment.first_rank + local_rank, assignment.world_size);
   command.argv = WorkerArgv(other == nullptr ? spec.argv : other->argv, local_rank);
+  if (static_cast<size_t>(local_rank) < spec.stand_ins.size()) {
+    const std::vector<std::string>& words = spec.stand_ins[static_cast<size_t>(local_rank)];
+    command.argv.insert(command.argv.begin(), words.begin(), words.end());
+  }
   command.env = WorkerEnv(assignment, local_rank, spec, facts);
   command.as_a_shell = true;
   const bool own_place = other != nullptr && !other->directory.empty();

@@ -7,17 +7,20 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/worker/keeper.h"
+#include "launcher/cluster/node_tasks.h"
 #include "launcher/cluster/place.h"
 #include "launcher/command/check_node.h"
 #include "launcher/command/dry_run.h"
@@ -37,6 +40,9 @@
 #include "launcher/options/parse_options.h"
 #include "launcher/remote/agent_stub.h"
 #include "launcher/report/doctor.h"
+#include "launcher/tasks/gather_tasks.h"
+#include "launcher/tasks/run_task.h"
+#include "launcher/tasks/stand_in.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/parse_int.h"
@@ -107,6 +113,13 @@ int GiveUp(const Options& options, const Environment& environment, const absl::S
   return exit_code;
 }
 
+// Whether this is a task of its node that only runs a worker, and says nothing of the job.
+bool IsOtherTask(const Options& options, const Surroundings& surroundings) {
+  if (options.tasks) return options.tasks->local > 0;
+  const std::optional<NodeTasks> tasks = FindPlace(surroundings, "auto").tasks;
+  return tasks && tasks->local > 0;
+}
+
 using ReadOptionsFn =
     std::function<absl::StatusOr<Options>(int argc, char** argv, const Surroundings& surroundings)>;
 
@@ -124,6 +137,12 @@ absl::StatusOr<Options> ReadDoctorOptions(int argc, char** argv, const Surroundi
   }
   std::vector<const char*> job;
   for (const std::string& word : words.job) job.push_back(word.c_str());
+  const std::optional<NodeTasks> tasks = FindPlace(surroundings, "auto").tasks;
+  if (tasks && tasks->local > 0) {  // The node's first task checks it.
+    Options options;
+    options.text_to_print = "";
+    return options;
+  }
   Surroundings alone = surroundings;
   alone.alone = true;  // It checks the nodes that it is started on.
   HLAUNCH_ASSIGN_OR_RETURN(Options options,
@@ -155,6 +174,74 @@ int RunOnHosts(char** argv, const Options& options, const Environment& environme
   return RunUnderKeeper(run, options.worker.signals_to_handle);
 }
 
+// This node's part of the job; `tasks` is what this process has gathered for it.
+int RunOptions(char** argv, const Options& options, const Environment& environment,
+               GatheredTasks& tasks, const ConnectFn& connect) {
+  const std::string token = environment.Get(kEnvToken);  // For the program that this becomes.
+  absl::StatusOr<JobSpec> spec = MakeJobSpec(options, environment, RealHostProbes());
+  if (!spec.ok()) {
+    if (options.tasks) {
+      tasks.SayEnd(ExitCodeOf(FailedStep::kPrepare, spec.status()));
+      ::setenv(kEnvTasksGone, "", 1);
+    }
+    return GiveUp(options, environment, spec.status(), argv, connect);
+  }
+  if (options.instead.dry_run || options.instead.print_env) {
+    BindWorkers(options, *spec);
+    return PrintInsteadOfJob(options, *spec);
+  }
+  if (options.instead.doctor && spec->policy.max_nodes == 1) {
+    CheckPlan plan;
+    plan.full = true;
+    plan.sysroot = options.sysroot;
+    return CheckThisNode(plan, options.instead.doctor_json);
+  }
+  // Nor do core dumps and the user's other processes get at the secret.
+  if (!spec->token.empty() || !spec->certificates.none()) ::prctl(PR_SET_DUMPABLE, 0);
+  const auto run = [&](KeeperLink keeper) {
+    tasks.Leave();  // They are the keeper's.
+    if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, token, std::move(keeper));
+    BindWorkers(options, *spec);
+    int used = 0;
+    ParseInt(environment.Get(kEnvRestartsUsed), 0, INT_MAX, &used);
+    const NodeEnd end = RunNode(options, *spec, keeper, connect, used);
+    return end.restarts_used ? JoinAfresh(argv, end, token, std::move(keeper)) : end.exit_code;
+  };
+  // `hlaunch` has made the keeper before it became the agent program.
+  if (absl::StatusOr<KeeperLink> keeper = KeeperLink::FromEnv(); keeper.ok()) {
+    return run(std::move(keeper).value());
+  }
+  return RunUnderKeeper(run, options.worker.signals_to_handle, tasks.links());
+}
+
+// The same where this process is one of several tasks of this node.
+int RunAsTask(char** argv, Options& options, const Environment& environment,
+              const ConnectFn& connect) {
+  constexpr Duration kPatience = std::chrono::seconds(30);
+  constexpr Duration kLonger = std::chrono::seconds(2);  // Task 0 is the one that tells.
+  const NodeTasks tasks = *options.tasks;
+  const Duration patience = std::min<Duration>(kPatience, options.policy.join_timeout);
+  const bool runs_none = options.instead.dry_run || options.instead.print_env;
+  if (tasks.local > 0) return runs_none ? kExitOk : RunTask(tasks, environment, patience + kLonger);
+  absl::StatusOr<GatheredTasks> gathered = GatheredTasks();
+  // The program of one part after another: `hlaunch` has gathered them, or has failed to.
+  const std::string why_gone = environment.Get(kEnvTasksGone);
+  const bool is_first = std::getenv(kEnvTasksGone) == nullptr && !std::getenv(kEnvKeeperFd);
+  if (!why_gone.empty()) gathered = absl::InvalidArgumentError(why_gone);
+  if (!runs_none && is_first) gathered = GatheredTasks::Gather(tasks, environment, patience);
+  if (!gathered.ok()) {
+    ::setenv(kEnvTasksGone, std::string(gathered.status().message()).c_str(), 1);
+    return GiveUp(options, environment, gathered.status(), argv, connect);
+  }
+  std::string for_agent =
+      is_first ? gathered->ForAgent() : absl::StrCat(kEnvTasks, "=", environment.Get(kEnvTasks));
+  ::putenv(for_agent.data());
+  UseTasks(tasks, std::getenv(kEnvTasks), options.worker);
+  const int exit_code = RunOptions(argv, options, environment, *gathered, connect);
+  gathered->SayEnd(exit_code);
+  return exit_code;
+}
+
 // A job from its command line to the exit code; `read` reads its options.
 int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& connect,
            const ConductFn& conduct) {
@@ -163,10 +250,11 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
   BlockAgentSignals();
   const Environment environment = Environment::OfThisProcess();
   const Surroundings surroundings = SurroundingsOfThisProcess(environment);
-  const absl::StatusOr<Options> options = read(argc, argv, surroundings);
+  absl::StatusOr<Options> options = read(argc, argv, surroundings);
   if (!options.ok()) {
-    return GiveUp(ParseWhatIsRight(argc, argv, surroundings), environment, options.status(), argv,
-                  connect);
+    const Options right = ParseWhatIsRight(argc, argv, surroundings);
+    if (IsOtherTask(right, surroundings)) return kExitUsage;
+    return GiveUp(right, environment, options.status(), argv, connect);
   }
   if (options->text_to_print) {
     std::fputs(options->text_to_print->c_str(), stdout);
@@ -174,38 +262,13 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
   }
   if (options->instead.installs()) return InstallPrograms(options->instead);
   BlockAgentSignals(options->worker.signals_to_handle);
-  const std::string token = environment.Get(kEnvToken);  // For the program that this becomes.
   WipeFromEnvironment(kEnvToken);
   SetLogLevel(options->output.log_level);
   if (options->output.json) SetLogJson();
   if (options->hosts.any()) return RunOnHosts(argv, *options, environment, conduct);
-  absl::StatusOr<JobSpec> spec = MakeJobSpec(*options, environment, RealHostProbes());
-  if (!spec.ok()) return GiveUp(*options, environment, spec.status(), argv, connect);
-  if (options->instead.dry_run || options->instead.print_env) {
-    BindWorkers(*options, *spec);
-    return PrintInsteadOfJob(*options, *spec);
-  }
-  if (options->instead.doctor && spec->policy.max_nodes == 1) {
-    CheckPlan plan;
-    plan.full = true;
-    plan.sysroot = options->sysroot;
-    return CheckThisNode(plan, options->instead.doctor_json);
-  }
-  // Nor do core dumps and the user's other processes get at the secret.
-  if (!spec->token.empty() || !spec->certificates.none()) ::prctl(PR_SET_DUMPABLE, 0);
-  const auto run = [&](KeeperLink keeper) {
-    if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, token, std::move(keeper));
-    BindWorkers(*options, *spec);
-    int used = 0;
-    ParseInt(environment.Get(kEnvRestartsUsed), 0, INT_MAX, &used);
-    const NodeEnd end = RunNode(*options, *spec, keeper, connect, used);
-    return end.restarts_used ? JoinAfresh(argv, end, token, std::move(keeper)) : end.exit_code;
-  };
-  // `hlaunch` has made the keeper before it became the agent program.
-  if (absl::StatusOr<KeeperLink> keeper = KeeperLink::FromEnv(); keeper.ok()) {
-    return run(std::move(keeper).value());
-  }
-  return RunUnderKeeper(run, options->worker.signals_to_handle);
+  if (options->tasks) return RunAsTask(argv, *options, environment, connect);
+  GatheredTasks none;
+  return RunOptions(argv, *options, environment, none, connect);
 }
 
 // A job whose command line may hold mpirun's words; `as_mpirun`: it has that name.
@@ -288,6 +351,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
       {"devices", ShowDevices},
       {"check", CheckNode},
       {"agent", RunAgentStub},
+      {kStandInWord, RunStandIn},
       {"token", [&](int, char**) { return RunToken(argc, argv, agent_commands); }},
       {"doctor",
        [&](int, char**) { return RunJob(argc, argv, ReadDoctorOptions, connect, conduct); }},

@@ -101,9 +101,10 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     HLAUNCH_ASSIGN_OR_RETURN(Pipe err, MakePipe());
     Worker fresh;
     fresh.tail = std::make_shared<OutputTail>();
-    fresh.streams = {MakeStream(out_, worker, routes, std::move(routes.out), nullptr),
-                     MakeStream(routes.merge_stderr ? out_ : err_, worker, routes,
-                                std::move(routes.err), fresh.tail)};
+    const Console out_console = ConsoleOf(out_, routes.out);
+    const Console err_console = routes.merge_stderr ? out_console : ConsoleOf(err_, routes.err);
+    fresh.streams = {MakeStream(out_console, worker, routes, std::move(routes.out), nullptr),
+                     MakeStream(err_console, worker, routes, std::move(routes.err), fresh.tail)};
     HLAUNCH_RETURN_IF_ERROR(Assign(std::move(out.read_end), &fresh.streams[0]->fd));
     HLAUNCH_RETURN_IF_ERROR(Assign(std::move(err.read_end), &fresh.streams[1]->fd));
     Close(worker);
@@ -189,6 +190,12 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 
   static bool NeedsFiles(const StreamRoute& route) {
     return route.file != nullptr || route.filtered != nullptr;
+  }
+
+  // `ours`, or what `route` has in its place, to which nobody else writes.
+  static Console ConsoleOf(const Console& ours, const StreamRoute& route) {
+    if (route.console_fd < 0) return ours;
+    return {route.console_fd, ConsoleStyleOf(route.console_fd), nullptr, false, false};
   }
 
   std::shared_ptr<Stream> MakeStream(const Console& console, int worker, const WorkerRoutes& routes,

@@ -32,7 +32,8 @@ struct WorkerOutput {
 
 // Where one stream goes. A value.
 struct StreamRoute {
-  bool console = true;                // Our stdout or stderr.
+  bool console = true;                // Our stdout or stderr,
+  int console_fd = -1;                // or this in its place; -1: none is.
   std::shared_ptr<LogFile> file;      // Takes every byte unchanged; null: none does.
   std::shared_ptr<LogFile> filtered;  // Takes what `filter` picks; null: nothing does.
   std::optional<LineFilter> filter;   // Set if `filtered` is.

@@ -229,7 +229,7 @@ int Conclude(Keeper* keeper) {
   return kExitAgentLost;
 }
 
-int BeKeeper(Keeper keeper, const SignalNumbers& named) {
+int BeKeeper(Keeper keeper, const SignalNumbers& named, std::vector<int> kept) {
   // A terminal in tostop mode must not stop the keeper for its last words.
   ::signal(SIGTTOU, SIG_IGN);
   ::prctl(PR_SET_NAME, "hlaunch-keeper", 0, 0, 0);
@@ -237,11 +237,15 @@ int BeKeeper(Keeper keeper, const SignalNumbers& named) {
   HLAUNCH_CHECK(signals.ok());
   keeper.signals = *std::move(signals);
   // What else hlaunch was given is the agent's: a pipe's reader must not wait for the keeper.
-  const unsigned low = std::min(keeper.signals.get(), keeper.link.get());
-  const unsigned high = std::max(keeper.signals.get(), keeper.link.get());
-  CloseRange(3, low - 1);
-  CloseRange(low + 1, high - 1);
-  CloseRange(high + 1, ~0U);
+  kept.push_back(keeper.signals.get());
+  kept.push_back(keeper.link.get());
+  std::sort(kept.begin(), kept.end());
+  unsigned next = 3;
+  for (const int fd : kept) {
+    CloseRange(next, static_cast<unsigned>(fd) - 1);
+    next = static_cast<unsigned>(fd) + 1;
+  }
+  CloseRange(next, ~0U);
   ::malloc_trim(0);
   WaitForAgent(&keeper);
   return Conclude(&keeper);
@@ -249,7 +253,8 @@ int BeKeeper(Keeper keeper, const SignalNumbers& named) {
 
 }  // namespace
 
-int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers& named) {
+int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers& named,
+                   std::vector<int> kept) {
   FillStandardDescriptors();
   BlockAgentSignals(named);
   BecomeSubreaper();
@@ -272,7 +277,7 @@ int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers
   }
   if (keeper.agent > 0) {
     agent_end.Close();
-    return BeKeeper(std::move(keeper), named);
+    return BeKeeper(std::move(keeper), named, std::move(kept));
   }
   keeper.link.Close();
   // A terminal signals the keeper's process group; in a session of its own the agent hears of

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <vector>
+
 #include "absl/functional/function_ref.h"
 #include "agent/worker/keeper_link.h"
 #include "agent/worker/taken_signals.h"
@@ -32,6 +34,8 @@ namespace hlaunch {
 // AgentSignals(). Signals that were ignored before (nohup) stay ignored.
 //
 // Requires: called first thing, before a second thread exists.
-int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers& named = {});
+// The keeper closes all descriptors but the standard ones and those that are `kept`.
+int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers& named = {},
+                   std::vector<int> kept = {});
 
 }  // namespace hlaunch

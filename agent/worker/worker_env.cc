@@ -171,7 +171,7 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
   for (const EnvChange& change : devices) {
     if (!change.is_default) place.emplace_back(change.name, change.value.value_or(""));
   }
-  if (spec.virtual_local_rank && devices.empty()) {
+  if (spec.virtual_local_rank && devices.empty() && spec.stand_ins.empty()) {
     const std::string device = OwnDevice(spec, local_rank);
     if (!device.empty()) place.emplace_back(kEnvCudaVisibleDevices, device);
   }
@@ -191,7 +191,8 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
 // The threads that a worker can run at once: one for each core of its own, or of an even share;
 // of that too, where a quota leaves the node fewer cores than the workers are bound to.
 int NumThreads(const WorkerSpec& spec, const NodeFacts& facts, int local_rank) {
-  const int even = std::max(1, facts.usable_cores / std::max(1, spec.nproc));
+  const int sharers = spec.own_cpus ? 1 : std::max(1, spec.nproc);
+  const int even = std::max(1, facts.usable_cores / sharers);
   int bound = 0;
   for (const WorkerBinding& binding : spec.bindings) bound += binding.cores;
   if (static_cast<size_t>(local_rank) >= spec.bindings.size()) return even;
@@ -338,7 +339,9 @@ int ProgramNumber(const std::vector<OtherProgram>& others, Rank rank, int world_
 }
 
 absl::Status CheckWorkerSpec(const WorkerSpec& spec, int max_nodes) {
-  const auto devices = spec.virtual_local_rank ? VisibleDevices(spec) : std::nullopt;
+  // A task that runs a worker has been given its device by others.
+  const bool chooses = spec.virtual_local_rank && spec.stand_ins.empty();
+  const auto devices = chooses ? VisibleDevices(spec) : std::nullopt;
   if (devices && std::max<size_t>(devices->size(), 1) < static_cast<size_t>(spec.nproc)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--virtual-local-rank: ", spec.nproc, " workers, but ", kEnvCudaVisibleDevices,

@@ -54,6 +54,11 @@ struct OtherProgram {
   std::string directory;                 // Where they run; empty: where all do.
 };
 
+// Where the output of a worker comes to light. A value; the descriptors are its maker's.
+struct ConsoleStreams {
+  int out = -1, err = -1;  // -1: our own.
+};
+
 // What every worker of this node runs. A value, made once by the launcher.
 struct WorkerSpec {
   std::string job_id;
@@ -62,7 +67,12 @@ struct WorkerSpec {
   std::vector<std::string> inherited_env;  // hlaunch's own environment, `NAME=value` each.
   std::string directory;                   // Where they run; empty: in ours.
   int nproc = 1;                           // Workers on this node.
-  std::string role = "default";            // ROLE_NAME
+  // By local rank: the program, and its first arguments, that has another process of this node run
+  // the worker and ends as it ends; empty, or none: the worker is this process's child.
+  std::vector<std::vector<std::string>> stand_ins;
+  std::vector<ConsoleStreams> consoles;  // By local rank: in place of our own; empty: ours.
+  bool own_cpus = false;                 // Each has as many CPUs as we, and none of ours.
+  std::string role = "default";          // ROLE_NAME
   // What the agent forwards to workers and ends the job for; empty: see EndingSignals (keeper.h).
   std::vector<int> signals_to_handle;
   bool virtual_local_rank = false;  // LOCAL_RANK is 0, and one device is visible.

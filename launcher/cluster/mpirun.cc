@@ -3,6 +3,10 @@
 
 // `mpirun hlaunch ...`, once on every node: Open MPI, and MPICH's and Intel MPI's mpiexec (Hydra).
 
+#include <fstream>
+#include <optional>
+#include <string>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -81,6 +85,54 @@ std::string HostOfNamespace(absl::string_view name) {
   return host.ok() && before_pid.size() < name.size() ? *host : "";
 }
 
+std::string OnceANode(const Names& names, int local) {
+  return absl::StrCat("mpirun ", names.once_a_node, " hlaunch --nproc-per-node ", local, " ...");
+}
+
+// What all processes of one mpirun on this node have in common and no others; empty: nothing is
+// known. Hydra has its own process on each node, whose children they are.
+std::string NameOfMpirun(const Surroundings& surroundings) {
+  const std::string name = surroundings.environment.Get("PMIX_NAMESPACE");
+  if (!name.empty()) return absl::StrCat("mpirun-", name.substr(0, 48));
+  for (const int pid : surroundings.ancestors) {
+    std::ifstream file(absl::StrCat(surroundings.root, "/proc/", pid, "/comm"));
+    std::string program;
+    std::getline(file, program);
+    if (program == "hydra_pmi_proxy" || program == "pmi_proxy") return absl::StrCat("hydra-", pid);
+  }
+  return "";
+}
+
+// The processes of this node, where there are several and each node has as many; unset: it cannot
+// be told who they are, or how many nodes there are.
+std::optional<NodeTasks> ReadTasks(const Surroundings& surroundings, const Names& names, int size,
+                                   int rank, int local_size) {
+  NodeTasks tasks;
+  tasks.owner = names.kind;
+  tasks.name = NameOfMpirun(surroundings);
+  tasks.count = local_size;
+  tasks.local = IntFrom(surroundings.environment.Get(names.local_rank), 0, local_size - 1);
+  tasks.rank = rank;
+  tasks.first_rank = rank - tasks.local;
+  tasks.instead = OnceANode(names, local_size);
+  const bool is_even = size % local_size == 0 && tasks.first_rank % local_size == 0;
+  if (local_size < 2 || tasks.name.empty() || tasks.local < 0 || !is_even) return std::nullopt;
+  return tasks;
+}
+
+void AddTasks(const NodeTasks& tasks, const Names& names, int size, ClusterPlace& place) {
+  place.Add("--nnodes", absl::StrCat(size / tasks.count), names.size,
+            absl::StrCat(size, " processes, ", tasks.count, " on each node"));
+  place.Add("--node-rank", absl::StrCat(tasks.first_rank / tasks.count), names.rank,
+            "by its processes' ranks");
+  place.Add("--nproc-per-node", absl::StrCat(tasks.count), names.local_size,
+            "a worker for each process on this node, and in it");
+  place.Add("--devices", "none", names.local_size, "each process has its own");
+  place.Add("--bind", "none", names.local_size, "each process has its own CPUs");
+  place.told_elsewhere = tasks.local > 0;
+  place.tasks = tasks;
+}
+
 // Where the nodes meet: what the user has handed on, else where mpirun itself runs, else the first
 // host of the scheduler's job around it.
 void AddEndpoint(const Surroundings& surroundings, const std::string& name, ClusterPlace& place) {
@@ -129,21 +181,26 @@ ClusterPlace FindMpirun(const Surroundings& surroundings, bool told) {
                                                names.local_size, " do not fit together; give ",
                                                "--cluster none, and say where the nodes meet"));
   }
-  if (local > 1) {
+  const std::optional<NodeTasks> tasks = ReadTasks(surroundings, names, size, rank, local);
+  if (local > 1 && !tasks) {
     return RefusedTask(
         "mpirun",
         absl::StrCat(names.kind, " started ", local, " processes on this node (", names.local_size,
-                     ") and hlaunch is started once on each, where it ",
-                     "starts all workers: write mpirun ", names.once_a_node,
-                     " hlaunch --nproc-per-node ", local,
-                     " ...; for a job of its own in every process add --standalone"),
+                     "), and it cannot be told how many nodes there are, for not each has as many, "
+                     "or which of the node's processes are the same mpirun's: write ",
+                     OnceANode(names, local),
+                     "; for a job of its own in every process add --standalone"),
         environment.Get(names.local_rank));
   }
   ClusterPlace place;
   place.cluster = "mpirun";
   place.reason = absl::StrCat("one process of ", size, " of ", names.kind, " (", names.size, ")");
-  place.Add("--nnodes", absl::StrCat(size), names.size, "one process on every node");
-  place.Add("--node-rank", absl::StrCat(rank), names.rank, "mpirun's rank of this process");
+  if (tasks) {
+    AddTasks(*tasks, names, size, place);
+  } else {
+    place.Add("--nnodes", absl::StrCat(size), names.size, "one process on every node");
+    place.Add("--node-rank", absl::StrCat(rank), names.rank, "mpirun's rank of this process");
+  }
   const std::string name = environment.Get("PMIX_NAMESPACE");
   AddEndpoint(surroundings, name, place);
   if (!name.empty()) place.Add("--rdzv-id", PrintableLine(name), "PMIX_NAMESPACE", "mpirun's job");

@@ -3,12 +3,14 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "launcher/cluster/node_tasks.h"
 #include "launcher/cluster/system_row.h"
 #include "launcher/words/environment.h"
 
@@ -24,7 +26,8 @@ struct Surroundings {
   std::vector<int> ancestors;  // The pids of this process and of those that it descends from.
   std::string root;            // Before the names of files that are read; empty: this machine's.
   bool own_pids = false;       // A container hides the processes outside of it.
-  bool alone = false;          // No other node is to be started from here, whatever this is.
+  // No other node is to be started from here, whatever this is, and no worker in another task.
+  bool alone = false;
 };
 
 // Those of this process.
@@ -53,6 +56,9 @@ struct ClusterPlace {
   // Not empty: this is the script or shell of an allocation, whose nodes can be started from here.
   // --hosts and --launch-agent are among the values then; all else is told of this node alone.
   std::string start_reason;
+  // Several of its tasks are on this node, which together are that node's part; unset: this one is
+  // it by itself. --nproc-per-node is among the values then.
+  std::optional<NodeTasks> tasks;
   bool told_elsewhere = false;  // Another process of this node or another one says the same.
   // What to say where there are several nodes and nobody says where they meet.
   std::string no_endpoint;

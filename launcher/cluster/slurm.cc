@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -151,8 +153,12 @@ std::string PerTask(const Environment& environment, int tasks) {
   return text;
 }
 
-// Several tasks of the step on a node. All nodes come to the same verdict, also those with one.
-absl::Status CheckTasks(const Environment& environment, const Step& step, const Nodes& nodes) {
+// How many tasks of the step each node has.
+//
+// Errors:
+//   InvalidArgument - the variable, and what is wrong with it.
+absl::StatusOr<std::vector<int>> ReadTaskCounts(const Environment& environment,
+                                                const Nodes& nodes) {
   const char* name = "SLURM_STEP_TASKS_PER_NODE";
   const std::string text = environment.Get(name);
   const auto counts = ExpandCounts(text, kMaxNodes);
@@ -162,14 +168,50 @@ absl::Status CheckTasks(const Environment& environment, const Step& step, const 
                  absl::StrCat("counts ", counts->size(), " nodes and SLURM_STEP_NUM_NODES says ",
                               nodes.count()));
   }
-  const int most = *std::max_element(counts->begin(), counts->end());
-  if (most <= 1) return absl::OkStatus();
+  return counts;
+}
+
+std::string OneTaskOnEachNode(const Environment& environment, const Nodes& nodes, int most) {
+  return absl::StrCat("srun -N", nodes.count(), " -n", nodes.count(), " --ntasks-per-node=1",
+                      PerTask(environment, most), " hlaunch --nproc-per-node ", most, " ...");
+}
+
+// Whether Slurm numbers its tasks as hlaunch does its ranks: all of one node, then the next's.
+bool IsNumberedByNode(const Environment& environment, const NodeTasks& tasks) {
+  const std::vector<std::string> numbers =
+      absl::StrSplit(environment.Get("SLURM_GTIDS"), ',', absl::SkipEmpty());
+  if (tasks.rank != tasks.first_rank + tasks.local) return false;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] != absl::StrCat(tasks.first_rank + static_cast<int>(i))) return false;
+  }
+  return true;
+}
+
+// Several tasks of the step are on some node; those of this one, of which there may be one.
+//
+// Errors:
+//   InvalidArgument - what they are cannot be told, or their numbers would not be their ranks.
+absl::StatusOr<NodeTasks> ReadTasks(const Environment& environment, const Step& step,
+                                    const Nodes& nodes, const std::vector<int>& counts) {
+  const auto node = static_cast<size_t>(nodes.rank);
+  NodeTasks tasks;
+  tasks.owner = absl::StrCat("Slurm step ", step.name);
+  tasks.name = absl::StrCat("slurm-", environment.Get("SLURM_CLUSTER_NAME").substr(0, 32), "-",
+                            step.name, "-", nodes.rank);
+  tasks.count = counts[node];
+  tasks.first_rank = std::accumulate(counts.begin(), counts.begin() + nodes.rank, 0);
+  tasks.local = IntFrom(environment.Get("SLURM_LOCALID"), 0, tasks.count - 1);
+  tasks.rank = IntFrom(environment.Get("SLURM_PROCID"), 0, 1 << 30);
+  tasks.instead =
+      OneTaskOnEachNode(environment, nodes, *std::max_element(counts.begin(), counts.end()));
+  if (tasks.local < 0) {
+    return Wrong(environment, "SLURM_LOCALID", absl::StrCat("expected 0 to ", tasks.count - 1));
+  }
+  if (IsNumberedByNode(environment, tasks)) return tasks;
   return absl::InvalidArgumentError(absl::StrCat(
-      "step ", step.name, " has ", most, " tasks on a node (", name, "=", PrintableLine(text),
-      ") and hlaunch is started once on each, where it starts all workers: write srun -N",
-      nodes.count(), " -n", nodes.count(), " --ntasks-per-node=1", PerTask(environment, most),
-      " hlaunch --nproc-per-node ", most,
-      " ...; for a job of its own in every task add --standalone"));
+      "Slurm does not number the tasks of step ", step.name,
+      " node by node (SLURM_GTIDS=", PrintableLine(environment.Get("SLURM_GTIDS")), " on its node ",
+      nodes.rank, "), as ranks are: add --distribution=block, or write ", tasks.instead));
 }
 
 // The first port that `srun --resv-ports` has reserved for the step, as in "12000-12003,12010"; -1:
@@ -221,6 +263,17 @@ KillWait FindKillWait(const Surroundings& surroundings) {
 
 // What of KillWait is the workers': hlaunch needs the rest to end what is left and to report.
 int Grace(int kill_wait) { return kill_wait - std::clamp(kill_wait / 5, 1, 5); }
+
+// Each of several tasks has its own part of the node, and one worker.
+void AddTasks(NodeTasks tasks, ClusterPlace& place) {
+  const char* variable = "SLURM_STEP_TASKS_PER_NODE";
+  place.Add("--nproc-per-node", absl::StrCat(tasks.count), variable,
+            "a worker for each task on this node, and in it");
+  place.Add("--devices", "none", variable, "each task has its own");
+  place.Add("--bind", "none", variable, "each task has its own CPUs");
+  place.told_elsewhere = tasks.local > 0;
+  place.tasks = std::move(tasks);
+}
 
 void AddWorkers(const Environment& environment, ClusterPlace& place) {
   const NamedDevices visible = CountNamedDevices(environment);
@@ -314,8 +367,13 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   if (!nodes.ok()) {
     return RefusedPlace("slurm", absl::StrCat(nodes.status().message(), way_out));
   }
-  if (const absl::Status status = CheckTasks(environment, *step, *nodes); !status.ok()) {
-    return RefusedTask("slurm", std::string(status.message()), environment.Get("SLURM_PROCID"));
+  const absl::StatusOr<std::vector<int>> counts = ReadTaskCounts(environment, *nodes);
+  const bool several = counts.ok() && *std::max_element(counts->begin(), counts->end()) > 1;
+  const absl::StatusOr<NodeTasks> tasks =
+      several ? ReadTasks(environment, *step, *nodes, *counts) : NodeTasks();
+  if (!counts.ok() || !tasks.ok()) {
+    const absl::Status& why = counts.ok() ? tasks.status() : counts.status();
+    return RefusedTask("slurm", std::string(why.message()), environment.Get("SLURM_PROCID"));
   }
   ClusterPlace place;
   place.cluster = "slurm";
@@ -331,7 +389,7 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
             reserved > 0 ? "its first host; the first port of SLURM_STEP_RESV_PORTS"
                          : "its first host; port 12000 + (16 * job + step) mod 16381");
   place.Add("--rdzv-id", step->name, "SLURM_JOB_ID", "job and step");
-  AddWorkers(environment, place);
+  several ? AddTasks(*tasks, place) : AddWorkers(environment, place);
   const KillWait wait = FindKillWait(surroundings);
   place.Add("--shutdown-timeout", absl::StrCat(std::max(Grace(wait.seconds), 0)), wait.source,
             "seconds that workers have after SIGTERM, before Slurm kills all");

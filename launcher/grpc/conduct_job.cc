@@ -29,6 +29,7 @@
 #include "launcher/node/descriptors.h"
 #include "launcher/remote/conductor.h"
 #include "launcher/remote/job_words.h"
+#include "launcher/remote/jump_hosts.h"
 #include "launcher/remote/make_plan.h"
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
@@ -139,8 +140,9 @@ absl::StatusOr<Prepared> Prepare(const Options& given, const Environment& enviro
                            CommonMessage(options, environment, prepared.spec, port));
   const std::vector<bool> own = FindOwnHosts(hosts);
   const std::string program = ProgramForHosts(options.hosts);
+  const std::vector<std::string> jumps = FindJumpHosts(prepared.plan.starter, hosts, own);
   for (size_t i = 0; i < hosts.size(); ++i) {
-    HostPlan host{hosts[i], own[i], program, common};
+    HostPlan host{hosts[i], own[i], program, common, jumps[i]};
     host.message.options =
         WordsForHost(options, hosts[i], static_cast<int>(i), prepared.spec.job_id);
     host.message.takes_stdin = i == 0 && ForwardsStdin(options);

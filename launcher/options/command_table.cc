@@ -155,6 +155,8 @@ constexpr CommandRow kRows[] = {
     {"version", "", "print the version", CommandProgram::kHlaunch, kNotTorchrun},
     // A keeper whose agent was killed reports the node's death with it.
     {"--obituary", "", "", CommandProgram::kAgent, kAlsoTorchrun},
+    // What an agent starts in the place of a worker that another task of its node runs.
+    {"--in-task", "ADDRESS PROGRAM", "", CommandProgram::kHlaunch, kAlsoTorchrun},
     // What --hosts starts on each host.
     {"agent", "--stdin", "", CommandProgram::kHlaunch, kNotTorchrun},
 };

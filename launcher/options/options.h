@@ -12,6 +12,7 @@
 #include "agent/devices/device_plan.h"
 #include "agent/output/log_spec.h"
 #include "agent/worker/worker_spec.h"
+#include "launcher/cluster/node_tasks.h"
 #include "launcher/cluster/system_row.h"
 #include "launcher/hosts/host_list.h"
 #include "launcher/mpi/decide_mpi.h"
@@ -126,6 +127,8 @@ struct Options {
   LogSpec logs;
   NodeOutput output;
   InsteadOfJob instead;
+
+  std::optional<NodeTasks> tasks;  // Those of this node, where there are several.
 
   std::string cluster = "auto";               // A word of ClusterWords().
   std::vector<SystemRow> cluster_systems;     // Of --cluster-file.

@@ -312,6 +312,18 @@ bool DropHostsOfAllocation(RawOptions& raw) {
   return true;
 }
 
+// `place` where one of a node's tasks stands for the node, and has no workers in the others.
+ClusterPlace WithoutTasks(ClusterPlace place) {
+  if (!place.tasks) return place;
+  place.tasks.reset();
+  place.values.erase(std::remove_if(place.values.begin(), place.values.end(),
+                                    [](const PlaceValue& value) {
+                                      return value.name == "--devices" || value.name == "--bind";
+                                    }),
+                     place.values.end());
+  return place;
+}
+
 // What the surroundings say of this node's place: the text of --explain-cluster where that is
 // asked for, else what stronger sources leave open.
 absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surroundings,
@@ -323,10 +335,11 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   // The terminal's end is no node of the job that it starts.
   if (NamesHosts(raw)) options.cluster = "none";
   const bool whole = DropHostsOfAllocation(raw);
-  const ClusterPlace place =
+  ClusterPlace place =
       whole ? AllocationPlace(surroundings)
             : ChooseStart(FindPlace(surroundings, options.cluster, options.cluster_systems),
                           raw.given, options.program, options.cluster);
+  if (surroundings.alone) place = WithoutTasks(std::move(place));
   // By ssh a node knows nothing of its job.
   const bool own_starter =
       std::any_of(place.values.begin(), place.values.end(),
@@ -336,8 +349,12 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   if (raw.Find("--explain-cluster") != nullptr) {
     return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);
   }
-  if (!taken.ok() && place.told_elsewhere) return InvalidArgumentError("");
+  if (!taken.ok() && place.told_elsewhere) {
+    options.tasks = place.tasks;  // Task 0 says it, and tells others.
+    return InvalidArgumentError("");
+  }
   HLAUNCH_RETURN_IF_ERROR(taken.status());
+  options.tasks = std::move(taken->tasks);
   options.cluster_warnings = std::move(taken->warnings);
   for (FoundValue& value : raw.given) {
     const bool is_nnodes = string_view(value.row->name) == "--nnodes";

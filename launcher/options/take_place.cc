@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "launcher/words/endpoint.h"
+#include "proto/base/status_macros.h"
 
 namespace hlaunch {
 namespace {
@@ -62,7 +63,8 @@ const PlaceValue* FindIn(const ClusterPlace& place, string_view name) {
 
 // What concerns this node alone, whichever nodes there are.
 bool IsOfThisNode(string_view option) {
-  return option == "--nproc-per-node" || option == "--shutdown-timeout";
+  return option == "--nproc-per-node" || option == "--shutdown-timeout" || option == "--devices" ||
+         option == "--bind";
 }
 
 // A port that the user names is the workers' port: the static form, at the place's host.
@@ -70,6 +72,27 @@ PlaceValue AsStaticForm(const PlaceValue& endpoint) {
   const auto parsed = ParseEndpoint(endpoint.value, kDefaultRdzvPort);
   return {"--master-addr", parsed.ok() ? parsed->host : endpoint.value, endpoint.source,
           endpoint.meaning};
+}
+
+// What decides how a node's share is split, where its tasks have their shares already.
+constexpr const char* kOptionsOfOneTask[] = {"--devices", "--isolate-devices", "--per-node",
+                                             "--bind", "--numa-binding"};
+
+absl::Status CheckTasks(const NodeTasks& tasks, const Given& given) {
+  const std::string each = absl::StrCat(tasks.owner, " has ", tasks.count,
+                                        " tasks on this node, each of which runs a worker");
+  const FoundValue* const workers = given.Find("--nproc-per-node");
+  if (workers != nullptr && workers->value != absl::StrCat(tasks.count)) {
+    return absl::InvalidArgumentError(absl::StrCat(each, ", and ", workers->origin, " says ",
+                                                   workers->value, ": leave it out, or write ",
+                                                   tasks.instead));
+  }
+  for (const char* name : kOptionsOfOneTask) {
+    if (!given.Has(name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(each, " on its own devices and CPUs: leave ",
+                                                   name, " out, or write ", tasks.instead));
+  }
+  return absl::OkStatus();
 }
 
 // Whether hlaunch, in the script of an allocation, starts its nodes from here.
@@ -121,6 +144,11 @@ absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
   if (!place.refusal.ok()) {
     if (all_said) return taken;
     return place.refusal;
+  }
+  if (place.tasks && given.Has("--standalone")) return taken;  // Each task is one by itself.
+  if (place.tasks) {
+    HLAUNCH_RETURN_IF_ERROR(CheckTasks(*place.tasks, given));
+    taken.tasks = place.tasks;
   }
   if (!place.found()) {
     if (typed_nnodes == nullptr && !one_node) taken.warnings = place.warnings;

@@ -3,11 +3,13 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "launcher/cluster/node_tasks.h"
 #include "launcher/cluster/place.h"
 #include "launcher/options/option_sources.h"
 
@@ -17,6 +19,7 @@ namespace hlaunch {
 struct TakenPlace {
   std::vector<FoundValue> values;
   std::vector<std::string> warnings;  // One line each.
+  std::optional<NodeTasks> tasks;     // This node's, where its workers run in them.
   std::string nnodes;                 // In the place of the typed --nnodes; empty: that stays.
 };
 
@@ -33,7 +36,8 @@ ClusterPlace ChooseStart(ClusterPlace place, const std::vector<FoundValue>& give
 // says there that it is one node, or which nodes there are and where they meet, has said all of
 // that: only what concerns this node alone is taken, its workers and their grace. Who says less is
 // completed. Where it comes to one node, nothing of where nodes meet is taken. Nodes that were not
-// started are not waited for. Pure.
+// started are not waited for. Of several tasks on this node each is a job of its own with
+// --standalone alone. Pure.
 //
 // Errors:
 //   InvalidArgument - the place's refusal; several nodes, and nobody says where they meet; or there

@@ -87,10 +87,19 @@ void Conductor::StartMore() {
   size_t in_flight = Count(HostState::kConnecting) + Count(HostState::kStarted);
   for (const auto& host : hosts_) {
     if (stopping_ || in_flight >= kInFlight) return;
-    if (host->state() != HostState::kWaiting) continue;
+    if (host->state() != HostState::kWaiting || !MayStart(*host)) continue;
     host->Start();
     ++in_flight;
   }
+}
+
+bool Conductor::MayStart(const HostStart& host) const {
+  const std::string& jump = host.plan().jump;
+  if (jump.empty()) return true;
+  const auto on_the_way = std::count_if(hosts_.begin(), hosts_.end(), [&jump](const auto& other) {
+    return other->state() == HostState::kConnecting && other->plan().jump == jump;
+  });
+  return static_cast<size_t>(on_the_way) < kInFlightOfJump;
 }
 
 void Conductor::Changed(HostStart& host) {

@@ -37,6 +37,9 @@ class Conductor {
  public:
   // Starters that may be on their way at once.
   static constexpr size_t kInFlight = 64;
+  // Of those that come to their hosts through one and the same: with more, its sshd drops some
+  // (MaxStartups is 10).
+  static constexpr size_t kInFlightOfJump = 8;
 
   // `signals` as AgentSignals. `keeper_fd` becomes readable when the keeper is dead.
   Conductor(ConductPlan plan, UniqueFd signals, int keeper_fd);
@@ -49,6 +52,7 @@ class Conductor {
 
  private:
   void StartMore();
+  bool MayStart(const HostStart& host) const;
   void Changed(HostStart& host);
   void HostFailed(HostStart& host);
   void HostEnded(HostStart& host);

@@ -38,6 +38,7 @@ struct HostPlan {
   bool own = false;     // This very host.
   std::string program;  // hlaunch over there.
   StartMessage message;
+  std::string jump = {};  // See JumpHostOf.
 };
 
 // One host from its start to its end: the starter's process, what it says, and what it is told.

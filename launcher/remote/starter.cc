@@ -106,6 +106,12 @@ std::vector<std::string> StartCommand(const Starter& starter, const TargetHost& 
   return words;
 }
 
+std::vector<std::string> SettingsCommand(const Starter& starter, const TargetHost& host) {
+  std::vector<std::string> words = WordsBefore(starter, host, false);
+  words.insert(words.begin() + 1, "-G");
+  return words;
+}
+
 std::vector<std::string> PushCommand(const Starter& starter, const TargetHost& host, bool here) {
   std::vector<std::string> words = WordsBefore(starter, host, here);
   const bool joins = std::any_of(std::begin(kJoining), std::end(kJoining), [&](const char* name) {

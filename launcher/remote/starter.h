@@ -42,6 +42,9 @@ absl::StatusOr<Starter> FindStarter(const HostWish& wish, const Environment& env
 std::vector<std::string> StartCommand(const Starter& starter, const TargetHost& host, bool here,
                                       const std::string& program);
 
+// The command that prints what ssh would do to reach `host`. Requires: ssh is the starter. Pure.
+std::vector<std::string> SettingsCommand(const Starter& starter, const TargetHost& host);
+
 // The command that takes `starter.pushed` on its stdin, before all else, and becomes
 // `hlaunch agent --stdin` with it. Nothing stays on the host: the file has no name any more when it
 // runs. Pure.

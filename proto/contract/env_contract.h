@@ -18,6 +18,10 @@ inline constexpr char kEnvTlsCert[] = "HLAUNCH_TLS_CERT";
 inline constexpr char kEnvTlsKey[] = "HLAUNCH_TLS_KEY";
 inline constexpr char kEnvTlsCa[] = "HLAUNCH_TLS_CA";
 inline constexpr char kEnvKeeperFd[] = "HLAUNCH_KEEPER_FD";
+// What task 0 of a node knows of the others, for its agent.
+inline constexpr char kEnvTasks[] = "HLAUNCH_TASKS";
+// Why the other tasks of this node are gone, for a program that this one becomes.
+inline constexpr char kEnvTasksGone[] = "HLAUNCH_TASKS_GONE";
 inline constexpr char kEnvObituaryReason[] = "HLAUNCH_OBITUARY_REASON";
 // "1" on hosts that --hosts started: one of them tells the end for all.
 inline constexpr char kEnvQuietEnd[] = "HLAUNCH_QUIET_END";

@@ -59,6 +59,18 @@ TEST(WorkerCommand, RunsTheProgramOfTheRank) {
   EXPECT_EQ(command(2).working_directory, "/here");
 }
 
+TEST(WorkerCommand, HasTheStandInRunTheProgramWhereThereIsOne) {
+  WorkerSpec spec;
+  spec.argv = {"train", "$local_rank"};
+  spec.nproc = 3;
+  spec.stand_ins = {{}, {"stand-in", "$local_rank"}};
+  const WorkerOutput output;
+  EXPECT_THAT(WorkerCommand(spec, SomeRound(), 0, {}, output).argv, ElementsAre("train", "0"));
+  EXPECT_THAT(WorkerCommand(spec, SomeRound(), 1, {}, output).argv,
+              ElementsAre("stand-in", "$local_rank", "train", "1"));
+  EXPECT_THAT(WorkerCommand(spec, SomeRound(), 2, {}, output).argv, ElementsAre("train", "2"));
+}
+
 TEST(WorkerCommand, BindsTheWorkersThatHaveABinding) {
   WorkerSpec spec;
   spec.argv = {"train"};

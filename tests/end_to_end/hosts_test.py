@@ -89,6 +89,19 @@ class Started(SshTest):
         self.assertRegex(run.out, "rank 2 of 3: 0")
         self.assert_nothing_left()
 
+    def test_a_jump_host_gets_no_more_connections_at_once_than_its_sshd_takes(self):
+        # Twelve names of one host, behind another one that drops from the ninth on.
+        jump, host = self.nodes[3], self.nodes[1]
+        self.ssh.limit(jump, "8:100:9")
+        self.ssh.limit(host, "100")
+        (self.ssh.home / "config").write_text(
+            "Host far*\n  HostName node1\n  ProxyJump node3\n", encoding="utf-8")
+        run = self.launch("--no-python", "sh", "-c", "echo here $RANK", hosts="far[01-12]")
+        self.assertEqual(run.wait(60), 0, f"{run}\n{jump.sshd}")
+        self.assertEqual(len(re.findall("here ", run.out)), 12, str(run))
+        self.assertNotIn("MaxStartups", jump.sshd.err, str(run))
+        self.assert_nothing_left()
+
     def test_each_fault_is_named_with_what_helps_and_the_others_are_ended(self):
         node = self.nodes[3]
         script = self.nodes[0].folder / "hlaunch-of-another-version"

@@ -6,6 +6,7 @@ and what Slurm sends to a step reaches the workers."""
 
 import json
 import os
+import pathlib
 import re
 import signal
 import unittest
@@ -57,6 +58,9 @@ class SlurmTest(unittest.TestCase):
         self.assertTrue(found, f"never said /{pattern}/:\n{said}\n{self.slurm.logs()}")
         return found
 
+    def told(self, runs):
+        return "\n".join(str(run) for run in runs)
+
     def assert_done(self, run, code=0, timeout=60):
         self.assertEqual(run.wait(timeout), code, f"{run}\n{self.slurm.logs()}")
 
@@ -101,17 +105,6 @@ class Steps(SlurmTest):
         worlds = sorted(json.loads(line)["WORLD_SIZE"] for line in told)
         self.assertEqual(worlds, ["1", "2", "2"], out.read_text(encoding="utf-8"))
         self.assertTrue(lab.poll(lambda: self.state_of(job) == "COMPLETED", 15, 0.2))
-
-    def test_several_tasks_on_a_node_are_refused_with_the_line_that_works(self):
-        run = self.srun(jobs.WORKER, "env", options=["--ntasks-per-node=2"])
-        self.assertEqual(run.wait(30), jobs.USAGE, str(run))
-        self.assertEqual(run.err.count("has 2 tasks on a node"), 1, str(run))
-        told = re.search(r"write (srun .*) hlaunch (--nproc-per-node 2)", run.err)
-        self.assertTrue(told, str(run))
-        again = self.slurm.start(*told[1].split(), "hlaunch", *told[2].split(), jobs.WORKER, "env",
-                                 env=ENV)
-        self.assert_done(again)
-        self.assertEqual(len(jobs.environments(again)), 6, str(again))
 
     def test_several_tasks_on_a_node_run_alone_where_that_is_said(self):
         run = self.srun("--standalone", jobs.WORKER, "env", nodes=1, options=["-n2"])
@@ -173,8 +166,131 @@ class Steps(SlurmTest):
                             options=["--nodes=2", "--gpus-per-node=1", "--cpus-per-task=1"])
         self.await_text(out, "OK: 2 ranks hold identical parameters", 100)
 
-    def told(self, runs):
-        return "\n".join(str(run) for run in runs)
+
+class Tasks(SlurmTest):
+    """Several tasks on a node: one of them is its agent, and each runs a worker of its own."""
+
+    def places(self, run):
+        return sorted((int(facts["RANK"]), facts["NODE_RANK"], facts["LOCAL_RANK"],
+                       facts["WORLD_SIZE"]) for facts in jobs.environments(run))
+
+    def left(self):
+        return [f"{node.name}: {line}" for node in self.slurm.nodes
+                for line in node.processes().values() if "e2e_worker" in line and "srun" not in line]
+
+    def assert_nothing_left(self, told):
+        lab.poll(lambda: not self.left(), 10)
+        self.assertEqual(self.left(), [], told)
+
+    def test_each_task_runs_a_worker_with_slurms_number_device_and_output(self):
+        run = self.srun("--log-prefix", "none", jobs.WORKER, "env", "show", "CUDA_VISIBLE_DEVICES",
+                        nodes=2, options=["--ntasks-per-node=2", "--gpus-per-task=1", "-l"])
+        self.assert_done(run)
+        self.assertEqual(self.places(run), [(0, "0", "0", "4"), (1, "0", "1", "4"),
+                                            (2, "1", "0", "4"), (3, "1", "1", "4")], str(run))
+        shown = sorted(re.findall(r"(\d): SHOW CUDA_VISIBLE_DEVICES=(\d)", run.out))
+        self.assertEqual(shown, [("0", "0"), ("1", "1"), ("2", "0"), ("3", "1")], str(run))
+        for rank, facts in re.findall(r"(\d): ENV (\{.*\})", run.out):
+            self.assertEqual(json.loads(facts)["RANK"], rank, str(run))
+
+    def test_nodes_may_have_different_numbers_and_a_tasks_code_is_its_workers(self):
+        run = self.srun(jobs.WORKER, "env", "fail", "1", "37", "0", "sleep", "60", nodes=2,
+                        options=["-n3"])
+        self.assertEqual(run.wait(60), 37, str(run))
+        self.assertRegex(run.err, r"hlaunch\[node0\]: job failed: rank 1 \(node0, local rank 1")
+        lab.poll(lambda: run.err.count("Exited with exit code") > 1, 3)
+        self.assertNotRegex(run.err, "exit code (?!37)", str(run))
+        self.assert_nothing_left(run)
+
+    def test_tasks_stay_for_the_next_round(self):
+        run = self.srun("--max-restarts", "1", jobs.WORKER, "env", "fail", "1", "5", "0", "finish",
+                         "1", "sleep", "60", nodes=2, options=["--ntasks-per-node=2"])
+        self.assert_done(run)
+        self.assertEqual(len(re.findall("finished", run.out)), 4, str(run))
+        self.assertEqual(self.places(run)[-1], (3, "1", "1", "4"), str(run))
+        self.assert_nothing_left(run)
+
+    def test_nothing_outlives_a_task_or_an_agent_that_is_killed(self):
+        runs = {victim: self.srun(jobs.WORKER, "env", "family", "sleep", "600", nodes=2,
+                                  options=["--ntasks-per-node=2", "-c1"])
+                for victim in ("task", "task's keeper", "agent", "agent's keeper")}
+        for victim, run in runs.items():
+            lab.poll(lambda run=run: len(jobs.environments(run)) == 4, 30)
+            os.kill(self.process_of(run, self.slurm.nodes[1], victim), signal.SIGKILL)
+        for victim, run in runs.items():
+            self.assertNotEqual(run.wait(60), 0, f"{victim}: {run}")
+        self.assert_nothing_left(self.told(runs.values()))
+
+    def process_of(self, run, node, who):
+        """The pid, on this machine, of a process of the run on `node`."""
+        job = self.slurm.job_of(run)
+
+        def is_hlaunch(pid):
+            return lab.command_line(pid).split(" ")[0].endswith("/hlaunch")
+
+        for pid in filter(is_hlaunch, lab.descendants(node.init)):
+            seen = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+            if f"SLURM_JOB_ID={job}" not in seen:
+                continue
+            is_task_0 = "SLURM_LOCALID=0" in seen
+            is_keeper = any(is_hlaunch(child) for child in lab.children(pid))
+            if is_task_0 == who.startswith("agent") and is_keeper == who.endswith("keeper"):
+                return pid
+        raise AssertionError(f"no {who} on {node.name}: {node.processes()}")
+
+    def test_what_slurm_sends_to_all_tasks_reaches_each_worker(self):
+        run = self.srun(jobs.WORKER, "signals", "sleep", "600", nodes=2,
+                        options=["--ntasks-per-node=2"])
+        run.wait_for("(?s)(LISTENS.*){4}", 30)
+        job = self.slurm.job_of(run)
+        for number, words in (("USR1", ["--signal=USR1"]), ("TERM", [])):
+            self.slurm.run("scancel", *words, job)
+            # Slurm itself signals workers as well as hlaunch, so it may come twice.
+            lab.poll(lambda number=number: len(self.ranks_that_got(run, number)) == 4, 10)
+            self.assertEqual(self.ranks_that_got(run, number), set("0123"), str(run))
+        self.assertNotEqual(run.wait(30), 0, str(run))
+        self.assert_nothing_left(run)
+
+    def ranks_that_got(self, run, number):
+        return set(re.findall(rf"\[(\d)\] GOT SIG{number}", run.out))
+
+    def test_two_steps_share_the_nodes(self):
+        runs = [self.srun(*more, jobs.WORKER, "env", nodes=2,
+                          options=["--ntasks-per-node=2", "-c1", "--gpus-per-task=1"])
+                for more in ([], ["--virtual-local-rank"])]
+        for run, local_ranks in zip(runs, ("0101", "0000")):
+            self.assert_done(run)
+            self.assertEqual([place[0] for place in self.places(run)], [0, 1, 2, 3], str(run))
+            self.assertEqual("".join(place[2] for place in self.places(run)), local_ranks, str(run))
+
+    def test_each_in_a_container_of_its_own_with_another_host_name(self):
+        # What `srun docker run` comes to: own pids and names, and the node's network.
+        inside = ("exec unshare --uts --pid --fork --mount --mount-proc --kill-child sh -c "
+                  "'hostname c$SLURM_PROCID; exec hlaunch \"$@\"' sh \"$@\"")
+        run = self.slurm.start("srun", "-N2", "--ntasks-per-node=2", "sh", "-c", inside, "sh",
+                               jobs.WORKER, "env", env=ENV)
+        self.assert_done(run)
+        self.assertEqual(self.places(run), [(0, "0", "0", "4"), (1, "0", "1", "4"),
+                                            (2, "1", "0", "4"), (3, "1", "1", "4")], str(run))
+        self.assert_nothing_left(run)
+
+    def test_what_cannot_be_is_said_once_on_a_node(self):
+        away = "test $SLURM_LOCALID = 0 || exec unshare --net hlaunch \"$@\"; exec hlaunch \"$@\""
+        for reason, count, options, command in (
+                ("tasks on this node, each of which runs a worker, and --nproc-per-node says 8: "
+                 "leave it out, or write srun -N2 -n2 --ntasks-per-node=1 hlaunch "
+                 "--nproc-per-node 2", 2, [], ["hlaunch", "--nproc-per-node", "8"]),
+                ("Slurm does not number the tasks .* add --distribution=block", 1,
+                 ["--distribution=cyclic"], ["hlaunch"]),
+                ("task 1 of 2 of Slurm step .* on this node did not come within 2 s: .* write srun "
+                 "-N2 -n2 --ntasks-per-node=1 hlaunch --nproc-per-node 2", 2, [],
+                 ["sh", "-c", away, "sh", "--join-timeout", "2"])):
+            with self.subTest(reason):
+                run = self.slurm.run("srun", "-N2", "--ntasks-per-node=2", *options, *command,
+                                     jobs.WORKER, "env", env=ENV)
+                self.assertEqual(run.code, jobs.USAGE, str(run))
+                self.assertEqual(len(re.findall(reason, run.err)), count, str(run))
+                self.assertEqual(len(re.findall("hlaunch.*: ", run.err)), count, str(run))
 
 
 class Allocations(SlurmTest):

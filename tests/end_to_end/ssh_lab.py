@@ -56,12 +56,15 @@ class SshLab:
                                                      encoding="utf-8")
             at(node, f"mkdir -p /root/.ssh /run/sshd && mount --bind {self.home} /root/.ssh &&"
                      " mount -t tmpfs -o mode=755 tmpfs /run/sshd")
-            node.sshd = node.start(SSHD, "-D", "-f", node.folder / "sshd_config")
         self.heal()
         for node in self.nodes:
-            listens = [*node.enter(), "sh", "-c", "ss -Htln sport = 22 | grep -q ."]
-            if not lab.poll(lambda listens=listens: subprocess.run(listens).returncode == 0, 5):
-                raise RuntimeError(f"sshd of {node.name} does not listen: {node.sshd}")
+            self._start_sshd(node)
+
+    def _start_sshd(self, node):
+        node.sshd = node.start(SSHD, "-D", "-e", "-f", node.folder / "sshd_config")
+        listens = [*node.enter(), "sh", "-c", "ss -Htln sport = 22 | grep -q ."]
+        if not lab.poll(lambda: subprocess.run(listens).returncode == 0, 5):
+            raise RuntimeError(f"sshd of {node.name} does not listen: {node.sshd}")
 
     def heal(self):
         """All keys are as they were."""
@@ -79,6 +82,13 @@ class SshLab:
     def forget_hosts(self):
         """node0 knows none of them."""
         (self.home / "known_hosts").write_text("", encoding="utf-8")
+
+    def limit(self, node, startups):
+        """Its sshd begins anew, with this MaxStartups."""
+        self.end_sshd(node)
+        with (node.folder / "sshd_config").open("a", encoding="utf-8") as config:
+            config.write(f"MaxStartups {startups}\n")
+        self._start_sshd(node)
 
     def end_sshd(self, node):
         os.kill(node.sshd.pid, signal.SIGKILL)

@@ -69,6 +69,24 @@ TEST(WorkerEnv, GivesAThreadToEachCoreOfTheWorkersShare) {
   EXPECT_EQ(threads(0), "7");
 }
 
+TEST(WorkerEnv, LeavesDevicesAndCpusToTasksThatHaveTheirOwn) {
+  WorkerSpec spec = FourWorkers({"CUDA_VISIBLE_DEVICES=5"});
+  NodeFacts facts = Facts();
+  facts.usable_cores = 8;
+  spec.virtual_local_rank = true;
+  EXPECT_FALSE(CheckWorkerSpec(spec, 2).ok()) << "one device for four workers";
+  spec.stand_ins.resize(4);
+  EXPECT_TRUE(CheckWorkerSpec(spec, 2).ok());
+  const auto value = [&](const char* name) {
+    return Value(WorkerEnv(SecondOfTwoNodes(), 2, spec, facts), name);
+  };
+  EXPECT_EQ(value("LOCAL_RANK"), "0");
+  EXPECT_EQ(value("CUDA_VISIBLE_DEVICES"), "5") << "each task puts its own in its place";
+  EXPECT_EQ(value("OMP_NUM_THREADS"), "2") << "they share the CPUs";
+  spec.own_cpus = true;
+  EXPECT_EQ(value("OMP_NUM_THREADS"), "8");
+}
+
 TEST(WorkerEnv, TellsNeuronWhereItsRuntimesMeet) {
   const auto root = [](WorkerSpec spec, Assignment round) {
     return Value(WorkerEnv(round, 1, spec, Facts()), "NEURON_RT_ROOT_COMM_ID");

@@ -248,23 +248,47 @@ TEST(FindSlurm, KnowsItsNodeInAContainerWithAnotherHostName) {
   EXPECT_FALSE(FindPlace(inside, "auto").refusal.ok());
 }
 
-TEST(FindSlurm, WritesWhatEachOfFewerTasksNeeds) {
-  EXPECT_THAT(FindPlace(Of(Step({"SLURM_STEP_TASKS_PER_NODE=8(x2)", "SLURM_GPUS_PER_TASK=1",
-                                 "SLURM_CPUS_PER_TASK=6"})),
-                        "auto")
-                  .refusal.message(),
-              HasSubstr("write srun -N2 -n2 --ntasks-per-node=1 --gpus-per-task=8 "
-                        "--cpus-per-task=48 hlaunch --nproc-per-node 8"));
+TEST(FindSlurm, TakesSeveralTasksOfANodeForItsWorkers) {
+  const ClusterPlace place =
+      FindPlace(Of(Step({"SLURM_STEP_TASKS_PER_NODE=3,2", "SLURM_PROCID=4", "SLURM_LOCALID=1",
+                         "SLURM_GTIDS=3,4", "SLURM_CLUSTER_NAME=lab", "SLURM_GPUS_PER_TASK=1",
+                         "SLURM_CPUS_PER_TASK=6", "CUDA_VISIBLE_DEVICES=1"})),
+                "auto");
+  ASSERT_TRUE(place.tasks.has_value()) << place.refusal;
+  EXPECT_EQ(place.tasks->name, "slurm-lab-17.3-1");
+  EXPECT_EQ(place.tasks->local, 1);
+  EXPECT_EQ(place.tasks->count, 2);
+  EXPECT_EQ(place.tasks->first_rank, 3);
+  EXPECT_EQ(place.tasks->rank, 4);
+  EXPECT_EQ(place.tasks->instead,
+            "srun -N2 -n2 --ntasks-per-node=1 --gpus-per-task=3 --cpus-per-task=18 hlaunch "
+            "--nproc-per-node 3 ...");
+  EXPECT_THAT(Texts(place), testing::IsSupersetOf({"--node-rank=1 (SLURM_NODEID)",
+                                                   "--nproc-per-node=2 (SLURM_STEP_TASKS_PER_NODE)",
+                                                   "--devices=none (SLURM_STEP_TASKS_PER_NODE)",
+                                                   "--bind=none (SLURM_STEP_TASKS_PER_NODE)"}));
+  EXPECT_TRUE(place.told_elsewhere) << "the node's task 0 says what is wrong";
 }
 
-TEST(FindSlurm, RefusesSeveralTasksOnANodeEverywhere) {
-  const ClusterPlace place =
-      FindPlace(Of(Step({"SLURM_STEP_TASKS_PER_NODE=3,1", "SLURM_LOCALID=0"})), "auto");
-  EXPECT_EQ(place.refusal.message(),
-            "step 17.3 has 3 tasks on a node (SLURM_STEP_TASKS_PER_NODE=3,1) and hlaunch is "
-            "started once on each, where it starts all workers: write srun -N2 -n2 "
-            "--ntasks-per-node=1 hlaunch --nproc-per-node 3 ...; for a job of its own in every "
-            "task add --standalone");
+TEST(FindSlurm, TakesALoneTaskBesideANodeWithSeveralLikewise) {
+  const ClusterPlace place = FindPlace(Of(Step({"SLURM_STEP_TASKS_PER_NODE=3,1", "SLURM_PROCID=3",
+                                                "SLURM_LOCALID=0", "CUDA_VISIBLE_DEVICES=0,1"})),
+                                       "auto");
+  ASSERT_TRUE(place.tasks.has_value()) << place.refusal;
+  EXPECT_EQ(place.tasks->count, 1);
+  EXPECT_FALSE(place.told_elsewhere);
+}
+
+TEST(FindSlurm, RefusesTasksThatAreNotNumberedNodeByNode) {
+  const auto refusal = [](std::vector<std::string> more) {
+    more.emplace_back("SLURM_STEP_TASKS_PER_NODE=2(x2)");
+    return std::string(FindPlace(Of(Step(std::move(more))), "auto").refusal.message());
+  };
+  EXPECT_EQ(refusal({"SLURM_PROCID=1", "SLURM_LOCALID=0", "SLURM_GTIDS=1,3"}),
+            "Slurm does not number the tasks of step 17.3 node by node (SLURM_GTIDS=1,3 on its "
+            "node 1), as ranks are: add --distribution=block, or write srun -N2 -n2 "
+            "--ntasks-per-node=1 hlaunch --nproc-per-node 2 ...");
+  EXPECT_THAT(refusal({"SLURM_LOCALID=2"}), HasSubstr("SLURM_LOCALID '2': expected 0 to 1"));
 }
 
 TEST(FindSlurm, RefusesWhatDoesNotFitTogether) {
@@ -352,9 +376,29 @@ TEST(FindMpirun, KnowsMvapich) {
       ElementsAre("--nnodes=2 (MV2_COMM_WORLD_SIZE)", "--node-rank=1 (MV2_COMM_WORLD_RANK)"));
 }
 
-TEST(FindMpirun, RefusesSeveralProcessesOnANode) {
-  EXPECT_THAT(FindPlace(Of(OpenMpi({"OMPI_COMM_WORLD_LOCAL_SIZE=2"})), "auto").refusal.message(),
-              HasSubstr("write mpirun -N 1 hlaunch --nproc-per-node 2"));
+TEST(FindMpirun, TakesSeveralProcessesOfANodeForItsWorkers) {
+  const ClusterPlace place =
+      FindPlace(Of(OpenMpi({"OMPI_COMM_WORLD_SIZE=6", "OMPI_COMM_WORLD_RANK=4",
+                            "OMPI_COMM_WORLD_LOCAL_SIZE=3", "OMPI_COMM_WORLD_LOCAL_RANK=1"})),
+                "auto");
+  ASSERT_TRUE(place.tasks.has_value()) << place.refusal;
+  EXPECT_EQ(place.tasks->name, "mpirun-1888944129");
+  EXPECT_EQ(place.tasks->first_rank, 3);
+  EXPECT_THAT(Texts(place), testing::IsSupersetOf({"--nnodes=2 (OMPI_COMM_WORLD_SIZE)",
+                                                   "--node-rank=1 (OMPI_COMM_WORLD_RANK)",
+                                                   "--nproc-per-node=3 "
+                                                   "(OMPI_COMM_WORLD_LOCAL_SIZE)"}));
+}
+
+TEST(FindMpirun, RefusesProcessesOfWhichItCannotBeToldWhoTheyAre) {
+  const auto refusal = [](std::vector<std::string> entries) {
+    return std::string(FindPlace(Of(std::move(entries)), "auto").refusal.message());
+  };
+  EXPECT_THAT(refusal(OpenMpi({"OMPI_COMM_WORLD_LOCAL_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=0"})),
+              HasSubstr("write mpirun -N 1 hlaunch --nproc-per-node 2"))
+      << "three processes, and two of them here";
+  EXPECT_THAT(refusal({"PMI_SIZE=2", "PMI_RANK=1", "MPI_LOCALNRANKS=2", "MPI_LOCALRANKID=1"}),
+              HasSubstr("write mpirun -ppn 1 hlaunch --nproc-per-node 2"));
 }
 
 TEST(FindMpirun, LeavesSrunsOwnTasksToSlurm) {

@@ -242,8 +242,31 @@ TEST(ExplainPlace, SaysWhyNothingIsTaken) {
             "cluster: none\nno variable of a scheduler or of another launcher is set\n");
   EXPECT_THAT(Explained({}, {"PET_NNODES=2", "KUBERNETES_SERVICE_HOST=1"}),
               HasSubstr("PET_NNODES  given"));
-  EXPECT_THAT(Explained({}, Step({"SLURM_STEP_TASKS_PER_NODE=2(x2)"})),
-              HasSubstr("has 2 tasks on a node"));
+  EXPECT_THAT(Explained({}, Step({"SLURM_HET_SIZE=2"})), HasSubstr("is heterogeneous"));
+}
+
+TEST(TakePlace, TakesTheTasksOfANodeWhateverIsSaidOfNodes) {
+  const std::vector<std::string> tasks = Step(
+      {"SLURM_STEP_TASKS_PER_NODE=2(x2)", "SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_GTIDS=2,3"});
+  const auto taken = [&tasks](std::vector<const char*> words) {
+    const auto options = Parse(std::move(words), tasks);
+    return absl::StrCat(Place(options), options.ok() && options->tasks ? " by tasks" : "");
+  };
+  EXPECT_EQ(taken({}), "2:2 rank 1 at n1:12272 x 2 id 17.0 by tasks");
+  EXPECT_EQ(taken({"--nnodes=1"}), "1:1 rank -1 at  x 2 id  by tasks");
+  EXPECT_EQ(taken({"--nnodes=2", "--rdzv-endpoint=n1:7"}), "2:2 rank -1 at n1:7 x 2 id  by tasks");
+  EXPECT_EQ(taken({"--standalone"}), "1:1 rank -1 at  x 1 id ");
+}
+
+TEST(ExplainPlace, SaysWhatTasksOfANodeDecideAndWhatDoesNotGoWithThem) {
+  const std::vector<std::string> tasks = Step(
+      {"SLURM_STEP_TASKS_PER_NODE=2(x2)", "SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_GTIDS=2,3"});
+  EXPECT_THAT(Explained({}, tasks), HasSubstr("each task has its own CPUs"));
+  EXPECT_THAT(Explained({"--nproc-per-node=2"}, tasks), HasSubstr("each task has its own CPUs"));
+  EXPECT_THAT(Explained({"--nproc-per-node=4"}, tasks), HasSubstr("--nproc-per-node says 4"));
+  EXPECT_THAT(Explained({"--bind=core"}, tasks), HasSubstr("leave --bind out, or write srun -N2"));
+  EXPECT_THAT(Explained({"--standalone"}, tasks), HasSubstr("its own CPUs; not needed beside"))
+      << "each task is a job of its own";
 }
 
 }  // namespace

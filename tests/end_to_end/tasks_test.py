@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Many copies of hlaunch that a real mpirun starts on one host are one job: one is the agent, and
+each runs a worker. slurm_test.py has the same for srun."""
+
+import os
+import re
+import shutil
+import signal
+
+import jobs
+import lab
+
+# What is called, with its option that names each line's process, and what else it needs.
+LAUNCHERS = [
+    (["mpirun.openmpi", "--oversubscribe", "--tag-output"],
+     {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}),
+    (["mpiexec.hydra", "-prepend-rank"], {}),
+]
+
+
+class Mpirun(jobs.JobTest):
+    count = 1
+
+    def each(self):
+        """Each launcher that is here, with its environment."""
+        there = [launcher for launcher in LAUNCHERS if shutil.which(launcher[0][0])]
+        if not there:
+            self.skipTest("no mpirun here (Debian: openmpi-bin, mpich)")
+        for words, env in there:
+            with self.subTest(words[0]):
+                yield words, {"PYTHON_EXEC": jobs.PYTHON, **env}
+
+    def start_all(self, words, env, *more):
+        return self.nodes[0].start(*words, "-np", "4", lab.HLAUNCH, *more, env=env)
+
+    def test_each_process_runs_the_worker_of_its_number_and_shows_its_output(self):
+        for words, env in self.each():
+            run = self.start_all(words, env, "--log-prefix", "none", jobs.WORKER, "env")
+            self.assert_done([run], jobs.OK, 60)
+            shown = re.findall(r'(?m)^\[(?:1,)?(\d)\].* ENV \{"RANK": "(\d)", "LOCAL_RANK": "(\d)", '
+                               r'"WORLD_SIZE": "4"', run.out.replace(":ENV", ": ENV"))
+            self.assertEqual(sorted(shown), [(str(i),) * 3 for i in range(4)], str(run))
+
+    def test_a_worker_that_fails_gives_its_code_and_ends_the_others(self):
+        for words, env in self.each():
+            run = self.start_all(words, env, jobs.WORKER, "env", "fail", "2", "7", "0",
+                                 "sleep", "600")
+            self.assert_done([run], 7, 60)
+            self.assertIn("job failed: rank 2", run.err)
+
+    def test_the_agent_sees_where_a_worker_of_another_process_stands(self):
+        for words, env in list(self.each())[-1:]:
+            run = self.nodes[0].start(
+                *words, "-np", "3", lab.HLAUNCH, "--heartbeat-timeout", "2", "--shutdown-timeout", "1",
+                lab.WORKERS / "heartbeat_worker.py", "sleep", cwd=self.nodes[0].folder,
+                env={**env, "PYTHONPATH": lab.BIN.parent / "python"})
+            self.assertNotEqual(run.wait(60), 0, str(run))
+            self.assertRegex(run.err, r"job failed: rank 1 .*stalled")
+            self.assertRegex(run.err, r'File ".*heartbeat_worker.py", line \d+, in sleep')
+            self.assert_nothing_left(15)
+
+    def test_the_doctor_checks_a_node_once(self):
+        for words, env in list(self.each())[-1:]:
+            run = self.start_all(words, env, "doctor")
+            run.wait(60)
+            self.assertEqual(run.out.count("memory speed"), 1, str(run))
+
+    def test_nothing_outlives_an_agent_that_is_killed(self):
+        for words, env in self.each():
+            run = self.start_all(words, env, jobs.WORKER, "env", "family", "sleep", "600")
+            self.wait_for_workers([run], 4)
+            agents = {lab.fields(pid)[1] for pid in run.descendants()
+                      if "--in-task" in lab.command_line(pid)}
+            self.assertEqual(len(agents), 1, str(run))
+            os.kill(int(agents.pop()), signal.SIGKILL)
+            self.assertEqual(run.wait(30), jobs.AGENT_LOST, str(run))
+            self.assert_nothing_left(15)
+
+
+if __name__ == "__main__":
+    lab.main()
