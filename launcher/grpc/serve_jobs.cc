@@ -112,13 +112,10 @@ absl::StatusOr<Beginning> Begin(
   if (options.state_directory.empty()) return beginning;
   HLAUNCH_ASSIGN_OR_RETURN(beginning.journal,
                            Journal::Open({options.state_directory, before_step}));
-  HLAUNCH_ASSIGN_OR_RETURN(Journal::Loaded loaded, beginning.journal->Load());
-  for (const std::string& warning : loaded.warnings) LogWarning(warning);
-  beginning.registry.records = std::move(loaded.records);
-  beginning.registry.kept_in = options.state_directory;
-  beginning.registry.keep = [journal = beginning.journal.get()](const JobRecord& record) {
-    return journal->Keep(record);
-  };
+  HLAUNCH_ASSIGN_OR_RETURN(RecordKeeper::Listed listed, beginning.journal->List());
+  for (const std::string& warning : listed.warnings) LogWarning(warning);
+  beginning.registry.records = std::move(listed.records);
+  beginning.registry.keeper = beginning.journal.get();
   return beginning;
 }
 
