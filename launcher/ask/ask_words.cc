@@ -3,6 +3,7 @@
 
 #include "launcher/ask/ask_words.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

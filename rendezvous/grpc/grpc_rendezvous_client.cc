@@ -583,7 +583,7 @@ class GrpcRendezvousClient::Conversation {
   std::atomic<bool>& contacted_;
   bool answered_ = false;  // A rendezvous said something, at least "not yet".
   bool over_ = false;
-  std::string trouble_;  // The latest, empty while connected.
+  std::string trouble_;                                    // The latest, empty while connected.
   std::vector<std::pair<bool, std::string>> told_ = {{}};  // In a row.
   std::vector<std::string> addresses_;
   std::shared_ptr<Lookup> lookup_ = options_.lookup;  // Under way; shared with its thread.

@@ -160,7 +160,11 @@ TEST_F(EtcdKeeperTest, RefusesARecordThatEtcdWouldNotTake) {
   const auto keeper = LeadAt(At(SharedEtcd().port(), NewPrefix()));
   ASSERT_TRUE(keeper.ok()) << keeper.status();
   JobRecord record = KeptJob("big", 1);
-  record.cause = Noise(2 << 20);
+  const std::string noise = Noise(25'000 * 100);
+  record.members.assign(25'000, record.members[0]);
+  for (size_t i = 0; i < record.members.size(); ++i) {
+    record.members[i].info.node_id = noise.substr(100 * i, 100);
+  }
   const auto kept = (*keeper)->Keep(record, 0);
   EXPECT_TRUE(absl::IsInvalidArgument(kept.status())) << kept.status();
   EXPECT_THAT(std::string(kept.status().message()), HasSubstr("that of job big has "));

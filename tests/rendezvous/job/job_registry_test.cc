@@ -338,8 +338,9 @@ TEST_F(JobRegistryTest, ANodeThatIsGivenUpIsNotAnsweredBeforeItIsToldSo) {
   a1.ReportDeath();
   EXPECT_TRUE(a0.Beat());
   EXPECT_FALSE(a1.Beat());
+  EXPECT_EQ(a0.told().kind, Kind::kRun);
   place_.SetSilent(false);
-  a0.AwaitKind(Kind::kStop);
+  a0.AwaitKind(Kind::kFinish);
 }
 
 TEST_F(JobRegistryTest, RefusesAJobWhoseRecordMayNotFit) {
