@@ -45,12 +45,19 @@ absl::StatusOr<std::unique_ptr<EtcdKeeper>> LeadAt(const EtcdKeeper::Options& op
   return keeper;
 }
 
-// Of so many characters, of which nobody can make fewer than three quarters.
-std::string Noise(size_t size) {
+// A record with 75 bytes of each node that nobody can pack.
+JobRecord LargeJob(const std::string& job_id, size_t nodes) {
+  JobRecord record = KeptJob(job_id, 1);
+  record.policy = Policy(static_cast<int>(nodes), static_cast<int>(nodes));
+  record.members.assign(nodes, record.members[0]);
   std::mt19937 random(1);
-  std::string noise(size, ' ');
-  for (char& one : noise) one = static_cast<char>(' ' + random() % 64);
-  return noise;
+  for (size_t i = 0; i < nodes; ++i) {
+    std::string id(100, ' ');
+    for (char& one : id) one = static_cast<char>('0' + random() % 64);
+    record.members[i].info.node_id = id;
+    record.members[i].node_rank = static_cast<int>(i);
+  }
+  return record;
 }
 
 // As a person would with etcdctl.
@@ -159,13 +166,7 @@ TEST_F(EtcdKeeperTest, LeadsForLongerThanItsLeaseAndLeavesAtOnce) {
 TEST_F(EtcdKeeperTest, RefusesARecordThatEtcdWouldNotTake) {
   const auto keeper = LeadAt(At(SharedEtcd().port(), NewPrefix()));
   ASSERT_TRUE(keeper.ok()) << keeper.status();
-  JobRecord record = KeptJob("big", 1);
-  const std::string noise = Noise(25'000 * 100);
-  record.members.assign(25'000, record.members[0]);
-  for (size_t i = 0; i < record.members.size(); ++i) {
-    record.members[i].info.node_id = noise.substr(100 * i, 100);
-  }
-  const auto kept = (*keeper)->Keep(record, 0);
+  const auto kept = (*keeper)->Keep(LargeJob("big", 25'000), 0);
   EXPECT_TRUE(absl::IsInvalidArgument(kept.status())) << kept.status();
   EXPECT_THAT(std::string(kept.status().message()), HasSubstr("that of job big has "));
 }
@@ -174,8 +175,7 @@ TEST_F(EtcdKeeperTest, NamesTheAlarmOfAFullDatabaseAndReadsOn) {
   const EtcdProcess etcd({"--quota-backend-bytes=200000"});
   const auto keeper = LeadAt(At(etcd.port(), NewPrefix()));
   ASSERT_TRUE(keeper.ok()) << keeper.status();
-  JobRecord record = KeptJob("a", 1);
-  record.cause = Noise(50'000);
+  const JobRecord record = LargeJob("a", 500);
   absl::StatusOr<RecordVersion> kept = RecordVersion{0};
   RecordVersion version = 0;
   for (int i = 0; i < 100 && kept.ok(); ++i) {
