@@ -61,8 +61,10 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const EtcdCluster& clus
   return grpc::SslCredentials(options);
 }
 
-// Null while the member's name leads nowhere.
-std::shared_ptr<EtcdClient::Member> Connect(const EtcdCluster& cluster, const EtcdMember& member) {
+// At the `turn`th of the member's addresses, in a circle: it may listen at one of them alone. Null
+// while its name leads nowhere.
+std::shared_ptr<EtcdClient::Member> Connect(const EtcdCluster& cluster, const EtcdMember& member,
+                                            size_t turn) {
   const auto found = Lookup::Start(member.host)->Await(MonotonicClock().Now() + kNamePatience);
   if (!found.has_value() || !found->ok() || (*found)->empty()) return nullptr;
   grpc::ChannelArguments arguments;
@@ -73,7 +75,7 @@ std::shared_ptr<EtcdClient::Member> Connect(const EtcdCluster& cluster, const Et
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetMaxReceiveMessageSize(-1);  // Many records come at once.
   if (cluster.tls) arguments.SetSslTargetNameOverride(member.host);
-  const std::string& literal = (*found)->front();
+  const std::string& literal = (**found)[turn % (*found)->size()];
   const char* const scheme = literal.find(':') == literal.npos ? "ipv4:" : "ipv6:";
   const auto channel = grpc::CreateCustomChannel(
       absl::StrCat(scheme, HostPort(literal, member.port)), CredentialsFor(cluster), arguments);
@@ -94,7 +96,10 @@ std::string Words(const EtcdCluster& cluster) {
 }
 
 EtcdClient::EtcdClient(EtcdCluster cluster)
-    : cluster_(std::move(cluster)), words_(Words(cluster_)), members_(cluster_.members.size()) {
+    : cluster_(std::move(cluster)),
+      words_(Words(cluster_)),
+      members_(cluster_.members.size()),
+      turns_(members_.size()) {
   HLAUNCH_CHECK(!members_.empty());
 }
 
@@ -127,12 +132,14 @@ absl::Status EtcdClient::Try(Instant deadline, const Call& call, int* unanswered
 }
 
 std::shared_ptr<EtcdClient::Member> EtcdClient::MemberNow(size_t* index) {
+  size_t turn = 0;
   {
     MutexLock lock(&mu_);
     *index = current_;
     if (members_[current_] != nullptr) return members_[current_];
+    turn = turns_[current_]++;
   }
-  const std::shared_ptr<Member> made = Connect(cluster_, cluster_.members[*index]);
+  const std::shared_ptr<Member> made = Connect(cluster_, cluster_.members[*index], turn);
   MutexLock lock(&mu_);
   return members_[*index] = made;
 }

@@ -76,6 +76,7 @@ class EtcdClient {
   size_t current_ ABSL_GUARDED_BY(mu_) = 0;
   // By cluster_.members; null: no channel yet. Shared with calls that are under way.
   std::vector<std::shared_ptr<Member>> members_ ABSL_GUARDED_BY(mu_);
+  std::vector<size_t> turns_ ABSL_GUARDED_BY(mu_);  // Connections to each so far.
   std::string token_ ABSL_GUARDED_BY(mu_);
 };
 

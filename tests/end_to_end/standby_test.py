@@ -16,6 +16,7 @@ import unittest
 
 import jobs
 import lab
+import trust_test
 
 SERVICE = str(lab.BIN / "hlaunch-rendezvous")
 ETCD = "/usr/bin/etcd"
@@ -26,14 +27,23 @@ LEADS = "this service leads; 1 job restored from etcd at "
 @unittest.skipUnless(pathlib.Path(ETCD).exists(), "etcd is not installed")
 class StandbyTest(jobs.JobTest):
     count = 4
+    scheme = "http"
     options = ()  # Of the members of etcd.
+    ctl_options = state_options = ()  # Of etcdctl, and of the services.
 
     def setUp(self):
         super().setUp()
+        self.prepare()
+        for node in self.nodes[:2]:  # etcd listens at the second of these alone.
+            node.know("etcd", self.nodes[0].ip6)
+            node.know("etcd", self.nodes[0].ip)
         self.etcd = [self.start_member(i) for i in range(len(MEMBERS))]
 
+    def prepare(self):
+        pass
+
     def url(self, i, kind=0):
-        return f"http://{self.nodes[0].ip}:{23790 + 100 * kind + i}"
+        return f"{self.scheme if kind == 0 else 'http'}://{self.nodes[0].ip}:{23790 + 100 * kind + i}"
 
     def start_member(self, i):
         folder = self.nodes[0].folder / MEMBERS[i]
@@ -46,7 +56,8 @@ class StandbyTest(jobs.JobTest):
 
     def etcdctl(self, *words):
         urls = ",".join(self.url(i) for i in range(len(MEMBERS)))
-        run = self.nodes[0].run("etcdctl", "--endpoints", urls, *words, env={"ETCDCTL_API": "3"})
+        run = self.nodes[0].run("etcdctl", "--endpoints", urls, *self.ctl_options, *words,
+                                env={"ETCDCTL_API": "3"})
         self.assertEqual(run.code, 0, str(run))
         return run.out
 
@@ -57,9 +68,9 @@ class StandbyTest(jobs.JobTest):
         raise AssertionError("etcd has no leader")
 
     def serve(self, node):
-        members = ",".join(self.url(i).removeprefix("http://") for i in range(len(MEMBERS)))
+        members = ",".join(f"etcd:{23790 + i}" for i in range(len(MEMBERS)))
         run = self.nodes[node].start(SERVICE, "--listen", 29400, "--state", f"etcd://{members}/lab",
-                                     "--metrics-port", "127.0.0.1:29401")
+                                     "--metrics-port", "127.0.0.1:29401", *self.state_options)
         run.wait_for(r"listening on \[::\]:")
         return run
 
@@ -132,6 +143,9 @@ class StandbyTest(jobs.JobTest):
 
 class TakenOver(StandbyTest):
     def test_a_job_outlives_a_service_that_is_killed_one_that_stands_still_and_a_member_of_etcd(self):
+        unread = self.nodes[1].run(SERVICE, "--state", "etcd://a", "--state-user-file", "/nowhere")
+        self.assertEqual(unread.code, jobs.USAGE, str(unread))
+        self.assertIn("--state-user-file '/nowhere': cannot read it: No such file", unread.err)
         first, second, runs = self.begin()
         self.assertRegex(self.ready(1), "^503 this service stands by; node0:29400 leads")
         self.assertEqual(self.ready(0)[:3], "200")
@@ -205,6 +219,42 @@ class TakenOverAtLength(StandbyTest):
         self.kill(leader)
         self.await_take_over(standby, "a SIGKILL, compacted")
         self.assert_goes_on(runs, workers)
+        self.end(runs)
+
+
+@unittest.skipUnless(os.environ.get("HLAUNCH_AT_LENGTH"), "needs a minute (tests/run --full)")
+class GuardedAtLength(StandbyTest):
+    """etcd shows a certificate, asks for one, and for a password."""
+
+    scheme = "https"
+
+    def prepare(self):
+        site = trust_test.Site(self.nodes[0].folder / "site")
+        site.files("etcd")
+        file = site.folder
+        self.options = ("--cert-file", file / "etcd.crt", "--key-file", file / "etcd.key",
+                        "--trusted-ca-file", file / "ca.crt", "--client-cert-auth")
+        self.ctl_options = ("--cacert", file / "ca.crt", "--cert", file / "etcd.crt",
+                            "--key", file / "etcd.key", "--insecure-skip-tls-verify")
+        user = self.nodes[0].folder / "user"
+        user.write_text("hlaunch:pass:word\n", encoding="utf-8")
+        self.state_options = ("--state-ca", file / "ca.crt", "--state-cert", file / "etcd.crt",
+                              "--state-key", file / "etcd.key", "--state-user-file", user)
+
+    def test_a_service_takes_over_with_certificates_and_a_password(self):
+        self.assertTrue(lab.poll(lambda: self.nodes[0].run(
+            "etcdctl", "--endpoints", self.url(0), *self.ctl_options, "endpoint", "health",
+            env={"ETCDCTL_API": "3"}).code == 0, 30))
+        self.etcdctl("user", "add", "root:top")
+        self.etcdctl("user", "add", "hlaunch:pass:word")
+        self.etcdctl("role", "add", "hlaunch")
+        self.etcdctl("role", "grant-permission", "--prefix", "hlaunch", "readwrite", "/lab/")
+        self.etcdctl("user", "grant-role", "hlaunch", "hlaunch")
+        self.etcdctl("auth", "enable")
+        leader, standby, runs = self.begin()
+        self.kill(leader)
+        self.await_take_over(standby, "a SIGKILL, with TLS")
+        self.assert_goes_on(runs, 2)
         self.end(runs)
 
 
