@@ -199,6 +199,7 @@ void Promises::Asked(int slot, Instant now) {
     if (agent->slot() != slot || seen.ended) continue;
     const bool unanswered = seen.asked > Instant{} && seen.heard < seen.asked;
     if (!unanswered) seen.asked = now;  // Else asked once more: it has not answered since then.
+    seen.asked_last = now;
   }
 }
 
@@ -222,8 +223,12 @@ void Promises::Ended(const RoundTable::Ended& ended, Instant now) {
   const Lease& lease = policy_.lease;
   const bool claimed = joining_ >= 0 && joining_ != agent.index() &&
                        agents_[static_cast<size_t>(joining_)]->slot() == agent.slot();
-  const bool unanswered =
-      seen.asked > Instant{} && seen.heard <= seen.asked && now - seen.asked >= kAsk;
+  // Two that claim its place in turn have it asked twice: an answer to the first is none to the
+  // last.
+  const auto silent_since = [&](Instant asked) {
+    return asked > Instant{} && seen.heard <= asked && now - asked >= kAsk;
+  };
+  const bool unanswered = silent_since(seen.asked) || silent_since(seen.asked_last);
   // The table takes what Tick was late off every silence; up to two seconds are no pause.
   const Duration slack = (pauses_ - seen.pauses) * seconds(4);
   const Duration awake = silence - (paused_ - seen.paused);
@@ -434,7 +439,7 @@ void Promises::Restored(const JobRecord& record, const RoundTable& table, Instan
   decided_ = kept_;
   for (Seen& seen : seen_) {
     seen.attached = seen.ended = seen.left = false;
-    seen.asked = {};
+    seen.asked = seen.asked_last = {};
     seen.heard = std::max(seen.heard, now);
     seen.pauses = pauses_;
     seen.paused = paused_;

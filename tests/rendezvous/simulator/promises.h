@@ -101,7 +101,7 @@ class Promises {
     Instant heard;
     int pauses = 0;     // Of the table, when it was heard;
     Duration paused{};  // how long they were.
-    Instant asked;
+    Instant asked, asked_last;
     Round prepared = 0;
     bool fit = false;
     bool bad = false, was_bad = false;  // As it measured itself the last and the last but one time.
