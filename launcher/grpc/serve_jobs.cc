@@ -300,6 +300,14 @@ class Caretaker {
   std::string trouble_;                     // Empty: none.
 };
 
+// Where no other service may lead.
+absl::Status LeadAlone(Beginning& beginning, LedJobs& jobs) {
+  auto registry = std::make_shared<JobRegistry>(std::move(beginning.registry), MonotonicClock());
+  HLAUNCH_RETURN_IF_ERROR(registry->StartThreads());
+  jobs.Begin(std::move(registry));
+  return absl::OkStatus();
+}
+
 // Null: nobody else leads here.
 std::unique_ptr<JobLeader> LeadWhenever(const Beginning& beginning, const std::string& name,
                                         RendezvousServer& server, LedJobs& jobs) {
@@ -350,13 +358,10 @@ int ServeJobs(int argc, char** argv,
   const std::string ready = ReadyLine(*listening, *options, *beginning);
   const std::string name = HostPort(HostName(), listening->port);
   LedJobs jobs;
-  if (!beginning->etcd) {
-    auto registry = std::make_shared<JobRegistry>(std::move(beginning->registry), MonotonicClock());
-    if (const absl::Status started = registry->StartThreads(); !started.ok()) {
-      LogError(started.message());
-      return kExitNoResources;
-    }
-    jobs.Begin(std::move(registry));
+  const absl::Status begun = beginning->etcd ? absl::OkStatus() : LeadAlone(*beginning, jobs);
+  if (!begun.ok()) {
+    LogError(begun.message());
+    return kExitNoResources;
   }
   RendezvousServer::Options serving;
   serving.listener = std::move(listening->fd);
