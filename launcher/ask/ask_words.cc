@@ -3,6 +3,7 @@
 
 #include "launcher/ask/ask_words.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,16 +26,18 @@ absl::StatusOr<AskWords> ReadAskWords(absl::string_view word, const TypedWords& 
                      "start a script of that name, write hlaunch ./", word, ")"));
   }
   const std::string text = read.Get("--rdzv-endpoint", "");
-  absl::StatusOr<Endpoint> endpoint =
-      ParseEndpoint(text, PortOfStep(words.job_id).value_or(kDefaultRdzvPort));
-  if (endpoint.ok() && endpoint->port == 0) {
-    endpoint = absl::InvalidArgumentError("port 0 is none");
+  absl::StatusOr<std::vector<Endpoint>> all =
+      ParseEndpoints(text, PortOfStep(words.job_id).value_or(kDefaultRdzvPort));
+  if (all.ok() &&
+      std::any_of(all->begin(), all->end(), [](const Endpoint& one) { return one.port == 0; })) {
+    all = absl::InvalidArgumentError("port 0 is none");
   }
-  if (!endpoint.ok()) {
+  if (!all.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--rdzv-endpoint '", PrintableLine(text), "': ", endpoint.status().message()));
+        absl::StrCat("--rdzv-endpoint '", PrintableLine(text), "': ", all.status().message()));
   }
-  words.endpoint = *std::move(endpoint);
+  words.endpoint = all->front();
+  words.other_endpoints.assign(all->begin() + 1, all->end());
   words.token_file = read.Get("--token-file", "");
   words.certificates = {read.Get("--tls-cert", ""), read.Get("--tls-key", ""),
                         read.Get("--tls-ca", "")};

@@ -17,6 +17,7 @@ namespace hlaunch {
 struct AskWords {
   std::string job_id;  // Empty: none was named.
   Endpoint endpoint;
+  std::vector<Endpoint> other_endpoints;  // Services beside it, of which one leads.
   std::string token_file;
   CertificateFiles certificates;
   std::string tls;  // "on", "off" or empty.

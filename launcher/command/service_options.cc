@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
@@ -27,6 +28,7 @@ using absl::InvalidArgumentError;
 
 constexpr char kCommand[] = "hlaunch-rendezvous";
 constexpr int kMostJobs = 100'000;
+constexpr uint16_t kEtcdPort = 2379;
 
 std::string HelpText() {
   return absl::StrCat(
@@ -38,9 +40,11 @@ std::string HelpText() {
       "\nWith --state, a job goes on where it stood when this service or its host ended, however "
       "it\n"
       "ended: agents wait for it as long as their --loss-limit, and their workers never notice.\n"
+      "With etcd several services may run: one leads, and another takes over within seconds.\n"
       "Without, its end is the end of its jobs. SIGTERM and SIGINT stop it; jobs go on as above.\n"
       "\nExamples:\n"
       "  hlaunch-rendezvous --state file:///var/lib/hlaunch\n"
+      "  hlaunch-rendezvous --state etcd://e1,e2,e3                         on two hosts or more\n"
       "  hlaunch --nnodes 2 --rdzv-endpoint HOST --rdzv-id 17 train.py      on each node\n"
       "  hlaunch status 17 --rdzv-endpoint HOST                             why does it not "
       "start?\n"
@@ -67,20 +71,60 @@ absl::StatusOr<Endpoint> ParseListen(absl::string_view text) {
   return endpoint;
 }
 
-absl::StatusOr<std::string> ParseState(absl::string_view text) {
-  if (absl::StartsWith(text, "etcd://")) {
-    return InvalidArgumentError("etcd is not supported yet; keep it in a directory: file://DIR");
-  }
+absl::Status Wrong(absl::string_view name, absl::string_view value, const absl::Status& status) {
+  return InvalidArgumentError(
+      absl::StrCat(name, " '", PrintableLine(value), "': ", status.message()));
+}
+
+absl::StatusOr<std::string> ParseDirectory(absl::string_view text) {
   absl::ConsumePrefix(&text, "file://");
   if (absl::StrContains(text, "://") || text.empty()) {
-    return InvalidArgumentError("expected file://DIR or a directory");
+    return InvalidArgumentError("expected file://DIR, a directory, or etcd://HOST:PORT,HOST:PORT");
   }
   return std::string(text);
 }
 
-absl::Status Wrong(absl::string_view name, absl::string_view value, const absl::Status& status) {
-  return InvalidArgumentError(
-      absl::StrCat(name, " '", PrintableLine(value), "': ", status.message()));
+// HOST:PORT,…[/PREFIX].
+absl::StatusOr<EtcdState> ParseEtcd(absl::string_view text) {
+  EtcdState state;
+  const size_t slash = text.find('/');
+  if (slash != text.npos && slash + 1 < text.size()) state.prefix = std::string(text.substr(slash));
+  while (absl::EndsWith(state.prefix, "/")) state.prefix.pop_back();
+  for (const absl::string_view member : absl::StrSplit(text.substr(0, slash), ',')) {
+    HLAUNCH_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(member, kEtcdPort));
+    state.members.push_back(endpoint);
+  }
+  return state;
+}
+
+absl::Status SetState(const TypedWords& read, ServiceOptions* options) {
+  const std::string text = read.Get("--state", "");
+  absl::string_view rest = text;
+  if (!absl::ConsumePrefix(&rest, "etcd://")) {
+    for (const char* name : {"--state-ca", "--state-cert", "--state-key", "--state-user-file"}) {
+      if (read.Has(name)) {
+        return InvalidArgumentError(absl::StrCat(name, " is for --state etcd:// alone"));
+      }
+    }
+    if (!read.Has("--state")) return absl::OkStatus();
+    const absl::StatusOr<std::string> directory = ParseDirectory(text);
+    if (!directory.ok()) return Wrong("--state", text, directory.status());
+    options->state_directory = *directory;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<EtcdState> etcd = ParseEtcd(rest);
+  if (!etcd.ok()) return Wrong("--state", text, etcd.status());
+  options->etcd = *std::move(etcd);
+  options->etcd->tls = {read.Get("--state-cert", ""), read.Get("--state-key", ""),
+                        read.Get("--state-ca", "")};
+  options->etcd->user_file = read.Get("--state-user-file", "");
+  if (read.Has("--state-cert") != read.Has("--state-key")) {
+    return InvalidArgumentError("--state-cert and --state-key go together");
+  }
+  if (read.Has("--state-cert") && !read.Has("--state-ca")) {
+    return InvalidArgumentError("--state-cert needs --state-ca, whom this service believes");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -104,11 +148,7 @@ absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* 
     if (!listen.ok()) return Wrong("--listen", text, listen.status());
     options.listen = *listen;
   }
-  if (read.Has("--state")) {
-    const absl::StatusOr<std::string> state = ParseState(read.Get("--state", ""));
-    if (!state.ok()) return Wrong("--state", read.Get("--state", ""), state.status());
-    options.state_directory = *state;
-  }
+  HLAUNCH_RETURN_IF_ERROR(SetState(read, &options));
   if (read.Has("--metrics-port")) {
     const std::string text = read.Get("--metrics-port", "");
     const absl::StatusOr<Endpoint> metrics = ParseMetricsPlace(text);

@@ -22,7 +22,14 @@ absl::StatusOr<RendezvousEndpoint> EndpointToAsk(const AskWords& words) {
   for (const std::string& warning : found.token.warnings) LogWarning(warning);
   HLAUNCH_ASSIGN_OR_RETURN(const Trust trust,
                            Trust::Of(found.token.secret, found.certificates, found.tls));
-  return RendezvousEndpoint{words.endpoint.host, words.endpoint.port, trust};
+  return RendezvousEndpoint{words.endpoint.host, words.endpoint.port, trust,
+                            PlacesOf(words.other_endpoints)};
+}
+
+std::vector<std::pair<std::string, uint16_t>> PlacesOf(const std::vector<Endpoint>& endpoints) {
+  std::vector<std::pair<std::string, uint16_t>> places;
+  for (const Endpoint& endpoint : endpoints) places.emplace_back(endpoint.host, endpoint.port);
+  return places;
 }
 
 int FailToAsk(const absl::Status& status, int code) {

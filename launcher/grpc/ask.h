@@ -3,11 +3,15 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "launcher/ask/ask_words.h"
+#include "launcher/words/endpoint.h"
 #include "rendezvous/grpc/grpc_rendezvous_client.h"
 
 // What the commands that ask a rendezvous have in common.
@@ -25,5 +29,8 @@ int FailToAsk(const absl::Status& status, int code);
 
 // Prints a text that strangers have a part in, and returns what to exit with.
 int PrintAnswer(const std::string& text);
+
+// As RendezvousEndpoint::others has them.
+std::vector<std::pair<std::string, uint16_t>> PlacesOf(const std::vector<Endpoint>& endpoints);
 
 }  // namespace hlaunch

@@ -11,9 +11,11 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/worker/keeper.h"
+#include "launcher/grpc/ask.h"
 #include "launcher/grpc/own_rendezvous.h"
 #include "launcher/job/credentials.h"
 #include "launcher/job/hosting.h"
@@ -46,6 +48,24 @@ constexpr int kPortsToTry = 100;
 constexpr Duration kShortLook = std::chrono::milliseconds(200);
 constexpr Duration kLongLook = std::chrono::seconds(10);
 constexpr Duration kConnectPatience = std::chrono::milliseconds(300);
+
+// "a" or, where there are several services, "a:29400,b:29400".
+std::string AllEndpoints(const JobSpec& spec) {
+  if (spec.other_endpoints.empty()) return spec.endpoint.host;
+  std::string all = HostPort(spec.endpoint);
+  for (const Endpoint& other : spec.other_endpoints) absl::StrAppend(&all, ",", HostPort(other));
+  return all;
+}
+
+// The other way round. Requires: AllEndpoints wrote `text`, whose first port is `port`.
+absl::StatusOr<RendezvousEndpoint> EndpointIn(const std::string& text, uint16_t port,
+                                              const Trust& trust) {
+  if (!absl::StrContains(text, ',')) return RendezvousEndpoint{text, port, trust, {}};
+  HLAUNCH_ASSIGN_OR_RETURN(std::vector<Endpoint> all, ParseEndpoints(text, port));
+  const Endpoint first = all.front();
+  all.erase(all.begin());
+  return RendezvousEndpoint{first.host, first.port, trust, PlacesOf(all)};
+}
 
 // The node that hosts and joins by plain calls.
 class HostLink final : public NodeLink {
@@ -94,7 +114,7 @@ class JoinLink final : public NodeLink {
            std::shared_ptr<Lookup> lookup, bool port_was_taken)
       : spec_(spec),
         port_was_taken_(port_was_taken),
-        endpoint_({spec.endpoint.host, spec.endpoint.port, trust}),
+        endpoint_({spec.endpoint.host, spec.endpoint.port, trust, PlacesOf(spec.other_endpoints)}),
         verdict_(std::move(verdict)) {
     GrpcRendezvousClient::Options options;
     options.endpoint = endpoint_;
@@ -153,7 +173,7 @@ class JoinLink final : public NodeLink {
     const std::string path = PathOfThisProgram();
     obituary.argv = {::access(path.c_str(), X_OK) == 0 ? path : kThisProgram,
                      kObituaryWord,
-                     endpoint_.host,
+                     AllEndpoints(spec_),
                      absl::StrCat(endpoint_.port),
                      info.job_id,
                      info.node_id,
@@ -295,9 +315,14 @@ int SendObituary(int argc, char** argv) {
     LogError(trust.status().message());
     return kExitUsage;
   }
-  const RendezvousEndpoint endpoint = {argv[2], static_cast<uint16_t>(port), *trust};
+  const absl::StatusOr<RendezvousEndpoint> endpoint =
+      EndpointIn(argv[2], static_cast<uint16_t>(port), *trust);
+  if (!endpoint.ok()) {
+    LogError(endpoint.status().message());
+    return kExitUsage;
+  }
   const char* reason = std::getenv(kEnvObituaryReason);
-  const absl::Status told = ReportNodeDeath(endpoint, argv[4], argv[5], incarnation,
+  const absl::Status told = ReportNodeDeath(*endpoint, argv[4], argv[5], incarnation,
                                             reason == nullptr ? "its agent was killed" : reason,
                                             MonotonicClock().Now() + kObituaryTime);
   if (told.ok()) return kExitOk;

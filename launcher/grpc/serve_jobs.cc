@@ -9,9 +9,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -21,6 +25,7 @@
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/steady_timer.hpp"
 #include "launcher/command/service_options.h"
+#include "launcher/grpc/job_leader.h"
 #include "launcher/job/credentials.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
@@ -33,10 +38,13 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/etcd/etcd_keeper.h"
 #include "rendezvous/grpc/rendezvous_server.h"
 #include "rendezvous/job/job_registry.h"
+#include "rendezvous/job/led_jobs.h"
 #include "rendezvous/listening/find_host.h"
 #include "rendezvous/listening/listen.h"
+#include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/trust/openssl_modules.h"
 #include "rendezvous/trust/trust.h"
@@ -90,10 +98,54 @@ absl::StatusOr<ListeningSocket> ListenAt(const Endpoint& endpoint) {
 
 // What is between the command line and the server.
 struct Beginning {
-  std::unique_ptr<Journal> journal;  // Null: nothing is kept.
+  std::unique_ptr<Journal> journal;         // Null: nothing is kept, or it is in etcd.
+  std::optional<EtcdKeeper::Options> etcd;  // Without the name of this service.
   JobRegistry::Options registry;
   Trust trust;
 };
+
+absl::StatusOr<std::string> ReadTextFile(absl::string_view option, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (!(content << file.rdbuf())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " '", path, "': cannot read it: ", std::strerror(errno)));
+  }
+  return content.str();
+}
+
+// Its first line is NAME:PASSWORD.
+absl::Status ReadUser(const std::string& path, EtcdCluster* cluster) {
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string text, ReadTextFile("--state-user-file", path));
+  const std::string line = text.substr(0, text.find_first_of("\r\n"));
+  const size_t colon = line.find(':');
+  if (colon == line.npos || colon == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--state-user-file '", path, "': expected NAME:PASSWORD"));
+  }
+  cluster->user = line.substr(0, colon);
+  cluster->password = line.substr(colon + 1);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EtcdKeeper::Options> EtcdOptions(const EtcdState& state) {
+  EtcdKeeper::Options options;
+  options.prefix = state.prefix;
+  EtcdCluster& cluster = options.cluster;
+  for (const Endpoint& member : state.members)
+    cluster.members.push_back({member.host, member.port});
+  cluster.tls = !state.tls.none();
+  const auto read = [](absl::string_view option, const std::string& path, std::string* into) {
+    if (path.empty()) return absl::OkStatus();
+    HLAUNCH_ASSIGN_OR_RETURN(*into, ReadTextFile(option, path));
+    return absl::OkStatus();
+  };
+  HLAUNCH_RETURN_IF_ERROR(read("--state-ca", state.tls.authority, &cluster.authority));
+  HLAUNCH_RETURN_IF_ERROR(read("--state-cert", state.tls.certificate, &cluster.certificate));
+  HLAUNCH_RETURN_IF_ERROR(read("--state-key", state.tls.key, &cluster.key));
+  if (!state.user_file.empty()) HLAUNCH_RETURN_IF_ERROR(ReadUser(state.user_file, &cluster));
+  return options;
+}
 
 // Errors: all are the user's to mend.
 absl::StatusOr<Beginning> Begin(
@@ -109,25 +161,27 @@ absl::StatusOr<Beginning> Begin(
   if (!beginning.trust.none()) ::prctl(PR_SET_DUMPABLE, 0);
   for (const std::string& warning : found.token.warnings) LogWarning(warning);
   beginning.registry.max_jobs = options.max_jobs;
+  if (options.etcd) {
+    HLAUNCH_ASSIGN_OR_RETURN(beginning.etcd, EtcdOptions(*options.etcd));
+  }
   if (options.state_directory.empty()) return beginning;
   HLAUNCH_ASSIGN_OR_RETURN(beginning.journal,
                            Journal::Open({options.state_directory, before_step}));
-  HLAUNCH_ASSIGN_OR_RETURN(Journal::Loaded loaded, beginning.journal->Load());
-  for (const std::string& warning : loaded.warnings) LogWarning(warning);
-  beginning.registry.records = std::move(loaded.records);
-  beginning.registry.kept_in = options.state_directory;
-  beginning.registry.keep = [journal = beginning.journal.get()](const JobRecord& record) {
-    return journal->Keep(record);
-  };
+  HLAUNCH_ASSIGN_OR_RETURN(RecordKeeper::Listed listed, beginning.journal->List());
+  for (const std::string& warning : listed.warnings) LogWarning(warning);
+  beginning.registry.records = std::move(listed.records);
+  beginning.registry.keeper = beginning.journal.get();
   return beginning;
 }
 
 std::string ReadyLine(const ListeningSocket& listening, const ServiceOptions& options,
-                      size_t restored) {
-  const std::string kept = options.state_directory.empty()
-                               ? "jobs end with this service (no --state)"
-                               : absl::StrCat(restored, restored == 1 ? " job" : " jobs",
-                                              " restored from ", options.state_directory);
+                      const Beginning& beginning) {
+  const size_t restored = beginning.registry.records.size();
+  const std::string kept =
+      beginning.etcd ? absl::StrCat("jobs are kept in ", Words(beginning.etcd->cluster))
+      : options.state_directory.empty() ? "jobs end with this service (no --state)"
+                                        : absl::StrCat(restored, restored == 1 ? " job" : " jobs",
+                                                       " restored from ", options.state_directory);
   return absl::StrCat("listening on ", HostPort(listening.address, listening.port), "; ", kept,
                       "; up to ", options.max_jobs, " jobs and ", DescriptorLimit(),
                       " descriptors, of which every agent takes one");
@@ -147,11 +201,15 @@ std::string Jobs(int going_on) {
                       going_on == 1 ? " goes on" : " go on");
 }
 
-std::string MetricsText(int jobs, size_t streams) {
+std::string MetricsText(int jobs, size_t streams, bool leads) {
   return absl::StrCat(
       "# HELP hlaunch_rendezvous_up 1 while this service lives.\n"
       "# TYPE hlaunch_rendezvous_up gauge\nhlaunch_rendezvous_up 1\n"
-      "# HELP hlaunch_rendezvous_jobs Jobs that are going on.\n"
+      "# HELP hlaunch_rendezvous_leads 1 if jobs are decided here, 0 while this service stands "
+      "by.\n"
+      "# TYPE hlaunch_rendezvous_leads gauge\nhlaunch_rendezvous_leads ",
+      leads ? 1 : 0,
+      "\n# HELP hlaunch_rendezvous_jobs Jobs that are going on.\n"
       "# TYPE hlaunch_rendezvous_jobs gauge\nhlaunch_rendezvous_jobs ",
       jobs,
       "\n# HELP hlaunch_rendezvous_agents Agents that are connected.\n"
@@ -163,8 +221,8 @@ std::string MetricsText(int jobs, size_t streams) {
 // whether it lives.
 class Caretaker {
  public:
-  Caretaker(JobRegistry& registry, const RendezvousServer& server)
-      : registry_(registry),
+  Caretaker(LedJobs& jobs, const RendezvousServer& server)
+      : jobs_(jobs),
         server_(server),
         signals_(loop_),
         second_(loop_),
@@ -173,11 +231,13 @@ class Caretaker {
   // What cannot be had costs a warning, not the service.
   void ServeMetrics(const Endpoint& place) {
     const auto metrics = [this] {
-      return MetricsText(registry_.going_on(), server_.open_streams());
+      return MetricsText(jobs_.going_on(), server_.open_streams(), jobs_.CheckLeads().ok());
     };
-    auto started =
-        MetricsServer::Start(loop_, place.host, place.port,
-                             {metrics, [this] { return trouble_; }, [this] { return trouble_; }});
+    const auto not_ready = [this] {
+      return trouble_.empty() ? std::string(jobs_.CheckLeads().message()) : trouble_;
+    };
+    auto started = MetricsServer::Start(loop_, place.host, place.port,
+                                        {metrics, not_ready, [this] { return trouble_; }});
     if (!started.ok()) {
       return LogWarning(absl::StrCat(started.status().message(), "; the service goes on without"));
     }
@@ -193,22 +253,27 @@ class Caretaker {
       manager_.Stopping("stopping", kStopLimit);
       loop_.stop();
     });
-    manager_.Ready(Jobs(registry_.going_on()));
+    said_ = State();
+    manager_.Ready(said_);
     Tidy();
     loop_.run();
   }
 
  private:
   void Tidy() {
-    registry_.Tidy();
+    jobs_.Tidy();
     TakePulse();
-    if (const int jobs = registry_.going_on(); jobs != std::exchange(jobs_said_, jobs)) {
-      manager_.Status(Jobs(jobs));
-    }
+    const std::string state = State();
+    if (state != std::exchange(said_, state)) manager_.Status(state);
     second_.expires_after(std::chrono::seconds(1));
     second_.async_wait([this](const asio::error_code& error) {
       if (!error) Tidy();
     });
+  }
+
+  std::string State() const {
+    const absl::Status leads = jobs_.CheckLeads();
+    return leads.ok() ? Jobs(jobs_.going_on()) : std::string(leads.message());
   }
 
   // What /healthz says must be true: gRPC starts threads when it needs them, and is silent if it
@@ -225,15 +290,35 @@ class Caretaker {
   }
 
   asio::io_context loop_;
-  JobRegistry& registry_;
+  LedJobs& jobs_;
   const RendezvousServer& server_;
   asio::posix::stream_descriptor signals_;
   asio::steady_timer second_;
   ServiceManager manager_;
   std::unique_ptr<MetricsServer> metrics_;  // Null: nobody asks.
-  int jobs_said_ = 0;
-  std::string trouble_;  // Empty: none.
+  std::string said_;                        // To the service manager.
+  std::string trouble_;                     // Empty: none.
 };
+
+// Where no other service may lead.
+absl::Status LeadAlone(Beginning& beginning, LedJobs& jobs) {
+  auto registry = std::make_shared<JobRegistry>(std::move(beginning.registry), MonotonicClock());
+  HLAUNCH_RETURN_IF_ERROR(registry->StartThreads());
+  jobs.Begin(std::move(registry));
+  return absl::OkStatus();
+}
+
+// Null: nobody else leads here.
+std::unique_ptr<JobLeader> LeadWhenever(const Beginning& beginning, const std::string& name,
+                                        RendezvousServer& server, LedJobs& jobs) {
+  if (!beginning.etcd) return nullptr;
+  JobLeader::Options options;
+  options.etcd = *beginning.etcd;
+  options.etcd.name = name;
+  options.max_jobs = beginning.registry.max_jobs;
+  options.on_lost = [&server](const absl::Status& why) { server.EndStreams(why); };
+  return std::make_unique<JobLeader>(std::move(options), jobs);
+}
 
 }  // namespace
 
@@ -270,27 +355,30 @@ int ServeJobs(int argc, char** argv,
     LogError(listening.status().message());
     return ExitCodeOf(FailedStep::kMeet, listening.status());
   }
-  const std::string ready = ReadyLine(*listening, *options, beginning->registry.records.size());
-  JobRegistry registry(std::move(beginning->registry), MonotonicClock());
-  if (const absl::Status started = registry.StartThreads(); !started.ok()) {
-    LogError(started.message());
+  const std::string ready = ReadyLine(*listening, *options, *beginning);
+  const std::string name = HostPort(HostName(), listening->port);
+  LedJobs jobs;
+  const absl::Status begun = beginning->etcd ? absl::OkStatus() : LeadAlone(*beginning, jobs);
+  if (!begun.ok()) {
+    LogError(begun.message());
     return kExitNoResources;
   }
   RendezvousServer::Options serving;
   serving.listener = std::move(listening->fd);
   serving.trust = beginning->trust;
-  const auto server = RendezvousServer::Start(std::move(serving), registry);
+  const auto server = RendezvousServer::Start(std::move(serving), jobs);
   if (!server.ok()) {
     LogError(server.status().message());
     return kExitInternal;
   }
   LogInfo(ready);
   {
-    Caretaker caretaker(registry, **server);
+    const std::unique_ptr<JobLeader> leader = LeadWhenever(*beginning, name, **server, jobs);
+    Caretaker caretaker(jobs, **server);
     if (options->metrics) caretaker.ServeMetrics(*options->metrics);
     caretaker.Await(**stop);
   }
-  LogInfo(StoppingLine(registry.going_on(), beginning->journal != nullptr));
+  LogInfo(StoppingLine(jobs.going_on(), options->keeps()));
   (*server)->Shutdown(kShutdownGrace);
   return kExitOk;
 }

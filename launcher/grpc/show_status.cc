@@ -28,8 +28,8 @@ int ShowStatus(int argc, char** argv) {
       FetchStatus(*endpoint, options->job_id, MonotonicClock().Now() + kPatience);
   if (!list.ok()) return FailToAsk(list.status(), ExitCodeOf(FailedStep::kAsk, list.status()));
   if (options->job_id.empty()) {
-    return PrintAnswer(options->json ? JobListJson(list->jobs, list->total)
-                                     : JobListText(list->jobs, list->total));
+    return PrintAnswer(options->json ? JobListJson(list->jobs, list->total, list->leader)
+                                     : JobListText(list->jobs, list->total, list->leader));
   }
   if (list->jobs.size() != 1) {
     return FailToAsk(absl::InternalError("an answer without the job"), kExitInternal);

@@ -151,6 +151,9 @@ HostingVerdict DecideHosting(const JobSpec& spec, const Resolved& resolved,
   using Role = HostingRole;
   if (spec.mode == JobMode::kSingleNode) return {Role::kJoins, "", "a single node meets nobody"};
   if (spec.mode == JobMode::kListenAndPrint) return {Role::kHosts, "", "no other place was named"};
+  if (!spec.other_endpoints.empty()) {
+    return {Role::kJoins, "", "several services are named, of which one leads"};
+  }
   const std::vector<std::string> addresses = resolved.ok() ? *resolved : std::vector<std::string>();
   const bool ranked = spec.mode == JobMode::kStatic;  // Node rank 0 hosts, and nobody else.
   if (ranked && spec.node.rank.has_value()) return DecideByRank(spec, addresses);

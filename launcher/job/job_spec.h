@@ -45,6 +45,7 @@ struct JobSpec {
   // kEndpoint, kStatic: where the nodes meet. kListenAndPrint: no host, and the first port to
   // try.
   Endpoint endpoint;
+  std::vector<Endpoint> other_endpoints;  // kEndpoint: services beside it, of which one leads.
   // The MASTER_PORT that the user named for every round: kStatic unless `worker_store`,
   // kSingleNode with --master-port. Unset: a new one each round.
   std::optional<uint16_t> master_port;

@@ -96,6 +96,7 @@ void SetPlace(const Options& options, JobSpec& spec) {
       break;
     case JobMode::kEndpoint:
       spec.endpoint = *options.meeting.endpoint;
+      spec.other_endpoints = options.meeting.other_endpoints;
       break;
   }
   const bool other_host =

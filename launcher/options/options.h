@@ -41,11 +41,12 @@ struct ScriptRequest {
 
 // Where the nodes of the job meet.
 struct Meeting {
-  std::optional<Endpoint> endpoint;     // Port 0 only where there is one node.
-  std::string job_id;                   // --rdzv-id; empty: not given.
-  std::string backend;                  // "static", "c10d" or empty.
-  std::string master_addr;              // Without brackets; empty: not given.
-  std::optional<uint16_t> master_port;  // 0 only where there is one node.
+  std::optional<Endpoint> endpoint;       // Port 0 only where there is one node.
+  std::vector<Endpoint> other_endpoints;  // Beside it: services of which one leads.
+  std::string job_id;                     // --rdzv-id; empty: not given.
+  std::string backend;                    // "static", "c10d" or empty.
+  std::string master_addr;                // Without brackets; empty: not given.
+  std::optional<uint16_t> master_port;    // 0 only where there is one node.
   std::string local_addr;  // What this node is reached at, without brackets; empty: its route.
   std::string token_file;
   CertificateFiles certificates;

@@ -215,7 +215,15 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
                      options.meeting.backend == "static" ? "" : " or --rdzv-endpoint HOST"));
   }
   HLAUNCH_RETURN_IF_ERROR(CheckHost(options, has_place));
-  if (options.meeting.endpoint.has_value() && options.meeting.endpoint->port == 0) {
+  const bool several = !options.meeting.other_endpoints.empty();
+  if (several && options.meeting.backend == "static") {
+    return InvalidArgumentError(
+        "--rdzv-endpoint names several services, and --rdzv-backend static meets at one node");
+  }
+  const auto no_port = [](const Endpoint& endpoint) { return endpoint.port == 0; };
+  const auto& others = options.meeting.other_endpoints;
+  if ((options.meeting.endpoint.has_value() && no_port(*options.meeting.endpoint)) ||
+      std::any_of(others.begin(), others.end(), no_port)) {
     return InvalidArgumentError(
         "--rdzv-endpoint: several nodes must know the port; write one instead of 0, such as 29400");
   }

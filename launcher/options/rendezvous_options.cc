@@ -77,7 +77,9 @@ absl::Status SetNproc(string_view text, Options& options) {
 }
 
 absl::Status SetEndpoint(string_view text, Options& options) {
-  HLAUNCH_ASSIGN_OR_RETURN(options.meeting.endpoint, ParseEndpoint(text, kDefaultRdzvPort));
+  HLAUNCH_ASSIGN_OR_RETURN(std::vector<Endpoint> all, ParseEndpoints(text, kDefaultRdzvPort));
+  options.meeting.endpoint = all.front();
+  options.meeting.other_endpoints.assign(all.begin() + 1, all.end());
   return absl::OkStatus();
 }
 
@@ -315,8 +317,9 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--health-interval", "S",
      "while workers run, check the nodes so often and name what becomes worse; 0: never (60)",
      SetHealthInterval},
-    {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT]",
-     "the same on every node (port 29400); its owner hosts", SetEndpoint, kPet},
+    {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT],...",
+     "the same on every node (port 29400); its owner hosts; several: services of which one leads",
+     SetEndpoint, kPet},
     {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId, kPet},
     {"", "", "--rdzv-backend", "NAME", "static or c10d, as for torchrun", SetBackend, kPet},
     // Before the options that say the same by themselves, which win.

@@ -119,8 +119,9 @@ std::string JobText(const JobStatus& job) {
   return text;
 }
 
-std::string JobListText(const std::vector<JobStatus>& jobs, int total) {
-  if (jobs.empty()) return "no jobs\n";
+std::string JobListText(const std::vector<JobStatus>& jobs, int total, const std::string& leader) {
+  const std::string head = leader.empty() ? "" : absl::StrCat(PrintableLine(leader), " leads\n");
+  if (jobs.empty()) return absl::StrCat(head, "no jobs\n");
   std::vector<std::vector<std::string>> rows = {
       {"JOB", "STATE", "ROUND", "NODES", "RESTARTS", "WHY"}};
   for (const JobStatus& job : jobs) {
@@ -128,13 +129,14 @@ std::string JobListText(const std::vector<JobStatus>& jobs, int total) {
                     RestartsText(job), job.explanation});
   }
   const int more = total - static_cast<int>(jobs.size());
-  return absl::StrCat(TextTable(rows), more > 0 ? absl::StrCat("and ", more, " more\n") : "");
+  return absl::StrCat(head, TextTable(rows), more > 0 ? absl::StrCat("and ", more, " more\n") : "");
 }
 
 std::string JobJson(const JobStatus& job) { return JsonText(ToJson(job, /*with_nodes=*/true)); }
 
-std::string JobListJson(const std::vector<JobStatus>& jobs, int total) {
+std::string JobListJson(const std::vector<JobStatus>& jobs, int total, const std::string& leader) {
   nlohmann::ordered_json json = {{"total_jobs", total}};
+  if (!leader.empty()) json["leader"] = leader;
   json["jobs"] = nlohmann::ordered_json::array();
   for (const JobStatus& job : jobs) json["jobs"].push_back(ToJson(job, /*with_nodes=*/false));
   return JsonText(json);

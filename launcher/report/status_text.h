@@ -27,11 +27,14 @@ absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* ar
 
 // One job with its nodes, for people: a few lines and a table.
 std::string JobText(const JobStatus& job);
-// A line for each of all jobs, of which there are `total`.
-std::string JobListText(const std::vector<JobStatus>& jobs, int total);
+// A line for each of all jobs, of which there are `total`; above it which of several services
+// leads, unless `leader` is empty.
+std::string JobListText(const std::vector<JobStatus>& jobs, int total,
+                        const std::string& leader = "");
 
 // The same for programs: one object, and one with the array "jobs".
 std::string JobJson(const JobStatus& job);
-std::string JobListJson(const std::vector<JobStatus>& jobs, int total);
+std::string JobListJson(const std::vector<JobStatus>& jobs, int total,
+                        const std::string& leader = "");
 
 }  // namespace hlaunch

@@ -6,11 +6,13 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "proto/base/status_macros.h"
 
@@ -49,6 +51,16 @@ absl::StatusOr<uint16_t> ParsePort(absl::string_view text) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<Endpoint>> ParseEndpoints(absl::string_view text,
+                                                     uint16_t default_port) {
+  std::vector<Endpoint> endpoints;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    HLAUNCH_ASSIGN_OR_RETURN(Endpoint endpoint, ParseEndpoint(part, default_port));
+    endpoints.push_back(std::move(endpoint));
+  }
+  return endpoints;
+}
 
 absl::StatusOr<std::string> ParseHost(absl::string_view text) {
   absl::string_view inner = text;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,12 @@ struct Endpoint {
 // Errors:
 //   InvalidArgument - what is wrong with `text` and how to write it; does not repeat `text`.
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text, uint16_t default_port);
+
+// Reads several of them, with commas between.
+//
+// Errors:
+//   InvalidArgument - as ParseEndpoint.
+absl::StatusOr<std::vector<Endpoint>> ParseEndpoints(absl::string_view text, uint16_t default_port);
 
 // `text` as a host without a port: a name, an IPv4 or IPv6 literal, with or without brackets.
 //

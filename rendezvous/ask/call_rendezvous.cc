@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,13 +22,46 @@ bool IsAnswer(const absl::Status& status) {
   return !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
 }
 
-absl::Status CallAt(const std::string& address, const RendezvousEndpoint& endpoint, Duration limit,
+// Where a rendezvous may be: an address, and its port and host.
+struct Target {
+  std::string address;
+  uint16_t port = 0;
+  std::string host;
+};
+
+// What has no address now is left out as long as another place has.
+absl::StatusOr<std::vector<Target>> TargetsOf(const RendezvousEndpoint& endpoint) {
+  std::vector<std::pair<std::string, uint16_t>> places = endpoint.others;
+  places.insert(places.begin(), {endpoint.host, endpoint.port});
+  std::vector<Target> targets;
+  absl::Status trouble;
+  for (const auto& [host, port] : places) {
+    const auto found = ResolveHost(host);
+    if (!found.ok()) {
+      trouble = found.status();
+      continue;
+    }
+    for (const std::string& address : *found) targets.push_back({address, port, host});
+  }
+  if (targets.empty()) return trouble;
+  return targets;
+}
+
+std::string WordsOf(const RendezvousEndpoint& endpoint) {
+  std::string words = HostPort(endpoint.host, endpoint.port);
+  for (const auto& [host, port] : endpoint.others) {
+    absl::StrAppend(&words, ", ", HostPort(host, port));
+  }
+  return words;
+}
+
+absl::Status CallAt(const Target& target, const Trust& trust, Duration limit,
                     const RendezvousCall& call) {
   grpc::ClientContext context;
   // gRPC takes deadlines on the wall clock.
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::duration_cast<std::chrono::system_clock::duration>(limit));
-  const Line line(address, endpoint.port, endpoint.trust, endpoint.host);
+  const Line line(target.address, target.port, trust, target.host);
   return line.StatusOfCall(call(*v1::Rendezvous::NewStub(line.channel()), &context));
 }
 
@@ -35,13 +69,13 @@ absl::Status CallAt(const std::string& address, const RendezvousEndpoint& endpoi
 
 absl::Status CallRendezvous(const RendezvousEndpoint& endpoint, Instant deadline, Duration least,
                             absl::string_view knows, const RendezvousCall& call) {
-  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ResolveHost(endpoint.host));
-  const std::string where = HostPort(endpoint.host, endpoint.port);
+  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<Target> targets, TargetsOf(endpoint));
+  const std::string where = WordsOf(endpoint);
   absl::Status status;
-  for (size_t i = 0; i < addresses.size(); ++i) {
+  for (size_t i = 0; i < targets.size(); ++i) {
     const Duration left = deadline - MonotonicClock().Now();
-    const Duration share = left / static_cast<int>(addresses.size() - i);
-    status = CallAt(addresses[i], endpoint, std::max(share, least), call);
+    const Duration share = left / static_cast<int>(targets.size() - i);
+    status = CallAt(targets[i], endpoint.trust, std::max(share, least), call);
     if (IsAnswer(status)) break;
   }
   if (absl::IsUnimplemented(status)) {

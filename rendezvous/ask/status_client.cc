@@ -23,6 +23,7 @@ absl::StatusOr<JobList> FetchStatus(const RendezvousEndpoint& endpoint, absl::st
                        return stub.GetStatus(context, request, &response);
                      }));
   JobList list;
+  list.leader = response.leader();
   list.total = std::max(response.total_jobs(), response.jobs_size());
   for (const v1::JobStatus& job : response.jobs()) {
     HLAUNCH_ASSIGN_OR_RETURN(JobStatus one, FromProto(job));

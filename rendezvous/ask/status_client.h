@@ -16,7 +16,8 @@ namespace hlaunch {
 
 struct JobList {
   std::vector<JobStatus> jobs;
-  int total = 0;  // How many there are, of which `jobs` may be the first ones.
+  int total = 0;       // How many there are, of which `jobs` may be the first ones.
+  std::string leader;  // The service that answered, where it is one of several; else empty.
 };
 
 // Asks the rendezvous at `endpoint` where its jobs stand: one with its nodes, or, if `job_id` is

@@ -40,6 +40,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kFirstBackoff = milliseconds(50);
+constexpr size_t kMostTold = 16;  // Troubles that are remembered.
 constexpr Duration kLastBackoff = seconds(1);
 constexpr Duration kFirstAnswer = seconds(5);   // From the start of a stream, before any contact.
 constexpr Duration kQuietAtFirst = seconds(1);  // Failures within it are no news yet.
@@ -82,9 +83,9 @@ void* Tag(Event event) { return reinterpret_cast<void*>(static_cast<intptr_t>(ev
 
 // One stream and what is under way on it. Belongs to the client's thread.
 struct Stream {
-  Stream(const std::string& address, const RendezvousEndpoint& endpoint,
-         grpc::CompletionQueue* queue)
-      : line(address, endpoint.port, endpoint.trust, endpoint.host),
+  Stream(const std::string& address, const std::pair<std::string, uint16_t>& place,
+         const Trust& trust, grpc::CompletionQueue* queue)
+      : line(address, place.second, trust, place.first),
         stub(v1::Rendezvous::NewStub(line.channel())) {
     rpc = stub->PrepareAsyncAttach(&context, queue);
   }
@@ -223,20 +224,20 @@ class GrpcRendezvousClient::Conversation {
     const std::string because = trouble_.empty() ? "" : absl::StrCat(": ", trouble_);
     if (contacted_) {
       return End(absl::DeadlineExceededError(
-          absl::StrCat("nothing heard from the rendezvous at ", Endpoint(), " for ",
+          absl::StrCat("nothing heard from the rendezvous at ", Endpoints(), " for ",
                        Seconds(lease_.loss_limit), " s", because)));
     }
-    if (addresses_.empty()) {
+    if (addresses_.empty() && !(Several() && resolved_)) {
       return End(
-          absl::InvalidArgumentError(absl::StrCat("rendezvous endpoint ", Endpoint(), because,
+          absl::InvalidArgumentError(absl::StrCat("rendezvous endpoint ", Endpoints(), because,
                                                   " (tried for ", Seconds(JoinLimit()), " s)")));
     }
     if (answered_) {
-      return End(absl::FailedPreconditionError(absl::StrCat("the rendezvous at ", Endpoint(),
+      return End(absl::FailedPreconditionError(absl::StrCat("the rendezvous at ", Endpoints(),
                                                             " took this node not in within ",
                                                             Seconds(JoinLimit()), " s", because)));
     }
-    End(absl::UnavailableError(absl::StrCat("rendezvous at ", Endpoint(), " not reached within ",
+    End(absl::UnavailableError(absl::StrCat("rendezvous at ", Endpoints(), " not reached within ",
                                             Seconds(JoinLimit()), " s", because)));
   }
 
@@ -249,7 +250,8 @@ class GrpcRendezvousClient::Conversation {
   // host may have moved. None if there is none yet.
   std::optional<std::string> NextAddress() {
     if (next_address_ >= addresses_.size()) {
-      if (lookup_ == nullptr) lookup_ = Lookup::Start(options_.endpoint.host);
+      if (std::exchange(begun_turn_, true) && Several()) NextPlace();
+      if (lookup_ == nullptr) lookup_ = Lookup::Start(Place().first);
       const Instant asked = Now();
       Duration slice = milliseconds(1);  // Most names are found at once.
       while (!lookup_->result().has_value()) {
@@ -261,8 +263,9 @@ class GrpcRendezvousClient::Conversation {
         }
         AwaitEvent(Now() + slice);
         if (IsOver()) return std::nullopt;
-        if (trouble_.empty()) trouble_ = absl::StrCat("resolving '", options_.endpoint.host, "'");
+        if (trouble_.empty()) trouble_ = absl::StrCat("resolving '", Place().first, "'");
         TellTrouble();
+        if (Several() && Now() - asked >= kLastBackoff) return std::nullopt;
         slice = std::min<Duration>(2 * slice, milliseconds(20));
       }
       const Lookup::Result found = *std::exchange(lookup_, nullptr)->result();
@@ -271,6 +274,7 @@ class GrpcRendezvousClient::Conversation {
         return std::nullopt;
       }
       if (options_.on_lookup) options_.on_lookup(found);
+      resolved_ = resolved_ || found.ok();
       if (found.ok()) {
         addresses_ = *found;
       } else {
@@ -281,6 +285,20 @@ class GrpcRendezvousClient::Conversation {
     }
     if (addresses_.empty()) return std::nullopt;
     return addresses_[next_address_++];
+  }
+
+  // Where it is tried now. One whose host is gone must not keep us from the others.
+  std::pair<std::string, uint16_t> Place() const {
+    const RendezvousEndpoint& endpoint = options_.endpoint;
+    if (place_ == 0) return {endpoint.host, endpoint.port};
+    return endpoint.others[place_ - 1];
+  }
+  size_t Places() const { return 1 + options_.endpoint.others.size(); }
+  bool Several() const { return Places() > 1; }
+  void NextPlace() {
+    place_ = (place_ + 1) % Places();
+    addresses_.clear();
+    lookup_ = nullptr;
   }
 
   // After the endpoint's own addresses, since everyone ends where the endpoint leads.
@@ -295,7 +313,7 @@ class GrpcRendezvousClient::Conversation {
   // 50 ms doubling to 1 s, each time between half of it and all of it.
   Duration NextBackoff() {
     const Duration whole = backoff_;
-    backoff_ = std::min(2 * backoff_, kLastBackoff);
+    backoff_ = std::min<Duration>(2 * backoff_, kLastBackoff / static_cast<int>(Places()));
     return Between(whole / 2, whole);
   }
 
@@ -310,7 +328,7 @@ class GrpcRendezvousClient::Conversation {
 
   // Talks on one stream until it is gone.
   void Converse(const std::string& address) {
-    Stream stream(address, options_.endpoint, &queue_);
+    Stream stream(address, Place(), options_.endpoint.trust, &queue_);
     stream.own_address = LocalAddressTowards(address).value_or("");
     stream.heard = Now();
     stream.rpc->StartCall(Tag(Event::kStarted));
@@ -328,13 +346,13 @@ class GrpcRendezvousClient::Conversation {
   }
 
   // How long a stream may be silent.
-  Duration Patience() const {
-    if (contacted_) return lease_.lease;
-    return addresses_.size() > 1 ? kFirstAnswer / 2 : kFirstAnswer;
+  Duration Patience(const Stream& stream) const {
+    if (contacted_ && !(Several() && stream.answered == 0)) return lease_.lease;
+    return Several() || addresses_.size() > 1 ? kFirstAnswer / 2 : kFirstAnswer;
   }
 
   Instant SilentAt(const Stream& stream) const {
-    return std::max(stream.heard + Patience(), forgiven_until_);
+    return std::max(stream.heard + Patience(stream), forgiven_until_);
   }
 
   Instant WakeAt(const Stream& stream) {
@@ -484,7 +502,8 @@ class GrpcRendezvousClient::Conversation {
       return End(absl::FailedPreconditionError(
           absl::StrCat("what answers at ", Endpoint(), " is not hlaunch's rendezvous")));
     }
-    if (stream.cancelled) return Lost(absl::StrCat("no answer for ", Seconds(Patience()), " s"));
+    if (stream.cancelled)
+      return Lost(absl::StrCat("no answer for ", Seconds(Patience(stream)), " s"));
     Lost(status.ok() ? "it closed the connection" : stream.line.TroubleOf(stream.status));
   }
 
@@ -499,11 +518,12 @@ class GrpcRendezvousClient::Conversation {
     News(false, absl::StrCat("rendezvous at ", Endpoint(), ": ", trouble_));
   }
 
-  // Each thing once.
+  // Each thing once: of several places, each with a trouble of its own, as long as none is better.
   void News(bool connected, const std::string& detail) {
     std::pair<bool, std::string> news(connected, detail);
-    if (news == told_) return;
-    told_ = std::move(news);
+    if (std::find(told_.begin(), told_.end(), news) != told_.end()) return;
+    if (connected || !Several() || told_.size() > kMostTold || told_.front().first) told_.clear();
+    told_.push_back(std::move(news));
     listener_->OnContact(connected, detail);
   }
 
@@ -531,7 +551,14 @@ class GrpcRendezvousClient::Conversation {
     NoteAllowance();
   }
 
-  std::string Endpoint() const { return HostPort(options_.endpoint.host, options_.endpoint.port); }
+  std::string Endpoint() const { return HostPort(Place().first, Place().second); }
+  std::string Endpoints() const {
+    std::string all = HostPort(options_.endpoint.host, options_.endpoint.port);
+    for (const auto& [host, port] : options_.endpoint.others) {
+      absl::StrAppend(&all, ", ", HostPort(host, port));
+    }
+    return all;
+  }
   static Instant Now() { return MonotonicClock().Now(); }
 
   grpc::CompletionQueue queue_;
@@ -556,11 +583,14 @@ class GrpcRendezvousClient::Conversation {
   std::atomic<bool>& contacted_;
   bool answered_ = false;  // A rendezvous said something, at least "not yet".
   bool over_ = false;
-  std::string trouble_;  // The latest, empty while connected.
-  std::pair<bool, std::string> told_;
+  std::string trouble_;                                    // The latest, empty while connected.
+  std::vector<std::pair<bool, std::string>> told_ = {{}};  // In a row.
   std::vector<std::string> addresses_;
   std::shared_ptr<Lookup> lookup_ = options_.lookup;  // Under way; shared with its thread.
   size_t next_address_ = 0;
+  size_t place_ = 0;         // Of the endpoint and its others.
+  bool begun_turn_ = false;  // The first place has been tried.
+  bool resolved_ = false;    // Some name had an address.
   Duration backoff_ = kFirstBackoff;
   std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(NewIncarnation())};
 
@@ -591,27 +621,56 @@ Allowance GrpcRendezvousClient::AllowanceNow(Instant /*now*/) const {
   return conversation_ == nullptr ? Allowance() : conversation_->AllowanceNow();
 }
 
+namespace {
+
+// One address where a rendezvous may be.
+struct Target {
+  std::string address;
+  uint16_t port = 0;
+  std::string host;
+};
+
+// All of them; what has no address now is left out as long as another has.
+//
+// Errors: as ReportNodeDeath.
+absl::StatusOr<std::vector<Target>> TargetsOf(const RendezvousEndpoint& endpoint,
+                                              Instant deadline) {
+  std::vector<std::pair<std::string, uint16_t>> places = endpoint.others;
+  places.insert(places.begin(), {endpoint.host, endpoint.port});
+  std::vector<Target> targets;
+  absl::Status trouble;
+  for (const auto& [host, port] : places) {
+    const auto found = Lookup::Start(host)->Await(
+        places.size() == 1 ? deadline : std::min(deadline, MonotonicClock().Now() + kLastBackoff));
+    if (!found.has_value()) {
+      trouble = absl::DeadlineExceededError(absl::StrCat("cannot resolve '", host, "' in time"));
+    } else if (!found->ok()) {
+      trouble = found->status();
+    } else {
+      for (const std::string& address : **found) targets.push_back({address, port, host});
+    }
+  }
+  if (targets.empty()) return trouble;
+  return targets;
+}
+
+}  // namespace
+
 absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_view job_id,
                              absl::string_view node_id, Incarnation incarnation,
                              absl::string_view reason, Instant deadline) {
-  const auto found = Lookup::Start(endpoint.host)->Await(deadline);
-  if (!found.has_value()) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("cannot resolve '", endpoint.host, "' in time"));
-  }
-  HLAUNCH_RETURN_IF_ERROR(found->status());
+  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<Target> targets, TargetsOf(endpoint, deadline));
   v1::ReportNodeDeathRequest request;
   request.set_job_id(ToUtf8(job_id, kMaxTextBytes));
   request.set_node_id(ToUtf8(node_id, kMaxTextBytes));
   request.set_incarnation(incarnation);
   request.set_reason(ToUtf8(reason, kMaxTextBytes));
-  const std::vector<std::string>& addresses = **found;
   std::string trouble = "no time left";
-  for (size_t i = 0; MonotonicClock().Now() < deadline; i = (i + 1) % addresses.size()) {
+  for (size_t i = 0; MonotonicClock().Now() < deadline; i = (i + 1) % targets.size()) {
     const Duration left = deadline - MonotonicClock().Now();
-    const Line line(addresses[i], endpoint.port, endpoint.trust, endpoint.host);
+    const Line line(targets[i].address, targets[i].port, endpoint.trust, targets[i].host);
     grpc::ClientContext context;
-    context.set_deadline(FromNow(addresses.size() == 1 ? left : std::min(left, kLastBackoff)));
+    context.set_deadline(FromNow(targets.size() == 1 ? left : std::min(left, kLastBackoff)));
     v1::ReportNodeDeathResponse response;
     const grpc::Status status =
         v1::Rendezvous::NewStub(line.channel())->ReportNodeDeath(&context, request, &response);

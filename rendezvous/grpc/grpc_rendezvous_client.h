@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -25,6 +27,8 @@ struct RendezvousEndpoint {
   std::string host;  // A name or a literal without brackets.
   uint16_t port = 0;
   Trust trust;
+  // Hosts and ports of services beside it, of which one leads; tried in turn.
+  std::vector<std::pair<std::string, uint16_t>> others = {};
 };
 
 // A node's end of the rendezvous over gRPC.

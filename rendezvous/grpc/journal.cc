@@ -34,7 +34,9 @@ absl::Status LastError(absl::string_view what) {
   const std::string message = absl::StrCat("cannot ", what, ": ", std::strerror(error));
   if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(message);
   if (error == ENOTDIR) return absl::InvalidArgumentError(message);
-  return {absl::ErrnoToStatusCode(error), message};
+  const absl::StatusCode code = absl::ErrnoToStatusCode(error);
+  // Of a file server that has lost a handle (ESTALE): nobody has taken over.
+  return {code == absl::StatusCode::kAborted ? absl::StatusCode::kUnavailable : code, message};
 }
 
 UniqueFd OpenRetrying(const char* path, int flags) {
@@ -117,7 +119,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Options options) {
 Journal::Journal(Options options, UniqueFd directory, UniqueFd lock)
     : options_(std::move(options)), directory_(std::move(directory)), lock_(std::move(lock)) {}
 
-absl::StatusOr<Journal::Loaded> Journal::Load() {
+absl::StatusOr<RecordKeeper::Listed> Journal::List() {
   std::vector<std::string> names;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(options_.directory, error), end;
@@ -129,25 +131,26 @@ absl::StatusOr<Journal::Loaded> Journal::Load() {
         absl::StrCat("cannot read the directory ", options_.directory, ": ", error.message()));
   }
   std::sort(names.begin(), names.end());
-  Loaded loaded;
+  Listed listed;
   for (const std::string& name : names) {
     const std::string path = absl::StrCat(options_.directory, "/", name);
     // One that was being written when an earlier service ended.
     if (absl::EndsWith(name, kTemporary)) ::unlink(path.c_str());
     if (!absl::EndsWith(name, kRecordSuffix)) continue;
-    HLAUNCH_RETURN_IF_ERROR(LoadFile(path, &loaded));
+    HLAUNCH_RETURN_IF_ERROR(ListFile(path, &listed));
   }
-  return loaded;
+  return listed;
 }
 
-absl::Status Journal::LoadFile(const std::string& path, Loaded* loaded) const {
+absl::Status Journal::ListFile(const std::string& path, Listed* listed) {
   HLAUNCH_ASSIGN_OR_RETURN(const std::string content, ReadAll(path));
   absl::StatusOr<JobRecord> record = DecodeRecord(content);
   if (record.ok() && !absl::EndsWith(path, "/" + RecordFileName(record->job_id))) {
     record = absl::DataLossError(absl::StrCat("it is a copy of the record of ", record->job_id));
   }
   if (record.ok()) {
-    loaded->records.push_back(std::move(record).value());
+    const RecordVersion version = NextVersionOf(record->job_id);
+    listed->records.push_back({std::move(record).value(), version});
     return absl::OkStatus();
   }
   if (absl::IsFailedPrecondition(record.status())) {
@@ -157,19 +160,32 @@ absl::Status Journal::LoadFile(const std::string& path, Loaded* loaded) const {
   }
   const std::string aside = absl::StrCat(path, kCorrupt);
   if (::rename(path.c_str(), aside.c_str()) != 0) return LastError(absl::StrCat("move ", path));
-  loaded->warnings.push_back(absl::StrCat("a job is lost: ", path, " is damaged (",
+  listed->warnings.push_back(absl::StrCat("a job is lost: ", path, " is damaged (",
                                           record.status().message(), "); it is now ", aside));
   return absl::OkStatus();
 }
 
-absl::Status Journal::Keep(const JobRecord& record) {
+RecordVersion Journal::NextVersionOf(const std::string& job_id) {
+  MutexLock lock(&mu_);
+  return versions_[job_id] = ++last_version_;
+}
+
+absl::StatusOr<RecordVersion> Journal::Keep(const JobRecord& record, RecordVersion expected) {
   const std::string path = absl::StrCat(options_.directory, "/", RecordFileName(record.job_id));
-  if (record.state == JobState::kOver && record.members.empty()) {
-    HLAUNCH_RETURN_IF_ERROR(Remove(path));
-  } else {
-    HLAUNCH_RETURN_IF_ERROR(Replace(path, EncodeRecord(record)));
+  {
+    MutexLock lock(&mu_);
+    const auto version = versions_.find(record.job_id);
+    if ((version == versions_.end() ? 0 : version->second) != expected) {
+      return absl::AbortedError(absl::StrCat("another changed ", path));
+    }
   }
-  return SyncDirectory();
+  const bool forget = record.state == JobState::kOver && record.members.empty();
+  HLAUNCH_RETURN_IF_ERROR(forget ? Remove(path) : Replace(path, EncodeRecord(record)));
+  HLAUNCH_RETURN_IF_ERROR(SyncDirectory());
+  if (!forget) return NextVersionOf(record.job_id);
+  MutexLock lock(&mu_);
+  versions_.erase(record.job_id);
+  return 0;
 }
 
 absl::Status Journal::Replace(const std::string& path, const std::string& content) const {

@@ -4,23 +4,25 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"
+#include "rendezvous/keeping/record_keeper.h"
 #include "rendezvous/round/job_record.h"
 
 namespace hlaunch {
 
-// The records of a rendezvous service's jobs in a directory: one file per job, replaced as a
-// whole. What Keep returned OK for is there after the death of this process and of this host; a
-// Keep that did not return has either happened or not.
+// Keeps records in a directory, one file per job. A Keep that did not return has either happened or
+// not.
 //
-// Thread-safe as long as calls for one job do not overlap. Holds the directory for this process.
-class Journal {
+// Thread-safe as RecordKeeper. Holds the directory for this process.
+class Journal final : public RecordKeeper {
  public:
   // What is done to files, in the order of one Keep; kRemove takes the place of the first four.
   enum class Step { kOpen, kWrite, kSync, kRename, kRemove, kSyncDirectory };
@@ -36,35 +38,28 @@ class Journal {
   //   InvalidArgument, PermissionDenied … - it cannot be made or used.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(Options options);
 
-  struct Loaded {
-    std::vector<JobRecord> records;
-    std::vector<std::string> warnings;  // One line each: a damaged file, which was moved aside.
-  };
-
-  // All that is kept. To be called before the first Keep.
-  //
-  // Errors:
-  //   FailedPrecondition - a file is of another version; the message says what to do.
-  //   others - the directory or a file cannot be read.
-  absl::StatusOr<Loaded> Load();
-
-  // Keeps `record` in the place of what was kept of that job; forgets the job if it is over and
-  // has no members left.
-  //
-  // Errors, which name the file: ResourceExhausted - the disk is full; others as the kernel says.
-  absl::Status Keep(const JobRecord& record);
+  // Moves a damaged file aside.
+  absl::StatusOr<Listed> List() override;
+  absl::StatusOr<RecordVersion> Keep(const JobRecord& record, RecordVersion expected) override;
+  Instant LeadsUntil() const override { return Instant::max(); }
+  bool shared() const override { return false; }
+  std::string place() const override { return options_.directory; }
 
  private:
   Journal(Options options, UniqueFd directory, UniqueFd lock);
+  RecordVersion NextVersionOf(const std::string& job_id);
   absl::Status Before(Step step, const std::string& path) const;
   absl::Status Replace(const std::string& path, const std::string& content) const;
   absl::Status Remove(const std::string& path) const;
   absl::Status SyncDirectory() const;
-  absl::Status LoadFile(const std::string& path, Loaded* loaded) const;
+  absl::Status ListFile(const std::string& path, Listed* listed);
 
   const Options options_;
   const UniqueFd directory_;
   const UniqueFd lock_;
+  Mutex mu_;
+  RecordVersion last_version_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<std::string, RecordVersion> versions_ ABSL_GUARDED_BY(mu_);  // By job id.
 };
 
 }  // namespace hlaunch

@@ -104,6 +104,8 @@ void RendezvousServer::Shutdown(Duration grace) {
   state_->server.reset();  // Waits until all streams are done.
 }
 
+void RendezvousServer::EndStreams(const absl::Status& status) { state_->service.EndOpen(status); }
+
 void RendezvousServer::EndC10d() {
   MutexLock lock(&state_->mu);
   if (state_->front != nullptr) state_->front->EndC10d();

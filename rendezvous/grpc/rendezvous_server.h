@@ -45,6 +45,10 @@ class RendezvousServer {
   // `c10d` is made after it.
   void Shutdown(Duration grace);
 
+  // Ends the streams that are open with `status`, once each has got its last directive; the agents
+  // come again.
+  void EndStreams(const absl::Status& status);
+
   // Closes what has connected and not spoken yet, unless it turns out to be gRPC: see Front.
   void EndC10d();
 

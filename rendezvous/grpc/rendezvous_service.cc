@@ -133,11 +133,12 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   // Unpack, one call of the rendezvous. An error ends the stream.
   absl::Status Take() {
     if (job_ == nullptr) return Join();
+    HLAUNCH_RETURN_IF_ERROR(job_->CheckLeads());
     if (request_.has_answer()) {
       HLAUNCH_ASSIGN_OR_RETURN(NodeAnswer answer, FromProto(request_.answer()));
-      job_->Answer(node_id_, incarnation_, std::move(answer));
+      if (!job_->Answer(node_id_, incarnation_, std::move(answer))) return absl::OkStatus();
     } else if (!request_.has_update()) {
-      job_->Heard(node_id_, incarnation_);
+      if (!job_->Heard(node_id_, incarnation_)) return absl::OkStatus();
     } else {
       HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
       TakeLastWord(update);
@@ -344,6 +345,7 @@ grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
     grpc::CallbackServerContext* context, const v1::ReportNodeDeathRequest* request,
     v1::ReportNodeDeathResponse* /*response*/) {
   absl::Status status = CheckReport(*request);
+  if (status.ok()) status = jobs_.CheckLeads();
   if (status.ok()) status = CheckPeerMayUseJob(*context, peers_, request->job_id());
   if (status.ok()) {
     const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
@@ -359,13 +361,16 @@ grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
 grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerContext* context,
                                                        const v1::GetStatusRequest* request,
                                                        v1::GetStatusResponse* response) {
-  absl::Status status;
-  if (request->job_id().empty()) {
+  absl::Status status = jobs_.CheckLeads();
+  if (!status.ok()) {
+    // Whoever asks is told which service does.
+  } else if (request->job_id().empty()) {
     for (const JobStatus& job : jobs_.List()) {
       if (!PeerMayUseJob(*context, peers_, job.job_id)) continue;
       if (response->jobs_size() < kMaxJobsShown) *response->add_jobs() = Brief(ToProto(job));
       response->set_total_jobs(response->total_jobs() + 1);
     }
+    response->set_leader(ToUtf8(jobs_.leader(), kMaxNameBytes));
   } else if (status = CheckPeerMayUseJob(*context, peers_, request->job_id()); status.ok()) {
     const std::optional<JobStatus> job = jobs_.Status(request->job_id());
     response->set_total_jobs(1);
@@ -385,6 +390,7 @@ grpc::ServerUnaryReactor* RendezvousService::AskRanks(grpc::CallbackServerContex
                                                       v1::AskRanksResponse* response) {
   const absl::StatusOr<RankQuestion> question = FromProto(request->question());
   absl::Status status = question.status();
+  if (status.ok()) status = jobs_.CheckLeads();
   if (status.ok()) status = CheckPeerMayUseJob(*context, peers_, request->job_id());
   if (status.ok() && question->kind == RankQuestion::Kind::kStacks) {
     status = CheckMaySeeStacks(*context);
@@ -410,10 +416,17 @@ absl::Status RendezvousService::CheckMaySeeStacks(
 }
 
 void RendezvousService::EndAll(const absl::Status& status) {
-  std::vector<std::shared_ptr<AttachStream>> open;
   {
     MutexLock lock(&mu_);
     ended_ = status;
+  }
+  EndOpen(status);
+}
+
+void RendezvousService::EndOpen(const absl::Status& status) {
+  std::vector<std::shared_ptr<AttachStream>> open;
+  {
+    MutexLock lock(&mu_);
     open.assign(streams_.begin(), streams_.end());
   }
   for (const auto& stream : open) stream->End(status);

@@ -34,6 +34,9 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   // later.
   void EndAll(const absl::Status& status);
 
+  // The same for those that are open now.
+  void EndOpen(const absl::Status& status);
+
   // How many streams are open.
   size_t open_streams() const;
 

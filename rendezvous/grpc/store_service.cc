@@ -170,6 +170,7 @@ class RefusedWatch final : public grpc::ServerWriteReactor<v1::WatchKeysResponse
 
 absl::StatusOr<std::shared_ptr<MemoryStore>> StoreService::Open(
     const grpc::CallbackServerContext& context, const v1::Caller& caller) {
+  HLAUNCH_RETURN_IF_ERROR(jobs_.CheckLeads());
   HLAUNCH_RETURN_IF_ERROR(CheckPeerMayUseJob(context, peers_, caller.job_id()));
   const std::shared_ptr<JobRendezvous> job = jobs_.Find(caller.job_id());
   if (job == nullptr) {

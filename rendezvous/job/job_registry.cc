@@ -4,15 +4,12 @@
 #include "rendezvous/job/job_registry.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "proto/base/log.h"
-#include "proto/base/rare_log.h"
+#include "proto/base/status_macros.h"
 #include "rendezvous/job/job_rendezvous.h"
+#include "rendezvous/keeping/job_keeping.h"
 #include "rendezvous/round/quorum.h"
 #include "rendezvous/table/membership.h"
 
@@ -20,134 +17,11 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kShown = std::chrono::minutes(10);  // How long what is done stays.
-constexpr Duration kRetry = std::chrono::seconds(3);   // Until a record that failed is tried again.
 // For all jobs together. A deadline takes microseconds; one thread waits where a record goes to a
 // slow disk, and the others go on.
 constexpr int kDeadlineThreads = 4;
-
-std::string TimeOfDay(int64_t wall_ms) {
-  const std::time_t seconds = wall_ms / 1000;
-  std::tm local = {};
-  ::localtime_r(&seconds, &local);
-  return absl::StrFormat("%02d:%02d:%02d", local.tm_hour, local.tm_min, local.tm_sec);
-}
-
-}  // namespace
-
-// A full disk is news once, not once for each job.
-//
-// Thread-safe.
-class KeepingLog {
- public:
-  void Failed(const std::string& line, Instant now) {
-    const std::string admitted = [&] {
-      MutexLock lock(&mu_);
-      return failed_.Admit(line, now);
-    }();
-    if (!admitted.empty()) LogError(admitted);
-  }
-  void Again(const std::string& line, Instant now) {
-    const std::string admitted = [&] {
-      MutexLock lock(&mu_);
-      return again_.Admit(line, now);
-    }();
-    if (!admitted.empty()) LogInfo(admitted);
-  }
-
- private:
-  Mutex mu_;
-  RareLog failed_ ABSL_GUARDED_BY(mu_);
-  RareLog again_ ABSL_GUARDED_BY(mu_);
-};
-
-// Keeps the records of one job id, in their order, also over several runs of it: what a former
-// run still says is not kept once the next has begun. A record that cannot be kept is tried again.
-//
-// Thread-safe.
-class JobKeeping {
- public:
-  JobKeeping(const JobRegistry::Options& options, std::shared_ptr<KeepingLog> log,
-             const Clock& clock)
-      : keep_(options.keep), kept_in_(options.kept_in), log_(std::move(log)), clock_(clock) {}
-
-  // Of the run that begins now. What comes with the number of an earlier one is ignored.
-  int NextRun() {
-    MutexLock lock(&mu_);
-    unkept_.reset();
-    return ++run_;
-  }
-
-  void Keep(int run, const JobRecord& record) {
-    MutexLock lock(&mu_);
-    while (busy_) idle_.Wait(&mu_);
-    if (run != run_) return;
-    unkept_ = record;
-    TryLocked();
-  }
-
-  // Tries again to keep what could not be kept, if it is time.
-  void Retry() {
-    MutexLock lock(&mu_);
-    if (!busy_ && unkept_.has_value() && clock_.Now() >= next_try_) TryLocked();
-  }
-
-  // What is wrong, for people; empty if nothing is.
-  std::string Trouble() const {
-    MutexLock lock(&mu_);
-    return trouble_.empty() ? ""
-                            : absl::StrCat("not kept in ", kept_in_, " since ",
-                                           TimeOfDay(failed_since_), ": ", trouble_);
-  }
-
- private:
-  void TryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const JobRecord record = *std::exchange(unkept_, std::nullopt);
-    const int run = run_;
-    const bool failed_before = !trouble_.empty();
-    busy_ = true;
-    mu_.Unlock();
-    const absl::Status status = keep_(record);
-    Say(record.job_id, status, failed_before);
-    mu_.Lock();
-    busy_ = false;
-    idle_.SignalAll();
-    if (status.ok()) {
-      trouble_.clear();
-      return;
-    }
-    if (!failed_before) failed_since_ = WallMillis();
-    trouble_ = std::string(status.message());
-    next_try_ = clock_.Now() + kRetry;
-    if (run == run_ && !unkept_.has_value()) unkept_ = record;
-  }
-
-  void Say(const std::string& job_id, const absl::Status& status, bool failed_before) {
-    if (!status.ok()) {
-      log_->Failed(
-          absl::StrCat("job ", job_id, " goes on and would not survive a restart of this service: ",
-                       status.message()),
-          clock_.Now());
-    } else if (failed_before) {
-      log_->Again(absl::StrCat("job ", job_id, " is kept in ", kept_in_, " again"), clock_.Now());
-    }
-  }
-
-  const std::function<absl::Status(const JobRecord&)> keep_;
-  const std::string kept_in_;
-  const std::shared_ptr<KeepingLog> log_;  // Of all jobs.
-  const Clock& clock_;
-
-  mutable Mutex mu_;
-  CondVar idle_;
-  int run_ ABSL_GUARDED_BY(mu_) = 0;
-  bool busy_ ABSL_GUARDED_BY(mu_) = false;  // A thread is in keep_.
-  std::optional<JobRecord> unkept_ ABSL_GUARDED_BY(mu_);
-  std::string trouble_ ABSL_GUARDED_BY(mu_);
-  int64_t failed_since_ ABSL_GUARDED_BY(mu_) = 0;  // Wall time.
-  Instant next_try_ ABSL_GUARDED_BY(mu_);
-};
-
-namespace {
+// The same for records that go to a place on the network.
+constexpr int kKeepingThreads = 4;
 
 JobRules Rules(std::string job_id, const JobPolicy& policy,
                const std::shared_ptr<JobKeeping>& keeping) {
@@ -156,8 +30,9 @@ JobRules Rules(std::string job_id, const JobPolicy& policy,
   rules.policy = policy;
   if (keeping != nullptr) {
     rules.commit = [keeping, run = keeping->NextRun()](const JobRecord& record) {
-      keeping->Keep(run, record);
+      return keeping->Keep(run, record);
     };
+    rules.leads = [keeping] { return keeping->leads(); };
   }
   return rules;
 }
@@ -168,18 +43,36 @@ JobRegistry::JobRegistry(Options options, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       log_(std::make_shared<KeepingLog>()),
-      threads_(clock, kDeadlineThreads) {
+      threads_(clock, kDeadlineThreads),
+      keeping_threads_(clock, kKeepingThreads) {
   MutexLock lock(&mu_);
-  for (const JobRecord& record : options_.records) Restore(record);
+  for (const KeptRecord& kept : options_.records) Restore(kept);
 }
 
 JobRegistry::~JobRegistry() = default;
 
-void JobRegistry::Restore(const JobRecord& record) {
+bool JobRegistry::shared() const { return options_.keeper != nullptr && options_.keeper->shared(); }
+
+absl::Status JobRegistry::StartThreads() {
+  HLAUNCH_RETURN_IF_ERROR(threads_.Start());
+  return shared() ? keeping_threads_.Start() : absl::OkStatus();
+}
+
+JobThreads JobRegistry::ThreadsOfJobs() {
+  return {&threads_, shared() ? &keeping_threads_ : nullptr};
+}
+
+void JobRegistry::Restore(const KeptRecord& kept) {
+  const JobRecord& record = kept.record;
   Job& job = jobs_[record.job_id];
-  if (options_.keep) job.keeping = std::make_shared<JobKeeping>(options_, log_, clock_);
+  job.keeping = NewKeeping(kept.version);
   job.rendezvous = std::make_shared<JobRendezvous>(Rules(record.job_id, record.policy, job.keeping),
-                                                   record, clock_, &threads_);
+                                                   record, clock_, ThreadsOfJobs());
+}
+
+std::shared_ptr<JobKeeping> JobRegistry::NewKeeping(RecordVersion version) const {
+  if (options_.keeper == nullptr) return nullptr;
+  return std::make_shared<JobKeeping>(*options_.keeper, version, log_, clock_);
 }
 
 // A node takes up the conversation with the job that knows it. One that joins afresh finds the
@@ -209,6 +102,7 @@ absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::Open(const NodeInfo&
 }
 
 absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::BeginLocked(const NodeInfo& info) {
+  HLAUNCH_RETURN_IF_ERROR(CheckFits(info));
   auto job = jobs_.find(info.job_id);
   if (job == jobs_.end()) {
     if (jobs_.size() >= static_cast<size_t>(options_.max_jobs) && !MakeRoomLocked()) {
@@ -217,15 +111,24 @@ absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::BeginLocked(const No
                                                        "); waiting until one of them is over"));
     }
     job = jobs_.emplace(info.job_id, Job()).first;
-    if (options_.keep) job->second.keeping = std::make_shared<JobKeeping>(options_, log_, clock_);
+    job->second.keeping = NewKeeping(0);
   } else {
     former_.push_back(std::move(job->second.rendezvous));
   }
   JobRules rules = Rules(info.job_id, info.policy, job->second.keeping);
   rules.set_by = NodeName(info);
-  job->second.rendezvous = std::make_shared<JobRendezvous>(std::move(rules), clock_, &threads_);
+  job->second.rendezvous =
+      std::make_shared<JobRendezvous>(std::move(rules), clock_, ThreadsOfJobs());
   job->second.done_since.reset();
   return job->second.rendezvous;
+}
+
+absl::Status JobRegistry::CheckFits(const NodeInfo& info) const {
+  const int nodes = info.policy.max_nodes + info.policy.spares;
+  if (options_.keeper == nullptr || nodes <= options_.keeper->max_nodes()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      JobName(info.job_id), " may have ", nodes, " nodes, and ", options_.keeper->place(),
+      " keeps the records of jobs of up to ", options_.keeper->max_nodes()));
 }
 
 // Only a job that nobody else holds: a node that has just found it here is about to join it.

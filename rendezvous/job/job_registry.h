@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,7 +17,7 @@
 #include "proto/base/mutex.h"
 #include "rendezvous/job/deadline_threads.h"
 #include "rendezvous/job/jobs.h"
-#include "rendezvous/round/job_record.h"
+#include "rendezvous/keeping/record_keeper.h"
 
 namespace hlaunch {
 
@@ -34,12 +33,11 @@ class JobRegistry final : public Jobs {
  public:
   struct Options {
     int max_jobs = 1000;
-    // Keeps a record beyond the end of this process; one of a job that is over and has no members
-    // left is forgotten instead. Called by one thread at a time for a job. Empty: none is kept.
-    std::function<absl::Status(const JobRecord& record)> keep;
-    std::string kept_in;  // Where, for people.
-    // What an earlier process kept.
-    std::vector<JobRecord> records;
+    // Keeps the jobs' records beyond the end of this process; must outlive the registry. Null: none
+    // is kept.
+    RecordKeeper* keeper = nullptr;
+    // What it listed: the registry goes on from there.
+    std::vector<KeptRecord> records;
   };
 
   // `clock` must outlive it, and run.
@@ -50,7 +48,7 @@ class JobRegistry final : public Jobs {
   //
   // Errors:
   //   ResourceExhausted - out of threads.
-  absl::Status StartThreads() { return threads_.Start(); }
+  absl::Status StartThreads();
 
   // Errors, beside those of Jobs::Open:
   //   Unavailable - a former run of the job has not ended on all its nodes.
@@ -75,7 +73,11 @@ class JobRegistry final : public Jobs {
   };
   using Map = std::map<std::string, Job, std::less<>>;
 
-  void Restore(const JobRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool shared() const;
+  absl::Status CheckFits(const NodeInfo& info) const;
+  JobThreads ThreadsOfJobs();
+  void Restore(const KeptRecord& kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::shared_ptr<JobKeeping> NewKeeping(RecordVersion version) const;
   absl::StatusOr<std::shared_ptr<JobRendezvous>> BeginLocked(const NodeInfo& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MakeRoomLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -85,6 +87,7 @@ class JobRegistry final : public Jobs {
   const Clock& clock_;
   const std::shared_ptr<KeepingLog> log_;  // What keeps a job's records owns it, too.
   DeadlineThreads threads_;                // Of all jobs.
+  DeadlineThreads keeping_threads_;        // The same; idle where a directory keeps them.
 
   mutable Mutex mu_;
   Map jobs_ ABSL_GUARDED_BY(mu_);

@@ -14,6 +14,7 @@
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/rare_log.h"
+#include "proto/base/status_macros.h"
 #include "proto/contract/ids.h"
 #include "rendezvous/job/node_questions.h"
 #include "rendezvous/round/lease.h"
@@ -38,6 +39,8 @@ struct Outbox {
 };
 
 constexpr size_t kMaxSharedWaits = 2 * kMaxNodes;
+// Until a record is tried again that could not be kept.
+constexpr Duration kCommitAgain = std::chrono::seconds(1);
 
 // Whether a node of `nproc` ranks from `first` on has one of `wanted`; all are, where that is
 // empty.
@@ -77,20 +80,23 @@ JobRules Completed(JobRules rules) {
 }  // namespace
 
 struct JobRendezvous::State {
-  State(JobRules the_rules, const Clock& the_clock, DeadlineThreads* shared)
+  State(JobRules the_rules, const Clock& the_clock, JobThreads given)
       : rules(Completed(std::move(the_rules))),
         clock(the_clock),
         own_threads(the_clock, 1),
-        threads(shared != nullptr ? *shared : own_threads),
+        threads(given.deadlines != nullptr ? *given.deadlines : own_threads),
         deadline(threads.Add([this] { Ring(); })),
+        keeping_threads(given.keeping),
+        keeping(keeping_threads == nullptr ? 0 : keeping_threads->Add([this] { KeepAndTell(); })),
         table(rules) {}
-  State(JobRules the_rules, const JobRecord& record, const Clock& the_clock,
-        DeadlineThreads* shared)
+  State(JobRules the_rules, const JobRecord& record, const Clock& the_clock, JobThreads given)
       : rules(Completed(std::move(the_rules))),
         clock(the_clock),
         own_threads(the_clock, 1),
-        threads(shared != nullptr ? *shared : own_threads),
+        threads(given.deadlines != nullptr ? *given.deadlines : own_threads),
         deadline(threads.Add([this] { Ring(); })),
+        keeping_threads(given.keeping),
+        keeping(keeping_threads == nullptr ? 0 : keeping_threads->Add([this] { KeepAndTell(); })),
         table(rules, record, clock.Now()),
         opened(table.round()),
         committed(table.durable_version()) {}
@@ -100,15 +106,22 @@ struct JobRendezvous::State {
   DeadlineThreads own_threads;  // Idle where they are shared.
   DeadlineThreads& threads;
   const DeadlineThreads::Id deadline;
+  DeadlineThreads* const keeping_threads;  // Null: whoever has news to tell keeps the record first.
+  const DeadlineThreads::Id keeping;       // Of them.
 
   Mutex mu;
   RoundTable table ABSL_GUARDED_BY(mu);
   // Shared with the thread that is inside the session.
   std::map<std::string, std::shared_ptr<Outbox>, std::less<>> outboxes ABSL_GUARDED_BY(mu);
   std::deque<std::shared_ptr<Outbox>> ready ABSL_GUARDED_BY(mu);  // With news or an end.
+  // To be asked for a sign of life, whatever else must wait: who does not answer loses its place.
+  std::deque<std::shared_ptr<Outbox>> probed ABSL_GUARDED_BY(mu);
   Round opened ABSL_GUARDED_BY(mu) = 0;        // before_round was called up to here.
   uint64_t committed ABSL_GUARDED_BY(mu) = 0;  // Durable version that was kept.
   bool halted ABSL_GUARDED_BY(mu) = false;     // A thread opens a round or keeps a record.
+  // The record could not be kept: nobody is told anything before it is tried again then.
+  std::optional<Instant> held_until ABSL_GUARDED_BY(mu);
+  bool lost ABSL_GUARDED_BY(mu) = false;  // Another decides for this job: nobody is told anything.
   bool stop ABSL_GUARDED_BY(mu) = false;
   std::optional<Instant> rings_at ABSL_GUARDED_BY(mu);  // Ring is called at that time.
   std::string no_thread ABSL_GUARDED_BY(mu);            // Why not, and not said yet.
@@ -134,12 +147,17 @@ struct JobRendezvous::State {
   void TellAskerLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::optional<Instant> NextDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void SetDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  absl::Status CheckLeadsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool UnkeptLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool MustOpenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void OpenRoundLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void CommitLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void HaveItKeptLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void ProbeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void DeliverLocked(const std::shared_ptr<Outbox>& outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Ring() ABSL_LOCKS_EXCLUDED(mu);
+  void KeepAndTell() ABSL_LOCKS_EXCLUDED(mu);
 };
 
 void JobRendezvous::State::End(const std::shared_ptr<Outbox>& outbox, absl::Status status) {
@@ -166,7 +184,7 @@ void JobRendezvous::State::CollectLocked() {
     const auto it = outboxes.find(node_id);
     if (it == outboxes.end()) continue;
     it->second->probe = true;
-    ready.push_back(it->second);
+    probed.push_back(it->second);
   }
   CollectQuestionsLocked();
   SetDeadlineLocked();
@@ -183,15 +201,22 @@ void JobRendezvous::State::CollectQuestionsLocked() {
   for (auto& finished : questions.TakeFinished()) answered.push_back(std::move(finished));
 }
 
+// While a record waits to be kept elsewhere the table is not told the time, so it takes that for a
+// pause of its own: nobody is given up for not answering what nobody was told.
 std::optional<Instant> JobRendezvous::State::NextDeadlineLocked() {
-  const std::optional<Instant> one = table.NextDeadline(), other = questions.NextDeadline();
-  return one && other ? std::min(one, other) : one ? one : other;
+  std::optional<Instant> first;
+  const bool stands = keeping_threads != nullptr && UnkeptLocked();
+  const std::optional<Instant> of_table = stands ? std::nullopt : table.NextDeadline();
+  for (const auto& one : {of_table, questions.NextDeadline(), held_until}) {
+    if (one && (!first || *one < *first)) first = one;
+  }
+  return first;
 }
 
 // Without a thread nobody is lost and no wait ends by itself, so each call of a node tries again.
 void JobRendezvous::State::SetDeadlineLocked() {
   const std::optional<Instant> next = NextDeadlineLocked();
-  if (!next || stop || (rings_at && *rings_at <= *next)) return;
+  if (!next || stop || lost || (rings_at && *rings_at <= *next)) return;
   const absl::Status set = threads.Set(deadline, *next);
   if (set.ok()) {
     rings_at = next;
@@ -206,15 +231,31 @@ void JobRendezvous::State::Ring() {
   MutexLock lock(&mu);
   rings_at.reset();
   const std::optional<Instant> next = NextDeadlineLocked();
+  if (!CheckLeadsLocked().ok()) return;
   if (next && *next <= clock.Now() && !stop) {
+    if (held_until && *held_until <= clock.Now()) held_until.reset();
     const std::optional<Instant> due = table.NextDeadline();
-    if (due && *due <= clock.Now()) table.Tick(clock.Now());
+    const bool stands = keeping_threads != nullptr && UnkeptLocked();
+    if (!stands && due && *due <= clock.Now()) table.Tick(clock.Now());
     questions.Tick(clock.Now());
     CollectLocked();
     FlushLocked();
   } else {
     SetDeadlineLocked();  // It was put off.
   }
+}
+
+// For good, once it does not.
+absl::Status JobRendezvous::State::CheckLeadsLocked() {
+  lost = lost || (rules.leads && !rules.leads());
+  if (!lost) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("this service does not lead any more, and decides nothing for job ",
+                   rules.job_id, "; another one takes over"));
+}
+
+bool JobRendezvous::State::UnkeptLocked() {
+  return rules.commit && table.durable_version() != committed;
 }
 
 bool JobRendezvous::State::MustOpenLocked() {
@@ -241,10 +282,32 @@ void JobRendezvous::State::CommitLocked() {
   const JobRecord record = table.Record();
   halted = true;
   mu.Unlock();
-  rules.commit(record);
+  const absl::Status kept = rules.commit(record);
   mu.Lock();
   halted = false;
-  committed = version;
+  if (kept.ok()) {
+    committed = version;
+  } else if (absl::IsAborted(kept)) {
+    lost = true;
+  } else {
+    held_until = clock.Now() + kCommitAgain;
+  }
+  SetDeadlineLocked();
+}
+
+// The place may be silent for seconds, and whoever is here may be needed to answer other nodes.
+void JobRendezvous::State::HaveItKeptLocked() {
+  halted = true;
+  // Those threads run since before there was a job.
+  keeping_threads->Set(keeping, clock.Now()).IgnoreError();
+}
+
+void JobRendezvous::State::KeepAndTell() {
+  MutexLock lock(&mu);
+  halted = false;
+  if (stop || !CheckLeadsLocked().ok()) return;
+  if (UnkeptLocked()) CommitLocked();
+  FlushLocked();
 }
 
 void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) {
@@ -256,11 +319,6 @@ void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) 
     outbox->detached = true;
     mu.Unlock();
     session->OnEnd(status);
-    mu.Lock();
-  } else if (std::exchange(outbox->probe, false)) {
-    const auto session = outbox->session;
-    mu.Unlock();
-    session->OnProbe();
     mu.Lock();
   } else if (!outbox->questions.empty()) {
     const NodeQuestion question = std::move(outbox->questions.front());
@@ -277,8 +335,21 @@ void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) 
     mu.Lock();
   }
   outbox->busy = false;
-  const bool more = outbox->news || outbox->probe || !outbox->questions.empty();
-  if (more || outbox->end) ready.push_back(outbox);
+  if (outbox->probe) probed.push_back(outbox);
+  if (outbox->news || outbox->end || !outbox->questions.empty()) ready.push_back(outbox);
+}
+
+void JobRendezvous::State::ProbeLocked() {
+  const std::shared_ptr<Outbox> outbox = std::move(probed.front());
+  probed.pop_front();
+  if (outbox->busy || outbox->detached || !std::exchange(outbox->probe, false)) return;
+  outbox->busy = true;
+  const auto session = outbox->session;
+  mu.Unlock();
+  session->OnProbe();
+  mu.Lock();
+  outbox->busy = false;
+  if (outbox->news || outbox->end || !outbox->questions.empty()) ready.push_back(outbox);
 }
 
 void JobRendezvous::State::TellAskerLocked() {
@@ -295,13 +366,21 @@ void JobRendezvous::State::TellAskerLocked() {
 // Hands over all there is. Drops the lock for every call that leaves this file, so whoever is
 // called may call back, and other threads may deliver to other sessions meanwhile.
 void JobRendezvous::State::FlushLocked() {
-  while (!halted) {
-    if (!no_thread.empty()) {
+  while (CheckLeadsLocked().ok()) {
+    if (!probed.empty()) {
+      ProbeLocked();
+    } else if (halted) {
+      return;
+    } else if (!no_thread.empty()) {
       const std::string line = std::exchange(no_thread, {});
       mu.Unlock();
       LogError(line);
       mu.Lock();
-    } else if (rules.commit && table.durable_version() != committed) {
+    } else if (held_until) {
+      return;
+    } else if (UnkeptLocked() && keeping_threads != nullptr) {
+      HaveItKeptLocked();
+    } else if (UnkeptLocked()) {
       CommitLocked();
     } else if (MustOpenLocked()) {
       OpenRoundLocked();
@@ -322,11 +401,11 @@ void JobRendezvous::State::FlushLocked() {
   }
 }
 
-JobRendezvous::JobRendezvous(JobRules rules, const Clock& clock, DeadlineThreads* threads)
+JobRendezvous::JobRendezvous(JobRules rules, const Clock& clock, JobThreads threads)
     : state_(std::make_unique<State>(std::move(rules), clock, threads)) {}
 
 JobRendezvous::JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock,
-                             DeadlineThreads* threads)
+                             JobThreads threads)
     : state_(std::make_unique<State>(std::move(rules), record, clock, threads)) {
   MutexLock lock(&state_->mu);
   state_->SetDeadlineLocked();
@@ -338,12 +417,14 @@ JobRendezvous::~JobRendezvous() {
     state_->stop = true;
   }
   state_->threads.Remove(state_->deadline);
+  if (state_->keeping_threads != nullptr) state_->keeping_threads->Remove(state_->keeping);
   state_->keys->End(absl::UnavailableError("the rendezvous is shutting down"));
 }
 
 absl::Status JobRendezvous::Attach(const NodeInfo& info, const NodeUpdate& update, bool local,
                                    std::shared_ptr<Session> session) {
   MutexLock lock(&state_->mu);
+  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
   const absl::Status status = state_->table.Join(info, update, local, state_->clock.Now());
   if (status.ok()) {
     auto outbox = std::make_shared<Outbox>();
@@ -364,6 +445,7 @@ absl::Status JobRendezvous::Attach(const NodeInfo& info, const NodeUpdate& updat
 absl::Status JobRendezvous::Update(absl::string_view node_id, Incarnation incarnation,
                                    const NodeUpdate& update) {
   MutexLock lock(&state_->mu);
+  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
   const absl::Status status =
       state_->table.Update(node_id, incarnation, update, state_->clock.Now());
   state_->CollectLocked();
@@ -371,11 +453,13 @@ absl::Status JobRendezvous::Update(absl::string_view node_id, Incarnation incarn
   return status;
 }
 
-void JobRendezvous::Heard(absl::string_view node_id, Incarnation incarnation) {
+bool JobRendezvous::Heard(absl::string_view node_id, Incarnation incarnation) {
   MutexLock lock(&state_->mu);
   state_->table.Heard(node_id, incarnation, state_->clock.Now());
+  const bool holds = state_->table.Holds(node_id, incarnation);
   state_->CollectLocked();
   state_->FlushLocked();
+  return holds;
 }
 
 void JobRendezvous::Detach(absl::string_view node_id, const Session* session) {
@@ -394,6 +478,7 @@ void JobRendezvous::Detach(absl::string_view node_id, const Session* session) {
 absl::Status JobRendezvous::ReportNodeDeath(absl::string_view node_id, Incarnation incarnation,
                                             const std::string& reason) {
   MutexLock lock(&state_->mu);
+  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
   const absl::Status status =
       state_->table.NodeDied(node_id, incarnation, reason, state_->clock.Now());
   state_->CollectLocked();
@@ -421,8 +506,14 @@ JobStatus JobRendezvous::Status() const {
   return state_->table.Status(state_->clock.Now());
 }
 
+absl::Status JobRendezvous::CheckLeads() const {
+  MutexLock lock(&state_->mu);
+  return state_->CheckLeadsLocked();
+}
+
 bool JobRendezvous::Done() const {
   MutexLock lock(&state_->mu);
+  if (state_->UnkeptLocked() && !state_->lost) return false;
   return state_->table.AllFinished() || state_->table.Deserted();
 }
 
@@ -440,6 +531,7 @@ absl::StatusOr<std::shared_ptr<MemoryStore>> JobRendezvous::SharedKeys(absl::str
                                                                        Incarnation incarnation,
                                                                        Round round) const {
   MutexLock lock(&state_->mu);
+  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
   if (state_->table.state() == JobState::kOver) return JobIsOver();
   if (!state_->table.Holds(node_id, incarnation)) {
     return absl::AbortedError("this incarnation of the node holds no place in the job");
@@ -454,6 +546,7 @@ absl::StatusOr<std::shared_ptr<MemoryStore>> JobRendezvous::SharedKeys(absl::str
 absl::StatusOr<uint64_t> JobRendezvous::Ask(const RankQuestion& question, AskDone done) {
   State& s = *state_;
   MutexLock lock(&s.mu);
+  HLAUNCH_RETURN_IF_ERROR(s.CheckLeadsLocked());
   const Instant now = s.clock.Now();
   JobAnswer head;
   head.round = s.table.round();
@@ -481,13 +574,14 @@ bool JobRendezvous::GiveUp(uint64_t number) {
   return state_->askers.erase(number) > 0;
 }
 
-void JobRendezvous::Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer) {
+bool JobRendezvous::Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer) {
   MutexLock lock(&state_->mu);
-  if (!state_->table.Holds(node_id, incarnation)) return;
+  if (!state_->table.Holds(node_id, incarnation)) return false;
   state_->table.Heard(node_id, incarnation, state_->clock.Now());
   state_->questions.Answer(node_id, std::move(answer));
   state_->CollectLocked();
   state_->FlushLocked();
+  return true;
 }
 
 const JobPolicy& JobRendezvous::policy() const { return state_->rules.policy; }

@@ -24,6 +24,14 @@ namespace hlaunch {
 inline constexpr StoreLimits kSharedLimits = {
     .value_bytes = 64 << 10, .list_keys = 4096, .total_bytes = 64 << 20};
 
+// Threads that many jobs share.
+struct JobThreads {
+  DeadlineThreads* deadlines = nullptr;  // Null: the job has a thread of its own.
+  // Keep what takes seconds to keep where its place is silent; they run already. Null: whoever has
+  // news to tell keeps it first.
+  DeadlineThreads* keeping = nullptr;
+};
+
 // The rendezvous of one job: the round table behind a mutex, called when its deadlines come by
 // threads that are given, which many jobs share, or by one of its own (started with the first
 // deadline; a job whose only node is local has none). Without I/O; the gRPC service and the local
@@ -47,12 +55,12 @@ class JobRendezvous {
     virtual void OnEnd(const absl::Status& status) = 0;
   };
 
-  // `clock` must outlive it, and run: the deadlines of a job with remote nodes are waited for.
-  // `threads` must outlive it; null: it has a thread of its own.
-  JobRendezvous(JobRules rules, const Clock& clock, DeadlineThreads* threads = nullptr);
+  // `clock` must outlive it, and run: the deadlines of a job with remote nodes are waited for. So
+  // must `threads`.
+  JobRendezvous(JobRules rules, const Clock& clock, JobThreads threads = {});
   // Goes on with what was kept of this job.
   JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock,
-                DeadlineThreads* threads = nullptr);
+                JobThreads threads = {});
   ~JobRendezvous();
 
   // Joins, or takes up the conversation again if the incarnation is known. `local` marks the
@@ -71,8 +79,9 @@ class JobRendezvous {
   //   InvalidArgument - the update contradicts what the node was told.
   absl::Status Update(absl::string_view node_id, Incarnation incarnation, const NodeUpdate& update);
 
-  // A sign of life.
-  void Heard(absl::string_view node_id, Incarnation incarnation);
+  // A sign of life. Whether it may be answered, by which the node's workers live on: not once the
+  // node is given up, even if it has not been told so yet.
+  bool Heard(absl::string_view node_id, Incarnation incarnation);
 
   // The stream broke: the node is unknown, not dead. Nothing if another session took over.
   void Detach(absl::string_view node_id, const Session* session);
@@ -93,6 +102,14 @@ class JobRendezvous {
 
   // Where the job stands and why.
   JobStatus Status() const;
+
+  // Whether it still decides for its job. What comes from a node may be answered if it does after
+  // it has come.
+  //
+  // Errors:
+  //   Unavailable - it has lost, for good: another rendezvous takes over. All that can fail does so
+  //       from then on, and no session hears anything more.
+  absl::Status CheckLeads() const;
 
   // Nothing is left to do: the job is over and whoever is here has heard so, or no round has
   // begun and nobody is here.
@@ -119,9 +136,9 @@ class JobRendezvous {
   // Nobody wants to hear of it any more. True: `done` will not be called.
   bool GiveUp(uint64_t number);
 
-  // A node's answer, which is also a sign of life; nothing if `incarnation` does not hold this
-  // place, or nothing was asked.
-  void Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer);
+  // A node's answer, which is also a sign of life, as Heard; nothing if `incarnation` does not hold
+  // this place, or nothing was asked.
+  bool Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer);
 
   // The keys that the job's agents share, for one of them. They outlive rounds, and are gone once
   // the job is over: then every call of the store, and every wait in it, fails with

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rendezvous/job/job_rendezvous.h"
@@ -21,6 +22,15 @@ namespace hlaunch {
 class Jobs {
  public:
   virtual ~Jobs() = default;
+
+  // Whether jobs are decided here. One that never stands by need not say so.
+  //
+  // Errors:
+  //   Unavailable - another server does, or none yet; the message says which.
+  virtual absl::Status CheckLeads() const { return absl::OkStatus(); }
+
+  // What this service is called among several of which it leads; empty: it is alone, or stands by.
+  virtual std::string leader() const { return ""; }
 
   // The rendezvous of info.job_id, which a node wants to join. A job may begin with it. Shared:
   // a stream holds it for as long as it is open.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "rendezvous/round/round.h"
 
 // What must survive the rendezvous for its job to go on: all that was decided and cannot be
@@ -90,7 +91,15 @@ struct JobRules {
   std::function<void(const Assignment& first)> before_round;
   // Keeps what must survive this process. Called with no lock held and by one thread at a time,
   // before any node is told what follows from it. May be empty.
-  std::function<void(const JobRecord& record)> commit;
+  //
+  // Errors:
+  //   Aborted - another rendezvous decides for this job now: nobody is told anything any more.
+  //   others - not kept yet: nobody is told what follows until a later call, within seconds, has
+  //       kept it.
+  std::function<absl::Status(const JobRecord& record)> commit;
+  // Whether this rendezvous decides for its job; once it does not, nobody is told anything any
+  // more. Called with the lock held, often. Empty: it does.
+  std::function<bool()> leads = {};
 };
 
 }  // namespace hlaunch

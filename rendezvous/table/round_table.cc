@@ -15,7 +15,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kNap = std::chrono::seconds(1);    // Between ticks: what makes a pause visible.
+constexpr Duration kNap = std::chrono::seconds(1);  // Between ticks: what makes a pause visible.
+constexpr Duration kInstant = std::chrono::nanoseconds(1);
 constexpr Duration kSlack = std::chrono::seconds(2);  // A tick later than this was a pause.
 
 JobRecord NewRecord(const JobRules& rules) {
@@ -68,7 +69,12 @@ JobRecord RoundTable::Record() const {
 
 Instant RoundTable::Observe(Instant now) {
   const std::optional<Instant> due = NextDeadline();
-  if (due && now > *due + kSlack) paused_ += now - *due;
+  if (due && now > *due + kSlack) {
+    // One that is called but not told the time stands where it was at the last call, so that it
+    // never goes back; all but an instant, so that a word after a question is later than that.
+    paused_ +=
+        last_now_ > *due ? std::max(Duration::zero(), now - last_now_ - kInstant) : now - *due;
+  }
   last_now_ = now;
   return now - paused_;
 }

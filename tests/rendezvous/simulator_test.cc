@@ -24,7 +24,8 @@ constexpr uint64_t kShare = 1;
 // Histories of one size, and what they came to.
 class Histories {
  public:
-  explicit Histories(int nodes) : nodes_(kShare > 1 ? std::min(nodes, 2000) : nodes) {}
+  explicit Histories(int nodes, int services = 1)
+      : nodes_(kShare > 1 ? std::min(nodes, 2000) : nodes), services_(services) {}
 
   void Run(uint64_t seeds, uint64_t steps) {
     for (uint64_t seed = 1; seed <= std::max<uint64_t>(1, seeds / kShare); ++seed) {
@@ -32,6 +33,7 @@ class Histories {
       simulation.seed = seed;
       simulation.nodes = nodes_;
       simulation.steps = steps;
+      simulation.services = services_;
       const SimulationResult result = Simulate(simulation);
       Add(result);
       EXPECT_EQ(result.violation, "") << "replay it: " << ReplayCommand(simulation);
@@ -41,6 +43,9 @@ class Histories {
   }
 
   uint64_t faults(Fault fault) const { return sum_.faults[static_cast<size_t>(fault)]; }
+  uint64_t faults(ServiceFault fault) const {
+    return sum_.service_faults[static_cast<size_t>(fault)];
+  }
   const SimulationResult& sum() const { return sum_; }
 
  private:
@@ -54,6 +59,9 @@ class Histories {
     sum_.restores += result.restores;
     sum_.agents += result.agents;
     for (size_t i = 0; i < kFaults; ++i) sum_.faults[i] += result.faults[i];
+    for (size_t i = 0; i < kServiceFaults; ++i) sum_.service_faults[i] += result.service_faults[i];
+    sum_.terms += result.terms;
+    sum_.lost += result.lost;
   }
 
   void Tell() const {
@@ -69,9 +77,22 @@ class Histories {
                   number(sum_.faults[i]));
     }
     std::printf("\n");
+    if (services_ > 1) TellOfServices();
+  }
+
+  void TellOfServices() const {
+    std::printf("  %d services: %llu terms, %llu lost", services_,
+                static_cast<unsigned long long>(sum_.terms),
+                static_cast<unsigned long long>(sum_.lost));
+    for (size_t i = 0; i < kServiceFaults; ++i) {
+      std::printf(", %s %llu", ServiceFaultName(static_cast<ServiceFault>(i)),
+                  static_cast<unsigned long long>(sum_.service_faults[i]));
+    }
+    std::printf("\n");
   }
 
   const int nodes_;
+  const int services_;
   uint64_t histories_ = 0;
   uint64_t succeeded_ = 0;
   SimulationResult sum_;
@@ -89,6 +110,25 @@ TEST_P(SimulatedJob, KeepsItsPromises) {
   EXPECT_GT(histories.sum().restores, seeds);
   for (size_t i = 0; i < kFaults; ++i) {
     EXPECT_GT(histories.faults(static_cast<Fault>(i)), 0U) << FaultName(static_cast<Fault>(i));
+  }
+}
+
+class SimulatedServices : public testing::TestWithParam<std::tuple<int, int, uint64_t, uint64_t>> {
+};
+
+// One leads at a time, nothing is told before it is kept, what was told is known to every
+// successor, and every wait ends, also where a leader wakes after its lease.
+TEST_P(SimulatedServices, KeepTheSamePromisesTogether) {
+  const auto [nodes, services, seeds, steps] = GetParam();
+  Histories histories(nodes, services);
+  histories.Run(seeds, steps);
+  if (HasFailure() || kShare > 1) return;
+  EXPECT_GT(histories.sum().rounds, seeds);
+  EXPECT_GT(histories.sum().terms, 2 * seeds);
+  EXPECT_GT(histories.sum().lost, seeds);
+  for (size_t i = 0; i < kServiceFaults; ++i) {
+    const ServiceFault fault = static_cast<ServiceFault>(i);
+    EXPECT_GT(histories.faults(fault), 0U) << ServiceFaultName(fault);
   }
 }
 
@@ -115,6 +155,12 @@ INSTANTIATE_TEST_SUITE_P(Sizes, SimulatedJob,
                                          std::tuple(50, 200, 20000), std::tuple(200, 40, 40000),
                                          std::tuple(1000, 8, 200000),
                                          std::tuple(10000, 2, 500000)));
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SimulatedServices,
+                         testing::Values(std::tuple(2, 2, 500, 10000), std::tuple(3, 2, 500, 10000),
+                                         std::tuple(5, 3, 500, 10000),
+                                         std::tuple(10, 3, 200, 20000),
+                                         std::tuple(50, 2, 40, 40000)));
 
 }  // namespace
 }  // namespace hlaunch

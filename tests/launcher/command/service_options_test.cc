@@ -70,9 +70,45 @@ TEST(ParseServiceOptions, ReadsWhereToListen) {
 TEST(ParseServiceOptions, ReadsWhereToKeepJobs) {
   EXPECT_EQ(Parse({"--state", "file:///var/lib/x"})->state_directory, "/var/lib/x");
   EXPECT_EQ(Parse({"--state", "x/y"})->state_directory, "x/y");
-  EXPECT_THAT(ErrorOf({"--state", "etcd://a:2379"}), HasSubstr("etcd is not supported yet"));
   EXPECT_THAT(ErrorOf({"--state", "s3://a"}), HasSubstr("expected file://DIR"));
   EXPECT_THAT(ErrorOf({"--state", "file://"}), HasSubstr("expected file://DIR"));
+}
+
+TEST(ParseServiceOptions, ReadsWhichEtcdKeepsJobs) {
+  const auto options = Parse({"--state", "etcd://a,b:1,[::1]:2/site/one/"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  ASSERT_TRUE(options->etcd.has_value());
+  EXPECT_TRUE(options->keeps());
+  const EtcdState& etcd = *options->etcd;
+  ASSERT_EQ(etcd.members.size(), 3u);
+  EXPECT_EQ(etcd.members[0].host + etcd.members[1].host + etcd.members[2].host, "ab::1");
+  EXPECT_EQ(etcd.members[0].port, 2379);
+  EXPECT_EQ(etcd.members[1].port, 1);
+  EXPECT_EQ(etcd.members[2].port, 2);
+  EXPECT_EQ(etcd.prefix, "/site/one");
+  EXPECT_EQ(Parse({"--state", "etcd://a"})->etcd->prefix, "/hlaunch");
+  EXPECT_EQ(Parse({"--state", "etcd://a/"})->etcd->prefix, "/hlaunch");
+  EXPECT_THAT(ErrorOf({"--state", "etcd://"}), HasSubstr("--state 'etcd://': the host is missing"));
+  EXPECT_THAT(ErrorOf({"--state", "etcd://a,"}), HasSubstr("the host is missing"));
+  EXPECT_THAT(ErrorOf({"--state", "etcd://a:x"}), HasSubstr("a port is a number"));
+}
+
+TEST(ParseServiceOptions, ReadsWhatEtcdAsksFor) {
+  const auto options = Parse({"--state", "etcd://a", "--state-ca", "/a", "--state-cert", "/c",
+                              "--state-key", "/k", "--state-user-file", "/u"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->etcd->tls.authority, "/a");
+  EXPECT_EQ(options->etcd->tls.certificate, "/c");
+  EXPECT_EQ(options->etcd->tls.key, "/k");
+  EXPECT_EQ(options->etcd->user_file, "/u");
+  EXPECT_THAT(ErrorOf({"--state", "etcd://a", "--state-cert", "/c"}),
+              HasSubstr("--state-cert and --state-key go together"));
+  EXPECT_THAT(ErrorOf({"--state", "etcd://a", "--state-cert", "/c", "--state-key", "/k"}),
+              HasSubstr("--state-cert needs --state-ca"));
+  EXPECT_THAT(ErrorOf({"--state", "/d", "--state-ca", "/a"}),
+              HasSubstr("--state-ca is for --state etcd:// alone"));
+  EXPECT_THAT(ErrorOf({"--state-user-file", "/a"}),
+              HasSubstr("--state-user-file is for --state etcd:// alone"));
 }
 
 TEST(ParseServiceOptions, NamesWhatIsWrong) {

@@ -440,6 +440,11 @@ const BadLine kBadLines[] = {
     {{"--rdzv-endpoint", "::1", "x"},
      "--rdzv-endpoint '::1': an IPv6 address needs brackets here; write [ADDRESS] or "
      "[ADDRESS]:PORT"},
+    {{"--rdzv-endpoint", "n0,", "x"}, "--rdzv-endpoint 'n0,': the host is missing"},
+    {{"--rdzv-backend=static", "--node-rank=0", "--nnodes=2", "--rdzv-endpoint=n0,n1", "x"},
+     "--rdzv-endpoint names several services, and --rdzv-backend static meets at one node"},
+    {{"--nnodes=2", "--rdzv-endpoint=n0,n1:0", "x"},
+     "--rdzv-endpoint: several nodes must know the port; write one instead of 0, such as 29400"},
     {{"--rdzv-endpoint", ":29400", "x"}, "--rdzv-endpoint ':29400': the host is missing"},
     {{"--rdzv-endpoint", "n0:65536", "x"},
      "--rdzv-endpoint 'n0:65536': a port is a number from 0 to 65535"},

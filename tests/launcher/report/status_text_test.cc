@@ -93,6 +93,7 @@ TEST(JobListText, IsALineForEachJob) {
             "b    over, exit code 7  3      3 of 2:4  1 of 3    the job is over\n"
             "and 2 more\n");
   EXPECT_EQ(JobListText({}, 0), "no jobs\n");
+  EXPECT_EQ(JobListText({}, 0, "head1:29400"), "head1:29400 leads\nno jobs\n");
 }
 
 TEST(JobJson, HoldsAllOfIt) {
@@ -105,6 +106,8 @@ TEST(JobJson, HoldsAllOfIt) {
   EXPECT_TRUE(json["nodes"][2]["node_rank"].is_null());
   EXPECT_EQ(json["nodes"][0]["state"], "silent for 7 s");
   const auto list = nlohmann::json::parse(JobListJson({Llama()}, 5));
+  EXPECT_FALSE(list.contains("leader"));
+  EXPECT_EQ(nlohmann::json::parse(JobListJson({}, 0, "head1:29400"))["leader"], "head1:29400");
   EXPECT_EQ(list["total_jobs"], 5);
   EXPECT_EQ(list["jobs"][0]["max_nodes"], 4);
   EXPECT_FALSE(list["jobs"][0].contains("nodes"));

@@ -53,6 +53,20 @@ TEST(ParseEndpoint, ReadsEveryForm) {
   }
 }
 
+TEST(ParseEndpoints, ReadsThoseOfSeveralServices) {
+  const auto endpoints = ParseEndpoints("a,b:1,[::1]:2", 29400);
+  ASSERT_TRUE(endpoints.ok()) << endpoints.status();
+  ASSERT_EQ(endpoints->size(), 3u);
+  EXPECT_EQ((*endpoints)[0].host, "a");
+  EXPECT_EQ((*endpoints)[0].port, 29400);
+  EXPECT_EQ((*endpoints)[1].port, 1);
+  EXPECT_EQ((*endpoints)[2].host, "::1");
+  EXPECT_EQ(ParseEndpoints("a", 29400)->size(), 1u);
+  for (const char* wrong : {"", "a,", ",a", "a,,b", "a,b:x"}) {
+    EXPECT_FALSE(ParseEndpoints(wrong, 29400).ok()) << wrong;
+  }
+}
+
 TEST(ParseEndpoint, RefusesEndlessNames) {
   EXPECT_FALSE(ParseEndpoint(std::string(254, 'a'), 1).ok());
 }

@@ -84,11 +84,19 @@ class JournalTest : public testing::Test {
 
   std::unique_ptr<Journal> Open(std::function<absl::Status(Step, const std::string&)> hook = {}) {
     auto journal = Journal::Open({directory_, std::move(hook)});
+    versions_.clear();
     EXPECT_TRUE(journal.ok()) << journal.status();
     return std::move(journal).value();
   }
-  Journal::Loaded Load() {
-    auto loaded = Open()->Load();
+  // In the place of what this test kept last of the job.
+  absl::Status Keep(Journal& journal, const JobRecord& record) {
+    RecordVersion& version = versions_[record.job_id];
+    const auto kept = journal.Keep(record, version);
+    if (kept.ok()) version = *kept;
+    return kept.status();
+  }
+  RecordKeeper::Listed Load() {
+    auto loaded = Open()->List();
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     return std::move(loaded).value();
   }
@@ -111,43 +119,44 @@ class JournalTest : public testing::Test {
   }
 
   std::string directory_;
+  std::map<std::string, RecordVersion> versions_;  // Since the last Open.
 };
 
 TEST_F(JournalTest, KeepsEveryFieldOfEveryJob) {
   {
     const auto journal = Open();
-    ASSERT_TRUE(journal->Keep(Record("a", 3)).ok());
-    ASSERT_TRUE(journal->Keep(Record("a", 4)).ok());
-    ASSERT_TRUE(journal->Keep(Record("b/../c", 1)).ok());
+    ASSERT_TRUE(Keep(*journal, Record("a", 3)).ok());
+    ASSERT_TRUE(Keep(*journal, Record("a", 4)).ok());
+    ASSERT_TRUE(Keep(*journal, Record("b/../c", 1)).ok());
   }
   EXPECT_THAT(Files(), ElementsAre("a.job", "b%2f..%2fc.job"));
-  const Journal::Loaded loaded = Load();
+  const RecordKeeper::Listed loaded = Load();
   EXPECT_THAT(loaded.warnings, IsEmpty());
   ASSERT_THAT(loaded.records, SizeIs(2));
-  EXPECT_EQ(Text(loaded.records[0]), Text(Record("a", 4)));
-  EXPECT_EQ(Text(loaded.records[1]), Text(Record("b/../c", 1)));
+  EXPECT_EQ(Text(loaded.records[0].record), Text(Record("a", 4)));
+  EXPECT_EQ(Text(loaded.records[1].record), Text(Record("b/../c", 1)));
   // Not only what the encoding shows.
-  EXPECT_EQ(loaded.records[0].members[1].info.node_rank, 1);
-  EXPECT_EQ(loaded.records[0].members[1].info.route_address, "10.0.0.100");
-  EXPECT_EQ(loaded.records[0].policy.last_call, std::chrono::milliseconds(1500));
-  EXPECT_THAT(loaded.records[0].given_up, ElementsAre(51, 52));
-  EXPECT_EQ(loaded.records[0].coordinator_port, 4001);
-  EXPECT_TRUE(loaded.records[0].worker_store);
-  EXPECT_THAT(loaded.records[0].held_ranks,
+  EXPECT_EQ(loaded.records[0].record.members[1].info.node_rank, 1);
+  EXPECT_EQ(loaded.records[0].record.members[1].info.route_address, "10.0.0.100");
+  EXPECT_EQ(loaded.records[0].record.policy.last_call, std::chrono::milliseconds(1500));
+  EXPECT_THAT(loaded.records[0].record.given_up, ElementsAre(51, 52));
+  EXPECT_EQ(loaded.records[0].record.coordinator_port, 4001);
+  EXPECT_TRUE(loaded.records[0].record.worker_store);
+  EXPECT_THAT(loaded.records[0].record.held_ranks,
               ElementsAre(Pair("id0", 0), Pair("id1", 1), Pair("id2", 2)));
 }
 
 TEST_F(JournalTest, ForgetsAJobThatIsOverAndHasNobodyLeft) {
   const auto journal = Open();
   JobRecord record = Record("a", 3);
-  ASSERT_TRUE(journal->Keep(record).ok());
+  ASSERT_TRUE(Keep(*journal, record).ok());
   record.state = JobState::kOver;
-  ASSERT_TRUE(journal->Keep(record).ok());
+  ASSERT_TRUE(Keep(*journal, record).ok());
   EXPECT_THAT(Files(), ElementsAre("a.job"));
   record.members.clear();
-  ASSERT_TRUE(journal->Keep(record).ok());
+  ASSERT_TRUE(Keep(*journal, record).ok());
   EXPECT_THAT(Files(), IsEmpty());
-  EXPECT_TRUE(journal->Keep(record).ok());  // Once more does no harm.
+  EXPECT_TRUE(Keep(*journal, record).ok());  // Once more does no harm.
 }
 
 TEST_F(JournalTest, MakesTheDirectoryForThisUserAlone) {
@@ -189,10 +198,10 @@ TEST_F(JournalTest, AtAnyPointEitherTheOldRecordIsThereOrTheNew) {
           return armed && at == step ? absl::AbortedError("the power went") : absl::OkStatus();
         });
         if (!fresh) {
-          ASSERT_TRUE(journal->Keep(Record("a", 3)).ok());
+          ASSERT_TRUE(Keep(*journal, Record("a", 3)).ok());
         }
         armed = true;
-        EXPECT_EQ(journal->Keep(Record("a", 4)).code(), absl::StatusCode::kAborted);
+        EXPECT_EQ(Keep(*journal, Record("a", 4)).code(), absl::StatusCode::kAborted);
         const std::string temporary = directory_ + "/a.job.tmp";
         if (step <= Step::kSync && fs::exists(temporary)) {
           fs::resize_file(temporary, random() % (fs::file_size(temporary) + 1));
@@ -200,26 +209,26 @@ TEST_F(JournalTest, AtAnyPointEitherTheOldRecordIsThereOrTheNew) {
         const auto again = Journal::Open({directory_ + "/../copy", {}});  // The lock is held.
         fs::copy(directory_, directory_ + "/../copy",
                  fs::copy_options::recursive | fs::copy_options::overwrite_existing);
-        const auto loaded = (*again)->Load();
+        const auto loaded = (*again)->List();
         ASSERT_TRUE(loaded.ok());
         EXPECT_THAT(loaded->warnings, IsEmpty());
         if (step == Step::kSyncDirectory) {
           ASSERT_THAT(loaded->records, SizeIs(1));
-          EXPECT_EQ(loaded->records[0].round, 4);
+          EXPECT_EQ(loaded->records[0].record.round, 4);
         } else if (fresh) {
           EXPECT_THAT(loaded->records, IsEmpty());
         } else {
           ASSERT_THAT(loaded->records, SizeIs(1));
-          EXPECT_EQ(Text(loaded->records[0]), Text(Record("a", 3)));
+          EXPECT_EQ(Text(loaded->records[0].record), Text(Record("a", 3)));
         }
         EXPECT_FALSE(fs::exists(directory_ + "/../copy/a.job.tmp"));
         fs::remove_all(directory_ + "/../copy");
         armed = false;  // What failed once goes through the next time.
-        EXPECT_TRUE(journal->Keep(Record("a", 5)).ok());
+        EXPECT_TRUE(Keep(*journal, Record("a", 5)).ok());
       }
     }
   }
-  EXPECT_EQ(Load().records[0].round, 5);
+  EXPECT_EQ(Load().records[0].record.round, 5);
 }
 
 TEST_F(JournalTest, StepsComeInTheOrderThatPowerCutsNeed) {
@@ -229,18 +238,18 @@ TEST_F(JournalTest, StepsComeInTheOrderThatPowerCutsNeed) {
     return absl::OkStatus();
   });
   JobRecord record = Record("a", 3);
-  ASSERT_TRUE(journal->Keep(record).ok());
+  ASSERT_TRUE(Keep(*journal, record).ok());
   EXPECT_THAT(steps, ElementsAre(Step::kOpen, Step::kWrite, Step::kSync, Step::kRename,
                                  Step::kSyncDirectory));
   steps.clear();
   record.state = JobState::kOver;
   record.members.clear();
-  ASSERT_TRUE(journal->Keep(record).ok());
+  ASSERT_TRUE(Keep(*journal, record).ok());
   EXPECT_THAT(steps, ElementsAre(Step::kRemove, Step::kSyncDirectory));
 }
 
 TEST_F(JournalTest, MovesADamagedFileAsideAndGoesOn) {
-  Open()->Keep(Record("good", 1)).IgnoreError();
+  Keep(*Open(), Record("good", 1)).IgnoreError();
   const std::string good = EncodeRecord(Record("bad", 1));
   std::minstd_rand random(2);
   for (int i = 0; i < 300; ++i) {
@@ -251,9 +260,9 @@ TEST_F(JournalTest, MovesADamagedFileAsideAndGoesOn) {
       bad[random() % bad.size()] ^= static_cast<char>(1 << random() % 8);
     }
     Write("bad.job", bad);
-    const Journal::Loaded loaded = Load();
+    const RecordKeeper::Listed loaded = Load();
     ASSERT_THAT(loaded.records, SizeIs(1)) << i;
-    EXPECT_EQ(loaded.records[0].job_id, "good");
+    EXPECT_EQ(loaded.records[0].record.job_id, "good");
     EXPECT_THAT(loaded.warnings, ElementsAre(HasSubstr("bad.job is damaged")));
     ASSERT_THAT(Files(), ElementsAre("bad.job.corrupt", "good.job"));
     EXPECT_EQ(Read("bad.job.corrupt"), bad);
@@ -266,7 +275,7 @@ TEST_F(JournalTest, AForeignFileIsNoRecord) {
   Write("b.job", "");
   Write("c.job", EncodeRecord(Record("d", 1)));  // A copy under another name.
   Write("notes.txt", "mine");
-  const Journal::Loaded loaded = Load();
+  const RecordKeeper::Listed loaded = Load();
   EXPECT_THAT(loaded.records, IsEmpty());
   EXPECT_THAT(loaded.warnings, SizeIs(3));
   EXPECT_THAT(Files(), ElementsAre("a.job.corrupt", "b.job.corrupt", "c.job.corrupt", "notes.txt"));
@@ -276,7 +285,7 @@ TEST_F(JournalTest, AFileOfANewerVersionIsLeftAlone) {
   Open();
   // Format 2, with a checksum as every format has it: crc32("2 3\nabc").
   Write("a.job", "hlaunch-job 2 e665d4d1 3\nabc");
-  const auto loaded = Open()->Load();
+  const auto loaded = Open()->List();
   EXPECT_EQ(loaded.status().code(), absl::StatusCode::kFailedPrecondition) << loaded.status();
   EXPECT_THAT(std::string(loaded.status().message()),
               testing::AllOf(HasSubstr("a.job: it has format 2"), HasSubstr("move the file away")));

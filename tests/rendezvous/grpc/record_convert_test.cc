@@ -110,11 +110,11 @@ class RecordTest : public testing::TestWithParam<int> {
 
   // What a journal says after it was written, closed and opened again.
   JobRecord WrittenAndRead(const JobRecord& record) const {
-    EXPECT_TRUE(Open()->Keep(record).ok());
-    const auto loaded = Open()->Load();
+    EXPECT_TRUE(Open()->Keep(record, 0).ok());
+    const auto loaded = Open()->List();
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     EXPECT_EQ(loaded->records.size(), 1u);
-    return loaded->records.at(0);
+    return loaded->records.at(0).record;
   }
 
  private:

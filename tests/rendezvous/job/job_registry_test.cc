@@ -3,6 +3,8 @@
 
 #include "rendezvous/job/job_registry.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <deque>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/job/job_rendezvous.h"
+#include "tests/rendezvous/memory_keeper.h"
 #include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {
@@ -41,15 +44,21 @@ class Told final : public JobRendezvous::Session {
   void OnDirective(const Directive& directive) override {
     MutexLock lock(&mu_);
     last_ = directive;
+    heard_.SignalAll();
   }
   void OnEnd(const absl::Status&) override {}
   Directive last() const {
     MutexLock lock(&mu_);
     return last_;
   }
+  void AwaitKind(Kind kind) const {
+    MutexLock lock(&mu_);
+    while (last_.kind != kind) heard_.Wait(&mu_);
+  }
 
  private:
   mutable Mutex mu_;
+  mutable CondVar heard_;
   Directive last_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -71,6 +80,7 @@ class Agent {
 
   const absl::Status& status() const { return status_; }
   Directive told() const { return told_->last(); }
+  void AwaitKind(Kind kind) const { told_->AwaitKind(kind); }
   absl::Status Say(const NodeUpdate& update) {
     return job_->Update(info_.node_id, info_.incarnation, update);
   }
@@ -78,6 +88,10 @@ class Agent {
   void Succeed() {
     EXPECT_TRUE(Say(Says(1, NodePhase::kRunning)).ok());
     EXPECT_TRUE(Say(Says(1, NodePhase::kSucceeded)).ok());
+  }
+  bool Beat() { return job_->Heard(info_.node_id, info_.incarnation); }
+  void ReportDeath() {
+    EXPECT_TRUE(job_->ReportNodeDeath(info_.node_id, info_.incarnation, "killed").ok());
   }
   void Finish() { EXPECT_TRUE(Say(Says(1, NodePhase::kFinished)).ok()); }
 
@@ -96,38 +110,28 @@ NodeInfo NodeOf(const std::string& job, int i, int nodes) {
 
 class JobRegistryTest : public testing::Test {
  protected:
-  JobRegistry::Options Keeping() {
+  // Each as a service that begins; the one before it has ended.
+  JobRegistry::Options Keeping(bool shared = false) {
+    keeper_.reset();
+    keeper_ = *MemoryKeeper::Lead(place_, shared);
     JobRegistry::Options options;
-    options.kept_in = "DIR";
-    options.keep = [this](const JobRecord& record) {
-      MutexLock lock(&mu_);
-      if (!disk_.ok()) return disk_;
-      if (record.state == JobState::kOver && record.members.empty()) {
-        kept_.erase(record.job_id);
-      } else {
-        kept_[record.job_id] = record;
-      }
-      return absl::OkStatus();
-    };
+    options.keeper = keeper_.get();
     return options;
   }
   std::map<std::string, JobRecord> kept() {
-    MutexLock lock(&mu_);
-    return kept_;
+    std::map<std::string, JobRecord> records;
+    for (const auto& [id, kept] : place_.kept()) records[id] = kept.record;
+    return records;
   }
-  void SetDisk(absl::Status status) {
-    MutexLock lock(&mu_);
-    disk_ = std::move(status);
-  }
+  void SetDisk(absl::Status status) { place_.SetDisk(std::move(status)); }
   std::string Why(JobRegistry& registry, const std::string& job) {
     const auto status = registry.Status(job);
     return status.has_value() ? status->explanation : "no such job";
   }
 
   SetClock clock_;
-  Mutex mu_;
-  std::map<std::string, JobRecord> kept_ ABSL_GUARDED_BY(mu_);
-  absl::Status disk_ ABSL_GUARDED_BY(mu_);
+  MemoryPlace place_;
+  std::unique_ptr<MemoryKeeper> keeper_;
 };
 
 TEST_F(JobRegistryTest, AJobBeginsWithItsFirstNodesRules) {
@@ -276,7 +280,7 @@ TEST_F(JobRegistryTest, AnotherProcessGoesOnWithWhatWasKept) {
     ASSERT_EQ(a0.told().kind, Kind::kStop);
   }
   JobRegistry::Options options = Keeping();
-  for (const auto& [id, record] : kept()) options.records.push_back(record);
+  options.records = options.keeper->List()->records;
   JobRegistry registry(std::move(options), clock_);
   EXPECT_EQ(registry.Status("a")->state, JobState::kStopping);
   EXPECT_EQ(registry.Status("a")->restarts, 1);
@@ -287,6 +291,92 @@ TEST_F(JobRegistryTest, AnotherProcessGoesOnWithWhatWasKept) {
   EXPECT_EQ(a0.told().kind, Kind::kRun);
   EXPECT_EQ(a0.told().round, 2);
   EXPECT_EQ(a0.told().assignment.restart_count, 1);
+}
+
+TEST_F(JobRegistryTest, NobodyHearsWhatASharedPlaceHasNotKept) {
+  JobRegistry registry(Keeping(/*shared=*/true), clock_);
+  SetDisk(absl::ResourceExhaustedError("DIR is full"));
+  Agent a0(registry, NodeOf("a", 0, 2)), a1(registry, NodeOf("a", 1, 2));
+  EXPECT_TRUE(a0.status().ok() && a1.status().ok());
+  while (Why(registry, "a").find("not kept in DIR since ") == std::string::npos) ::usleep(1000);
+  EXPECT_EQ(a0.told().kind, Kind::kWait);
+  SetDisk(absl::OkStatus());
+  a0.AwaitKind(Kind::kRun);
+  a1.AwaitKind(Kind::kRun);
+  EXPECT_THAT(Why(registry, "a"), Not(HasSubstr("not kept")));
+  EXPECT_EQ(kept()["a"].round, 1);
+}
+
+// gRPC has two threads for all nodes of all jobs where there are two processors.
+TEST_F(JobRegistryTest, NobodyWaitsWithinACallForASharedPlaceThatIsSilent) {
+  JobRegistry registry(Keeping(/*shared=*/true), clock_);
+  ASSERT_TRUE(registry.StartThreads().ok());
+  place_.SetSilent(true);
+  std::deque<Agent> agents;
+  for (int job = 0; job < 20; ++job) {
+    const std::string id = absl::StrCat("job", job);
+    for (int i = 0; i < 2; ++i) agents.emplace_back(registry, NodeOf(id, i, 2));
+  }
+  for (Agent& agent : agents) {
+    EXPECT_TRUE(agent.status().ok());
+    EXPECT_TRUE(agent.Say(Says(0, NodePhase::kReady)).ok());
+    EXPECT_EQ(agent.told().kind, Kind::kWait);
+  }
+  registry.Tidy();
+  place_.SetSilent(false);
+  for (Agent& agent : agents) agent.AwaitKind(Kind::kRun);
+}
+
+// Its workers live on by an answer, and the next round begins as soon as the record is kept.
+TEST_F(JobRegistryTest, ANodeThatIsGivenUpIsNotAnsweredBeforeItIsToldSo) {
+  JobRegistry registry(Keeping(/*shared=*/true), clock_);
+  Agent a0(registry, NodeOf("a", 0, 2)), a1(registry, NodeOf("a", 1, 2));
+  a0.AwaitKind(Kind::kRun);
+  a1.AwaitKind(Kind::kRun);
+  EXPECT_TRUE(a0.Beat() && a1.Beat());
+  place_.SetSilent(true);
+  a1.ReportDeath();
+  EXPECT_TRUE(a0.Beat());
+  EXPECT_FALSE(a1.Beat());
+  EXPECT_EQ(a0.told().kind, Kind::kRun);
+  place_.SetSilent(false);
+  a0.AwaitKind(Kind::kFinish);
+}
+
+TEST_F(JobRegistryTest, RefusesAJobWhoseRecordMayNotFit) {
+  JobRegistry registry(Keeping(/*shared=*/true), clock_);
+  Agent large(registry, NodeOf("a", 0, 1001));
+  EXPECT_TRUE(absl::IsInvalidArgument(large.status()));
+  EXPECT_THAT(std::string(large.status().message()),
+              HasSubstr("may have 1001 nodes, and DIR keeps the records of jobs of up to 1000"));
+  Agent small(registry, NodeOf("a", 0, 1000));
+  EXPECT_TRUE(small.status().ok()) << small.status();
+}
+
+TEST_F(JobRegistryTest, WhoHasLostDecidesNothingAndTellsNobody) {
+  JobRegistry registry(Keeping(/*shared=*/true), clock_);
+  Agent a0(registry, NodeOf("a", 0, 2)), a1(registry, NodeOf("a", 1, 2));
+  a0.AwaitKind(Kind::kRun);
+  a1.AwaitKind(Kind::kRun);
+  place_.TakeAway();
+  EXPECT_TRUE(absl::IsUnavailable(a1.Say(Failed(1, Failure(2, 7))))) << a1.status();
+  EXPECT_TRUE(absl::IsUnavailable(a0.Say(Says(1, NodePhase::kRunning))));
+  EXPECT_EQ(a0.told().kind, Kind::kRun);
+  EXPECT_EQ(kept()["a"].state, JobState::kRunning);
+  Agent late(registry, NodeOf("a", 2, 2));
+  EXPECT_TRUE(absl::IsUnavailable(late.status())) << late.status();
+}
+
+// The lease still seems to hold here, and the write is refused: a clock that is wrong.
+TEST_F(JobRegistryTest, ARefusedRecordIsTheEndEvenWhereTheLeaseSeemsToHold) {
+  JobRegistry registry(Keeping(/*shared=*/true), clock_);
+  SetDisk(absl::AbortedError("another leads"));
+  Agent a0(registry, NodeOf("a", 0, 2)), a1(registry, NodeOf("a", 1, 2));
+  while (a0.Say(Says(0, NodePhase::kReady)).ok()) ::usleep(1000);
+  SetDisk(absl::OkStatus());
+  EXPECT_EQ(a0.told().kind, Kind::kWait);
+  EXPECT_TRUE(absl::IsUnavailable(a0.Say(Says(0, NodePhase::kReady))));
+  EXPECT_THAT(kept(), IsEmpty());
 }
 
 // How many threads this process has.

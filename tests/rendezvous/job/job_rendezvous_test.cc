@@ -173,7 +173,10 @@ TEST(JobRendezvous, OpensTheRoundBeforeAnyNodeHearsOfIt) {
 TEST(JobRendezvous, AllNodesOfARoundGetOneSecretThatOutlivesTheRendezvous) {
   JobRules rules = Rules(2);
   JobRecord kept;
-  rules.commit = [&](const JobRecord& record) { kept = record; };
+  rules.commit = [&](const JobRecord& record) {
+    kept = record;
+    return absl::OkStatus();
+  };
   std::vector<std::string> secrets;
   for (int job = 0; job < 2; ++job) {
     JobRendezvous rendezvous(rules, MonotonicClock());
@@ -367,6 +370,7 @@ TEST(JobRendezvous, KeepsWhatItDecidedBeforeAnyNodeHearsOfIt) {
   rules.commit = [&](const JobRecord& record) {
     EXPECT_EQ(record.state, JobState::kRunning);
     kept = static_cast<int>(record.round);
+    return absl::OkStatus();
   };
   JobRendezvous rendezvous(rules, MonotonicClock());
   auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();
@@ -380,7 +384,10 @@ TEST(JobRendezvous, KeepsWhatItDecidedBeforeAnyNodeHearsOfIt) {
 TEST(JobRendezvous, GoesOnFromARecord) {
   JobRecord record;
   JobRules rules = Rules(2);
-  rules.commit = [&](const JobRecord& latest) { record = latest; };
+  rules.commit = [&](const JobRecord& latest) {
+    record = latest;
+    return absl::OkStatus();
+  };
   {
     JobRendezvous first(rules, MonotonicClock());
     auto a = std::make_shared<FakeAgent>(), b = std::make_shared<FakeAgent>();

@@ -35,7 +35,12 @@ enum class EventKind {
   kReported,   // A death.
   kTick,
   kResumes,
-  kOpens,  // Anew, after a restart.
+  kOpens,      // Anew, after a restart.
+  kLooks,      // Whether it may lead.
+  kRenews,     // Its lease.
+  kWritten,    // At the place, by whoever leads or led.
+  kWriteTold,  // What came of that.
+  kKeepsAgain,
   // At an agent.
   kReaches,   // A message.
   kBreaks,    // Its stream.
@@ -53,6 +58,7 @@ enum class EventKind {
   kFence,    // A keeper looks whether its agent stands still.
   kArrival,  // A node's agent starts.
   kFault,
+  kServiceFault,
 };
 
 struct Event {
@@ -62,6 +68,7 @@ struct Event {
   int agent = -1;
   uint32_t token = 0;  // A timer that was set anew ignores the older ones; a stream; a life.
   std::shared_ptr<Message> message;
+  int service = 0;  // Of those that share a place.
 };
 
 // O(log n).

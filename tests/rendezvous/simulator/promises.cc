@@ -31,9 +31,9 @@ Promises::Seen& Promises::Of(const SimulatedAgent& agent) {
   return seen_[static_cast<size_t>(agent.index())];
 }
 
-bool Promises::IsMember(const SimulatedAgent& agent) const {
-  const auto it = layout_.by_slot.find(agent.slot());
-  return it != layout_.by_slot.end() && it->second.agent == agent.index();
+bool Promises::IsMember(const SimulatedAgent& agent, const Decided& decided) {
+  const auto it = decided.layout->by_slot.find(agent.slot());
+  return it != decided.layout->by_slot.end() && it->second.agent == agent.index();
 }
 
 // ---- What is so.
@@ -61,15 +61,15 @@ void Promises::Started(const SimulatedAgent& agent, const Assignment& assignment
     }
   }
   live_[assignment.round].insert(agent.index());
-  if (assignment.round > kept_round_) {
+  if (assignment.round > kept_.round) {
     Violated(absl::StrCat(name(), " starts workers of a round that was never kept"));
-  } else if (assignment.round < kept_round_) {
+  } else if (assignment.round < kept_.round) {
     if (!agent.excused()) {
-      Violated(absl::StrCat(name(), " starts workers though ", RoundName(kept_round_), " exists"));
+      Violated(absl::StrCat(name(), " starts workers though ", RoundName(kept_.round), " exists"));
     }
   } else {
-    const auto it = layout_.by_slot.find(agent.slot());
-    if (!IsMember(agent)) {
+    const auto it = kept_.layout->by_slot.find(agent.slot());
+    if (!IsMember(agent, kept_)) {
       Violated(absl::StrCat(name(), " starts workers and is no member"));
     } else if (it->second.node_rank != assignment.node_rank ||
                it->second.first_rank != assignment.first_rank) {
@@ -121,9 +121,9 @@ void Promises::Take(const SimulatedAgent& agent, const NodeUpdate& update, Insta
     seen.ready = update.round;
     seen.port = update.store_port;
   }
-  const bool member = IsMember(agent) && !seen.left && !seen.ended;
-  if (member && update.round == kept_round_ && !update.failures.empty())
-    failed_round_ = kept_round_;
+  const bool member = IsMember(agent, decided_) && !seen.left && !seen.ended;
+  if (member && update.round == decided_.round && !update.failures.empty())
+    failed_round_ = decided_.round;
   if (update.phase == NodePhase::kLeft) {
     if (member) fault_ = true;
     seen.left = true;
@@ -155,7 +155,7 @@ void Promises::Refused(const SimulatedAgent& agent, const NodeUpdate& update,
       // Given up; or told a round that went on without it in a life the table cannot know.
       // One that has left goes anyway.
       if (Of(agent).ended || update.phase == NodePhase::kLeft) return;
-      if (IsMember(agent) || update.round == 0) wrong();
+      if (IsMember(agent, decided_) || update.round == 0) wrong();
       return;
     case absl::StatusCode::kAlreadyExists:
       for (const auto& other : agents_) {
@@ -199,6 +199,7 @@ void Promises::Asked(int slot, Instant now) {
     if (agent->slot() != slot || seen.ended) continue;
     const bool unanswered = seen.asked > Instant{} && seen.heard < seen.asked;
     if (!unanswered) seen.asked = now;  // Else asked once more: it has not answered since then.
+    seen.asked_last = now;
   }
 }
 
@@ -222,18 +223,22 @@ void Promises::Ended(const RoundTable::Ended& ended, Instant now) {
   const Lease& lease = policy_.lease;
   const bool claimed = joining_ >= 0 && joining_ != agent.index() &&
                        agents_[static_cast<size_t>(joining_)]->slot() == agent.slot();
-  const bool unanswered =
-      seen.asked > Instant{} && seen.heard <= seen.asked && now - seen.asked >= kAsk;
+  // Two that claim its place in turn have it asked twice: an answer to the first is none to the
+  // last.
+  const auto silent_since = [&](Instant asked) {
+    return asked > Instant{} && seen.heard <= asked && now - asked >= kAsk;
+  };
+  const bool unanswered = silent_since(seen.asked) || silent_since(seen.asked_last);
   // The table takes what Tick was late off every silence; up to two seconds are no pause.
   const Duration slack = (pauses_ - seen.pauses) * seconds(4);
   const Duration awake = silence - (paused_ - seen.paused);
   const Duration limit = lease.loss_limit + lease.margin;
   const bool lost = silence >= limit && awake + slack >= limit;
   // For being bad only twice in a row; node rank 0 also if the others do not reach it.
-  const bool fit = seen.prepared == kept_round_ && seen.fit && !(seen.bad && seen.was_bad);
+  const bool fit = seen.prepared == decided_.round && seen.fit && !(seen.bad && seen.was_bad);
   const bool excluded = absl::IsFailedPrecondition(ended.status) &&
                         state_ == JobState::kPreflight &&
-                        !(fit && layout_.by_rank[0] != agent.index());
+                        !(fit && decided_.layout->by_rank[0] != agent.index());
   const bool replaced =
       claimed && (seen.left || !seen.attached || silence >= lease.lease || unanswered);
   if (reported_ != agent.index() && !lost && !excluded && !replaced) {
@@ -241,14 +246,14 @@ void Promises::Ended(const RoundTable::Ended& ended, Instant now) {
                           std::chrono::duration_cast<seconds>(silence).count(),
                           " s: ", ended.status.ToString()));
   }
-  if (IsMember(agent) && !seen.left && seen.succeeded != kept_round_) fault_ = true;
+  if (IsMember(agent, decided_) && !seen.left && seen.succeeded != decided_.round) fault_ = true;
   seen.ended = true;
   seen.attached = false;
 }
 
 void Promises::Checked(const RoundTable& table, Instant now) {
-  if (table.round() < kept_round_) Violated("the round went back");
-  if (table.round() > kept_round_ + 1) Violated("a round was left out");
+  if (table.round() < decided_.round) Violated("the round went back");
+  if (table.round() > decided_.round + 1) Violated("a round was left out");
   if (table.state() != state_) {
     state_ = table.state();
     if (state_ == JobState::kForming) forming_since_ = now;
@@ -264,25 +269,25 @@ void Promises::CallOver() {
 
 void Promises::Recorded(const JobRecord& record, const RoundTable& table, Instant now) {
   Charged(record);
-  if (record.round != kept_round_) NewRound(record, table, now);
+  if (record.round != decided_.round) NewRound(record, table, now);
   const bool runs = record.state == JobState::kRunning;
-  if (runs && kept_state_ != JobState::kRunning) Runs(record);
-  if (record.state == JobState::kOver && kept_state_ != JobState::kOver) Over(record, now);
-  if (kept_state_ == JobState::kOver && record.state != JobState::kOver) {
+  if (runs && decided_.state != JobState::kRunning) Runs(record);
+  if (record.state == JobState::kOver && decided_.state != JobState::kOver) Over(record, now);
+  if (decided_.state == JobState::kOver && record.state != JobState::kOver) {
     Violated("a job that was over goes on");
   }
-  kept_state_ = record.state;
-  kept_round_ = record.round;
-  kept_restarts_ = record.restarts;
+  decided_.state = record.state;
+  decided_.round = record.round;
+  decided_.restarts = record.restarts;
 }
 
 // A restart is charged for a failure in a round that ran, and for nothing else.
 void Promises::Charged(const JobRecord& record) {
-  const bool ran = kept_state_ == JobState::kRunning;
-  const bool stops = record.round > kept_round_ || record.state == JobState::kStopping ||
+  const bool ran = decided_.state == JobState::kRunning;
+  const bool stops = record.round > decided_.round || record.state == JobState::kStopping ||
                      record.state == JobState::kForming;
-  const bool fault = fault_ || failed_round_ == kept_round_;
-  const int expected = kept_restarts_ + (ran && stops && fault ? 1 : 0);
+  const bool fault = fault_ || failed_round_ == decided_.round;
+  const int expected = decided_.restarts + (ran && stops && fault ? 1 : 0);
   if (record.restarts != expected) {
     Violated(absl::StrCat(record.restarts, " restarts are charged and not ", expected, ": ",
                           record.cause));
@@ -345,25 +350,26 @@ void Promises::NewRound(const JobRecord& record, const RoundTable& table, Instan
     Violated(absl::StrCat(name, ": the master's port is not that of node rank 0"));
   }
   RankOrder(layout, now);
-  layout_ = std::move(layout);
-  held_.clear();
-  for (const auto& [slot, member] : layout_.by_slot) held_[slot] = member.node_rank;
+  decided_.layout = std::make_shared<Layout>(std::move(layout));
+  decided_.held.clear();
+  for (const auto& [slot, member] : decided_.layout->by_slot)
+    decided_.held[slot] = member.node_rank;
 }
 
 // Ranks held before stay; then the explicit ones; nobody who is here is left out for nothing.
 void Promises::RankOrder(const Layout& layout, Instant now) {
   const int nodes = static_cast<int>(layout.by_rank.size());
   const auto keeps = [&](int slot) {
-    const auto it = held_.find(slot);
-    return it != held_.end() && it->second < nodes;
+    const auto it = decided_.held.find(slot);
+    return it != decided_.held.end() && it->second < nodes;
   };
   bool newcomers = false;
   for (const auto& [slot, member] : layout.by_slot) {
     const SimulatedAgent& agent = *agents_[static_cast<size_t>(member.agent)];
-    newcomers = newcomers || !held_.contains(slot);
-    if (keeps(slot) && member.node_rank != held_[slot]) {
-      Violated(
-          absl::StrCat(agent.Name(), " held rank ", held_[slot], " and gets ", member.node_rank));
+    newcomers = newcomers || !decided_.held.contains(slot);
+    if (keeps(slot) && member.node_rank != decided_.held[slot]) {
+      Violated(absl::StrCat(agent.Name(), " held rank ", decided_.held[slot], " and gets ",
+                            member.node_rank));
     }
     const std::optional<int> wish = agent.info().node_rank;
     if (keeps(slot) || !wish || *wish >= nodes || member.node_rank == *wish) continue;
@@ -379,7 +385,7 @@ void Promises::RankOrder(const Layout& layout, Instant now) {
         seen.attached && !seen.ended && !seen.left && now - seen.heard < policy_.lease.lease;
     if (!here || layout.by_slot.contains(agent->slot())) continue;
     if (nodes < policy_.max_nodes) Violated(absl::StrCat(agent->Name(), " is here and left out"));
-    if (held_.contains(agent->slot()) && newcomers) {
+    if (decided_.held.contains(agent->slot()) && newcomers) {
       Violated(absl::StrCat(agent->Name(), " lost its place to a newcomer"));
     }
   }
@@ -387,8 +393,8 @@ void Promises::RankOrder(const Layout& layout, Instant now) {
 
 // All members have said that they can run it.
 void Promises::Runs(const JobRecord& record) {
-  if (policy_.preflight == Preflight::kOff || layout_.by_rank.size() < 2) return;
-  for (const int index : layout_.by_rank) {
+  if (policy_.preflight == Preflight::kOff || decided_.layout->by_rank.size() < 2) return;
+  for (const int index : decided_.layout->by_rank) {
     const SimulatedAgent& agent = *agents_[static_cast<size_t>(index)];
     const Seen& seen = Of(agent);
     if (seen.prepared != record.round || !seen.fit) {
@@ -400,10 +406,10 @@ void Promises::Runs(const JobRecord& record) {
 
 void Promises::Over(const JobRecord& record, Instant now) {
   const Outcome& outcome = record.outcome;
-  const bool ran = kept_state_ == JobState::kRunning;
+  const bool ran = decided_.state == JobState::kRunning;
   if (outcome.restart_count != record.restarts) Violated("the outcome counts other restarts");
   if (outcome.exit_code == 0) {
-    for (const int index : layout_.by_rank) {
+    for (const int index : decided_.layout->by_rank) {
       const size_t i = static_cast<size_t>(index);
       if (i >= succeeded_.size() || succeeded_[i] != record.round) {
         Violated(absl::StrCat("the job succeeded and ", agents_[i]->Name(), " did not"));
@@ -430,14 +436,15 @@ void Promises::Over(const JobRecord& record, Instant now) {
 
 // A new life of the rendezvous: it knows what was kept and nothing else.
 void Promises::Restored(const JobRecord& record, const RoundTable& table, Instant now) {
+  decided_ = kept_;
   for (Seen& seen : seen_) {
     seen.attached = seen.ended = seen.left = false;
-    seen.asked = {};
+    seen.asked = seen.asked_last = {};
     seen.heard = std::max(seen.heard, now);
     seen.pauses = pauses_;
     seen.paused = paused_;
     seen.prepared = 0;
-    if (kept_state_ != JobState::kOver) seen.succeeded = 0;
+    if (decided_.state != JobState::kOver) seen.succeeded = 0;
   }
   for (const Incarnation incarnation : record.given_up) {
     Of(*agents_[incarnation - 1]).ended = true;
@@ -446,7 +453,7 @@ void Promises::Restored(const JobRecord& record, const RoundTable& table, Instan
   failed_round_ = record.failures.empty() ? 0 : record.round;
   state_ = table.state();
   forming_since_ = now;
-  if (table.round() != kept_round_) Violated("a restored rendezvous knows another round");
+  if (table.round() != decided_.round) Violated("a restored rendezvous knows another round");
 }
 
 void Promises::Told(const SimulatedAgent& agent, const Directive& directive) {
@@ -461,18 +468,18 @@ void Promises::Told(const SimulatedAgent& agent, const Directive& directive) {
         Violated(absl::StrCat(agent.Name(), " waits and is not told why"));
       return;
     case Kind::kPrepare:
-      if (directive.round != kept_round_ || kept_state_ != JobState::kPreflight) untold("prepare");
-      if (!IsMember(agent)) untold("prepare, as no member,");
+      if (directive.round != kept_.round || kept_.state != JobState::kPreflight) untold("prepare");
+      if (!IsMember(agent, kept_)) untold("prepare, as no member,");
       return;
     case Kind::kRun:
-      if (directive.round != kept_round_ || kept_state_ != JobState::kRunning) untold("run");
-      if (!IsMember(agent)) untold("run, as no member,");
+      if (directive.round != kept_.round || kept_.state != JobState::kRunning) untold("run");
+      if (!IsMember(agent, kept_)) untold("run, as no member,");
       return;
     case Kind::kStop:
-      if (directive.round != kept_round_ || kept_state_ != JobState::kStopping) untold("stop");
+      if (directive.round != kept_.round || kept_.state != JobState::kStopping) untold("stop");
       return;
     case Kind::kFinish:
-      if (kept_state_ != JobState::kOver && !Of(agent).left) untold("finish");
+      if (kept_.state != JobState::kOver && !Of(agent).left) untold("finish");
       return;
   }
 }

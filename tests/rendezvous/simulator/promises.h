@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,7 +31,7 @@ class Promises {
 
   // The agent that holds the master store of a round that was kept, -1 if none does.
   int Master(Round round) const {
-    return round == kept_round_ && !layout_.by_rank.empty() ? layout_.by_rank[0] : -1;
+    return round == kept_.round && !kept_.layout->by_rank.empty() ? kept_.layout->by_rank[0] : -1;
   }
 
   // What is so, whoever knows it.
@@ -60,8 +61,32 @@ class Promises {
   // After each call, before anything of it is told.
   void Ended(const RoundTable::Ended& ended, Instant now);
   void Checked(const RoundTable& table, Instant now);
-  // What was kept, if anything changed.
+  // What was decided, if anything changed.
   void Recorded(const JobRecord& record, const RoundTable& table, Instant now);
+
+  struct Member {
+    int node_rank = 0;
+    Rank first_rank = 0;
+    int agent = 0;
+  };
+  struct Layout {
+    std::map<int, Member> by_slot;
+    std::vector<int> by_rank;  // Agents.
+    int world_size = 0;
+    std::string master_addr;
+    uint16_t master_port = 0;
+  };
+  struct Decided {
+    JobState state = JobState::kForming;
+    Round round = 0;
+    int restarts = 0;
+    // Of the round. Shared by all that was decided while it lasts.
+    std::shared_ptr<const Layout> layout = std::make_shared<Layout>();
+    std::map<int, int> held;  // By slot: rank in the round before.
+  };
+  // All that was decided by now, and that it is kept. What is told must be kept.
+  const Decided& decided() const { return decided_; }
+  void Kept(const Decided& decided) { kept_ = decided; }
   void CallOver();
   void Restored(const JobRecord& record, const RoundTable& table, Instant now);
   // What a node is about to be told.
@@ -76,7 +101,7 @@ class Promises {
     Instant heard;
     int pauses = 0;     // Of the table, when it was heard;
     Duration paused{};  // how long they were.
-    Instant asked;
+    Instant asked, asked_last;
     Round prepared = 0;
     bool fit = false;
     bool bad = false, was_bad = false;  // As it measured itself the last and the last but one time.
@@ -84,22 +109,10 @@ class Promises {
     Round ready = 0;  // The last round after which it was ready, and its port then.
     uint16_t port = 0;
   };
-  struct Member {
-    int node_rank = 0;
-    Rank first_rank = 0;
-    int agent = 0;
-  };
-  struct Layout {
-    std::map<int, Member> by_slot;
-    std::vector<int> by_rank;  // Agents.
-    int world_size = 0;
-    std::string master_addr;
-    uint16_t master_port = 0;
-  };
 
   Seen& Of(const SimulatedAgent& agent);
   void Take(const SimulatedAgent& agent, const NodeUpdate& update, Instant now);
-  bool IsMember(const SimulatedAgent& agent) const;
+  static bool IsMember(const SimulatedAgent& agent, const Decided& decided);
   std::string Living() const;  // One whose workers live though they should not.
   void NewRound(const JobRecord& record, const RoundTable& table, Instant now);
   void RankOrder(const Layout& layout, Instant now);
@@ -115,7 +128,6 @@ class Promises {
   std::map<Round, int> failures_;        // Of workers.
   std::vector<Round> succeeded_;
   std::vector<Seen> seen_;
-  std::map<int, int> held_;  // By slot: rank in the round before.
 
   // The call that is being made.
   int joining_ = -1;        // Agent.
@@ -127,11 +139,7 @@ class Promises {
   int pauses_ = 0;
   Duration paused_{};
 
-  // What was kept.
-  JobState kept_state_ = JobState::kForming;
-  Round kept_round_ = 0;
-  int kept_restarts_ = 0;
-  Layout layout_;  // Of kept_round_.
+  Decided decided_, kept_;
   std::optional<int> exit_code_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// simulate --seed S --nodes N --steps K [--no-fence] [-v]: one history of the simulator; -v tells
-// it. simulate … --digests M: M histories from seed S on, a line for each with a digest of all that
-// -v would tell of it. Two builds with equal lines behave equally.
+// simulate --seed S --nodes N --steps K [--services M] [--no-fence] [-v]: one history of the
+// simulator; -v tells it. simulate … --digests M: M histories from seed S on, a line for each with
+// a digest of all that -v would tell of it. Two builds with equal lines behave equally.
 
 #include <cinttypes>
 #include <cstdio>
@@ -39,6 +39,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", simulation.seed);
   app.add_option("--nodes", simulation.nodes)->check(CLI::Range(1, 60000));
   app.add_option("--steps", simulation.steps);
+  app.add_option("--services", simulation.services, "several share a place that keeps the record")
+      ->check(CLI::Range(1, 9));
   app.add_flag("--no-fence{false}", simulation.fence, "keepers do not end agents that stand still");
   app.add_flag("-v", verbose, "tell all that happens");
   app.add_option("--digests", digests, "print the digests of so many histories");

@@ -4,6 +4,7 @@
 #include "tests/rendezvous/simulator/simulator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -25,6 +26,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kEver = std::chrono::hours(24);
+// As EtcdKeeper and JobLeader have them.
+constexpr Duration kServiceLease = seconds(5);
+constexpr Duration kOwnLease = seconds(4);  // Since clocks may go apart.
+constexpr Duration kLook = milliseconds(500);
+constexpr Duration kWritePatience = seconds(5);
+constexpr Duration kWriteAgain = seconds(1);
 constexpr Duration kKeeperPatience = seconds(6);  // With an agent that was frozen like itself.
 
 // One direction of an agent's link: what is sent while it is cut arrives when it is whole again.
@@ -36,6 +43,8 @@ struct Way {
 
 struct Link {
   Way up, down;
+  int service = 0;  // The one that the stream is with,
+  int tries = 0;    // since there were so many.
   Duration delay{};
   uint32_t joined = 0;  // The last stream that the rendezvous took up.
 };
@@ -47,13 +56,60 @@ struct Session {
   bool news = false;
 };
 
+// A write of the record on its way to the place, and what came of it.
+struct WriteOfRecord {
+  JobRecord record;
+  Promises::Decided decided;
+  uint64_t durable = 0;  // Version of the table.
+  int service = 0;
+  int term = 0;
+  uint64_t expected = 0;
+  enum class Fate { kDone, kRefused, kUnknown } fate = Fate::kUnknown;
+  uint64_t version = 0;  // kDone; of a write before that got no answer, if `again`.
+  bool again = false;
+};
+
+// One rendezvous.
+struct Service {
+  std::unique_ptr<RoundTable> table;  // Null while it is down, or stands by.
+  uint64_t committed = 0;             // Durable version of the table that was kept,
+  uint64_t recorded = 0;              // … that the promises know.
+  uint32_t life = 1;
+  Instant paused_until;
+  std::vector<Session> sessions;  // By slot.
+  std::optional<Instant> tick_at;
+  uint32_t tick_token = 0;
+  // Where several share a place.
+  bool up = true;
+  int term = 0;
+  Instant leads_until;
+  Instant cut_until;     // From the place.
+  uint64_t version = 0;  // Of the record there, as far as it knows.
+  bool writing = false;  // A write is under way, or is to be tried again.
+  bool unsure = false;   // Whether a write was done.
+  Instant unkept_since;
+  std::vector<RoundTable::Ended> ended;  // To be told once all is kept.
+};
+
+// Where the record is kept; see EtcdKeeper for the rules.
+struct Place {
+  std::optional<JobRecord> record;
+  Promises::Decided decided;
+  uint64_t version = 0;
+  int term = 0;
+  Instant lease_until;  // By the place's clock.
+  Instant down_until;
+};
+
 class Simulator final : public Surroundings {
  public:
   explicit Simulator(const Simulation& simulation)
       : simulation_(simulation),
         random_(simulation.seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(simulation.nodes)),
         rules_(Rules()),
-        promises_(rules_.policy, agents_) {}
+        promises_(rules_.policy, agents_),
+        services_(static_cast<size_t>(simulation.services)),
+        at_(&services_[0]) {}
 
   SimulationResult Run();
 
@@ -93,6 +149,7 @@ class Simulator final : public Surroundings {
   // The world.
   JobRules Rules();
   void Populate();
+  void BeginServices();
   void Arrive(int who);  // A slot, or -1 - an index of reborn_.
   void NewAgent(int slot, const std::string& host, bool local);
   void Step(const Event& event);
@@ -116,11 +173,33 @@ class Simulator final : public Surroundings {
   void Reported(const Event& event);
   void Tick(uint32_t token);
   void HandsOver(const Event& event);
+  static int SlotOf(const std::string& node_id) { return std::stoi(node_id.substr(2)); }
   void AfterCall();
+  void Tell(const std::vector<RoundTable::Ended>& ended, const std::vector<std::string>& changed);
+  void Probe(const std::vector<std::string>& asked);
   bool Keep();
   void ArmTick();
   void Crash(Duration down);
+  void Forget();
   void Open();
+  void Restore();
+
+  // Several services, one place.
+  bool shared() const { return simulation_.services > 1; }
+  int Index() const { return static_cast<int>(at_ - services_.data()); }
+  Service& Leader();
+  void Looks(uint32_t token);
+  void Renews(uint32_t token);
+  void Lose(const char* why);
+  bool KeepElsewhere();
+  void NotePause();
+  void Write();
+  void Written(const Event& event);
+  void WriteTold(uint32_t number);
+  void TellWhatWaited();
+  void Stand(Service& service);
+  void StandBeforeWord(Link& link);
+  void InjectServiceFault();
 
   // Faults.
   void Inject();
@@ -159,14 +238,12 @@ class Simulator final : public Surroundings {
   Round fate_round_ = 0;
   Duration fate_{}, fate_spread_{};
 
-  std::unique_ptr<RoundTable> table_;  // Null while it is down.
-  std::optional<JobRecord> record_;
-  uint64_t committed_ = 0;
-  uint32_t life_ = 1;  // Of the rendezvous.
-  Instant paused_until_;
-  std::vector<Session> sessions_;  // By slot.
-  std::optional<Instant> tick_at_;
-  uint32_t tick_token_ = 0;
+  std::vector<Service> services_;
+  Service* at_;  // The one at which something happens.
+  Place place_;
+  std::vector<WriteOfRecord> writes_;
+  std::array<bool, kServiceFaults> service_faults_{};
+  Duration between_service_faults_{};
   JobState traced_ = JobState::kForming;
 };
 
@@ -206,7 +283,20 @@ void Simulator::Populate() {
   }
   slots_ = simulation_.nodes;
   queue_.Push({now_ + UpTo(seconds(20)), 0, EventKind::kFault, -1, 0, nullptr});
-  table_ = std::make_unique<RoundTable>(rules_);
+  if (shared()) return BeginServices();
+  at_->table = std::make_unique<RoundTable>(rules_);
+}
+
+void Simulator::BeginServices() {
+  keeps_ = true;
+  has_local_ = false;
+  crash_in_ = 0;
+  between_service_faults_ = milliseconds(2000 << Below(6));
+  for (bool& enabled : service_faults_) enabled = OneIn(2);
+  for (int i = 0; i < simulation_.services; ++i) {
+    queue_.Push({now_ + UpTo(seconds(3)), 0, EventKind::kLooks, -1, 1, nullptr, i});
+  }
+  queue_.Push({now_ + UpTo(seconds(20)), 0, EventKind::kServiceFault, -1, 0, nullptr});
 }
 
 void Simulator::Arrive(int who) {
@@ -248,8 +338,11 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
   }
   ++alive_;
   ++result_.agents;
-  if (sessions_.size() <= static_cast<size_t>(slot))
-    sessions_.resize(static_cast<size_t>(slot) + 1);
+  for (Service& service : services_) {
+    if (service.sessions.size() <= static_cast<size_t>(slot)) {
+      service.sessions.resize(static_cast<size_t>(slot) + 1);
+    }
+  }
   Trace(agent.Name(), " starts as ", agent.info().node_id);
   agent.Start();
 }
@@ -295,14 +388,18 @@ bool Simulator::MasterAnswers(const Assignment& assignment) {
 }
 
 bool Simulator::Done() const {
-  return alive_ == 0 && table_ != nullptr &&
-         (table_->state() == JobState::kOver || table_->round() == 0);
+  return alive_ == 0 && at_->table != nullptr &&
+         (at_->table->state() == JobState::kOver || at_->table->round() == 0);
 }
 
 void Simulator::BeCalm() {
   calm_ = true;
+  if (shared()) at_ = &Leader();
+  for (Service& service : services_) service.cut_until = std::min(service.cut_until, now_);
+  place_.down_until = std::min(place_.down_until, now_);
   deadline_ = now_ + 2 * rules_.policy.join_timeout + seconds(300);
-  Trace("faults cease; ", table_ == nullptr ? "the rendezvous is down" : table_->Explain(now_));
+  Trace("faults cease; ",
+        at_->table == nullptr ? "the rendezvous is down" : at_->table->Explain(now_));
   for (Link& link : links_) {
     link.up.cut_until = std::min(link.up.cut_until, now_);
     link.down.cut_until = std::min(link.down.cut_until, now_);
@@ -318,11 +415,13 @@ SimulationResult Simulator::Run() {
     const Event event = queue_.Pop();
     now_ = std::max(now_, event.at);
     Step(event);
+    if (shared()) at_ = &Leader();
     if (alive_ == 0 && (calm_ || result_.steps > 1000) && Done()) break;
   }
   if (violation->empty() && !Done()) {
-    promises_.Violated(absl::StrCat("waits for ever: ", alive_, " agents live; ",
-                                    table_ == nullptr ? "no rendezvous" : table_->Explain(now_)));
+    promises_.Violated(
+        absl::StrCat("waits for ever: ", alive_, " agents live; ",
+                     at_->table == nullptr ? "no rendezvous" : at_->table->Explain(now_)));
   }
   if (!violation->empty()) {
     Trace("VIOLATION: ", *violation);
@@ -330,8 +429,8 @@ SimulationResult Simulator::Run() {
         *violation,
         absl::StrFormat(" (at %.3f s)", std::chrono::duration<double>(now_ - begin_).count()));
   }
-  if (table_ != nullptr) {
-    const JobRecord record = table_->Record();
+  if (at_->table != nullptr) {
+    const JobRecord record = at_->table->Record();
     result_.rounds = static_cast<uint64_t>(record.round);
     result_.job_restarts = static_cast<uint64_t>(record.restarts);
     if (record.state == JobState::kOver) result_.outcome = record.outcome.exit_code;
@@ -357,7 +456,14 @@ void Simulator::Step(const Event& event) {
     case EventKind::kTick:
     case EventKind::kResumes:
     case EventKind::kOpens:
+    case EventKind::kLooks:
+    case EventKind::kRenews:
+    case EventKind::kWritten:
+    case EventKind::kWriteTold:
+    case EventKind::kKeepsAgain:
       return AtRendezvous(event);
+    case EventKind::kServiceFault:
+      return InjectServiceFault();
     default:
       break;
   }
@@ -385,17 +491,20 @@ void Simulator::Send(SimulatedAgent& agent, std::shared_ptr<Message> message) {
   if (message->kind == Message::Kind::kJoin) {
     link.up = {link.up.cut_until, {}, false};
     link.down = {link.down.cut_until, {}, false};
+    if (shared()) link.service = link.tries++ % simulation_.services;
   }
+  const uint32_t life = services_[static_cast<size_t>(link.service)].life;
   if (agent.local()) {
-    return queue_.Push({now_, 0, EventKind::kArrives, agent.index(), life_, std::move(message)});
+    return queue_.Push({now_, 0, EventKind::kArrives, agent.index(), life, std::move(message)});
   }
   if (link.up.lost) return;
   const Instant at = Arrival(link, link.up);
   if (!calm_ && OneIn(500) && message->kind == Message::Kind::kUpdate) {
     Count(Fault::kDoubled);
-    queue_.Push({at + UpTo(seconds(8)), 0, EventKind::kArrives, agent.index(), life_, message});
+    queue_.Push({at + UpTo(seconds(8)), 0, EventKind::kArrives, agent.index(), life, message,
+                 link.service});
   }
-  queue_.Push({at, 0, EventKind::kArrives, agent.index(), life_, std::move(message)});
+  queue_.Push({at, 0, EventKind::kArrives, agent.index(), life, std::move(message), link.service});
 }
 
 void Simulator::SendDown(int index, std::shared_ptr<Message> message) {
@@ -403,6 +512,8 @@ void Simulator::SendDown(int index, std::shared_ptr<Message> message) {
   Instant at = now_;
   if (!agents_[static_cast<size_t>(index)]->local()) {
     if (link.down.lost) return;
+    // A holder whose question is late may lose its place; that is known, and no promise.
+    if (shared() && message->kind != Message::Kind::kProbe) StandBeforeWord(link);
     at = Arrival(link, link.down);
   }
   queue_.Push({at, 0, EventKind::kReaches, index, 0, std::move(message)});
@@ -412,7 +523,8 @@ void Simulator::SendDown(int index, std::shared_ptr<Message> message) {
 void Simulator::Closed(SimulatedAgent& agent, uint32_t stream) {
   Link& link = LinkOf(agent);
   if (link.up.lost) return;
-  queue_.Push({Arrival(link, link.up), 0, EventKind::kNotices, agent.index(), stream, nullptr});
+  queue_.Push({Arrival(link, link.up), 0, EventKind::kNotices, agent.index(), stream, nullptr,
+               link.service});
 }
 
 void Simulator::Break(SimulatedAgent& agent, bool seen_here, bool seen_there) {
@@ -423,21 +535,33 @@ void Simulator::Break(SimulatedAgent& agent, bool seen_here, bool seen_there) {
     queue_.Push({now_ + link.delay, 0, EventKind::kBreaks, agent.index(), agent.stream(), nullptr});
   }
   if (seen_here) {
-    queue_.Push(
-        {now_ + link.delay, 0, EventKind::kNotices, agent.index(), agent.stream(), nullptr});
+    queue_.Push({now_ + link.delay, 0, EventKind::kNotices, agent.index(), agent.stream(), nullptr,
+                 link.service});
   }
 }
 
 // ---- The rendezvous.
 
 void Simulator::AtRendezvous(const Event& event) {
+  at_ = &services_[static_cast<size_t>(event.service)];
   if (event.kind == EventKind::kOpens) return Open();
-  if (now_ < paused_until_ && event.kind != EventKind::kResumes) {
+  if (event.kind == EventKind::kWritten) return Written(event);
+  if (now_ < at_->paused_until && event.kind != EventKind::kResumes) {
     Event deferred = event;
-    deferred.at = paused_until_;
+    deferred.at = at_->paused_until;
     return queue_.Push(std::move(deferred));
   }
+  if (shared() && at_->table != nullptr && now_ >= at_->leads_until) Lose("its lease has run out");
   switch (event.kind) {
+    case EventKind::kLooks:
+      return Looks(event.token);
+    case EventKind::kRenews:
+      return Renews(event.token);
+    case EventKind::kWriteTold:
+      return WriteTold(event.token);
+    case EventKind::kKeepsAgain:
+      if (event.token == at_->life && at_->table != nullptr) Write();
+      return;
     case EventKind::kArrives:
       return Arrives(event);
     case EventKind::kHandsOver:
@@ -456,7 +580,7 @@ void Simulator::AtRendezvous(const Event& event) {
 void Simulator::Arrives(const Event& event) {
   SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
   const Message& message = *event.message;
-  if (table_ == nullptr || event.token != life_) {  // Of a life before: its stream is gone.
+  if (at_->table == nullptr || event.token != at_->life) {  // Of a life before: its stream is gone.
     if (message.stream == agent.stream()) Break(agent, false, true);
     return;
   }
@@ -466,8 +590,10 @@ void Simulator::Arrives(const Event& event) {
   if (message.stream < link.joined) Count(Fault::kLate);
   if (message.kind == Message::Kind::kUpdate) return Updates(agent, message);
   promises_.Heard(agent, now_);
-  table_->Heard(agent.info().node_id, agent.info().incarnation, now_);
-  Answer(agent, message);
+  at_->table->Heard(agent.info().node_id, agent.info().incarnation, now_);
+  // Not one that has been given up and is told so once that is kept. Elsewhere it is told at once.
+  const bool holds = at_->table->Holds(agent.info().node_id, agent.info().incarnation);
+  if (holds || !shared()) Answer(agent, message);
   AfterCall();
 }
 
@@ -475,36 +601,36 @@ void Simulator::Joins(SimulatedAgent& agent, const Message& message) {
   Link& link = LinkOf(agent);
   if (message.stream < link.joined) Count(Fault::kLate);
   promises_.Joins(agent);
-  const absl::Status status = table_->Join(agent.info(), message.update, agent.local(), now_);
+  const absl::Status status = at_->table->Join(agent.info(), message.update, agent.local(), now_);
   Trace(agent.Name(), " joins (", Words(message.update), "): ", status.ToString());
   if (status.ok()) {
     promises_.Joined(agent, message.update, now_);
     link.joined = std::max(link.joined, message.stream);
-    Session& session = sessions_[static_cast<size_t>(agent.slot())];
+    Session& session = at_->sessions[static_cast<size_t>(agent.slot())];
     const Session before = std::exchange(session, {agent.index(), message.stream, true});
     AfterCall();
-    if (table_ == nullptr) return;
+    if (at_->table == nullptr) return;
     if (before.agent >= 0 && (before.agent != agent.index() || before.stream != message.stream)) {
       End(before.agent, before.stream, absl::UnavailableError("another connection"));
     }
     if (session.agent != agent.index()) return;  // It was given up for what it said.
     Answer(agent, message);
-    queue_.Push({now_, 0, EventKind::kHandsOver, agent.slot(), life_, nullptr});
+    queue_.Push({now_, 0, EventKind::kHandsOver, agent.slot(), at_->life, nullptr, Index()});
   } else {
-    promises_.Refused(agent, message.update, status, *table_, now_);
+    promises_.Refused(agent, message.update, status, *at_->table, now_);
     AfterCall();
-    if (table_ != nullptr) End(agent.index(), message.stream, status);
+    if (at_->table != nullptr) End(agent.index(), message.stream, status);
   }
 }
 
 void Simulator::Updates(SimulatedAgent& agent, const Message& message) {
   const absl::Status status =
-      table_->Update(agent.info().node_id, agent.info().incarnation, message.update, now_);
+      at_->table->Update(agent.info().node_id, agent.info().incarnation, message.update, now_);
   Trace(agent.Name(), " says ", Words(message.update), status.ok() ? "" : ": ",
         status.ok() ? "" : status.ToString());
   promises_.Updated(agent, message.update, status, now_);
   AfterCall();
-  if (table_ == nullptr) return;
+  if (at_->table == nullptr) return;
   const NodePhase phase = message.update.phase;
   if (!status.ok()) {
     End(agent.index(), message.stream, status);
@@ -532,38 +658,41 @@ void Simulator::End(int agent, uint32_t stream, const absl::Status& status) {
 }
 
 void Simulator::Notices(int index, uint32_t stream) {
-  if (table_ == nullptr) return;
+  if (at_->table == nullptr) return;
   SimulatedAgent& agent = *agents_[static_cast<size_t>(index)];
-  Session& session = sessions_[static_cast<size_t>(agent.slot())];
+  Session& session = at_->sessions[static_cast<size_t>(agent.slot())];
   if (session.agent != index || session.stream != stream) return;
   session = {};
   promises_.Detached(agent);
-  table_->Disconnected(agent.info().node_id, agent.info().incarnation, now_);
+  at_->table->Disconnected(agent.info().node_id, agent.info().incarnation, now_);
   Trace("the stream of ", agent.Name(), " is gone");
   AfterCall();
 }
 
 void Simulator::Reported(const Event& event) {
   const SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
-  if (table_ == nullptr || links_[static_cast<size_t>(event.agent)].up.cut_until > now_) {
+  if (shared()) at_ = &Leader();
+  if (at_->table == nullptr || now_ < at_->paused_until ||
+      links_[static_cast<size_t>(event.agent)].up.cut_until > now_) {
     if (event.token > 20) return;  // The keeper gives up.
     return queue_.Push(
         {now_ + seconds(1), 0, EventKind::kReported, event.agent, event.token + 1, nullptr});
   }
   promises_.Reported(agent);
   const absl::Status status =
-      table_->NodeDied(agent.info().node_id, agent.info().incarnation, "killed", now_);
+      at_->table->NodeDied(agent.info().node_id, agent.info().incarnation, "killed", now_);
   Trace("the keeper of ", agent.Name(), " reports its death: ", status.ToString());
   AfterCall();
 }
 
 void Simulator::Tick(uint32_t token) {
-  if (table_ == nullptr || token != tick_token_) return;
-  tick_at_.reset();
-  const std::optional<Instant> next = table_->NextDeadline();
+  if (at_->table == nullptr || token != at_->tick_token) return;
+  at_->tick_at.reset();
+  if (at_->writing) return;  // Until all is kept the table stands.
+  const std::optional<Instant> next = at_->table->NextDeadline();
   if (next && *next <= now_) {
-    table_->Tick(now_);
-    promises_.Ticked(*table_, now_);
+    at_->table->Tick(now_);
+    promises_.Ticked(*at_->table, now_);
     AfterCall();
   } else {
     ArmTick();
@@ -571,21 +700,22 @@ void Simulator::Tick(uint32_t token) {
 }
 
 void Simulator::ArmTick() {
-  const std::optional<Instant> next = table_->NextDeadline();
-  if (!next || (tick_at_ && *tick_at_ <= *next)) return;
-  tick_at_ = std::max(now_, *next);
-  queue_.Push({*tick_at_, 0, EventKind::kTick, -1, ++tick_token_, nullptr});
+  const std::optional<Instant> next = at_->table->NextDeadline();
+  if (!next || (at_->tick_at && *at_->tick_at <= *next)) return;
+  at_->tick_at = std::max(now_, *next);
+  queue_.Push({*at_->tick_at, 0, EventKind::kTick, -1, ++at_->tick_token, nullptr, Index()});
 }
 
 void Simulator::HandsOver(const Event& event) {
-  if (table_ == nullptr || event.token != life_) return;
-  Session& session = sessions_[static_cast<size_t>(event.agent)];
+  if (at_->table == nullptr || event.token != at_->life) return;
+  if (at_->writing) return;  // Once all is kept.
+  Session& session = at_->sessions[static_cast<size_t>(event.agent)];
   if (session.agent < 0 || !std::exchange(session.news, false)) return;
   const SimulatedAgent& agent = *agents_[static_cast<size_t>(session.agent)];
   auto message = std::make_shared<Message>();
   message->kind = Message::Kind::kDirective;
   message->stream = session.stream;
-  message->directive = table_->DirectiveFor(agent.info().node_id);
+  message->directive = at_->table->DirectiveFor(agent.info().node_id);
   Trace(agent.Name(), " is told: ", KindName(message->directive.kind), " ",
         message->directive.round, " ", message->directive.reason,
         message->directive.assignment.notice);
@@ -598,23 +728,47 @@ void Simulator::HandsOver(const Event& event) {
 
 // What JobRendezvous does after every call: keep what must be kept, then tell.
 void Simulator::AfterCall() {
-  const std::vector<RoundTable::Ended> ended = table_->TakeEnded();
-  const std::vector<std::string> changed = table_->TakeChanged();
-  const std::vector<std::string> asked = table_->TakeAsked();
+  std::vector<RoundTable::Ended> ended = at_->table->TakeEnded();
+  const std::vector<std::string> changed = at_->table->TakeChanged();
+  const std::vector<std::string> asked = at_->table->TakeAsked();
   for (const RoundTable::Ended& end : ended) promises_.Ended(end, now_);
-  promises_.Checked(*table_, now_);
-  if (table_->state() != traced_) {
-    traced_ = table_->state();
+  promises_.Checked(*at_->table, now_);
+  if (at_->table->state() != traced_) {
+    traced_ = at_->table->state();
     if (simulation_.trace) {
-      Trace("the job is ", StateName(traced_), ": ", Words(table_->Status(now_)));
+      Trace("the job is ", StateName(traced_), ": ", Words(at_->table->Status(now_)));
     }
   }
   const bool kept = Keep();
   promises_.CallOver();
-  if (!kept) return;
-  const auto slot_of = [](const std::string& id) { return std::stoi(id.substr(2)); };
+  if (shared() && !kept) {
+    std::move(ended.begin(), ended.end(), std::back_inserter(at_->ended));
+    for (const std::string& id : changed) {
+      at_->sessions[static_cast<size_t>(SlotOf(id))].news = true;
+    }
+  }
+  if (kept) Tell(ended, changed);
+  if (at_->table != nullptr) Probe(asked);
+  if (at_->table != nullptr) ArmTick();
+}
+
+// At once, whatever else must wait until it is kept.
+void Simulator::Probe(const std::vector<std::string>& asked) {
+  for (const std::string& id : asked) {
+    promises_.Asked(SlotOf(id), now_);
+    const Session& session = at_->sessions[static_cast<size_t>(SlotOf(id))];
+    if (session.agent < 0) continue;
+    auto message = std::make_shared<Message>();
+    message->kind = Message::Kind::kProbe;
+    message->stream = session.stream;
+    SendDown(session.agent, std::move(message));
+  }
+}
+
+void Simulator::Tell(const std::vector<RoundTable::Ended>& ended,
+                     const std::vector<std::string>& changed) {
   for (const RoundTable::Ended& end : ended) {
-    Session& session = sessions_[static_cast<size_t>(slot_of(end.node_id))];
+    Session& session = at_->sessions[static_cast<size_t>(SlotOf(end.node_id))];
     if (session.agent + 1 != static_cast<int>(end.incarnation)) continue;
     Trace(agents_[static_cast<size_t>(session.agent)]->Name(),
           " is given up: ", end.status.ToString());
@@ -622,26 +776,17 @@ void Simulator::AfterCall() {
     session = {};
   }
   for (const std::string& id : changed) {
-    Session& session = sessions_[static_cast<size_t>(slot_of(id))];
+    Session& session = at_->sessions[static_cast<size_t>(SlotOf(id))];
     if (session.agent < 0 || std::exchange(session.news, true)) continue;
     const Duration busy = !calm_ && OneIn(20) ? UpTo(milliseconds(300)) : Duration::zero();
-    queue_.Push({now_ + busy, 0, EventKind::kHandsOver, slot_of(id), life_, nullptr});
+    queue_.Push({now_ + busy, 0, EventKind::kHandsOver, SlotOf(id), at_->life, nullptr, Index()});
   }
-  for (const std::string& id : asked) {
-    promises_.Asked(slot_of(id), now_);
-    const Session& session = sessions_[static_cast<size_t>(slot_of(id))];
-    if (session.agent < 0) continue;
-    auto message = std::make_shared<Message>();
-    message->kind = Message::Kind::kProbe;
-    message->stream = session.stream;
-    SendDown(session.agent, std::move(message));
-  }
-  ArmTick();
 }
 
 // False if the rendezvous is gone, before or after it kept its change.
 bool Simulator::Keep() {
-  if (table_->durable_version() == committed_) return true;
+  if (shared()) return KeepElsewhere();
+  if (at_->table->durable_version() == at_->committed) return true;
   const bool faulty = keeps_ && !calm_ && crash_in_ > 0;
   if (faulty && OneIn(crash_in_)) {
     Count(Fault::kRendezvousLostItsChange);
@@ -649,11 +794,12 @@ bool Simulator::Keep() {
     Crash(UpTo(seconds(OneIn(4) ? 35 : 5)));
     return false;
   }
-  committed_ = table_->durable_version();
-  JobRecord record = table_->Record();
+  at_->committed = at_->table->durable_version();
+  JobRecord record = at_->table->Record();
   if (simulation_.trace) Trace("it keeps ", Words(record));
-  promises_.Recorded(record, *table_, now_);
-  if (keeps_) record_ = std::move(record);
+  promises_.Recorded(record, *at_->table, now_);
+  promises_.Kept(promises_.decided());
+  if (keeps_) place_.record = std::move(record);
   ++result_.records;
   if (faulty && OneIn(crash_in_)) {
     Count(Fault::kRendezvousLostItsMessages);
@@ -665,29 +811,255 @@ bool Simulator::Keep() {
 }
 
 void Simulator::Crash(Duration down) {
-  table_.reset();
-  ++life_;
-  tick_at_.reset();
-  ++tick_token_;
-  paused_until_ = {};
-  std::fill(sessions_.begin(), sessions_.end(), Session{});
+  Forget();
+  at_->paused_until = {};
+  at_->up = false;
+  queue_.Push({now_ + down, 0, EventKind::kOpens, -1, at_->life, nullptr, Index()});
+}
+
+// What the process knew, and its streams.
+void Simulator::Forget() {
+  at_->table.reset();
+  ++at_->life;
+  at_->tick_at.reset();
+  ++at_->tick_token;
+  at_->writing = at_->unsure = false;
+  at_->ended.clear();
+  std::fill(at_->sessions.begin(), at_->sessions.end(), Session{});
   for (const auto& agent : agents_) {
+    if (LinkOf(*agent).service != Index()) continue;
     LinkOf(*agent).joined = 0;
     if (agent->alive() && !OneIn(10)) Break(*agent, false, true);
   }
-  queue_.Push({now_ + down, 0, EventKind::kOpens, -1, life_, nullptr});
 }
 
 void Simulator::Open() {
-  table_ = record_ ? std::make_unique<RoundTable>(rules_, *record_, now_)
-                   : std::make_unique<RoundTable>(rules_);
-  committed_ = table_->durable_version();
-  if (simulation_.trace) Trace("the rendezvous is back: ", Words(table_->Status(now_)));
-  promises_.Restored(record_.value_or(JobRecord()), *table_, now_);
-  if (record_) {
+  at_->up = true;
+  if (shared()) return queue_.Push({now_, 0, EventKind::kLooks, -1, at_->life, nullptr, Index()});
+  Restore();
+}
+
+void Simulator::Restore() {
+  at_->table = place_.record ? std::make_unique<RoundTable>(rules_, *place_.record, now_)
+                             : std::make_unique<RoundTable>(rules_);
+  at_->committed = at_->recorded = at_->table->durable_version();
+  if (simulation_.trace) Trace("the rendezvous is back: ", Words(at_->table->Status(now_)));
+  promises_.Restored(place_.record.value_or(JobRecord()), *at_->table, now_);
+  if (place_.record) {
     ++result_.restores;
     ArmTick();
   }
+}
+
+// ---- Several services, one place.
+
+// Some service, of those that lead one that does not stand still.
+Service& Simulator::Leader() {
+  Service* leader = &services_[0];
+  for (Service& service : services_) {
+    const bool leads = service.table != nullptr && now_ < service.leads_until;
+    if (leads && now_ >= service.paused_until) leader = &service;
+  }
+  return *leader;
+}
+
+// Tries to lead, until it does.
+void Simulator::Looks(uint32_t token) {
+  if (token != at_->life || at_->table != nullptr) return;
+  queue_.Push({now_ + kLook, 0, EventKind::kLooks, -1, at_->life, nullptr, Index()});
+  if (now_ < std::max(at_->cut_until, place_.down_until) || now_ < place_.lease_until) return;
+  at_->term = ++place_.term;
+  at_->version = place_.version;
+  place_.lease_until = now_ + kServiceLease;
+  at_->leads_until = now_ + kOwnLease;
+  ++result_.terms;
+  Trace("service ", Index(), " leads, in term ", at_->term);
+  promises_.Kept(place_.decided);
+  Restore();
+  queue_.Push({now_ + kServiceLease / 3, 0, EventKind::kRenews, -1, at_->life, nullptr, Index()});
+}
+
+void Simulator::Renews(uint32_t token) {
+  if (token != at_->life || at_->table == nullptr) return;
+  const bool reached = now_ >= std::max(at_->cut_until, place_.down_until);
+  if (reached && (place_.term != at_->term || now_ >= place_.lease_until)) {
+    return Lose("its lease is gone");
+  }
+  if (reached) {
+    place_.lease_until = now_ + kServiceLease;
+    at_->leads_until = now_ + kOwnLease;
+  }
+  queue_.Push({now_ + (reached ? kServiceLease / 3 : Duration(milliseconds(100))), 0,
+               EventKind::kRenews, -1, at_->life, nullptr, Index()});
+}
+
+void Simulator::Lose(const char* why) {
+  Trace("service ", Index(), " has lost: ", why);
+  ++result_.lost;
+  Forget();
+  queue_.Push({now_ + kLook, 0, EventKind::kLooks, -1, at_->life, nullptr, Index()});
+}
+
+// Nothing that was decided is told before it is kept.
+bool Simulator::KeepElsewhere() {
+  const uint64_t durable = at_->table->durable_version();
+  if (durable != std::exchange(at_->recorded, durable)) {
+    const JobRecord record = at_->table->Record();
+    if (simulation_.trace) Trace("it decides ", Words(record));
+    promises_.Recorded(record, *at_->table, now_);
+    ++result_.records;
+  }
+  if (at_->writing) {
+    NotePause();
+  } else if (durable != at_->committed) {
+    at_->writing = true;
+    at_->unkept_since = now_;
+    Write();
+  }
+  return !at_->writing;
+}
+
+// While it waits the table takes the time for a pause of its own.
+void Simulator::NotePause() {
+  if (now_ - at_->unkept_since < milliseconds(500)) return;
+  promises_.Paused(Duration::zero());  // How long it was is the table's to say.
+  at_->unkept_since = now_;
+}
+
+void Simulator::Write() {
+  WriteOfRecord write;
+  write.record = at_->table->Record();
+  write.decided = promises_.decided();
+  write.durable = at_->table->durable_version();
+  write.service = Index();
+  write.term = at_->term;
+  write.expected = at_->version;
+  write.again = at_->unsure;
+  writes_.push_back(std::move(write));
+  const uint32_t number = static_cast<uint32_t>(writes_.size() - 1);
+  const auto strikes = [&](ServiceFault fault, int one_in) {
+    if (calm_ || !service_faults_[static_cast<size_t>(fault)] || !OneIn(one_in)) return false;
+    ++result_.service_faults[static_cast<size_t>(fault)];
+    return true;
+  };
+  const bool reached = now_ >= std::max(at_->cut_until, place_.down_until);
+  Duration takes = milliseconds(1) + UpTo(milliseconds(OneIn(20) ? 500 : 10));
+  Duration told = 2 * takes;
+  bool answered = reached;
+  if (reached && strikes(ServiceFault::kWriteLost, 20)) {
+    answered = false;
+    takes = kEver;
+  } else if (reached && strikes(ServiceFault::kAnswerLost, 20)) {
+    answered = false;
+  } else if (reached && strikes(ServiceFault::kWriteLate, 20)) {
+    answered = false;
+    takes = UpTo(seconds(20));
+  }
+  if (!answered) told = UpTo(kWritePatience);
+  if (reached && takes < kEver) {
+    queue_.Push({now_ + takes, 0, EventKind::kWritten, -1, number, nullptr, Index()});
+  }
+  writes_.back().fate = answered ? WriteOfRecord::Fate::kDone : WriteOfRecord::Fate::kUnknown;
+  queue_.Push({now_ + told, 0, EventKind::kWriteTold, -1, number, nullptr, Index()});
+  if (strikes(ServiceFault::kStands, 30)) Stand(*at_);
+}
+
+// At the place, whatever has become of who sent it.
+void Simulator::Written(const Event& event) {
+  WriteOfRecord& write = writes_[event.token];
+  const bool leads = place_.term == write.term && now_ < place_.lease_until;
+  const bool fits = write.expected == place_.version;
+  const bool answered = write.fate == WriteOfRecord::Fate::kDone;
+  if (!leads || (!fits && !write.again)) {
+    if (leads && answered) promises_.Violated("a write of the leader is refused");
+    if (answered) write.fate = WriteOfRecord::Fate::kRefused;
+  } else if (fits || answered) {  // Else: in the place of one that got no answer, by a second try.
+    place_.record = write.record;
+    place_.decided = write.decided;
+    promises_.Kept(write.decided);
+    write.version = ++place_.version;
+    if (simulation_.trace) Trace("the place has ", Words(write.record));
+  }
+}
+
+void Simulator::WriteTold(uint32_t number) {
+  const WriteOfRecord& write = writes_[number];
+  if (at_->table == nullptr || write.term != at_->term) return;
+  if (write.fate == WriteOfRecord::Fate::kRefused) return Lose("its write was refused");
+  if (write.fate == WriteOfRecord::Fate::kUnknown) {
+    at_->unsure = true;
+    return queue_.Push(
+        {now_ + kWriteAgain, 0, EventKind::kKeepsAgain, -1, at_->life, nullptr, Index()});
+  }
+  at_->unsure = false;
+  at_->version = write.version;
+  at_->committed = write.durable;
+  NotePause();
+  if (at_->table->durable_version() != at_->committed) return Write();
+  at_->writing = false;
+  TellWhatWaited();
+}
+
+void Simulator::TellWhatWaited() {
+  std::vector<std::string> changed;
+  for (size_t slot = 0; slot < at_->sessions.size(); ++slot) {
+    if (std::exchange(at_->sessions[slot].news, false)) changed.push_back(absl::StrCat("id", slot));
+  }
+  Tell(std::exchange(at_->ended, {}), changed);
+  ArmTick();
+}
+
+void Simulator::Stand(Service& service) {
+  const Duration duration = UpTo(seconds(OneIn(3) ? 30 : 8));
+  Trace("service ", &service - services_.data(), " stands still for ", duration / milliseconds(1),
+        " ms");
+  const Instant until = std::max(service.paused_until, now_ + duration);
+  const Duration more = until - std::max(service.paused_until, now_);
+  service.paused_until = until;
+  // One that has lost by now will say no more.
+  if (service.table != nullptr && now_ < service.leads_until) promises_.Paused(more);
+}
+
+// It has looked whether it leads; the word itself comes out later.
+void Simulator::StandBeforeWord(Link& link) {
+  const size_t fault = static_cast<size_t>(ServiceFault::kStandsBeforeWord);
+  if (calm_ || !service_faults_[fault] || !OneIn(300)) return;
+  Service& service = services_[static_cast<size_t>(link.service)];
+  ++result_.service_faults[fault];
+  Stand(service);
+  link.down.last = std::max(link.down.last, service.paused_until);
+}
+
+void Simulator::InjectServiceFault() {
+  if (calm_) return;
+  const double wait = std::exponential_distribution<double>(1.0)(random_);
+  queue_.Push({now_ + std::chrono::duration_cast<Duration>(between_service_faults_ * wait) +
+                   milliseconds(1),
+               0, EventKind::kServiceFault, -1, 0, nullptr});
+  const ServiceFault fault = static_cast<ServiceFault>(Below(static_cast<int>(kServiceFaults)));
+  if (!service_faults_[static_cast<size_t>(fault)]) return;
+  at_ = OneIn(3) ? &services_[static_cast<size_t>(Below(simulation_.services))] : &Leader();
+  if (!at_->up) return;
+  switch (fault) {
+    case ServiceFault::kStands:
+      Stand(*at_);
+      break;
+    case ServiceFault::kKilled:
+      Trace("service ", Index(), " is killed");
+      Crash(UpTo(seconds(OneIn(3) ? 60 : 5)));
+      break;
+    case ServiceFault::kCutOff:
+      at_->cut_until = now_ + UpTo(seconds(OneIn(3) ? 20 : 3));
+      Trace("service ", Index(), " does not reach the place");
+      break;
+    case ServiceFault::kPlaceDown:
+      place_.down_until = now_ + UpTo(seconds(OneIn(3) ? 20 : 3));
+      Trace("nobody reaches the place");
+      break;
+    default:
+      return;  // Those happen to writes and words.
+  }
+  ++result_.service_faults[static_cast<size_t>(fault)];
 }
 
 // ---- Faults.
@@ -790,15 +1162,15 @@ void Simulator::Strike(Fault fault, SimulatedAgent& agent) {
       agent.EndWorkers(UpTo(milliseconds(100)), true);
       break;
     case Fault::kRendezvousPaused: {
-      if (!OneIn(3) || table_ == nullptr || now_ < paused_until_) return;
+      if (shared() || !OneIn(3) || at_->table == nullptr || now_ < at_->paused_until) return;
       const Duration duration = UpTo(seconds(OneIn(3) ? 120 : 10));
-      paused_until_ = now_ + duration;
+      at_->paused_until = now_ + duration;
       promises_.Paused(duration);
       Trace("the rendezvous is paused for ", duration / milliseconds(1), " ms");
       break;
     }
     case Fault::kRendezvousRestarted:
-      if (!keeps_ || table_ == nullptr) return;
+      if (shared() || !keeps_ || at_->table == nullptr) return;
       Trace("the rendezvous dies");
       Crash(UpTo(seconds(OneIn(3) ? 35 : 5)));
       break;
@@ -817,7 +1189,8 @@ void Simulator::Kill(SimulatedAgent& agent, bool heard) {
   queue_.Push({now_ + sweeping, 0, EventKind::kSwept, agent.index(), 0, nullptr});
   Link& link = LinkOf(agent);
   if (stream != 0 && !link.up.lost) {
-    queue_.Push({Arrival(link, link.up), 0, EventKind::kNotices, agent.index(), stream, nullptr});
+    queue_.Push({Arrival(link, link.up), 0, EventKind::kNotices, agent.index(), stream, nullptr,
+                 link.service});
   }
   if (repairs_ && !OneIn(10)) Again(agent, OneIn(3));
   if (!heard) return;
@@ -902,11 +1275,23 @@ const char* FaultName(Fault fault) {
   return kNames[static_cast<size_t>(fault)];
 }
 
+const char* ServiceFaultName(ServiceFault fault) {
+  constexpr const char* kNames[] = {"stands still", "stands still before a word",
+                                    "killed",       "cut off",
+                                    "place down",   "write lost",
+                                    "answer lost",  "write late"};
+  static_assert(std::size(kNames) == kServiceFaults);
+  return kNames[static_cast<size_t>(fault)];
+}
+
 SimulationResult Simulate(const Simulation& simulation) { return Simulator(simulation).Run(); }
 
 std::string ReplayCommand(const Simulation& simulation) {
-  return absl::StrCat("simulate --seed ", simulation.seed, " --nodes ", simulation.nodes,
-                      " --steps ", simulation.steps, simulation.fence ? "" : " --no-fence", " -v");
+  return absl::StrCat(
+      "simulate --seed ", simulation.seed, " --nodes ", simulation.nodes, " --steps ",
+      simulation.steps,
+      simulation.services > 1 ? absl::StrCat(" --services ", simulation.services) : "",
+      simulation.fence ? "" : " --no-fence", " -v");
 }
 
 }  // namespace hlaunch

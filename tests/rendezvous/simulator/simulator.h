@@ -49,10 +49,26 @@ enum class Fault {
 inline constexpr size_t kFaults = static_cast<size_t>(Fault::kCount);
 const char* FaultName(Fault fault);
 
+// The same where several services share a place that keeps the record, as EtcdKeeper does it.
+enum class ServiceFault {
+  kStands,            // A service, maybe the one that leads, for longer than its lease or not.
+  kStandsBeforeWord,  // … between its last look at the lease and a word to a node.
+  kKilled,
+  kCutOff,      // From the place.
+  kPlaceDown,   // For all.
+  kWriteLost,   // Not done, and nobody says so.
+  kAnswerLost,  // Done, and nobody says so.
+  kWriteLate,   // Given up by whoever leads, and done later, if it still may.
+  kCount,
+};
+inline constexpr size_t kServiceFaults = static_cast<size_t>(ServiceFault::kCount);
+const char* ServiceFaultName(ServiceFault fault);
+
 struct Simulation {
   uint64_t seed = 1;
   int nodes = 10;
   uint64_t steps = 20000;  // Events with faults; then faults cease and the job must end.
+  int services = 1;        // More: they share a place that keeps the record, and one leads.
   bool fence = true;       // Keepers end the workers of agents that stand still.
   std::function<void(const std::string& line)> trace;  // Empty: none.
 };
@@ -67,6 +83,9 @@ struct SimulationResult {
   uint64_t agents = 0;    // Incarnations.
   int outcome = -1;       // Exit code of the job; -1 if nobody was left to be told.
   std::array<uint64_t, kFaults> faults{};
+  std::array<uint64_t, kServiceFaults> service_faults{};
+  uint64_t terms = 0;  // Services that began to lead.
+  uint64_t lost = 0;   // Those that lost: the lease, or by a write that was refused.
 };
 
 // Runs one history; the same Simulation gives the same one.

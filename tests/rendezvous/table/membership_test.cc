@@ -41,6 +41,25 @@ TEST(RoundTable, ALiveHolderOfAPlaceIsAskedAndKeepsIt) {
   EXPECT_EQ(job.Told(1).kind, Kind::kRun);
 }
 
+// As while a record waits to be kept in etcd.
+TEST(RoundTable, AnAnswerIsLaterThanItsQuestionThoughNobodyTellsTheTableTheTime) {
+  for (int tenths = 50; tenths < 150; ++tenths) {
+    Job job(3, 3);
+    job.Run(3);
+    const auto pass_a_tenth = [&] {
+      job.now += milliseconds(100);
+      job.Beat(0);
+      job.Beat(1);
+    };
+    for (int i = 0; i < tenths; ++i) pass_a_tenth();  // Node 2 should be suspect soon.
+    NodeInfo young = job.Info(1);
+    young.incarnation = 50;
+    ASSERT_EQ(job.Join(young).code(), StatusCode::kUnavailable) << tenths;
+    pass_a_tenth();
+    EXPECT_EQ(job.Join(young).code(), StatusCode::kAlreadyExists) << tenths;
+  }
+}
+
 TEST(RoundTable, AHolderThatDoesNotAnswerIsReplaced) {
   Job job(2, 2, 1);
   job.Run(2);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/grpc/job_leader.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "rendezvous/job/job_registry.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kAskAgain = milliseconds(500);  // Whether another leads still.
+constexpr Duration kLook = milliseconds(100);      // Whether this one does.
+constexpr Duration kAfterTrouble = std::chrono::seconds(3);
+
+Instant Now() { return MonotonicClock().Now(); }
+
+// A registry and the keeper that must outlive it. `keeper` is shared with the thread that looks
+// whether it leads still.
+struct Term {
+  Term(std::shared_ptr<RecordKeeper> the_keeper, JobRegistry::Options options)
+      : keeper(std::move(the_keeper)), registry(std::move(options), MonotonicClock()) {}
+  const std::shared_ptr<RecordKeeper> keeper;
+  JobRegistry registry;
+};
+
+}  // namespace
+
+JobLeader::JobLeader(Options options, LedJobs& jobs) : options_(std::move(options)), jobs_(jobs) {
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "job-leader");
+    Run();
+  });
+}
+
+JobLeader::~JobLeader() {
+  {
+    MutexLock lock(&mu_);
+    stop_ = true;
+    stopped_.SignalAll();
+  }
+  thread_.join();
+}
+
+void JobLeader::Run() {
+  do {
+    auto keeper = EtcdKeeper::Lead(options_.etcd);
+    if (absl::IsAlreadyExists(keeper.status())) {
+      StandBy(absl::StrCat("this service stands by; ", keeper.status().message(), " leads"));
+      continue;
+    }
+    auto listed = keeper.ok() ? (*keeper)->List() : keeper.status();
+    if (listed.ok()) {
+      Lead(std::move(keeper).value(), std::move(listed).value());
+    } else {
+      keeper = listed.status();  // Lets another lead.
+      StandBy(absl::StrCat("this service stands by: ", listed.status().message()));
+      if (!Wait(Now() + kAfterTrouble)) return;
+    }
+  } while (Wait(Now() + kAskAgain));
+}
+
+void JobLeader::Lead(std::shared_ptr<RecordKeeper> keeper, RecordKeeper::Listed listed) {
+  for (const std::string& warning : listed.warnings) LogWarning(warning);
+  const size_t restored = listed.records.size();
+  JobRegistry::Options options;
+  options.max_jobs = options_.max_jobs;
+  options.keeper = keeper.get();
+  options.records = std::move(listed.records);
+  auto term = std::make_shared<Term>(keeper, std::move(options));
+  if (const absl::Status started = term->registry.StartThreads(); !started.ok()) {
+    return StandBy(absl::StrCat("this service stands by: ", started.message()));
+  }
+  jobs_.Begin({term, &term->registry}, options_.etcd.name);
+  said_ = absl::StrCat("this service leads; ", restored, restored == 1 ? " job" : " jobs",
+                       " restored from ", keeper->place());
+  LogInfo(said_);
+  term.reset();
+  while (keeper->LeadsUntil() > Now()) {
+    if (!Wait(Now() + kLook)) return;
+  }
+  const std::string why = absl::StrCat("this service has lost its lease in ", keeper->place(),
+                                       ": it decides nothing more, and stands by");
+  StandBy(why);
+  options_.on_lost(absl::UnavailableError(why));
+}
+
+void JobLeader::StandBy(const std::string& why) {
+  jobs_.StandBy(why);
+  if (why != std::exchange(said_, why)) LogWarning(why);
+}
+
+bool JobLeader::Wait(Instant deadline) {
+  MutexLock lock(&mu_);
+  while (!stop_ && Now() < deadline) stopped_.WaitUntil(&mu_, deadline);
+  return !stop_;
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/etcd/etcd_client.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "proto/base/address.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/grpc_status.h"
+#include "rendezvous/listening/lookup.h"
+#include "rendezvous/listening/plain_trouble.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+
+// At one member. An election of etcd's takes a second, and calls that wait for it are answered.
+constexpr Duration kShortAttempt = milliseconds(500);
+constexpr Duration kLongAttempt = std::chrono::seconds(2);
+constexpr Duration kFirstPause = milliseconds(50);  // Between two attempts; doubles.
+constexpr Duration kLastPause = milliseconds(500);
+constexpr Duration kNamePatience = milliseconds(500);  // With whoever knows names.
+
+// gRPC takes deadlines on the wall clock.
+std::chrono::system_clock::time_point OnTheWall(Instant deadline) {
+  return std::chrono::system_clock::now() +
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(
+             std::max(Duration::zero(), deadline - MonotonicClock().Now()));
+}
+
+// Whether another member, or the same one later, may do better.
+bool MayPass(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::ABORTED:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::INTERNAL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const EtcdCluster& cluster) {
+  if (!cluster.tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = cluster.authority;
+  options.pem_private_key = cluster.key;
+  options.pem_cert_chain = cluster.certificate;
+  return grpc::SslCredentials(options);
+}
+
+// At the `turn`th of the member's addresses, in a circle: it may listen at one of them alone. Null
+// while its name leads nowhere.
+std::shared_ptr<EtcdClient::Member> Connect(const EtcdCluster& cluster, const EtcdMember& member,
+                                            size_t turn) {
+  const auto found = Lookup::Start(member.host)->Await(MonotonicClock().Now() + kNamePatience);
+  if (!found.has_value() || !found->ok() || (*found)->empty()) return nullptr;
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetMaxReceiveMessageSize(-1);  // Many records come at once.
+  if (cluster.tls) arguments.SetSslTargetNameOverride(member.host);
+  const std::string& literal = (**found)[turn % (*found)->size()];
+  const char* const scheme = literal.find(':') == literal.npos ? "ipv4:" : "ipv6:";
+  const auto channel = grpc::CreateCustomChannel(
+      absl::StrCat(scheme, HostPort(literal, member.port)), CredentialsFor(cluster), arguments);
+  auto made = std::make_shared<EtcdClient::Member>();
+  made->kv = etcdserverpb::KV::NewStub(channel);
+  made->lease = etcdserverpb::Lease::NewStub(channel);
+  made->auth = etcdserverpb::Auth::NewStub(channel);
+  return made;
+}
+
+}  // namespace
+
+std::string Words(const EtcdCluster& cluster) {
+  return absl::StrCat("etcd at ", absl::StrJoin(cluster.members, ", ",
+                                                [](std::string* out, const EtcdMember& member) {
+                                                  *out += HostPort(member.host, member.port);
+                                                }));
+}
+
+EtcdClient::EtcdClient(EtcdCluster cluster)
+    : cluster_(std::move(cluster)),
+      words_(Words(cluster_)),
+      members_(cluster_.members.size()),
+      turns_(members_.size()) {
+  HLAUNCH_CHECK(!members_.empty());
+}
+
+absl::Status EtcdClient::Try(Instant deadline, const Call& call, int* unanswered) {
+  grpc::Status status(grpc::StatusCode::UNAVAILABLE, "no time left");
+  bool again = true;  // With a new token, once.
+  Duration pause = kFirstPause;
+  while (MonotonicClock().Now() < deadline) {
+    size_t index = 0;
+    const std::shared_ptr<Member> member = MemberNow(&index);
+    if (member == nullptr) {
+      status = {grpc::StatusCode::UNAVAILABLE,
+                absl::StrCat("cannot resolve '", cluster_.members[index].host, "'")};
+    } else {
+      status = TryOnce(*member, EndOfAttempt(deadline), call);
+      if (status.ok()) return absl::OkStatus();
+      if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED && std::exchange(again, false)) {
+        HLAUNCH_RETURN_IF_ERROR(Authenticate(*member, deadline));
+        continue;
+      }
+      if (!MayPass(status)) return InWords(status);
+      if (unanswered != nullptr) ++*unanswered;
+    }
+    PassOver(index);
+    const Duration left = deadline - MonotonicClock().Now();
+    std::this_thread::sleep_for(std::clamp(left, Duration::zero(), pause));
+    pause = std::min(2 * pause, kLastPause);
+  }
+  return InWords(status);
+}
+
+std::shared_ptr<EtcdClient::Member> EtcdClient::MemberNow(size_t* index) {
+  size_t turn = 0;
+  {
+    MutexLock lock(&mu_);
+    *index = current_;
+    if (members_[current_] != nullptr) return members_[current_];
+    turn = turns_[current_]++;
+  }
+  const std::shared_ptr<Member> made = Connect(cluster_, cluster_.members[*index], turn);
+  MutexLock lock(&mu_);
+  return members_[*index] = made;
+}
+
+// One member that hangs leaves time for the others.
+Instant EtcdClient::EndOfAttempt(Instant deadline) const {
+  const Instant now = MonotonicClock().Now();
+  const Duration share = (deadline - now) / static_cast<int>(cluster_.members.size());
+  return std::min(deadline, now + std::clamp(share, kShortAttempt, kLongAttempt));
+}
+
+// Its name is looked up anew the next time: its host may have moved.
+void EtcdClient::PassOver(size_t index) {
+  MutexLock lock(&mu_);
+  members_[index].reset();
+  if (current_ == index) current_ = (index + 1) % members_.size();
+}
+
+grpc::Status EtcdClient::TryOnce(const Member& member, Instant deadline, const Call& call) {
+  grpc::ClientContext context;
+  context.set_deadline(OnTheWall(deadline));
+  context.AddMetadata("hasleader", "true");  // Refused by a member that has lost its cluster.
+  if (!cluster_.user.empty()) {
+    MutexLock lock(&mu_);
+    if (token_.empty()) return {grpc::StatusCode::UNAUTHENTICATED, "no token yet"};
+    context.AddMetadata("token", token_);
+  }
+  return call(member, &context);
+}
+
+absl::Status EtcdClient::Authenticate(const Member& member, Instant deadline) {
+  if (cluster_.user.empty()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(words_, " wants a user and a password (--state-user-file)"));
+  }
+  grpc::ClientContext context;
+  context.set_deadline(OnTheWall(EndOfAttempt(deadline)));
+  etcdserverpb::AuthenticateRequest request;
+  request.set_name(cluster_.user);
+  request.set_password(cluster_.password);
+  etcdserverpb::AuthenticateResponse response;
+  const grpc::Status status = member.auth->Authenticate(&context, request, &response);
+  if (status.ok()) {
+    MutexLock lock(&mu_);
+    token_ = response.token();
+    return absl::OkStatus();
+  }
+  if (MayPass(status)) return InWords(status);
+  return absl::PermissionDeniedError(
+      absl::StrCat(words_, " does not let user ", cluster_.user, " in: ", status.error_message()));
+}
+
+absl::Status EtcdClient::InWords(const grpc::Status& status) const {
+  const std::string text = absl::StrCat(words_, ": ", PlainTrouble(status.error_message()));
+  if (MayPass(status)) return absl::UnavailableError(text);
+  if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(text,
+                     "; is its alarm NOSPACE raised (etcdctl alarm list)? then compact, "
+                     "defragment and disarm it"));
+  }
+  return {FromGrpcStatus(status).code(), text};
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "proto/base/clock.h"
+#include "proto/base/mutex.h"
+#include "rendezvous/etcd/etcd_client.h"
+#include "rendezvous/keeping/record_keeper.h"
+
+namespace hlaunch {
+
+// Keeps records in etcd: a key per job, and one key, with a lease, of whoever leads. Each write
+// names the revision at which that key came to be, so etcd refuses those of whoever led before.
+//
+// Thread-safe as RecordKeeper. Its thread, "etcd-lease", keeps the lease alive.
+class EtcdKeeper final : public RecordKeeper {
+ public:
+  struct Options {
+    EtcdCluster cluster;
+    std::string prefix = "/hlaunch";  // Of all its keys.
+    std::string name;                 // What others are told of who leads: "node0:29400".
+    // Without a sign of life for so long it has lost. etcd may make it longer.
+    Duration lease = std::chrono::seconds(5);
+  };
+
+  // Tries once to lead.
+  //
+  // Errors:
+  //   AlreadyExists - another leads; the message is its name.
+  //   others - as EtcdClient.
+  static absl::StatusOr<std::unique_ptr<EtcdKeeper>> Lead(Options options);
+
+  // Lets another lead at once.
+  ~EtcdKeeper() override;
+
+  // A record that is damaged stays, and is replaced by the next of its job.
+  absl::StatusOr<Listed> List() override;
+  absl::StatusOr<RecordVersion> Keep(const JobRecord& record, RecordVersion expected) override;
+  Instant LeadsUntil() const override;
+  bool shared() const override { return true; }
+  int max_nodes() const override { return 16384; }
+  std::string place() const override { return client_->words(); }
+
+ private:
+  EtcdKeeper(Options options, std::unique_ptr<EtcdClient> client)
+      : options_(std::move(options)), client_(std::move(client)) {}
+
+  std::string LeaderKey() const { return options_.prefix + "/leader"; }
+  std::string JobPrefix() const { return options_.prefix + "/job/"; }
+  absl::Status BeginLease();
+  absl::Status TakeLeadership();
+  void EndLease();
+  void KeepAlive();
+  // False: the lease has ended.
+  bool Renew();
+  bool HasLeaderKey(Instant deadline);
+  void NoteLeaseLocked(Instant sent, int64_t seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Instant LeadsUntilLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Lose(const std::string& why);
+  absl::Status ListPage(std::string* from, Listed* listed, bool* more);
+  // What became of a write.
+  struct Written {
+    bool done = false;
+    RecordVersion version = 0;  // Of the record that is there now.
+    bool same = false;          // It is the one that was to be written.
+  };
+  absl::StatusOr<Written> Write(const std::string& key, const std::string& value,
+                                RecordVersion expected, Instant until, int* unanswered);
+
+  const Options options_;
+  const std::unique_ptr<EtcdClient> client_;
+  int64_t lease_ = 0;
+  int64_t fence_ = 0;  // The revision at which the leader's key came to be.
+
+  mutable Mutex mu_;
+  CondVar stopped_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  Instant until_ ABSL_GUARDED_BY(mu_);
+  mutable bool lost_ ABSL_GUARDED_BY(mu_) = false;
+  // Jobs of whose record it is unknown whether the last write was done, or whose record is damaged.
+  std::set<std::string> unsure_ ABSL_GUARDED_BY(mu_);
+
+  std::thread thread_;
+};
+
+}  // namespace hlaunch

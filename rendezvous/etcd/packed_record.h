@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rendezvous/round/job_record.h"
+
+// A job's record as etcd keeps it: what the journal's file holds (journal_format.h), packed by zlib
+// and without what it says twice, since etcd takes no request of more than 1.5 MiB. Pure.
+
+namespace hlaunch {
+
+std::string PackRecord(const JobRecord& record);
+
+// Errors: as DecodeRecord.
+absl::StatusOr<JobRecord> UnpackRecord(absl::string_view packed);
+
+}  // namespace hlaunch
