@@ -117,6 +117,7 @@ struct SpawnedWorkers::World {
   std::vector<std::vector<std::string>> environments = {};  // By rank, where PMIx serves it.
   std::unique_ptr<PmiServer> pmi = nullptr;
   std::deque<WorkerProcess> workers = {};  // By rank; stay where they are once watched.
+  std::vector<pid_t> pids = {};            // Of all of them, also of those that were reaped.
 };
 
 struct SpawnedWorkers::State {
@@ -174,6 +175,7 @@ struct SpawnedWorkers::State {
     HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(std::move(command)));
     WorkerProcess& worker = world.workers.emplace_back(std::move(process), stream,
                                                        world.facts.error_file, std::move(log_file));
+    world.pids.push_back(worker.pid());
     return worker.Watch(loop, [this, &world, &worker] { OnExit(world, worker); });
   }
 
@@ -271,7 +273,8 @@ struct SpawnedWorkers::State {
   void FailByMpi(World& world, const MpiFailure& failure) {
     WorkerProcess& worker = world.workers[static_cast<size_t>(failure.local_rank)];
     relay.Drain(worker.local_rank());
-    Tell(world, worker, worker.pid(), {.exit_code = failure.exit_code}, failure.reason);
+    Tell(world, worker, world.pids[static_cast<size_t>(failure.local_rank)],
+         {.exit_code = failure.exit_code}, failure.reason);
   }
 
   void Tell(const World& world, WorkerProcess& worker, pid_t pid, const ExitStatus& exit,
