@@ -58,7 +58,9 @@ void JobLeader::Run() {
       StandBy(absl::StrCat("this service stands by; ", keeper.status().message(), " leads"));
       continue;
     }
+    if (!Wait(Now())) return;
     auto listed = keeper.ok() ? (*keeper)->List() : keeper.status();
+    if (!Wait(Now())) return;
     if (listed.ok()) {
       Lead(std::move(keeper).value(), std::move(listed).value());
     } else {

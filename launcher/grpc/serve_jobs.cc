@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -105,11 +106,13 @@ struct Beginning {
 };
 
 absl::StatusOr<std::string> ReadTextFile(absl::string_view option, const std::string& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (!(content << file.rdbuf())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(option, " '", path, "': cannot read it: ", std::strerror(errno)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        option, " '", path, "': ",
+        errno == 0 ? "it is empty" : absl::StrCat("cannot read it: ", std::strerror(errno))));
   }
   return content.str();
 }
@@ -144,6 +147,15 @@ absl::StatusOr<EtcdKeeper::Options> EtcdOptions(const EtcdState& state) {
   HLAUNCH_RETURN_IF_ERROR(read("--state-cert", state.tls.certificate, &cluster.certificate));
   HLAUNCH_RETURN_IF_ERROR(read("--state-key", state.tls.key, &cluster.key));
   if (!state.user_file.empty()) HLAUNCH_RETURN_IF_ERROR(ReadUser(state.user_file, &cluster));
+  const bool near =
+      std::all_of(cluster.members.begin(), cluster.members.end(), [](const EtcdMember& member) {
+        return member.host == "localhost" || IsLoopbackLiteral(member.host);
+      });
+  if (!cluster.user.empty() && !cluster.tls && !near) {
+    LogWarning(
+        "the password for etcd goes over the network in clear, and who reads it decides for all "
+        "jobs: give --state-ca");
+  }
   return options;
 }
 
@@ -163,6 +175,7 @@ absl::StatusOr<Beginning> Begin(
   beginning.registry.max_jobs = options.max_jobs;
   if (options.etcd) {
     HLAUNCH_ASSIGN_OR_RETURN(beginning.etcd, EtcdOptions(*options.etcd));
+    ::prctl(PR_SET_DUMPABLE, 0);  // It may hold a password or a key.
   }
   if (options.state_directory.empty()) return beginning;
   HLAUNCH_ASSIGN_OR_RETURN(beginning.journal,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "grpcpp/create_channel.h"
@@ -35,6 +36,13 @@ std::chrono::system_clock::time_point OnTheWall(Instant deadline) {
   return std::chrono::system_clock::now() +
          std::chrono::duration_cast<std::chrono::system_clock::duration>(
              std::max(Duration::zero(), deadline - MonotonicClock().Now()));
+}
+
+// A token has run out, or users and roles were changed since it was made.
+bool WantsToken(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+         absl::StrContains(status.error_message(), "revision of auth store is old") ||
+         absl::StrContains(status.error_message(), "auth: revision in header is old");
 }
 
 // Whether another member, or the same one later, may do better.
@@ -116,9 +124,12 @@ absl::Status EtcdClient::Try(Instant deadline, const Call& call, int* unanswered
     } else {
       status = TryOnce(*member, EndOfAttempt(deadline), call);
       if (status.ok()) return absl::OkStatus();
-      if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED && std::exchange(again, false)) {
-        HLAUNCH_RETURN_IF_ERROR(Authenticate(*member, deadline));
-        continue;
+      if (WantsToken(status) && std::exchange(again, false)) {
+        const absl::Status let_in = Authenticate(*member, deadline);
+        if (let_in.ok()) continue;
+        if (!absl::IsUnavailable(let_in)) return let_in;
+        again = true;  // The next member may answer.
+        status = {grpc::StatusCode::UNAVAILABLE, std::string(let_in.message())};
       }
       if (!MayPass(status)) return InWords(status);
       if (unanswered != nullptr) ++*unanswered;

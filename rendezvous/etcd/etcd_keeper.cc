@@ -9,7 +9,9 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/etcd/packed_record.h"
 
@@ -171,6 +173,11 @@ Instant EtcdKeeper::LeadsUntil() const {
   return LeadsUntilLocked();
 }
 
+bool EtcdKeeper::IsUnsure(const std::string& job_id) const {
+  MutexLock lock(&mu_);
+  return unsure_.count(job_id) > 0;
+}
+
 absl::Status EtcdKeeper::Lose(const std::string& why) {
   MutexLock lock(&mu_);
   lost_ = true;
@@ -285,16 +292,16 @@ absl::StatusOr<RecordVersion> EtcdKeeper::Keep(const JobRecord& record, RecordVe
     if (until == Instant()) return Lose("the lease has run out");
     int unanswered = 0;
     const absl::StatusOr<Written> written = Write(key, value, expected, until, &unanswered);
+    if (written.ok() && !written->done && !IsUnsure(record.job_id) && unanswered == 0) {
+      // Then this one's view of the job is not what is kept: it begins again from there.
+      return Lose(absl::StrCat("another changed the key ", key));
+    }
     MutexLock lock(&mu_);
     if (unanswered > 0) unsure_.insert(record.job_id);
     if (!written.ok()) return written.status();
-    const bool mine = unsure_.count(record.job_id) > 0;
-    if (written->done || (mine && written->same)) {
+    if (written->done || written->same) {
       unsure_.erase(record.job_id);
       return written->version;
-    }
-    if (!mine) {
-      return absl::AbortedError(absl::StrCat("another changed the key ", key, " of ", place()));
     }
     // What is there was written here, without an answer: this one takes its place.
     expected = written->version;

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
 #include "rendezvous/etcd/etcd_client.h"
@@ -30,6 +31,8 @@ class EtcdKeeper final : public RecordKeeper {
     std::string name;                 // What others are told of who leads: "node0:29400".
     // Without a sign of life for so long it has lost. etcd may make it longer.
     Duration lease = std::chrono::seconds(5);
+    // Of `cluster`, for who asks often; null: the keeper makes one.
+    std::shared_ptr<EtcdClient> client = nullptr;
   };
 
   // Tries once to lead.
@@ -51,7 +54,7 @@ class EtcdKeeper final : public RecordKeeper {
   std::string place() const override { return client_->words(); }
 
  private:
-  EtcdKeeper(Options options, std::unique_ptr<EtcdClient> client)
+  EtcdKeeper(Options options, std::shared_ptr<EtcdClient> client)
       : options_(std::move(options)), client_(std::move(client)) {}
 
   std::string LeaderKey() const { return options_.prefix + "/leader"; }
@@ -65,7 +68,9 @@ class EtcdKeeper final : public RecordKeeper {
   bool HasLeaderKey(Instant deadline);
   void NoteLeaseLocked(Instant sent, int64_t seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Instant LeadsUntilLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsUnsure(const std::string& job_id) const;
   absl::Status Lose(const std::string& why);
+  void LoseLocked(absl::string_view why) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ListPage(std::string* from, Listed* listed, bool* more);
   // What became of a write.
   struct Written {
@@ -77,7 +82,7 @@ class EtcdKeeper final : public RecordKeeper {
                                 RecordVersion expected, Instant until, int* unanswered);
 
   const Options options_;
-  const std::unique_ptr<EtcdClient> client_;
+  const std::shared_ptr<EtcdClient> client_;
   int64_t lease_ = 0;
   int64_t fence_ = 0;  // The revision at which the leader's key came to be.
 

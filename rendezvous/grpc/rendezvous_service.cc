@@ -104,10 +104,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       Leave();
       return End(absl::OkStatus());
     }
-    {
-      MutexLock lock(&mu_);
-      ++heard_;
-    }
+    ++read_;
     if (const absl::Status status = Take(); !status.ok()) return End(status);
     if (last_word_) return End(absl::OkStatus());
     request_ = v1::AttachRequest();  // Thousands of streams keep nothing between two words.
@@ -170,6 +167,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       // A node that took the rendezvous' name for its own host (a NAT, a tunnel) is wrong.
       if (IsLoopback(info.address) && !IsLoopback(peer_)) info.address = peer_;
     }
+    HLAUNCH_RETURN_IF_ERROR(service_.jobs_.CheckLeads());
     TakeLastWord(update);  // Also if its job is not known any more.
     HLAUNCH_ASSIGN_OR_RETURN(job_, service_.jobs_.Open(info, update));
     node_id_ = info.node_id;
@@ -185,6 +183,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     {
       MutexLock lock(&mu_);
       answer_ = true;
+      heard_ = read_;
     }
     Pump();
   }
@@ -248,7 +247,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   bool policy_sent_ ABSL_GUARDED_BY(mu_) = false;
   bool probe_ ABSL_GUARDED_BY(mu_) = false;
   bool answer_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;                  // Messages.
+  uint64_t read_ = 0;                        // Messages; the reading side alone knows it.
+  uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;  // Those that are answered.
   std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest that was not sent.
   std::deque<NodeQuestion> questions_ ABSL_GUARDED_BY(mu_);  // The same.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
