@@ -222,7 +222,11 @@ int RunAsTask(char** argv, Options& options, const Environment& environment,
   const NodeTasks tasks = *options.tasks;
   const Duration patience = std::min<Duration>(kPatience, options.policy.join_timeout);
   const bool runs_none = options.instead.dry_run || options.instead.print_env;
-  if (tasks.local > 0) return runs_none ? kExitOk : RunTask(tasks, environment, patience + kLonger);
+  if (tasks.local > 0 && runs_none) return kExitOk;
+  if (tasks.local > 0) {
+    if (!environment.Get(kEnvToken).empty()) ::prctl(PR_SET_DUMPABLE, 0);
+    return RunTask(tasks, environment, patience + kLonger);
+  }
   absl::StatusOr<GatheredTasks> gathered = GatheredTasks();
   // The program of one part after another: `hlaunch` has gathered them, or has failed to.
   const std::string why_gone = environment.Get(kEnvTasksGone);

@@ -3,6 +3,7 @@
 
 // `mpirun hlaunch ...`, once on every node: Open MPI, and MPICH's and Intel MPI's mpiexec (Hydra).
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -93,7 +94,10 @@ std::string OnceANode(const Names& names, int local) {
 // known. Hydra has its own process on each node, whose children they are.
 std::string NameOfMpirun(const Surroundings& surroundings) {
   const std::string name = surroundings.environment.Get("PMIX_NAMESPACE");
-  if (!name.empty()) return absl::StrCat("mpirun-", name.substr(0, 48));
+  constexpr size_t kKept = 48;  // Its end: what differs comes after a host's name.
+  if (!name.empty()) {
+    return absl::StrCat("mpirun-", name.substr(name.size() - std::min(name.size(), kKept)));
+  }
   for (const int pid : surroundings.ancestors) {
     std::ifstream file(absl::StrCat(surroundings.root, "/proc/", pid, "/comm"));
     std::string program;

@@ -23,6 +23,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/process/process.h"
+#include "agent/worker/taken_signals.h"
 #include "launcher/remote/conductor.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
@@ -89,8 +90,8 @@ std::string AskSsh(const Starter& starter, const TargetHost& host) {
   std::string settings = ReadAll(read_end.get(), MonotonicClock().Now() + kAnswerTime);
   ssh->SignalGroup(SIGKILL);  // It has said all, or it hangs.
   pollfd exited = {ssh->pidfd(), POLLIN, 0};
-  ::poll(&exited, 1, -1);
-  ssh->Reap();
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(kAnswerTime).count();
+  if (::poll(&exited, 1, static_cast<int>(limit)) == 1) ssh->Reap();
   return settings;
 }
 
@@ -125,7 +126,9 @@ std::vector<std::string> FindJumpHosts(const Starter& starter, const std::vector
       !ConfigurationMay(starter)) {
     return jumps;
   }
+  const Instant deadline = MonotonicClock().Now() + kAnswerTime;  // For all of them.
   for (size_t i = 0; i < hosts.size(); ++i) {
+    if (TerminationPending() || MonotonicClock().Now() > deadline) break;
     if (!own[i]) jumps[i] = JumpHostOf(AskSsh(starter, hosts[i]));
   }
   return jumps;

@@ -83,8 +83,13 @@ absl::Status GatheredTasks::TakeAll(const NodeTasks& tasks, const Environment& e
   for (std::string& entry : environment.Without(kEnvToken)) agent.push_back(std::move(entry));
   const Instant began = MonotonicClock().Now();
   for (int local = 1; local < tasks.count; ++local) {
-    HLAUNCH_ASSIGN_OR_RETURN(UniqueFd socket, Reach(tasks, local, began, patience));
-    HLAUNCH_RETURN_IF_ERROR(Take(tasks, local, std::move(socket), agent));
+    absl::Status taken;
+    do {  // Again, where it is the end of a former job of the same step that was reached.
+      HLAUNCH_ASSIGN_OR_RETURN(UniqueFd socket, Reach(tasks, local, began, patience));
+      taken = Take(tasks, local, std::move(socket), agent);
+      if (absl::IsUnavailable(taken)) ::poll(nullptr, 0, kLookMillis);
+    } while (absl::IsUnavailable(taken) && MonotonicClock().Now() - began < patience);
+    HLAUNCH_RETURN_IF_ERROR(taken);
   }
   return absl::OkStatus();
 }
@@ -95,8 +100,11 @@ absl::Status GatheredTasks::Take(const NodeTasks& tasks, int local, UniqueFd soc
   const auto answer = sent.ok()
                           ? ReceiveTaskMessage(socket.get(), MonotonicClock().Now() + kAnswerTime)
                           : absl::StatusOr<ReceivedMessage>(sent);
-  if (!answer.ok() || answer->words.size() != 4 || answer->descriptors.size() != 2) {
-    return Unfit(tasks, local, "came and is gone again");
+  if (!answer.ok()) {
+    return absl::UnavailableError(Unfit(tasks, local, "came, and does not answer").message());
+  }
+  if (answer->words.size() != 4 || answer->descriptors.size() != 2) {
+    return Unfit(tasks, local, "answers what is not of this hlaunch");
   }
   const int rank = tasks.first_rank + local;
   if (answer->words[1] != absl::StrCat(local) || answer->words[2] != absl::StrCat(rank)) {

@@ -103,6 +103,7 @@ class Task {
 int Task::Serve(Duration patience) {
   deadline_ = MonotonicClock().Now() + patience;
   while (!exit_code_.has_value()) Wait();
+  listener_.Close();  // The next job of the same step may be there before this one's end.
   EndWorker();
   EndLeftovers();
   return *exit_code_;
@@ -123,7 +124,7 @@ void Task::Wait() {
   if (polls[5].revents != 0) return Finish(kExitAgentLost);
   if (polls[4].revents != 0) TakeSignals();
   if (polls[3].revents != 0) return WorkerEnded();
-  if (polls[2].revents != 0) HearStandIn();
+  if (polls[2].revents != 0 && stand_in_.valid()) HearStandIn();
   if (polls[1].revents != 0) HearAgent();
   if (polls[0].revents != 0) Greet();
 }
