@@ -111,10 +111,15 @@ void RoundWorkers::AwaitPmix(const Assignment& assignment, NodeFacts facts,
 void RoundWorkers::OnPmix(const absl::Status& ready) {
   const std::unique_ptr<Awaited> workers = std::move(awaited_);
   const auto on_failure = workers->events.on_failure;
+  const bool alone = workers->assignment.world_size == 1;  // It needs no server but for spawning.
+  if (!ready.ok() && alone) {
+    workers->pmix.reset();
+    LogWarning(absl::StrCat("MPI_Comm_spawn will fail: ", ready.message()));
+  }
   const absl::Status started =
-      ready.ok() ? StartGroup(workers->assignment, std::move(workers->facts),
-                              std::move(workers->events), std::move(workers->pmix))
-                 : ready;
+      ready.ok() || alone ? StartGroup(workers->assignment, std::move(workers->facts),
+                                       std::move(workers->events), std::move(workers->pmix))
+                          : ready;
   if (!started.ok()) on_failure(StartFailure(started, workers->assignment));
 }
 

@@ -152,6 +152,7 @@ struct SpawnedWorkers::State {
 
   absl::Status Begin(World& world, RoundLogs& logs, int rank) {
     WorkerRoutes routes = logs.Routes(rank);
+    routes.apart = true;
     std::string log_file = routes.err.file ? routes.err.file->path() : "";
     const int stream = world.first_stream + rank;
     HLAUNCH_ASSIGN_OR_RETURN(const WorkerOutput output, relay.Open(stream, std::move(routes)));
@@ -194,6 +195,7 @@ struct SpawnedWorkers::State {
   }
 
   absl::Status Check(const SpawnRequest& request) const {
+    if (hushed) return absl::UnavailableError("the job is being stopped");
     for (const std::string& host : request.hosts) {
       if (IsThisHost(host, base.facts.host)) continue;
       return absl::InvalidArgumentError(
@@ -257,7 +259,7 @@ struct SpawnedWorkers::State {
     asio::post(loop, [this, guard = std::weak_ptr<bool>(life)] {
       if (!guard.expired()) RemoveEnded();
     });
-    events.on_exit();
+    events.on_exit();  // It may destroy us.
   }
 
   void RemoveEnded() {
@@ -281,11 +283,8 @@ struct SpawnedWorkers::State {
             const std::string& reason) {
     if (hushed || !worker.TellsFailure()) return;
     WorkerFailure failure = worker.Failure(world.assignment, pid, exit, relay, base.kills_before);
-    const int rank = worker.local_rank() - world.first_stream;
-    const std::string who = absl::StrCat(NameOf(world, rank), ", which ", world.parent.name,
-                                         " had spawned (", world.program, ")");
-    failure.evidence = absl::StrCat(who, reason.empty() ? "" : ": ", reason,
-                                    failure.evidence.empty() ? "" : ": ", failure.evidence);
+    failure.spawned = NameOf(world, worker.local_rank() - world.first_stream);
+    if (!reason.empty()) failure.evidence = reason;
     failure.rank = base.assignment.first_rank + world.parent.local_rank;
     failure.local_rank = world.parent.local_rank;
     failure.node_rank = base.assignment.node_rank;

@@ -162,6 +162,9 @@ struct WorkerGroup::State {
       TellFailure(worker, pid, exit);
     } else if (!AnyAlive() && !failed) {
       events.on_success();
+    } else if (num_alive == 0 && !failed) {
+      LogInfo(absl::StrCat("all ranks here have ended; the job waits for ", spawned->alive(),
+                           " processes that they have spawned"));
     }
   }
 

@@ -26,8 +26,8 @@ struct AwaitedNotice::State {
 
   void Arm() {
     timer.expires_at(*since + patience);
-    timer.async_wait([this](const asio::error_code& error) {
-      if (error || !since) return;
+    timer.async_wait([this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
+      if (error || alive.expired() || !since) return;
       const std::string line = awaited();
       if (line.empty()) return;
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
@@ -43,6 +43,7 @@ struct AwaitedNotice::State {
   std::optional<Instant> since;  // Somebody waits.
   Duration patience = kFirstNotice;
   bool hushed = false;
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this.
 };
 
 AwaitedNotice::AwaitedNotice(asio::io_context& loop, std::function<std::string()> awaited,

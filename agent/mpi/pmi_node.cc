@@ -27,6 +27,14 @@ std::string PlainWord(absl::string_view text) {
   return absl::StrReplaceAll(text, {{" ", "_"}, {"=", "_"}, {"\n", "_"}});
 }
 
+// Of so many processes that were started. Old clients read 1,024 bytes of an answer, and take what
+// is not said for 0.
+std::string ErrorCodes(int count) {
+  constexpr int kMost = 256;
+  if (count > kMost) return "";
+  return absl::StrCat(" errcodes=", absl::StrJoin(std::vector<int>(count), ","));
+}
+
 }  // namespace
 
 PmiNode::PmiNode(PmiPlace place)
@@ -221,8 +229,9 @@ PmiStep PmiNode::Spawned(int local_rank, const absl::Status& started) {
   PmiStep step;
   const int count = std::exchange(At(local_rank).spawning, 0);
   const std::string answer =
-      started.ok() ? absl::StrCat("rc=0 errcodes=", absl::StrJoin(std::vector<int>(count), ","))
-                   : absl::StrCat("rc=-1 msg=", PlainWord(started.message()));
+      started.ok()
+          ? absl::StrCat("rc=0", ErrorCodes(count))
+          : absl::StrCat("rc=-1 msg=", PlainWord(started.message()).substr(0, kMaxKeyBytes));
   if (state(local_rank) == MpiState::kClosed) return step;
   step.answers.emplace_back(local_rank, absl::StrCat("cmd=spawn_result ", answer, "\n"));
   Go(local_rank, step);

@@ -210,7 +210,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     if (timed) stream->timed_prefix = prefix;
     stream->console_fd = console.fd;
     // Lines of two streams, or with the time, are never equal.
-    stream->folds = console.folds && !routes.prefix.empty() && !timed && !routes.merge_stderr;
+    stream->folds =
+        console.folds && !routes.prefix.empty() && !timed && !routes.merge_stderr && !routes.apart;
     stream->source = {routes.rank, console.fd};
     if (stream->folds) folded_.SetLook(stream->source, {prefix, colour, console.line});
     if (console.is_journal && journal_.valid()) {

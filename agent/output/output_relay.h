@@ -47,6 +47,7 @@ struct WorkerRoutes {
   std::string prefix;
   bool whole_lines = false;   // Nothing but whole lines goes to the console.
   bool merge_stderr = false;  // Both streams go to our stdout.
+  bool apart = false;         // `rank` is of another world: equal lines of others are not joined.
   int rank = 0;               // Decides the prefix' colour on a terminal.
   std::string job_id;         // Beside round and ranks in systemd's journal.
   uint64_t round = 0;

@@ -39,6 +39,12 @@ std::optional<int> WorldOf(const pmix_proc_t& name) {
   return PmixWorldIn(name.nspace, *the_name_space);
 }
 
+// What is published on this node, and who waits for it.
+Published& TheBoard() {
+  static auto* const board = new Published;
+  return *board;
+}
+
 pmix_status_t OnConnected(const pmix_proc_t* rank, void*, pmix_op_cbfunc_t, void*) {
   const std::optional<int> world = WorldOf(*rank);
   if (world) the_work->on_connected(*world, static_cast<Rank>(rank->rank));
@@ -47,6 +53,7 @@ pmix_status_t OnConnected(const pmix_proc_t* rank, void*, pmix_op_cbfunc_t, void
 
 pmix_status_t OnFinalized(const pmix_proc_t* rank, void*, pmix_op_cbfunc_t, void*) {
   const std::optional<int> world = WorldOf(*rank);
+  TheBoard().Forget(*rank);
   if (world) the_work->on_finalized(*world, static_cast<Rank>(rank->rank));
   return PMIX_OPERATION_SUCCEEDED;
 }
@@ -92,6 +99,7 @@ pmix_status_t OnFence(const pmix_proc_t names[], size_t count, const pmix_info_t
 
 pmix_status_t OnAsk(const pmix_proc_t* rank, const pmix_info_t[], size_t,
                     pmix_modex_cbfunc_t callback, void* context) {
+  if (WorldOf(*rank) != 0) return PMIX_ERR_NOT_FOUND;
   the_work->ask(static_cast<Rank>(rank->rank),
                 [=](const PmixWork::Data& data) { CallBack(callback, context, data); });
   return PMIX_SUCCESS;
@@ -103,20 +111,14 @@ pmix_status_t OnConnect(const pmix_proc_t[], size_t, const pmix_info_t[], size_t
   return the_work->all_here ? PMIX_OPERATION_SUCCEEDED : PMIX_ERR_NOT_SUPPORTED;
 }
 
-// What is published on this node, and who waits for it.
-Published& TheBoard() {
-  static auto* const board = new Published;
-  return *board;
-}
-
 pmix_status_t OnPublish(const pmix_proc_t* rank, const pmix_info_t infos[], size_t count,
                         pmix_op_cbfunc_t, void*) {
   return TheBoard().Publish(*rank, infos, count);
 }
 
-pmix_status_t OnLookup(const pmix_proc_t*, char** keys, const pmix_info_t infos[], size_t count,
-                       pmix_lookup_cbfunc_t callback, void* context) {
-  return TheBoard().LookUp(keys, infos, count, callback, context);
+pmix_status_t OnLookup(const pmix_proc_t* rank, char** keys, const pmix_info_t infos[],
+                       size_t count, pmix_lookup_cbfunc_t callback, void* context) {
+  return TheBoard().LookUp(*rank, keys, infos, count, callback, context);
 }
 
 pmix_status_t OnUnpublish(const pmix_proc_t* rank, char** keys, const pmix_info_t[], size_t,
@@ -149,13 +151,20 @@ void AddProgram(const pmix_app_t& app, SpawnRequest& request) {
   request.programs.push_back(std::move(program));
 }
 
+// By one call: the agent is told where each finds its server in one line, of a megabyte at most.
+constexpr int kMaxSpawned = 512;
+
 pmix_status_t OnSpawn(const pmix_proc_t* rank, const pmix_info_t[], size_t, const pmix_app_t apps[],
                       size_t count, pmix_spawn_cbfunc_t callback, void* context) {
   const std::optional<int> world = WorldOf(*rank);
   if (!world || !the_work->all_here) return PMIX_ERR_NOT_SUPPORTED;
   SpawnRequest request;
+  int ranks = 0;
   for (size_t i = 0; i < count; ++i) {
-    if (apps[i].maxprocs <= 0) return PMIX_ERR_BAD_PARAM;
+    const int more = apps[i].maxprocs;
+    if (more <= 0) return PMIX_ERR_BAD_PARAM;
+    if (more > kMaxSpawned - ranks) return PMIX_ERR_OUT_OF_RESOURCE;
+    ranks += more;
     AddProgram(apps[i], request);
   }
   the_work->spawn(

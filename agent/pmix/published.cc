@@ -51,8 +51,9 @@ pmix_status_t Published::Publish(const pmix_proc_t& owner, const pmix_info_t inf
     if (!IsTaken(infos[i].value.type)) return PMIX_ERR_NOT_SUPPORTED;
     if (values_.count(infos[i].key) > 0) return PMIX_ERR_DUPLICATE_KEY;
     Value value{owner, infos[i].value.type, BytesOf(infos[i].value), once};
-    if (bytes_ + value.bytes.size() > kMaxBytes) return PMIX_ERR_OUT_OF_RESOURCE;
-    bytes_ += value.bytes.size();
+    const size_t size = value.bytes.size() + sizeof infos[i].key;
+    if (bytes_ + size > kMaxBytes) return PMIX_ERR_OUT_OF_RESOURCE;
+    bytes_ += size;
     values_.emplace(infos[i].key, std::move(value));
   }
   waiting_.remove_if([this](const Waiting& waiting) { return Answer(waiting); });
@@ -80,18 +81,22 @@ bool Published::Answer(const Waiting& waiting) {
       found[i].value.data.bo = {kept[i].bytes.data(), kept[i].bytes.size()};
     }
     if (!kept[i].once) continue;
-    bytes_ -= kept[i].bytes.size();
+    bytes_ -= kept[i].bytes.size() + sizeof found[i].key;
     values_.erase(value);
   }
   waiting.callback(PMIX_SUCCESS, found.data(), found.size(), waiting.context);
   return true;
 }
 
-pmix_status_t Published::LookUp(char** keys, const pmix_info_t infos[], size_t count,
-                                pmix_lookup_cbfunc_t callback, void* context) {
+void Published::Forget(const pmix_proc_t& rank) {
+  waiting_.remove_if([&rank](const Waiting& waiting) { return IsSame(waiting.asker, rank); });
+}
+
+pmix_status_t Published::LookUp(const pmix_proc_t& asker, char** keys, const pmix_info_t infos[],
+                                size_t count, pmix_lookup_cbfunc_t callback, void* context) {
   std::set<std::string> wanted;
   for (char** key = keys; key != nullptr && *key != nullptr; ++key) wanted.insert(*key);
-  const Waiting waiting{{wanted.begin(), wanted.end()}, callback, context};
+  const Waiting waiting{asker, {wanted.begin(), wanted.end()}, callback, context};
   if (waiting.keys.empty()) return PMIX_ERR_BAD_PARAM;
   if (Answer(waiting)) return PMIX_SUCCESS;
   if (!Flag(infos, count, PMIX_WAIT)) return PMIX_ERR_NOT_FOUND;
@@ -105,7 +110,7 @@ pmix_status_t Published::Unpublish(const pmix_proc_t& owner, char** keys) {
   for (auto value = values_.begin(); value != values_.end();) {
     const bool goes =
         IsSame(value->second.owner, owner) && (named.empty() || named.count(value->first) > 0);
-    if (goes) bytes_ -= value->second.bytes.size();
+    if (goes) bytes_ -= value->second.bytes.size() + sizeof(pmix_key_t);
     value = goes ? values_.erase(value) : std::next(value);
   }
   return PMIX_OPERATION_SUCCEEDED;

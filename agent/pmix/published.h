@@ -24,8 +24,11 @@ class Published {
 
   // Has `callback` called with the values of `keys`, a list that ends with a null: at once, or,
   // where `infos` says that they are to be awaited, as soon as they are all there.
-  pmix_status_t LookUp(char** keys, const pmix_info_t infos[], size_t count,
-                       pmix_lookup_cbfunc_t callback, void* context);
+  pmix_status_t LookUp(const pmix_proc_t& asker, char** keys, const pmix_info_t infos[],
+                       size_t count, pmix_lookup_cbfunc_t callback, void* context);
+
+  // `rank` has left: it waits for nothing any more.
+  void Forget(const pmix_proc_t& rank);
 
   // Forgets `keys` of `owner`; null: all of them.
   pmix_status_t Unpublish(const pmix_proc_t& owner, char** keys);
@@ -38,6 +41,7 @@ class Published {
     bool once = false;  // The first to read it takes it away.
   };
   struct Waiting {
+    pmix_proc_t asker{};
     std::vector<std::string> keys;
     pmix_lookup_cbfunc_t callback = nullptr;
     void* context = nullptr;

@@ -65,7 +65,8 @@ Json OfFailure(const WorkerFailure& failure) {
           {"log_tail", Text(failure.log_tail)},
           {"log_file", Text(failure.log_file)},
           {"out_of_memory", failure.out_of_memory},
-          {"evidence", Text(failure.evidence)}};
+          {"evidence", Text(failure.evidence)},
+          {"spawned", Text(failure.spawned)}};
 }
 
 absl::string_view Word(const Outcome& outcome) {

@@ -80,6 +80,12 @@ std::string ReasonFor(int exit_code) {
   }
 }
 
+std::string WhoFailed(const WorkerFailure& failure) {
+  if (failure.spawned.empty()) return absl::StrCat("rank ", failure.rank);
+  return absl::StrCat(PrintableLine(failure.spawned), ", which rank ", failure.rank,
+                      " had spawned");
+}
+
 // "rank 1 (node0), rank 5 (node2)".
 std::string Names(const std::vector<WorkerPlace>& places) {
   std::vector<std::string> names;
@@ -182,7 +188,7 @@ void AppendConsequences(const Outcome& outcome, size_t first, std::vector<std::s
   std::vector<std::string> named;
   for (size_t i = first; i < named_end; ++i) {
     const WorkerFailure& failure = outcome.failures[i];
-    named.push_back(absl::StrCat("rank ", failure.rank, " (", PrintableLine(failure.host), ") ",
+    named.push_back(absl::StrCat(WhoFailed(failure), " (", PrintableLine(failure.host), ") ",
                                  HowItEnded(failure)));
   }
   if (total > named_end) named.push_back(absl::StrCat("and ", total - named_end, " more"));
@@ -214,8 +220,10 @@ std::string FailureLine(const WorkerFailure& failure) {
     return absl::StrCat("rank ", failure.rank, " (", PrintableLine(failure.host),
                         ") was not started: ", PrintableLine(failure.message));
   }
-  return absl::StrCat("rank ", failure.rank, " (", PrintableLine(failure.host), ", local rank ",
-                      failure.local_rank, ", pid ", failure.pid, ") ", HowItEnded(failure));
+  const std::string place =
+      failure.spawned.empty() ? absl::StrCat("local rank ", failure.local_rank, ", ") : "";
+  return absl::StrCat(WhoFailed(failure), " (", PrintableLine(failure.host), ", ", place, "pid ",
+                      failure.pid, ") ", HowItEnded(failure));
 }
 
 std::string SummaryLine(const Outcome& outcome) {

@@ -99,6 +99,7 @@ v1::WorkerFailure ToProto(const WorkerFailure& failure) {
   out.set_evidence(ToUtf8(failure.evidence, kMaxTextBytes));
   out.set_log_file(ToUtf8(failure.log_file, kMaxTextBytes));
   out.set_no_restart(failure.no_restart);
+  out.set_spawned(ToUtf8(failure.spawned, kMaxNameBytes));
   return out;
 }
 
@@ -116,6 +117,7 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
   HLAUNCH_RETURN_IF_ERROR(NotLonger("failure.traceback", in.traceback(), kMaxTracebackBytes));
   HLAUNCH_RETURN_IF_ERROR(OneLine("failure.evidence", in.evidence(), kMaxTextBytes));
   HLAUNCH_RETURN_IF_ERROR(OneLine("failure.log_file", in.log_file(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("failure.spawned", in.spawned(), kMaxNameBytes));
   WorkerFailure out;
   out.rank = in.rank();
   out.local_rank = in.local_rank();
@@ -132,6 +134,7 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
   out.evidence = in.evidence();
   out.log_file = in.log_file();
   out.no_restart = in.no_restart();
+  out.spawned = in.spawned();
   return out;
 }
 

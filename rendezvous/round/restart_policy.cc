@@ -87,8 +87,9 @@ std::string DescribeEvent(const FailureEvent& event) {
 }
 
 std::string DescribeFailure(const WorkerFailure& failure) {
-  std::string text =
-      absl::StrCat("worker rank ", failure.rank, " on ", failure.host, " (pid ", failure.pid, ") ");
+  std::string text = absl::StrCat(
+      failure.spawned.empty() ? "worker " : absl::StrCat(failure.spawned, ", spawned by "), "rank ",
+      failure.rank, " on ", failure.host, " (pid ", failure.pid, ") ");
   if (failure.signal == 0) {
     absl::StrAppend(&text, "exited with ", failure.exit_code);
   } else {

@@ -109,6 +109,9 @@ struct WorkerFailure {
   std::string evidence;     // What its host knows of the death, in one line; mostly empty.
   std::string log_file;     // Where its stderr is kept on its host; empty: nowhere.
   bool no_restart = false;  // A new worker on that host would meet the same: the job ends.
+  // It is no worker, but a process that this one had spawned by MPI: "rank 1 of spawn 1". Mostly
+  // empty.
+  std::string spawned;
 };
 
 // One worker's place in a round.

@@ -71,6 +71,7 @@ TEST(JsonReport, TellsOfTheFirstCauseAndWhatFollowed) {
   EXPECT_EQ(first["exception"], "KeyError: 1");
   EXPECT_EQ(first["log_tail"], "bytes \xEF\xBF\xBD\n");
   EXPECT_EQ(first["log_file"], "/logs/5/stderr.log");
+  EXPECT_TRUE(first["spawned"].is_null());
   ASSERT_EQ(report["consequences"].size(), 1u);
   EXPECT_EQ(report["consequences"][0]["signal"], "SIGABRT");
   EXPECT_EQ(report["consequences"][0]["exit_code"], nullptr);

@@ -335,6 +335,13 @@ TEST(SummaryLines, SaysInOneLineWhatCouldNotBeStarted) {
                                      ") was not started: cannot run ./train: it is not a program"});
 }
 
+TEST(FailureLine, NamesWhatARankHadSpawned) {
+  WorkerFailure failure = Failure(2, 7);
+  failure.spawned = "rank 1 of spawn 1";
+  EXPECT_EQ(FailureLine(failure),
+            "rank 1 of spawn 1, which rank 2 had spawned (node1, pid 4242) exited with code 7");
+}
+
 TEST(FailureLine, NumbersSignalsWithoutAName) {
   EXPECT_EQ(FailureLine(Failure(0, 0, 40)),
             "rank 0 (node0, local rank 0, pid 4242) was killed by signal 40 (real-time signal)");
