@@ -50,6 +50,14 @@ class Mpirun(jobs.JobTest):
             self.assert_done([run], 7, 60)
             self.assertIn("job failed: rank 2", run.err)
 
+    def test_the_next_job_of_the_same_processes_finds_them(self):
+        """Each still ends what its worker left behind when the next one begins."""
+        for words, env in list(self.each())[-1:]:
+            line = " && ".join(f"{lab.HLAUNCH} {jobs.WORKER} {what}" for what in ("env family", "env"))
+            run = self.nodes[0].start(*words, "-np", "2", "sh", "-c", line, env=env)
+            self.assert_done([run], jobs.OK, 60)
+            self.assertEqual(len(re.findall(r'"WORLD_SIZE": "2"', run.out)), 4, str(run))
+
     def test_the_agent_sees_where_a_worker_of_another_process_stands(self):
         for words, env in list(self.each())[-1:]:
             run = self.nodes[0].start(
