@@ -62,6 +62,12 @@ bool Leadership::HasLapsed(Incarnation one, const KnownProcesses& known, Instant
   return known.IsDead(one) || now - followers_.Heard(one) >= rule_.lapse_after;
 }
 
+bool Leadership::Concerns(Incarnation one, const KnownProcesses& known) const {
+  const auto is_in = [&](const WitnessMembers& members) { return FindMember(members, one); };
+  return is_in(decided_->members) || (known.candidates && is_in(*known.candidates)) ||
+         std::any_of(open_.begin(), open_.end(), is_in);
+}
+
 WitnessMembers Leadership::AllConcerned() const {
   WitnessMembers all = decided_->members;
   for (const WitnessMembers& group : open_) {

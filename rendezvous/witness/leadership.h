@@ -43,6 +43,8 @@ class Leadership {
   // When it is over unless more answers come.
   Instant OverAt() const { return confirmed_ ? LeaseUntil() : since_ + rule_.lease; }
 
+  // Whether that one may be sent appends.
+  bool Concerns(Incarnation one, const KnownProcesses& known) const;
   void Appended(Incarnation from, uint64_t beat, const Ballot& ballot, Instant now) {
     followers_.Appended(from, beat, ballot, now);
   }

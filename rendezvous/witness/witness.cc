@@ -36,9 +36,10 @@ WitnessStep Witness::Step(const WitnessEvent& event, Instant now, uint64_t rando
   return std::exchange(out_, {});
 }
 
-bool Witness::is_member() const {
-  return entry_ && removed_by_ <= entry_->ballot &&
-         FindMember(entry_->members, self_.incarnation) != nullptr;
+bool Witness::is_member() const { return MayLead() && removed_by_ <= entry_->ballot; }
+
+bool Witness::MayLead() const {
+  return entry_ && FindMember(entry_->members, self_.incarnation) != nullptr;
 }
 
 Instant Witness::LeadsUntil() const {
@@ -145,7 +146,7 @@ void Witness::HearAppended(const WitnessMessage& message) {
     TakeTerm(message.term);
     return;
   }
-  if (message.term < term_) return;
+  if (message.term < term_ || !leading_->Concerns(message.from, known_)) return;
   leading_->Appended(message.from, message.beat, message.ballot, now_);
 }
 
@@ -197,6 +198,8 @@ void Witness::HearRemoved(const WitnessMessage& message) {
   }
   removed_by_ = message.ballot;
   campaign_.reset();
+  // That group may never be decided, and all that hold it may die: then it takes this one's entry.
+  PutOffElection(2 * rule_.lease, 2 * rule_.lease);
 }
 
 WitnessMessage Witness::To(Incarnation to, Kind kind) const {
@@ -246,6 +249,7 @@ void Witness::Campaigns() {
     return;
   }
   Canvass(/*pre=*/true);
+  if (!leading_ && !is_member()) PutOffElection(2 * rule_.lease, 2 * rule_.lease);
 }
 
 void Witness::Canvass(bool pre) {
@@ -322,7 +326,7 @@ void Witness::Settle() {
       Decide();
     } while (ChangeMembers());
     if (now_ >= leading_->next_beat()) Append();
-  } else if (is_member() && now_ >= election_at_) {
+  } else if (MayLead() && now_ >= election_at_) {
     Campaigns();
     if (leading_) Settle();
   }
@@ -371,7 +375,7 @@ void Witness::Append() {
 
 Instant Witness::NextInstant() const {
   if (leading_) return std::min(leading_->OverAt(), leading_->next_beat());
-  return is_member() ? election_at_ : Instant::max();
+  return MayLead() ? election_at_ : Instant::max();
 }
 
 std::string Witness::Waits(Instant now) const {

@@ -21,7 +21,7 @@
 namespace hlaunch {
 
 // What happens to a witness.
-struct WitnessFounded {  // It is the first of a new group, and leads.
+struct WitnessFounded {  // Only as its first: it is the first of a new group, and leads.
   std::string record;
 };
 struct WitnessTimePassed {};
@@ -85,7 +85,7 @@ class Witness {
   Term term() const { return term_; }
   // Null: it never was a member. The newest that it holds, whether that was decided or not.
   const SharedEntry& entry() const { return entry_; }
-  bool is_member() const;
+  bool is_member() const;  // And no newer group is known to be without it.
   // It leads while `now` is earlier, and nobody else does; min(): it does not.
   Instant LeadsUntil() const;
   // Who leads as far as it knows; 0: nobody.
@@ -123,6 +123,7 @@ class Witness {
   WitnessMessage To(Incarnation to, WitnessMessage::Kind kind) const;
 
   // Elections.
+  bool MayLead() const;  // As far as its entry says.
   bool MayVote(const WitnessMessage& request) const;
   bool HasPromised() const;
   void Campaigns();

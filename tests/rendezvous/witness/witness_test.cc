@@ -199,6 +199,28 @@ TEST_F(WitnessGroup, OneThatWasRemovedHearsOfIt) {
   EXPECT_FALSE(Of(1).lost);
 }
 
+// The newer group may never have been decided, and all that knew of it may be dead. Then those who
+// live need the entry of the one that was to go.
+TEST(Witness, AsksForVotesThoughItWasToldThatItIsRemoved) {
+  const WitnessMembers members = {{1, "node0", ""}, {2, "node1", ""}, {3, "node2", ""}};
+  Witness witness(members[1], {});
+  WitnessMessage message;
+  message.from = 1;
+  message.to = 2;
+  message.term = 1;
+  message.ballot = {1, 5};
+  message.entry = std::make_shared<WitnessEntry>(WitnessEntry{{1, 5}, 2, members, "record"});
+  Instant now(seconds(1000));
+  witness.Step(WitnessHeard{message}, now, 0);
+  message.kind = WitnessMessage::Kind::kRemoved;
+  message.ballot = {1, 6};
+  const WitnessStep removed = witness.Step(WitnessHeard{message}, now + seconds(6), 0);
+  EXPECT_THAT(removed.news, SizeIs(1));
+  EXPECT_FALSE(witness.is_member());
+  EXPECT_THAT(removed.send, IsEmpty());
+  EXPECT_THAT(witness.Step(WitnessTimePassed{}, removed.next, 0).send, SizeIs(2));
+}
+
 TEST_F(WitnessGroup, ProofOfDeathElectsAtOnce) {
   Found(3);
   CutOff(1);
