@@ -6,6 +6,7 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import unittest
 
@@ -120,7 +121,8 @@ class Torch(WithStock):
 
     def test_what_record_wrote_is_reported(self):
         runs = self.start_on_all(PROGRAMS / "torch_recipes.py", "--fail", "no more data")
-        self.assert_done(runs, 1, 150)
+        # torch with gloo may abort while Python ends after the exception: jobs.TORCH_ENDS_BADLY.
+        self.assert_done(runs, (1, 128 + signal.SIGABRT), 150)
         self.assert_said(runs[0], r"rank 3 ", r"ValueError: no more data")
 
 
