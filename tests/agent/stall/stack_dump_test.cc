@@ -30,8 +30,8 @@ constexpr char kRegister[] =
     "import faulthandler, os, signal, sys, time\n"
     "file = os.memfd_create('hlaunch-stacks')\n"
     "faulthandler.register(signal.SIGRTMAX - 7, file=file)\n"
-    "print('fd', file, flush=True)\n"
     "def stalls_here():\n"
+    "    print('fd', file, flush=True)\n"
     "    time.sleep(600)\n"
     "stalls_here()\n";
 
