@@ -36,6 +36,7 @@ struct Term {
 }  // namespace
 
 JobLeader::JobLeader(Options options, LedJobs& jobs) : options_(std::move(options)), jobs_(jobs) {
+  options_.etcd.client = std::make_shared<EtcdClient>(options_.etcd.cluster);  // It asks often.
   thread_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "job-leader");
     Run();

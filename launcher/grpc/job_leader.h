@@ -45,7 +45,7 @@ class JobLeader {
   // Until `deadline`. False: it is to stop.
   bool Wait(Instant deadline);
 
-  const Options options_;
+  Options options_;
   LedJobs& jobs_;
   std::string said_;  // The last line on who leads.
   Mutex mu_;

@@ -67,6 +67,12 @@ EtcdClient::Call TxnCall(const TxnRequest& request, TxnResponse* response) {
   };
 }
 
+// Another does. Its name may be anybody's bytes.
+absl::Status Leads(const KeyValue& leader) {
+  constexpr size_t kMaxName = 255;
+  return absl::AlreadyExistsError(absl::CEscape(leader.value().substr(0, kMaxName)));
+}
+
 bool Forgotten(const JobRecord& record) {
   return record.state == JobState::kOver && record.members.empty();
 }
@@ -74,7 +80,8 @@ bool Forgotten(const JobRecord& record) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EtcdKeeper>> EtcdKeeper::Lead(Options options) {
-  auto client = std::make_unique<EtcdClient>(options.cluster);
+  std::shared_ptr<EtcdClient> client = options.client;
+  if (client == nullptr) client = std::make_shared<EtcdClient>(options.cluster);
   std::unique_ptr<EtcdKeeper> keeper(new EtcdKeeper(std::move(options), std::move(client)));
   HLAUNCH_RETURN_IF_ERROR(keeper->BeginLease());
   HLAUNCH_RETURN_IF_ERROR(keeper->TakeLeadership());
@@ -108,7 +115,7 @@ absl::Status EtcdKeeper::BeginLease() {
   HLAUNCH_RETURN_IF_ERROR(client_->Try(Now() + kPatience, [&](const auto& member, auto* context) {
     return member.kv->Range(context, read, &leader);
   }));
-  if (leader.kvs_size() > 0) return absl::AlreadyExistsError(leader.kvs(0).value());
+  if (leader.kvs_size() > 0) return Leads(leader.kvs(0));
   etcdserverpb::LeaseGrantRequest request;
   request.set_ttl(std::max<int64_t>(1, options_.lease / seconds(1)));
   etcdserverpb::LeaseGrantResponse response;
@@ -139,7 +146,7 @@ absl::Status EtcdKeeper::TakeLeadership() {
     return absl::OkStatus();
   }
   const KeyValue leader = ReadBy(response, 0);
-  if (leader.lease() != lease_) return absl::AlreadyExistsError(leader.value());
+  if (leader.lease() != lease_) return Leads(leader);
   fence_ = leader.create_revision();  // An attempt that got no answer was done.
   return absl::OkStatus();
 }
@@ -164,7 +171,10 @@ void EtcdKeeper::NoteLeaseLocked(Instant sent, int64_t ttl) {
 }
 
 Instant EtcdKeeper::LeadsUntilLocked() const {
-  lost_ = lost_ || Now() >= until_;
+  if (Now() >= until_) {
+    LoseLocked(
+        "the lease was not renewed in time: etcd did not answer, or this process stood still");
+  }
   return lost_ ? Instant() : until_;
 }
 
@@ -180,8 +190,13 @@ bool EtcdKeeper::IsUnsure(const std::string& job_id) const {
 
 absl::Status EtcdKeeper::Lose(const std::string& why) {
   MutexLock lock(&mu_);
-  lost_ = true;
+  LoseLocked(why);
   return absl::AbortedError(absl::StrCat(client_->words(), ": ", why));
+}
+
+// Says so once.
+void EtcdKeeper::LoseLocked(absl::string_view why) const {
+  if (!std::exchange(lost_, true)) LogWarning(absl::StrCat(client_->words(), ": ", why));
 }
 
 void EtcdKeeper::KeepAlive() {
@@ -216,8 +231,10 @@ bool EtcdKeeper::Renew() {
   const bool mine = told.ok() && response.ttl() > 0 && HasLeaderKey(until);
   MutexLock lock(&mu_);
   // An answer that comes too late does not call back what was told of the end.
-  if (!mine || LeadsUntilLocked() == Instant()) {
-    lost_ = true;
+  if (stop_ || LeadsUntilLocked() == Instant()) return false;
+  if (!mine) {
+    LoseLocked(told.ok() ? "the lease has ended, or another leads"
+                         : absl::StrCat("the lease is not renewed: ", told.message()));
     return false;
   }
   NoteLeaseLocked(sent, response.ttl());
