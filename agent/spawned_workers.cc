@@ -22,7 +22,6 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/ids.h"
-#include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
 namespace {

@@ -3,8 +3,6 @@
 
 #include "agent/mpi/pmi_node.h"
 
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -33,6 +31,12 @@ std::string ErrorCodes(int count) {
   constexpr int kMost = 256;
   if (count > kMost) return "";
   return absl::StrCat(" errcodes=", absl::StrJoin(std::vector<int>(count), ","));
+}
+
+std::string SpawnAnswer(int count, const absl::Status& started) {
+  if (started.ok()) return absl::StrCat("cmd=spawn_result rc=0", ErrorCodes(count), "\n");
+  return absl::StrCat(
+      "cmd=spawn_result rc=-1 msg=", PlainWord(started.message()).substr(0, kMaxKeyBytes), "\n");
 }
 
 }  // namespace
@@ -218,22 +222,17 @@ void PmiNode::Spawn(int local_rank, const PmiRequest& block, PmiStep& step) {
   session.refused.Update(AddProgram(block, &*session.spawn));
   if (!IsLastOfSpawn(block)) return;
   SpawnRequest request = *std::exchange(session.spawn, std::nullopt);
-  session.spawning = std::max(RanksOf(request), 1);
   const absl::Status refused = std::exchange(session.refused, absl::OkStatus());
-  if (refused.ok()) return void(step.spawns.emplace_back(local_rank, std::move(request)));
-  const PmiStep answered = Spawned(local_rank, refused);
-  step.answers.insert(step.answers.end(), answered.answers.begin(), answered.answers.end());
+  if (!refused.ok()) return void(step.answers.emplace_back(local_rank, SpawnAnswer(0, refused)));
+  session.spawning = RanksOf(request);
+  step.spawns.emplace_back(local_rank, std::move(request));
 }
 
 PmiStep PmiNode::Spawned(int local_rank, const absl::Status& started) {
   PmiStep step;
   const int count = std::exchange(At(local_rank).spawning, 0);
-  const std::string answer =
-      started.ok()
-          ? absl::StrCat("rc=0", ErrorCodes(count))
-          : absl::StrCat("rc=-1 msg=", PlainWord(started.message()).substr(0, kMaxKeyBytes));
   if (state(local_rank) == MpiState::kClosed) return step;
-  step.answers.emplace_back(local_rank, absl::StrCat("cmd=spawn_result ", answer, "\n"));
+  step.answers.emplace_back(local_rank, SpawnAnswer(count, started));
   Go(local_rank, step);
   return step;
 }

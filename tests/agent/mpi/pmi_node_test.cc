@@ -151,6 +151,14 @@ TEST(PmiNode, SpawnOfTooManyOrOfNothingIsRefused) {
   }
 }
 
+TEST(PmiNode, WhatFollowsARefusedSpawnIsDone) {
+  PmiNode node(OneNode(1));
+  node.Take(0, kInit);
+  const PmiStep step = node.Take(0, "mcmd=spawn\nnprocs=0\nendcmd\ncmd=abort exitcode=7\n");
+  EXPECT_THAT(step.answers, SizeIs(1));
+  EXPECT_THAT(step.failures, SizeIs(1));
+}
+
 TEST(PmiNode, WhatIsSpawnedFindsWhatItsParentGives) {
   PmiPlace place = OneNode(1);
   place.given = {{"PARENT_ROOT_PORT_NAME", "tag#0$"}};
