@@ -19,7 +19,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kWhere[] = "MPI_Init or MPI_Finalize: not all of its ranks have come";
+constexpr char kInFence[] = "MPI_Init or MPI_Finalize: not all of its ranks have come";
+constexpr char kInGroup[] = "the making of a group: not all of its ranks have come";
 
 std::string AskedKey(int node) { return absl::StrCat("hlaunch/pmix/asked/", node); }
 
@@ -33,32 +34,65 @@ bool InThread(std::function<void()> work) {
   return true;
 }
 
+// FNV-1a of 64 bits: the same on all nodes.
+uint64_t HashOf(absl::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
+}
+
 absl::Status NoThread() { return absl::ResourceExhaustedError("there is no thread left for it"); }
 
 }  // namespace
 
 std::string FenceName(const std::vector<Rank>& ranks) {
   if (ranks.empty()) return "pmix/fence/all";
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a of 64 bits: the same on all nodes.
-  for (const char c : RankList(ranks)) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return absl::StrFormat("pmix/fence/%d.%016x", ranks.size(), hash);
+  return absl::StrFormat("pmix/fence/%d.%016x", ranks.size(), HashOf(RankList(ranks)));
+}
+
+std::string GroupName(absl::string_view name, const std::vector<Rank>& ranks) {
+  const std::string what = absl::StrCat(RankList(ranks), " ", name);
+  return absl::StrFormat("pmix/group/%d.%016x", ranks.size(), HashOf(what));
 }
 
 BetweenNodes::BetweenNodes(NodeMeeting& meeting, const JobMap& map, int node_rank,
                            std::function<void(std::string)> on_broken)
     : meeting_(meeting), map_(map), node_rank_(node_rank), on_broken_(std::move(on_broken)) {}
 
+std::vector<int> BetweenNodes::NodesOf(const std::vector<Rank>& ranks) const {
+  return ranks.empty() ? map_.AllNodes() : map_.NodesOf(ranks);
+}
+
 void BetweenNodes::Fence(const std::vector<Rank>& ranks, std::string own, PmixWork::Done done) {
-  std::vector<int> nodes = ranks.empty() ? map_.AllNodes() : map_.NodesOf(ranks);
+  Meet(FenceName(ranks), kInFence, NodesOf(ranks), std::move(own), std::move(done));
+}
+
+void BetweenNodes::Group(absl::string_view name, const std::vector<Rank>& ranks,
+                         absl::string_view own, PmixWork::GroupDone done) {
+  const std::vector<int> nodes = NodesOf(ranks);
+  const bool gives_number = nodes.empty() || nodes.front() == node_rank_;
+  uint32_t number = 0;
+  if (gives_number) {
+    MutexLock lock(&mu_);
+    number = GroupNumber(groups_++, node_rank_, map_.num_nodes());
+  }
+  Meet(GroupName(name, ranks), kInGroup, nodes, GroupPart(number, own),
+       [done](const PmixWork::Data& parts) {
+         done(parts.ok() ? JoinGroupParts(*parts) : parts.status());
+       });
+}
+
+// `nodes` have come to `name`, as often as others have; `done` gets what they all have said.
+void BetweenNodes::Meet(const std::string& name, const char* where, const std::vector<int>& nodes,
+                        std::string own, PmixWork::Done done) {
   if (nodes.size() < 2) return done(std::move(own));
-  const std::string name = FenceName(ranks);
   int number = 0;
   {
     MutexLock lock(&mu_);
-    number = fences_[name]++;
+    number = met_[name]++;
   }
-  const auto meet = [this, name, number, nodes, own = std::move(own), done] {
-    const PmixWork::Data all = meeting_.Meet(absl::StrCat(name, "/", number), nodes, own, kWhere);
+  const auto meet = [this, name, where, number, nodes, own = std::move(own), done] {
+    const PmixWork::Data all = meeting_.Meet(absl::StrCat(name, "/", number), nodes, own, where);
     if (!all.ok()) on_broken_(std::string(all.status().message()));
     if (all.ok() && number > 0 && node_rank_ == nodes.front()) {
       meeting_.Forget(absl::StrCat(name, "/", number - 1));

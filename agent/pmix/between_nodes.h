@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "agent/mpi/node_meeting.h"
 #include "agent/pmix/job_map.h"
 #include "agent/pmix/pmix_host.h"
@@ -31,12 +32,17 @@ class BetweenNodes {
 
   // As PmixWork says; do not block.
   void Fence(const std::vector<Rank>& ranks, std::string own, PmixWork::Done done);
+  void Group(absl::string_view name, const std::vector<Rank>& ranks, absl::string_view own,
+             PmixWork::GroupDone done);
   void Ask(Rank rank, PmixWork::Done done);
 
   // Answers what other nodes ask `host`, from a thread of its own.
   void Answer(const PmixHost& host);
 
  private:
+  std::vector<int> NodesOf(const std::vector<Rank>& ranks) const;
+  void Meet(const std::string& name, const char* where, const std::vector<int>& nodes,
+            std::string own, PmixWork::Done done);
   PmixWork::Data AskNode(Rank rank, int node, int64_t number);
   absl::Status AnswerNext(const PmixHost& host, int64_t number);
   void Say(const std::string& key, const PmixWork::Data& data);
@@ -46,11 +52,13 @@ class BetweenNodes {
   const int node_rank_;
   const std::function<void(std::string)> on_broken_;
   Mutex mu_;
-  std::map<std::string, int> fences_ ABSL_GUARDED_BY(mu_);  // How many there were, by their name.
+  std::map<std::string, int> met_ ABSL_GUARDED_BY(mu_);  // How many times, by the name.
+  uint64_t groups_ ABSL_GUARDED_BY(mu_) = 0;             // That this node has given a number.
   int64_t asked_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// The name of fences of `ranks`; none: of all. Pure.
+// The name of fences of `ranks`, none: of all; and of the making of their group `name`. Pure.
 std::string FenceName(const std::vector<Rank>& ranks);
+std::string GroupName(absl::string_view name, const std::vector<Rank>& ranks);
 
 }  // namespace hlaunch

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/pmix/groups.h"
 #include "agent/pmix/published.h"
 #include "proto/contract/ids.h"
 
@@ -105,6 +106,27 @@ pmix_status_t OnAsk(const pmix_proc_t* rank, const pmix_info_t[], size_t,
   return PMIX_SUCCESS;
 }
 
+// libpmix has waited for all that are here. Nothing is kept of a group, so its end needs nobody.
+pmix_status_t OnGroup(pmix_group_operation_t operation, char* name, const pmix_proc_t members[],
+                      size_t count, const pmix_info_t infos[], size_t num_infos,
+                      pmix_info_cbfunc_t callback, void* context) {
+  if (name == nullptr) return PMIX_ERR_BAD_PARAM;
+  GroupWish wish = GroupWishOf(infos, num_infos);
+  if (operation != PMIX_GROUP_CONSTRUCT || !wish.NeedsOthers()) return PMIX_OPERATION_SUCCEEDED;
+  std::vector<Rank> ranks;
+  if (!RanksOf(members, count, &ranks) && !the_work->all_here) return PMIX_ERR_NOT_SUPPORTED;
+  std::string own = std::exchange(wish.own, "");
+  the_work->group(name, std::move(ranks), std::move(own),
+                  [=, kept = std::vector<pmix_proc_t>(members, members + count)](
+                      const absl::StatusOr<GroupAnswer>& answer) {
+                    if (!answer.ok()) {
+                      return callback(PMIX_ERR_NOT_FOUND, nullptr, 0, context, nullptr, nullptr);
+                    }
+                    AnswerGroup(*answer, wish, kept.data(), kept.size(), callback, context);
+                  });
+  return PMIX_SUCCESS;
+}
+
 // libpmix has waited for all that are here.
 pmix_status_t OnConnect(const pmix_proc_t[], size_t, const pmix_info_t[], size_t, pmix_op_cbfunc_t,
                         void*) {
@@ -184,7 +206,7 @@ struct Module {
 
 }  // namespace
 
-pmix_server_module_t* PmixCalls(const PmixWork* work, const std::string* name_space) {
+pmix_server_module_t* PmixCalls(const PmixWork* work, const std::string* name_space, bool groups) {
   static Module module;
   the_work = work;
   the_name_space = name_space;
@@ -199,6 +221,7 @@ pmix_server_module_t* PmixCalls(const PmixWork* work, const std::string* name_sp
   module.known.publish = OnPublish;
   module.known.lookup = OnLookup;
   module.known.unpublish = OnUnpublish;
+  if (groups) module.known.group = OnGroup;
   return &module.known;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agent/pmix/group_parts.h"
 #include "agent/pmix/pmix_library.h"
 #include "agent/worker/spawn_request.h"
 #include "proto/contract/ids.h"
@@ -28,6 +29,10 @@ struct PmixWork {
   // The ranks of this node have come to a fence of `ranks`, none: of all. `done` gets what all
   // nodes that have one of them have said, one after the other.
   std::function<void(std::vector<Rank> ranks, std::string own, Done done)> fence;
+  // The same of ranks that make the group `name`.
+  using GroupDone = std::function<void(absl::StatusOr<GroupAnswer>)>;
+  std::function<void(std::string name, std::vector<Rank> ranks, std::string own, GroupDone done)>
+      group;
   // What `rank`, of another node, has said for others.
   std::function<void(Rank rank, Done done)> ask;
   // `rank` of `world` asks for `request`, and `done` gets the name of the new world.
@@ -43,7 +48,7 @@ std::optional<int> PmixWorldIn(absl::string_view name, absl::string_view job);
 
 // What libpmix calls where it needs its host, as it takes it. It hands no pointer of ours on, so
 // `work` is kept here: one for a process, which must live as long as that, as must `name_space`,
-// the job that it is about.
-pmix_server_module_t* PmixCalls(const PmixWork* work, const std::string* name_space);
+// the job that it is about. `groups`: the library serves them.
+pmix_server_module_t* PmixCalls(const PmixWork* work, const std::string* name_space, bool groups);
 
 }  // namespace hlaunch

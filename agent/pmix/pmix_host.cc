@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/pmix/groups.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -130,9 +131,9 @@ absl::Status PmixHost::Init() {
   infos.AddRank(PMIX_SERVER_RANK, place_.node_rank);
   // Ranks take what this has found out about the machine, and need not look themselves.
   infos.Add(PMIX_SERVER_SHARE_TOPOLOGY, true);
-  return Check(
-      library_.server_init(PmixCalls(&work_, &place_.map.name_space()), infos.data(), infos.size()),
-      "start its server");
+  pmix_server_module_t* const calls =
+      PmixCalls(&work_, &place_.map.name_space(), ServesGroups(library_.version()));
+  return Check(library_.server_init(calls, infos.data(), infos.size()), "start its server");
 }
 
 absl::Status PmixHost::RegisterJob(const Place& place, const pmix_proc_t* parent) const {

@@ -30,6 +30,7 @@ absl::StatusOr<PmixLibrary> LoadPmix(const std::string& path) {
   find(&library.generate_ppn, "PMIx_generate_ppn");
   find(&library.info_load, "PMIx_Info_load");
   find(&library.error_string, "PMIx_Error_string");
+  find(&library.version, "PMIx_Get_version");
   if (missing.empty()) return library;
   return absl::NotFoundError(
       absl::StrCat(path, " has no ", missing, ": hlaunch needs libpmix 4.0 or newer"));

@@ -23,6 +23,7 @@ struct PmixLibrary {
   decltype(&::PMIx_generate_ppn) generate_ppn = nullptr;
   decltype(&::PMIx_Info_load) info_load = nullptr;
   decltype(&::PMIx_Error_string) error_string = nullptr;
+  decltype(&::PMIx_Get_version) version = nullptr;
 };
 
 // Loads it from `path`, for as long as this process lives.

@@ -98,6 +98,10 @@ PmixWork WorkOver(BetweenNodes& others, Spawns& spawns, bool all_here) {
   work.fence = [&others](const std::vector<Rank>& ranks, std::string own, PmixWork::Done done) {
     others.Fence(ranks, std::move(own), std::move(done));
   };
+  work.group = [&others](const std::string& name, const std::vector<Rank>& ranks,
+                         const std::string& own, PmixWork::GroupDone done) {
+    others.Group(name, ranks, own, std::move(done));
+  };
   work.ask = [&others](Rank rank, PmixWork::Done done) { others.Ask(rank, std::move(done)); };
   work.spawn = [&spawns](int world, Rank rank, SpawnRequest request, PmixWork::Done done) {
     spawns.Ask(world, rank, std::move(request), std::move(done));

@@ -84,9 +84,8 @@ struct HostProbes {
       [](const std::string&) { return 1; };
   std::function<MpiProgram(const std::vector<std::string>& argv, const Environment&)> look_for_mpi =
       [](const std::vector<std::string>&, const Environment&) { return MpiProgram(); };
-  std::function<PmixTools(const Environment&)> find_pmix = [](const Environment&) {
-    return PmixTools();
-  };
+  std::function<PmixTools(const Environment&, const std::string& mpi)> find_pmix =
+      [](const Environment&, const std::string&) { return PmixTools(); };
 };
 
 // How the nodes of this job find each other. Pure.

@@ -204,10 +204,10 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
     for (const OtherProgram& other : spec.worker.others) {
       programs.push_back(probes.look_for_mpi(other.argv, environment));
     }
-    around.pmix = probes.find_pmix(environment);
   }
   around.differ = Differ(programs);
   HLAUNCH_ASSIGN_OR_RETURN(const MpiProgram program, MpiOfAll(programs));
+  if (look) around.pmix = probes.find_pmix(environment, program.library);
   HLAUNCH_ASSIGN_OR_RETURN(const MpiDecision decision, DecideMpi(options.mpi, program, around));
   spec.worker.mpi = decision.offer;
   spec.mpi = decision.reason;

@@ -94,7 +94,8 @@ MpiProgram LookAtElf(const std::string& path, const Environment& environment) {
     for (const std::string& name : needs->libraries) {
       const MpiFlavour flavour = FlavourOfLibrary(name);
       if (flavour == MpiFlavour::kNone) continue;
-      return {flavour, absl::StrCat(name, needy.name.empty() ? "" : " of ", needy.name)};
+      return {flavour, absl::StrCat(name, needy.name.empty() ? "" : " of ", needy.name),
+              FindLibrary(name, needy, *needs, given)};
     }
     for (const std::string& name : needs->libraries) {
       if (IsOfSystem(name) || !known.insert(name).second) continue;
@@ -136,6 +137,12 @@ bool NamesMpi4py(const std::vector<std::string>& argv) {
   return false;
 }
 
+// The Open MPI that a wheel has put beside `python`; empty: none.
+std::string WheelOfOpenMpi(const std::string& python) {
+  const std::string path = absl::StrCat(FolderOf(python), "../lib/libmpi.so.40");
+  return IsFile(path) ? path : "";
+}
+
 // A kin of MPICH finds its server by a port as any program does.
 MpiProgram Mpi4pyOfMpich() { return {MpiFlavour::kNone, "mpi4py"}; }
 
@@ -148,9 +155,8 @@ MpiProgram LookAtMpi4py(const std::string& python, const Environment& environmen
   if (!abi.empty()) return Mpi4pyOfMpich();
   const std::string prefix = absl::StrCat(FolderOf(python), "..");
   if (IsFile(absl::StrCat(prefix, "/lib/libmpi.so.12"))) return Mpi4pyOfMpich();
-  if (IsFile(absl::StrCat(prefix, "/lib/libmpi.so.40"))) {
-    return {MpiFlavour::kOpenMpi, absl::StrCat(prefix, "/lib/libmpi.so.40")};
-  }
+  const std::string of_wheel = WheelOfOpenMpi(python);
+  if (!of_wheel.empty()) return {MpiFlavour::kOpenMpi, of_wheel, of_wheel};
   if (IsFile(absl::StrCat(prefix, "/pyvenv.cfg"))) return {MpiFlavour::kUnknown, "mpi4py"};
   const std::string folder = absl::StrCat(prefix, "/lib/python3/dist-packages/mpi4py");
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -192,7 +198,9 @@ MpiProgram LookForMpi(const std::vector<std::string>& argv, const Environment& e
   }
   if (words.empty()) return {};
   if (IsPython(words[0]) && NamesMpi4py(words)) return LookAtMpi4py(words[0], environment);
-  return LookAtElf(words[0], environment);
+  MpiProgram found = LookAtElf(words[0], environment);
+  if (found.library.empty() && IsPython(words[0])) found.library = WheelOfOpenMpi(words[0]);
+  return found;
 }
 
 }  // namespace hlaunch

@@ -25,6 +25,7 @@ struct MpiProgram {
   // What it is seen by: "libmpi.so.40"; of a library "libmpi.so.40 of libx.so.1". Without a
   // flavour: it is of MPICH's kin, in an interpreter. Empty: no MPI is seen.
   std::string seen;
+  std::string library = "";  // Where its MPI is, or the one that it may load; empty: not known.
 };
 
 // What a library of this name is of: "libmpi.so.12" is of MPICH and its kin. Pure.

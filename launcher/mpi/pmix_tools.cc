@@ -33,9 +33,19 @@ std::string FindProgramOfPmix() {
   return "";
 }
 
-std::string FindLibraryOfPmix(const Environment& environment) {
-  std::vector<std::string> folders =
-      absl::StrSplit(environment.Get("LD_LIBRARY_PATH"), ':', absl::SkipEmpty());
+// A release of Open MPI has it beside itself; its wheel in a folder below.
+std::vector<std::string> FoldersOfMpi(const std::string& mpi) {
+  if (mpi.empty()) return {};
+  const std::string folder = mpi.substr(0, mpi.rfind('/'));
+  return {folder, absl::StrCat(folder, "/openmpi")};
+}
+
+std::string FindLibraryOfPmix(const Environment& environment, const std::string& mpi) {
+  std::vector<std::string> folders = FoldersOfMpi(mpi);
+  for (const absl::string_view folder :
+       absl::StrSplit(environment.Get("LD_LIBRARY_PATH"), ':', absl::SkipEmpty())) {
+    folders.emplace_back(folder);
+  }
   for (const absl::string_view folder : kFolders) folders.emplace_back(folder);
   for (const std::string& folder : folders) {
     std::string path = absl::StrCat(folder, "/", kLibrary);
@@ -46,8 +56,8 @@ std::string FindLibraryOfPmix(const Environment& environment) {
 
 }  // namespace
 
-PmixTools FindPmix(const Environment& environment) {
-  PmixTools tools{FindProgramOfPmix(), FindLibraryOfPmix(environment), ""};
+PmixTools FindPmix(const Environment& environment, const std::string& mpi) {
+  PmixTools tools{FindProgramOfPmix(), FindLibraryOfPmix(environment, mpi), ""};
   if (tools.program.empty()) {
     tools.missing = absl::StrCat(kPmixProgram, " is not installed beside hlaunch");
   } else if (tools.library.empty()) {

@@ -214,6 +214,18 @@ class OpenMpiTest(MpiTest):
             with self.subTest(which):
                 self.assert_hello(*self.open_mpi(which))
 
+    def test_communicators_of_groups(self):
+        """By PMIx groups, which the wheel's own libpmix serves."""
+        program, env = self.open_mpi("wheel")
+        runs = self.launch(program, "groups", env=env)
+        self.assert_done(runs, jobs.OK, 60)
+        half = self.nproc * len(self.nodes) // 2
+        low, high = sum(range(half)), sum(range(half, 2 * half))
+        said = re.findall("group sum .*", "".join(run.out for run in runs))
+        self.assertEqual(sorted(said), sorted(
+            [f"group sum {low}, the other one's {high}",
+             f"group sum {high}, the other one's {low}"] * half * 2), self.told(runs))
+
     def test_abort_has_its_code(self):
         program, env = self.open_mpi("in C")
         self.assert_failure(program, "abort", 7, r"rank 1 called MPI_Abort\(7\)", env)

@@ -11,6 +11,21 @@ def number(name):
     return int(os.environ.get(name, "0"))
 
 
+def in_groups(MPI, world):
+    """Communicators of groups alone, that is of no other communicator: twice under one name."""
+    rank, size = world.Get_rank(), world.Get_size()
+    everybody = world.Get_group()
+    low, high = everybody.Incl(range(size // 2)), everybody.Incl(range(size // 2, size))
+    own, other = (low, high) if rank < size // 2 else (high, low)
+    for _ in range(2):
+        alike = MPI.Intracomm.Create_from_group(own, "halves")
+        between = MPI.Intercomm.Create_from_groups(own, 0, other, 0, "both")
+        print(f"group sum {alike.allreduce(rank)}, the other one's {between.allreduce(rank)}",
+              flush=True)
+        between.Free()
+        alike.Free()
+
+
 def main():
     what = sys.argv[1] if len(sys.argv) > 1 else ""
     fails = number("RANK") == 1 and number("TORCHELASTIC_RESTART_COUNT") == 0
@@ -25,6 +40,8 @@ def main():
     after = world.sendrecv(rank, dest=(rank + 1) % size, source=(rank - 1) % size)
     total = world.allreduce(rank)
     print(f"MPI rank {rank} of {size}, {local} here, after {after}, sum {total}", flush=True)
+    if what == "groups":
+        in_groups(MPI, world)
     world.Barrier()
     if what == "abort" and fails:
         world.Abort(7)
