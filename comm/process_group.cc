@@ -225,7 +225,7 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(std::shared_p
         absl::StrCat("rank ", rank, " in a world of ", size, ": ranks go from 0 to ", size - 1));
   }
   HLAUNCH_ASSIGN_OR_RETURN(AlgorithmChoices choices, ChoicesFromEnvironment());
-  if (options.single_copy == SingleCopy::kIfFaster) {
+  if (options.single_copy == SingleCopy::kUnlessSlow) {
     HLAUNCH_ASSIGN_OR_RETURN(options.single_copy, SingleCopyFromEnvironment());
   }
   HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<ProcessTransport> transport,

@@ -27,9 +27,9 @@ struct GroupOptions {
   // An IP literal of this host that other hosts can reach.
   std::string address = "127.0.0.1";
   bool shared_memory = true;
-  // For large messages inside a host. kIfFaster: as HLAUNCH_COMM_SINGLE_COPY says, else as
+  // For large messages inside a host. kUnlessSlow: as HLAUNCH_COMM_SINGLE_COPY says, else as
   // measured.
-  SingleCopy single_copy = SingleCopy::kIfFaster;
+  SingleCopy single_copy = SingleCopy::kUnlessSlow;
   int local_ranks = 1;  // The ranks of this host as far as known; decides how long a rank spins.
   // What only the ranks of the round have, kSecretSize bytes, by which they know each other. Empty:
   // whoever reads the store is believed.

@@ -54,12 +54,12 @@ absl::Status RunAllGather(Communicator& comm, const Task& task) {
     const size_t part = call.get.empty() ? call.from.size() : call.get[rank] * element;
     offsets[rank + 1] = offsets[rank] + part;
   }
+  if (task.algorithm != Algorithm::kRing) return ShareParts(comm, call.from, into, offsets);
   std::byte* const mine = into + offsets[comm.rank()];
   if (!call.from.empty() && mine != call.from.data()) {
     std::memmove(mine, call.from.data(), call.from.size());
   }
-  return task.algorithm == Algorithm::kRing ? ShareAround(comm, into, offsets)
-                                            : ShareParts(comm, into, offsets);
+  return ShareAround(comm, into, offsets);
 }
 
 }  // namespace hlaunch

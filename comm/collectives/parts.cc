@@ -4,6 +4,7 @@
 #include "comm/collectives/parts.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "comm/reduce/reduce_kernels.h"
 #include "proto/base/status_macros.h"
@@ -89,7 +90,10 @@ absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double 
   return comm.WaitAll(sent);
 }
 
-absl::Status ShareParts(Communicator& comm, std::byte* data, std::span<const size_t> offsets) {
+// The others read `mine` where it is and not its copy: lines that a core has just written are the
+// dearest for another one to read.
+absl::Status ShareParts(Communicator& comm, std::span<const std::byte> mine, std::byte* data,
+                        std::span<const size_t> offsets) {
   const auto part = [&](Rank rank) {
     return std::span<std::byte>(data + offsets[rank], offsets[rank + 1] - offsets[rank]);
   };
@@ -97,13 +101,20 @@ absl::Status ShareParts(Communicator& comm, std::byte* data, std::span<const siz
   std::vector<Incoming> received;
   for (int step = 1; step < comm.size(); ++step) {
     const Rank to = comm.Next(step), from = comm.Before(step);
-    if (!part(comm.rank()).empty()) sent.push_back(comm.Out(to, part(comm.rank())));
+    if (!mine.empty()) sent.push_back(comm.Out(to, mine));
     if (!part(from).empty()) received.push_back(comm.In(from, part(from)));
   }
   for (Outgoing& message : sent) comm.Start(&message);
   for (Incoming& message : received) comm.Start(&message);
+  std::byte* const own = part(comm.rank()).data();
+  if (!mine.empty() && own != mine.data()) std::memmove(own, mine.data(), mine.size());
   HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(received));
   return comm.WaitAll(sent);
+}
+
+absl::Status ShareParts(Communicator& comm, std::byte* data, std::span<const size_t> offsets) {
+  const Rank self = comm.rank();
+  return ShareParts(comm, {data + offsets[self], offsets[self + 1] - offsets[self]}, data, offsets);
 }
 
 absl::Status ShareAround(Communicator& comm, std::byte* data, std::span<const size_t> offsets) {

@@ -30,8 +30,11 @@ std::vector<size_t> Offsets(const std::vector<size_t>& counts);
 absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double divisor,
                          const std::byte* from, std::span<const size_t> offsets, std::byte* into);
 
-// Copies each rank's part of `data` to all other ranks. `offsets` are in bytes. One step with n - 1
-// messages for each rank.
+// Copies `mine`, this rank's part, to all other ranks and, unless it is there, into `data`.
+// `offsets` are in bytes. One step with n - 1 messages for each rank.
+absl::Status ShareParts(Communicator& comm, std::span<const std::byte> mine, std::byte* data,
+                        std::span<const size_t> offsets);
+// The same, where the part is in `data`.
 absl::Status ShareParts(Communicator& comm, std::byte* data, std::span<const size_t> offsets);
 
 // The same around a ring: n - 1 steps with one message for each rank.

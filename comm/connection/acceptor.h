@@ -73,7 +73,7 @@ class Acceptor {
   bool has_pending() const { return !pending_.empty(); }
 
   // Accepts new sockets, goes on with their greetings and returns those that are over.
-  std::vector<Accepted> Accept(SingleCopy single_copy = SingleCopy::kIfFaster);
+  std::vector<Accepted> Accept(SingleCopy single_copy = SingleCopy::kUnlessSlow);
 
   // Tells all that are in the middle of their greeting that this rank has left.
   void TellLeft();

@@ -22,7 +22,7 @@ inline constexpr uint64_t kSlots = 256;
 inline constexpr uint64_t kRingBytes = 128 << 10;
 inline constexpr uint64_t kPiece = 8 << 10;     // Bytes of the ring in one slot.
 inline constexpr uint64_t kInline = 24;         // Bytes of a message that fit into its slot.
-inline constexpr uint64_t kPullMin = 16 << 10;  // Messages from this size on may be pulled.
+inline constexpr uint64_t kPullMin = 64 << 10;  // Messages from this size on may be pulled.
 inline constexpr uint64_t kLine = 64;           // Bytes of a cache line.
 
 // Where the bytes of a slot are.

@@ -18,15 +18,16 @@ namespace hlaunch {
 
 // When large messages are copied once.
 enum class SingleCopy {
-  kIfFaster,  // Where the kernel copies fast enough, which is measured once in a process.
-  kAlways,    // Wherever the kernel permits it.
+  kUnlessSlow,  // Unless the kernel copies far slower than it can, which is measured once in a
+                // process: in a sandbox that carries out system calls itself, as gVisor.
+  kAlways,      // Wherever the kernel permits it.
   kNever,
 };
 inline constexpr char kEnvSingleCopy[] = "HLAUNCH_COMM_SINGLE_COPY";  // auto, always, never
 // Errors: InvalidArgument - the variable has another value.
 absl::StatusOr<SingleCopy> SingleCopyFromEnvironment();
 
-// Whether a receiver is to try it, by `single_copy` and, for kIfFaster, by the measurement.
+// Whether a receiver is to try it, by `single_copy` and, for kUnlessSlow, by the measurement.
 bool ShouldPull(SingleCopy single_copy);
 
 // A number in the sender's memory. The receiver reads it with every message and compares it, so

@@ -33,8 +33,8 @@ struct ProcessTransportOptions {
   std::string name = "default";  // The group's name; its keys in the store begin with it.
   std::string address;           // An IP literal of this host that the other ranks can reach.
   bool shared_memory = true;     // False: TCP inside a host, too.
-  SingleCopy single_copy = SingleCopy::kIfFaster;  // For large messages inside a host.
-  int streams = kTcpStreams;                       // TCP streams for a large message.
+  SingleCopy single_copy = SingleCopy::kUnlessSlow;  // For large messages inside a host.
+  int streams = kTcpStreams;                         // TCP streams for a large message.
   int local_ranks = 1;      // The ranks of this host as far as known; the transport finds more.
   std::string secret = {};  // kSecretSize bytes that only the ranks of the round have; empty: none.
   Round round = 0;          // Ranks of another one are refused; 0: not known.

@@ -121,7 +121,13 @@ def a_rank_that_raises_says_what():
     group = hlaunch.new_group()
     for each in (group, None):  # Now they are connected.
         hlaunch.all_reduce(numpy.zeros(2), group=each)
-    if RANK == 1:
+    # A rank that hears of the failure in a later call of another one fails in whichever call it is in.
+    if RANK != 1:
+        hlaunch.send(numpy.zeros(1), 1)
+    else:
+        for other in range(SIZE):
+            if other != 1:
+                hlaunch.recv(numpy.zeros(1), other)
         try:
             raise ValueError("bad batch")
         finally:
