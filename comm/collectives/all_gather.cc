@@ -49,7 +49,7 @@ absl::Status RunAllGather(Communicator& comm, const Task& task) {
     return GatherBruck(comm, call.from, into);
   }
   const size_t element = ElementSize(call.type);
-  std::vector<size_t> offsets(comm.size() + 1);
+  SizeList offsets(comm.size() + 1);
   for (Rank rank = 0; rank < comm.size(); ++rank) {
     const size_t part = call.get.empty() ? call.from.size() : call.get[rank] * element;
     offsets[rank + 1] = offsets[rank] + part;

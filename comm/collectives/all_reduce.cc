@@ -49,19 +49,8 @@ struct Sum {
 absl::Status Exchange(Communicator& comm, const Sum& sum) {
   const size_t bytes = sum.bytes();
   const int others = comm.size() - 1;
-  // With few ranks no memory is allocated.
-  Outgoing sent[8];
-  Incoming received[8];
-  std::vector<Outgoing> more_sent;
-  std::vector<Incoming> more_received;
-  Outgoing* out = sent;
-  Incoming* in = received;
-  if (others > 8) {
-    more_sent.resize(others);
-    more_received.resize(others);
-    out = more_sent.data();
-    in = more_received.data();
-  }
+  OutgoingList out(others);
+  IncomingList in(others);
   const std::span<std::byte> scratch = comm.scratch().Get(others * bytes);
   for (int i = 0; i < others; ++i) {
     out[i] = comm.Out(comm.Next(i + 1), {sum.from, bytes});
@@ -71,14 +60,12 @@ absl::Status Exchange(Communicator& comm, const Sum& sum) {
     in[i] = comm.In(comm.Before(i + 1), scratch.subspan(i * bytes, bytes));
     comm.Start(&in[i]);
   }
-  HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(std::span(in, others)));
-  HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(std::span(out, others)));
-  const std::byte* few[9];
-  std::vector<const std::byte*> many(others > 8 ? others + 1 : 0);
-  const std::byte** const sources = others > 8 ? many.data() : few;
+  HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(in));
+  HLAUNCH_RETURN_IF_ERROR(comm.WaitAll(out));
+  SourceList sources(comm.size());
   sources[comm.rank()] = sum.from;
   for (int i = 0; i < others; ++i) sources[comm.Before(i + 1)] = in[i].bytes.data();
-  Reduce(sum.type, sum.op, sum.into, std::span(sources, others + 1), sum.count, sum.divisor);
+  Reduce(sum.type, sum.op, sum.into, sources, sum.count, sum.divisor);
   return absl::OkStatus();
 }
 
@@ -86,14 +73,14 @@ absl::Status Bruck(Communicator& comm, const Sum& sum) {
   const size_t bytes = sum.bytes();
   std::byte* const all = comm.scratch().Get(bytes * comm.size()).data();
   HLAUNCH_RETURN_IF_ERROR(GatherBruck(comm, {sum.from, bytes}, all));
-  std::vector<const std::byte*> sources;
+  SourceList sources;
   for (Rank rank = 0; rank < comm.size(); ++rank) sources.push_back(all + rank * bytes);
   Reduce(sum.type, sum.op, sum.into, sources, sum.count, sum.divisor);
   return absl::OkStatus();
 }
 
 absl::Status Direct(Communicator& comm, const Sum& sum) {
-  std::vector<size_t> offsets = EqualParts(sum.count, comm.size());
+  SizeList offsets = EqualParts(sum.count, comm.size());
   const size_t element = ElementSize(sum.type);
   HLAUNCH_RETURN_IF_ERROR(ReduceParts(comm, sum.type, sum.op, sum.divisor, sum.from, offsets,
                                       sum.into + offsets[comm.rank()] * element));
@@ -116,7 +103,7 @@ absl::Status Ring(Communicator& comm, const Sum& sum) {
   CopyInput(sum);
   const int size = comm.size();
   const size_t element = ElementSize(sum.type);
-  std::vector<size_t> offsets = EqualParts(sum.count, size);
+  SizeList offsets = EqualParts(sum.count, size);
   const auto part = [&](Rank rank) {
     return std::span<std::byte>(sum.into + offsets[rank] * element,
                                 (offsets[rank + 1] - offsets[rank]) * element);
@@ -193,7 +180,7 @@ absl::Status TwoLevel(Communicator& comm, const Sum& sum, const Hosts& hosts) {
   for (const auto& ranks : hosts.ranks) alike.push_back(ranks[index]);
   Communicator between = comm.Among(alike);
 
-  std::vector<size_t> offsets = EqualParts(sum.count, hosts.per_host);
+  SizeList offsets = EqualParts(sum.count, hosts.per_host);
   std::byte* const mine = sum.into + offsets[index] * element;
   HLAUNCH_RETURN_IF_ERROR(ReduceParts(inside, sum.type, sum.op, 1, sum.from, offsets, mine));
   const Sum part{sum.type, sum.op, sum.divisor, mine, mine, offsets[index + 1] - offsets[index]};

@@ -17,13 +17,12 @@ absl::Status RunAllToAll(Communicator& comm, const Task& task) {
   const size_t element = ElementSize(call.type);
   const auto offsets_of = [&](const std::vector<size_t>& counts, size_t bytes) {
     const size_t each = bytes / element / comm.size();
-    std::vector<size_t> offsets =
-        counts.empty() ? Offsets(std::vector<size_t>(comm.size(), each)) : Offsets(counts);
+    SizeList offsets = counts.empty() ? Offsets(comm.size(), each) : Offsets(counts);
     for (size_t& offset : offsets) offset *= element;
     return offsets;
   };
-  const std::vector<size_t> give = offsets_of(call.give, call.from.size());
-  const std::vector<size_t> get = offsets_of(call.get, call.into.size());
+  const SizeList give = offsets_of(call.give, call.from.size());
+  const SizeList get = offsets_of(call.get, call.into.size());
   const auto given = [&](Rank rank) {
     return call.from.subspan(give[rank], give[rank + 1] - give[rank]);
   };
@@ -31,8 +30,8 @@ absl::Status RunAllToAll(Communicator& comm, const Task& task) {
     return call.into.subspan(get[rank], get[rank + 1] - get[rank]);
   };
   // Empty parts are sent, too: a rank that expects a part must learn that the sizes do not match.
-  std::vector<Outgoing> sent;
-  std::vector<Incoming> received;
+  OutgoingList sent;
+  IncomingList received;
   for (int step = 1; step < comm.size(); ++step) {
     sent.push_back(comm.Out(comm.Next(step), given(comm.Next(step))));
     received.push_back(comm.In(comm.Before(step), got(comm.Before(step))));

@@ -23,7 +23,7 @@ absl::Status Flat(Communicator& comm, std::span<std::byte> data, Rank root) {
     comm.Start(&in);
     return comm.Wait(in);
   }
-  std::vector<Outgoing> sent;
+  OutgoingList sent;
   for (int step = 1; step < comm.size(); ++step) sent.push_back(comm.Out(comm.Next(step), data));
   for (Outgoing& message : sent) comm.Start(&message);
   return comm.WaitAll(sent);
@@ -39,7 +39,7 @@ absl::Status Tree(Communicator& comm, std::span<std::byte> data, Rank root) {
     comm.Start(&in);
     HLAUNCH_RETURN_IF_ERROR(comm.Wait(in));
   }
-  std::vector<Outgoing> sent;
+  OutgoingList sent;
   for (int distance = reach / 2; distance > 0; distance /= 2) {
     if (position + distance < comm.size())
       sent.push_back(comm.Out(rank_at(position + distance), data));
@@ -49,11 +49,11 @@ absl::Status Tree(Communicator& comm, std::span<std::byte> data, Rank root) {
 }
 
 absl::Status ScatterGather(Communicator& comm, std::span<std::byte> data, Rank root) {
-  const std::vector<size_t> offsets = EqualParts(data.size(), comm.size());
+  const SizeList offsets = EqualParts(data.size(), comm.size());
   const auto part = [&](Rank rank) {
     return data.subspan(offsets[rank], offsets[rank + 1] - offsets[rank]);
   };
-  std::vector<Outgoing> sent;
+  OutgoingList sent;
   if (comm.rank() == root) {
     for (int step = 1; step < comm.size(); ++step) {
       const Rank to = comm.Next(step);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "comm/call/algorithm.h"
 #include "comm/call/hosts.h"
@@ -26,6 +27,13 @@ class Scratch {
   std::unique_ptr<std::byte[]> bytes_;
   size_t size_ = 0;
 };
+
+// One entry for each rank, or two. Those of few ranks need no memory of their own, whose price a
+// small call would feel.
+using OutgoingList = absl::InlinedVector<Outgoing, 8>;
+using IncomingList = absl::InlinedVector<Incoming, 8>;
+using SourceList = absl::InlinedVector<const std::byte*, 9>;
+using SizeList = absl::InlinedVector<size_t, 9>;
 
 // The ranks that take part in one call, numbered from 0, and the messages between them, as an MPI
 // communicator. Messages between two ranks arrive in the order of their Starts.

@@ -19,7 +19,7 @@ absl::Status RunGather(Communicator& comm, const Task& task) {
     comm.Start(&out);
     return comm.Wait(out);
   }
-  std::vector<Incoming> received;
+  IncomingList received;
   for (int step = 1; step < comm.size(); ++step) {
     const Rank rank = comm.Next(step);
     received.push_back(comm.In(rank, call.into.subspan(rank * part, part)));

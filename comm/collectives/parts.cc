@@ -25,19 +25,25 @@ size_t Blocks(size_t count, size_t block) { return (count + block - 1) / block; 
 
 }  // namespace
 
-std::vector<size_t> EqualParts(size_t count, int size) {
+SizeList EqualParts(size_t count, int size) {
   // Parts begin on cache lines where there is enough for all.
   const size_t step = count >= static_cast<size_t>(size) * 64 ? 64 : 1;
   const size_t each = (count + size - 1) / size;
   const size_t part = (each + step - 1) / step * step;
-  std::vector<size_t> offsets;
+  SizeList offsets;
   for (int rank = 0; rank <= size; ++rank) offsets.push_back(std::min(count, rank * part));
   return offsets;
 }
 
-std::vector<size_t> Offsets(const std::vector<size_t>& counts) {
-  std::vector<size_t> offsets{0};
+SizeList Offsets(const std::vector<size_t>& counts) {
+  SizeList offsets{0};
   for (const size_t count : counts) offsets.push_back(offsets.back() + count);
+  return offsets;
+}
+
+SizeList Offsets(int size, size_t each) {
+  SizeList offsets;
+  for (int rank = 0; rank <= size; ++rank) offsets.push_back(rank * each);
   return offsets;
 }
 
@@ -49,7 +55,7 @@ absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double 
   const size_t block = BlockElements(size, element);
   const auto count_of = [&](Rank rank) { return offsets[rank + 1] - offsets[rank]; };
 
-  std::vector<Outgoing> sent;
+  OutgoingList sent;
   for (int step = 1; step < size; ++step) {
     const Rank to = comm.Next(step);
     for (size_t begin = 0; begin < count_of(to); begin += block) {
@@ -64,7 +70,7 @@ absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double 
   const size_t room = block * element, others = size - 1;
   const std::span<std::byte> scratch =
       comm.scratch().Get(std::min<size_t>(blocks, 2) * others * room);
-  std::vector<Incoming> received(2 * others);
+  IncomingList received(2 * others);
   const auto receive = [&](size_t i) {
     const size_t bytes = std::min(block, mine - i * block) * element;
     for (size_t step = 1; step <= others; ++step) {
@@ -74,7 +80,7 @@ absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double 
       comm.Start(&message);
     }
   };
-  std::vector<const std::byte*> sources(size);
+  SourceList sources(size);
   if (blocks > 0) receive(0);
   for (size_t i = 0; i < blocks; ++i) {
     if (i + 1 < blocks) receive(i + 1);
@@ -97,8 +103,8 @@ absl::Status ShareParts(Communicator& comm, std::span<const std::byte> mine, std
   const auto part = [&](Rank rank) {
     return std::span<std::byte>(data + offsets[rank], offsets[rank + 1] - offsets[rank]);
   };
-  std::vector<Outgoing> sent;
-  std::vector<Incoming> received;
+  OutgoingList sent;
+  IncomingList received;
   for (int step = 1; step < comm.size(); ++step) {
     const Rank to = comm.Next(step), from = comm.Before(step);
     if (!mine.empty()) sent.push_back(comm.Out(to, mine));

@@ -15,9 +15,10 @@ namespace hlaunch {
 
 // Divides `count` elements into a part for each of `size` ranks, as equal as possible. Returns
 // where each part begins, and where the last one ends.
-std::vector<size_t> EqualParts(size_t count, int size);
-// The same for parts of given sizes.
-std::vector<size_t> Offsets(const std::vector<size_t>& counts);
+SizeList EqualParts(size_t count, int size);
+// The same for parts of given sizes, and for `size` parts of `each`.
+SizeList Offsets(const std::vector<size_t>& counts);
+SizeList Offsets(int size, size_t each);
 
 // into = this rank's part of `from` of all ranks, reduced in the order of ranks and divided by
 // `divisor`. `offsets` are in elements. `into` may be the part itself.

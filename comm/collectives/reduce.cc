@@ -28,8 +28,8 @@ absl::Status Flat(Communicator& comm, const Collective& call, const std::byte* f
   }
   const std::unique_ptr<std::byte[]> all =
       std::make_unique_for_overwrite<std::byte[]>(bytes * (comm.size() - 1));
-  std::vector<Incoming> received;
-  std::vector<const std::byte*> sources(comm.size());
+  IncomingList received;
+  SourceList sources(comm.size());
   sources[comm.rank()] = from;
   for (int step = 1; step < comm.size(); ++step) {
     const Rank rank = comm.Next(step);
@@ -45,7 +45,7 @@ absl::Status Flat(Communicator& comm, const Collective& call, const std::byte* f
 absl::Status Direct(Communicator& comm, const Collective& call, const std::byte* from,
                     double divisor) {
   const size_t element = ElementSize(call.type);
-  const std::vector<size_t> offsets = EqualParts(call.from.size() / element, comm.size());
+  const SizeList offsets = EqualParts(call.from.size() / element, comm.size());
   const auto bytes_of = [&](Rank rank) { return (offsets[rank + 1] - offsets[rank]) * element; };
   const bool is_root = comm.rank() == call.root;
   std::unique_ptr<std::byte[]> part;
@@ -57,7 +57,7 @@ absl::Status Direct(Communicator& comm, const Collective& call, const std::byte*
     comm.Start(&out);
     return comm.Wait(out);
   }
-  std::vector<Incoming> received;
+  IncomingList received;
   for (int step = 1; step < comm.size(); ++step) {
     const Rank rank = comm.Next(step);
     received.push_back(comm.In(rank, {call.into.data() + offsets[rank] * element, bytes_of(rank)}));

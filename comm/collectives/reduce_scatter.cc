@@ -13,9 +13,8 @@ namespace hlaunch {
 absl::Status RunReduceScatter(Communicator& comm, const Task& task) {
   const Collective& call = task.call;
   const size_t element = ElementSize(call.type), count = call.from.size() / element;
-  const std::vector<size_t> offsets =
-      call.give.empty() ? Offsets(std::vector<size_t>(comm.size(), count / comm.size()))
-                        : Offsets(call.give);
+  const SizeList offsets =
+      call.give.empty() ? Offsets(comm.size(), count / comm.size()) : Offsets(call.give);
   std::unique_ptr<std::byte[]> multiplied;
   const std::byte* from = call.from.data();
   if (call.op == ReduceOp::kPremulSum) {

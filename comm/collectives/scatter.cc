@@ -18,7 +18,7 @@ absl::Status RunScatter(Communicator& comm, const Task& task) {
     comm.Start(&in);
     return comm.Wait(in);
   }
-  std::vector<Outgoing> sent;
+  OutgoingList sent;
   for (int step = 1; step < comm.size(); ++step) {
     const Rank rank = comm.Next(step);
     sent.push_back(comm.Out(rank, call.from.subspan(rank * part, part)));

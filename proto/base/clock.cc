@@ -20,6 +20,13 @@ Clock& MonotonicClock() {
   return clock;
 }
 
+// CLOCK_MONOTONIC is what steady_clock reads (libstdc++).
+Instant RoughNow() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+
 int64_t BootMillis() {
   timespec now = {};
   ::clock_gettime(CLOCK_BOOTTIME, &now);

@@ -23,6 +23,9 @@ class Clock {
 // The host's monotonic clock: the one place that reads it.
 Clock& MonotonicClock();
 
+// The time of the host's monotonic clock up to 10 ms ago: asked for in a fifth of the time.
+Instant RoughNow();
+
 // Milliseconds since this host started, time asleep included: the same for all its processes.
 int64_t BootMillis();
 
