@@ -116,8 +116,8 @@ absl::StatusOr<Beginning> Begin(
   if (!beginning.trust.none()) ::prctl(PR_SET_DUMPABLE, 0);
   for (const std::string& warning : found.token.warnings) LogWarning(warning);
   beginning.registry.max_jobs = options.max_jobs;
-  HLAUNCH_ASSIGN_OR_RETURN(beginning.shared,
-                           FindSharedPlace(options, Environment::OfThisProcess()));
+  HLAUNCH_ASSIGN_OR_RETURN(
+      beginning.shared, FindSharedPlace(options, Environment::OfThisProcess(), found.token.secret));
   if (beginning.shared) ::prctl(PR_SET_DUMPABLE, 0);  // It may hold a password or a key.
   if (options.state_directory.empty()) return beginning;
   HLAUNCH_ASSIGN_OR_RETURN(beginning.journal,

@@ -19,6 +19,7 @@
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/etcd/etcd_keeper.h"
+#include "rendezvous/trust/sealed_text.h"
 
 namespace hlaunch {
 namespace {
@@ -171,14 +172,16 @@ absl::StatusOr<KubernetesCandidate::Options> FindKubernetes(const KubernetesStat
 }
 
 absl::StatusOr<std::optional<SharedPlace>> FindSharedPlace(const ServiceOptions& options,
-                                                           const Environment& environment) {
+                                                           const Environment& environment,
+                                                           const std::string& token) {
   if (options.etcd) {
     HLAUNCH_ASSIGN_OR_RETURN(const EtcdKeeper::Options etcd, EtcdOptions(*options.etcd));
     return InEtcd(etcd);
   }
   if (options.kubernetes) {
-    HLAUNCH_ASSIGN_OR_RETURN(const KubernetesCandidate::Options kubernetes,
+    HLAUNCH_ASSIGN_OR_RETURN(KubernetesCandidate::Options kubernetes,
                              FindKubernetes(*options.kubernetes, environment, kServiceAccount));
+    if (!token.empty()) kubernetes.key = RecordKeyOf(token);
     return InKubernetes(kubernetes);
   }
   return std::nullopt;

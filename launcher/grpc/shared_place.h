@@ -27,12 +27,13 @@ struct SharedPlace {
   std::function<Attempt(const std::string& name)> candidate;
 };
 
-// Unset: none of these options names one.
+// Unset: none of these options names one. `token` is the service's; empty: none.
 //
 // Errors:
 //   InvalidArgument - a file cannot be read, or it is not said where the place is.
 absl::StatusOr<std::optional<SharedPlace>> FindSharedPlace(const ServiceOptions& options,
-                                                           const Environment& environment);
+                                                           const Environment& environment,
+                                                           const std::string& token);
 
 // Where a pod finds its service account.
 inline constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";

@@ -26,7 +26,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kAttempt = seconds(3);           // One that hangs leaves time for another.
+constexpr Duration kShortAttempt = milliseconds(500);
+constexpr Duration kLongAttempt = seconds(3);
 constexpr Duration kFirstPause = milliseconds(50);  // Between two attempts; doubles.
 constexpr Duration kLastPause = milliseconds(500);
 constexpr Duration kNamePatience = seconds(1);  // With whoever knows names.
@@ -77,6 +78,12 @@ std::string RuleFor(const ApiClient::Request& request) {
                       parts[resource], "], verbs: [", verb, "]}");
 }
 
+// One that hangs leaves time for another.
+Instant EndOfAttempt(Instant deadline) {
+  const Instant now = Now();
+  return std::min(deadline, now + std::clamp((deadline - now) / 2, kShortAttempt, kLongAttempt));
+}
+
 }  // namespace
 
 std::string Words(const ApiServer& server) {
@@ -91,7 +98,7 @@ absl::StatusOr<ApiClient::Answer> ApiClient::Call(const Request& request, Instan
   Duration pause = kFirstPause;
   while (Now() < deadline) {
     Duration wait = pause;
-    auto response = TryOnce(request, std::min(deadline, Now() + kAttempt), unanswered);
+    auto response = TryOnce(request, EndOfAttempt(deadline), unanswered);
     if (response.ok()) {
       if (IsForTheCaller(response->status)) return Answer{response->status, response->body};
       status = InWords(request, *response);

@@ -11,6 +11,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/ids.h"
 #include "rendezvous/etcd/packed_record.h"
+#include "rendezvous/trust/sealed_text.h"
 
 namespace hlaunch {
 namespace {
@@ -33,8 +34,11 @@ bool Done(const ApiClient::Answer& answer) { return answer.status == 200 || answ
 }  // namespace
 
 KubernetesKeeper::KubernetesKeeper(std::shared_ptr<ApiClient> client, ApiPlace place,
-                                   std::unique_ptr<HeldLease> lease)
-    : client_(std::move(client)), place_(std::move(place)), lease_(std::move(lease)) {}
+                                   std::string key, std::unique_ptr<HeldLease> lease)
+    : client_(std::move(client)),
+      place_(std::move(place)),
+      key_(std::move(key)),
+      lease_(std::move(lease)) {}
 
 std::string KubernetesKeeper::place() const {
   return absl::StrCat(client_->words(), ", namespace ", place_.name_space);
@@ -104,8 +108,18 @@ absl::StatusOr<std::optional<RecordObject>> KubernetesKeeper::Touch(RecordObject
   return absl::UnavailableError(absl::StrCat(ObjectWords(record.name), " changes all the time"));
 }
 
+// What others may write is believed only if it is sealed, wherever there is a key.
+absl::StatusOr<JobRecord> KubernetesKeeper::Unpack(const RecordObject& record) const {
+  if (key_.empty() && IsSealed(record.packed)) {
+    return absl::DataLossError("it is sealed by a token, and this service has none");
+  }
+  if (key_.empty()) return UnpackRecord(record.packed);
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string packed, OpenText(key_, record.name, record.packed));
+  return UnpackRecord(packed);
+}
+
 absl::Status KubernetesKeeper::Note(const RecordObject& record, Listed* listed) {
-  absl::StatusOr<JobRecord> job = UnpackRecord(record.packed);
+  absl::StatusOr<JobRecord> job = Unpack(record);
   const bool sound = job.ok() && RecordName(place_, job->job_id) == record.name;
   Known known = KnownOf(record.name);
   if (known.object.version != record.version || known.number == 0) known.number = NextNumber();
@@ -134,7 +148,11 @@ absl::StatusOr<RecordVersion> KubernetesKeeper::Keep(const JobRecord& record,
   wanted.name = RecordName(place_, record.job_id);
   wanted.job_id = record.job_id;
   wanted.writer = lease_->term();
-  if (!Forgotten(record)) wanted.packed = PackRecord(record);
+  if (!Forgotten(record)) {
+    wanted.packed = PackRecord(record);
+    if (!key_.empty()) wanted.packed = SealText(key_, wanted.name, wanted.packed);
+    if (wanted.packed.empty()) return absl::InternalError("OpenSSL seals no record");
+  }
   if (wanted.packed.size() > kMaxRecordBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(place(), " takes records of ", kMaxRecordBytes >> 10, " KiB, and that of job ",
@@ -251,7 +269,7 @@ absl::StatusOr<std::unique_ptr<RecordKeeper>> KubernetesCandidate::Lead() {
   HLAUNCH_ASSIGN_OR_RETURN(
       auto lease, HeldLease::Take(client_, options_.place, holder_, options_.lease, sight_));
   return std::unique_ptr<RecordKeeper>(
-      std::make_unique<KubernetesKeeper>(client_, options_.place, std::move(lease)));
+      std::make_unique<KubernetesKeeper>(client_, options_.place, options_.key, std::move(lease)));
 }
 
 }  // namespace hlaunch

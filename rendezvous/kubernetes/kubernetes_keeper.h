@@ -30,7 +30,8 @@ namespace hlaunch {
 // Thread-safe as RecordKeeper.
 class KubernetesKeeper final : public RecordKeeper {
  public:
-  KubernetesKeeper(std::shared_ptr<ApiClient> client, ApiPlace place,
+  // `key` seals records (sealed_text.h); empty: they are in clear.
+  KubernetesKeeper(std::shared_ptr<ApiClient> client, ApiPlace place, std::string key,
                    std::unique_ptr<HeldLease> lease);
 
   // Makes all records its own. One that is damaged stays, and is replaced by the next of its job.
@@ -58,6 +59,7 @@ class KubernetesKeeper final : public RecordKeeper {
   absl::Status Adopt(RecordObject record, Listed* listed);
   // Unset: it is gone.
   absl::StatusOr<std::optional<RecordObject>> Touch(RecordObject record);
+  absl::StatusOr<JobRecord> Unpack(const RecordObject& record) const;
   absl::Status Note(const RecordObject& record, Listed* listed);
   absl::StatusOr<RecordVersion> Replace(RecordObject wanted, Known known, RecordVersion expected);
   absl::Status Reread(const std::string& name, Known* known);
@@ -70,6 +72,7 @@ class KubernetesKeeper final : public RecordKeeper {
 
   const std::shared_ptr<ApiClient> client_;  // Shared with whoever tries to lead again.
   const ApiPlace place_;
+  const std::string key_;
   const std::unique_ptr<HeldLease> lease_;
 
   mutable Mutex mu_;
@@ -85,6 +88,7 @@ class KubernetesCandidate {
   struct Options {
     ApiServer server;
     ApiPlace place;
+    std::string key;   // As of KubernetesKeeper.
     std::string name;  // What others are told of who leads: "node0:29400".
     // Without a sign of life for so long it has lost.
     Duration lease = std::chrono::seconds(10);

@@ -303,7 +303,7 @@ class FullAtLength(EtcdTest):
 
 
 class KubernetesTest(StandbyTest):
-    """With an API server of the project's own; tests/rendezvous has a real one."""
+    """With an API server of the project's own; tests/rendezvous/kubernetes can do with a real one."""
 
     place = "Kubernetes at kube:6443, namespace train"
 

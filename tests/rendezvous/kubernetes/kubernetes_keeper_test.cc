@@ -10,7 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/etcd/packed_record.h"
+#include "rendezvous/trust/sealed_text.h"
 #include "tests/rendezvous/kubernetes/kube_api_process.h"
+#include "tests/rendezvous/kubernetes/real_api_process.h"
 #include "tests/rendezvous/record_keeper_contract.h"
 
 namespace hlaunch {
@@ -47,11 +50,29 @@ absl::StatusOr<std::unique_ptr<RecordKeeper>> LeadOnce(
   return KubernetesCandidate(options).Lead();
 }
 
+// A record with 75 bytes of each node that nobody can pack.
+JobRecord LargeJob(const std::string& job_id, int nodes) {
+  JobRecord record = KeptJob(job_id, 1);
+  record.policy = Policy(nodes, nodes);
+  record.members.assign(static_cast<size_t>(nodes), record.members[0]);
+  std::mt19937 random(1);
+  for (int i = 0; i < nodes; ++i) {
+    std::string id(100, ' ');
+    for (char& one : id) one = static_cast<char>('0' + random() % 64);
+    record.members[static_cast<size_t>(i)].info.node_id = id;
+    record.members[static_cast<size_t>(i)].node_rank = i;
+  }
+  return record;
+}
+
 class InKubernetes final : public KeepingPlace {
  public:
+  // `admin` may delete the Lease.
+  InKubernetes(KubernetesCandidate::Options options, ApiServer admin)
+      : options_(std::move(options)), admin_(std::move(admin)) {}
   absl::StatusOr<std::unique_ptr<RecordKeeper>> Lead() override { return LeadOnce(options_); }
   bool TakeAway() override {
-    ApiClient client(options_.server);
+    ApiClient client(admin_);
     const auto done =
         client.Call({"DELETE", LeasePath(options_.place), "", ""}, Now() + seconds(60));
     EXPECT_EQ(done->status, 200);
@@ -59,13 +80,98 @@ class InKubernetes final : public KeepingPlace {
   }
 
  private:
-  const KubernetesCandidate::Options options_ = In(SharedApi(), NewNamespace());
+  const KubernetesCandidate::Options options_;
+  const ApiServer admin_;
 };
 
+std::unique_ptr<KeepingPlace> InOwn() {
+  const KubernetesCandidate::Options options = In(SharedApi(), NewNamespace());
+  return std::make_unique<InKubernetes>(options, options.server);
+}
+
+RealApiProcess& RealApi() {
+  static RealApiProcess api;
+  return api;
+}
+
+// In one namespace, each under a name of its own.
+KubernetesCandidate::Options InReal(const std::string& user) {
+  KubernetesCandidate::Options options;
+  options.server = RealApi().ServerFor(user);
+  options.place = {"default", NewNamespace()};
+  options.name = "node0:29400";
+  return options;
+}
+
+std::unique_ptr<KeepingPlace> InReal() {
+  if (!RealApiProcess::CanRun()) return nullptr;
+  return std::make_unique<InKubernetes>(InReal("hlaunch"), RealApi().ServerFor("admin"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kubernetes, RecordKeeperContract,
-                         testing::Values(KeepingPlaceMaker{
-                             "kubernetes", [] { return std::make_unique<InKubernetes>(); }}),
+                         testing::Values(KeepingPlaceMaker{"kubernetes", InOwn},
+                                         KeepingPlaceMaker{"real", [] { return InReal(); }}),
                          [](const auto& maker) { return maker.param.name; });
+
+class RealKubernetesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!RealApiProcess::CanRun()) {
+      GTEST_SKIP() << "opt-in: HLAUNCH_KUBE_BIN names no folder with kube-apiserver in it";
+    }
+  }
+};
+
+TEST_F(RealKubernetesTest, WhoLedBeforeBeginsNoJob) {
+  const KubernetesCandidate::Options options = InReal("hlaunch");
+  const auto first = LeadOnce(options);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ApiClient admin(RealApi().ServerFor("admin"));
+  EXPECT_EQ(admin.Call({"DELETE", LeasePath(options.place), "", ""}, Now() + seconds(60))->status,
+            200);
+  const auto second = LeadOnce(options);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ((*second)->List()->records.size(), 0u);
+  EXPECT_TRUE(absl::IsAborted((*first)->Keep(KeptJob("a", 1), 0).status()));
+  EXPECT_TRUE((*second)->Keep(KeptJob("a", 1), 0).ok());
+}
+
+TEST_F(RealKubernetesTest, ALeaseThatWasDeletedIsNotMadeAgain) {
+  KubernetesCandidate::Options options = InReal("hlaunch");
+  options.lease = seconds(2);
+  const auto keeper = LeadOnce(options);
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  ApiClient admin(RealApi().ServerFor("admin"));
+  const auto lease = [&](const char* method) {
+    return admin.Call({method, LeasePath(options.place), "", ""}, Now() + seconds(60))->status;
+  };
+  EXPECT_EQ(lease("DELETE"), 200);
+  while ((*keeper)->LeadsUntil() > Now()) ::usleep(10'000);
+  EXPECT_EQ(lease("GET"), 404);
+}
+
+TEST_F(RealKubernetesTest, KeepsTheLargestJobAndManyMore) {
+  const auto keeper = LeadOnce(InReal("hlaunch"));
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  const auto kept = (*keeper)->Keep(LargeJob("large", (*keeper)->max_nodes()), 0);
+  EXPECT_TRUE(kept.ok()) << kept.status();
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE((*keeper)->Keep(KeptJob(absl::StrCat("job", i), 1), 0).ok());
+  }
+  const Instant began = Now();
+  EXPECT_EQ((*keeper)->List()->records.size(), 41u);
+  const auto listed = Now() - began;
+  std::printf("41 records listed in %d ms\n",
+              static_cast<int>(std::chrono::duration_cast<milliseconds>(listed).count()));
+}
+
+TEST_F(RealKubernetesTest, NamesTheRuleThatTheRoleLacks) {
+  const absl::Status refused = LeadOnce(InReal("nobody")).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("its Role in namespace default lacks the rule {apiGroups: "
+                        "[\"coordination.k8s.io\"], resources: [leases], verbs: [get]}"));
+}
 
 class KubernetesKeeperTest : public testing::Test {
  protected:
@@ -297,19 +403,40 @@ TEST_F(KubernetesKeeperTest, ADamagedRecordStaysAndIsReplacedByTheNext) {
   EXPECT_EQ(keeper->List()->records.size(), 1u);
 }
 
-// A record with 75 bytes of each node that nobody can pack.
-JobRecord LargeJob(const std::string& job_id, int nodes) {
-  JobRecord record = KeptJob(job_id, 1);
-  record.policy = Policy(nodes, nodes);
-  record.members.assign(static_cast<size_t>(nodes), record.members[0]);
-  std::mt19937 random(1);
-  for (int i = 0; i < nodes; ++i) {
-    std::string id(100, ' ');
-    for (char& one : id) one = static_cast<char>('0' + random() % 64);
-    record.members[static_cast<size_t>(i)].info.node_id = id;
-    record.members[static_cast<size_t>(i)].node_rank = i;
+TEST_F(KubernetesKeeperTest, SealsRecordsByTheToken) {
+  options_.key = RecordKeyOf("a token");
+  JobRecord job = KeptJob("a", 1);
+  job.comm_secret = "0123456789abcdef";
+  {
+    const auto keeper = Lead();
+    ASSERT_TRUE(keeper->Keep(job, 0).ok());
+    EXPECT_EQ(keeper->List()->records[0].record.comm_secret, job.comm_secret);
+    ApiClient client(options_.server);
+    const auto record =
+        ReadRecord(client.Call({"GET", RecordPathOf("a"), "", ""}, Now() + seconds(60))->body);
+    EXPECT_FALSE(UnpackRecord(record->packed).ok());
   }
-  return record;
+  // Nor is what another puts there believed.
+  for (const std::string& other : {RecordKeyOf("another"), std::string()}) {
+    options_.key = other;
+    const auto listed = Lead()->List();
+    ASSERT_TRUE(listed.ok()) << listed.status();
+    EXPECT_THAT(listed->records, testing::IsEmpty());
+    EXPECT_THAT(listed->warnings, testing::ElementsAre(HasSubstr("sealed by a")));
+  }
+  options_.key = RecordKeyOf("a token");
+  EXPECT_EQ(Lead()->List()->records.size(), 1u);  // It has stayed there.
+}
+
+TEST_F(KubernetesKeeperTest, RenewsInTimeThoughAnAnswerHangs) {
+  const KubeApiProcess api("hangs");
+  options_ = In(api, "a");
+  options_.lease = seconds(4);
+  const auto keeper = Lead();
+  const Instant first = keeper->LeadsUntil();
+  api.Tell(R"({"fault": {"verb": "PUT", "resource": "leases", "delay": 60}})");
+  while (Now() < first + milliseconds(500)) ::usleep(10'000);
+  EXPECT_GT(keeper->LeadsUntil(), Now());
 }
 
 TEST_F(KubernetesKeeperTest, KeepsTheLargestJobAndRefusesWhatDoesNotFit) {
