@@ -15,6 +15,8 @@ if(HLAUNCH_GRPC)
   find_package(Protobuf REQUIRED)
   find_package(ZLIB REQUIRED)
   pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
+  # Boost.Beast, of headers alone, speaks HTTP.
+  find_path(BOOST_BEAST_INCLUDE_DIR boost/beast.hpp REQUIRED)
 endif()
 
 # Standalone Asio has no CMake package. The two coroutine defines are for clang 14 and 16.

@@ -6,7 +6,8 @@
 
 build_packages=(build-essential cmake ninja-build pkg-config protobuf-compiler
   protobuf-compiler-grpc libgrpc++-dev libprotobuf-dev libabsl-dev libcli11-dev
-  nlohmann-json3-dev libasio-dev libspdlog-dev libhwloc-dev libre2-dev libssl-dev zlib1g-dev libpmix-dev)
+  nlohmann-json3-dev libasio-dev libspdlog-dev libhwloc-dev libre2-dev libssl-dev zlib1g-dev libpmix-dev
+  libboost-dev)
 # What the programs need on a machine that does not build them.
 run_packages=(libgrpc++1.51 libprotobuf32 libssl3 zlib1g python3)
 test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux

@@ -40,11 +40,13 @@ std::string HelpText() {
       "\nWith --state, a job goes on where it stood when this service or its host ended, however "
       "it\n"
       "ended: agents wait for it as long as their --loss-limit, and their workers never notice.\n"
-      "With etcd several services may run: one leads, and another takes over within seconds.\n"
+      "With etcd or Kubernetes several services may run: one leads, and another takes over within\n"
+      "seconds.\n"
       "Without, its end is the end of its jobs. SIGTERM and SIGINT stop it; jobs go on as above.\n"
       "\nExamples:\n"
       "  hlaunch-rendezvous --state file:///var/lib/hlaunch\n"
       "  hlaunch-rendezvous --state etcd://e1,e2,e3                         on two hosts or more\n"
+      "  hlaunch-rendezvous --state k8s://                                  in two pods or more\n"
       "  hlaunch --nnodes 2 --rdzv-endpoint HOST --rdzv-id 17 train.py      on each node\n"
       "  hlaunch status 17 --rdzv-endpoint HOST                             why does it not "
       "start?\n"
@@ -79,7 +81,8 @@ absl::Status Wrong(absl::string_view name, absl::string_view value, const absl::
 absl::StatusOr<std::string> ParseDirectory(absl::string_view text) {
   absl::ConsumePrefix(&text, "file://");
   if (absl::StrContains(text, "://") || text.empty()) {
-    return InvalidArgumentError("expected file://DIR, a directory, or etcd://HOST:PORT,HOST:PORT");
+    return InvalidArgumentError(
+        "expected file://DIR, a directory, etcd://HOST:PORT,HOST:PORT, or k8s://NAMESPACE");
   }
   return std::string(text);
 }
@@ -97,33 +100,112 @@ absl::StatusOr<EtcdState> ParseEtcd(absl::string_view text) {
   return state;
 }
 
-absl::Status SetState(const TypedWords& read, ServiceOptions* options) {
-  const std::string text = read.Get("--state", "");
-  absl::string_view rest = text;
-  if (!absl::ConsumePrefix(&rest, "etcd://")) {
-    for (const char* name : {"--state-ca", "--state-cert", "--state-key", "--state-user-file"}) {
-      if (read.Has(name)) {
-        return InvalidArgumentError(absl::StrCat(name, " is for --state etcd:// alone"));
-      }
-    }
-    if (!read.Has("--state")) return absl::OkStatus();
-    const absl::StatusOr<std::string> directory = ParseDirectory(text);
-    if (!directory.ok()) return Wrong("--state", text, directory.status());
-    options->state_directory = *directory;
+// A name that Kubernetes takes for a namespace (RFC 1123).
+bool IsLabel(absl::string_view text) {
+  constexpr size_t kLongest = 63;
+  const auto fits = [](char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
+  };
+  return !text.empty() && text.size() <= kLongest && text.front() != '-' && text.back() != '-' &&
+         std::all_of(text.begin(), text.end(), fits);
+}
+
+// [NAMESPACE][/NAME].
+absl::StatusOr<KubernetesState> ParseKubernetes(absl::string_view text) {
+  KubernetesState state;
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits('/', 1));
+  state.name_space = std::string(parts[0]);
+  if (parts.size() > 1 && !parts[1].empty()) state.name = std::string(parts[1]);
+  for (const std::string& name : {state.name_space, state.name}) {
+    if (name.empty() || IsLabel(name)) continue;
+    return InvalidArgumentError(
+        "expected k8s://[NAMESPACE][/NAME], with names of small letters, digits and hyphens");
+  }
+  return state;
+}
+
+// https://HOST[:PORT], or http:// to this host.
+absl::Status SetApi(absl::string_view url, KubernetesState* state) {
+  state->tls = absl::ConsumePrefix(&url, "https://");
+  if (!state->tls && !absl::ConsumePrefix(&url, "http://")) {
+    return InvalidArgumentError("expected https://HOST:PORT, or http://127.0.0.1:PORT of a proxy");
+  }
+  absl::ConsumeSuffix(&url, "/");
+  HLAUNCH_ASSIGN_OR_RETURN(state->api, ParseEndpoint(url, state->tls ? 443 : 80));
+  if (state->tls || state->api->host == "localhost" || IsLoopbackLiteral(state->api->host)) {
     return absl::OkStatus();
   }
-  absl::StatusOr<EtcdState> etcd = ParseEtcd(rest);
-  if (!etcd.ok()) return Wrong("--state", text, etcd.status());
-  options->etcd = *std::move(etcd);
-  options->etcd->tls = {read.Get("--state-cert", ""), read.Get("--state-key", ""),
-                        read.Get("--state-ca", "")};
-  options->etcd->user_file = read.Get("--state-user-file", "");
+  return InvalidArgumentError("http:// is for a proxy on this host alone");
+}
+
+// --state-… that say nothing of this kind of place are refused.
+absl::Status CheckStateWords(const TypedWords& read, bool etcd, bool kubernetes) {
+  struct Row {
+    const char* name;
+    bool fits;
+    const char* place;
+  };
+  for (const Row& row :
+       {Row{"--state-ca", etcd || kubernetes, "etcd:// or k8s://"},
+        Row{"--state-cert", etcd, "etcd://"}, Row{"--state-key", etcd, "etcd://"},
+        Row{"--state-user-file", etcd, "etcd://"}, Row{"--state-api", kubernetes, "k8s://"},
+        Row{"--state-token-file", kubernetes, "k8s://"}}) {
+    if (read.Has(row.name) && !row.fits) {
+      return InvalidArgumentError(absl::StrCat(row.name, " is for --state ", row.place, " alone"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetEtcd(const TypedWords& read, EtcdState* etcd) {
+  etcd->tls = {read.Get("--state-cert", ""), read.Get("--state-key", ""),
+               read.Get("--state-ca", "")};
+  etcd->user_file = read.Get("--state-user-file", "");
   if (read.Has("--state-cert") != read.Has("--state-key")) {
     return InvalidArgumentError("--state-cert and --state-key go together");
   }
   if (read.Has("--state-cert") && !read.Has("--state-ca")) {
     return InvalidArgumentError("--state-cert needs --state-ca, whom this service believes");
   }
+  return absl::OkStatus();
+}
+
+absl::Status SetKubernetes(const TypedWords& read, KubernetesState* state) {
+  state->authority_file = read.Get("--state-ca", "");
+  state->token_file = read.Get("--state-token-file", "");
+  if (!read.Has("--state-api")) return absl::OkStatus();
+  const std::string url = read.Get("--state-api", "");
+  const absl::Status set = SetApi(url, state);
+  if (!set.ok()) return Wrong("--state-api", url, set);
+  if (state->tls && state->authority_file.empty()) {
+    return InvalidArgumentError(
+        "--state-api with https:// needs --state-ca, whom this service believes");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetState(const TypedWords& read, ServiceOptions* options) {
+  const std::string text = read.Get("--state", "");
+  absl::string_view rest = text;
+  const bool etcd = absl::ConsumePrefix(&rest, "etcd://");
+  const bool kubernetes = !etcd && absl::ConsumePrefix(&rest, "k8s://");
+  HLAUNCH_RETURN_IF_ERROR(CheckStateWords(read, etcd, kubernetes));
+  if (etcd) {
+    absl::StatusOr<EtcdState> state = ParseEtcd(rest);
+    if (!state.ok()) return Wrong("--state", text, state.status());
+    options->etcd = *std::move(state);
+    return SetEtcd(read, &*options->etcd);
+  }
+  if (kubernetes) {
+    absl::StatusOr<KubernetesState> state = ParseKubernetes(rest);
+    if (!state.ok()) return Wrong("--state", text, state.status());
+    options->kubernetes = *std::move(state);
+    return SetKubernetes(read, &*options->kubernetes);
+  }
+  if (!read.Has("--state")) return absl::OkStatus();
+  const absl::StatusOr<std::string> directory = ParseDirectory(text);
+  if (!directory.ok()) return Wrong("--state", text, directory.status());
+  options->state_directory = *directory;
   return absl::OkStatus();
 }
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "rendezvous/job/job_registry.h"
 
@@ -18,8 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Duration kAskAgain = milliseconds(500);  // Whether another leads still.
-constexpr Duration kLook = milliseconds(100);      // Whether this one does.
+constexpr Duration kLook = milliseconds(100);  // Whether this one leads still.
 constexpr Duration kAfterTrouble = std::chrono::seconds(3);
 
 Instant Now() { return MonotonicClock().Now(); }
@@ -36,7 +34,6 @@ struct Term {
 }  // namespace
 
 JobLeader::JobLeader(Options options, LedJobs& jobs) : options_(std::move(options)), jobs_(jobs) {
-  options_.etcd.client = std::make_shared<EtcdClient>(options_.etcd.cluster);  // It asks often.
   thread_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "job-leader");
     Run();
@@ -54,7 +51,7 @@ JobLeader::~JobLeader() {
 
 void JobLeader::Run() {
   do {
-    auto keeper = EtcdKeeper::Lead(options_.etcd);
+    auto keeper = options_.lead();
     if (absl::IsAlreadyExists(keeper.status())) {
       StandBy(absl::StrCat("this service stands by; ", keeper.status().message(), " leads"));
       continue;
@@ -69,7 +66,7 @@ void JobLeader::Run() {
       StandBy(absl::StrCat("this service stands by: ", listed.status().message()));
       if (!Wait(Now() + kAfterTrouble)) return;
     }
-  } while (Wait(Now() + kAskAgain));
+  } while (Wait(Now() + options_.ask_again));
 }
 
 void JobLeader::Lead(std::shared_ptr<RecordKeeper> keeper, RecordKeeper::Listed listed) {
@@ -83,7 +80,7 @@ void JobLeader::Lead(std::shared_ptr<RecordKeeper> keeper, RecordKeeper::Listed 
   if (const absl::Status started = term->registry.StartThreads(); !started.ok()) {
     return StandBy(absl::StrCat("this service stands by: ", started.message()));
   }
-  jobs_.Begin({term, &term->registry}, options_.etcd.name);
+  jobs_.Begin({term, &term->registry}, options_.name);
   said_ = absl::StrCat("this service leads; ", restored, restored == 1 ? " job" : " jobs",
                        " restored from ", keeper->place());
   LogInfo(said_);

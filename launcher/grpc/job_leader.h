@@ -11,8 +11,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/base/clock.h"
 #include "proto/base/mutex.h"
-#include "rendezvous/etcd/etcd_keeper.h"
 #include "rendezvous/job/led_jobs.h"
 #include "rendezvous/keeping/record_keeper.h"
 
@@ -26,7 +26,14 @@ namespace hlaunch {
 class JobLeader {
  public:
   struct Options {
-    EtcdKeeper::Options etcd;
+    std::string name;  // What those who ask are told of who leads.
+    // Tries once to lead.
+    //
+    // Errors:
+    //   AlreadyExists - another leads; the message is its name.
+    //   others - the place cannot be reached.
+    std::function<absl::StatusOr<std::unique_ptr<RecordKeeper>>()> lead;
+    Duration ask_again{};  // Whether another leads still.
     int max_jobs = 0;
     // Called once jobs are not decided here any more; ends what agents have open here. From the
     // thread, with no lock held.

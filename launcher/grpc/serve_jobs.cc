@@ -9,14 +9,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -27,6 +24,7 @@
 #include "asio/steady_timer.hpp"
 #include "launcher/command/service_options.h"
 #include "launcher/grpc/job_leader.h"
+#include "launcher/grpc/shared_place.h"
 #include "launcher/job/credentials.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
@@ -39,7 +37,6 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/etcd/etcd_keeper.h"
 #include "rendezvous/grpc/rendezvous_server.h"
 #include "rendezvous/job/job_registry.h"
 #include "rendezvous/job/led_jobs.h"
@@ -99,65 +96,11 @@ absl::StatusOr<ListeningSocket> ListenAt(const Endpoint& endpoint) {
 
 // What is between the command line and the server.
 struct Beginning {
-  std::unique_ptr<Journal> journal;         // Null: nothing is kept, or it is in etcd.
-  std::optional<EtcdKeeper::Options> etcd;  // Without the name of this service.
+  std::unique_ptr<Journal> journal;   // Null: nothing is kept, or it is shared.
+  std::optional<SharedPlace> shared;  // Where several services keep their jobs.
   JobRegistry::Options registry;
   Trust trust;
 };
-
-absl::StatusOr<std::string> ReadTextFile(absl::string_view option, const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (!(content << file.rdbuf())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        option, " '", path, "': ",
-        errno == 0 ? "it is empty" : absl::StrCat("cannot read it: ", std::strerror(errno))));
-  }
-  return content.str();
-}
-
-// Its first line is NAME:PASSWORD.
-absl::Status ReadUser(const std::string& path, EtcdCluster* cluster) {
-  HLAUNCH_ASSIGN_OR_RETURN(const std::string text, ReadTextFile("--state-user-file", path));
-  const std::string line = text.substr(0, text.find_first_of("\r\n"));
-  const size_t colon = line.find(':');
-  if (colon == line.npos || colon == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--state-user-file '", path, "': expected NAME:PASSWORD"));
-  }
-  cluster->user = line.substr(0, colon);
-  cluster->password = line.substr(colon + 1);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<EtcdKeeper::Options> EtcdOptions(const EtcdState& state) {
-  EtcdKeeper::Options options;
-  options.prefix = state.prefix;
-  EtcdCluster& cluster = options.cluster;
-  for (const Endpoint& member : state.members)
-    cluster.members.push_back({member.host, member.port});
-  cluster.tls = !state.tls.none();
-  const auto read = [](absl::string_view option, const std::string& path, std::string* into) {
-    if (path.empty()) return absl::OkStatus();
-    HLAUNCH_ASSIGN_OR_RETURN(*into, ReadTextFile(option, path));
-    return absl::OkStatus();
-  };
-  HLAUNCH_RETURN_IF_ERROR(read("--state-ca", state.tls.authority, &cluster.authority));
-  HLAUNCH_RETURN_IF_ERROR(read("--state-cert", state.tls.certificate, &cluster.certificate));
-  HLAUNCH_RETURN_IF_ERROR(read("--state-key", state.tls.key, &cluster.key));
-  if (!state.user_file.empty()) HLAUNCH_RETURN_IF_ERROR(ReadUser(state.user_file, &cluster));
-  const bool near =
-      std::all_of(cluster.members.begin(), cluster.members.end(), [](const EtcdMember& member) {
-        return member.host == "localhost" || IsLoopbackLiteral(member.host);
-      });
-  if (!cluster.user.empty() && !cluster.tls && !near) {
-    LogWarning(
-        "the password for etcd goes over the network in clear, and who reads it decides for all "
-        "jobs: give --state-ca");
-  }
-  return options;
-}
 
 // Errors: all are the user's to mend.
 absl::StatusOr<Beginning> Begin(
@@ -173,10 +116,9 @@ absl::StatusOr<Beginning> Begin(
   if (!beginning.trust.none()) ::prctl(PR_SET_DUMPABLE, 0);
   for (const std::string& warning : found.token.warnings) LogWarning(warning);
   beginning.registry.max_jobs = options.max_jobs;
-  if (options.etcd) {
-    HLAUNCH_ASSIGN_OR_RETURN(beginning.etcd, EtcdOptions(*options.etcd));
-    ::prctl(PR_SET_DUMPABLE, 0);  // It may hold a password or a key.
-  }
+  HLAUNCH_ASSIGN_OR_RETURN(
+      beginning.shared, FindSharedPlace(options, Environment::OfThisProcess(), found.token.secret));
+  if (beginning.shared) ::prctl(PR_SET_DUMPABLE, 0);  // It may hold a password or a key.
   if (options.state_directory.empty()) return beginning;
   HLAUNCH_ASSIGN_OR_RETURN(beginning.journal,
                            Journal::Open({options.state_directory, before_step}));
@@ -191,7 +133,7 @@ std::string ReadyLine(const ListeningSocket& listening, const ServiceOptions& op
                       const Beginning& beginning) {
   const size_t restored = beginning.registry.records.size();
   const std::string kept =
-      beginning.etcd ? absl::StrCat("jobs are kept in ", Words(beginning.etcd->cluster))
+      beginning.shared                  ? absl::StrCat("jobs are kept in ", beginning.shared->words)
       : options.state_directory.empty() ? "jobs end with this service (no --state)"
                                         : absl::StrCat(restored, restored == 1 ? " job" : " jobs",
                                                        " restored from ", options.state_directory);
@@ -324,10 +266,11 @@ absl::Status LeadAlone(Beginning& beginning, LedJobs& jobs) {
 // Null: nobody else leads here.
 std::unique_ptr<JobLeader> LeadWhenever(const Beginning& beginning, const std::string& name,
                                         RendezvousServer& server, LedJobs& jobs) {
-  if (!beginning.etcd) return nullptr;
+  if (!beginning.shared) return nullptr;
   JobLeader::Options options;
-  options.etcd = *beginning.etcd;
-  options.etcd.name = name;
+  options.name = name;
+  options.lead = beginning.shared->candidate(name);
+  options.ask_again = beginning.shared->ask_again;
   options.max_jobs = beginning.registry.max_jobs;
   options.on_lost = [&server](const absl::Status& why) { server.EndStreams(why); };
   return std::make_unique<JobLeader>(std::move(options), jobs);
@@ -371,7 +314,7 @@ int ServeJobs(int argc, char** argv,
   const std::string ready = ReadyLine(*listening, *options, *beginning);
   const std::string name = HostPort(HostName(), listening->port);
   LedJobs jobs;
-  const absl::Status begun = beginning->etcd ? absl::OkStatus() : LeadAlone(*beginning, jobs);
+  const absl::Status begun = beginning->shared ? absl::OkStatus() : LeadAlone(*beginning, jobs);
   if (!begun.ok()) {
     LogError(begun.message());
     return kExitNoResources;

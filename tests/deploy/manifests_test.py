@@ -53,6 +53,20 @@ def pod_templates(value):
             yield from pod_templates(inner)
 
 
+def serves(container):
+    return container.get("command") == ["hlaunch-rendezvous"]
+
+
+def services(path):
+    """The containers that are a rendezvous service, and the account of their pods."""
+    for document in documents(path):
+        for template in pod_templates(document):
+            spec = template["spec"]
+            for container in [*spec.get("initContainers", []), *spec["containers"]]:
+                if serves(container):
+                    yield container, spec.get("serviceAccountName")
+
+
 def check_kubernetes(document):
     kubernetes_validate.validate(document, "1.37", strict=True)
 
@@ -123,7 +137,7 @@ class Schemas(unittest.TestCase):
 
     def mistakes(self, document):
         unknown = copy.deepcopy(document)
-        unknown["spec"]["nosuchfield"] = 1
+        unknown.get("spec", unknown)["nosuchfield"] = 1
         yield unknown
         if any(pod_templates(document)):
             unknown = copy.deepcopy(document)
@@ -162,6 +176,8 @@ class Pods(unittest.TestCase):
         for path in MANIFESTS:
             for document in documents(path):
                 for template in pod_templates(document):
+                    if serves(template["spec"]["containers"][0]):
+                        continue  # It has no workers.
                     with self.subTest(f"{path.name} {document['kind']}"):
                         memory = [volume["name"] for volume in template["spec"]["volumes"]
                                   if volume.get("emptyDir", {}).get("medium") == "Memory"]
@@ -182,6 +198,28 @@ class Pods(unittest.TestCase):
                     self.assertEqual(rule["onExitCodes"]["containerName"], containers[0]["name"])
                     # All pods fail together, and each counts.
                     self.assertEqual(job["spec"]["backoffLimit"] % job["spec"]["completions"], 0)
+
+
+class Records(unittest.TestCase):
+    """Services that keep their jobs in Kubernetes may do so, and nothing else."""
+
+    def test_the_account_of_a_service_has_a_role_for_what_it_asks(self):
+        found = 0
+        for path in MANIFESTS:
+            for container, account in services(path):
+                found += 1
+                self.assertIn("--state=k8s://", container["args"])
+                kinds = {(document["kind"], document["metadata"]["name"]): document
+                         for document in documents(path)}
+                self.assertIn(("ServiceAccount", account), kinds)
+                binding = kinds["RoleBinding", account]
+                self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": account}])
+                rules = {(rule["apiGroups"][0], rule["resources"][0]): set(rule["verbs"])
+                         for rule in kinds["Role", binding["roleRef"]["name"]]["rules"]}
+                self.assertEqual(rules, {
+                    ("coordination.k8s.io", "leases"): {"get", "create", "update"},
+                    ("", "configmaps"): {"get", "list", "create", "update", "delete"}})
+        self.assertEqual(found, 2)
 
 
 class Commands(unittest.TestCase):
@@ -206,6 +244,8 @@ class Commands(unittest.TestCase):
                 containers = [document["spec"]["trainer"]] if trainjob else [
                     template["spec"]["containers"][0] for template in pod_templates(document)]
                 for container in containers:
+                    if serves(container):
+                        continue
                     words = [re.sub(r"\$\((\w+)\)", lambda m: values[m[1]], word)
                              for word in container["args"]]
                     words = [re.sub("^--token-file=.*", f"--token-file={self.token}", word)

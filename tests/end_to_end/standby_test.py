@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Two services that share an etcd of three members on node0: one leads, the other takes over when it
-is killed, stands still or is cut off. A job on two more nodes goes on: its workers notice nothing,
-and a worker that fails after that begins the next round, once.
+"""Two services that share an etcd of three members on node0, or a namespace of Kubernetes whose API
+server is there: one leads, the other takes over when it is killed, stands still or is cut off. A job
+on two more nodes goes on: its workers notice nothing, and a worker that fails after that begins the
+next round, once.
 """
 
 import json
@@ -21,63 +22,27 @@ import trust_test
 SERVICE = str(lab.BIN / "hlaunch-rendezvous")
 ETCD = "/usr/bin/etcd"
 MEMBERS = ("e0", "e1", "e2")
-LEADS = "this service leads; 1 job restored from etcd at "
+KUBE_API = lab.ROOT / "tests/rendezvous/kubernetes/kube_api.py"
 
 
-@unittest.skipUnless(pathlib.Path(ETCD).exists(), "etcd is not installed")
 class StandbyTest(jobs.JobTest):
     count = 4
-    scheme = "http"
-    options = ()  # Of the members of etcd.
-    ctl_options = state_options = ()  # Of etcdctl, and of the services.
+    place = ""  # How services call it where they keep jobs.
 
-    def setUp(self):
-        super().setUp()
-        self.prepare()
-        for node in self.nodes[:2]:  # etcd listens at the second of these alone.
-            node.know("etcd", self.nodes[0].ip6)
-            node.know("etcd", self.nodes[0].ip)
-        self.etcd = [self.start_member(i) for i in range(len(MEMBERS))]
-
-    def prepare(self):
-        pass
-
-    def url(self, i, kind=0):
-        return f"{self.scheme if kind == 0 else 'http'}://{self.nodes[0].ip}:{23790 + 100 * kind + i}"
-
-    def start_member(self, i):
-        folder = self.nodes[0].folder / MEMBERS[i]
-        cluster = ",".join(f"{name}={self.url(k, 1)}" for k, name in enumerate(MEMBERS))
-        return self.nodes[0].start(
-            ETCD, "--name", MEMBERS[i], "--data-dir", folder, "--listen-client-urls", self.url(i),
-            "--advertise-client-urls", self.url(i), "--listen-peer-urls", self.url(i, 1),
-            "--initial-advertise-peer-urls", self.url(i, 1), "--initial-cluster", cluster,
-            "--unsafe-no-fsync", "--logger", "zap", "--log-level", "error", *self.options)
-
-    def etcdctl(self, *words):
-        urls = ",".join(self.url(i) for i in range(len(MEMBERS)))
-        run = self.nodes[0].run("etcdctl", "--endpoints", urls, *self.ctl_options, *words,
-                                env={"ETCDCTL_API": "3"})
-        self.assertEqual(run.code, 0, str(run))
-        return run.out
-
-    def etcd_leader(self):
-        for i, status in enumerate(json.loads(self.etcdctl("endpoint", "status", "-w", "json"))):
-            if status["Status"]["leader"] == status["Status"]["header"]["member_id"]:
-                return i
-        raise AssertionError("etcd has no leader")
+    def state(self):
+        """The options of the services that say so."""
+        raise NotImplementedError
 
     def serve(self, node):
-        members = ",".join(f"etcd:{23790 + i}" for i in range(len(MEMBERS)))
-        run = self.nodes[node].start(SERVICE, "--listen", 29400, "--state", f"etcd://{members}/lab",
-                                     "--metrics-port", "127.0.0.1:29401", *self.state_options)
+        run = self.nodes[node].start(SERVICE, "--listen", 29400, *self.state(),
+                                     "--metrics-port", "127.0.0.1:29401")
         run.wait_for(r"listening on \[::\]:")
         return run
 
     def begin(self, first=0, second=1):
         """A service that leads, one that stands by, and a job of two workers."""
         leader = self.serve(first)
-        leader.wait_for("this service leads; 0 jobs restored from etcd at ", 60)
+        leader.wait_for(f"this service leads; 0 jobs restored from {self.place}", 60)
         standby = self.serve(second)
         standby.wait_for(f"this service stands by; node{first}:29400 leads")
         runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node1,node0",
@@ -135,13 +100,65 @@ class StandbyTest(jobs.JobTest):
         os.kill(run.pid, signal.SIGCONT)
         run.process.send_signal(signal.SIGCONT)  # nsenter stops with its child.
 
+    @property
+    def leads(self):
+        return f"this service leads; 1 job restored from {self.place}"
+
     def await_take_over(self, standby, what):
         began = time.monotonic()
-        standby.wait_for(LEADS, 60)
+        standby.wait_for(self.leads, 60)
         print(f"taken over {time.monotonic() - began:.1f} s after {what}", flush=True)
 
 
-class TakenOver(StandbyTest):
+@unittest.skipUnless(pathlib.Path(ETCD).exists(), "etcd is not installed")
+class EtcdTest(StandbyTest):
+    place = "etcd at "
+    scheme = "http"
+    options = ()  # Of the members of etcd.
+    ctl_options = state_options = ()  # Of etcdctl, and of the services.
+
+    def setUp(self):
+        super().setUp()
+        self.prepare()
+        for node in self.nodes[:2]:  # etcd listens at the second of these alone.
+            node.know("etcd", self.nodes[0].ip6)
+            node.know("etcd", self.nodes[0].ip)
+        self.etcd = [self.start_member(i) for i in range(len(MEMBERS))]
+
+    def prepare(self):
+        pass
+
+    def url(self, i, kind=0):
+        return f"{self.scheme if kind == 0 else 'http'}://{self.nodes[0].ip}:{23790 + 100 * kind + i}"
+
+    def start_member(self, i):
+        folder = self.nodes[0].folder / MEMBERS[i]
+        cluster = ",".join(f"{name}={self.url(k, 1)}" for k, name in enumerate(MEMBERS))
+        return self.nodes[0].start(
+            ETCD, "--name", MEMBERS[i], "--data-dir", folder, "--listen-client-urls", self.url(i),
+            "--advertise-client-urls", self.url(i), "--listen-peer-urls", self.url(i, 1),
+            "--initial-advertise-peer-urls", self.url(i, 1), "--initial-cluster", cluster,
+            "--unsafe-no-fsync", "--logger", "zap", "--log-level", "error", *self.options)
+
+    def etcdctl(self, *words):
+        urls = ",".join(self.url(i) for i in range(len(MEMBERS)))
+        run = self.nodes[0].run("etcdctl", "--endpoints", urls, *self.ctl_options, *words,
+                                env={"ETCDCTL_API": "3"})
+        self.assertEqual(run.code, 0, str(run))
+        return run.out
+
+    def etcd_leader(self):
+        for i, status in enumerate(json.loads(self.etcdctl("endpoint", "status", "-w", "json"))):
+            if status["Status"]["leader"] == status["Status"]["header"]["member_id"]:
+                return i
+        raise AssertionError("etcd has no leader")
+
+    def state(self):
+        members = ",".join(f"etcd:{23790 + i}" for i in range(len(MEMBERS)))
+        return ["--state", f"etcd://{members}/lab", *self.state_options]
+
+
+class TakenOver(EtcdTest):
     def test_a_job_outlives_a_service_that_is_killed_one_that_stands_still_and_a_member_of_etcd(self):
         unread = self.nodes[1].run(SERVICE, "--state", "etcd://a", "--state-user-file", "/nowhere")
         self.assertEqual(unread.code, jobs.USAGE, str(unread))
@@ -170,7 +187,7 @@ class TakenOver(StandbyTest):
 
 
 @unittest.skipUnless(os.environ.get("HLAUNCH_AT_LENGTH"), "needs a minute (tests/run --full)")
-class TakenOverAtLength(StandbyTest):
+class TakenOverAtLength(EtcdTest):
     def test_most_of_etcd_is_away_for_less_than_the_lease(self):
         leader, _, runs = self.begin()
         away = self.etcd[:2]
@@ -195,7 +212,7 @@ class TakenOverAtLength(StandbyTest):
         self.assertEqual(self.seen(runs), 2, self.told(runs))  # They run on.
         for run in away:
             self.wake(run)
-        lab.poll(lambda: re.search(LEADS, leader.err + standby.err), 60)
+        lab.poll(lambda: re.search(self.leads, leader.err + standby.err), 60)
         self.assert_goes_on(runs, 2)
         self.end(runs)
 
@@ -223,7 +240,7 @@ class TakenOverAtLength(StandbyTest):
 
 
 @unittest.skipUnless(os.environ.get("HLAUNCH_AT_LENGTH"), "needs a minute (tests/run --full)")
-class GuardedAtLength(StandbyTest):
+class GuardedAtLength(EtcdTest):
     """etcd shows a certificate, asks for one, and for a password."""
 
     scheme = "https"
@@ -259,7 +276,7 @@ class GuardedAtLength(StandbyTest):
 
 
 @unittest.skipUnless(os.environ.get("HLAUNCH_AT_LENGTH"), "needs a minute (tests/run --full)")
-class FullAtLength(StandbyTest):
+class FullAtLength(EtcdTest):
     options = ("--quota-backend-bytes", 16 << 20)
 
     def test_etcd_is_full_and_has_room_again(self):
@@ -282,6 +299,112 @@ class FullAtLength(StandbyTest):
         leader.wait_for("job a is kept in etcd at .* again", 30)
         self.wait_for_workers(runs, 4, 60)
         self.assert_goes_on(runs, 4)
+        self.end(runs)
+
+
+class KubernetesTest(StandbyTest):
+    """With an API server of the project's own; tests/rendezvous/kubernetes can do with a real one."""
+
+    place = "Kubernetes at kube:6443, namespace train"
+
+    def setUp(self):
+        super().setUp()
+        authority = trust_test.Site(self.nodes[0].folder / "site")
+        authority.files("kube")
+        self.site = authority.folder
+        (self.site / "token").write_text("secret\n", encoding="utf-8")
+        for node in self.nodes[:2]:
+            node.know("kube", self.nodes[0].ip)
+        api = self.nodes[0].start(
+            jobs.PYTHON, KUBE_API, "--listen", "0.0.0.0", "--port", 6443, "--control", 18001,
+            "--cert", self.site / "kube.crt", "--key", self.site / "kube.key",
+            "--tokens", self.site / "token")
+        self.assertTrue(lab.poll(lambda: api.out.strip(), 30))
+
+    def state(self):
+        return ["--state", "k8s://train", "--state-api", "https://kube:6443",
+                "--state-ca", self.site / "ca.crt", "--state-token-file", self.site / "token"]
+
+    def tell(self, words):
+        run = self.nodes[0].run(
+            jobs.PYTHON, "-c", "import sys, urllib.request as u\n"
+            "u.urlopen('http://127.0.0.1:18001/', data=sys.argv[1].encode(), timeout=10)",
+            json.dumps(words))
+        self.assertEqual(run.code, 0, str(run))
+
+
+class TakenOverInKubernetes(KubernetesTest):
+    def test_a_job_outlives_a_service_that_is_killed(self):
+        nowhere = self.nodes[1].run(SERVICE, "--state", "k8s://")
+        self.assertEqual(nowhere.code, jobs.USAGE, str(nowhere))
+        self.assertIn("this is no pod (KUBERNETES_SERVICE_HOST", nowhere.err)
+        first, second, runs = self.begin()
+        self.assertRegex(self.ready(1), "^503 this service stands by; node0:29400 leads")
+        self.kill(first)
+        self.await_take_over(second, "a SIGKILL")
+        self.assert_goes_on(runs, 2)
+        self.assertNotIn("secret", first.err + second.err)
+        self.end(runs)
+
+
+@unittest.skipUnless(os.environ.get("HLAUNCH_AT_LENGTH"), "needs minutes (tests/run --full)")
+class InKubernetesAtLength(KubernetesTest):
+    def test_a_leader_that_stands_still_is_followed_and_stands_by(self):
+        first, second, runs = self.begin()
+        os.kill(first.pid, signal.SIGSTOP)
+        self.await_take_over(second, "a SIGSTOP")
+        self.wake(first)
+        first.wait_for("this service has lost its lease in Kubernetes at .*: it decides nothing more", 30)
+        first.wait_for("this service stands by; node1:29400 leads", 30)
+        self.assert_goes_on(runs, 2)
+        self.end(runs)
+
+    def test_a_leader_that_is_stopped_is_followed_at_once(self):
+        first, second, runs = self.begin()
+        first.signal(signal.SIGTERM)
+        self.await_take_over(second, "a SIGTERM")
+        self.assert_goes_on(runs, 2)
+        self.end(runs)
+
+    def test_the_api_server_is_away_for_less_than_the_lease(self):
+        leader, _, runs = self.begin()
+        self.tell({"away": True})
+        os.kill(self.worker(runs[1]), signal.SIGKILL)
+        time.sleep(3)
+        self.tell({"away": False})
+        self.wait_for_workers(runs, 4, 60)
+        self.assertNotIn("has lost its lease", leader.err)
+        self.assert_goes_on(runs, 4)
+        self.end(runs)
+
+    def test_the_api_server_is_away_for_longer(self):
+        leader, standby, runs = self.begin()
+        self.tell({"away": True})
+        leader.wait_for("this service has lost its lease in Kubernetes at", 30)
+        leader.wait_for("this service stands by: Kubernetes at .*", 30)
+        self.assertEqual(self.seen(runs), 2, self.told(runs))  # They run on.
+        self.tell({"away": False})
+        self.assertTrue(lab.poll(lambda: re.search(self.leads, leader.err + standby.err), 60))
+        self.assert_goes_on(runs, 2)
+        self.end(runs)
+
+    def test_the_leader_is_cut_off(self):
+        leader, standby, runs = self.begin(first=1, second=0)
+        self.nodes[1].drop()
+        self.await_take_over(standby, "a cut")
+        workers = self.assert_goes_on(runs, 2)
+        self.nodes[1].heal()
+        leader.wait_for("this service stands by; node0:29400 leads", 60)
+        self.assert_goes_on(runs, workers)
+        self.end(runs)
+
+    def test_the_role_is_taken_away_and_given_back(self):
+        leader, standby, runs = self.begin()
+        self.tell({"forbid": ["update leases", "update configmaps"]})
+        leader.wait_for("this service stands by: Kubernetes at .*lacks the rule", 60)
+        self.tell({"forbid": []})
+        self.assertTrue(lab.poll(lambda: re.search(self.leads, leader.err + standby.err), 60))
+        self.assert_goes_on(runs, 2)
         self.end(runs)
 
 

@@ -106,9 +106,41 @@ TEST(ParseServiceOptions, ReadsWhatEtcdAsksFor) {
   EXPECT_THAT(ErrorOf({"--state", "etcd://a", "--state-cert", "/c", "--state-key", "/k"}),
               HasSubstr("--state-cert needs --state-ca"));
   EXPECT_THAT(ErrorOf({"--state", "/d", "--state-ca", "/a"}),
-              HasSubstr("--state-ca is for --state etcd:// alone"));
+              HasSubstr("--state-ca is for --state etcd:// or k8s:// alone"));
   EXPECT_THAT(ErrorOf({"--state-user-file", "/a"}),
               HasSubstr("--state-user-file is for --state etcd:// alone"));
+}
+
+TEST(ParseServiceOptions, ReadsWhichNamespaceKeepsJobs) {
+  const auto own = Parse({"--state", "k8s://"});
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_TRUE(own->keeps());
+  EXPECT_EQ(own->kubernetes->name_space, "");
+  EXPECT_EQ(own->kubernetes->name, "hlaunch");
+  EXPECT_FALSE(own->kubernetes->api.has_value());
+  const auto named = Parse({"--state", "k8s://train/site-1", "--state-api", "https://[::1]:6443/",
+                            "--state-ca", "/ca", "--state-token-file", "/t"});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->kubernetes->name_space, "train");
+  EXPECT_EQ(named->kubernetes->name, "site-1");
+  EXPECT_EQ(named->kubernetes->api->host, "::1");
+  EXPECT_EQ(named->kubernetes->api->port, 6443);
+  EXPECT_TRUE(named->kubernetes->tls);
+  EXPECT_EQ(named->kubernetes->authority_file, "/ca");
+  EXPECT_EQ(named->kubernetes->token_file, "/t");
+  EXPECT_FALSE(
+      Parse({"--state", "k8s://a", "--state-api", "http://localhost:8001"})->kubernetes->tls);
+  EXPECT_THAT(ErrorOf({"--state", "k8s://Train"}), HasSubstr("expected k8s://[NAMESPACE][/NAME]"));
+  EXPECT_THAT(ErrorOf({"--state", "k8s://a/b/c"}), HasSubstr("small letters, digits and hyphens"));
+  EXPECT_THAT(
+      ErrorOf({"--state", "k8s://a", "--state-api", "http://head:8001"}),
+      HasSubstr("--state-api 'http://head:8001': http:// is for a proxy on this host alone"));
+  EXPECT_THAT(ErrorOf({"--state", "k8s://a", "--state-api", "https://head"}),
+              HasSubstr("needs --state-ca"));
+  EXPECT_THAT(ErrorOf({"--state", "k8s://a", "--state-cert", "/c"}),
+              HasSubstr("--state-cert is for --state etcd:// alone"));
+  EXPECT_THAT(ErrorOf({"--state", "etcd://a", "--state-api", "http://localhost"}),
+              HasSubstr("--state-api is for --state k8s:// alone"));
 }
 
 TEST(ParseServiceOptions, NamesWhatIsWrong) {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "launcher/command/service_options.h"
+#include "launcher/words/environment.h"
+#include "proto/base/clock.h"
+#include "rendezvous/keeping/record_keeper.h"
+#include "rendezvous/kubernetes/kubernetes_keeper.h"
+
+namespace hlaunch {
+
+// Where several services keep their jobs, one of which leads.
+struct SharedPlace {
+  using Attempt = std::function<absl::StatusOr<std::unique_ptr<RecordKeeper>>()>;
+
+  std::string words;  // For people: "etcd at a:2379".
+  Duration ask_again{};
+  // What the service of this name tries to lead with; as JobLeader::Options::lead.
+  std::function<Attempt(const std::string& name)> candidate;
+};
+
+// Unset: none of these options names one. `token` is the service's; empty: none.
+//
+// Errors:
+//   InvalidArgument - a file cannot be read, or it is not said where the place is.
+absl::StatusOr<std::optional<SharedPlace>> FindSharedPlace(const ServiceOptions& options,
+                                                           const Environment& environment,
+                                                           const std::string& token);
+
+// Where a pod finds its service account.
+inline constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+// What `state` means for this process, in a pod or outside; without the name of the service.
+//
+// Errors: as FindSharedPlace.
+absl::StatusOr<KubernetesCandidate::Options> FindKubernetes(const KubernetesState& state,
+                                                            const Environment& environment,
+                                                            const std::string& service_account);
+
+}  // namespace hlaunch

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/kubernetes/api_client.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "proto/base/address.h"
+#include "proto/base/status_macros.h"
+#include "rendezvous/kubernetes/api_objects.h"
+#include "rendezvous/listening/lookup.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kShortAttempt = milliseconds(500);
+constexpr Duration kLongAttempt = seconds(3);
+constexpr Duration kFirstPause = milliseconds(50);  // Between two attempts; doubles.
+constexpr Duration kLastPause = milliseconds(500);
+constexpr Duration kNamePatience = seconds(1);  // With whoever knows names.
+constexpr size_t kMostIdle = 4;
+constexpr size_t kMostFileBytes = size_t{1} << 20;
+constexpr size_t kMostWords = 500;  // Of what a server says of itself.
+
+Instant Now() { return MonotonicClock().Now(); }
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view what) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string content(kMostFileBytes, '\0');
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  content.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
+  if (!content.empty()) return content;
+  const std::string why = errno == 0 ? "it is empty" : std::strerror(errno);
+  return absl::FailedPreconditionError(absl::StrCat("cannot read ", path, ", ", what, ": ", why));
+}
+
+// Whether the same request may do better later.
+bool MayPass(int status) { return status == 429 || status == 408 || status >= 500; }
+
+bool IsForTheCaller(int status) {
+  return status == 200 || status == 201 || status == 404 || status == 409 || status == 410;
+}
+
+Duration PauseFor(const HttpResponse& response, Duration pause) {
+  int64_t asked = 0;
+  if (!absl::SimpleAtoi(response.retry_after, &asked) || asked < 0) return pause;
+  return std::max<Duration>(pause, seconds(std::min<int64_t>(asked, 3600)));
+}
+
+// "/api/v1/namespaces/NS/configmaps/NAME" as a rule of a Role.
+std::string RuleFor(const ApiClient::Request& request) {
+  const std::vector<std::string> parts = absl::StrSplit(request.path, '/');
+  const bool core = parts.size() > 1 && parts[1] == "api";
+  const size_t resource = core ? 5 : 6;
+  if (parts.size() <= resource) return "";
+  const bool all = parts.size() == resource + 1;
+  const std::string verb = request.method == "POST"     ? "create"
+                           : request.method == "PUT"    ? "update"
+                           : request.method == "DELETE" ? "delete"
+                           : all                        ? "list"
+                                                        : "get";
+  return absl::StrCat("its Role in namespace ", parts[resource - 1],
+                      " lacks the rule {apiGroups: [\"", core ? "" : parts[2], "\"], resources: [",
+                      parts[resource], "], verbs: [", verb, "]}");
+}
+
+// One that hangs leaves time for another.
+Instant EndOfAttempt(Instant deadline) {
+  const Instant now = Now();
+  return std::min(deadline, now + std::clamp((deadline - now) / 2, kShortAttempt, kLongAttempt));
+}
+
+}  // namespace
+
+std::string Words(const ApiServer& server) {
+  return absl::StrCat("Kubernetes at ", HostPort(server.host, server.port));
+}
+
+ApiClient::ApiClient(ApiServer server) : server_(std::move(server)), words_(Words(server_)) {}
+
+absl::StatusOr<ApiClient::Answer> ApiClient::Call(const Request& request, Instant deadline,
+                                                  int* unanswered) {
+  absl::Status status = absl::UnavailableError(absl::StrCat(words_, ": no time left"));
+  Duration pause = kFirstPause;
+  while (Now() < deadline) {
+    Duration wait = pause;
+    auto response = TryOnce(request, EndOfAttempt(deadline), unanswered);
+    if (response.ok()) {
+      if (IsForTheCaller(response->status)) return Answer{response->status, response->body};
+      status = InWords(request, *response);
+      if (!MayPass(response->status)) return status;
+      // What was cut short by a time-out of its own may go on behind it.
+      if (response->status != 429 && unanswered != nullptr) ++*unanswered;
+      wait = PauseFor(*response, pause);
+    } else {
+      status = {response.status().code(), absl::StrCat(words_, ": ", response.status().message())};
+      if (!absl::IsUnavailable(status)) return status;
+    }
+    std::this_thread::sleep_for(std::clamp(deadline - Now(), Duration::zero(), wait));
+    pause = std::min(2 * pause, kLastPause);
+  }
+  return status;
+}
+
+absl::StatusOr<HttpResponse> ApiClient::TryOnce(const Request& request, Instant deadline,
+                                                int* unanswered) {
+  HttpRequest http = {request.method, request.path + request.query, "", request.body};
+  if (!server_.token_file.empty()) {
+    HLAUNCH_ASSIGN_OR_RETURN(const std::string token,
+                             ReadFile(server_.token_file, "the service account's token"));
+    http.token = std::string(absl::StripAsciiWhitespace(token));
+  }
+  while (true) {
+    std::unique_ptr<HttpsConnection> connection = TakeIdle();
+    const bool idle = connection != nullptr;
+    if (!idle) {
+      HLAUNCH_ASSIGN_OR_RETURN(connection, Connect(deadline));
+    }
+    auto response = connection->Ask(http, deadline);
+    if (response.ok()) {
+      KeepIdle(std::move(connection));
+      return response;
+    }
+    if (unanswered != nullptr) ++*unanswered;
+    if (!idle || Now() >= deadline) return response;  // Servers close what has long been idle.
+  }
+}
+
+absl::StatusOr<std::unique_ptr<HttpsConnection>> ApiClient::Connect(Instant deadline) {
+  const auto found = Lookup::Start(server_.host)->Await(std::min(deadline, Now() + kNamePatience));
+  if (!found.has_value() || !found->ok() || (*found)->empty()) {
+    return absl::UnavailableError(absl::StrCat("cannot resolve '", server_.host, "'"));
+  }
+  HttpsPeer peer;
+  {
+    MutexLock lock(&mu_);
+    peer.literal = (**found)[turns_++ % (*found)->size()];
+  }
+  peer.port = server_.port;
+  peer.host = server_.host;
+  if (server_.tls) {
+    HLAUNCH_ASSIGN_OR_RETURN(peer.authorities,
+                             ReadFile(server_.authority_file, "whose certificates are believed"));
+  }
+  auto connection = HttpsConnection::Open(peer, deadline);
+  if (absl::IsInvalidArgument(connection.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(server_.authority_file, ": ", connection.status().message()));
+  }
+  return connection;
+}
+
+std::unique_ptr<HttpsConnection> ApiClient::TakeIdle() {
+  MutexLock lock(&mu_);
+  if (idle_.empty()) return nullptr;
+  auto connection = std::move(idle_.back());
+  idle_.pop_back();
+  return connection;
+}
+
+void ApiClient::KeepIdle(std::unique_ptr<HttpsConnection> connection) {
+  MutexLock lock(&mu_);
+  if (connection->is_open() && idle_.size() < kMostIdle) idle_.push_back(std::move(connection));
+}
+
+absl::Status ApiClient::InWords(const Request& request, const HttpResponse& response) const {
+  std::string said = MessageIn(response.body).substr(0, kMostWords);
+  if (said.empty()) said = absl::StrCat("HTTP status ", response.status);
+  std::string text = absl::StrCat(words_, ": ", said);
+  if (response.status == 429) absl::StrAppend(&text, "; it has too many requests");
+  if (MayPass(response.status)) return absl::UnavailableError(text);
+  if (response.status == 401) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(text, "; it does not take the token",
+                     server_.token_file.empty() ? "" : absl::StrCat(" in ", server_.token_file)));
+  }
+  if (response.status != 403) return absl::InvalidArgumentError(text);
+  // A quota that is used up is refused so as well.
+  if (!absl::StrContains(said, " cannot ")) return absl::ResourceExhaustedError(text);
+  return absl::PermissionDeniedError(absl::StrCat(text, ": ", RuleFor(request)));
+}
+
+}  // namespace hlaunch
