@@ -170,8 +170,12 @@ void Tell(const JobEnd& end, int exit_code) {
   }
 }
 
+// A lone node runs by itself, whatever its endpoint is.
+bool MeetsOthers(const JobSpec& spec) { return spec.policy.max_nodes > 1; }
+
 // Where others on this host may ask how the job stands.
 absl::Status KeepMeetingOf(const std::string& directory, const JobSpec& spec, uint16_t port) {
+  if (!MeetsOthers(spec)) return absl::OkStatus();
   MeetingPlace place;
   place.endpoint = HostPort("127.0.0.1", port);
   place.tls = spec.tls ? "on" : "off";
@@ -185,9 +189,10 @@ absl::Status KeepMeetingOf(const std::string& directory, const JobSpec& spec, ui
   return KeepMeeting(directory, place, spec.token);
 }
 
-DetachedHooks HooksOf(const std::string& directory, OwnRendezvous& own) {
+DetachedHooks HooksOf(const std::string& directory, const JobSpec& spec, OwnRendezvous& own) {
   DetachedHooks hooks;
-  hooks.formed = [&own] { return own.formed(); };
+  hooks.meets = MeetsOthers(spec);
+  hooks.formed = [&own, meets = hooks.meets] { return own.formed() || !meets; };
   hooks.started = [directory] { KeepStarted(directory).IgnoreError(); };
   hooks.over = [&own] { return own.job().state() == JobState::kOver; };
   hooks.end_job = [&own](int signal) {
@@ -241,7 +246,7 @@ int ConductJob(const Options& given, const Environment& environment, KeeperLink 
   if (!directory.empty()) {
     const absl::Status kept = KeepMeetingOf(directory, prepared->spec, port);
     if (!kept.ok()) LogWarning(kept.message());
-    prepared->plan.detached = HooksOf(directory, **own);
+    prepared->plan.detached = HooksOf(directory, prepared->spec, **own);
   }
   Conductor conductor(std::move(prepared->plan), *std::move(signals), keeper.fd());
   absl::StatusOr<JobEnd> end = conductor.Run();

@@ -140,9 +140,9 @@ void Conductor::AwaitFormed() {
       if (!error) AwaitFormed();
     });
   }
-  detached_ = true;
+  detached_ = plan_.detached->meets;
   for (const auto& host : hosts_) {
-    if (host->state() == HostState::kHere) host->Send(FrameKind::kDetach, "");
+    if (detached_ && host->state() == HostState::kHere) host->Send(FrameKind::kDetach, "");
   }
   plan_.detached->started();
 }

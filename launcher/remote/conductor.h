@@ -24,6 +24,9 @@ namespace hlaunch {
 
 // What the conductor of a detached job asks of the rendezvous and tells. A value.
 struct DetachedHooks {
+  // Its nodes meet at the rendezvous, and need no connection from then on. A lone one does not, and
+  // ends with its connection.
+  bool meets = true;
   std::function<bool()> formed;      // The first round has begun.
   std::function<void()> started;     // Called once: it has, and all hosts that can be are here.
   std::function<bool()> over;        // The job has ended.

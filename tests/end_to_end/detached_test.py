@@ -181,6 +181,17 @@ class OnHosts(Commands, hosts_test.SshTest):
         self.assert_nothing_left(4 * hosts_test.LOSS_LIMIT)
         self.assertEqual(self.command("attach").wait(10), jobs.AGENT_LOST)
 
+    def test_a_lone_host_ends_with_its_connection(self):
+        self.detached(self.launch("--detach", jobs.WORKER, "env", "sleep", 600, hosts="node1",
+                                  env=self.env()))
+        attached = self.command("attach", "--tail", "all")
+        self.assertTrue(lab.poll(lambda: "ENV" in attached.out, 20), str(attached))
+        os.kill(next(pid for pid in lab.descendants(self.holder())
+                     if lab.command_line(pid).startswith("ssh ")), signal.SIGKILL)
+        self.assertEqual(attached.wait(20), jobs.NODE_LOST, str(attached))
+        self.assertIn("its workers are ended there", attached.err)
+        self.assert_nothing_left()
+
     def test_a_host_that_cannot_be_started_is_said_at_once(self):
         self.ssh.end_sshd(self.nodes[2])
         run = self.detach(jobs.WORKER, "env", "sleep", 600)
