@@ -151,6 +151,7 @@ class OnHosts(Commands, hosts_test.SshTest):
         self.assertTrue(lab.poll(lambda: attached.out.count("ENV") == 3, 20), str(attached))
         status = self.assert_says(".", "status", job, "--json")
         self.assertEqual(len(json.loads(status.out)["nodes"]), 3, str(status))
+        self.assert_says(f"job {job}, round 1: 3 workers", "why")
         # Whose agent is no worse for it.
         os.kill(next(pid for pid in lab.descendants(self.holder())
                      if re.match("ssh .*node2", lab.command_line(pid))), signal.SIGKILL)

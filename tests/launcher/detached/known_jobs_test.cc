@@ -10,8 +10,11 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "launcher/detached/meeting_words.h"
 #include "launcher/words/environment.h"
 
 namespace hlaunch {
@@ -121,6 +124,24 @@ TEST_F(KnownJobsTest, ChoosesTheOnlyOneThatMayBeMeant) {
   const auto none = ChooseJob(KnownJobs(jobs()), "c", false);
   EXPECT_TRUE(absl::IsNotFound(none.status()));
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("ended, exit code 0"));
+}
+
+TEST_F(KnownJobsTest, TellCommandsWhereARunningJobMeets) {
+  const DetachedJob job = Make("a", 1'000);
+  ASSERT_TRUE(KeepMeeting(job.directory, {"127.0.0.1:7", "", "on", "", "", ""}, "secret").ok());
+  const auto with = [this](std::vector<std::string> words) {
+    words.insert(words.begin(), "hlaunch");
+    return absl::StrJoin(WithMeeting(words, KnownJobs(jobs())), " ");
+  };
+  const std::string place =
+      absl::StrCat(" --rdzv-endpoint 127.0.0.1:7 --token-file ", job.directory, "/token --tls on");
+  EXPECT_EQ(with({"why", "a", "--json"}), "hlaunch why a --json" + place);
+  EXPECT_EQ(with({"why"}), "hlaunch why a" + place);
+  EXPECT_EQ(with({"why", "b"}), "hlaunch why b");
+  EXPECT_EQ(with({"why", "--help"}), "hlaunch why --help");
+  EXPECT_EQ(with({"why", "a", "--rdzv-endpoint=n"}), "hlaunch why a --rdzv-endpoint=n");
+  Make("b", 2'000);
+  EXPECT_EQ(with({"why"}), "hlaunch why");
 }
 
 TEST_F(KnownJobsTest, MakesNoDirectoryOfARunningJobOrOutsideItsOwn) {
