@@ -108,8 +108,8 @@ int Await(const DetachedJob& job, pid_t holder) {
     return HasStarted(job.directory) ? Tell(job) : ExitCodeOf(job);
   }
   LogWarning("asked to end before the job has started: stopping it");
-  ::kill(holder, SIGTERM);  // A child that was not waited for: nobody else has its pid.
-  wish.tail = 0;            // It was shown.
+  ::kill(holder, SIGINT);  // A child that was not waited for: nobody else has its pid.
+  wish.tail = 0;           // It was shown.
   wish.enough = nullptr;
   wish.signals = -1;
   FollowJob(job, wish);

@@ -165,6 +165,9 @@ void Holder::PassSignals() {
 
 int HoldJob(HoldPlan plan) {
   LeaveTerminal();
+  // A shell has what it starts in the background ignore them, and hlaunch stop is still to be
+  // heard.
+  for (const int signal : {SIGINT, SIGQUIT, SIGTERM}) ::signal(signal, SIG_DFL);
   BlockAgentSignals();  // All, also where the job takes only some.
   ::prctl(PR_SET_NAME, "hlaunch-holder", 0, 0, 0);
   const mode_t umask = ::umask(kOnlyMine);

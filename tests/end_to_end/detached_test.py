@@ -108,8 +108,10 @@ class OnOneHost(Commands, jobs.JobTest):
         self.assert_nothing_left()
 
     def test_a_grace_ends_what_does_not(self):
-        run = self.command("--detach", "--shutdown-timeout", 300, jobs.WORKER, "stubborn", "env",
-                           "sleep", 600)
+        # As a shell starts what is in the background.
+        run = self.nodes[0].start("env", "--ignore-signal=INT", lab.HLAUNCH, "--detach",
+                                  "--shutdown-timeout", 300, jobs.WORKER, "stubborn", "env",
+                                  "sleep", 600, env=self.env())
         self.detached(run)
         follows = self.command("logs", "-f")
         self.assertTrue(lab.poll(lambda: "ENV" in follows.out, 10), str(follows))
