@@ -27,6 +27,8 @@
 #include "launcher/command/install_programs.h"
 #include "launcher/command/make_token.h"
 #include "launcher/command/show_devices.h"
+#include "launcher/detached/detach_job.h"
+#include "launcher/detached/detached_commands.h"
 #include "launcher/dialect/translate_mpirun.h"
 #include "launcher/hosts/host_list.h"
 #include "launcher/job/job_spec.h"
@@ -246,6 +248,18 @@ int RunAsTask(char** argv, Options& options, const Environment& environment,
   return exit_code;
 }
 
+int Detach(int argc, char** argv, const Options& options, const Environment& environment,
+           const Surroundings& surroundings) {
+  const ClusterPlace place = FindPlace(surroundings, options.cluster, options.cluster_systems);
+  if (const absl::Status fit = CheckDetach(options, place); !fit.ok()) {
+    LogError(fit.message());
+    return kExitUsage;
+  }
+  WipeFromEnvironment(kEnvToken);
+  SetLogLevel(options.output.log_level);
+  return DetachJob(argc, argv, options, environment);
+}
+
 // A job from its command line to the exit code; `read` reads its options.
 int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& connect,
            const ConductFn& conduct) {
@@ -265,6 +279,10 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
     return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
   }
   if (options->instead.installs()) return InstallPrograms(options->instead);
+  options->detached_directory = environment.Get(kEnvDetached);
+  if (options->detach && options->detached_directory.empty()) {
+    return Detach(argc, argv, *options, environment, surroundings);
+  }
   BlockAgentSignals(options->worker.signals_to_handle);
   WipeFromEnvironment(kEnvToken);
   SetLogLevel(options->output.log_level);
@@ -354,6 +372,9 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
   std::vector<Command> commands = {
       {"devices", ShowDevices},
       {"check", CheckNode},
+      {"attach", AttachJob},
+      {"logs", ShowLogs},
+      {"stop", StopJob},
       {"agent", RunAgentStub},
       {kStandInWord, RunStandIn},
       {"token", [&](int, char**) { return RunToken(argc, argv, agent_commands); }},

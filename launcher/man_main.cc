@@ -12,6 +12,7 @@
 #include "launcher/ask/ask_options.h"
 #include "launcher/command/make_token.h"
 #include "launcher/command/service_options.h"
+#include "launcher/detached/detached_words.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
 #include "launcher/pages/mpirun_page.h"
@@ -37,6 +38,9 @@ std::string CommandHelp(const std::string& command) {
   if (command == "status") return ParseStatusOptions(3, words)->text_to_print.value_or("");
   if (command == "why") return ParseWhyOptions(3, words)->text_to_print.value_or("");
   if (command == "stacks") return ParseStacksOptions(3, words)->text_to_print.value_or("");
+  if (command == "attach") return ParseAttachOptions(3, words)->text_to_print.value_or("");
+  if (command == "logs") return ParseLogsOptions(3, words)->text_to_print.value_or("");
+  if (command == "stop") return ParseStopOptions(3, words)->text_to_print.value_or("");
   if (command == "devices") return ParseDevicesOptions(3, words)->text_to_print.value_or("");
   if (command == "check") return ParseCheckOptions(3, words)->text_to_print.value_or("");
   if (command == "token") return ParseTokenOptions(3, words)->text_to_print.value_or("");
@@ -64,6 +68,9 @@ std::string Page(const std::string& name) {
     return OptionsPage({{"hlaunch status", CommandHelp("status")},
                         {"hlaunch why", CommandHelp("why")},
                         {"hlaunch stacks", CommandHelp("stacks")},
+                        {"hlaunch attach", CommandHelp("attach")},
+                        {"hlaunch logs", CommandHelp("logs")},
+                        {"hlaunch stop", CommandHelp("stop")},
                         {"hlaunch devices", CommandHelp("devices")},
                         {"hlaunch check", CommandHelp("check")},
                         {"hlaunch doctor", CommandHelp("doctor")},

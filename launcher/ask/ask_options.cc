@@ -31,8 +31,10 @@ std::string WhyHelp() {
       "usage: hlaunch why JOB --rdzv-endpoint HOST[:PORT] [--rank LIST] [--json]\n\n"
       "Says where all ranks of JOB (its --rdzv-id) are now, who holds up the others, and what "
       "that\n"
-      "rank does: from any host, also while nothing seems wrong. It stops no rank. A script named\n"
-      "`why` is started as `hlaunch ./why`.\n\n",
+      "rank does: from any host, also while nothing seems wrong. It stops no rank. Of a job that "
+      "you\n"
+      "started here with --detach, no endpoint need be given. A script named `why` is started as\n"
+      "`hlaunch ./why`.\n\n",
       DescribeOptions(WhyOptionRows()), ExitCodes());
 }
 
@@ -42,8 +44,8 @@ std::string StacksHelp() {
       "Shows the stacks of the main threads of all ranks of JOB (its --rdzv-id), from any host: "
       "each\n"
       "stack once with its ranks, the rarest first. Stacks show code: without a token, they are\n"
-      "shown on the rendezvous' own host alone. A script named `stacks` is started as\n"
-      "`hlaunch ./stacks`.\n\n",
+      "shown on the rendezvous' own host alone. Of a job that you started here with --detach, no\n"
+      "endpoint need be given. A script named `stacks` is started as `hlaunch ./stacks`.\n\n",
       DescribeOptions(StacksOptionRows()), ExitCodes());
 }
 

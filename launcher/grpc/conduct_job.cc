@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "agent/process/descendants.h"
 #include "agent/worker/taken_signals.h"
+#include "launcher/detached/job_record.h"
 #include "launcher/grpc/own_rendezvous.h"
 #include "launcher/grpc/program_to_push.h"
 #include "launcher/hosts/end_of_job.h"
@@ -168,11 +170,58 @@ void Tell(const JobEnd& end, int exit_code) {
   }
 }
 
+// A lone node runs by itself, whatever its endpoint is.
+bool MeetsOthers(const JobSpec& spec) { return spec.policy.max_nodes > 1; }
+
+// Where others on this host may ask how the job stands.
+absl::Status KeepMeetingOf(const std::string& directory, const JobSpec& spec, uint16_t port) {
+  if (!MeetsOthers(spec)) return absl::OkStatus();
+  MeetingPlace place;
+  place.endpoint = HostPort("127.0.0.1", port);
+  place.tls = spec.tls ? "on" : "off";
+  const auto whole = [](const std::string& path) {
+    std::error_code ignored;
+    return path.empty() ? "" : std::filesystem::absolute(path, ignored).string();
+  };
+  place.tls_cert = whole(spec.certificates.certificate);
+  place.tls_key = whole(spec.certificates.key);
+  place.tls_ca = whole(spec.certificates.authority);
+  return KeepMeeting(directory, place, spec.token);
+}
+
+DetachedHooks HooksOf(const std::string& directory, const JobSpec& spec, OwnRendezvous& own) {
+  DetachedHooks hooks;
+  hooks.meets = MeetsOthers(spec);
+  hooks.formed = [&own, meets = hooks.meets] { return own.formed() || !meets; };
+  hooks.started = [directory] { KeepStarted(directory).IgnoreError(); };
+  hooks.over = [&own] { return own.job().state() == JobState::kOver; };
+  hooks.end_job = [&own](int signal) {
+    Outcome outcome;
+    outcome.exit_code = kExitSignalBase + signal;
+    outcome.reason = absl::StrCat("stopped by ", SignalName(signal));
+    own.job().End(outcome);
+  };
+  return hooks;
+}
+
+// Nodes without a connection have to hear of it too.
+void EndDetached(const std::string& directory, OwnRendezvous& own, Duration limit, JobEnd& end) {
+  // It may have been over before anybody looked.
+  if (own.formed() && end.stop_signal == 0) KeepStarted(directory).IgnoreError();
+  if (own.job().state() != JobState::kOver) return;
+  end.decided = own.job().Status().exit_code;
+  const auto awaited = own.job().AwaitAllFinished(MonotonicClock().Now() + limit);
+  if (awaited.empty()) return;
+  LogWarning(absl::StrCat("leaving though ", absl::StrJoin(awaited, ", "),
+                          " did not confirm the end of the job"));
+}
+
 }  // namespace
 
 int ConductJob(const Options& given, const Environment& environment, KeeperLink keeper) {
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_DUMPABLE, 0);  // It holds the job's secret.
+  ::unsetenv(kEnvDetached);     // Starters are not told.
   absl::StatusOr<Prepared> prepared = Prepare(given, environment);
   if (!prepared.ok()) {
     LogError(prepared.status().message());
@@ -186,18 +235,27 @@ int ConductJob(const Options& given, const Environment& environment, KeeperLink 
     return kExitNoResources;
   }
   RaiseDescriptorLimit();
+  const uint16_t port = prepared->listening.port;
   const auto own =
       OwnRendezvous::Start(prepared->spec, prepared->trust, std::move(prepared->listening));
   if (!own.ok()) {
     LogError(own.status().message());
     return ExitCodeOf(FailedStep::kMeet, own.status());
   }
+  const std::string& directory = given.detached_directory;
+  if (!directory.empty()) {
+    const absl::Status kept = KeepMeetingOf(directory, prepared->spec, port);
+    if (!kept.ok()) LogWarning(kept.message());
+    prepared->plan.detached = HooksOf(directory, prepared->spec, **own);
+  }
   Conductor conductor(std::move(prepared->plan), *std::move(signals), keeper.fd());
-  const absl::StatusOr<JobEnd> end = conductor.Run();
+  absl::StatusOr<JobEnd> end = conductor.Run();
   if (!end.ok()) {
     LogError(end.status().message());
     return kExitNoResources;
   }
+  if (!directory.empty())
+    EndDetached(directory, **own, given.worker.stop_grace + kCleanUpTime, *end);
   KillAndReapDescendants(MonotonicClock(), MonotonicClock().Now() + kCleanUpTime);
   const int exit_code = ExitCodeOfJob(*end);
   Tell(*end, exit_code);

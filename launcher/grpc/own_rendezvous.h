@@ -39,6 +39,7 @@ class OwnRendezvous {
   uint16_t store_port() const { return store_port_; }
   // Whether nodes have come but for `own`, those of this process. A round needs no more of them.
   bool alone(size_t own) const { return !formed_ && streams() <= own; }
+  bool formed() const { return formed_; }  // A round has begun.
   // Whether it is, or was, the job's.
   bool has_job() const { return !alone(0); }
 

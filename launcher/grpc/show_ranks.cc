@@ -11,7 +11,10 @@
 #include "launcher/ask/stacks_text.h"
 #include "launcher/ask/who_answered.h"
 #include "launcher/ask/why_text.h"
+#include "launcher/detached/known_jobs.h"
+#include "launcher/detached/meeting_words.h"
 #include "launcher/grpc/ask.h"
+#include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/ask/rank_client.h"
@@ -29,6 +32,17 @@ std::string StacksAnswer(const AskOptions& options, JobAnswer answer) {
   const std::vector<SharedStack> stacks = TakeStacks(answer);
   return options.words.json ? StackListJson(options.words.job_id, answer, stacks)
                             : StackListText(options.words.job_id, answer, stacks);
+}
+
+using ParseFn = absl::StatusOr<AskOptions> (*)(int argc, const char* const* argv);
+
+absl::StatusOr<AskOptions> Parse(int argc, char** argv, ParseFn parse) {
+  const std::string jobs = JobsDirectory(Environment::OfThisProcess());
+  const std::vector<std::string> words =
+      WithMeeting(std::vector<std::string>(argv, argv + argc), KnownJobs(jobs));
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  return parse(static_cast<int>(pointers.size()), pointers.data());
 }
 
 int ShowRanks(const absl::StatusOr<AskOptions>& options,
@@ -49,10 +63,12 @@ int ShowRanks(const absl::StatusOr<AskOptions>& options,
 
 }  // namespace
 
-int ShowWhy(int argc, char** argv) { return ShowRanks(ParseWhyOptions(argc, argv), WhyAnswer); }
+int ShowWhy(int argc, char** argv) {
+  return ShowRanks(Parse(argc, argv, ParseWhyOptions), WhyAnswer);
+}
 
 int ShowStacks(int argc, char** argv) {
-  return ShowRanks(ParseStacksOptions(argc, argv), StacksAnswer);
+  return ShowRanks(Parse(argc, argv, ParseStacksOptions), StacksAnswer);
 }
 
 }  // namespace hlaunch

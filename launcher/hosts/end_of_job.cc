@@ -29,7 +29,7 @@ int ExitCodeOfJob(const JobEnd& end) {
   }
   if (end.start_failed) return kExitNotStarted;
   if (first.has_value()) return *first;
-  return first_own.value_or(kExitNodeLost);
+  return end.decided.value_or(first_own.value_or(kExitNodeLost));
 }
 
 bool RepeatsTheEnd(absl::string_view starter, absl::string_view line) {

@@ -17,10 +17,12 @@ struct JobEnd {
   // By node rank, the job's exit code as the host's agent said it; unset: its connection broke
   // first.
   std::vector<std::optional<int>> exit_codes;
+  // The same as the rendezvous decided it; unset: it has not.
+  std::optional<int> decided = {};
 };
 
 // What hlaunch exits with: the job's own code, which every agent has; that of the lowest node rank
-// that said one. Pure.
+// that said one, else the rendezvous' own. Pure.
 int ExitCodeOfJob(const JobEnd& end);
 
 // Whether `line`, of a `starter` whose agent has said its exit code, says no more than that. Pure.

@@ -149,7 +149,7 @@ absl::StatusOr<std::vector<Frame>> TakeFrames(std::string& buffer) {
   while (rest.size() >= kFrameHead) {
     const char kind = rest[0];
     const size_t size = ReadLength(rest.substr(1));
-    if ((kind != 'i' && kind != 's' && kind != 'k') || size > kMaxFrame) {
+    if (!absl::StrContains("iskd", string_view(&kind, 1)) || size > kMaxFrame) {
       return InvalidArgumentError("what came on standard input is no frame of hlaunch");
     }
     if (rest.size() - kFrameHead < size) break;

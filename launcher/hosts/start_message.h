@@ -62,6 +62,7 @@ enum class FrameKind : char {
   kInput = 'i',   // Bytes for the job's stdin; none: its end.
   kSignal = 's',  // One byte: a signal for the job.
   kKill = 'k',    // End it at once.
+  kDetach = 'd',  // From now on the end of stdin is not the job's.
 };
 struct Frame {
   FrameKind kind = FrameKind::kKill;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,7 @@
 #include "agent/output/output_relay.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
+#include "launcher/detached/job_record.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/first_answer.h"
 #include "launcher/node/join_again.h"
@@ -274,7 +276,13 @@ NodeEnd NodeRun::Run(int restarts_used) {
                           spec_.logs.directory.empty() ? "" : logs_->logs().directory, spec_.job_id,
                           info_.host);
   AgentOptions agent_options = MakeOptions();
-  agent_options.on_event = [&](const NodeEvent& event) { observation.Tell(event); };
+  bool kept = options_.detached_directory.empty();
+  agent_options.on_event = [&](const NodeEvent& event) {
+    observation.Tell(event);
+    if (kept || !std::holds_alternative<WorkerStarted>(event)) return;
+    kept = true;
+    KeepStarted(options_.detached_directory).IgnoreError();
+  };
   asio::steady_timer belief(loop_);
   ArmBelief(*link_, std::min<Duration>(kBeliefTime, spec_.policy.join_timeout / 2), belief);
   Agent agent(loop_, std::move(agent_options), link_->client(), *relay_);

@@ -77,6 +77,26 @@ const OptionRow kStacks[] = {
     kHelp,
 };
 
+const OptionRow kAttach[] = {
+    {"", "", "--tail", "N|all", "begin with so many of the lines that are there (10)", nullptr},
+    kHelp,
+};
+
+const OptionRow kLogs[] = {
+    {"", "-f", "--follow", "", "and go on until the job ends", nullptr},
+    {"", "", "--rank", "LIST", "the lines of these ranks alone, as in 0-3,7", nullptr},
+    {"", "", "--tail", "N|all", "begin with so many of the lines that are there (all)", nullptr},
+    {"", "-t", "--timestamps", "", "the time stands before each line", nullptr},
+    {"", "", "--json", "", "print a JSON object for each line", nullptr},
+    kHelp,
+};
+
+const OptionRow kStop[] = {
+    {"", "", "--grace", "S", "kill what has not ended after S seconds (as the job has it)",
+     nullptr},
+    kHelp,
+};
+
 const OptionRow kDevices[] = {
     kJson,
     {"", "", "--sysroot", "DIR", "read the machine that DIR/sys, DIR/proc and DIR/dev describe",
@@ -146,12 +166,18 @@ const OptionRow kService[] = {
 };
 
 constexpr CommandRow kRows[] = {
-    {"status", "[JOB] --rdzv-endpoint HOST[:PORT]", "say where a job stands and why",
+    {"status", "[JOB] [--rdzv-endpoint HOST[:PORT]]", "say where a job stands and why",
      CommandProgram::kAgent, kNotTorchrun},
     {"why", "JOB --rdzv-endpoint HOST[:PORT]", "say where a job's ranks are and who holds them up",
      CommandProgram::kAgent, kNotTorchrun},
     {"stacks", "JOB --rdzv-endpoint HOST[:PORT]", "show the stacks of a job's ranks",
      CommandProgram::kAgent, kNotTorchrun},
+    {"attach", "[JOB]", "follow a job that --detach started", CommandProgram::kHlaunch,
+     kNotTorchrun},
+    {"logs", "[JOB] [-f]", "print what a detached job has said", CommandProgram::kHlaunch,
+     kNotTorchrun},
+    {"stop", "[JOB]", "end a detached job on all of its hosts", CommandProgram::kHlaunch,
+     kNotTorchrun},
     {"devices", "[--json]", "show this node's devices", CommandProgram::kHlaunch, kAlsoTorchrun},
     {"check", "[--json]", "check whether this node is fit for a job", CommandProgram::kHlaunch,
      kAlsoTorchrun},
@@ -175,6 +201,9 @@ constexpr CommandRow kRows[] = {
 absl::Span<const OptionRow> StatusOptionRows() { return kStatus; }
 absl::Span<const OptionRow> WhyOptionRows() { return kWhy; }
 absl::Span<const OptionRow> StacksOptionRows() { return kStacks; }
+absl::Span<const OptionRow> AttachOptionRows() { return kAttach; }
+absl::Span<const OptionRow> LogsOptionRows() { return kLogs; }
+absl::Span<const OptionRow> StopOptionRows() { return kStop; }
 absl::Span<const OptionRow> DevicesOptionRows() { return kDevices; }
 absl::Span<const OptionRow> CheckOptionRows() { return kCheck; }
 absl::Span<const OptionRow> TokenOptionRows() { return kToken; }

@@ -129,6 +129,9 @@ struct Options {
   NodeOutput output;
   InsteadOfJob instead;
 
+  bool detach = false;             // The job goes on without this terminal.
+  std::string detached_directory;  // Where it is kept, for what runs it; empty: it is not detached.
+
   std::optional<NodeTasks> tasks;  // Those of this node, where there are several.
 
   std::string cluster = "auto";               // A word of ClusterWords().

@@ -480,6 +480,9 @@ const OptionRow kHostRows[] = {
        options.hosts.push = true;
        return absl::OkStatus();
      }},
+    {"", "", "--detach", "",
+     "once all nodes are here, go on without this terminal, on one host too (hlaunch attach)",
+     [](string_view, Options& options) { return SetFlag(&options.detach); }},
     {"", "-x", "--export-var", "VAR[=VALUE]",
      "workers get this variable as well, on all hosts; may be repeated", AddVariable, kNoPet,
      kNoCommas, kRepeats},

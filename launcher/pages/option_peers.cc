@@ -57,6 +57,7 @@ constexpr OptionPeer kPeers[] = {
     {"--exclude", "better: see `--hosts`", ""},
     {"--launch-agent", "better: see `--hosts`", "`--mca plm_rsh_agent`; `-launcher-exec`"},
     {"--agent-path", "better: see `--hosts`", "`--prefix`"},
+    {"--detach", "better: torchrun needs nohup, tmux or the like on each host", "nohup, tmux"},
     {"--push", "better: torchrun must be on each host", "`--preload-binary` for the program alone"},
     {"--export-var", "better: `VAR=VALUE torchrun …`, on each host", "`-x`; `-genv`"},
     {"--export", "better: see `--hosts`", "`-genvall`, `-genvnone`, `-genvlist`"},

@@ -114,7 +114,7 @@ std::vector<std::string> ChildEnvironment(const StartMessage& message) {
   };
   for (const std::string& entry : Environment::OfThisProcess().Without(kEnvToken)) add(entry);
   // They would name other hosts, another secret, and another keeper.
-  for (const char* name : {kEnvHosts, kEnvTokenFile, kEnvKeeperFd}) all.erase(name);
+  for (const char* name : {kEnvHosts, kEnvTokenFile, kEnvKeeperFd, kEnvDetached}) all.erase(name);
   for (const std::string& entry : message.environment) add(entry);
   if (!message.token.empty()) all[kEnvToken] = message.token;
   std::vector<std::string> entries;
@@ -155,6 +155,7 @@ class Stub {
   std::string frames_;   // Read, and not whole yet.
   std::string waiting_;  // For the child's stdin.
   bool stdin_open_ = true;
+  bool detached_ = false;
   bool input_ends_ = false;  // Once `waiting_` is written.
   std::optional<Instant> kill_at_;
 };
@@ -242,6 +243,7 @@ void Stub::TakeStdin() {
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) {
     stdin_open_ = false;
+    if (detached_) return;  // The rendezvous says when it is over, or is silent for too long.
     return BeginEnd("the terminal's end is gone", seconds(message_.grace_s) + kEndTime);
   }
   frames_.append(bytes, static_cast<size_t>(n));
@@ -261,6 +263,9 @@ void Stub::TakeFrame(const Frame& frame) {
       return FeedChild();
     case FrameKind::kSignal:
       if (frame.bytes.size() == 1) Signal(static_cast<unsigned char>(frame.bytes[0]));
+      return;
+    case FrameKind::kDetach:
+      detached_ = true;
       return;
     case FrameKind::kKill:
       return BeginEnd("killed from the terminal", Duration::zero());

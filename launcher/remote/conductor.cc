@@ -32,6 +32,7 @@ constexpr Duration kStatusElsewhere = seconds(10);
 // Beyond the workers' grace: for agents to end, and for the news of it.
 constexpr Duration kEndTime = seconds(12);
 constexpr Duration kKillTime = seconds(2);
+constexpr Duration kLookAtJob = milliseconds(50);
 constexpr Duration kFlushTime = seconds(10);
 constexpr size_t kMaxWaiting = 256 << 10;  // Of stdin on the way to node rank 0.
 
@@ -48,6 +49,7 @@ Conductor::Conductor(ConductPlan plan, UniqueFd signals, int keeper_fd)
       keeper_(loop_),
       status_timer_(loop_),
       kill_timer_(loop_),
+      job_timer_(loop_),
       terminal_(ConsoleStyleOf(STDERR_FILENO).terminal) {
   signals_.assign(::fcntl(signals_fd_.get(), F_DUPFD_CLOEXEC, 0));
   keeper_.assign(::fcntl(keeper_fd, F_DUPFD_CLOEXEC, 0));
@@ -109,10 +111,7 @@ void Conductor::Changed(HostStart& host) {
     LogDebug(absl::StrCat(host.plan().host.Login(), " reaches this host at ", host.reached()));
     if (host.plan().message.takes_stdin) ReadStdin();
   }
-  if (std::all_of(hosts_.begin(), hosts_.end(), [](const auto& each) { return each->over(); })) {
-    loop_.stop();
-    return;
-  }
+  if (Over()) return loop_.stop();
   const bool awaited = std::any_of(hosts_.begin(), hosts_.end(), [](const auto& each) {
     return !each->over() && each->state() != HostState::kHere;
   });
@@ -122,9 +121,39 @@ void Conductor::Changed(HostStart& host) {
       EraseStatus();
       LogInfo(StatusText());
     }
+    if (plan_.detached.has_value()) AwaitFormed();
   }
   // Handlers of this host may still be on the stack.
   if (!stopping_) asio::post(loop_, [this] { StartMore(); });
+}
+
+bool Conductor::Over() const {
+  return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& each) { return each->over(); }) &&
+         (!cut_ || gave_up_ || plan_.detached->over());
+}
+
+void Conductor::AwaitFormed() {
+  if (stopping_) return;
+  if (!plan_.detached->formed()) {
+    job_timer_.expires_after(kLookAtJob);
+    return job_timer_.async_wait([this](const asio::error_code& error) {
+      if (!error) AwaitFormed();
+    });
+  }
+  detached_ = plan_.detached->meets;
+  for (const auto& host : hosts_) {
+    if (detached_ && host->state() == HostState::kHere) host->Send(FrameKind::kDetach, "");
+  }
+  plan_.detached->started();
+}
+
+// No connection is left that could say it.
+void Conductor::AwaitOver() {
+  if (Over()) return loop_.stop();
+  job_timer_.expires_after(kLookAtJob);
+  job_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) AwaitOver();
+  });
 }
 
 void Conductor::HostFailed(HostStart& host) {
@@ -143,14 +172,22 @@ void Conductor::HostFailed(HostStart& host) {
 }
 
 void Conductor::HostEnded(HostStart& host) {
-  if (!host.exit_code().has_value() && !stopping_) {
-    EraseStatus();
-    const std::string last = PrintableLine(host.last_words());
-    LogWarning(absl::StrCat("the connection to ", host.plan().host.Login(), " broke",
-                            last.empty() ? "" : ": ", last, "; its workers are ended there"));
-  }
+  if (!host.exit_code().has_value() && !stopping_) ConnectionBroke(host);
   // The job is over, or goes on without this host; the others have their time to hear of it.
   if (host.exit_code().has_value()) KillLater(plan_.grace + kEndTime);
+}
+
+void Conductor::ConnectionBroke(HostStart& host) {
+  EraseStatus();
+  const std::string last = PrintableLine(host.last_words());
+  LogWarning(absl::StrCat("the connection to ", host.plan().host.Login(), " broke",
+                          last.empty() ? "" : ": ", last,
+                          detached_ ? "; its workers go on, and what they say from now on is not "
+                                      "seen here"
+                                    : "; its workers are ended there"));
+  if (!detached_ || std::exchange(cut_, true)) return;
+  // Not from within a host's own event.
+  asio::post(loop_, [this] { AwaitOver(); });
 }
 
 void Conductor::Output(int fd, std::string bytes) {
@@ -229,6 +266,7 @@ void Conductor::Stop(int signal) {
   // Not from within a host's own event.
   asio::post(loop_, [this, signal] {
     for (const auto& host : hosts_) host->Stop(signal);
+    if (cut_) plan_.detached->end_job(signal);
   });
   KillLater(plan_.grace + kEndTime);
 }
@@ -244,6 +282,7 @@ void Conductor::KillLater(Duration wait) {
 }
 
 void Conductor::KillAll() {
+  gave_up_ = true;
   for (const auto& host : hosts_) {
     if (!host->over()) host->Kill();
   }

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,17 @@
 
 namespace hlaunch {
 
+// What the conductor of a detached job asks of the rendezvous and tells. A value.
+struct DetachedHooks {
+  // Its nodes meet at the rendezvous, and need no connection from then on. A lone one does not, and
+  // ends with its connection.
+  bool meets = true;
+  std::function<bool()> formed;      // The first round has begun.
+  std::function<void()> started;     // Called once: it has, and all hosts that can be are here.
+  std::function<bool()> over;        // The job has ended.
+  std::function<void(int)> end_job;  // Ends it with this signal, also where no connection leads.
+};
+
 // What is to be started. A value.
 struct ConductPlan {
   std::vector<HostPlan> hosts;  // By node rank.
@@ -27,6 +40,7 @@ struct ConductPlan {
   int min_hosts = 1;  // With fewer the job cannot run.
   Duration grace = std::chrono::seconds(30);
   bool quiet = false;  // No status line.
+  std::optional<DetachedHooks> detached = {};
 };
 
 // The terminal's end of a job on other hosts: starts the agents, says how far they are, carries
@@ -56,6 +70,10 @@ class Conductor {
   void Changed(HostStart& host);
   void HostFailed(HostStart& host);
   void HostEnded(HostStart& host);
+  void ConnectionBroke(HostStart& host);
+  bool Over() const;
+  void AwaitFormed();
+  void AwaitOver();
   void Output(int fd, std::string bytes);
   void AwaitSignals();
   void TakeSignals();
@@ -75,13 +93,16 @@ class Conductor {
   asio::io_context loop_{1};
   UniqueFd signals_fd_;
   asio::posix::stream_descriptor signals_, keeper_;
-  asio::steady_timer status_timer_, kill_timer_;
+  asio::steady_timer status_timer_, kill_timer_, job_timer_;
   std::unique_ptr<OutputSink> sink_;
   std::unique_ptr<StdinReader> stdin_;
   std::vector<std::shared_ptr<HostStart>> hosts_;
   bool start_failed_ = false;
   bool stopping_ = false;
   bool starting_over_ = false;  // All that can be here are.
+  bool detached_ = false;       // It has started, and connections may break.
+  bool cut_ = false;            // One did.
+  bool gave_up_ = false;        // What is left was killed.
   bool awaits_room_ = false;
   bool terminal_ = false;  // The status line can be rewritten.
   bool status_shown_ = false;

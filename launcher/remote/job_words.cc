@@ -15,9 +15,9 @@ using absl::string_view;
 
 // Of this command alone, or said anew.
 constexpr const char* kNotForHosts[] = {
-    "--hosts",      "--hostfile",   "--push",       "--include",    "--exclude", "--launch-agent",
-    "--agent-path", "--export-var", "--export",     "--config",     "--stdin",   "--nnodes",
-    "--rdzv-id",    "--rdzv-conf",  "--local-addr", "--token-file", "--cluster"};
+    "--hosts",      "--hostfile", "--push",       "--include",    "--exclude",    "--launch-agent",
+    "--agent-path", "--detach",   "--export-var", "--export",     "--config",     "--stdin",
+    "--nnodes",     "--rdzv-id",  "--rdzv-conf",  "--local-addr", "--token-file", "--cluster"};
 
 constexpr char kWorkers[] = "--nproc-per-node";
 

@@ -21,9 +21,12 @@ constexpr char kCommand[] = "hlaunch status";
 
 std::string HelpText() {
   return absl::StrCat(
-      "usage: hlaunch status [JOB] --rdzv-endpoint HOST[:PORT] [--json] [--token-file FILE]\n\n"
+      "usage: hlaunch status [JOB] --rdzv-endpoint HOST[:PORT] [--json] [--token-file FILE]\n"
+      "       hlaunch status [JOB] [--json]\n\n"
       "Says where a job stands and why: who is awaited, which round runs, how it ended. Without\n"
-      "JOB (its --rdzv-id) all jobs of that rendezvous, a line each. A script named `status` is\n"
+      "JOB (its --rdzv-id) all jobs of that rendezvous, a line each. Without --rdzv-endpoint it "
+      "is\n"
+      "asked of the jobs that you started on this host with --detach. A script named `status` is\n"
       "started as `hlaunch ./status`.\n\n",
       DescribeOptions(StatusOptionRows()), "\nExit code: 0 found; 2 wrong usage; ",
       kExitBadEndpoint, " no rendezvous answers there; ", kExitRefused,
@@ -95,6 +98,12 @@ absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* ar
   StatusOptions options;
   if (read.Has("--help")) {
     options.text_to_print = HelpText();
+    return options;
+  }
+  options.detached = read.given.empty() || (read.given.size() == 1 && read.Has("--json"));
+  if (options.detached && read.rest.size() <= 1) {
+    if (!read.rest.empty()) options.job_id = read.rest[0];
+    options.json = read.Has("--json");
     return options;
   }
   HLAUNCH_ASSIGN_OR_RETURN(static_cast<AskWords&>(options), ReadAskWords("status", read));

@@ -17,6 +17,7 @@ namespace hlaunch {
 
 struct StatusOptions : AskWords {            // Without a job: all jobs.
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
+  bool detached = false;  // No rendezvous was named: of the user's detached jobs.
 };
 
 // Requires: the command line begins with `status`.

@@ -23,6 +23,8 @@ inline constexpr char kEnvTasks[] = "HLAUNCH_TASKS";
 // Why the other tasks of this node are gone, for a program that this one becomes.
 inline constexpr char kEnvTasksGone[] = "HLAUNCH_TASKS_GONE";
 inline constexpr char kEnvObituaryReason[] = "HLAUNCH_OBITUARY_REASON";
+// Where a detached job is kept, for what runs it.
+inline constexpr char kEnvDetached[] = "HLAUNCH_DETACHED";
 // "1" on hosts that --hosts started: one of them tells the end for all.
 inline constexpr char kEnvQuietEnd[] = "HLAUNCH_QUIET_END";
 

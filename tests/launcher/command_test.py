@@ -33,7 +33,7 @@ TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint -
 
 # With options of their own; `help` and `version` have none. The first three are hlaunch-agent's.
 AGENTS = ("status", "why", "stacks")
-COMMANDS = [word for word in (*AGENTS, "devices", "check", "doctor", "token")
+COMMANDS = [word for word in (*AGENTS, "attach", "logs", "stop", "devices", "check", "doctor", "token")
             if word not in AGENTS or (BUILD / "bin/hlaunch-agent").exists()]
 
 

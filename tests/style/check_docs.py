@@ -30,7 +30,8 @@ import subprocess
 import source_tree
 
 # What readers have, beside shell words.
-OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch devices",
+OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch attach",
+        "hlaunch logs", "hlaunch stop", "hlaunch devices",
         "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
          "pip", "python3", "torchrun", "mpirun", "mpiexec", "srun", "salloc", "sbatch", "kill", "ip", "ls", "systemctl",

@@ -114,6 +114,10 @@ TEST(ExitCodeOfJob, IsTheJobsOwn) {
   EXPECT_EQ(code({kExitNodeStopped, std::nullopt}, true), kExitNotStarted);
   EXPECT_EQ(code({130, 130}, false, 2), 130);
   EXPECT_EQ(code({0, 0}, false, 2), kExitOk);
+  JobEnd cut;  // No connection is left that could say it.
+  cut.exit_codes = {std::nullopt, kExitNodeStopped};
+  cut.decided = 3;
+  EXPECT_EQ(ExitCodeOfJob(cut), 3);
 }
 
 TEST(InheritedVariables, AreAllButWhatExportLeavesOutAndThenThoseOfX) {

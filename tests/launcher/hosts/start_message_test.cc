@@ -89,6 +89,10 @@ TEST(TakeFrames, TakesThoseThatAreWhole) {
   ASSERT_TRUE(frames.ok());
   EXPECT_EQ(frames->size(), 1u);
   EXPECT_TRUE(buffer.empty());
+  buffer = EncodeFrame(FrameKind::kDetach, "");
+  frames = TakeFrames(buffer);
+  ASSERT_TRUE(frames.ok());
+  EXPECT_EQ((*frames)[0].kind, FrameKind::kDetach);
   buffer = "hello";
   EXPECT_FALSE(TakeFrames(buffer).ok());
 }

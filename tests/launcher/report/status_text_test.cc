@@ -50,8 +50,16 @@ TEST(ParseStatusOptions, ReadsJobAndEndpointInAnyOrder) {
   EXPECT_THAT(*Parse({"--help"})->text_to_print, HasSubstr("hlaunch ./status"));
 }
 
+TEST(ParseStatusOptions, WithoutAnEndpointIsForDetachedJobs) {
+  const auto options = Parse({"llama", "--json"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->detached);
+  EXPECT_EQ(options->job_id, "llama");
+  EXPECT_FALSE(Parse({"llama", "--rdzv-endpoint", "a"})->detached);
+}
+
 TEST(ParseStatusOptions, NamesWhatIsWrong) {
-  EXPECT_THAT(ErrorOf({"a"}), HasSubstr("add --rdzv-endpoint HOST[:PORT]"));
+  EXPECT_THAT(ErrorOf({"a", "--tls", "off"}), HasSubstr("add --rdzv-endpoint HOST[:PORT]"));
   EXPECT_THAT(ErrorOf({"a", "b", "--rdzv-endpoint", "n"}), HasSubstr("then comes b"));
   EXPECT_THAT(ErrorOf({"--rdzv-endpoint", "n:x"}), HasSubstr("--rdzv-endpoint 'n:x': a port is"));
   EXPECT_THAT(ErrorOf({"--rdzv-endpoint", "n:0"}), HasSubstr("port 0"));

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/detached/detached_commands.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/process/descendants.h"
+#include "launcher/detached/detached_words.h"
+#include "launcher/detached/follow_job.h"
+#include "launcher/detached/job_record.h"
+#include "launcher/detached/known_jobs.h"
+#include "launcher/words/environment.h"
+#include "launcher/words/printable.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/unique_fd.h"
+#include "proto/contract/exit_code.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr int kExitStillRuns = 1;
+// For what is killed to be gone from all hosts, and for the news of it.
+constexpr Duration kKillTime = std::chrono::seconds(30);
+
+int Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+}
+
+int Fail(const absl::Status& status) {
+  LogError(status.message());
+  return absl::IsNotFound(status) ? kExitRefused : kExitUsage;
+}
+
+absl::StatusOr<DetachedJob> FindJob(const DetachedOptions& options, bool ended_will_do) {
+  const std::string directory = JobsDirectory(Environment::OfThisProcess());
+  if (directory.empty()) return absl::InvalidArgumentError("HOME is not set here");
+  return ChooseJob(KnownJobs(directory), options.job_id, ended_will_do);
+}
+
+// Prints lines of the log. Belongs to one thread.
+class LinePrinter {
+ public:
+  LinePrinter(const DetachedOptions& options, bool both_streams)
+      : options_(options), both_streams_(both_streams) {}
+
+  void Show(const LogLine& line) {
+    if (!IsWanted(line)) return;
+    if (!both_streams_ || line.fd == STDOUT_FILENO) return Put(line, stdout);
+    std::fflush(stdout);  // In their order.
+    Put(line, stderr);
+  }
+
+ private:
+  // The parts of a line are its beginning's.
+  bool IsWanted(const LogLine& line) {
+    if (options_.ranks.empty()) return true;
+    Part& part = parts_[line.fd == STDERR_FILENO ? 1 : 0];
+    if (!part.goes_on) {
+      const std::vector<Rank> ranks = RanksOfText(line.text);
+      part.wanted = std::any_of(ranks.begin(), ranks.end(), [this](Rank rank) {
+        return std::binary_search(options_.ranks.begin(), options_.ranks.end(), rank);
+      });
+    }
+    part.goes_on = !line.whole;
+    return part.wanted;
+  }
+
+  void Put(const LogLine& line, std::FILE* file) const {
+    std::string text = absl::StrCat(line.text, line.whole ? "\n" : "");
+    if (options_.json) {
+      text = nlohmann::ordered_json{{"time", line.time},
+                                    {"stream", line.fd == STDERR_FILENO ? "stderr" : "stdout"},
+                                    {"whole", line.whole},
+                                    {"ranks", RanksOfText(line.text)},
+                                    {"text", line.text}}
+                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+             "\n";
+    } else if (options_.timestamps && !line.time.empty()) {
+      text = absl::StrCat(line.time, " ", text);
+    }
+    std::fwrite(text.data(), 1, text.size(), file);
+  }
+
+  struct Part {
+    bool goes_on = false, wanted = false;
+  };
+  const DetachedOptions& options_;
+  const bool both_streams_;
+  std::array<Part, 2> parts_;
+};
+
+FollowEnd Show(const DetachedJob& job, const DetachedOptions& options, bool both_streams,
+               int signals) {
+  LinePrinter printer(options, both_streams);
+  FollowWish wish;
+  wish.tail = options.tail;
+  wish.follow = options.follow;
+  wish.signals = signals;
+  wish.show = [&printer](const LogLine& line) { printer.Show(line); };
+  wish.shown = [] { std::fflush(stdout); };
+  return FollowJob(job, wish);
+}
+
+int EndOf(const DetachedJob& job) {
+  const absl::StatusOr<DetachedJob> now = ReadJob(job.directory);
+  if (now.ok() && now->ending.has_value()) return now->ending->exit_code;
+  LogError(absl::StrCat("what holds job ", PrintableLine(job.id),
+                        " was killed: nobody knows how the job ended; its agents end by themselves "
+                        "within --loss-limit"));
+  return kExitAgentLost;
+}
+
+// Until `job` has ended or `deadline` has passed. Whether it has.
+bool AwaitEnd(const DetachedJob& job, Instant deadline) {
+  constexpr Duration kLook = std::chrono::milliseconds(200);
+  constexpr Duration kLongLook = std::chrono::minutes(1);
+  const UniqueFd holder = WatchHolder(job);
+  while (Lives(job.holder, PlaceOfThisProcess()).value_or(false)) {
+    const Duration left = deadline - MonotonicClock().Now();
+    if (left <= Duration::zero()) return false;
+    pollfd poll = {holder.get(), POLLIN, 0};
+    ::poll(&poll, 1,
+           static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(
+                                std::min<Duration>(left, holder.valid() ? kLongLook : kLook))
+                                .count()));
+    if (poll.revents != 0) return true;
+  }
+  return true;
+}
+
+void Ask(const DetachedJob& job, int signal) {
+  const std::optional<ProcessEntry> holder = ReadProcess(job.holder.pid);
+  if (holder.has_value() && holder->start_time == job.holder.start_time) {
+    SignalProcess(*holder, signal);
+  }
+}
+
+int TellStopped(const DetachedJob& job) {
+  const absl::StatusOr<DetachedJob> now = ReadJob(job.directory);
+  return Print(absl::StrCat("stopped\n", OneJobText(now.ok() ? *now : job)));
+}
+
+int Stop(const DetachedJob& job, std::optional<Duration> grace) {
+  const auto in = [](Duration time) { return MonotonicClock().Now() + time; };
+  Ask(job, SIGTERM);
+  if (AwaitEnd(job, grace.has_value() ? in(*grace) : Instant::max())) return TellStopped(job);
+  LogWarning(absl::StrCat("job ", PrintableLine(job.id), " has not ended in time: killing it"));
+  Ask(job, SIGINT);  // The second one that asks for an end means that, as Ctrl-C does.
+  if (AwaitEnd(job, in(kKillTime))) return TellStopped(job);
+  LogError(absl::StrCat("job ", PrintableLine(job.id), " has been killed and does not end; see ",
+                        "hlaunch logs ", PrintableLine(job.id)));
+  return kExitStillRuns;
+}
+
+}  // namespace
+
+int AttachJob(int argc, char** argv) {
+  const absl::StatusOr<DetachedOptions> options = ParseAttachOptions(argc, argv);
+  if (!options.ok()) return Fail(options.status());
+  if (options->text_to_print) return Print(*options->text_to_print);
+  const absl::StatusOr<DetachedJob> job = FindJob(*options, /*ended_will_do=*/true);
+  if (!job.ok()) return Fail(job.status());
+  const UniqueFd signals = SignalsOfPerson();
+  if (Show(*job, *options, /*both_streams=*/true, signals.get()) == FollowEnd::kAsked) {
+    LogInfo(absl::StrCat("detached; job ", PrintableLine(job->id), " goes on (hlaunch stop ",
+                         PrintableLine(job->id), " ends it)"));
+    return kExitSignalBase + SIGINT;
+  }
+  return EndOf(*job);
+}
+
+int ShowLogs(int argc, char** argv) {
+  const absl::StatusOr<DetachedOptions> options = ParseLogsOptions(argc, argv);
+  if (!options.ok()) return Fail(options.status());
+  if (options->text_to_print) return Print(*options->text_to_print);
+  const absl::StatusOr<DetachedJob> job = FindJob(*options, /*ended_will_do=*/true);
+  if (!job.ok()) return Fail(job.status());
+  if (!options->ranks.empty() && !job->names_ranks) {
+    return Fail(absl::InvalidArgumentError(
+        "--rank: the lines of this job name no ranks: it has one worker, or lines begin otherwise "
+        "(--log-prefix)"));
+  }
+  Show(*job, *options, /*both_streams=*/false, -1);
+  return kExitOk;
+}
+
+int StopJob(int argc, char** argv) {
+  const absl::StatusOr<DetachedOptions> options = ParseStopOptions(argc, argv);
+  if (!options.ok()) return Fail(options.status());
+  if (options->text_to_print) return Print(*options->text_to_print);
+  const absl::StatusOr<DetachedJob> job = FindJob(*options, /*ended_will_do=*/false);
+  if (!job.ok()) return Fail(job.status());
+  if (job->life == JobLife::kElsewhere) {
+    LogError(absl::StrCat("job ", PrintableLine(job->id), " was started on ",
+                          PrintableLine(job->holder.host), ": stop it there"));
+    return kExitRefused;
+  }
+  if (job->life == JobLife::kRuns) return Stop(*job, options->grace);
+  return Print(absl::StrCat("nothing to stop\n", OneJobText(*job)));
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/detached/detached_words.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "launcher/options/command_table.h"
+#include "launcher/options/help_text.h"
+#include "launcher/options/read_words.h"
+#include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/exit_code.h"
+#include "proto/contract/rank_list.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+
+constexpr size_t kTailOfAttach = 10;
+
+constexpr char kWhichJob[] =
+    "\nJOB is the id that --detach printed; without it, the only one that runs. Jobs are kept "
+    "in\n"
+    "~/.local/state/hlaunch (XDG_STATE_HOME), the last 20 of those that have ended too.\n";
+
+std::string AttachHelp() {
+  return absl::StrCat(
+      "usage: hlaunch attach [JOB] [--tail N|all]\n\n"
+      "Follows a job that was started with --detach as if it had been started in this terminal: "
+      "its\n"
+      "output comes here, and at its end its exit code. Ctrl-C leaves the job alone and ends this\n"
+      "command with 130.",
+      kWhichJob, "\n", DescribeOptions(AttachOptionRows()),
+      "\nExit code: the job's; 130 left by Ctrl-C; 2 wrong usage; ", kExitRefused,
+      " there is no such job.\n");
+}
+
+std::string LogsHelp() {
+  return absl::StrCat(
+      "usage: hlaunch logs [JOB] [-f] [--rank LIST] [--tail N|all] [-t] [--json]\n\n"
+      "Prints on stdout what a job that was started with --detach has said on stdout and stderr,\n"
+      "also after its end.",
+      kWhichJob, "\n", DescribeOptions(LogsOptionRows()), "\nExit code: 0; 2 wrong usage; ",
+      kExitRefused, " there is no such job.\n");
+}
+
+std::string StopHelp() {
+  return absl::StrCat(
+      "usage: hlaunch stop [JOB] [--grace S]\n\n"
+      "Ends a job that was started with --detach, on all of its hosts: its workers get SIGTERM, "
+      "and\n"
+      "SIGKILL after the job's --shutdown-timeout. Waits until nothing is left.",
+      kWhichJob, "\n", DescribeOptions(StopOptionRows()),
+      "\nExit code: 0 it has ended, also before; 1 it does not end; 2 wrong usage; ", kExitRefused,
+      " there\nis no such job, or it was started on another host.\n");
+}
+
+absl::Status ReadTail(const TypedWords& read, DetachedOptions& options) {
+  if (!read.Has("--tail")) return absl::OkStatus();
+  const std::string text = read.Get("--tail", "");
+  int lines = 0;
+  options.tail.reset();
+  if (text == "all") return absl::OkStatus();
+  if (!ParseInt(text, 0, INT_MAX, &lines)) {
+    return InvalidArgumentError(
+        absl::StrCat("--tail '", PrintableLine(text), "': expected a number of lines, or all"));
+  }
+  options.tail = static_cast<size_t>(lines);
+  return absl::OkStatus();
+}
+
+absl::Status ReadRanks(const TypedWords& read, DetachedOptions& options) {
+  if (!read.Has("--rank")) return absl::OkStatus();
+  const std::string text = read.Get("--rank", "");
+  if (text.find_first_not_of("0123456789,-") == text.npos) options.ranks = ParseRankList(text);
+  std::sort(options.ranks.begin(), options.ranks.end());
+  if (!options.ranks.empty()) return absl::OkStatus();
+  return InvalidArgumentError(
+      absl::StrCat("--rank '", PrintableLine(text), "': expected ranks as in 0-3,7"));
+}
+
+absl::Status ReadGrace(const TypedWords& read, DetachedOptions& options) {
+  constexpr int kMost = 24 * 3600;
+  if (!read.Has("--grace")) return absl::OkStatus();
+  const std::string text = read.Get("--grace", "");
+  int seconds = 0;
+  if (!ParseInt(text, 0, kMost, &seconds)) {
+    return InvalidArgumentError(absl::StrCat("--grace '", PrintableLine(text),
+                                             "': expected a number of seconds, at most ", kMost));
+  }
+  options.grace = std::chrono::seconds(seconds);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DetachedOptions> Parse(absl::string_view word, absl::Span<const OptionRow> table,
+                                      std::string (*help)(), int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + 2, argv + argc);
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read, ReadWords(absl::StrCat("hlaunch ", word), table,
+                                                            words, OptionPlace::kAnywhere));
+  DetachedOptions options;
+  if (read.Has("--help")) {
+    options.text_to_print = help();
+    return options;
+  }
+  if (read.rest.size() > 1) {
+    return InvalidArgumentError(absl::StrCat(
+        "hlaunch ", word, " takes one job, and then comes ", PrintableLine(read.rest[1]),
+        "; to start a script of that name, write hlaunch ./", word));
+  }
+  if (!read.rest.empty()) options.job_id = read.rest[0];
+  if (word == "attach") options.tail = kTailOfAttach;
+  options.follow = word == "attach" || read.Has("--follow");
+  options.timestamps = read.Has("--timestamps");
+  options.json = read.Has("--json");
+  HLAUNCH_RETURN_IF_ERROR(ReadTail(read, options));
+  HLAUNCH_RETURN_IF_ERROR(ReadRanks(read, options));
+  HLAUNCH_RETURN_IF_ERROR(ReadGrace(read, options));
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<DetachedOptions> ParseAttachOptions(int argc, const char* const* argv) {
+  return Parse("attach", AttachOptionRows(), AttachHelp, argc, argv);
+}
+
+absl::StatusOr<DetachedOptions> ParseLogsOptions(int argc, const char* const* argv) {
+  return Parse("logs", LogsOptionRows(), LogsHelp, argc, argv);
+}
+
+absl::StatusOr<DetachedOptions> ParseStopOptions(int argc, const char* const* argv) {
+  return Parse("stop", StopOptionRows(), StopHelp, argc, argv);
+}
+
+}  // namespace hlaunch
