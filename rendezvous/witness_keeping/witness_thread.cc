@@ -37,12 +37,17 @@ absl::StatusOr<std::unique_ptr<WitnessThread>> WitnessThread::Start(Options opti
 
 WitnessThread::~WitnessThread() {
   if (!thread_.joinable()) return;
-  {
-    MutexLock lock(&mu_);
-    stop_ = true;
-    changed_.SignalAll();
-  }
+  Stop();
   thread_.join();
+}
+
+void WitnessThread::Stop() {
+  MutexLock lock(&mu_);
+  stop_ = true;
+  leads_.reset();
+  leads_until_ = Instant::min();
+  why_lost_ = absl::StrCat(options_.self.name, " is a witness no longer");
+  changed_.SignalAll();
 }
 
 void WitnessThread::Give(WitnessEvent event) {
@@ -80,6 +85,7 @@ std::optional<WitnessEvent> WitnessThread::NextEvent(Instant due) {
 
 void WitnessThread::Take(const WitnessEvent& event, const WitnessStep& step) {
   MutexLock lock(&mu_);
+  if (stop_) return;
   if (step.lost) {
     leads_.reset();
     why_lost_ = *step.lost;
@@ -95,6 +101,8 @@ void WitnessThread::Take(const WitnessEvent& event, const WitnessStep& step) {
   if (step.decided) decided_ = *step.decided;
   leads_until_ = witness_.LeadsUntil();
   waits_ = witness_.Waits(options_.clock->Now());
+  group_.leader = witness_.leader();
+  if (witness_.entry() != nullptr) group_.members = witness_.entry()->members;
   changed_.SignalAll();
 }
 
@@ -140,6 +148,11 @@ Instant WitnessThread::LeadsUntil() const {
                             ? options_.rule.lease
                             : std::min(leads_until_ - options_.clock->Now(), options_.rule.lease);
   return MonotonicClock().Now() + left;
+}
+
+WitnessThread::Group WitnessThread::group() const {
+  MutexLock lock(&mu_);
+  return group_;
 }
 
 std::string WitnessThread::Waits() const {

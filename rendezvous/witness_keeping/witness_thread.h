@@ -43,6 +43,8 @@ class WitnessThread {
   ~WitnessThread();
 
   void Give(WitnessEvent event);
+  // Whoever waits in Keep waits no longer, and nothing that is given counts any more.
+  void Stop();
 
   // Proposes `record` in `term` in the place of the one that was kept last, of version `expected`,
   // and waits until it is decided. Returns its version. One call at a time. One that failed with
@@ -58,6 +60,13 @@ class WitnessThread {
   Instant LeadsUntil() const;
   // For whom it waits; empty: for nobody.
   std::string Waits() const;
+
+  // The group as this one knows it.
+  struct Group {
+    Incarnation leader = 0;  // 0: nobody.
+    WitnessMembers members;
+  };
+  Group group() const;
 
  private:
   // What Keep waits for.
@@ -84,6 +93,7 @@ class WitnessThread {
   std::optional<Term> leads_ ABSL_GUARDED_BY(mu_);
   Instant leads_until_ ABSL_GUARDED_BY(mu_) = Instant::min();
   std::string waits_ ABSL_GUARDED_BY(mu_);
+  Group group_ ABSL_GUARDED_BY(mu_);
   std::string why_lost_ ABSL_GUARDED_BY(mu_);
   uint64_t decided_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t kept_ ABSL_GUARDED_BY(mu_) = 0;  // The version that was begun with, or returned last.
