@@ -6,7 +6,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -14,8 +16,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "agent/worker/keeper.h"
 #include "launcher/grpc/ask.h"
+#include "launcher/grpc/host_client.h"
 #include "launcher/grpc/own_rendezvous.h"
 #include "launcher/job/credentials.h"
 #include "launcher/job/hosting.h"
@@ -23,6 +27,7 @@
 #include "launcher/node/first_answer.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/programs.h"
+#include "proto/base/address.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
@@ -34,12 +39,16 @@
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/lookup.h"
 #include "rendezvous/listening/route.h"
+#include "rendezvous/round/master_address.h"
 #include "rendezvous/trust/trust.h"
+#include "rendezvous/witness_wire/witness_convert.h"
+#include "rendezvous/witnesses/job_witness.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kObituaryWords = 7;  // argv[0], the word, host, port, job, node, incarnation.
+constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 constexpr Duration kObituaryTime = std::chrono::seconds(4);
 // How long the owner of a port on this very host may take to answer as a rendezvous.
 constexpr Duration kNeighbourPatience = std::chrono::seconds(5);
@@ -67,42 +76,168 @@ absl::StatusOr<RendezvousEndpoint> EndpointIn(const std::string& text, uint16_t 
   return RendezvousEndpoint{first.host, first.port, trust, PlacesOf(all)};
 }
 
-// The node that hosts and joins by plain calls.
+// Whether the job's own agents keep its record. Not where the workers' store shares the port of the
+// rendezvous: it would stay behind.
+bool KeepsRecordAmongAgents(const JobSpec& spec) {
+  return HasWitnesses(spec.policy) && spec.other_endpoints.empty() &&
+         (spec.mode != JobMode::kStatic || spec.worker_store);
+}
+
+// Of the addresses of an endpoint the one that other hosts reach; unset: none is known.
+std::optional<std::string> ReachableAt(const Resolved& found) {
+  if (!found.ok()) return std::nullopt;
+  for (const std::string& address : *found) {
+    if (!IsLoopback(address)) return address;
+  }
+  return std::nullopt;
+}
+
+// Where other nodes reach this host, which owns the endpoint; unset: it is not known. A host's own
+// name is often one of its loopback's for itself.
+std::optional<std::string> OwnReachableAddress(const JobSpec& spec, const Resolved& found) {
+  if (const auto address = ReachableAt(found)) return address;
+  const bool only_here = IsLoopbackLiteral(spec.endpoint.host) || spec.endpoint.host == "localhost";
+  if (only_here && found.ok() && !found->empty()) return found->front();
+  return PickReachableAddress(DefaultRouteAddress(),
+                              ListLocalAddresses().value_or(std::vector<LocalAddress>()));
+}
+
+// The command with which a keeper tells a rendezvous at `places` of this node's death.
+NodeLink::Obituary ObituaryFor(const JobSpec& spec, const std::string& places, uint16_t port,
+                               const NodeInfo& info) {
+  NodeLink::Obituary obituary;
+  // A program that was sent here has no file; the keeper is the same one then.
+  const std::string path = PathOfThisProgram();
+  obituary.argv = {::access(path.c_str(), X_OK) == 0 ? path : kThisProgram,
+                   kObituaryWord,
+                   places,
+                   absl::StrCat(port),
+                   info.job_id,
+                   info.node_id,
+                   absl::StrCat(info.incarnation)};
+  obituary.env = EnvironmentOf(spec.certificates, spec.tls);
+  if (!spec.token.empty()) obituary.env.push_back(absl::StrCat(kEnvToken, "=", spec.token));
+  return obituary;
+}
+
+// "10.0.0.2:40001,10.0.0.3:40005".
+std::string PlacesOf(const WitnessMembers& witnesses) {
+  return absl::StrJoin(witnesses, ",", [](std::string* out, const WitnessMember& one) {
+    absl::StrAppend(out, one.address);
+  });
+}
+
+// The node that hosts. It joins by plain calls, and over the network once another node leads.
 class HostLink final : public NodeLink {
  public:
+  // `address`: where others reach this host; unset: nobody can but by the endpoint.
   static absl::StatusOr<std::unique_ptr<NodeLink>> Make(const JobSpec& spec, const Trust& trust,
                                                         HostingVerdict verdict,
-                                                        ListeningSocket listening) {
-    HLAUNCH_ASSIGN_OR_RETURN(auto own, OwnRendezvous::Start(spec, trust, std::move(listening)));
-    return std::unique_ptr<NodeLink>(new HostLink(spec, std::move(verdict), std::move(own)));
+                                                        ListeningSocket listening,
+                                                        const std::optional<std::string>& address) {
+    std::unique_ptr<HostLink> link(new HostLink(spec, trust, std::move(verdict), listening.port));
+    HLAUNCH_RETURN_IF_ERROR(link->Open(std::move(listening), address));
+    return std::unique_ptr<NodeLink>(std::move(link));
   }
 
-  ~HostLink() override { own_->Shutdown(); }
+  ~HostLink() override {
+    {
+      MutexLock lock(&mu_);
+      leaving_ = nullptr;
+      obituary_changed_ = nullptr;
+    }
+    own_->Shutdown();
+  }
 
-  RendezvousClient& client() override { return client_; }
-  bool hosts() const override { return true; }
+  RendezvousClient& client() override { return *client_; }
+  bool hosts() const override { return own_->leads(); }
   std::string Belief(Duration waited) const override {
     const bool lonely = own_->alone(0) && spec_.mode != JobMode::kListenAndPrint;
     return lonely ? ExplainLoneliness(spec_, verdict_, waited) : "";
   }
   uint16_t shared_store_port() const override { return own_->store_port(); }
   bool port_was_taken() const override { return false; }
-  void End(const Outcome& outcome) override { own_->job().End(outcome); }
+  void End(const Outcome& outcome) override { own_->led_job()->End(outcome); }
   std::vector<std::string> AwaitOthers(Instant deadline) override {
-    return own_->job().AwaitAllFinished(deadline);
+    return own_->led_job()->AwaitAllFinished(deadline);
   }
-  Obituary obituary(const NodeInfo&) const override {
-    return {};
-  }  // Nobody would be left to hear it.
+  // Empty while no other node could go on.
+  Obituary obituary(const NodeInfo& info) const override {
+    const WitnessMembers others = Without(own_->witnesses(), incarnation_);
+    if (others.empty()) return {};
+    const WitnessAddress first = SplitAddress(others.front().address);
+    return ObituaryFor(spec_, others.size() == 1 ? first.literal : PlacesOf(others), first.port,
+                       info);
+  }
+  void Complete(NodeInfo& info) override {
+    if (!self_) return;
+    info.incarnation = incarnation_;
+    info.witness_port = port_;
+    if (info.address.empty()) info.address = SplitAddress(self_->address).literal;
+  }
+  void WatchObituary(std::function<void()> changed) override {
+    MutexLock lock(&mu_);
+    obituary_changed_ = std::move(changed);
+  }
 
  private:
-  HostLink(const JobSpec& spec, HostingVerdict verdict, std::unique_ptr<OwnRendezvous> own)
-      : spec_(spec), verdict_(std::move(verdict)), own_(std::move(own)), client_(own_->job()) {}
+  HostLink(const JobSpec& spec, const Trust& trust, HostingVerdict verdict, uint16_t port)
+      : spec_(spec), trust_(trust), verdict_(std::move(verdict)), port_(port) {}
+
+  absl::Status Open(ListeningSocket listening, const std::optional<std::string>& address) {
+    if (KeepsRecordAmongAgents(spec_) && address) {
+      self_ = WitnessMember{incarnation_, HostName(), HostPort(*address, port_)};
+    }
+    HLAUNCH_ASSIGN_OR_RETURN(own_, OwnRendezvous::Start(
+                                       spec_, trust_, std::move(listening), self_,
+                                       [this] { Lost(); }, [this] { TellObituaryChanged(); }));
+    if (!self_) {
+      client_ = std::make_unique<LocalRendezvousClient>(own_->job());
+      return absl::OkStatus();
+    }
+    HostClient::Options options;
+    options.job = &own_->job();
+    options.remote = [this] {
+      GrpcRendezvousClient::Options remote;
+      remote.endpoint = {SplitAddress(self_->address).literal, port_, trust_, {}};
+      remote.join_timeout = spec_.policy.join_timeout;
+      return remote;
+    };
+    options.witnesses = [this] { return own_->witnesses(); };
+    auto client = std::make_unique<HostClient>(std::move(options));
+    MutexLock lock(&mu_);
+    leaving_ = client.get();
+    client_ = std::move(client);
+    if (lost_) leaving_->Leave();
+    return absl::OkStatus();
+  }
+
+  void Lost() {
+    MutexLock lock(&mu_);
+    lost_ = true;
+    if (leaving_ != nullptr) leaving_->Leave();
+  }
+  void TellObituaryChanged() {
+    std::function<void()> changed;
+    {
+      MutexLock lock(&mu_);
+      changed = obituary_changed_;
+    }
+    if (changed) changed();
+  }
 
   const JobSpec spec_;
+  const Trust trust_;
   const HostingVerdict verdict_;
-  const std::unique_ptr<OwnRendezvous> own_;
-  LocalRendezvousClient client_;
+  const uint16_t port_;
+  const Incarnation incarnation_ = NewIncarnation();
+  std::optional<WitnessMember> self_;  // Unset: the job ends with this node.
+  Mutex mu_;
+  bool lost_ ABSL_GUARDED_BY(mu_) = false;
+  std::function<void()> obituary_changed_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<OwnRendezvous> own_;
+  HostClient* leaving_ ABSL_GUARDED_BY(mu_) = nullptr;  // client_, while it may be told.
+  std::unique_ptr<RendezvousClient> client_;
 };
 
 // The node that joins where the endpoint leads. Where that may be here, because this node offers to
@@ -126,14 +261,38 @@ class JoinLink final : public NodeLink {
       options.detour = [this] { return WayHome(); };
     }
     options.on_lookup = [this](const Resolved& found) { Reconsider(found); };
+    if (KeepsRecordAmongAgents(spec) && (trust.none() || !trust.job())) {
+      // One that has no port left is no witness, and a node all the same.
+      if (auto listening = hlaunch::Listen("", 0); listening.ok()) {
+        witness_port_ = listening->port;
+        witness_socket_ = *std::move(listening);
+      }
+      options.on_witnesses = [this](const JobPolicy& policy, const WitnessMembers& witnesses) {
+        Witnesses(policy, witnesses);
+      };
+    }
     client_.emplace(std::move(options));
   }
 
-  RendezvousClient& client() override { return *client_; }
-  bool hosts() const override {
-    MutexLock lock(&mu_);
-    return own_ != nullptr && own_->has_job();
+  ~JoinLink() override {
+    {
+      MutexLock lock(&mu_);
+      obituary_changed_ = nullptr;
+    }
+    client_.reset();  // It calls until then, and its last word may be heard here.
+    std::unique_ptr<RendezvousServer> server;
+    std::unique_ptr<JobWitness> witness;
+    {
+      MutexLock lock(&mu_);
+      server = std::move(witness_server_);
+      witness = std::move(witness_);
+    }
+    if (server != nullptr) server->Shutdown(kShutdownGrace);
+    witness.reset();  // It may end the server's streams until then.
   }
+
+  RendezvousClient& client() override { return *client_; }
+  bool hosts() const override { return LedHere() != nullptr; }
   uint16_t shared_store_port() const override { return 0; }
   bool port_was_taken() const override { return port_was_taken_; }
 
@@ -161,33 +320,87 @@ class JoinLink final : public NodeLink {
   }
 
   void End(const Outcome& outcome) override {
-    if (OwnRendezvous* own = Own()) own->job().End(outcome);
+    if (const auto job = LedHere()) job->End(outcome);
   }
   std::vector<std::string> AwaitOthers(Instant deadline) override {
-    OwnRendezvous* own = Own();
-    return own ? own->job().AwaitAllFinished(deadline) : std::vector<std::string>();
+    const auto job = LedHere();
+    return job ? job->AwaitAllFinished(deadline) : std::vector<std::string>();
   }
   Obituary obituary(const NodeInfo& info) const override {
-    Obituary obituary;
-    // A program that was sent here has no file; the keeper is the same one then.
-    const std::string path = PathOfThisProgram();
-    obituary.argv = {::access(path.c_str(), X_OK) == 0 ? path : kThisProgram,
-                     kObituaryWord,
-                     AllEndpoints(spec_),
-                     absl::StrCat(endpoint_.port),
-                     info.job_id,
-                     info.node_id,
-                     absl::StrCat(info.incarnation)};
-    obituary.env = EnvironmentOf(spec_.certificates, spec_.tls);
-    if (!spec_.token.empty()) obituary.env.push_back(absl::StrCat(kEnvToken, "=", spec_.token));
-    return obituary;
+    std::string places = AllEndpoints(spec_);
+    MutexLock lock(&mu_);
+    const WitnessMembers others = Without(witnesses_, incarnation_);
+    if (!others.empty()) places = absl::StrCat(PlacesOf(others), ",", HostPort(spec_.endpoint));
+    return ObituaryFor(spec_, places, endpoint_.port, info);
+  }
+  void Complete(NodeInfo& info) override {
+    info.incarnation = incarnation_;
+    info.witness_port = witness_port_;
+  }
+  void WatchObituary(std::function<void()> changed) override {
+    MutexLock lock(&mu_);
+    obituary_changed_ = std::move(changed);
   }
 
  private:
-  // The rendezvous here; it stays once it is there.
-  OwnRendezvous* Own() const {
+  // The job if it is decided here; null: it is not.
+  std::shared_ptr<JobRendezvous> LedHere() const {
+    OwnRendezvous* own = nullptr;  // Like the witness it stays once it is there.
+    JobWitness* witness = nullptr;
+    {
+      MutexLock lock(&mu_);
+      own = own_.get();
+      witness = witness_.get();
+    }
+    if (witness != nullptr && witness->leads()) return witness->job();
+    return own != nullptr && own->has_job() ? own->led_job() : nullptr;
+  }
+
+  // Called by the client from its thread.
+  void Witnesses(const JobPolicy& policy, const WitnessMembers& witnesses) {
+    std::function<void()> changed;
+    bool wanted = false;
+    {
+      MutexLock lock(&mu_);
+      witnesses_ = witnesses;
+      changed = obituary_changed_;
+      wanted = witness_ == nullptr && (own_ == nullptr || !own_->has_job());
+    }
+    if (changed) changed();
+    const WitnessMember* self = FindMember(witnesses, incarnation_);
+    if (self == nullptr || !wanted || !witness_socket_) return;
+    if (const absl::Status made = BecomeWitness(policy, *self); !made.ok()) {
+      LogWarning(absl::StrCat("this node cannot keep the job's record: ", made.message()));
+    }
+  }
+
+  absl::Status BecomeWitness(const JobPolicy& policy, const WitnessMember& self) {
+    JobWitness::Options options;
+    options.job_id = spec_.job_id;
+    options.policy = policy;
+    options.self = self;
+    options.trust = endpoint_.trust;
+    {
+      MutexLock lock(&mu_);
+      if (const auto address = ReachableAt(resolved_)) {
+        options.endpoint = {0, endpoint_.host, HostPort(*address, endpoint_.port)};
+      }
+    }
+    options.on_lost = [this](const absl::Status& why) {
+      if (RendezvousServer* const server = serving_) server->EndStreams(why);
+    };
+    HLAUNCH_ASSIGN_OR_RETURN(auto witness, JobWitness::Start(std::move(options)));
+    RendezvousServer::Options server;
+    server.listener = std::move(witness_socket_->fd);
+    server.trust = endpoint_.trust;
+    server.witnesses = witness.get();
+    witness_socket_.reset();
+    HLAUNCH_ASSIGN_OR_RETURN(auto served, RendezvousServer::Start(std::move(server), *witness));
     MutexLock lock(&mu_);
-    return own_.get();
+    serving_ = served.get();
+    witness_ = std::move(witness);
+    witness_server_ = std::move(served);
+    return absl::OkStatus();
   }
 
   // Called by the client from its thread, as WayHome. What a name leads to may change: it gets
@@ -220,7 +433,14 @@ class JoinLink final : public NodeLink {
   absl::StatusOr<std::unique_ptr<OwnRendezvous>> Open(const HostingVerdict& verdict) const {
     HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listening,
                              hlaunch::Listen(verdict.bind_address, spec_.endpoint.port));
-    return OwnRendezvous::Start(spec_, endpoint_.trust, std::move(listening));
+    std::optional<WitnessMember> self;
+    MutexLock lock(&mu_);
+    if (const auto address = OwnReachableAddress(spec_, resolved_);
+        address && KeepsRecordAmongAgents(spec_)) {
+      self = WitnessMember{incarnation_, HostName(), HostPort(*address, endpoint_.port)};
+    }
+    return OwnRendezvous::Start(
+        spec_, endpoint_.trust, std::move(listening), self, [] {}, [] {});
   }
 
   // Nodes were led here and this one is not: most often a NAT that does not turn its own traffic.
@@ -238,6 +458,15 @@ class JoinLink final : public NodeLink {
   Resolved resolved_ ABSL_GUARDED_BY(mu_) =
       absl::UnavailableError("no name server has answered yet");
   std::unique_ptr<OwnRendezvous> own_ ABSL_GUARDED_BY(mu_);
+  // As a witness. The socket belongs to the client's thread once that runs.
+  const Incarnation incarnation_ = NewIncarnation();
+  uint16_t witness_port_ = 0;
+  std::optional<ListeningSocket> witness_socket_;
+  WitnessMembers witnesses_ ABSL_GUARDED_BY(mu_);  // Of the job, as it was told last.
+  std::function<void()> obituary_changed_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<JobWitness> witness_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<RendezvousServer> witness_server_ ABSL_GUARDED_BY(mu_);
+  std::atomic<RendezvousServer*> serving_ = nullptr;  // That server, for its own threads.
   std::optional<GrpcRendezvousClient> client_;  // Last: it calls, and its last word is heard here.
 };
 
@@ -265,7 +494,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec, co
       " run:\n    ", join.command));
   if (!join.hint.empty()) LogWarning(join.hint);
   return HostLink::Make(spec, trust, DecideHosting(spec, absl::UnavailableError(""), local, ""),
-                        std::move(listening).value());
+                        std::move(listening).value(), *address);
 }
 
 }  // namespace
@@ -288,7 +517,10 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
     return std::make_unique<JoinLink>(spec, trust, verdict, lookup, false);
   }
   absl::StatusOr<ListeningSocket> listening = Listen(verdict.bind_address, spec.endpoint.port);
-  if (listening.ok()) return HostLink::Make(spec, trust, verdict, std::move(listening).value());
+  if (listening.ok()) {
+    return HostLink::Make(spec, trust, verdict, std::move(listening).value(),
+                          OwnReachableAddress(spec, found));
+  }
   if (!absl::IsAlreadyExists(listening.status())) return listening.status();
   // Another agent of this host may have been first, or the port is somebody else's: its answer
   // tells.

@@ -39,9 +39,10 @@ void SayCeiling(const JobSpec& spec) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(const JobSpec& spec,
-                                                                    const Trust& trust,
-                                                                    ListeningSocket listening) {
+absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(
+    const JobSpec& spec, const Trust& trust, ListeningSocket listening,
+    std::optional<WitnessMember> self, std::function<void()> on_lost,
+    std::function<void()> on_places) {
   std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
   JobRules rules = RulesOf(spec);
   RendezvousServer::Options options;
@@ -59,14 +60,38 @@ absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(const JobSpe
                                      IsOwnAddress(first.master_addr) ? first.master_addr : ""),
                        SealingKey(first.comm_secret));
   };
-  own->job_.emplace(std::move(rules), MonotonicClock());
-  own->jobs_ = MakeOneJob(spec.job_id, *own->job_);
   options.listener = std::move(listening.fd);
   options.trust = trust;
-  HLAUNCH_ASSIGN_OR_RETURN(own->server_, RendezvousServer::Start(std::move(options), *own->jobs_));
+  if (self) {
+    JobWitness::Options witness;
+    witness.job_id = spec.job_id;
+    witness.policy = spec.policy;
+    witness.self = *std::move(self);
+    witness.trust = trust;
+    witness.on_lost = [own = own.get(), on_lost = std::move(on_lost)](const absl::Status& why) {
+      if (RendezvousServer* const serving = own->serving_) serving->EndStreams(why);
+      on_lost();
+    };
+    witness.on_places = std::move(on_places);
+    HLAUNCH_ASSIGN_OR_RETURN(own->witness_, JobWitness::Start(std::move(witness)));
+    own->founded_ = &own->witness_->Found(std::move(rules));
+    options.witnesses = own->witness_.get();
+    HLAUNCH_ASSIGN_OR_RETURN(own->server_,
+                             RendezvousServer::Start(std::move(options), *own->witness_));
+  } else {
+    own->job_.emplace(std::move(rules), MonotonicClock());
+    own->jobs_ = MakeOneJob(spec.job_id, *own->job_);
+    HLAUNCH_ASSIGN_OR_RETURN(own->server_,
+                             RendezvousServer::Start(std::move(options), *own->jobs_));
+  }
   own->serving_ = own->server_.get();
   SayCeiling(spec);
   return own;
+}
+
+std::shared_ptr<JobRendezvous> OwnRendezvous::led_job() {
+  if (witness_ != nullptr) return witness_->job();
+  return {&*job_, [](JobRendezvous*) {}};
 }
 
 void OwnRendezvous::Shutdown() {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -16,6 +17,7 @@
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/listening/listen.h"
 #include "rendezvous/trust/trust.h"
+#include "rendezvous/witnesses/job_witness.h"
 
 namespace hlaunch {
 
@@ -27,15 +29,27 @@ class OwnRendezvous {
   // Says aloud if this host carries fewer nodes than the job may have.
   //
   // Errors: as RendezvousServer::Start.
-  static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(const JobSpec& spec,
-                                                              const Trust& trust,
-                                                              ListeningSocket listening);
-  ~OwnRendezvous() { Shutdown(); }
+  // With `self`, the agent of this process, the job outlives this rendezvous: its own agents keep
+  // its record, see JobWitness. `on_lost` is called once another one leads, `on_places` once others
+  // keep the record; neither may block.
+  static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(
+      const JobSpec& spec, const Trust& trust, ListeningSocket listening,
+      std::optional<WitnessMember> self = std::nullopt, std::function<void()> on_lost = nullptr,
+      std::function<void()> on_places = nullptr);
+  ~OwnRendezvous() {
+    Shutdown();
+    witness_.reset();  // It may end the server's streams until then.
+  }
 
   // Lets every node hear its last directive.
   void Shutdown();
 
-  JobRendezvous& job() { return *job_; }
+  // The one that began here.
+  JobRendezvous& job() { return witness_ ? *founded_ : *job_; }
+  // Whether the job is decided here; the one that is; and who keeps its record.
+  bool leads() const { return witness_ == nullptr || witness_->leads(); }
+  std::shared_ptr<JobRendezvous> led_job();
+  WitnessMembers witnesses() const { return witness_ ? witness_->Places() : WitnessMembers(); }
   uint16_t store_port() const { return store_port_; }
   // Whether nodes have come but for `own`, those of this process. A round needs no more of them.
   bool alone(size_t own) const { return !formed_ && streams() <= own; }
@@ -53,6 +67,8 @@ class OwnRendezvous {
   std::atomic<bool> formed_ = false;  // A round.
   std::optional<JobRendezvous> job_;
   std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<JobWitness> witness_;  // In the place of these two, if there is one.
+  JobRendezvous* founded_ = nullptr;     // Its first job.
   std::unique_ptr<RendezvousServer> server_;
   std::atomic<RendezvousServer*> serving_ = nullptr;  // `server_`, for its own threads.
 };

@@ -56,6 +56,13 @@ class NodeLink {
     std::vector<std::string> env;
   };
   virtual Obituary obituary(const NodeInfo& info) const = 0;
+
+  // Completes what this node says of itself. Before it joins.
+  virtual void Complete(NodeInfo& /*info*/) {}
+
+  // `changed` is called from now on, from any thread, when obituary() would be another one. Once,
+  // before this node joins.
+  virtual void WatchObituary(std::function<void()> /*changed*/) {}
 };
 
 // Makes the link of a job with several nodes; waits for a name no longer than it takes to hear

@@ -168,6 +168,7 @@ class NodeRun {
   NodeEnd Run(int restarts_used);
 
  private:
+  void RegisterObituary();
   void MakeTap();
   absl::Status MakeScratch();
   AgentOptions MakeOptions();
@@ -221,10 +222,9 @@ int NodeRun::Make(const ConnectFn& connect) {
   link_ = std::move(link).value();
   slot_.emplace(spec_.job_id);
   info_ = MakeNodeInfo(spec_, *link_, *slot_, *address);
-  if (auto obituary = link_->obituary(info_); !obituary.argv.empty()) {
-    const absl::Status known = keeper_.RegisterObituary(obituary.argv, obituary.env);
-    if (!known.ok()) LogDebug(known.message());
-  }
+  link_->Complete(info_);
+  RegisterObituary();
+  link_->WatchObituary([this] { RegisterObituary(); });
   auto relay = OutputRelay::Make(loop_, STDOUT_FILENO, STDERR_FILENO, spec_.logs.folding);
   if (!relay.ok()) {
     LogError(relay.status().message());
@@ -232,6 +232,13 @@ int NodeRun::Make(const ConnectFn& connect) {
   }
   relay_ = std::move(relay).value();
   return kExitOk;
+}
+
+void NodeRun::RegisterObituary() {
+  const NodeLink::Obituary obituary = link_->obituary(info_);
+  if (obituary.argv.empty()) return;
+  const absl::Status known = keeper_.RegisterObituary(obituary.argv, obituary.env);
+  if (!known.ok()) LogDebug(known.message());
 }
 
 void NodeRun::MakeTap() {

@@ -261,6 +261,15 @@ absl::Status SetPreflightAction(string_view text, Options& options) {
   return InvalidArgumentError("expected warn, exclude or fail");
 }
 
+absl::Status SetHostLoss(string_view text, Options& options) {
+  for (const HostLoss each : {HostLoss::kEnd, HostLoss::kWait, HostLoss::kContinue}) {
+    if (text != HostLossName(each)) continue;
+    options.policy.on_host_loss = each;
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError("expected end, wait or continue");
+}
+
 absl::Status SetPreflightShare(string_view text, Options& options) {
   if (ParseInt(text, 0, 100, &options.policy.preflight_share)) return absl::OkStatus();
   return InvalidArgumentError("expected a number of percent from 0 to 100");
@@ -377,6 +386,11 @@ const OptionRow kRendezvousRows[] = {
      [](string_view text, Options& options) {
        return SetDuration(text, 1, &options.policy.lease.loss_limit);
      }},
+    {"", "", "--on-host-loss", "end|wait|continue",
+     "the node dies that hosts the rendezvous: the job ends, or another node leads it; of two, "
+     "wait "
+     "for proof of that death, or continue after a time (end)",
+     SetHostLoss},
     {"Master store", "", "--store-allow", "WHO",
      "who may use the master store: members, all, 10.0.0.0/16, ... (members)",
      [](string_view text, Options& options) {

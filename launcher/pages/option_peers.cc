@@ -18,6 +18,8 @@ constexpr OptionPeer kPeers[] = {
     {"--spares", "better: a lost or bad node is replaced", ""},
     {"--preflight", "better: [a bad node is found before workers start](health.md)", ""},
     {"--preflight-action", "better: see `--preflight`", ""},
+    {"--on-host-loss",
+     "better: [a job outlives the node that hosts its rendezvous](failures.md#the-rendezvous)", ""},
     {"--preflight-share", "better: see `--preflight`", ""},
     {"--health-interval", "better: [what becomes worse](health.md#while-they-run) is named", ""},
     // Where the nodes meet.

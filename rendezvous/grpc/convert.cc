@@ -348,6 +348,7 @@ v1::NodeInfo ToProto(const NodeInfo& info) {
   out.set_address(info.address);
   for (const std::string& other : info.other_addresses) out.add_other_addresses(other);
   out.set_answers(info.answers);
+  out.set_witness_port(info.witness_port);
   out.set_protocol(kProtocolMajor);
   *out.mutable_policy() = ToProto(info.policy);
   return out;
@@ -385,6 +386,8 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   out.address = in.address();
   out.other_addresses.assign(in.other_addresses().begin(), in.other_addresses().end());
   out.answers = in.answers();
+  HLAUNCH_RETURN_IF_ERROR(InRange("witness_port", in.witness_port(), 0, 65535));
+  out.witness_port = static_cast<uint16_t>(in.witness_port());
   return out;
 }
 
@@ -623,6 +626,7 @@ v1::Policy ToProto(const JobPolicy& policy) {
       static_cast<v1::PreflightAction>(static_cast<int>(policy.preflight_action) + 1));
   out.set_preflight_share(policy.preflight_share);
   out.set_max_stuck_restarts(policy.max_stuck_restarts);
+  out.set_on_host_loss(static_cast<v1::HostLoss>(static_cast<int>(policy.on_host_loss) + 1));
   return out;
 }
 
@@ -633,6 +637,9 @@ static_assert(static_cast<int>(Preflight::kFull) + 1 == v1::PREFLIGHT_FULL);
 static_assert(static_cast<int>(PreflightAction::kWarn) + 1 == v1::PREFLIGHT_ACTION_WARN);
 static_assert(static_cast<int>(PreflightAction::kExclude) + 1 == v1::PREFLIGHT_ACTION_EXCLUDE);
 static_assert(static_cast<int>(PreflightAction::kFail) + 1 == v1::PREFLIGHT_ACTION_FAIL);
+static_assert(static_cast<int>(HostLoss::kEnd) + 1 == v1::HOST_LOSS_END);
+static_assert(static_cast<int>(HostLoss::kWait) + 1 == v1::HOST_LOSS_WAIT);
+static_assert(static_cast<int>(HostLoss::kContinue) + 1 == v1::HOST_LOSS_CONTINUE);
 
 absl::StatusOr<JobPolicy> FromProto(const v1::Policy& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("max_nodes", in.max_nodes(), 1, kMaxNodes));
@@ -660,6 +667,9 @@ absl::StatusOr<JobPolicy> FromProto(const v1::Policy& in) {
   out.preflight_share = in.preflight_share();
   HLAUNCH_RETURN_IF_ERROR(InRange("max_stuck_restarts", in.max_stuck_restarts(), 0, kMaxInt));
   out.max_stuck_restarts = in.max_stuck_restarts();
+  HLAUNCH_RETURN_IF_ERROR(InRange("on_host_loss", in.on_host_loss(), v1::HOST_LOSS_UNSPECIFIED,
+                                  v1::HOST_LOSS_CONTINUE));
+  out.on_host_loss = static_cast<HostLoss>(std::max(in.on_host_loss() - 1, 0));
   return out;
 }
 

@@ -32,6 +32,7 @@
 #include "rendezvous/listening/route.h"
 #include "rendezvous/round/job_policy.h"
 #include "rendezvous/round/lease.h"
+#include "rendezvous/witness_wire/witness_convert.h"
 
 namespace hlaunch {
 namespace {
@@ -81,11 +82,18 @@ enum class Event { kTimeout, kWake, kStarted, kRead, kWritten, kHalfClosed, kEnd
 
 void* Tag(Event event) { return reinterpret_cast<void*>(static_cast<intptr_t>(event)); }
 
+// Where a rendezvous may be.
+struct PlaceToTry {
+  std::string host;  // A name or a literal.
+  uint16_t port = 0;
+  std::string name;  // What its certificate says.
+};
+
 // One stream and what is under way on it. Belongs to the client's thread.
 struct Stream {
-  Stream(const std::string& address, const std::pair<std::string, uint16_t>& place,
-         const Trust& trust, grpc::CompletionQueue* queue)
-      : line(address, place.second, trust, place.first),
+  Stream(const std::string& address, const PlaceToTry& place, const Trust& trust,
+         grpc::CompletionQueue* queue)
+      : line(address, place.port, trust, place.name),
         stub(v1::Rendezvous::NewStub(line.channel())) {
     rpc = stub->PrepareAsyncAttach(&context, queue);
   }
@@ -103,6 +111,7 @@ struct Stream {
   bool half_closed = false;
   bool ending = false;
   bool cancelled = false;
+  bool welcome = false;            // The rendezvous has answered on it.
   uint64_t sent = 0;               // Version of the last update that was written.
   std::string own_address;         // On the route of this stream.
   Instant heard;                   // The last word on this stream; at first, its start.
@@ -123,6 +132,7 @@ class GrpcRendezvousClient::Conversation {
         info_(info),
         listener_(listener),
         contacted_(*contacted) {
+    if (options_.taken_up) TakeUp(*options_.taken_up);
     thread_ = std::thread([this] {
       ::pthread_setname_np(::pthread_self(), "rdzv-client");
       Run();
@@ -169,13 +179,23 @@ class GrpcRendezvousClient::Conversation {
   }
 
   void Run() {
-    begun_ = last_heard_ = Now();
+    begun_ = Now();
+    if (!contacted_) last_heard_ = begun_;
     while (true) {
       if (std::optional<std::string> address = NextAddress()) Converse(*address);
       if (IsOver()) return;
       PauseBeforeRetry();
       if (IsOver()) return;
     }
+  }
+
+  void TakeUp(const Options::TakenUp& former) {
+    lease_ = former.lease;
+    last_heard_ = former.heard;
+    learned_ = former.witnesses;
+    begun_turn_ = true;
+    contacted_ = true;
+    NoteAllowance();
   }
 
   void PauseBeforeRetry() {
@@ -251,7 +271,7 @@ class GrpcRendezvousClient::Conversation {
   std::optional<std::string> NextAddress() {
     if (next_address_ >= addresses_.size()) {
       if (std::exchange(begun_turn_, true) && Several()) NextPlace();
-      if (lookup_ == nullptr) lookup_ = Lookup::Start(Place().first);
+      if (lookup_ == nullptr) lookup_ = Lookup::Start(Place().host);
       const Instant asked = Now();
       Duration slice = milliseconds(1);  // Most names are found at once.
       while (!lookup_->result().has_value()) {
@@ -263,7 +283,7 @@ class GrpcRendezvousClient::Conversation {
         }
         AwaitEvent(Now() + slice);
         if (IsOver()) return std::nullopt;
-        if (trouble_.empty()) trouble_ = absl::StrCat("resolving '", Place().first, "'");
+        if (trouble_.empty()) trouble_ = absl::StrCat("resolving '", Place().host, "'");
         TellTrouble();
         if (Several() && Now() - asked >= kLastBackoff) return std::nullopt;
         slice = std::min<Duration>(2 * slice, milliseconds(20));
@@ -288,15 +308,23 @@ class GrpcRendezvousClient::Conversation {
   }
 
   // Where it is tried now. One whose host is gone must not keep us from the others.
-  std::pair<std::string, uint16_t> Place() const {
+  const PlaceToTry& Place() const { return now_at_; }
+  PlaceToTry PlaceAt(size_t number) const {
     const RendezvousEndpoint& endpoint = options_.endpoint;
-    if (place_ == 0) return {endpoint.host, endpoint.port};
-    return endpoint.others[place_ - 1];
+    if (number == 0) return {endpoint.host, endpoint.port, endpoint.host};
+    if (const size_t other = number - 1; other < endpoint.others.size()) {
+      return {endpoint.others[other].first, endpoint.others[other].second,
+              endpoint.others[other].first};
+    }
+    const WitnessMember& witness = learned_[number - 1 - endpoint.others.size()];
+    const WitnessAddress address = SplitAddress(witness.address);
+    return {address.literal, address.port, witness.name};
   }
-  size_t Places() const { return 1 + options_.endpoint.others.size(); }
+  size_t Places() const { return 1 + options_.endpoint.others.size() + learned_.size(); }
   bool Several() const { return Places() > 1; }
   void NextPlace() {
     place_ = (place_ + 1) % Places();
+    now_at_ = PlaceAt(place_);
     addresses_.clear();
     lookup_ = nullptr;
   }
@@ -389,6 +417,9 @@ class GrpcRendezvousClient::Conversation {
 
   void Hear(Stream* stream) {
     stream->heard = Now();
+    if (!stream->response.witnesses().empty()) LearnWitnesses(*stream);
+    stream->welcome = stream->welcome || stream->response.has_policy();
+    if (!stream->welcome) return;  // A witness that stands by.
     // It answers, so it took at least the join.
     const uint64_t answered = std::max<uint64_t>(1, stream->response.heard());
     while (stream->answered < answered && !stream->unanswered.empty()) {
@@ -400,6 +431,7 @@ class GrpcRendezvousClient::Conversation {
       const auto policy = FromProto(stream->response.policy());
       if (!policy.ok()) return EndInConfusion(policy.status());
       lease_ = policy->lease;
+      policy_ = *policy;
       const std::string differences = DescribeDifferences(*policy, info_.policy);
       if (!contacted_ && !differences.empty()) {
         LogInfo(absl::StrCat("what the rendezvous says holds for the job: ", differences));
@@ -420,6 +452,23 @@ class GrpcRendezvousClient::Conversation {
     const auto directive = FromProto(stream->response.directive());
     if (!directive.ok()) return EndInConfusion(directive.status());
     listener_->OnDirective(*directive);
+  }
+
+  // The witnesses are where the rendezvous may be from now on.
+  void LearnWitnesses(const Stream& stream) {
+    WitnessMembers witnesses;
+    for (const v1::Witness& one : stream.response.witnesses()) {
+      auto witness = FromProto(one);
+      if (!witness.ok()) return LogDebug(absl::StrCat("witnesses: ", witness.status().message()));
+      witnesses.push_back(*std::move(witness));
+      if (witnesses.size() == kMaxWitnessesTold) break;
+    }
+    learned_ = std::move(witnesses);
+    place_ = options_.endpoint.others.size();  // The next turn begins with whoever leads them.
+    if (stream.response.has_policy()) {
+      if (auto policy = FromProto(stream.response.policy()); policy.ok()) policy_ = *policy;
+    }
+    if (options_.on_witnesses) options_.on_witnesses(policy_, learned_);
   }
 
   void EndInConfusion(const absl::Status& status) {
@@ -497,7 +546,9 @@ class GrpcRendezvousClient::Conversation {
       return;
     }
     answered_ = answered_ || IsAnswer(stream.status);
-    if (IsRefusal(status.code())) return End(AsRefusal(status));
+    // One that was started anew in the place of the first host does not know the job yet.
+    const bool forgetful = absl::IsOutOfRange(status) && !learned_.empty();
+    if (IsRefusal(status.code()) && !forgetful) return End(AsRefusal(status));
     if (absl::IsUnimplemented(status)) {
       return End(absl::FailedPreconditionError(
           absl::StrCat("what answers at ", Endpoint(), " is not hlaunch's rendezvous")));
@@ -551,7 +602,7 @@ class GrpcRendezvousClient::Conversation {
     NoteAllowance();
   }
 
-  std::string Endpoint() const { return HostPort(Place().first, Place().second); }
+  std::string Endpoint() const { return HostPort(Place().host, Place().port); }
   std::string Endpoints() const {
     std::string all = HostPort(options_.endpoint.host, options_.endpoint.port);
     for (const auto& [host, port] : options_.endpoint.others) {
@@ -577,6 +628,8 @@ class GrpcRendezvousClient::Conversation {
   const NodeInfo info_;
   Listener* const listener_;
   Lease lease_;
+  JobPolicy policy_;        // What holds for the job, once the rendezvous has said so.
+  WitnessMembers learned_;  // Where the rendezvous may be besides.
   Instant begun_;
   Instant last_heard_;      // When the last word of ours was sent that was taken.
   Instant forgiven_until_;  // Silence until then is not held against the rendezvous.
@@ -588,9 +641,10 @@ class GrpcRendezvousClient::Conversation {
   std::vector<std::string> addresses_;
   std::shared_ptr<Lookup> lookup_ = options_.lookup;  // Under way; shared with its thread.
   size_t next_address_ = 0;
-  size_t place_ = 0;         // Of the endpoint and its others.
-  bool begun_turn_ = false;  // The first place has been tried.
-  bool resolved_ = false;    // Some name had an address.
+  size_t place_ = 0;                // Of the endpoint, its others and those that were learned.
+  PlaceToTry now_at_ = PlaceAt(0);  // The place that is tried now, or spoken to.
+  bool begun_turn_ = false;         // The first place has been tried.
+  bool resolved_ = false;           // Some name had an address.
   Duration backoff_ = kFirstBackoff;
   std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(NewIncarnation())};
 

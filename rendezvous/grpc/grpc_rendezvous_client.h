@@ -19,6 +19,7 @@
 #include "rendezvous/job/rendezvous_client.h"
 #include "rendezvous/listening/lookup.h"
 #include "rendezvous/trust/trust.h"
+#include "rendezvous/witness/group.h"
 
 namespace hlaunch {
 
@@ -56,6 +57,19 @@ class GrpcRendezvousClient final : public RendezvousClient {
     // An address that leads to the rendezvous too, tried after the endpoint's own; unset while
     // there is none. Asked at every turn, as on_lookup from the client's thread. May be empty.
     std::function<std::optional<std::string>()> detour = nullptr;
+    // The conversation goes on that this node had in another way, with a rendezvous that is one of
+    // `witnesses` now.
+    struct TakenUp {
+      Lease lease;
+      Instant heard;  // The last word of this node that was taken was of then.
+      WitnessMembers witnesses;
+    };
+    std::optional<TakenUp> taken_up = std::nullopt;
+    // Hears who keeps the job's record, and what holds for the job, whenever the rendezvous says so
+    // anew; from the client's thread. They are where the rendezvous may be, tried before the
+    // endpoint. May be empty.
+    std::function<void(const JobPolicy& policy, const WitnessMembers& witnesses)> on_witnesses =
+        nullptr;
   };
 
   explicit GrpcRendezvousClient(Options options);

@@ -28,8 +28,10 @@ using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionT
 // Members in the order of construction: the front goes first, because gRPC keeps, unserved and
 // open, a connection that is handed to it after its shutdown.
 struct RendezvousServer::State {
-  State(Jobs& jobs, const Trust& trust, Duration patience)
-      : service(jobs, trust.none(), PeersOf(trust), patience), store(jobs, PeersOf(trust)) {}
+  State(Jobs& jobs, const Options& options)
+      : service(jobs, options.trust.none(), PeersOf(options.trust), options.patience,
+                options.witnesses),
+        store(jobs, PeersOf(options.trust)) {}
 
   const PeerJobs* PeersOf(const Trust& trust) const {
     return !trust.none() && trust.in_clear() ? &peers : nullptr;
@@ -55,7 +57,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
                                                    "name the host of that service, or give this "
                                                    "node the whole token"));
   }
-  auto state = std::make_unique<State>(jobs, options.trust, options.patience);
+  auto state = std::make_unique<State>(jobs, options);
   grpc::ServerBuilder builder;
   PrepareServer(&builder);
   builder.RegisterService(&state->service);

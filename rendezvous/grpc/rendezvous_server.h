@@ -13,6 +13,7 @@
 #include "proto/base/unique_fd.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/trust/trust.h"
+#include "rendezvous/witness_wire/witness_post.h"
 
 namespace hlaunch {
 
@@ -29,6 +30,7 @@ class RendezvousServer {
     Duration patience = std::chrono::seconds(10);
     // Gets the connections that do not speak gRPC; empty: they are closed. Must not block.
     std::function<void(UniqueFd connection)> c10d;
+    WitnessPost* witnesses = nullptr;  // Must outlive the server; null: nobody is a witness here.
   };
 
   // `jobs` must outlive the server.

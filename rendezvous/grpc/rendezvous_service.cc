@@ -3,6 +3,7 @@
 
 #include "rendezvous/grpc/rendezvous_service.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -25,6 +26,10 @@ namespace {
 
 // Streams that have not joined; beyond it the oldest goes. A whole cluster may knock at once.
 constexpr size_t kMaxInLobby = 16384;
+
+bool SamePlace(const WitnessMember& a, const WitnessMember& b) {
+  return a.incarnation == b.incarnation && a.address == b.address;
+}
 
 }  // namespace
 
@@ -167,7 +172,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       // A node that took the rendezvous' name for its own host (a NAT, a tunnel) is wrong.
       if (IsLoopback(info.address) && !IsLoopback(peer_)) info.address = peer_;
     }
-    HLAUNCH_RETURN_IF_ERROR(service_.jobs_.CheckLeads());
+    HLAUNCH_RETURN_IF_ERROR(CheckLeads());
     TakeLastWord(update);  // Also if its job is not known any more.
     HLAUNCH_ASSIGN_OR_RETURN(job_, service_.jobs_.Open(info, update));
     node_id_ = info.node_id;
@@ -176,6 +181,14 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     service_.WarnIfOpen(info);
     Answer();
     return absl::OkStatus();
+  }
+
+  // Who comes to a witness that stands by is told where the others are.
+  absl::Status CheckLeads() {
+    const absl::Status leads = service_.jobs_.CheckLeads();
+    MutexLock lock(&mu_);
+    redirects_ = !leads.ok() && service_.witnesses_ != nullptr;
+    return leads;
   }
 
   // Every message is answered: that is how the node knows it was heard.
@@ -198,14 +211,17 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
 
   void Pump() {
     std::optional<grpc::Status> finish;
+    WitnessMembers witnesses;
+    if (service_.witnesses_ != nullptr) witnesses = service_.witnesses_->Places();
     {
       MutexLock lock(&mu_);
-      const bool news = directive_.has_value() || answer_ || probe_ || !questions_.empty();
+      const bool news =
+          directive_.has_value() || answer_ || probe_ || redirects_ || !questions_.empty();
       if (busy_ || !(news || end_.has_value())) return;
       busy_ = true;  // For good, if this is the end.
       const bool broken = end_.has_value() && absl::IsCancelled(*end_);
       if (!broken && news) {
-        PackLocked();
+        PackLocked(witnesses);
       } else {
         finish = ToGrpcStatus(*end_);
       }
@@ -218,9 +234,16 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     }
   }
 
-  void PackLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  void PackLocked(const WitnessMembers& witnesses) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     response_.Clear();
-    if (!std::exchange(policy_sent_, true)) *response_.mutable_policy() = ToProto(job_->policy());
+    if (!std::exchange(redirects_, false) && !std::exchange(policy_sent_, true)) {
+      *response_.mutable_policy() = ToProto(job_->policy());
+    }
+    if (witnesses.size() != told_.size() ||
+        !std::equal(told_.begin(), told_.end(), witnesses.begin(), SamePlace)) {
+      for (const WitnessMember& one : witnesses) *response_.add_witnesses() = ToProto(one);
+      told_ = witnesses;
+    }
     if (std::exchange(probe_, false)) response_.set_probe(true);
     response_.set_heard(heard_);
     if (directive_.has_value()) *response_.mutable_directive() = ToProto(*directive_);
@@ -247,8 +270,10 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   bool policy_sent_ ABSL_GUARDED_BY(mu_) = false;
   bool probe_ ABSL_GUARDED_BY(mu_) = false;
   bool answer_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t read_ = 0;                        // Messages; the reading side alone knows it.
-  uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;  // Those that are answered.
+  bool redirects_ ABSL_GUARDED_BY(mu_) = false;  // The node is told of the witnesses alone.
+  WitnessMembers told_ ABSL_GUARDED_BY(mu_);     // The witnesses that it was told of.
+  uint64_t read_ = 0;                            // Messages; the reading side alone knows it.
+  uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;      // Those that are answered.
   std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest that was not sent.
   std::deque<NodeQuestion> questions_ ABSL_GUARDED_BY(mu_);  // The same.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
@@ -328,8 +353,12 @@ absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
 }  // namespace
 
 RendezvousService::RendezvousService(Jobs& jobs, bool open, const PeerJobs* peers,
-                                     Duration patience)
-    : jobs_(jobs), open_(open), peers_(peers), lobby_(std::make_shared<Lobby>(patience)) {}
+                                     Duration patience, WitnessPost* witnesses)
+    : jobs_(jobs),
+      open_(open),
+      peers_(peers),
+      witnesses_(witnesses),
+      lobby_(std::make_shared<Lobby>(patience)) {}
 
 RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
 
@@ -345,14 +374,30 @@ grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
     grpc::CallbackServerContext* context, const v1::ReportNodeDeathRequest* request,
     v1::ReportNodeDeathResponse* /*response*/) {
   absl::Status status = CheckReport(*request);
-  if (status.ok()) status = jobs_.CheckLeads();
   if (status.ok()) status = CheckPeerMayUseJob(*context, peers_, request->job_id());
+  if (status.ok() && witnesses_ != nullptr) {
+    witnesses_->ProvenDead(request->job_id(), request->incarnation());
+  }
+  if (status.ok()) status = jobs_.CheckLeads();
   if (status.ok()) {
     const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
     status = job == nullptr ? absl::AbortedError(NoSuchJob(request->job_id()))
                             : job->ReportNodeDeath(request->node_id(), request->incarnation(),
                                                    request->reason());
   }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RendezvousService::PassWitnessMessage(
+    grpc::CallbackServerContext* context, const v1::PassWitnessMessageRequest* request,
+    v1::PassWitnessMessageResponse* /*response*/) {
+  absl::Status status = CheckPeerMayUseJob(*context, peers_, request->job_id());
+  absl::StatusOr<WitnessLetter> letter = FromProto(*request);
+  if (status.ok()) status = letter.status();
+  if (status.ok() && witnesses_ == nullptr) status = absl::NotFoundError("no witness is here");
+  if (status.ok()) status = witnesses_->Hear(request->job_id(), *std::move(letter));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
   return reactor;

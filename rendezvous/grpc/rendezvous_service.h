@@ -14,6 +14,7 @@
 #include "rendezvous/front/peer_jobs.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/round/round.h"
+#include "rendezvous/witness_wire/witness_post.h"
 
 namespace hlaunch {
 
@@ -27,7 +28,9 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
  public:
   // `open` says that nodes had to prove nothing to get here, `peers` what they have proved in their
   // greeting (null: nobody greets), `patience` is the time for the first message of a stream.
-  RendezvousService(Jobs& jobs, bool open, const PeerJobs* peers, Duration patience);
+  // `witnesses` is who is a witness here, and must outlive it; null: nobody.
+  RendezvousService(Jobs& jobs, bool open, const PeerJobs* peers, Duration patience,
+                    WitnessPost* witnesses);
   ~RendezvousService() override;
 
   // Ends every stream with `status`, once it has got its last directive; also those that come
@@ -48,6 +51,9 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* PassWitnessMessage(grpc::CallbackServerContext* context,
+                                               const v1::PassWitnessMessageRequest* request,
+                                               v1::PassWitnessMessageResponse* response) override;
   grpc::ServerUnaryReactor* AskRanks(grpc::CallbackServerContext* context,
                                      const v1::AskRanksRequest* request,
                                      v1::AskRanksResponse* response) override;
@@ -68,6 +74,7 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   Jobs& jobs_;
   const bool open_;
   const PeerJobs* const peers_;
+  WitnessPost* const witnesses_;
   const std::shared_ptr<Lobby> lobby_;
 
   mutable Mutex mu_;

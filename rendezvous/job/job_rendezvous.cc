@@ -584,6 +584,18 @@ bool JobRendezvous::Answer(absl::string_view node_id, Incarnation incarnation, N
   return true;
 }
 
+std::vector<NodeInfo> JobRendezvous::Nodes() const {
+  MutexLock lock(&state_->mu);
+  return state_->table.Nodes();
+}
+
+void JobRendezvous::Say(const std::string& text) {
+  MutexLock lock(&state_->mu);
+  state_->table.Say(text);
+  state_->CollectLocked();
+  state_->FlushLocked();
+}
+
 const JobPolicy& JobRendezvous::policy() const { return state_->rules.policy; }
 
 }  // namespace hlaunch

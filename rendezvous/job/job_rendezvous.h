@@ -118,6 +118,11 @@ class JobRendezvous {
   // This incarnation has a place in the job.
   bool Holds(absl::string_view node_id, Incarnation incarnation) const;
 
+  // As RoundTable::Nodes.
+  std::vector<NodeInfo> Nodes() const;
+  // A line for the people at all nodes.
+  void Say(const std::string& text);
+
   const JobPolicy& policy() const;
 
   // Asks the nodes that run the ranks of `question`, those with a stream. `done` is called once,

@@ -39,6 +39,18 @@ const char* ActionName(PreflightAction action) {
   return "";
 }
 
+const char* HostLossName(HostLoss loss) {
+  switch (loss) {
+    case HostLoss::kEnd:
+      return "end";
+    case HostLoss::kWait:
+      return "wait";
+    case HostLoss::kContinue:
+      return "continue";
+  }
+  return "";
+}
+
 std::string DescribeDifferences(const JobPolicy& holds, const JobPolicy& here) {
   std::vector<std::string> differences;
   const auto compare = [&](const char* option, const auto& a, const auto& b) {
@@ -54,6 +66,7 @@ std::string DescribeDifferences(const JobPolicy& holds, const JobPolicy& here) {
   compare("--preflight-action", ActionName(holds.preflight_action),
           ActionName(here.preflight_action));
   compare("--preflight-share", holds.preflight_share, here.preflight_share);
+  compare("--on-host-loss", HostLossName(holds.on_host_loss), HostLossName(here.on_host_loss));
   return absl::StrJoin(differences, ", ");
 }
 

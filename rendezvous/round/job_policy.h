@@ -9,9 +9,11 @@
 
 namespace hlaunch {
 
-// "off", "quick", "full"; "warn", "exclude", "fail": as on the command line.
+// "off", "quick", "full"; "warn", "exclude", "fail"; "end", "wait", "continue": as on the command
+// line.
 const char* PreflightName(Preflight preflight);
 const char* ActionName(PreflightAction action);
+const char* HostLossName(HostLoss loss);
 
 // Where the policy that holds for the job differs from what one node was told, in the words of the
 // command line: "--max-restarts 3 (here 0), --loss-limit 30 (here 60)". Empty if it does not. Pure.

@@ -45,6 +45,13 @@ enum class PreflightAction {
   kFail,     // The job ends.
 };
 
+// What becomes of a job of which the node has died that hosts its rendezvous.
+enum class HostLoss {
+  kEnd,       // It ends: no other node has the record.
+  kWait,      // The others have it, and one of them goes on; of two nodes, by proof of that death.
+  kContinue,  // The same, and of two also by silence: if only the way between is cut, both go on.
+};
+
 // What holds for a whole job. Every node brings it along from its command line. The nodes must
 // agree on min_nodes and max_nodes; where the rest differs, the rendezvous' own holds.
 struct JobPolicy {
@@ -64,6 +71,7 @@ struct JobPolicy {
   // bad, the fault is likely not theirs.
   int preflight_share = 25;
   int max_stuck_restarts = 0;  // In a row that bring the job no further; 0: all of them may.
+  HostLoss on_host_loss = HostLoss::kEnd;
 };
 
 // What a node is, told once when it joins.
@@ -86,6 +94,7 @@ struct NodeInfo {
   // master store from any of these.
   std::vector<std::string> other_addresses = {};
   bool answers = true;  // Its agent answers questions about its ranks; older ones do not know them.
+  uint16_t witness_port = 0;  // Where it listens as a witness; 0: it cannot be one.
   // Set by the rendezvous, not by the node: its own address on the route to this node.
   std::string route_address;
   std::string seen_address;  // The same: where this node's stream comes from; empty if unknown.

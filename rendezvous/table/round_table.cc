@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/round/master_address.h"
 #include "rendezvous/round/restart_policy.h"
 #include "rendezvous/table/admission.h"
 #include "rendezvous/table/directive.h"
@@ -145,6 +146,8 @@ absl::Status RoundTable::Admit(const NodeInfo& info, const NodeUpdate& update, b
   } else {
     HLAUNCH_RETURN_IF_ERROR(CheckPossible(*record_, *seat, update));
     membership_.SetAttached(*seat, true);
+    // Another rendezvous may have known it as a node of its own host.
+    if (IsLoopback(seat->info.address)) seat->info.address = info.address;
     seat->info.seen_address = info.seen_address;        // No record keeps these,
     seat->info.other_addresses = info.other_addresses;  // and a host may have got new ones.
     membership_.Touch(*seat, t);
@@ -239,6 +242,23 @@ std::vector<const Seat*> RoundTable::Members() const {
   std::sort(members.begin(), members.end(),
             [](const Seat* a, const Seat* b) { return a->first_rank < b->first_rank; });
   return members;
+}
+
+std::vector<NodeInfo> RoundTable::Nodes() const {
+  std::vector<const Seat*> seats = Members();
+  for (const auto& [node_id, seat] : membership_.seats()) {
+    if (!InRound(*record_, seat)) seats.push_back(&seat);
+  }
+  std::vector<NodeInfo> nodes;
+  for (const Seat* seat : seats) {
+    if (!seat->left && !seat->finished) nodes.push_back(seat->info);
+  }
+  return nodes;
+}
+
+void RoundTable::Say(const std::string& text) {
+  news_.Say(text);
+  membership_.TellAll();
 }
 
 std::string RoundTable::Explain(Instant now) const {

@@ -143,6 +143,11 @@ class RoundTable {
   bool AllFinished() const { return hlaunch::AllFinished(*record_, membership_); }
   // No round has begun and no node is here.
   bool Deserted() const { return record_->round == 0 && membership_.here() == 0; }
+  // Those that are here and have not said their last word, the members of the latest round first,
+  // in the order of their ranks.
+  std::vector<NodeInfo> Nodes() const;
+  // A line for the people at all nodes.
+  void Say(const std::string& text);
   // This incarnation has a seat here.
   bool Holds(absl::string_view node_id, Incarnation incarnation) const;
   // Hosts of those that have not.

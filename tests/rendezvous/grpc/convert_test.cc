@@ -25,6 +25,7 @@ JobPolicy SomePolicy() {
                   std::chrono::milliseconds(700)};
   policy.preflight = Preflight::kFull;
   policy.preflight_action = PreflightAction::kFail;
+  policy.on_host_loss = HostLoss::kContinue;
   policy.preflight_share = 10;
   policy.max_stuck_restarts = 4;
   return policy;
@@ -33,10 +34,10 @@ JobPolicy SomePolicy() {
 void ExpectEqual(const JobPolicy& a, const JobPolicy& b) {
   EXPECT_EQ(std::tie(a.min_nodes, a.max_nodes, a.spares, a.max_restarts, a.join_timeout,
                      a.last_call, a.lease.lease, a.lease.loss_limit, a.lease.margin, a.preflight,
-                     a.preflight_action, a.preflight_share, a.max_stuck_restarts),
+                     a.preflight_action, a.preflight_share, a.max_stuck_restarts, a.on_host_loss),
             std::tie(b.min_nodes, b.max_nodes, b.spares, b.max_restarts, b.join_timeout,
                      b.last_call, b.lease.lease, b.lease.loss_limit, b.lease.margin, b.preflight,
-                     b.preflight_action, b.preflight_share, b.max_stuck_restarts));
+                     b.preflight_action, b.preflight_share, b.max_stuck_restarts, b.on_host_loss));
 }
 
 NodeInfo SomeNode() {
@@ -98,9 +99,10 @@ TEST(Convert, NodeInfoComesThrough) {
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ(
       std::tie(in.job_id, in.node_id, in.incarnation, in.host, in.pid, in.started_ms,
-               in.other_addresses, in.nproc, in.node_rank, in.address, in.answers),
+               in.other_addresses, in.nproc, in.node_rank, in.address, in.answers, in.witness_port),
       std::tie(out->job_id, out->node_id, out->incarnation, out->host, out->pid, out->started_ms,
-               out->other_addresses, out->nproc, out->node_rank, out->address, out->answers));
+               out->other_addresses, out->nproc, out->node_rank, out->address, out->answers,
+               out->witness_port));
   ExpectEqual(in.policy, out->policy);
   EXPECT_EQ(out->route_address, "");
 }

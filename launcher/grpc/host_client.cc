@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/grpc/host_client.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "rendezvous/round/lease.h"
+
+namespace hlaunch {
+
+// Hands on what the local client hears, but for its end where that is none.
+class HostClient::LocalEar : public Listener {
+ public:
+  LocalEar(HostClient& owner, Listener* listener) : owner_(owner), listener_(listener) {}
+
+  void OnDirective(const Directive& directive) override { listener_->OnDirective(directive); }
+  void OnQuestion(const NodeQuestion& question) override { listener_->OnQuestion(question); }
+  void OnContact(bool connected, const std::string& detail) override {
+    listener_->OnContact(connected, detail);
+  }
+  void OnEnd(const absl::Status& status) override {
+    if (absl::IsUnavailable(status)) return owner_.Leave();
+    listener_->OnEnd(status);
+  }
+
+ private:
+  HostClient& owner_;
+  Listener* const listener_;
+};
+
+HostClient::HostClient(Options options)
+    : options_(std::move(options)),
+      led_at_(MonotonicClock().Now()),
+      local_(std::make_shared<LocalRendezvousClient>(*options_.job)) {
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "host-client");
+    Run();
+  });
+}
+
+HostClient::~HostClient() {
+  {
+    MutexLock lock(&mu_);
+    stop_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+  std::shared_ptr<LocalRendezvousClient> local;  // Both end outside the lock: they call back.
+  std::shared_ptr<GrpcRendezvousClient> remote;
+  MutexLock lock(&mu_);
+  local.swap(local_);
+  remote.swap(remote_);
+}
+
+void HostClient::Leave() {
+  MutexLock lock(&mu_);
+  leaves_ = true;
+  changed_.SignalAll();
+}
+
+void HostClient::Run() {
+  {
+    MutexLock lock(&mu_);
+    while (!stop_ && !(leaves_ && info_)) changed_.Wait(&mu_);
+    if (stop_) return;
+  }
+  JoinRemote();
+}
+
+void HostClient::JoinRemote() {
+  std::shared_ptr<LocalRendezvousClient> local;
+  {
+    MutexLock lock(&mu_);
+    local = std::move(local_);
+    local_ = nullptr;
+  }
+  // Whoever is inside a call of it holds it besides; then that one ends it.
+  std::weak_ptr<LocalRendezvousClient> gone = local;
+  local.reset();
+  NodeInfo info;
+  NodeUpdate update;
+  Listener* listener = nullptr;
+  uint64_t version = 0;
+  GrpcRendezvousClient::Options options = options_.remote();
+  {
+    MutexLock lock(&mu_);
+    while (!stop_ && !gone.expired()) {
+      changed_.WaitUntil(&mu_, MonotonicClock().Now() + std::chrono::milliseconds(10));
+    }
+    if (stop_) return;
+    info = *info_;
+    update = latest_;
+    version = version_;
+    listener = listener_;
+    if (info.policy.max_nodes > 1 && update.round > 0) {
+      options.taken_up = {info.policy.lease, led_at_, options_.witnesses()};
+    }
+  }
+  auto remote = std::make_shared<GrpcRendezvousClient>(std::move(options));
+  remote->Join(info, update, listener);
+  MutexLock lock(&mu_);
+  remote_ = std::move(remote);
+  if (version_ != version) remote_->Send(latest_);
+}
+
+std::shared_ptr<RendezvousClient> HostClient::client() const {
+  MutexLock lock(&mu_);
+  if (remote_ != nullptr) return remote_;
+  return local_;
+}
+
+void HostClient::Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) {
+  std::shared_ptr<LocalRendezvousClient> local;
+  {
+    MutexLock lock(&mu_);
+    ear_ = std::make_unique<LocalEar>(*this, listener);
+    info_ = info;
+    latest_ = update;
+    listener_ = listener;
+    local = local_;
+    changed_.SignalAll();
+  }
+  if (local != nullptr) local->Join(info, update, ear_.get());
+}
+
+void HostClient::Send(const NodeUpdate& update) {
+  {
+    MutexLock lock(&mu_);
+    latest_ = update;
+    ++version_;
+  }
+  if (const auto client = this->client()) client->Send(update);
+}
+
+void HostClient::Answer(NodeAnswer answer) {
+  if (const auto client = this->client()) client->Answer(std::move(answer));
+}
+
+Allowance HostClient::AllowanceNow(Instant now) const {
+  std::shared_ptr<GrpcRendezvousClient> remote;
+  {
+    MutexLock lock(&mu_);
+    remote = remote_;
+  }
+  if (remote != nullptr) return remote->AllowanceNow(now);
+  const bool leads = options_.job->CheckLeads().ok();
+  MutexLock lock(&mu_);
+  if (leads) led_at_ = now;
+  return info_ ? AllowanceAt(info_->policy.lease, led_at_, {}) : Allowance();
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "hlaunch/v1/rendezvous.pb.h"
+#include "rendezvous/witness/group.h"
+#include "rendezvous/witness/witness_message.h"
+
+// Between the plain values of rendezvous/witness and the messages of rendezvous.proto, as
+// convert.h does it for job.proto: FromProto trusts nothing.
+
+namespace hlaunch {
+
+// Of a group, and of those whom it asks to become part of it.
+inline constexpr int kMaxWitnesses = 8;
+inline constexpr int kMaxWitnessesTold = 16;
+// Of a packed record: with the rest it fits into a request.
+inline constexpr size_t kMaxWitnessRecordBytes = 240 << 10;
+
+// Requires: member.address is "LITERAL:PORT", IPv6 in brackets.
+v1::Witness ToProto(const WitnessMember& member);
+// `self` is who sends it.
+v1::PassWitnessMessageRequest ToProto(const WitnessMessage& message, absl::string_view job_id,
+                                      const WitnessMember& self);
+
+// Errors:
+//   InvalidArgument - a field is out of its range; the message names it.
+absl::StatusOr<WitnessMember> FromProto(const v1::Witness& in);
+
+struct WitnessLetter {
+  WitnessMessage message;
+  WitnessMember from;
+};
+absl::StatusOr<WitnessLetter> FromProto(const v1::PassWitnessMessageRequest& in);
+
+// The parts of an address of a witness. Requires: as ToProto.
+struct WitnessAddress {
+  std::string literal;
+  uint16_t port = 0;
+};
+WitnessAddress SplitAddress(absl::string_view address);
+
+}  // namespace hlaunch

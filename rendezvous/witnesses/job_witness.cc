@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/witnesses/job_witness.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/address.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/contract/ids.h"
+#include "rendezvous/etcd/packed_record.h"
+#include "rendezvous/round/master_address.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr int kMostNodes = 256;  // Whose record fits into one message, whatever their names.
+constexpr size_t kMostHeard = 64;
+constexpr Duration kLook = std::chrono::milliseconds(500);
+constexpr Duration kKeepPatience = std::chrono::seconds(3);
+
+Instant Now() { return MonotonicClock().Now(); }
+
+WitnessRule RuleOf(const JobPolicy& policy) {
+  WitnessRule rule;
+  rule.lease = policy.lease.lease;
+  rule.beat = std::min<Duration>(kLook, policy.lease.lease / 5);
+  rule.lapse_after = policy.lease.loss_limit / 2;
+  rule.continue_after = policy.lease.loss_limit * 2 / 3;
+  if (policy.on_host_loss == HostLoss::kContinue) rule.on_host_loss = OnHostLoss::kContinue;
+  return rule;
+}
+
+// Without what is for people alone, which is most of a record that is large.
+JobRecord Slim(JobRecord record) {
+  for (std::vector<WorkerFailure>* failures : {&record.failures, &record.outcome.failures}) {
+    for (WorkerFailure& failure : *failures) {
+      failure.log_tail.clear();
+      failure.traceback.clear();
+    }
+  }
+  return record;
+}
+
+std::string Packed(const JobRecord& record) {
+  std::string packed = PackRecord(record);
+  return packed.size() <= kMaxWitnessRecordBytes ? packed : PackRecord(Slim(record));
+}
+
+// Where that node listens as a witness, as the witness `self` reaches it; unset: it does not.
+std::optional<WitnessMember> AsWitness(const NodeInfo& node, const WitnessMember& self) {
+  std::string address = node.seen_address.empty() ? node.address : node.seen_address;
+  if (IsLoopback(address)) address = SplitAddress(self.address).literal;  // Of this very host.
+  const bool other = node.witness_port != 0 && node.incarnation != self.incarnation;
+  if (!other || !IsAddressLiteral(address)) return std::nullopt;
+  return WitnessMember{node.incarnation, node.host, HostPort(address, node.witness_port)};
+}
+
+}  // namespace
+
+bool HasWitnesses(const JobPolicy& policy) {
+  return policy.on_host_loss != HostLoss::kEnd && policy.max_nodes > 1 &&
+         policy.max_nodes + policy.spares <= kMostNodes;
+}
+
+JobWitness::JobWitness(Options options)
+    : options_(std::move(options)), sender_(options_.trust), keeping_(MonotonicClock(), 1) {}
+
+absl::StatusOr<std::unique_ptr<JobWitness>> JobWitness::Start(Options options) {
+  std::unique_ptr<JobWitness> witness(new JobWitness(std::move(options)));
+  HLAUNCH_RETURN_IF_ERROR(witness->Begin());
+  HLAUNCH_RETURN_IF_ERROR(witness->keeping_.Start());
+  try {
+    witness->watch_ = std::thread([raw = witness.get()] {
+      ::pthread_setname_np(::pthread_self(), "hl-witnesses");
+      raw->Watch();
+    });
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start a thread for the witnesses: ", error.code().message()));
+  }
+  return witness;
+}
+
+absl::Status JobWitness::Begin() {
+  WitnessThread::Options options;
+  options.self = options_.self;
+  options.rule = RuleOf(options_.policy);
+  options.clock = &clock_;
+  options.random = NewIncarnation;
+  options.send = [this](const WitnessMessage& message) { Send(message); };
+  options.leads = [this](Term term, const WitnessEntry& entry) { TakeOver(term, entry); };
+  options.lost = [this](const std::string& why) { Lose(why); };
+  options.news = [this](const std::string& line) {
+    LogDebug(line);
+    MutexLock lock(&mu_);
+    why_ = line;
+  };
+  HLAUNCH_ASSIGN_OR_RETURN(std::shared_ptr<WitnessThread> begun,
+                           WitnessThread::Start(std::move(options)));
+  MutexLock lock(&mu_);
+  std::swap(witness_, begun);
+  return absl::OkStatus();
+}
+
+JobWitness::~JobWitness() {
+  std::shared_ptr<WitnessThread> witness;
+  {
+    MutexLock lock(&mu_);
+    stop_ = true;
+    stopped_.SignalAll();
+    witness = witness_;
+  }
+  if (watch_.joinable()) watch_.join();
+  if (witness != nullptr) witness->Stop();
+  witness.reset();
+  std::vector<std::shared_ptr<JobRendezvous>> jobs;
+  {
+    MutexLock lock(&mu_);
+    witness = std::move(witness_);
+    jobs = std::move(former_);
+    jobs.push_back(std::move(job_));
+  }
+  witness.reset();  // Its thread may call until then.
+}
+
+std::shared_ptr<WitnessThread> JobWitness::witness() const {
+  MutexLock lock(&mu_);
+  return witness_;
+}
+
+JobRendezvous& JobWitness::Found(JobRules rules) {
+  const Term term = 1;
+  {
+    MutexLock lock(&mu_);
+    founds_ = true;  // Before the witness leads.
+  }
+  witness()->Give(WitnessFounded{});
+  {
+    MutexLock lock(&mu_);
+    while (!leads_) stopped_.Wait(&mu_);
+  }
+  auto job = std::make_shared<JobRendezvous>(Rules(std::move(rules), term, 1), MonotonicClock(),
+                                             JobThreads{nullptr, &keeping_});
+  MutexLock lock(&mu_);
+  job_ = std::move(job);
+  return *job_;
+}
+
+JobRules JobWitness::Rules(JobRules rules, Term term, uint64_t version) {
+  auto kept = std::make_shared<Kept>();
+  kept->term = term;
+  kept->version = version;
+  rules.commit = [this, kept](const JobRecord& record) { return Keep(kept, record); };
+  rules.leads = [this, kept] { return Leads(*kept); };
+  return rules;
+}
+
+absl::Status JobWitness::Keep(const std::shared_ptr<Kept>& kept, const JobRecord& record) {
+  if (kept->over) return absl::OkStatus();
+  const absl::StatusOr<uint64_t> version =
+      witness()->Keep(kept->term, Packed(record), kept->version, Now() + kKeepPatience);
+  if (!version.ok()) {
+    if (absl::IsAborted(version.status())) return version.status();
+    LogWarning(absl::StrCat("the job runs on, and what follows for it waits: ",
+                            version.status().message()));
+    return version.status();
+  }
+  kept->version = *version;
+  kept->over = record.state == JobState::kOver;
+  return absl::OkStatus();
+}
+
+bool JobWitness::Leads(const Kept& kept) const {
+  std::shared_ptr<WitnessThread> witness;
+  {
+    MutexLock lock(&mu_);
+    if (kept.over) return true;
+    if (!leads_ || term_ != kept.term) return false;
+    witness = witness_;
+  }
+  return witness->LeadsUntil() > Now();
+}
+
+void JobWitness::TakeOver(Term term, const WitnessEntry& entry) {
+  std::string news;
+  {
+    MutexLock lock(&mu_);
+    term_ = term;
+    if (founds_ && job_ == nullptr) {
+      leads_ = true;
+      stopped_.SignalAll();
+      return;
+    }
+    news = absl::StrCat(leader_ ? leader_->name : "the node",
+                        ", which held the rendezvous, does not answer; ", options_.self.name,
+                        " leads it since: ", why_);
+  }
+  absl::StatusOr<JobRecord> record = UnpackRecord(entry.record);
+  if (!record.ok()) {
+    return LogError(absl::StrCat("this node is to lead the rendezvous and cannot: the record of ",
+                                 "the job is damaged: ", record.status().message()));
+  }
+  JobRules rules;
+  rules.job_id = options_.job_id;
+  rules.policy = record->policy;
+  rules.set_by = "the host of the rendezvous";
+  auto job = std::make_shared<JobRendezvous>(Rules(std::move(rules), term, entry.version), *record,
+                                             MonotonicClock(), JobThreads{nullptr, &keeping_});
+  {
+    MutexLock lock(&mu_);
+    leads_ = true;
+    if (job_ != nullptr) former_.push_back(std::move(job_));
+    job_ = job;
+  }
+  job->Say(news);
+}
+
+void JobWitness::Lose(const std::string& why) {
+  std::shared_ptr<JobRendezvous> job;
+  {
+    MutexLock lock(&mu_);
+    leads_ = false;
+    job = job_;
+  }
+  if (job != nullptr && job->CheckLeads().ok()) return;  // It is over, and nothing is decided.
+  options_.on_lost(absl::UnavailableError(why));
+}
+
+bool JobWitness::leads() const {
+  const std::shared_ptr<JobRendezvous> job = this->job();
+  return job != nullptr && job->CheckLeads().ok();
+}
+
+std::shared_ptr<JobRendezvous> JobWitness::job() const {
+  MutexLock lock(&mu_);
+  return job_;
+}
+
+absl::Status JobWitness::CheckLeads() const {
+  if (leads()) return absl::OkStatus();
+  const std::string waits = witness()->Waits();
+  MutexLock lock(&mu_);
+  return absl::UnavailableError(
+      absl::StrCat(options_.self.name, " keeps the job's record and does not lead it",
+                   !waits.empty() ? absl::StrCat(": ", waits)
+                   : leader_      ? absl::StrCat(": the last that did was ", leader_->name)
+                                  : ""));
+}
+
+absl::StatusOr<std::shared_ptr<JobRendezvous>> JobWitness::Open(const NodeInfo&,
+                                                                const NodeUpdate&) {
+  HLAUNCH_RETURN_IF_ERROR(CheckLeads());
+  return job();  // A node of another job is told so by the round table.
+}
+
+std::shared_ptr<JobRendezvous> JobWitness::Find(absl::string_view job_id) {
+  return job_id == options_.job_id && leads() ? job() : nullptr;
+}
+
+std::optional<JobStatus> JobWitness::Status(absl::string_view job_id) {
+  const std::shared_ptr<JobRendezvous> job = Find(job_id);
+  if (job == nullptr) return std::nullopt;
+  return job->Status();
+}
+
+std::vector<JobStatus> JobWitness::List() {
+  std::optional<JobStatus> status = Status(options_.job_id);
+  if (!status) return {};
+  status->nodes.clear();
+  return {*std::move(status)};
+}
+
+absl::Status JobWitness::Hear(absl::string_view job_id, WitnessLetter letter) {
+  if (job_id != options_.job_id) return absl::NotFoundError("no witness of that job is here");
+  const bool appends = letter.message.kind == WitnessMessage::Kind::kAppend;
+  if (appends && letter.message.to == 0) {
+    Yield(letter.from);
+    return absl::OkStatus();
+  }
+  if (letter.message.to != options_.self.incarnation) return absl::OkStatus();
+  std::shared_ptr<WitnessThread> witness;
+  {
+    MutexLock lock(&mu_);
+    if (heard_.size() >= kMostHeard && !heard_.contains(letter.from.incarnation)) heard_.clear();
+    heard_[letter.from.incarnation] = letter.from;
+    if (appends) leader_ = letter.from;
+    witness = witness_;
+  }
+  witness->Give(WitnessHeard{std::move(letter.message)});
+  return absl::OkStatus();
+}
+
+// Another one leads the job that this one has begun anew: it was started in the place of a node
+// that has died.
+void JobWitness::Yield(const WitnessMember& leader) {
+  std::shared_ptr<WitnessThread> former;
+  std::shared_ptr<JobRendezvous> job;
+  {
+    MutexLock lock(&mu_);
+    if (!founds_ || !leads_ || job_ == nullptr) return;
+    former = witness_;
+    job = job_;
+  }
+  if (former->group().members.size() > 1 || job->Status().round != 0) return;
+  {
+    MutexLock lock(&mu_);
+    if (!std::exchange(founds_, false)) return;
+    leads_ = false;
+    leader_ = leader;
+  }
+  former->Stop();
+  if (const absl::Status begun = Begin(); !begun.ok()) LogError(begun.message());
+  options_.on_lost(absl::UnavailableError(
+      absl::StrCat("the job goes on already: ", leader.name, " leads its rendezvous")));
+}
+
+void JobWitness::ProvenDead(absl::string_view job_id, Incarnation incarnation) {
+  if (job_id == options_.job_id) witness()->Give(WitnessProvenDead{incarnation});
+}
+
+WitnessMembers JobWitness::Places() const {
+  const WitnessThread::Group group = witness()->group();
+  MutexLock lock(&mu_);
+  WitnessMembers places = group.members;
+  if (leads_) {
+    for (const WitnessMember& one : candidates_) {
+      if (FindMember(places, one.incarnation) == nullptr) places.push_back(one);
+    }
+  } else if (leader_ && FindMember(places, leader_->incarnation) == nullptr) {
+    places.push_back(*leader_);
+  }
+  if (places.size() < 2 && leads_) return {};  // Nobody else.
+  const Incarnation first = group.leader != 0 ? group.leader : (leader_ ? leader_->incarnation : 0);
+  std::stable_partition(places.begin(), places.end(),
+                        [&](const WitnessMember& one) { return one.incarnation == first; });
+  if (places.size() > kMaxWitnessesTold) places.resize(kMaxWitnessesTold);
+  return places;
+}
+
+void JobWitness::Send(const WitnessMessage& message) {
+  if (const std::optional<WitnessMember> to = Addressee(message.to)) {
+    sender_.Send(*to, ToProto(message, options_.job_id, options_.self));
+  }
+}
+
+std::optional<WitnessMember> JobWitness::Addressee(Incarnation incarnation) const {
+  const WitnessMembers members = witness()->group().members;
+  if (const WitnessMember* member = FindMember(members, incarnation)) return *member;
+  MutexLock lock(&mu_);
+  if (const WitnessMember* one = FindMember(candidates_, incarnation)) return *one;
+  const auto heard = heard_.find(incarnation);
+  if (heard == heard_.end()) return std::nullopt;
+  return heard->second;
+}
+
+void JobWitness::Watch() {
+  while (true) {
+    std::shared_ptr<JobRendezvous> job;
+    {
+      MutexLock lock(&mu_);
+      const Instant next = Now() + kLook;
+      while (!stop_ && Now() < next) stopped_.WaitUntil(&mu_, next);
+      if (stop_) return;
+      if (leads_) job = job_;
+    }
+    if (job == nullptr) continue;
+    TellNodes(*job);
+    CallToEndpoint();
+  }
+}
+
+// Who has not begun a round has nothing to lose yet, and is to begin it soon.
+void JobWitness::TellNodes(JobRendezvous& job) {
+  if (job.Status().round == 0 || job.state() == JobState::kPreflight) return;
+  const WitnessMembers members = witness()->group().members;
+  WitnessCandidates told;
+  for (const NodeInfo& node : job.Nodes()) {
+    ++told.nodes;
+    if (const auto one = AsWitness(node, options_.self)) told.candidates.push_back(*one);
+  }
+  told.nodes = std::max(told.nodes - 1, 1);
+  const std::string here = SplitAddress(options_.self.address).literal;
+  const auto order = [&](const WitnessMember& one) {
+    if (FindMember(members, one.incarnation) != nullptr) return 0;
+    return SplitAddress(one.address).literal != here ? 1 : 2;
+  };
+  std::stable_sort(
+      told.candidates.begin(), told.candidates.end(),
+      [&](const WitnessMember& a, const WitnessMember& b) { return order(a) < order(b); });
+  if (told.candidates.size() > kMaxWitnesses) told.candidates.resize(kMaxWitnesses);
+  {
+    MutexLock lock(&mu_);
+    candidates_ = told.candidates;
+  }
+  witness()->Give(std::move(told));
+  WitnessMembers places = Places();
+  if (SameMembers(places, told_)) return;
+  told_ = std::move(places);
+  if (options_.on_places) options_.on_places();
+}
+
+// Whoever was started there in the place of a node that has died is to hear that the job goes on.
+void JobWitness::CallToEndpoint() {
+  if (!options_.endpoint || options_.endpoint->address == options_.self.address) return;
+  WitnessMessage call;
+  call.from = options_.self.incarnation;
+  sender_.Send(*options_.endpoint, ToProto(call, options_.job_id, options_.self));
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""The node that hosts the rendezvous dies, stands still or is started anew, and the job goes on:
+with --on-host-loss its own agents keep its record."""
+
+import os
+import re
+import signal
+import time
+import unittest
+
+import jobs
+import lab
+
+LEADS = r"node0, which held the rendezvous, does not answer; node[12] leads it since"
+WITNESS_TIME = 4  # Until the others keep the record: three beats, and a sign of life.
+
+
+def kill_all(run):
+    """All of a node's processes at once."""
+    for pid in [run.pid, *run.descendants()]:
+        os.kill(pid, signal.SIGKILL)
+
+
+class HostLossTest(jobs.JobTest):
+    least = 2
+    loss_limit = 4
+    on_host_loss = "wait"
+
+    def start_job(self, nodes=None):
+        end = self.lab.folder / "end"
+        return [node.start(
+            lab.HLAUNCH, "--nnodes", f"{self.least}:{self.count}", "--rdzv-endpoint", self.endpoint,
+            "--on-host-loss", self.on_host_loss, "--loss-limit", self.loss_limit,
+            "--last-call", 1, "--max-restarts", 50, "--shutdown-timeout", 1,
+            jobs.WORKER, "env", "await", end, env={"PYTHON_EXEC": jobs.PYTHON}) for node in nodes or self.nodes]
+
+    def begin(self):
+        runs = self.start_job()
+        self.wait_for_workers(runs, self.count)
+        time.sleep(WITNESS_TIME)
+        return runs
+
+    def end(self, runs, codes=jobs.OK, timeout=20):
+        (self.lab.folder / "end").touch()
+        self.assert_done(runs, codes, timeout)
+
+
+class HostDies(HostLossTest):
+    count = 3
+
+    def test_of_three(self):
+        runs = self.begin()
+        kill_all(runs[0])
+        facts = self.wait_for_workers(runs[1:], 4, 40)[-2:]
+        for run in runs[1:]:
+            self.assert_said(run, LEADS)
+        last = [jobs.environments(run)[-1] for run in runs[1:]]
+        self.assertEqual(sorted(f["RANK"] for f in last), ["0", "1"], facts)
+        self.assertEqual({f["WORLD_SIZE"] for f in last}, {"2"}, facts)
+        self.end(runs[1:])
+
+
+@unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
+class HostStandsStillAtLength(HostLossTest):
+    count = 3
+    loss_limit = 12
+
+    def test_workers_are_not_touched(self):
+        runs = self.begin()
+        agent = jobs.agent_of(runs[0])
+        os.kill(agent, signal.SIGSTOP)
+        for run in runs[1:]:
+            run.wait_for(LEADS, 20)
+        os.kill(agent, signal.SIGCONT)
+        runs[0].wait_for("connected to the rendezvous at", 10)
+        self.end(runs)
+        self.assertEqual([len(jobs.environments(run)) for run in runs], [1, 1, 1], self.told(runs))
+
+
+class OneOfTwo(HostLossTest):
+    least = 1
+
+    def test_goes_on_by_proof(self):
+        runs = self.begin()
+        os.kill(jobs.agent_of(runs[0]), signal.SIGKILL)
+        self.wait_for_workers(runs[1:], 2, 20)
+        self.assert_said(runs[1], LEADS + ".* is dead")
+        self.end(runs, [jobs.AGENT_LOST, jobs.OK])
+
+    def test_ends_without(self):
+        runs = self.begin()
+        kill_all(runs[0])
+        self.assertEqual(runs[1].wait(20), jobs.RENDEZVOUS_LOST, self.told(runs))
+        self.assert_said(runs[1], "one of two cannot tell whether the other one is dead")
+        self.assert_nothing_left()
+
+
+class OneOfTwoContinues(HostLossTest):
+    least = 1
+    on_host_loss = "continue"
+
+    def test_after_a_time(self):
+        runs = self.begin()
+        kill_all(runs[0])
+        self.wait_for_workers(runs[1:], 2, 40)
+        self.end(runs[1:])
+
+
+@unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
+class TenHostsAtLength(HostLossTest):
+    """Ten hosts in a row die, and each is started anew."""
+
+    count = 4
+
+    def test_the_job_goes_on(self):
+        self.loss_limit = 4
+        runs = self.begin()
+        for i in range(10):
+            leader = self.leader(runs)
+            kill_all(runs[leader])
+            rest = [run for k, run in enumerate(runs) if k != leader]
+            before = [len(jobs.environments(run)) for run in rest]
+            self.assertTrue(lab.poll(lambda: all(
+                len(jobs.environments(run)) > was for run, was in zip(rest, before)), 60),
+                f"{i}: {self.told(runs)}")
+            runs[leader] = self.start_job([self.nodes[leader]])[0]
+            self.assertTrue(lab.poll(lambda: jobs.environments(runs[leader]), 60),
+                            f"{i}: {self.told(runs)}")
+            time.sleep(WITNESS_TIME)
+        self.end(runs)
+
+    def leader(self, runs):
+        """The node of which a node was told last that it leads; at first node0. One that was
+        started anew has heard less."""
+        said = max((re.findall(r"; node(\d) leads it since", run.err) for run in runs), key=len)
+        return int(said[-1]) if said else 0
+
+
+if __name__ == "__main__":
+    lab.main()

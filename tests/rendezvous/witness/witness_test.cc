@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/witness/witness.h"
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+// What witnesses do, one behaviour at a time. What they promise is simulated.
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// Some witnesses that hear each other at once unless one is cut off, and one clock. Their
+// incarnations are 1, 2 …; the first one founds the group.
+class WitnessGroup : public testing::Test {
+ protected:
+  void Found(int nodes, OnHostLoss on_host_loss = OnHostLoss::kWait) {
+    rule_.on_host_loss = on_host_loss;
+    WitnessCandidates all;
+    all.nodes = nodes;
+    for (int i = 1; i <= nodes; ++i) {
+      const WitnessMember self{static_cast<Incarnation>(i), absl::StrCat("node", i - 1), ""};
+      all.candidates.push_back(self);
+      witnesses_.emplace_back(self, rule_);
+      steps_.emplace_back();
+      next_.push_back(Instant::max());
+    }
+    Tell(1, WitnessFounded{"first"});
+    Tell(1, all);
+    Pass(seconds(5));
+  }
+
+  Witness& At(Incarnation which) { return witnesses_[which - 1]; }
+  // All that a witness was told to do since it was asked last.
+  WitnessStep& Of(Incarnation which) { return steps_[which - 1]; }
+  void CutOff(Incarnation which) { cut_.insert(which); }
+  void Heal(Incarnation which) { cut_.erase(which); }
+
+  void Tell(Incarnation which, const WitnessEvent& event) {
+    Take(which, At(which).Step(event, now_, 0));
+    while (!sent_.empty()) {
+      const WitnessMessage message = sent_.front();
+      sent_.pop_front();
+      if (cut_.count(message.from) + cut_.count(message.to) > 0) continue;
+      Take(message.to, At(message.to).Step(WitnessHeard{message}, now_, 0));
+    }
+  }
+
+  // Lets so much time pass for all that are not asleep.
+  void Pass(Duration duration) {
+    const Instant end = now_ + duration;
+    while (now_ < end) {
+      now_ += milliseconds(100);
+      for (Incarnation which = 1; which <= witnesses_.size(); ++which) {
+        if (next_[which - 1] <= now_ && asleep_.count(which) == 0) Tell(which, WitnessTimePassed{});
+      }
+    }
+  }
+
+  size_t Leaders() {
+    size_t leaders = 0;
+    for (const Witness& witness : witnesses_) leaders += witness.LeadsUntil() > now_ ? 1 : 0;
+    return leaders;
+  }
+
+  WitnessRule rule_;
+  Instant now_ = Instant(seconds(1000));
+  std::set<Incarnation> asleep_;
+
+ private:
+  void Take(Incarnation which, WitnessStep step) {
+    for (WitnessMessage& message : step.send) sent_.push_back(std::move(message));
+    WitnessStep& sum = Of(which);
+    if (step.leads) sum.leads = step.leads;
+    if (step.lost) sum.lost = step.lost;
+    if (step.decided) sum.decided = step.decided;
+    sum.denied = step.denied;
+    for (std::string& line : step.news) sum.news.push_back(std::move(line));
+    next_[which - 1] = step.next;
+  }
+
+  std::vector<Witness> witnesses_;
+  std::vector<WitnessStep> steps_;
+  std::vector<Instant> next_;
+  std::deque<WitnessMessage> sent_;
+  std::set<Incarnation> cut_;
+};
+
+TEST_F(WitnessGroup, GrowsToItsSizeOneByOne) {
+  Found(7);
+  EXPECT_THAT(At(1).entry()->members, SizeIs(5));
+  EXPECT_THAT(Of(1).news, Contains("node0 leads from term 1: it is the first"));
+  EXPECT_THAT(Of(1).news, Contains("node1 becomes a witness, one of 2"));
+  EXPECT_EQ(At(5).entry()->record, "first");
+  EXPECT_FALSE(At(7).is_member());
+}
+
+TEST_F(WitnessGroup, DecidesWhatAMajorityHolds) {
+  Found(3);
+  CutOff(3);
+  Tell(1, WitnessProposed{1, "second"});
+  EXPECT_EQ(Of(1).decided, 2U);
+  EXPECT_EQ(At(2).entry()->record, "second");
+  EXPECT_EQ(At(3).entry()->record, "first");
+}
+
+TEST_F(WitnessGroup, DecidesNothingWithoutAMajority) {
+  Found(3);
+  CutOff(2);
+  CutOff(3);
+  Tell(1, WitnessProposed{1, "second"});
+  EXPECT_FALSE(Of(1).decided);
+  EXPECT_EQ(At(1).Waits(now_ + seconds(3)),
+            "node0 waits for node1, node2: 2 of 3 witnesses must agree");
+}
+
+TEST_F(WitnessGroup, ElectsTheNewestWhenTheHostIsSilent) {
+  Found(3);
+  CutOff(3);
+  Tell(1, WitnessProposed{1, "second"});
+  Heal(3);
+  CutOff(1);
+  Pass(seconds(8));
+  EXPECT_EQ(Leaders(), 1U);
+  EXPECT_EQ(Of(2).leads, 2U);
+  EXPECT_EQ(At(2).entry()->record, "second");
+  EXPECT_THAT(Of(2).news,
+              Contains(HasSubstr("node1 leads from term 2: node0 has not answered for")));
+  EXPECT_THAT(Of(2).news, Contains(HasSubstr("; 2 of 3 witnesses agree")));
+}
+
+TEST_F(WitnessGroup, LeaderThatIsCutOffStopsBeforeTheNextBegins) {
+  Found(3);
+  CutOff(1);
+  Pass(milliseconds(4600));
+  ASSERT_TRUE(Of(1).lost);
+  EXPECT_EQ(
+      *Of(1).lost,
+      "node0 does not lead any more: node0 waits for node1, node2: 2 of 3 witnesses must agree");
+  EXPECT_FALSE(Of(2).leads || Of(3).leads);
+}
+
+TEST_F(WitnessGroup, LeaderThatStoodStillHasLost) {
+  Found(3);
+  asleep_.insert(1);
+  CutOff(1);
+  Pass(seconds(20));
+  EXPECT_EQ(Leaders(), 1U);
+  asleep_.clear();
+  Heal(1);
+  Tell(1, WitnessProposed{1, "late"});
+  EXPECT_TRUE(Of(1).lost);
+  EXPECT_THAT(Of(1).denied, HasSubstr("node0 does not lead in term 1"));
+  Pass(seconds(5));
+  EXPECT_EQ(At(1).entry()->record, "first");
+  EXPECT_EQ(Leaders(), 1U);
+}
+
+TEST_F(WitnessGroup, FollowerThatWasCutOffDeposesNobody) {
+  Found(3);
+  CutOff(3);
+  Pass(seconds(12));
+  Heal(3);
+  Pass(seconds(5));
+  EXPECT_FALSE(Of(1).lost);
+  EXPECT_EQ(At(3).term(), 1U);
+}
+
+TEST_F(WitnessGroup, ReplacesAWitnessThatIsSilent) {
+  Found(6);
+  CutOff(2);
+  Pass(seconds(20));
+  EXPECT_THAT(Of(1).news,
+              Contains(HasSubstr("node1 is no witness any more: it has not answered for")));
+  EXPECT_THAT(Of(1).news, Contains("node5 becomes a witness, one of 5"));
+}
+
+TEST_F(WitnessGroup, OneThatWasRemovedHearsOfIt) {
+  Found(6);
+  CutOff(2);
+  Pass(seconds(30));
+  Heal(2);
+  Pass(seconds(10));
+  EXPECT_FALSE(At(2).is_member());
+  EXPECT_THAT(Of(2).news, Contains(HasSubstr("node1 is no witness any more: a newer group")));
+  EXPECT_FALSE(Of(1).lost);
+}
+
+// The newer group may never have been decided, and all that knew of it may be dead. Then those who
+// live need the entry of the one that was to go.
+TEST(Witness, AsksForVotesThoughItWasToldThatItIsRemoved) {
+  const WitnessMembers members = {{1, "node0", ""}, {2, "node1", ""}, {3, "node2", ""}};
+  Witness witness(members[1], {});
+  WitnessMessage message;
+  message.from = 1;
+  message.to = 2;
+  message.term = 1;
+  message.ballot = {1, 5};
+  message.entry = std::make_shared<WitnessEntry>(WitnessEntry{{1, 5}, 2, members, "record"});
+  Instant now(seconds(1000));
+  witness.Step(WitnessHeard{message}, now, 0);
+  message.kind = WitnessMessage::Kind::kRemoved;
+  message.ballot = {1, 6};
+  const WitnessStep removed = witness.Step(WitnessHeard{message}, now + seconds(6), 0);
+  EXPECT_THAT(removed.news, SizeIs(1));
+  EXPECT_FALSE(witness.is_member());
+  EXPECT_THAT(removed.send, IsEmpty());
+  EXPECT_THAT(witness.Step(WitnessTimePassed{}, removed.next, 0).send, SizeIs(2));
+}
+
+TEST_F(WitnessGroup, ProofOfDeathElectsAtOnce) {
+  Found(3);
+  CutOff(1);
+  asleep_.insert(1);
+  Tell(2, WitnessProvenDead{1});
+  Tell(3, WitnessProvenDead{1});
+  Pass(seconds(1));
+  EXPECT_TRUE(Of(2).leads || Of(3).leads);
+}
+
+TEST_F(WitnessGroup, LeaderOfTwoGoesOnAloneOnceTheOtherOneHasLapsed) {
+  Found(2);
+  CutOff(2);
+  Tell(1, WitnessProposed{1, "second"});
+  Pass(seconds(14));
+  EXPECT_FALSE(Of(1).decided);
+  Pass(seconds(2));
+  EXPECT_EQ(Of(1).decided, 2U);
+  EXPECT_FALSE(Of(1).lost);
+  EXPECT_FALSE(Of(2).leads);
+}
+
+TEST_F(WitnessGroup, FollowerOfTwoGoesOnByProofOfDeath) {
+  Found(2);
+  CutOff(1);
+  asleep_.insert(1);
+  Pass(seconds(3));
+  EXPECT_FALSE(Of(2).leads);
+  Tell(2, WitnessProvenDead{1});
+  EXPECT_EQ(Of(2).leads, 2U);
+  EXPECT_THAT(Of(2).news,
+              Contains("node1 leads from term 2: node0 is dead, and decided nothing that node1 "
+                       "does not hold"));
+}
+
+// By then the other one may have gone on alone, and decided what this one has not heard.
+TEST_F(WitnessGroup, FollowerOfTwoDoesNotGoOnByProofThatComesTooLate) {
+  Found(2);
+  CutOff(1);
+  Pass(seconds(20));
+  Tell(2, WitnessProvenDead{1});
+  Pass(seconds(60));
+  EXPECT_FALSE(Of(2).leads);
+  EXPECT_EQ(
+      At(2).Waits(now_),
+      "node1 waits for node0: 2 of 2 witnesses must agree; one of two cannot tell whether the "
+      "other one is dead, so it goes on by proof of its death, or with --on-host-loss "
+      "continue");
+}
+
+TEST_F(WitnessGroup, FollowerOfTwoContinuesWhereItIsTold) {
+  Found(2, OnHostLoss::kContinue);
+  CutOff(1);
+  Pass(seconds(39));
+  EXPECT_FALSE(Of(2).leads);
+  Pass(seconds(5));
+  EXPECT_TRUE(Of(2).leads);
+}
+
+TEST_F(WitnessGroup, ProcessThatIsStartedAnewHearsNothingMeantForTheFormer) {
+  Found(3);
+  Witness again({99, "node2", ""}, rule_);
+  WitnessMessage request;
+  request.kind = WitnessMessage::Kind::kRequestVote;
+  request.from = 2;
+  request.to = 3;
+  request.asked = 7;
+  EXPECT_THAT(again.Step(WitnessHeard{request}, now_, 0).send, IsEmpty());
+}
+
+}  // namespace
+}  // namespace hlaunch
