@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kPatience = seconds(5);  // With one call.
-constexpr Duration kLastWord = seconds(1);
+constexpr Duration kLastWord = seconds(3);
 constexpr Duration kAgain = milliseconds(500);  // Until a renewal that failed is tried again.
 constexpr int kMarginShare = 5;                 // Of the lease, since clocks may go apart.
 constexpr int kMostRereads = 3;                 // Of an object that people change meanwhile.
