@@ -27,8 +27,9 @@ namespace hlaunch {
 // The small API server of kube_api.py on a free port of this host, with TLS and one good token.
 class KubeApiProcess {
  public:
-  explicit KubeApiProcess(const std::string& name = "kube-api") : name_(name) {
-    files_ = SiteAuthority().Write(name, "localhost");
+  explicit KubeApiProcess(const std::string& name = "kube-api")
+      : name_(absl::StrCat(name, "-", ::getpid())) {  // Tests run side by side.
+    files_ = SiteAuthority().Write(name_, "localhost");
     WriteFile(TokenFile(), "first\n");
     int ends[2];
     HLAUNCH_CHECK(::pipe(ends) == 0);

@@ -330,7 +330,7 @@ TEST_F(KubernetesKeeperTest, ReadsTheTokenThatTurnsOver) {
   WriteFile(api.TokenFile(), "second\n");
   EXPECT_TRUE(keeper->Keep(KeptJob("a", 1), 0).ok());
   KubernetesCandidate::Options wrong = options_;
-  wrong.server.token_file = testing::TempDir() + "/wrong.token";
+  wrong.server.token_file = absl::StrCat(testing::TempDir(), "/wrong-", ::getpid(), ".token");
   WriteFile(wrong.server.token_file, "guessed\n");
   const absl::Status refused = LeadOnce(wrong).status();
   EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
@@ -364,7 +364,7 @@ TEST_F(KubernetesKeeperTest, BelievesNoOtherServer) {
         .status();
   };
   ApiServer deceived = options_.server;
-  deceived.authority_file = SiteAuthority().Write("other").authority;
+  deceived.authority_file = SiteAuthority().Write(absl::StrCat("other-", ::getpid())).authority;
   EXPECT_TRUE(absl::IsUnavailable(trouble_with(deceived)));
   EXPECT_THAT(trouble_with(deceived).ToString(), HasSubstr("its certificate is not believed"));
   deceived = options_.server;
