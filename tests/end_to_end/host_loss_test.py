@@ -83,7 +83,7 @@ class HostStandsStillAtLength(HostLossTest):
         for run in runs[1:]:
             run.wait_for(LEADS, 20)
         os.kill(agent, signal.SIGCONT)
-        runs[0].wait_for("connected to the rendezvous at", 10)
+        runs[0].wait_for(LEADS, 10)  # It hears so from the one that leads.
         self.end(runs)
         self.assertEqual([len(jobs.environments(run)) for run in runs], [1, 1, 1], self.told(runs))
 
