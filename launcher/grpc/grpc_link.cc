@@ -146,7 +146,7 @@ class HostLink final : public NodeLink {
       leaving_ = nullptr;
       obituary_changed_ = nullptr;
     }
-    own_->Shutdown();
+    if (own_ != nullptr) own_->Shutdown();  // Null: it could not be started.
   }
 
   RendezvousClient& client() override { return *client_; }
