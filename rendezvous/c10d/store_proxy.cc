@@ -119,6 +119,13 @@ class StoreProxy::Carrying::Client final : public LoopSocket {
   void OnBytes(absl::string_view bytes) override { proxy_.SendToMaster(stream_, bytes); }
   void OnRoom() override { proxy_.touched_.insert(stream_); }
   void OnEnd(int) override { proxy_.Leave(stream_); }
+
+  // Whether the worker has not hung up, as far as the kernel knows.
+  bool IsThere() const {
+    char byte = 0;
+    const ssize_t read = ::recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return read > 0 || (read < 0 && (errno == EAGAIN || errno == EINTR));
+  }
   void OnReset() override {
     if (proxy_.state_ == State::kConnected) return ReadRest();
     proxy_.Leave(stream_);  // It did not wait for the store.
@@ -193,8 +200,11 @@ void StoreProxy::Carrying::LoseMaster(int error) {
 }
 
 void StoreProxy::Carrying::LoseMaster(const std::string& reason) {
-  // At the end of a job the store may go before its proxies: nobody misses it then.
-  if (state_ == State::kGreeting || !clients_.empty()) {
+  // At the end of a job the store may go before its proxies: nobody misses it then. A worker that
+  // has ended may still be known here.
+  const bool missed = std::any_of(clients_.begin(), clients_.end(),
+                                  [](const auto& client) { return client.second->IsThere(); });
+  if (state_ == State::kGreeting || missed) {
     loop_.Warn(absl::StrCat("store proxy: lost the master store at ",
                             HostPort(options_.address, options_.port), ": ", reason));
   }
