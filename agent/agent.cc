@@ -175,7 +175,10 @@ class Agent::Impl final : public RendezvousClient::Listener {
     news_.RoundStarts(assignment, options_.spec.nproc);
     WorkerGroup::Events events;
     events.on_failure = [this](WorkerFailure failure) { updates_.TellFailure(std::move(failure)); };
-    events.on_success = [this] { updates_.TellSucceeded(); };
+    events.on_success = [this] {
+      store_.WorkersAreDone();
+      updates_.TellSucceeded();
+    };
     events.on_stopped = [this] { OnStopped(); };
     events.on_event = [this](const NodeEvent& event) { OnWorkerEvent(event); };
     life_signs_.Begin();

@@ -45,6 +45,11 @@ class RoundStore {
   //   Internal - what it carries is to be encrypted, and the round has no secret.
   absl::Status OpenProxy(const Assignment& assignment);
 
+  // All workers of this node have ended well.
+  void WorkersAreDone() {
+    if (proxy_ != nullptr) proxy_->WorkersAreDone();
+  }
+
   uint16_t proxy_port() const { return proxy_ != nullptr ? proxy_->port() : 0; }  // 0: none.
 
  private:

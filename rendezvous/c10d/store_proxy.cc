@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -51,6 +52,7 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
   ~Carrying() override { loop_.Stop(); }
 
   SocketLoop& loop() { return loop_; }
+  void WorkersAreDone() { workers_done_ = true; }
 
   void OnAccepted(UniqueFd fd) override;
   Instant OnTurnEnd() override;
@@ -77,6 +79,7 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
 
   const StoreProxyOptions options_;
   SocketLoop loop_;
+  std::atomic<bool> workers_done_ = false;
   State state_ = State::kPausing;
   Instant next_;  // kPausing: the next attempt begins; else, not kConnected: this one has failed.
   Duration pause_ = kFirstPause;
@@ -119,13 +122,6 @@ class StoreProxy::Carrying::Client final : public LoopSocket {
   void OnBytes(absl::string_view bytes) override { proxy_.SendToMaster(stream_, bytes); }
   void OnRoom() override { proxy_.touched_.insert(stream_); }
   void OnEnd(int) override { proxy_.Leave(stream_); }
-
-  // Whether the worker has not hung up, as far as the kernel knows.
-  bool IsThere() const {
-    char byte = 0;
-    const ssize_t read = ::recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return read > 0 || (read < 0 && (errno == EAGAIN || errno == EINTR));
-  }
   void OnReset() override {
     if (proxy_.state_ == State::kConnected) return ReadRest();
     proxy_.Leave(stream_);  // It did not wait for the store.
@@ -200,11 +196,9 @@ void StoreProxy::Carrying::LoseMaster(int error) {
 }
 
 void StoreProxy::Carrying::LoseMaster(const std::string& reason) {
-  // At the end of a job the store may go before its proxies: nobody misses it then. A worker that
-  // has ended may still be known here.
-  const bool missed = std::any_of(clients_.begin(), clients_.end(),
-                                  [](const auto& client) { return client.second->IsThere(); });
-  if (state_ == State::kGreeting || missed) {
+  // At the end of a job the store may go before its proxies: nobody misses it then, though the
+  // agent itself may have a connection.
+  if (!workers_done_ && (state_ == State::kGreeting || !clients_.empty())) {
     loop_.Warn(absl::StrCat("store proxy: lost the master store at ",
                             HostPort(options_.address, options_.port), ": ", reason));
   }
@@ -311,6 +305,7 @@ absl::StatusOr<std::unique_ptr<StoreProxy>> StoreProxy::Start(ListeningSocket li
 
 StoreProxy::StoreProxy(std::unique_ptr<Carrying> carrying) : carrying_(std::move(carrying)) {}
 StoreProxy::~StoreProxy() = default;
+void StoreProxy::WorkersAreDone() { carrying_->WorkersAreDone(); }
 uint16_t StoreProxy::port() const { return carrying_->loop().port(); }
 
 }  // namespace hlaunch

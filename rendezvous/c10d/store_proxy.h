@@ -43,6 +43,9 @@ class StoreProxy {
   StoreProxy(const StoreProxy&) = delete;
   StoreProxy& operator=(const StoreProxy&) = delete;
 
+  // All workers of this node have ended well: nobody is told if the store goes from now on.
+  void WorkersAreDone();
+
   uint16_t port() const;
 
  private:
