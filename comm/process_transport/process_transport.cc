@@ -61,8 +61,11 @@ bool IsReceive(const Peer& peer, const Message& message) {
          std::find(peer.posted.begin(), peer.posted.end(), &message) != peer.posted.end();
 }
 
-// Whether no message can come from `peer` any more.
-bool SendsNoMore(const Peer& peer) { return peer.left_in || (peer.left_out && !peer.sends); }
+// Whether no message can come from `peer` any more. On a connection that was not greeted yet it
+// says that it leaves, and no more: the connection from it, where there is one, says the rest.
+bool SendsNoMore(const Peer& peer) {
+  return peer.left_in || (peer.left_out && !peer.sends && peer.in == nullptr);
+}
 
 }  // namespace
 
@@ -337,11 +340,17 @@ bool ProcessTransport::HandleNotices(Peer& peer, const std::vector<Notice>& noti
   for (const Notice& notice : notices) {
     if (failure() != nullptr) return false;
     if (notice.kind == Notice::kFailed) SetFailure(notice.failure);
-    if (notice.kind == Notice::kDisconnected) return !peer.left_in && !peer.left_out;
+    if (notice.kind == Notice::kDisconnected) {
+      if (!peer.left_in && !peer.left_out) return true;
+      *left = true;
+      return false;
+    }
     if (notice.kind == Notice::kLeft) {
       *left = true;
       peer.sends = notice.sends;
-      peer.goodbye = std::string(notice.failure.status.message());
+      if (!notice.failure.status.ok()) {
+        peer.goodbye = std::string(notice.failure.status.message());
+      }
     }
   }
   return false;
