@@ -21,6 +21,7 @@
 #include "launcher/words/environment.h"
 #include "launcher/words/printable.h"
 #include "proto/base/log.h"
+#include "proto/base/make_folders.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
@@ -56,14 +57,6 @@ std::string HelpText() {
 absl::Status CannotWrite(const std::string& path, int error) {
   return {error == EEXIST ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kInvalidArgument,
           absl::StrCat("cannot write the token file ", path, ": ", std::strerror(error))};
-}
-
-absl::Status MakeFolders(const std::filesystem::path& folder) {
-  if (folder.empty() || ::access(folder.c_str(), F_OK) == 0) return absl::OkStatus();
-  HLAUNCH_RETURN_IF_ERROR(MakeFolders(folder.parent_path()));
-  if (::mkdir(folder.c_str(), S_IRWXU) == 0 || errno == EEXIST) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot make the folder ", folder.string(), ": ", std::strerror(errno)));
 }
 
 int Print(const std::string& text) {

@@ -21,6 +21,7 @@
 #include "launcher/words/printable.h"
 #include "launcher/words/text_table.h"
 #include "nlohmann/json.hpp"
+#include "proto/base/make_folders.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/wall_time.h"
 
@@ -41,14 +42,6 @@ bool IsFileName(const std::string& id) {
 
 bool IsOver(const DetachedJob& job) {
   return job.life == JobLife::kEnded || job.life == JobLife::kLost;
-}
-
-absl::Status MakeFolders(const std::filesystem::path& folder) {
-  if (folder.empty() || ::access(folder.c_str(), F_OK) == 0) return absl::OkStatus();
-  HLAUNCH_RETURN_IF_ERROR(MakeFolders(folder.parent_path()));
-  if (::mkdir(folder.c_str(), S_IRWXU) == 0 || errno == EEXIST) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot make the folder ", folder.string(), ": ", std::strerror(errno)));
 }
 
 void Remove(const std::string& directory) {
