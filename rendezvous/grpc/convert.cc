@@ -493,6 +493,9 @@ v1::NodeUpdate ToProto(const NodeUpdate& update) {
   for (const int local_rank : update.exited) out.add_exited(local_rank);
   if (update.phase == NodePhase::kPrepared) *out.mutable_health() = ToProto(update.health);
   if (update.step) out.set_step(*update.step);
+  out.set_boundaries(update.boundaries);
+  out.set_drain_reason(ToUtf8(update.drain_reason, kMaxTextBytes));
+  *out.mutable_drain_within() = DurationToProto(update.drain_within);
   return out;
 }
 
@@ -531,6 +534,10 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   out.left_exit_code = in.left_exit_code();
   out.unfit = in.unfit();
   if (in.has_step()) out.step = in.step();
+  out.boundaries = in.boundaries();
+  HLAUNCH_RETURN_IF_ERROR(OneLine("update.drain_reason", in.drain_reason(), kMaxTextBytes));
+  out.drain_reason = in.drain_reason();
+  HLAUNCH_ASSIGN_OR_RETURN(out.drain_within, DurationFromProto("drain_within", in.drain_within()));
   return out;
 }
 
@@ -559,6 +566,7 @@ v1::Directive ToProto(const Directive& directive) {
     told->set_number(news.number);
     told->set_text(ToUtf8(news.text, kMaxTextBytes));
   }
+  out.set_wants_boundary(directive.wants_boundary);
   return out;
 }
 
@@ -607,6 +615,7 @@ absl::StatusOr<Directive> FromProto(const v1::Directive& in) {
     HLAUNCH_RETURN_IF_ERROR(NotLonger("news.text", news.text(), kMaxTextBytes));
     out.news.push_back({news.number(), news.text()});
   }
+  out.wants_boundary = in.wants_boundary();
   return out;
 }
 
@@ -627,6 +636,16 @@ v1::Policy ToProto(const JobPolicy& policy) {
   out.set_preflight_share(policy.preflight_share);
   out.set_max_stuck_restarts(policy.max_stuck_restarts);
   out.set_on_host_loss(static_cast<v1::HostLoss>(static_cast<int>(policy.on_host_loss) + 1));
+  *out.mutable_restart_window() = DurationToProto(policy.restart_window);
+  *out.mutable_restart_pause() = DurationToProto(policy.restart_pause);
+  out.set_restart_on(policy.restart_on);
+  out.set_end_on(policy.end_on);
+  out.set_free_on(policy.free_on);
+  out.set_on_join(static_cast<v1::OnJoin>(static_cast<int>(policy.on_join) + 1));
+  out.set_on_loss(static_cast<v1::OnLoss>(static_cast<int>(policy.on_loss) + 1));
+  *out.mutable_grow_interval() = DurationToProto(policy.grow_interval);
+  *out.mutable_boundary_limit() = DurationToProto(policy.boundary_limit);
+  out.set_node_multiple(policy.node_multiple);
   return out;
 }
 
@@ -640,6 +659,39 @@ static_assert(static_cast<int>(PreflightAction::kFail) + 1 == v1::PREFLIGHT_ACTI
 static_assert(static_cast<int>(HostLoss::kEnd) + 1 == v1::HOST_LOSS_END);
 static_assert(static_cast<int>(HostLoss::kWait) + 1 == v1::HOST_LOSS_WAIT);
 static_assert(static_cast<int>(HostLoss::kContinue) + 1 == v1::HOST_LOSS_CONTINUE);
+static_assert(static_cast<int>(OnJoin::kRestart) + 1 == v1::ON_JOIN_RESTART);
+static_assert(static_cast<int>(OnJoin::kNextRound) + 1 == v1::ON_JOIN_NEXT_ROUND);
+static_assert(static_cast<int>(OnJoin::kIgnore) + 1 == v1::ON_JOIN_IGNORE);
+static_assert(static_cast<int>(OnLoss::kShrink) + 1 == v1::ON_LOSS_SHRINK);
+static_assert(static_cast<int>(OnLoss::kWait) + 1 == v1::ON_LOSS_WAIT);
+static_assert(static_cast<int>(OnLoss::kFail) + 1 == v1::ON_LOSS_FAIL);
+
+// What of a policy says when the next round begins after a failure, and when it grows.
+static absl::Status ElasticFromProto(const v1::Policy& in, JobPolicy& out) {
+  HLAUNCH_ASSIGN_OR_RETURN(out.restart_window,
+                           DurationFromProto("restart_window", in.restart_window()));
+  HLAUNCH_ASSIGN_OR_RETURN(out.restart_pause,
+                           DurationFromProto("restart_pause", in.restart_pause()));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("restart_on", in.restart_on(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("end_on", in.end_on(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("free_on", in.free_on(), kMaxTextBytes));
+  out.restart_on = in.restart_on();
+  out.end_on = in.end_on();
+  out.free_on = in.free_on();
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange("on_join", in.on_join(), v1::ON_JOIN_UNSPECIFIED, v1::ON_JOIN_IGNORE));
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange("on_loss", in.on_loss(), v1::ON_LOSS_UNSPECIFIED, v1::ON_LOSS_FAIL));
+  out.on_join = static_cast<OnJoin>(std::max(in.on_join() - 1, 0));
+  out.on_loss = static_cast<OnLoss>(std::max(in.on_loss() - 1, 0));
+  HLAUNCH_ASSIGN_OR_RETURN(out.grow_interval,
+                           DurationFromProto("grow_interval", in.grow_interval()));
+  HLAUNCH_ASSIGN_OR_RETURN(out.boundary_limit,
+                           DurationFromProto("boundary_limit", in.boundary_limit()));
+  HLAUNCH_RETURN_IF_ERROR(InRange("node_multiple", in.node_multiple(), 0, kMaxNodes));
+  out.node_multiple = std::max(in.node_multiple(), 1);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<JobPolicy> FromProto(const v1::Policy& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("max_nodes", in.max_nodes(), 1, kMaxNodes));
@@ -670,6 +722,7 @@ absl::StatusOr<JobPolicy> FromProto(const v1::Policy& in) {
   HLAUNCH_RETURN_IF_ERROR(InRange("on_host_loss", in.on_host_loss(), v1::HOST_LOSS_UNSPECIFIED,
                                   v1::HOST_LOSS_CONTINUE));
   out.on_host_loss = static_cast<HostLoss>(std::max(in.on_host_loss() - 1, 0));
+  HLAUNCH_RETURN_IF_ERROR(ElasticFromProto(in, out));
   return out;
 }
 
@@ -679,6 +732,20 @@ static_assert(static_cast<int>(JobState::kPreflight) + 1 == v1::JOB_STATE_PREFLI
 static_assert(static_cast<int>(JobState::kRunning) + 1 == v1::JOB_STATE_RUNNING);
 static_assert(static_cast<int>(JobState::kStopping) + 1 == v1::JOB_STATE_STOPPING);
 static_assert(static_cast<int>(JobState::kOver) + 1 == v1::JOB_STATE_OVER);
+
+static v1::RoundStatus ToProto(const RoundStatus& round) {
+  v1::RoundStatus out;
+  out.set_round(round.round);
+  out.set_began_ms(round.began_ms);
+  out.set_ran_ms(round.ran_ms);
+  out.set_stopping_ms(round.stopping_ms);
+  out.set_stopped_ms(round.stopped_ms);
+  out.set_nodes(round.nodes);
+  out.set_world_size(round.world_size);
+  out.set_restarts(round.restarts);
+  out.set_reason(ToUtf8(round.reason, kMaxTextBytes));
+  return out;
+}
 
 v1::JobStatus ToProto(const JobStatus& status) {
   v1::JobStatus out;
@@ -700,7 +767,15 @@ v1::JobStatus ToProto(const JobStatus& status) {
     if (node.node_rank >= 0) one.set_node_rank(node.node_rank);
     one.set_nproc(node.nproc);
     one.set_state(ToUtf8(node.state, kMaxNameBytes));
+    one.set_first_rank(node.first_rank);
+    *one.mutable_silent_for() = DurationToProto(node.silent_for);
+    one.set_drain_reason(ToUtf8(node.drain_reason, kMaxTextBytes));
   }
+  for (const RoundStatus& round : status.rounds) *out.add_rounds() = ToProto(round);
+  out.set_began_ms(status.began_ms);
+  out.set_told_ms(status.told_ms);
+  *out.mutable_ran_for() = DurationToProto(status.ran_for);
+  out.set_world_size(status.world_size);
   return out;
 }
 
@@ -725,9 +800,24 @@ absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& in) {
     HLAUNCH_RETURN_IF_ERROR(OneLine("node.host", node.host(), kMaxNameBytes));
     HLAUNCH_RETURN_IF_ERROR(OneLine("node.address", node.address(), kMaxNameBytes));
     HLAUNCH_RETURN_IF_ERROR(OneLine("node.state", node.state(), kMaxNameBytes));
+    HLAUNCH_RETURN_IF_ERROR(OneLine("node.drain_reason", node.drain_reason(), kMaxTextBytes));
+    HLAUNCH_ASSIGN_OR_RETURN(const Duration silent,
+                             DurationFromProto("node.silent_for", node.silent_for()));
     out.nodes.push_back({node.host(), node.address(), node.pid(),
-                         node.has_node_rank() ? node.node_rank() : -1, node.nproc(), node.state()});
+                         node.has_node_rank() ? node.node_rank() : -1, node.nproc(), node.state(),
+                         node.first_rank(), silent, node.drain_reason()});
   }
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of rounds", in.rounds_size(), 0, kMaxRoundsShown));
+  for (const v1::RoundStatus& round : in.rounds()) {
+    HLAUNCH_RETURN_IF_ERROR(OneLine("round.reason", round.reason(), kMaxTextBytes));
+    out.rounds.push_back({round.round(), round.began_ms(), round.ran_ms(), round.stopping_ms(),
+                          round.stopped_ms(), round.nodes(), round.world_size(), round.restarts(),
+                          round.reason()});
+  }
+  out.began_ms = in.began_ms();
+  out.told_ms = in.told_ms();
+  HLAUNCH_ASSIGN_OR_RETURN(out.ran_for, DurationFromProto("ran_for", in.ran_for()));
+  out.world_size = in.world_size();
   return out;
 }
 

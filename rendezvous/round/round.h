@@ -52,6 +52,20 @@ enum class HostLoss {
   kContinue,  // The same, and of two also by silence: if only the way between is cut, both go on.
 };
 
+// What becomes of a node that joins while a round runs that is smaller than it may be.
+enum class OnJoin {
+  kRestart,    // The round ends at a good moment, and the next one is with it.
+  kNextRound,  // It stands by until the round ends for another reason.
+  kIgnore,     // The same, and it replaces a lost node only: no round is larger than the first.
+};
+
+// What becomes of a job that lost a node and has enough without it.
+enum class OnLoss {
+  kShrink,  // The next round begins without it.
+  kWait,    // The next round waits for another node, until the join time-out.
+  kFail,    // The job ends.
+};
+
 // What holds for a whole job. Every node brings it along from its command line. The nodes must
 // agree on min_nodes and max_nodes; where the rest differs, the rendezvous' own holds.
 struct JobPolicy {
@@ -72,6 +86,20 @@ struct JobPolicy {
   int preflight_share = 25;
   int max_stuck_restarts = 0;  // In a row that bring the job no further; 0: all of them may.
   HostLoss on_host_loss = HostLoss::kEnd;
+  // A restart counts against max_restarts for so long; zero: for ever.
+  Duration restart_window = Duration::zero();
+  // Before a restart; doubles with each one that follows soon. Zero: none.
+  Duration restart_pause = Duration::zero();
+  // Failures as ExitSet reads them. After those of `restart_on` alone a restart may follow, empty:
+  // after all; after those of `end_on` none; one after those of `free_on` is not charged.
+  std::string restart_on = {}, end_on = {}, free_on = {};
+  OnJoin on_join = OnJoin::kRestart;
+  OnLoss on_loss = OnLoss::kShrink;
+  // Between the beginning of a round and its end for a node that has joined.
+  Duration grow_interval = Duration::zero();
+  // For workers to come to a good moment once a round is to grow.
+  Duration boundary_limit = Duration::zero();
+  int node_multiple = 1;  // A round has a multiple of so many nodes.
 };
 
 // What a node is, told once when it joins.
@@ -231,6 +259,12 @@ struct NodeUpdate {
   int left_exit_code = 0;
   // kReady: the highest step that a worker of `round` told here; unset: none told one.
   std::optional<int64_t> step = {};
+  // kRunning: how often rank 0 of the round, which is here, said that it is at a good moment to
+  // stop, if the directive asked for that.
+  int64_t boundaries = 0;
+  // Why this node will soon be gone or is not to be used any more; empty: it is.
+  std::string drain_reason = {};
+  Duration drain_within = Duration::zero();  // Until then it is gone; zero: that is not known.
 };
 
 // One node's place in one round: O(1) in the size of the job.
@@ -300,6 +334,7 @@ struct Directive {
   Outcome outcome;        // kFinish.
   // The latest, oldest first; at most kMaxNews. Each comes again and again and is told once.
   std::vector<News> news = {};
+  bool wants_boundary = false;  // kRun: the round is to end at the next good moment.
 };
 
 // One node as the rendezvous sees it, for people.
@@ -309,7 +344,24 @@ struct NodeStatus {
   int pid = 0;
   int node_rank = -1;  // In the latest round; -1: not in it.
   int nproc = 1;
-  std::string state;  // "running", "ready", "spare", "silent for 7 s" …
+  std::string state;                       // "running", "ready", "spare", "silent for 7 s" …
+  Rank first_rank = 0;                     // Of its workers in the latest round.
+  Duration silent_for = Duration::zero();  // Since the last word from it.
+  std::string drain_reason = {};  // Why it is not to be used any more; empty: it is. One line.
+};
+
+// One round of a job, for people. Times are in milliseconds since 1970 by the rendezvous' clock; 0:
+// it has not come to that.
+struct RoundStatus {
+  Round round = 0;
+  int64_t began_ms = 0;     // Its members were chosen.
+  int64_t ran_ms = 0;       // Its workers were to start,
+  int64_t stopping_ms = 0;  // and to stop.
+  int64_t stopped_ms = 0;   // None was left.
+  int nodes = 0;
+  int world_size = 0;
+  int restarts = 0;    // That were used when it began.
+  std::string reason;  // Why it ended, in one line.
 };
 
 // One job as the rendezvous sees it, for people.
@@ -322,9 +374,14 @@ struct JobStatus {
   int max_nodes = 1;
   int restarts = 0;
   int max_restarts = 0;
-  int exit_code = 0;              // kOver: of the job.
-  int total_nodes = 0;            // That are here,
-  std::vector<NodeStatus> nodes;  // of which these: who is awaited first, then by rank.
+  int exit_code = 0;                     // kOver: of the job.
+  int total_nodes = 0;                   // That are here,
+  std::vector<NodeStatus> nodes;         // of which these: who is awaited first, then by rank.
+  std::vector<RoundStatus> rounds = {};  // The latest in their order, at most kMaxRoundsShown.
+  int64_t began_ms = 0;                  // When the first node came, as in RoundStatus; 0: none.
+  int64_t told_ms = 0;                   // When this was said, by the same clock.
+  Duration ran_for = Duration::zero();   // Workers ran for so long, over all rounds.
+  int world_size = 0;                    // Workers in the latest round.
 };
 
 }  // namespace hlaunch

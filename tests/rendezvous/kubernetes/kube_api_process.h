@@ -40,7 +40,8 @@ class KubeApiProcess {
       ::dup2(ends[1], 1);
       const std::string certificate = "--cert=" + files_.certificate, key = "--key=" + files_.key,
                         tokens = "--tokens=" + TokenFile();
-      // Its path is also its name: Python looks a bare name up in PATH and takes that one's library.
+      // Its path is also its name: Python looks a bare name up in PATH and takes that one's
+      // library.
       ::execl("/usr/bin/python3", "/usr/bin/python3", HLAUNCH_KUBE_API, certificate.c_str(),
               key.c_str(), tokens.c_str(), nullptr);
       ::_exit(127);
