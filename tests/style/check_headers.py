@@ -27,7 +27,7 @@ def build_flags(root):
     if commands.exists():
         for entry in json.loads(commands.read_text(encoding="utf-8")):
             macros.update(word for word in shlex.split(entry["command"]) if word[:2] == "-D")
-    return [f"-isystem{path}" for path in root.glob("build*/proto/gen")] + sorted(macros)
+    return [f"-isystem{path}" for path in sorted(root.glob("build*/proto/gen"))] + sorted(macros)
 
 
 def proven(root):
