@@ -87,7 +87,8 @@ def what_fails_in_a_callback_is_its_futures():
 def a_group_may_be_left_while_a_future_waits():
     group = dist.new_group()
     future = dist.irecv(torch.zeros(1), (RANK + 1) % SIZE, group=group).get_future()
-    dist.barrier()
+    dist.barrier(group)  # All are connected,
+    dist.barrier()  # and none waits for one that leaves.
     dist.destroy_process_group(group)
     try:
         future.wait()
@@ -105,8 +106,8 @@ def messages_may_end_while_their_group_is_left():
         group = dist.new_group()
         futures = [dist.irecv(torch.zeros(1), (RANK + 1) % SIZE, group=group, tag=tag).get_future()
                    for tag in range(4)]
-        dist.barrier(group)  # All are connected,
-        dist.barrier()  # and none waits for one that leaves.
+        dist.barrier(group)  # As above.
+        dist.barrier()
         dist.destroy_process_group(group)
         for future in futures:
             try:

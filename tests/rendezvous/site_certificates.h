@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "rendezvous/trust/certificate.h"
 #include "rendezvous/trust/certificate_files.h"
 
@@ -37,7 +39,7 @@ class SiteAuthority {
   }
 
   CertificateFiles Write(const std::string& name, const CertificateText& text) const {
-    const std::string path = testing::TempDir() + "/" + name;
+    const std::string path = absl::StrCat(testing::TempDir(), name, ".", ::getpid());
     const Key own = NewKey();
     WriteFile(path + ".crt", PemOf(Sign(own.get(), text, certificate_.get(), key_.get()).get()));
     WriteFile(path + ".key", PemOf(own.get()));

@@ -3,9 +3,12 @@
 
 #include "launcher/grpc/shared_place.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -18,17 +21,17 @@ using testing::HasSubstr;
 class FindKubernetesTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::remove_all(folder_);
     std::filesystem::create_directory(folder_);
     for (const char* name : {"token", "ca.crt", "namespace"}) {
       std::ofstream(folder_ + "/" + name) << "train\n";
     }
   }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string ErrorOf(const KubernetesState& state, const Environment& environment) const {
     return std::string(FindKubernetes(state, environment, folder_).status().message());
   }
 
-  const std::string folder_ = testing::TempDir() + "/service-account";
+  const std::string folder_ = absl::StrCat(testing::TempDir(), "service-account.", ::getpid());
   const Environment pod_{{"KUBERNETES_SERVICE_HOST=fd00::1", "KUBERNETES_SERVICE_PORT=443"}};
 };
 

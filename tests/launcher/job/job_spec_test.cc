@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/token.h"
 #include "launcher/options/parse_options.h"
@@ -383,7 +385,7 @@ TEST(MakeJobSpec, WarnsOfATokenThatOthersCanRead) {
 
 TEST(RealHostProbes, TakeAGroupThatReadsTheFileOfAnotherOwnerForThisUsers) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make another user's file";
-  const std::string path = testing::TempDir() + "/hlaunch_given_token";
+  const std::string path = absl::StrCat(testing::TempDir(), "hlaunch_given_token.", ::getpid());
   std::ofstream(path) << "abc\n";
   ASSERT_EQ(::chown(path.c_str(), 65532, static_cast<gid_t>(-1)), 0);
   ASSERT_EQ(::chmod(path.c_str(), 0440), 0);
@@ -395,7 +397,7 @@ TEST(RealHostProbes, TakeAGroupThatReadsTheFileOfAnotherOwnerForThisUsers) {
 
 TEST(RealHostProbes, ReadTokenFiles) {
   const HostProbes probes = RealHostProbes();
-  const std::string path = testing::TempDir() + "/hlaunch_token";
+  const std::string path = absl::StrCat(testing::TempDir(), "hlaunch_token.", ::getpid());
   std::ofstream(path) << "abc\n";
   ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
   const auto token = probes.read_token_file(path);

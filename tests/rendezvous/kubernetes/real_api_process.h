@@ -83,7 +83,7 @@ class RealApiProcess {
 
  private:
   static std::string File(const std::string& name) {
-    return testing::TempDir() + "/real-api." + name;
+    return absl::StrCat(testing::TempDir(), "real-api.", ::getpid(), ".", name);
   }
 
   // Tries until the server has begun, and with it its namespaces and roles.

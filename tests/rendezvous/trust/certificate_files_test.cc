@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <ctime>
 #include <string>
@@ -45,7 +46,7 @@ TEST(ReadCertificates, NamesTheFileThatCannotBeRead) {
       {"--tls-cert", &CertificateFiles::certificate},
       {"--tls-key", &CertificateFiles::key},
       {"--tls-ca", &CertificateFiles::authority}};
-  const std::string text = testing::TempDir() + "/text";
+  const std::string text = absl::StrCat(testing::TempDir(), "text.", ::getpid());
   WriteFile(text, "a-line-of-ours\n");
   for (const auto& [option, part] : parts) {
     CertificateFiles files = good;
