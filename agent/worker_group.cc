@@ -302,7 +302,9 @@ struct WorkerGroup::State {
     HLAUNCH_ASSIGN_OR_RETURN(watchdog,
                              Watchdog::Open(loop, spec, [this](pid_t child, std::string reason) {
                                for (WorkerProcess& worker : workers) {
-                                 if (worker.alive() && worker.pid() == child) worker.Blame(reason);
+                                 if (!worker.alive() || worker.pid() != child) continue;
+                                 worker.Blame({worker.local_rank(), std::move(reason), "", ""});
+                                 break;
                                }
                              }));
     facts->timer_file = watchdog->path();
@@ -328,7 +330,9 @@ struct WorkerGroup::State {
   void StartLogWatch(const WorkerSpec& spec) {
     LogWatch::Events on;
     on.on_failure = [this](int local_rank, std::string reason) {
-      Punish({local_rank, std::move(reason), "", ""}, StallAction::kFail);
+      StalledWorker written{local_rank, std::move(reason), "", ""};
+      written.hangs = false;
+      Punish(written, StallAction::kFail);
     };
     on.on_silence = [this, action = spec.stall_action](int local_rank, std::string reason) {
       LogWarning(absl::StrCat("rank ", assignment.first_rank + local_rank, " ", reason));

@@ -138,6 +138,7 @@ WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
   }
   failure.evidence = kill_reason_;
   failure.no_restart = stalled_.no_restart;
+  failure.hung = stalled_.hangs && !stalled_.reason.empty();
   if (!stalled_.frames.empty()) {
     failure.traceback = stalled_.traceback;
     failure.log_tail = stalled_.frames;

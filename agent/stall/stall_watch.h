@@ -29,6 +29,7 @@ struct StalledWorker {
   std::string traceback;    // Where its main thread stands, as Python has it; may be empty,
   std::string frames;       // and as it was found, a line each; may be empty.
   bool no_restart = false;  // A new worker on this host would meet the same.
+  bool hangs = true;        // Else it is ended for what it wrote.
 };
 
 // Watches the workers of one round by their heartbeats and says what it sees of those that stall.

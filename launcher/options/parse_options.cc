@@ -24,6 +24,7 @@
 #include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
+#include "rendezvous/restart/restart_policy.h"
 
 namespace hlaunch {
 namespace {
@@ -153,6 +154,7 @@ absl::Status CheckHosts(const RawOptions& raw) {
 
 // The values are fine one by one; do they fit together?
 absl::Status CheckTogether(const Options& options, bool standalone, bool verbose_and_quiet) {
+  HLAUNCH_RETURN_IF_ERROR(CheckRestartPolicy(options.policy));
   if (verbose_and_quiet) {
     return InvalidArgumentError("--verbose and --quiet: leave one of them out");
   }

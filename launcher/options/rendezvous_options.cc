@@ -21,6 +21,7 @@
 #include "launcher/words/endpoint.h"
 #include "launcher/words/parse_int.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/restart/exit_set.h"
 #include "rendezvous/round/job_policy.h"
 #include "rendezvous/round/round.h"
 
@@ -280,6 +281,12 @@ absl::Status SetMaxStuckRestarts(string_view text, Options& options) {
   return InvalidArgumentError("expected how many restarts in a row, or 0 for no limit");
 }
 
+absl::Status SetFailures(string_view text, std::string* out) {
+  HLAUNCH_RETURN_IF_ERROR(ExitSet::Parse(text).status());
+  *out = std::string(text);
+  return absl::OkStatus();
+}
+
 absl::Status SetHealthInterval(string_view text, Options& options) {
   constexpr double kLeast = 0.1;  // Seconds.
   options.health_interval = Duration::zero();
@@ -314,6 +321,25 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--max-stuck-restarts", "N",
      "end the job once N restarts in a row bring it no further by its steps (0: never)",
      SetMaxStuckRestarts},
+    {"", "", "--restart-window", "S",
+     "a restart counts against --max-restarts for so long (for ever)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 0, &options.policy.restart_window);
+     }},
+    {"", "", "--restart-pause", "S",
+     "before a restart; doubles with each that follows within 10 minutes, up to 5 (0)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 0, &options.policy.restart_pause);
+     }},
+    {"", "", "--restart-on", "LIST",
+     "restart after these failures only: 1,64-78,SIGKILL, oom, hang, node, any (any)",
+     [](string_view text, Options& options) {
+       return SetFailures(text, &options.policy.restart_on);
+     }},
+    {"", "", "--end-on", "LIST", "end the job after these, whatever restarts are left (none)",
+     [](string_view text, Options& options) { return SetFailures(text, &options.policy.end_on); }},
+    {"", "", "--free-on", "LIST", "a restart after these counts against no --max-restarts (none)",
+     [](string_view text, Options& options) { return SetFailures(text, &options.policy.free_on); }},
     {"", "", "--spares", "N", "nodes beyond --nnodes that stand by (0)", SetSpares},
     {"", "", "--preflight", "off|quick|full",
      "check before workers start that all reach the store and no node is bad (quick)",

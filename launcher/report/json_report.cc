@@ -65,6 +65,7 @@ Json OfFailure(const WorkerFailure& failure) {
           {"log_tail", Text(failure.log_tail)},
           {"log_file", Text(failure.log_file)},
           {"out_of_memory", failure.out_of_memory},
+          {"hung", failure.hung},
           {"evidence", Text(failure.evidence)},
           {"spawned", Text(failure.spawned)}};
 }
@@ -115,6 +116,7 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
       {"failures", outcome.total_failures},
       {"restarts", outcome.restart_count},
       {"max_restarts", facts.max_restarts},
+      {"uncounted", outcome.uncounted},
       {"seconds", Seconds(facts.whole)},
       {"seconds_running", Seconds(facts.ran)},
       {"seconds_of_restarts", restart_times},

@@ -62,7 +62,11 @@ std::string NodesText(const JobStatus& job) {
 }
 
 std::string RestartsText(const JobStatus& job) {
-  return absl::StrCat(job.restarts, " of ", job.max_restarts);
+  const int more = job.uncounted;
+  return absl::StrCat(
+      job.restarts - more, " of ", job.max_restarts,
+      more == 0 ? ""
+                : absl::StrCat(", and ", more, " that ", more == 1 ? "does" : "do", " not count"));
 }
 
 nlohmann::ordered_json ToJson(const NodeStatus& node) {
@@ -79,7 +83,8 @@ nlohmann::ordered_json ToJson(const JobStatus& job, bool with_nodes) {
       {"job_id", job.job_id},           {"state", StateName(job.state)},
       {"explanation", job.explanation}, {"round", job.round},
       {"min_nodes", job.min_nodes},     {"max_nodes", job.max_nodes},
-      {"restarts", job.restarts},       {"max_restarts", job.max_restarts}};
+      {"restarts", job.restarts},       {"max_restarts", job.max_restarts},
+      {"uncounted", job.uncounted}};
   json["exit_code"] = nullptr;
   if (job.state == JobState::kOver) json["exit_code"] = job.exit_code;
   json["total_nodes"] = job.total_nodes;

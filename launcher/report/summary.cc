@@ -233,15 +233,23 @@ std::string SummaryLine(const Outcome& outcome) {
 
 namespace {
 
+// "2 of 3 restarts used, 4 more do not count"
+std::string RestartsUsed(const Outcome& outcome, int max_restarts) {
+  const int more = outcome.uncounted;
+  return absl::StrCat(
+      outcome.restart_count - more, " of ", max_restarts, " restarts used",
+      more == 0 ? "" : absl::StrCat(", ", more, " more ", more == 1 ? "does" : "do", " not count"));
+}
+
 // As below, with whatever strangers have put into it.
 std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& style) {
-  const std::string restarts =
-      absl::StrCat(outcome.restart_count, " of ", style.max_restarts, " restarts used",
-                   style.goodput.empty() ? "" : "; ", style.goodput);
+  const std::string restarts = absl::StrCat(RestartsUsed(outcome, style.max_restarts),
+                                            style.goodput.empty() ? "" : "; ", style.goodput);
+  const bool may_restart = style.max_restarts > 0 || outcome.uncounted > 0;
   if (outcome.exit_code == kExitOk) {
     if (!style.verbose && style.goodput.empty()) return {};
-    std::vector<std::string> lines = {
-        style.max_restarts > 0 ? absl::StrCat("job succeeded; ", restarts) : "job succeeded"};
+    std::vector<std::string> lines = {may_restart ? absl::StrCat("job succeeded; ", restarts)
+                                                  : "job succeeded"};
     AppendExcluded(outcome, lines);
     return lines;
   }
@@ -255,7 +263,7 @@ std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& st
   }
   AppendExcluded(outcome, lines);
   AppendHistory(outcome, lines);
-  if (style.max_restarts > 0) lines.push_back(absl::StrCat("  ", restarts));
+  if (may_restart) lines.push_back(absl::StrCat("  ", restarts));
   if (const std::string advice = AdviceFor(outcome, style.store_port); !advice.empty()) {
     lines.push_back(absl::StrCat("  advice: ", advice));
   }

@@ -56,6 +56,8 @@ constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 constexpr int64_t kMaxRound = std::numeric_limits<int64_t>::max();
 constexpr int64_t kYear9999 = 253402300799999;
 
+}  // namespace
+
 google::protobuf::Duration DurationToProto(Duration duration) {
   return TimeUtil::NanosecondsToDuration(
       std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
@@ -69,6 +71,8 @@ absl::StatusOr<Duration> DurationFromProto(absl::string_view field,
       InRange(absl::StrCat(field, " in nanoseconds"), in.nanos(), 0, 999999999));
   return std::chrono::seconds(in.seconds()) + std::chrono::nanoseconds(in.nanos());
 }
+
+namespace {
 
 // Of a deadline that somebody counts down: never 0.
 absl::StatusOr<Duration> LimitFromProto(absl::string_view field,
@@ -99,6 +103,7 @@ v1::WorkerFailure ToProto(const WorkerFailure& failure) {
   out.set_evidence(ToUtf8(failure.evidence, kMaxTextBytes));
   out.set_log_file(ToUtf8(failure.log_file, kMaxTextBytes));
   out.set_no_restart(failure.no_restart);
+  out.set_hung(failure.hung);
   out.set_spawned(ToUtf8(failure.spawned, kMaxNameBytes));
   return out;
 }
@@ -134,6 +139,7 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
   out.evidence = in.evidence();
   out.log_file = in.log_file();
   out.no_restart = in.no_restart();
+  out.hung = in.hung();
   out.spawned = in.spawned();
   return out;
 }
@@ -245,6 +251,7 @@ v1::Outcome ToProto(const Outcome& outcome) {
   FailuresToProto(outcome.failures, &out);
   out.set_total_failures(outcome.total_failures);
   out.set_restart_count(outcome.restart_count);
+  out.set_uncounted(outcome.uncounted);
   out.set_report(outcome.report);
   out.set_worker_failed(outcome.worker_failed);
   out.set_cause_reason(ToUtf8(outcome.cause_reason, kMaxTextBytes));
@@ -265,12 +272,14 @@ absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
   HLAUNCH_RETURN_IF_ERROR(NotLonger("finish.reason", in.reason(), kMaxTextBytes));
   HLAUNCH_RETURN_IF_ERROR(InRange("finish.total_failures", in.total_failures(), 0, kMaxInt));
   HLAUNCH_RETURN_IF_ERROR(InRange("finish.restart_count", in.restart_count(), 0, kMaxInt));
+  HLAUNCH_RETURN_IF_ERROR(InRange("finish.uncounted", in.uncounted(), 0, kMaxInt));
   Outcome out;
   HLAUNCH_ASSIGN_OR_RETURN(out.failures, FailuresFromProto(in));
   out.exit_code = in.exit_code();
   out.reason = in.reason();
   out.total_failures = in.total_failures();
   out.restart_count = in.restart_count();
+  out.uncounted = in.uncounted();
   out.report = in.report();
   out.worker_failed = in.worker_failed() && !out.failures.empty();
   HLAUNCH_RETURN_IF_ERROR(NotLonger("finish.cause_reason", in.cause_reason(), kMaxTextBytes));
@@ -756,6 +765,7 @@ v1::JobStatus ToProto(const JobStatus& status) {
   out.set_min_nodes(status.min_nodes);
   out.set_max_nodes(status.max_nodes);
   out.set_restarts(status.restarts);
+  out.set_uncounted(status.uncounted);
   out.set_max_restarts(status.max_restarts);
   out.set_exit_code(status.exit_code);
   out.set_total_nodes(status.total_nodes);
@@ -793,6 +803,7 @@ absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& in) {
   out.min_nodes = in.min_nodes();
   out.max_nodes = in.max_nodes();
   out.restarts = in.restarts();
+  out.uncounted = in.uncounted();
   out.max_restarts = in.max_restarts();
   out.exit_code = in.exit_code();
   out.total_nodes = in.total_nodes();

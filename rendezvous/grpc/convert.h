@@ -8,8 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/duration.pb.h"
 #include "hlaunch/v1/job.pb.h"
 #include "hlaunch/v1/rendezvous.pb.h"
+#include "proto/base/clock.h"
 #include "rendezvous/job/question.h"
 #include "rendezvous/round/limits.h"
 #include "rendezvous/round/round.h"
@@ -52,6 +54,12 @@ absl::StatusOr<RankQuestion> FromProto(const v1::RankQuestion& question);
 absl::StatusOr<NodeQuestion> FromProto(const v1::NodeQuestion& question);
 absl::StatusOr<NodeAnswer> FromProto(const v1::NodeAnswer& answer);
 absl::StatusOr<JobAnswer> FromProto(const v1::AskRanksResponse& answer);
+
+google::protobuf::Duration DurationToProto(Duration duration);
+// Errors:
+//   InvalidArgument - it is negative or longer than a year; the message names `field`.
+absl::StatusOr<Duration> DurationFromProto(absl::string_view field,
+                                           const google::protobuf::Duration& in);
 
 // `text` with U+FFFD in place of what is not UTF-8, cut at a character to `max_bytes`.
 std::string ToUtf8(absl::string_view text, size_t max_bytes);

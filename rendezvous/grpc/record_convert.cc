@@ -14,6 +14,8 @@
 namespace hlaunch {
 namespace {
 
+constexpr int kMaxCharged = 1'000'000;  // As many as --max-restarts takes.
+
 v1::MemberRecord ToProto(const MemberRecord& member) {
   v1::MemberRecord out;
   *out.mutable_info() = ToProto(member.info);
@@ -66,6 +68,29 @@ Progress FromProto(const v1::Progress& in) {
   return out;
 }
 
+v1::RestartLog ToProto(const RestartLog& log) {
+  v1::RestartLog out;
+  out.set_charged(static_cast<int32_t>(log.charged.size()));
+  out.set_in_a_row(log.in_a_row);
+  out.set_free(log.free);
+  *out.mutable_pause() = DurationToProto(log.pause);
+  return out;
+}
+
+absl::StatusOr<RestartLog> RestartLogOf(const v1::JobRecord& in) {
+  const v1::RestartLog& said = in.restart_log();
+  const int charged = in.has_restart_log() ? said.charged() : in.restarts();
+  if (charged < 0 || charged > kMaxCharged) {
+    return absl::InvalidArgumentError(absl::StrCat(charged, " restarts are charged"));
+  }
+  RestartLog out;
+  out.charged.resize(static_cast<size_t>(charged));
+  out.in_a_row = said.in_a_row();
+  out.free = said.free();
+  HLAUNCH_ASSIGN_OR_RETURN(out.pause, DurationFromProto("pause", said.pause()));
+  return out;
+}
+
 }  // namespace
 
 v1::JobRecord ToProto(const JobRecord& record) {
@@ -99,6 +124,7 @@ v1::JobRecord ToProto(const JobRecord& record) {
   for (const std::string& one : record.excluded) out.add_excluded(ToUtf8(one, kMaxTextBytes));
   out.set_total_excluded(record.total_excluded);
   *out.mutable_progress() = ToProto(record.progress);
+  *out.mutable_restart_log() = ToProto(record.restart_log);
   *out.mutable_outcome() = ToProto(record.outcome);
   return out;
 }
@@ -150,6 +176,7 @@ absl::StatusOr<JobRecord> FromProto(const v1::JobRecord& in) {
   record.excluded.assign(in.excluded().begin(), in.excluded().end());
   record.total_excluded = in.total_excluded();
   record.progress = FromProto(in.progress());
+  HLAUNCH_ASSIGN_OR_RETURN(record.restart_log, RestartLogOf(in));
   HLAUNCH_ASSIGN_OR_RETURN(record.outcome, FromProto(in.outcome()));
   return record;
 }

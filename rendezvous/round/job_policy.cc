@@ -11,6 +11,8 @@
 namespace hlaunch {
 namespace {
 
+std::string OrNone(const std::string& text) { return text.empty() ? "none" : text; }
+
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
@@ -58,6 +60,11 @@ std::string DescribeDifferences(const JobPolicy& holds, const JobPolicy& here) {
   };
   compare("--max-restarts", holds.max_restarts, here.max_restarts);
   compare("--max-stuck-restarts", holds.max_stuck_restarts, here.max_stuck_restarts);
+  compare("--restart-window", Seconds(holds.restart_window), Seconds(here.restart_window));
+  compare("--restart-pause", Seconds(holds.restart_pause), Seconds(here.restart_pause));
+  compare("--restart-on", OrNone(holds.restart_on), OrNone(here.restart_on));
+  compare("--end-on", OrNone(holds.end_on), OrNone(here.end_on));
+  compare("--free-on", OrNone(holds.free_on), OrNone(here.free_on));
   compare("--spares", holds.spares, here.spares);
   compare("--join-timeout", Seconds(holds.join_timeout), Seconds(here.join_timeout));
   compare("--last-call", Seconds(holds.last_call), Seconds(here.last_call));

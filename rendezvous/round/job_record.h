@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "rendezvous/round/restart_log.h"
 #include "rendezvous/round/round.h"
 
 // What must survive the rendezvous for its job to go on: all that was decided and cannot be
@@ -50,7 +51,8 @@ struct JobRecord {
   JobPolicy policy;
   JobState state = JobState::kForming;
   Round round = 0;
-  int restarts = 0;
+  int restarts = 0;  // All that workers see, whether they are charged or not.
+  RestartLog restart_log;
   std::vector<MemberRecord> members;
   std::vector<Ghost> ghosts;
   std::deque<Incarnation> given_up;  // They are refused, also those that do not know their round.

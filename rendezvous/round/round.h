@@ -149,6 +149,7 @@ struct WorkerFailure {
   // It is no worker, but a process that this one had spawned by MPI: "rank 1 of spawn 1". Mostly
   // empty.
   std::string spawned;
+  bool hung = false;  // It did not go on, and was ended for it.
 };
 
 // One worker's place in a round.
@@ -303,7 +304,8 @@ struct Outcome {
   std::vector<PastRound> history = {};     // Restarts in their order, at most the last 16.
   std::vector<WorkerFailure> failures;     // First cause first; at most 16.
   int total_failures = 0;
-  int restart_count = 0;  // Restarts that were used.
+  int restart_count = 0;  // Restarts that workers saw.
+  int uncounted = 0;      // Of these, how many do not count against the budget.
   // This node prints the whole report. The others are told the first failure only, and of that
   // no log.
   bool report = false;
@@ -360,7 +362,7 @@ struct RoundStatus {
   int64_t stopped_ms = 0;   // None was left.
   int nodes = 0;
   int world_size = 0;
-  int restarts = 0;    // That were used when it began.
+  int restarts = 0;    // That workers had seen when it began.
   std::string reason;  // Why it ended, in one line.
 };
 
@@ -372,7 +374,8 @@ struct JobStatus {
   Round round = 0;
   int min_nodes = 1;
   int max_nodes = 1;
-  int restarts = 0;
+  int restarts = 0;   // That workers saw,
+  int uncounted = 0;  // of which so many do not count against the budget.
   int max_restarts = 0;
   int exit_code = 0;                     // kOver: of the job.
   int total_nodes = 0;                   // That are here,

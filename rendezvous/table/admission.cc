@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/restart/restart_policy.h"
 
 namespace hlaunch {
 namespace {
@@ -86,6 +87,9 @@ absl::Status CheckInfo(const JobRecord& record, const NodeInfo& info) {
     return absl::InvalidArgumentError(absl::StrCat(NodeName(info), " says --nnodes ",
                                                    Range(said.min_nodes, said.max_nodes),
                                                    ": it takes N or MIN:MAX of 1 to ", kMaxNodes));
+  }
+  if (const absl::Status status = CheckRestartPolicy(said); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(NodeName(info), " says ", status.message()));
   }
   if (info.nproc < 1 || info.nproc > kMaxNproc) {
     return absl::InvalidArgumentError(absl::StrCat(NodeName(info), " says --nproc-per-node ",

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/restart/restart_policy.h"
 
 namespace hlaunch {
 namespace {
@@ -29,9 +30,14 @@ void Gathering::FirstJoin(Instant t) {
 }
 
 void Gathering::Form(Instant t) {
+  const Duration pause = record_->restart_log.pause;
   FirstJoin(t);
+  *join_deadline_ += pause;
+  begins_at_.reset();
+  if (pause > Duration::zero()) begins_at_ = t + pause;
   last_call_ends_.reset();
   looked_ = t - Pause();
+  look_at_.reset();  // One that was owed to the round before.
 }
 
 void Gathering::Start() {
@@ -88,6 +94,10 @@ std::optional<Gathering::Look> Gathering::LookForRound(Instant t) {
     last_call_ends_.reset();
     return std::nullopt;
   }
+  if (begins_at_ && t < *begins_at_) {
+    return Look{std::nullopt, WaitForPause(record_->policy, record_->restart_log)};
+  }
+  begins_at_.reset();
   const QuorumRule rule = Rule();
   const int attached = membership_.attached();
   const bool may_start = attached >= rule.max_nodes || attached == rule.min_nodes ||
@@ -145,6 +155,7 @@ std::string Gathering::LookForGrowth(Instant t) {
 
 std::optional<Instant> Gathering::NextLookForRound() const {
   std::optional<Instant> next = join_deadline_;
+  TakeEarlier(next, begins_at_);
   TakeEarlier(next, last_call_ends_);
   TakeEarlier(next, look_at_);
   return next;

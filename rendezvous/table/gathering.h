@@ -36,7 +36,8 @@ class Gathering {
 
   // The first node of the job joins: the join time-out begins.
   void FirstJoin(Instant t);
-  // A round forms after another one: the same, and the first look is at once.
+  // A round forms after another one: the same, and the first look is at once, or after the pause
+  // of the restart that was decided.
   void Form(Instant t);
   // The round starts.
   void Start();
@@ -55,6 +56,8 @@ class Gathering {
   std::optional<Instant> NextLookForRound() const;
   std::optional<Instant> NextLookForGrowth() const;
   std::optional<Instant> join_deadline() const { return join_deadline_; }
+  // The end of the pause before the round that forms; none: there is none, or it is over.
+  std::optional<Instant> begins_at() const { return begins_at_; }
   // Who joins with the next round, in one line; empty: nobody.
   absl::string_view growth() const { return grow_at_ ? absl::string_view(growth_) : ""; }
 
@@ -69,6 +72,7 @@ class Gathering {
   Membership& membership_;
   Instant forming_since_;
   std::optional<Instant> join_deadline_;
+  std::optional<Instant> begins_at_;
   std::optional<Instant> last_call_ends_;
   Instant looked_;
   std::optional<Instant> look_at_;            // Set if a look is owed.

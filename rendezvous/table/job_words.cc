@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/restart/restart_policy.h"
 #include "rendezvous/round/quorum.h"
 
 namespace hlaunch {
@@ -146,6 +147,9 @@ std::string WaitReason(const JobView& job, const Seat& seat) {
 std::string Explain(const JobView& job, Instant t) {
   switch (job.record.state) {
     case JobState::kForming:
+      if (job.begins_at && t < *job.begins_at) {
+        return DescribePause(job.record.policy, job.record.restart_log, *job.begins_at - t);
+      }
       return job.membership.here() == 0 && job.record.round == 0 ? "no node has joined yet"
                                                                  : std::string(job.reason);
     case JobState::kPreflight:
@@ -170,6 +174,7 @@ JobStatus StatusOf(const JobView& job, Instant t) {
   status.min_nodes = record.policy.min_nodes;
   status.max_nodes = record.policy.max_nodes;
   status.restarts = record.restarts;
+  status.uncounted = record.restarts - CountedRestarts(record.policy, record.restart_log, t);
   status.max_restarts = record.policy.max_restarts;
   status.exit_code = record.outcome.exit_code;
   status.total_nodes = job.membership.here();

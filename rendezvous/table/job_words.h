@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct JobView {
   absl::string_view notice;    // What the preflight of the round found worth a word.
   absl::string_view reporter;  // kOver: the id of the node that prints the whole report.
   const std::vector<News>& news;
+  std::optional<Instant> begins_at;  // kForming: after the pause before it.
 };
 
 // "1 node", "2 nodes"

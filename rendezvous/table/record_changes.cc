@@ -30,6 +30,7 @@ void BeginRound(JobRecord& record, const std::vector<Seat*>& order, std::string 
   record.round_nodes = static_cast<int>(order.size());
   record.succeeded = record.stopped = record.world_size = 0;
   record.cause.clear();
+  record.restart_log.pause = Duration::zero();
   record.held_ranks.clear();
   std::vector<const NodeInfo*> members;
   for (Seat* seat : order) {
@@ -55,8 +56,10 @@ void SetStopping(JobRecord& record, std::string cause) {
   record.cause = std::move(cause);
 }
 
-void ChargeRestart(JobRecord& record, const FailureEvent& event) {
+void TakeRestart(JobRecord& record, const FailureEvent& event, const JobVerdict& verdict,
+                 Instant now) {
   ++record.restarts;
+  TakeRestart(record.policy, verdict, now, record.restart_log);
   PastRound past = {record.round, DescribeEvent(event), {}};
   if (event.kind == FailureEvent::Kind::kWorkerFailed) {
     past.failure = event.worker;
@@ -91,6 +94,7 @@ std::string WhyStuck(const JobRecord& record) {
 
 void TakeBackRestart(JobRecord& record) {
   --record.restarts;
+  TakeBack(record.restart_log);
   record.history.pop_back();
 }
 
@@ -107,6 +111,7 @@ void SetOutcome(JobRecord& record, Outcome outcome) {
     record.outcome.total_failures = record.total_failures;
   }
   record.outcome.restart_count = record.restarts;
+  record.outcome.uncounted = record.restarts - static_cast<int>(record.restart_log.charged.size());
   record.outcome.history = record.history;
   record.outcome.excluded = record.excluded;
   record.ghosts.clear();

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "proto/base/clock.h"
+#include "rendezvous/restart/restart_policy.h"
 #include "rendezvous/round/job_record.h"
 #include "rendezvous/round/preflight.h"
-#include "rendezvous/round/restart_policy.h"
 #include "rendezvous/table/membership.h"
 
 // What each decision writes into the record of its job. Pure functions of the record.
@@ -23,8 +24,9 @@ void BeginRound(JobRecord& record, const std::vector<Seat*>& order, std::string 
 // The round stops, for this cause; nothing is charged.
 void SetStopping(JobRecord& record, std::string cause);
 
-// The failure costs a restart.
-void ChargeRestart(JobRecord& record, const FailureEvent& event);
+// A restart follows the failure, charged or not, as `verdict` says.
+void TakeRestart(JobRecord& record, const FailureEvent& event, const JobVerdict& verdict,
+                 Instant now);
 
 // A worker of the last round told this step.
 void TakeStep(JobRecord& record, int64_t step);
@@ -37,7 +39,7 @@ void CountStuck(JobRecord& record);
 // one may follow. Requires: CountStuck.
 std::string WhyStuck(const JobRecord& record);
 
-// The last restart that was charged does not begin. Requires: one was.
+// The last restart that was taken does not begin. Requires: one was.
 void TakeBackRestart(JobRecord& record);
 
 // The preflight excluded the nodes of `verdict`.

@@ -76,7 +76,7 @@ void RoundMachine::AbsorbFailures(Seat& seat, const NodeUpdate& update, Instant 
   membership_.TellAll();  // At most kMaxFailures times.
 }
 
-void RoundMachine::Enter(Seat& seat, const NodeUpdate& update) {
+void RoundMachine::Enter(Seat& seat, const NodeUpdate& update, Instant t) {
   seat.seen = update.round;
   seat.phase = update.phase;
   const bool member = InRound(*record_, seat);
@@ -99,7 +99,7 @@ void RoundMachine::Enter(Seat& seat, const NodeUpdate& update) {
       if (speaks_of_it) MarkStopped(seat);
       return;
     case NodePhase::kLeft:
-      return Leave(seat, update);
+      return Leave(seat, update, t);
     case NodePhase::kFinished:
       MarkStopped(seat);
       membership_.SetFinished(seat);
@@ -107,13 +107,14 @@ void RoundMachine::Enter(Seat& seat, const NodeUpdate& update) {
   }
 }
 
-void RoundMachine::Leave(Seat& seat, const NodeUpdate& update) {
+void RoundMachine::Leave(Seat& seat, const NodeUpdate& update, Instant t) {
   seat.left_exit_code = update.left_exit_code;
   seat.left_reason = update.left_reason.substr(0, kMaxTextBytes);
   if (CouldNotStart(seat)) NoteUnable(seat);
   if (seat.told > 0) record_.Change();  // It has no part in the record any more.
-  Depart(seat, NodeEvent(FailureEvent::Kind::kNodeLeft, seat.info, seat.left_reason,
-                         seat.left_exit_code));
+  Depart(seat,
+         NodeEvent(FailureEvent::Kind::kNodeLeft, seat.info, seat.left_reason, seat.left_exit_code),
+         t);
   membership_.SetLeft(seat);
   membership_.Tell(seat);
 }
@@ -155,38 +156,35 @@ void RoundMachine::MarkStopped(Seat& seat) {
 }
 
 // What it means for the job that this node is lost or has left.
-void RoundMachine::Depart(Seat& seat, const FailureEvent& event) {
+void RoundMachine::Depart(Seat& seat, const FailureEvent& event, Instant t) {
   const JobState state = record_->state;
   const bool left = event.kind == FailureEvent::Kind::kNodeLeft;
   const bool done = seat.succeeded && !left;  // Its part of the round is done.
   if (left && seat.local && state != JobState::kOver) {
-    const JobVerdict verdict = AfterFailure({}, event);  // The rendezvous leaves with it.
+    const JobVerdict verdict = AfterFailure({}, {}, event, t);  // The rendezvous leaves with it.
     Finish(FailedWith(verdict.exit_code, verdict.reason));
   } else if (state == JobState::kPreflight && InRound(*record_, seat)) {
     StopRound(DescribeEvent(event));  // Nothing has run: nothing is charged.
   } else if (state == JobState::kRunning && InRound(*record_, seat) && !done) {
-    Decide(failures_.WithPart(event, seat), "");
+    Decide(failures_.WithPart(event, seat), "", t);
   }
   MarkStopped(seat);
 }
 
-void RoundMachine::Remove(Seat& seat, const FailureEvent& event, absl::Status status) {
-  if (!seat.left) Depart(seat, event);
+void RoundMachine::Remove(Seat& seat, const FailureEvent& event, absl::Status status, Instant t) {
+  if (!seat.left) Depart(seat, event, t);
   if (seat.told > 0 && !seat.finished) record_.Change();
   membership_.Remove(seat, std::move(status));
 }
 
 void RoundMachine::JudgeFailures(Instant t) {
   const std::optional<FailureJudge::Verdict> verdict = failures_.Judge(t);
-  if (verdict) Decide(verdict->event, verdict->cause_reason);
+  if (verdict) Decide(verdict->event, verdict->cause_reason, t);
 }
 
-void RoundMachine::Decide(const FailureEvent& event, const std::string& cause_reason) {
-  const JobVerdict verdict = AfterFailure({record_->policy.max_restarts, record_->restarts}, event);
-  if (verdict.restart) {
-    ChargeRestart(record_.Change(), event);
-    return StopRound(verdict.reason);
-  }
+void RoundMachine::Decide(const FailureEvent& event, const std::string& cause_reason, Instant t) {
+  const JobVerdict verdict = AfterFailure(record_->policy, record_->restart_log, event, t);
+  if (verdict.restart) return Restart(event, verdict, t);
   Outcome outcome = FailedWith(verdict.exit_code, verdict.reason);
   outcome.worker_failed = event.kind == FailureEvent::Kind::kWorkerFailed;
   if (outcome.worker_failed) RecallNotice();
@@ -196,6 +194,15 @@ void RoundMachine::Decide(const FailureEvent& event, const std::string& cause_re
   outcome.cause_reason = cause_reason;
   outcome.awaited = event.awaited;
   Finish(std::move(outcome));
+}
+
+void RoundMachine::Restart(const FailureEvent& event, const JobVerdict& verdict, Instant t) {
+  TakeRestart(record_.Change(), event, verdict, t);
+  StopRound(verdict.reason);
+  if (verdict.pause == Duration::zero()) return;
+  const std::string what = verdict.free ? verdict.reason : DescribeEvent(event);
+  reason_ =
+      absl::StrCat(what, "; ", DescribePause(record_->policy, record_->restart_log, verdict.pause));
 }
 
 // A worker that could not reach another one, or waited in vain, may have failed of what the
@@ -302,6 +309,7 @@ void RoundMachine::LookForRound(Instant t) {
 
 void RoundMachine::Start(const std::vector<Seat*>& order, Instant t) {
   BeginRound(record_.Change(), order, make_secret_ ? make_secret_() : "");
+  record_.Note().restart_log.ran_since = t;  // Until it is known better, if it is checked first.
   gathering_.Start();
   proposal_.Begin(t);
   failures_.BeginRound();
@@ -320,13 +328,13 @@ void RoundMachine::JudgePreflight(Instant t) {
                                  [&](size_t i) { return nodes[i]->local; });
   switch (verdict.kind) {
     case PreflightVerdict::Kind::kPass:
-      return Run(verdict.reason);
+      return Run(verdict.reason, t);
     case PreflightVerdict::Kind::kAgain:
       proposal_.MeasureAgain(verdict, nodes);
       return StopRound(
           absl::StrCat("round ", record_->round, " is measured once more: ", verdict.reason));
     case PreflightVerdict::Kind::kExclude:
-      if (!local) return Exclude(verdict, nodes, reason);
+      if (!local) return Exclude(verdict, nodes, reason, t);
       break;
     case PreflightVerdict::Kind::kFail:
       break;
@@ -334,15 +342,16 @@ void RoundMachine::JudgePreflight(Instant t) {
   Finish(FailedWith(kExitPreflight, reason));
 }
 
-void RoundMachine::Run(const std::string& notice) {
+void RoundMachine::Run(const std::string& notice, Instant t) {
   proposal_.Settle();
   record_.Change().state = JobState::kRunning;
+  record_.Note().restart_log.ran_since = t;
   notice_ = notice;
   membership_.TellAll();
 }
 
 void RoundMachine::Exclude(const PreflightVerdict& verdict, const std::vector<Seat*>& nodes,
-                           const std::string& reason) {
+                           const std::string& reason, Instant t) {
   proposal_.Settle();
   StopRound(reason);
   CountExcluded(record_.Change(), verdict);
@@ -350,12 +359,14 @@ void RoundMachine::Exclude(const PreflightVerdict& verdict, const std::vector<Se
     Seat& seat = *nodes[index];
     gathering_.MarkUnfit(seat.info.node_id);
     Remove(seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat.info, reason),
-           absl::FailedPreconditionError(absl::StrCat("this node was excluded: ", verdict.reason)));
+           absl::FailedPreconditionError(absl::StrCat("this node was excluded: ", verdict.reason)),
+           t);
   }
 }
 
 JobView RoundMachine::View() const {
-  return {*record_, membership_, reason_, gathering_.growth(), notice_, reporter_, news_.latest()};
+  return {*record_, membership_, reason_,        gathering_.growth(),
+          notice_,  reporter_,   news_.latest(), gathering_.begins_at()};
 }
 
 }  // namespace hlaunch

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "proto/base/clock.h"
-#include "rendezvous/round/restart_policy.h"
+#include "rendezvous/restart/restart_policy.h"
 #include "rendezvous/round/round.h"
 #include "rendezvous/table/durable_record.h"
 #include "rendezvous/table/failure_judge.h"
@@ -44,9 +44,9 @@ class RoundMachine {
   // told them first.
   void AbsorbFailures(Seat& seat, const NodeUpdate& update, Instant t);
   // The node has got to where `update` says.
-  void Enter(Seat& seat, const NodeUpdate& update);
+  void Enter(Seat& seat, const NodeUpdate& update, Instant t);
   // The node loses its seat for what `event` says, and hears `status`.
-  void Remove(Seat& seat, const FailureEvent& event, absl::Status status);
+  void Remove(Seat& seat, const FailureEvent& event, absl::Status status, Instant t);
   // The job is over like this; nothing if it was before.
   void Finish(Outcome outcome);
   // Does all that is due or has become possible.
@@ -62,21 +62,22 @@ class RoundMachine {
 
  private:
   void MarkStopped(Seat& seat);
-  void Leave(Seat& seat, const NodeUpdate& update);
+  void Leave(Seat& seat, const NodeUpdate& update, Instant t);
   void NoteUnable(const Seat& seat);
   void EndIfHopeless();
-  void Depart(Seat& seat, const FailureEvent& event);
+  void Depart(Seat& seat, const FailureEvent& event, Instant t);
   void JudgeFailures(Instant t);
-  void Decide(const FailureEvent& event, const std::string& cause_reason);
+  void Decide(const FailureEvent& event, const std::string& cause_reason, Instant t);
+  void Restart(const FailureEvent& event, const JobVerdict& verdict, Instant t);
   void RecallNotice();
   void StopRound(std::string cause);
   void ChooseReporter();
   void LookForRound(Instant t);
   void Start(const std::vector<Seat*>& order, Instant t);
   void JudgePreflight(Instant t);
-  void Run(const std::string& notice);
+  void Run(const std::string& notice, Instant t);
   void Exclude(const PreflightVerdict& verdict, const std::vector<Seat*>& nodes,
-               const std::string& reason);
+               const std::string& reason, Instant t);
 
   DurableRecord& record_;
   Membership& membership_;

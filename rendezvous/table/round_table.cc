@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/restart/restart_policy.h"
 #include "rendezvous/round/master_address.h"
-#include "rendezvous/round/restart_policy.h"
 #include "rendezvous/table/admission.h"
 #include "rendezvous/table/directive.h"
 
@@ -33,6 +33,8 @@ JobRecord RestoredRecord(const JobRules& rules, JobRecord record, Instant now) {
   record.policy = rules.policy;
   record.members.clear();
   for (Ghost& ghost : record.ghosts) ghost.heard = now;
+  for (Instant& at : record.restart_log.charged) at = now;
+  record.restart_log.ran_since = now;
   return record;
 }
 
@@ -103,7 +105,8 @@ void RoundTable::LoseSilent(Instant t) {
         absl::StrCat("it was not heard of for ", WholeSeconds(t - seat->heard), " s");
     machine_.Remove(
         *seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
-        absl::AbortedError(absl::StrCat("the job gave up ", NodeName(seat->info), ": ", detail)));
+        absl::AbortedError(absl::StrCat("the job gave up ", NodeName(seat->info), ": ", detail)),
+        t);
   }
 }
 
@@ -115,7 +118,7 @@ absl::Status RoundTable::Vacate(const NodeInfo& info, Instant t) {
     if (may_run && !SameHost(holder->info, info)) membership_.AddGhost(*holder);
     const std::string detail = absl::StrCat("its place was taken by ", NodeName(info));
     machine_.Remove(*holder, NodeEvent(FailureEvent::Kind::kNodeLost, holder->info, detail),
-                    absl::AbortedError(detail));
+                    absl::AbortedError(detail), t);
   }
   return absl::OkStatus();
 }
@@ -186,7 +189,7 @@ void RoundTable::Apply(Seat& seat, const NodeUpdate& update, Instant t) {
   const bool last_word = seat.left || seat.finished;  // Only kFinished follows.
   if (last_word ? is.second <= was.second : is < was) return;
   if (is == was && update.phase != seat.phase) return;
-  machine_.Enter(seat, update);
+  machine_.Enter(seat, update, t);
 }
 
 void RoundTable::Heard(absl::string_view node_id, Incarnation incarnation, Instant now) {
@@ -214,7 +217,7 @@ absl::Status RoundTable::NodeDied(absl::string_view node_id, Incarnation incarna
     const std::string detail(reason.substr(0, kMaxTextBytes));
     machine_.Remove(
         *seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
-        absl::AbortedError(absl::StrCat(NodeName(seat->info), " was reported dead: ", detail)));
+        absl::AbortedError(absl::StrCat(NodeName(seat->info), " was reported dead: ", detail)), t);
   } else if (!membership_.EraseGhost(node_id, incarnation)) {
     return absl::AbortedError("this incarnation holds no place in the job");
   }

@@ -39,8 +39,10 @@ namespace hlaunch {
 // A failure that looks like the consequence of another one, see FirstCause, is judged with the one
 // that explains it, or with a node that is lost, see FindLostNode; at the latest after the lease.
 //
+// A restart may have to pause first: then kForming lasts as long at least, from its begin.
+//
 // A round is proposed with kPreflight: it has its number, members and ranks, and no workers. Only
-// failures are charged to the restarts.
+// failures are charged to the restarts, and not all of them, see AfterFailure.
 //
 // A node is present, suspect (silent for the lease, or its stream is broken: a word, and it
 // begins no round), lost (silent for loss limit + margin, or proven dead) or left (by its own

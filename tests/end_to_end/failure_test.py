@@ -6,6 +6,7 @@
 import dataclasses
 import os
 import pathlib
+import re
 import signal
 
 import jobs
@@ -136,6 +137,46 @@ class WorkerFailsOnOneNode(jobs.JobTest):
         self.assert_done(runs, jobs.OK, 20)
         self.assertEqual([facts["TORCHELASTIC_RESTART_COUNT"]
                           for facts in jobs.environments(runs[0])], list("0011"))
+
+
+class WhatFollowsAFailure(jobs.JobTest):
+    """--end-on, --free-on and --restart-pause, each worker exiting with the code that it counts to."""
+
+    count = 1
+
+    def hlaunch(self, script, *options):
+        node = self.nodes[0]
+        return node.start(lab.HLAUNCH, "--shutdown-timeout", 1, *options, "--no-python", "sh", "-c",
+                          script, cwd=node.folder)
+
+    def test_a_code_that_is_free_costs_no_restart(self):
+        run = self.hlaunch("echo try $TORCHELASTIC_RESTART_COUNT; "
+                           "test $TORCHELASTIC_RESTART_COUNT = 2 || exit 75",
+                           "--free-on", "75", "--max-restarts", 0, "--verbose")
+        self.assert_done([run], jobs.OK, 30)
+        self.assertEqual(re.findall(r"try \d+", run.out), ["try 0", "try 1", "try 2"], str(run))
+        self.assert_said(run, r"exited with 75; not charged: exit code 75 is in --free-on\n",
+                         r"a restart that is not charged begins in 1 s \(restarts follow each other",
+                         "job succeeded; 0 of 0 restarts used, 2 more do not count")
+
+    def test_a_code_that_ends_the_job_does_so_with_restarts_left(self):
+        run = self.hlaunch("exit $((2 + TORCHELASTIC_RESTART_COUNT))", "--end-on", "3,oom",
+                           "--max-restarts", 5)
+        self.assert_done([run], 3, 30)
+        self.assert_said(run, "exited with 2; restart 1 of 5", "job failed: rank 0 ",
+                         "1 of 5 restarts used")
+
+    def test_a_pause_is_named_and_kept(self):
+        run = self.hlaunch("date +%s%N; test $TORCHELASTIC_RESTART_COUNT = 2 || exit 4",
+                           "--restart-pause", 1.5, "--restart-on", "4", "--max-restarts", 2,
+                           "--restart-window", "24h")
+        self.assert_done([run], jobs.OK, 60)
+        first, second, third = (int(word) / 1e9 for word in re.findall(r"\b\d{19}\b", run.out))
+        self.assertGreaterEqual(second - first, 1.5, str(run))
+        self.assertGreaterEqual(third - second, 3, str(run))
+        self.assert_said(run, r"restart 1 of 2 within 24 h begins in 1.5 s \(--restart-pause\)",
+                         r"restart 2 of 2 within 24 h begins in 3 s \(--restart-pause\)",
+                         r"waiting \d s for the pause of 3 s before restart 2 of 2")
 
 
 class WorkerIsStuck(jobs.JobTest):

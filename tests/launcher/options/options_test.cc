@@ -141,6 +141,21 @@ TEST(ParseOptions, ReadsWhatARoundMayWaitFor) {
   EXPECT_EQ(MustParse({"--preflight", "quick", "x"}).policy.preflight, Preflight::kQuick);
 }
 
+TEST(ParseOptions, ReadsWhatFollowsAFailure) {
+  const Options none = MustParse({"x"});
+  EXPECT_EQ(none.policy.restart_window, seconds(0));
+  EXPECT_EQ(none.policy.restart_pause, seconds(0));
+  EXPECT_EQ(none.policy.restart_on + none.policy.end_on + none.policy.free_on, "");
+  const Options options =
+      MustParse({"--restart-window", "24h", "--restart_pause=1.5", "--restart-on", "1,64-78,hang",
+                 "--end-on=3", "--free-on", "75, SIGUSR1", "x"});
+  EXPECT_EQ(options.policy.restart_window, std::chrono::hours(24));
+  EXPECT_EQ(options.policy.restart_pause, milliseconds(1500));
+  EXPECT_EQ(options.policy.restart_on, "1,64-78,hang");
+  EXPECT_EQ(options.policy.end_on, "3");
+  EXPECT_EQ(options.policy.free_on, "75, SIGUSR1");
+}
+
 TEST(ParseOptions, ReadsHowOftenRunningNodesAreChecked) {
   EXPECT_EQ(MustParse({"x"}).health_interval, seconds(60));
   EXPECT_EQ(MustParse({"--health-interval", "0", "x"}).health_interval, Duration::zero());
@@ -513,6 +528,12 @@ const BadLine kBadLines[] = {
      "--health-interval '0.01': expected 0 for never, or a time from 0.1s to 8760h, such as 30, "
      "1.5, 30s, 5m or 2h"},
     {{"--preflight", "on", "x"}, "--preflight 'on': expected off, quick or full"},
+    {{"--end-on", "3,fire", "x"},
+     "--end-on '3,fire': 'fire' names no failure; expected words with commas between them: exit "
+     "codes from 1 to 255, ranges such as 64-78, signals such as SIGKILL, oom, hang, node or any"},
+    {{"--end-on", "any", "--free-on", "75", "x"},
+     "--free-on says nothing beside --end-on any, which names all of it: the job ends after that; "
+     "leave one of them out"},
     {{"-m", "--no-python", "x"},
      "--module runs Python and --no-python runs none: leave one of them out"},
     {{"-v", "-q", "x"}, "--verbose and --quiet: leave one of them out"},

@@ -82,6 +82,14 @@ TEST(JobText, SaysWhyAndShowsWhoIsAwaitedFirst) {
             "-     node10  10.0.0.10  9     8        ready\n");
 }
 
+TEST(JobText, CountsRestartsThatDoNotCountApart) {
+  JobStatus job = Llama();
+  job.restarts = 5;
+  job.uncounted = 3;
+  EXPECT_THAT(JobText(job), HasSubstr("\nrestarts  2 of 3, and 3 that do not count\n"));
+  EXPECT_EQ(nlohmann::json::parse(JobJson(job))["uncounted"], 3);
+}
+
 TEST(JobText, ForeignTextCannotDriveTheTerminal) {
   JobStatus job = Llama();
   job.explanation = "a\x1b[31mb";

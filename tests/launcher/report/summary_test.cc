@@ -187,6 +187,20 @@ TEST(SummaryLines, TellOfTheLastRestarts) {
             "  exit code 1");
 }
 
+TEST(SummaryLines, CountRestartsThatDoNotCountApart) {
+  Outcome outcome;
+  outcome.exit_code = 1;
+  outcome.worker_failed = true;
+  outcome.failures = {Failure(0, 1)};
+  outcome.restart_count = 7;
+  outcome.uncounted = 4;
+  EXPECT_THAT(Report(outcome, {.max_restarts = 3}),
+              testing::HasSubstr("\n  3 of 3 restarts used, 4 more do not count\n"));
+  outcome.restart_count = outcome.uncounted = 1;
+  EXPECT_THAT(Report(outcome, {}),
+              testing::HasSubstr("\n  0 of 0 restarts used, 1 more does not count\n"));
+}
+
 TEST(SummaryLines, CountConsequencesApart) {
   Outcome outcome;
   outcome.exit_code = 1;

@@ -87,16 +87,17 @@ WorkerFailure SomeFailure() {
   failure.evidence = "the kernel killed it";
   failure.log_file = "/tmp/stderr.log";
   failure.no_restart = true;
+  failure.hung = true;
   return failure;
 }
 
 void ExpectEqual(const WorkerFailure& a, const WorkerFailure& b) {
   EXPECT_EQ(std::tie(a.rank, a.local_rank, a.node_rank, a.host, a.pid, a.exit_code, a.signal,
                      a.wall_ms, a.message, a.log_tail, a.traceback, a.out_of_memory, a.evidence,
-                     a.log_file, a.no_restart),
+                     a.log_file, a.no_restart, a.hung),
             std::tie(b.rank, b.local_rank, b.node_rank, b.host, b.pid, b.exit_code, b.signal,
                      b.wall_ms, b.message, b.log_tail, b.traceback, b.out_of_memory, b.evidence,
-                     b.log_file, b.no_restart));
+                     b.log_file, b.no_restart, b.hung));
 }
 
 // What arrives of `message` after its way through the wire format.
@@ -187,7 +188,8 @@ TEST(Convert, DirectivesComeThrough) {
   finish.outcome.history = {{1, "rank 2 failed", SomeFailure()}, {2, "node1 was lost", {}}};
   finish.outcome.failures = {SomeFailure()};
   finish.outcome.total_failures = 20;
-  finish.outcome.restart_count = 1;
+  finish.outcome.restart_count = 3;
+  finish.outcome.uncounted = 2;
   for (const Directive& in : {wait, run, stop, finish}) {
     const auto out = FromProto(OverTheWire(ToProto(in)));
     ASSERT_TRUE(out.ok()) << out.status();
@@ -208,9 +210,9 @@ TEST(Convert, DirectivesComeThrough) {
     const Outcome& c = in.outcome;
     const Outcome& d = out->outcome;
     EXPECT_EQ(std::tie(c.exit_code, c.reason, c.worker_failed, c.cause_reason, c.total_failures,
-                       c.restart_count),
+                       c.restart_count, c.uncounted),
               std::tie(d.exit_code, d.reason, d.worker_failed, d.cause_reason, d.total_failures,
-                       d.restart_count));
+                       d.restart_count, d.uncounted));
     ASSERT_EQ(c.awaited.size(), d.awaited.size());
     for (size_t i = 0; i < c.awaited.size(); ++i) {
       EXPECT_EQ(
@@ -244,18 +246,19 @@ TEST(Convert, StatusComesThrough) {
   in.round = 3;
   in.min_nodes = 1;
   in.max_nodes = 2;
-  in.restarts = 1;
+  in.restarts = 4;
+  in.uncounted = 3;
   in.max_restarts = 5;
   in.exit_code = 9;
   in.total_nodes = 7;
   in.nodes = {{"a", "10.0.0.1", 12, 1, 8, "running"}, {"b", "fd00::7", 13, -1, 8, "spare"}};
   const auto out = FromProto(OverTheWire(ToProto(in)));
   ASSERT_TRUE(out.ok()) << out.status();
-  EXPECT_EQ(
-      std::tie(in.job_id, in.state, in.explanation, in.round, in.min_nodes, in.max_nodes,
-               in.restarts, in.max_restarts, in.exit_code, in.total_nodes),
-      std::tie(out->job_id, out->state, out->explanation, out->round, out->min_nodes,
-               out->max_nodes, out->restarts, out->max_restarts, out->exit_code, out->total_nodes));
+  EXPECT_EQ(std::tie(in.job_id, in.state, in.explanation, in.round, in.min_nodes, in.max_nodes,
+                     in.restarts, in.uncounted, in.max_restarts, in.exit_code, in.total_nodes),
+            std::tie(out->job_id, out->state, out->explanation, out->round, out->min_nodes,
+                     out->max_nodes, out->restarts, out->uncounted, out->max_restarts,
+                     out->exit_code, out->total_nodes));
   ASSERT_EQ(out->nodes.size(), 2u);
   for (size_t i : {0, 1}) {
     const NodeStatus &a = in.nodes[i], &b = out->nodes[i];

@@ -18,5 +18,17 @@ TEST(DescribeDifferences, NamesTheOptionsAndBothValues) {
             "--max-restarts 0 (here 3), --loss-limit 30 (here 1.5), --preflight quick (here off)");
 }
 
+TEST(DescribeDifferences, NamesThoseOfRestarts) {
+  JobPolicy holds, here;
+  holds.restart_window = std::chrono::hours(1);
+  holds.restart_pause = std::chrono::seconds(8);
+  holds.restart_on = "1";
+  holds.end_on = "3";
+  here.free_on = "75";
+  EXPECT_EQ(DescribeDifferences(holds, here),
+            "--restart-window 3600 (here 0), --restart-pause 8 (here 0), --restart-on 1 (here "
+            "none), --end-on 3 (here none), --free-on none (here 75)");
+}
+
 }  // namespace
 }  // namespace hlaunch

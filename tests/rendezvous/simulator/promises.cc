@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/restart/exit_set.h"
 
 namespace hlaunch {
 namespace {
@@ -122,8 +123,12 @@ void Promises::Take(const SimulatedAgent& agent, const NodeUpdate& update, Insta
     seen.port = update.store_port;
   }
   const bool member = IsMember(agent, decided_) && !seen.left && !seen.ended;
-  if (member && update.round == decided_.round && !update.failures.empty())
+  if (member && update.round == decided_.round && !update.failures.empty()) {
     failed_round_ = decided_.round;
+    for (const WorkerFailure& failure : update.failures) {
+      codes_[decided_.round].insert(failure.exit_code);
+    }
+  }
   if (update.phase == NodePhase::kLeft) {
     if (member) fault_ = true;
     seen.left = true;
@@ -279,9 +284,10 @@ void Promises::Recorded(const JobRecord& record, const RoundTable& table, Instan
   decided_.state = record.state;
   decided_.round = record.round;
   decided_.restarts = record.restarts;
+  pause_ = record.restart_log.pause;
 }
 
-// A restart is charged for a failure in a round that ran, and for nothing else.
+// A restart follows a failure in a round that ran, and nothing else.
 void Promises::Charged(const JobRecord& record) {
   const bool ran = decided_.state == JobState::kRunning;
   const bool stops = record.round > decided_.round || record.state == JobState::kStopping ||
@@ -289,10 +295,48 @@ void Promises::Charged(const JobRecord& record) {
   const bool fault = fault_ || failed_round_ == decided_.round;
   const int expected = decided_.restarts + (ran && stops && fault ? 1 : 0);
   if (record.restarts != expected) {
-    Violated(absl::StrCat(record.restarts, " restarts are charged and not ", expected, ": ",
+    Violated(absl::StrCat(record.restarts, " restarts are counted and not ", expected, ": ",
                           record.cause));
   }
-  if (record.restarts > policy_.max_restarts) Violated("more restarts than there may be");
+  if (record.restart_log.charged.size() > static_cast<size_t>(policy_.max_restarts)) {
+    Violated("more restarts are charged than there may be");
+  }
+  if (record.restarts > decided_.restarts) ChargedRightly(record);
+}
+
+// Whether the loss of a node may be the cause: for certain it is not where workers failed in a
+// round of which they do not tell a consequence.
+bool Promises::MayBeNode() const { return fault_ || decided_.round % 2 == 0; }
+
+// Whether `set` names something that may have failed in the round.
+bool Promises::Named(const std::string& set) const {
+  if (absl::StrContains(set, "any") || (absl::StrContains(set, "node") && MayBeNode())) return true;
+  return AnyCode([names = *ExitSet::Parse(set)](int code) {
+    return !names.WordOf({.exit_code = code}).empty();
+  });
+}
+
+// Whether something may have failed that it does not name.
+bool Promises::OthersThan(const std::string& set) const {
+  if (absl::StrContains(set, "any")) return false;
+  if (!absl::StrContains(set, "node") && MayBeNode()) return true;
+  return AnyCode([names = *ExitSet::Parse(set)](int code) {
+    return names.WordOf({.exit_code = code}).empty();
+  });
+}
+
+// The restart that was decided is charged, or is not, as the failures have it.
+void Promises::ChargedRightly(const JobRecord& record) {
+  const std::string& free = policy_.free_on;
+  if (record.restart_log.free && (free.empty() || !Named(free))) {
+    Violated(absl::StrCat("a restart is not charged: ", record.cause));
+  }
+  if (!record.restart_log.free && !free.empty() && !OthersThan(free)) {
+    Violated(absl::StrCat("a restart is charged: ", record.cause));
+  }
+  if (!policy_.end_on.empty() && !OthersThan(policy_.end_on)) {
+    Violated(absl::StrCat("a restart follows what is in --end-on: ", record.cause));
+  }
 }
 
 void Promises::NewRound(const JobRecord& record, const RoundTable& table, Instant now) {
@@ -300,6 +344,8 @@ void Promises::NewRound(const JobRecord& record, const RoundTable& table, Instan
   if (const std::string living = Living(); !living.empty()) {
     Violated(absl::StrCat(name, " begins while there are ", living));
   }
+  if (now - forming_since_ < pause_)
+    Violated(absl::StrCat(name, " begins before its pause is over"));
   Layout layout;
   layout.master_addr = record.master_addr;
   layout.master_port = record.master_port;
@@ -424,7 +470,10 @@ void Promises::Over(const JobRecord& record, Instant now) {
   } else if (outcome.exit_code != kExitPreflight && !agents_[0]->local()) {
     const bool fault = fault_ || failed_round_ == record.round;
     if (!ran || !fault) Violated(absl::StrCat("the job ended for no failure: ", outcome.reason));
-    if (record.restarts < policy_.max_restarts) {
+    const bool named = (!policy_.end_on.empty() && Named(policy_.end_on)) ||
+                       (!policy_.restart_on.empty() && OthersThan(policy_.restart_on));
+    const size_t charged = record.restart_log.charged.size();
+    if (charged < static_cast<size_t>(policy_.max_restarts) && !named) {
       Violated(absl::StrCat("the job ended with restarts left: ", outcome.reason));
     }
   }
@@ -453,6 +502,7 @@ void Promises::Restored(const JobRecord& record, const RoundTable& table, Instan
   failed_round_ = record.failures.empty() ? 0 : record.round;
   state_ = table.state();
   forming_since_ = now;
+  pause_ = record.restart_log.pause;
   if (table.round() != decided_.round) Violated("a restored rendezvous knows another round");
 }
 

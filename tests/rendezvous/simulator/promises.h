@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -118,6 +119,16 @@ class Promises {
   void RankOrder(const Layout& layout, Instant now);
   void Runs(const JobRecord& record);
   void Charged(const JobRecord& record);
+  void ChargedRightly(const JobRecord& record);
+  bool MayBeNode() const;
+  // Whether a worker of the round failed with a code of that kind.
+  template <typename Kind>
+  bool AnyCode(const Kind& kind) const {
+    const auto codes = codes_.find(decided_.round);
+    return codes != codes_.end() && std::any_of(codes->second.begin(), codes->second.end(), kind);
+  }
+  bool Named(const std::string& set) const;
+  bool OthersThan(const std::string& set) const;
   void Over(const JobRecord& record, Instant now);
 
   const JobPolicy policy_;
@@ -133,9 +144,11 @@ class Promises {
   int joining_ = -1;        // Agent.
   int reported_ = -1;       // Agent.
   Round failed_round_ = 0;  // A worker of it failed, which may be judged a little later.
-  bool fault_ = false;      // It is one that is charged.
+  bool fault_ = false;      // It is one that a restart follows.
+  std::map<Round, std::set<int>> codes_;  // With which workers failed, as far as was told.
   JobState state_ = JobState::kForming;
   Instant forming_since_;
+  Duration pause_{};  // Before the round that is decided.
   int pauses_ = 0;
   Duration paused_{};
 

@@ -329,7 +329,7 @@ void SimulatedAgent::WorkersExit(uint32_t token) {
     failure.rank = assignment_.first_rank + static_cast<int>(says_.failures.size()) % info_.nproc;
     failure.node_rank = assignment_.node_rank;
     failure.host = info_.host;
-    failure.exit_code = 1;
+    failure.exit_code = 1 + around_.Below(3);
     // Every other round the failures look like consequences, and are judged after a while.
     if (assignment_.round % 2 == 0) failure.message = "RuntimeError: Connection closed by peer";
     if (assignment_.round % 4 == 0) failure.message = "RuntimeError: Socket Timeout";

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "rendezvous/restart/restart_policy.h"
 #include "rendezvous/table/round_table.h"
 #include "tests/rendezvous/simulator/event.h"
 #include "tests/rendezvous/simulator/promises.h"
@@ -148,6 +149,7 @@ class Simulator final : public Surroundings {
 
   // The world.
   JobRules Rules();
+  void DrawRestarts(JobPolicy& policy);
   void Populate();
   void BeginServices();
   void Arrive(int who);  // A slot, or -1 - an index of reborn_.
@@ -262,7 +264,18 @@ JobRules Simulator::Rules() {
   policy.join_timeout = seconds(60 + Below(240));
   policy.last_call = seconds(1 + Below(OneIn(2) ? 30 : 3));
   policy.preflight = OneIn(4) ? Preflight::kOff : Preflight::kQuick;
+  DrawRestarts(policy);
   return rules;
+}
+
+// Workers fail with 1, 2 or 3.
+void Simulator::DrawRestarts(JobPolicy& policy) {
+  if (OneIn(3)) policy.restart_window = seconds(30 << Below(6));
+  if (OneIn(3)) policy.restart_pause = milliseconds(500 << Below(6));
+  constexpr const char* kFree[] = {"2", "node", "2,3", "any"};
+  if (OneIn(3)) policy.free_on = kFree[Below(4)];
+  if (OneIn(8)) policy.end_on = "3";
+  if (OneIn(8)) policy.restart_on = OneIn(2) ? "1,node" : "1-2,node";
 }
 
 void Simulator::Populate() {
@@ -397,7 +410,7 @@ void Simulator::BeCalm() {
   if (shared()) at_ = &Leader();
   for (Service& service : services_) service.cut_until = std::min(service.cut_until, now_);
   place_.down_until = std::min(place_.down_until, now_);
-  deadline_ = now_ + 2 * rules_.policy.join_timeout + seconds(300);
+  deadline_ = now_ + 2 * (rules_.policy.join_timeout + kLongestPause) + seconds(300);
   Trace("faults cease; ",
         at_->table == nullptr ? "the rendezvous is down" : at_->table->Explain(now_));
   for (Link& link : links_) {

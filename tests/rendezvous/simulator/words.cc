@@ -40,7 +40,8 @@ std::string Words(const JobRecord& record) {
   std::string words =
       absl::StrCat(StateName(record.state), " round ", record.round, " of ", record.round_nodes,
                    ", ", record.succeeded, " succeeded, ", record.stopped, " stopped, world size ",
-                   record.world_size, ", ", record.restarts, " restarts, ", record.total_failures,
+                   record.world_size, ", ", record.restarts, " restarts, of which ",
+                   record.restart_log.charged.size(), " are charged, ", record.total_failures,
                    " failures, ", record.total_excluded, " excluded, master ", record.master_addr);
   absl::StrAppend(&words, " ", record.master_port, " ", record.coordinator_port, " ",
                   record.worker_store, ", cause: ", record.cause, "; members");
