@@ -87,6 +87,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
         time_limit_(loop) {}
 
   AgentResult Run() {
+    workers_.OnUnreached(
+        [this](std::vector<int> nodes) { updates_.TellUnreached(std::move(nodes)); });
     absl::Status begun =
         signals_.Listen(options_.spec.signals_to_handle,
                         [this](int signal, pid_t sender) { OnSignal(signal, sender); });

@@ -31,6 +31,7 @@ int StartExitCode(absl::StatusCode code) {
 
 void NodeUpdates::BeReady(const RoundStore& store) {
   latest_.phase = NodePhase::kReady;
+  latest_.unreached.clear();
   store.Offer(latest_);
 }
 
@@ -65,6 +66,11 @@ void NodeUpdates::TellFailure(WorkerFailure failure) {
 
 void NodeUpdates::AddExit(int local_rank) {
   if (latest_.exited.size() < kMaxFailures) latest_.exited.push_back(local_rank);
+}
+
+void NodeUpdates::TellUnreached(std::vector<int> node_ranks) {
+  latest_.unreached = std::move(node_ranks);
+  client_.Send(latest_);
 }
 
 void NodeUpdates::TellSucceeded() {

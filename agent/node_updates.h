@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "agent/round_store.h"
@@ -49,6 +50,9 @@ class NodeUpdates {
   // A worker exited with 0: kept for the next update, since mostly all others do so right after it.
   void AddExit(int local_rank);
   void TellExits() { client_.Send(latest_); }
+
+  // While workers of the round run: the node ranks of those that this node does not reach.
+  void TellUnreached(std::vector<int> node_ranks);
 
   void TellSucceeded();
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/health/joint/peer_ways.h"
 #include "agent/mpi/pmix_server.h"
 #include "agent/node_facts.h"
 #include "agent/node_updates.h"
@@ -156,7 +157,11 @@ void RoundWorkers::TellHealth(Round round, const CheckResult& change) const {
   const bool better = change.state == CheckState::kOk;
   const std::string words = absl::StrCat(change.name, ": ", change.reason,
                                          change.advice.empty() ? "" : "; ", change.advice);
-  if (better) {
+  const std::optional<std::vector<int>> unreached = UnreachedOf(change);
+  if (unreached) {
+    if (on_unreached_)
+      on_unreached_(*unreached);  // The rendezvous has the word: it hears all sides.
+  } else if (better) {
     LogInfo(words);
   } else {
     LogWarning(words);

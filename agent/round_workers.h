@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,6 +44,10 @@ class RoundWorkers {
   //
   // Errors: as RoundStore::Open, RoundStore::OpenProxy and WorkerGroup::Start.
   absl::Status Start(const Assignment& assignment, WorkerGroup::Events events);
+
+  // `tell` is called from the loop with the node ranks of those that this node does not reach while
+  // workers run, whenever that has changed.
+  void OnUnreached(std::function<void(std::vector<int>)> tell) { on_unreached_ = std::move(tell); }
 
   // Whether workers, or what they left, are there: from Start until Clear.
   bool exist() const { return group_ != nullptr || awaited_ != nullptr; }
@@ -84,7 +89,8 @@ class RoundWorkers {
   std::unique_ptr<WorkerGroup> group_;
   std::unique_ptr<Awaited> awaited_;           // Workers that start once PMIx is served.
   std::unique_ptr<StdinCopies> stdin_copies_;  // Once workers that all read it have started.
-  std::optional<HealthWatch> health_watch_;    // While workers run and are not being stopped.
+  std::function<void(std::vector<int>)> on_unreached_;
+  std::optional<HealthWatch> health_watch_;  // While workers run and are not being stopped.
   struct Timers;
   const std::unique_ptr<Timers> timers_;
 };

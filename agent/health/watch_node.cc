@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,6 +31,8 @@ constexpr int kNice = 10;                       // The workers come first.
 constexpr Duration kCheckLimit = seconds(5);    // For the checks of a turn,
 constexpr Duration kPatience = seconds(10);     // for the other nodes in it,
 constexpr Duration kConnectLimit = seconds(5);  // and for the store of the round.
+constexpr Duration kLook = seconds(4);          // For an answer: the kernel asks three times.
+constexpr Duration kBetweenLooks = seconds(5);  // Or the interval between turns.
 constexpr int kFewNodes = 3;                    // Fewer have no majority.
 constexpr size_t kWords = 400;                  // Of a reason that crosses the network.
 
@@ -60,7 +63,7 @@ class NodeWatch {
   }
 
   void Turn() {
-    Rest();
+    Rest(plan_.watch);
     const std::vector<CheckResult> results = checks_.Take(kCheckLimit);
     for (CheckResult& change : own_.Take(results)) Tell(std::move(change));
     if (!joint_) return;
@@ -75,6 +78,7 @@ class NodeWatch {
       // All find it out, and one of them is enough to say so.
       if (plan_.joint->node_rank == 0) tell_(change);
     }
+    TellUnreached(taken.ok() ? std::vector<int>() : LookTwice());
     if (!taken.ok()) return;
     Hear(*taken);
     for (CheckResult& change : beside_.Take({ComparePace(*taken, slow_ ? std::nan("") : pace, pace),
@@ -85,9 +89,9 @@ class NodeWatch {
   }
 
  private:
-  // Until the next turn. The end of the input is the end of the workers.
-  void Rest() {
-    const Instant until = MonotonicClock().Now() + plan_.watch;
+  // The end of the input is the end of the workers.
+  void Rest(Duration duration) {
+    const Instant until = MonotonicClock().Now() + duration;
     pollfd input{finished_ ? -1 : input_, POLLIN, 0};
     while (MonotonicClock().Now() < until) {
       const auto left =
@@ -97,6 +101,25 @@ class NodeWatch {
         input.fd = -1;
       }
     }
+  }
+
+  // The nodes that answer neither look.
+  std::vector<int> LookTwice() {
+    const std::vector<int> first = joint_->LookForUnreached(kLook);
+    if (first.empty()) return first;
+    Rest(std::min(kBetweenLooks, plan_.watch));
+    const std::vector<int> second = joint_->LookForUnreached(kLook);
+    std::vector<int> both;
+    std::set_intersection(first.begin(), first.end(), second.begin(), second.end(),
+                          std::back_inserter(both));
+    return both;
+  }
+
+  // This node alone: what the others find is not its to tell.
+  void TellUnreached(std::vector<int> unreached) {
+    if (unreached == unreached_) return;
+    unreached_ = std::move(unreached);
+    tell_(ToResult(unreached_));
   }
 
   void Tell(CheckResult change) {
@@ -129,8 +152,9 @@ class NodeWatch {
   std::optional<JointWatch> joint_;
   HealthChanges own_, beside_;
   bool finished_ = false;
-  bool together_ = false;  // The last turn succeeded.
-  bool slow_ = false;      // This node has told so.
+  bool together_ = false;       // The last turn succeeded.
+  bool slow_ = false;           // This node has told so.
+  std::vector<int> unreached_;  // The same: node ranks.
 };
 
 }  // namespace

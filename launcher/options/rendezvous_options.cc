@@ -252,11 +252,11 @@ absl::Status SetPreflight(string_view text, Options& options) {
   return InvalidArgumentError("expected off, quick or full");
 }
 
-absl::Status SetPreflightAction(string_view text, Options& options) {
+absl::Status SetAction(string_view text, PreflightAction* out) {
   for (const PreflightAction each :
        {PreflightAction::kWarn, PreflightAction::kExclude, PreflightAction::kFail}) {
     if (text != ActionName(each)) continue;
-    options.policy.preflight_action = each;
+    *out = each;
     return absl::OkStatus();
   }
   return InvalidArgumentError("expected warn, exclude or fail");
@@ -346,12 +346,19 @@ const OptionRow kRendezvousRows[] = {
      SetPreflight},
     {"", "", "--preflight-action", "warn|exclude|fail",
      "what becomes of a bad node, as long as there are enough without it (exclude)",
-     SetPreflightAction},
+     [](string_view text, Options& options) {
+       return SetAction(text, &options.policy.preflight_action);
+     }},
     {"", "", "--preflight-share", "PERCENT",
      "of the nodes: so many may be excluded as bad, at least one (25)", SetPreflightShare},
     {"", "", "--health-interval", "S",
      "while workers run, check the nodes so often and name what becomes worse; 0: never (60)",
      SetHealthInterval},
+    {"", "", "--on-partition", "warn|exclude|fail",
+     "what becomes of nodes that the others do not reach while workers run (exclude)",
+     [](string_view text, Options& options) {
+       return SetAction(text, &options.policy.on_partition);
+     }},
     {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT],...",
      "the same on every node (port 29400); its owner hosts; several: services of which one leads",
      SetEndpoint, kPet},

@@ -27,6 +27,10 @@ constexpr OptionPeer kPeers[] = {
      "better: [a job outlives the node that hosts its rendezvous](failures.md#the-rendezvous)", ""},
     {"--preflight-share", "better: see `--preflight`", ""},
     {"--health-interval", "better: [what becomes worse](health.md#while-they-run) is named", ""},
+    {"--on-partition",
+     "better: [a cut between the nodes](health.md#a-cut-between-the-nodes) ends in a restart "
+     "without those beyond it",
+     ""},
     // Where the nodes meet.
     {"--rdzv-endpoint",
      "same; better: only the owner of the address hosts, and a foreign program on the port is "

@@ -505,6 +505,7 @@ v1::NodeUpdate ToProto(const NodeUpdate& update) {
   out.set_boundaries(update.boundaries);
   out.set_drain_reason(ToUtf8(update.drain_reason, kMaxTextBytes));
   *out.mutable_drain_within() = DurationToProto(update.drain_within);
+  for (const int node_rank : update.unreached) out.add_unreached(node_rank);
   return out;
 }
 
@@ -547,6 +548,12 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   HLAUNCH_RETURN_IF_ERROR(OneLine("update.drain_reason", in.drain_reason(), kMaxTextBytes));
   out.drain_reason = in.drain_reason();
   HLAUNCH_ASSIGN_OR_RETURN(out.drain_within, DurationFromProto("drain_within", in.drain_within()));
+  HLAUNCH_RETURN_IF_ERROR(
+      InRange("number of unreached", in.unreached_size(), 0, static_cast<int>(kMaxUnreached)));
+  for (const int node_rank : in.unreached()) {
+    HLAUNCH_RETURN_IF_ERROR(InRange("update.unreached", node_rank, 0, kMaxNodes));
+  }
+  out.unreached.assign(in.unreached().begin(), in.unreached().end());
   return out;
 }
 
@@ -655,6 +662,7 @@ v1::Policy ToProto(const JobPolicy& policy) {
   *out.mutable_grow_interval() = DurationToProto(policy.grow_interval);
   *out.mutable_boundary_limit() = DurationToProto(policy.boundary_limit);
   out.set_node_multiple(policy.node_multiple);
+  out.set_on_partition(static_cast<v1::PreflightAction>(static_cast<int>(policy.on_partition) + 1));
   return out;
 }
 
@@ -699,6 +707,9 @@ static absl::Status ElasticFromProto(const v1::Policy& in, JobPolicy& out) {
                            DurationFromProto("boundary_limit", in.boundary_limit()));
   HLAUNCH_RETURN_IF_ERROR(InRange("node_multiple", in.node_multiple(), 0, kMaxNodes));
   out.node_multiple = std::max(in.node_multiple(), 1);
+  HLAUNCH_RETURN_IF_ERROR(InRange("on_partition", in.on_partition(),
+                                  v1::PREFLIGHT_ACTION_UNSPECIFIED, v1::PREFLIGHT_ACTION_FAIL));
+  out.on_partition = static_cast<PreflightAction>(std::max(in.on_partition() - 1, 0));
   return absl::OkStatus();
 }
 

@@ -73,6 +73,7 @@ std::string DescribeDifferences(const JobPolicy& holds, const JobPolicy& here) {
   compare("--preflight-action", ActionName(holds.preflight_action),
           ActionName(here.preflight_action));
   compare("--preflight-share", holds.preflight_share, here.preflight_share);
+  compare("--on-partition", ActionName(holds.on_partition), ActionName(here.on_partition));
   compare("--on-host-loss", HostLossName(holds.on_host_loss), HostLossName(here.on_host_loss));
   return absl::StrJoin(differences, ", ");
 }

@@ -25,10 +25,11 @@ inline constexpr size_t kMaxTailBytes = 4096;  // Of the last lines of a worker'
 inline constexpr size_t kMaxOtherAddresses = 16;
 inline constexpr size_t kMaxMemberAddresses = 1 << 18;
 
-inline constexpr size_t kMaxFailures = 16;  // Of one round: told by one node, and kept of all.
-inline constexpr size_t kMaxHistory = 16;   // Restarts, and exclusions, that the report tells of.
-inline constexpr size_t kMaxFindings = 16;  // About nodes, and about links, that one node tells.
-inline constexpr size_t kMaxNews = 4;       // That a directive carries.
+inline constexpr size_t kMaxFailures = 16;   // Of one round: told by one node, and kept of all.
+inline constexpr size_t kMaxHistory = 16;    // Restarts, and exclusions, that the report tells of.
+inline constexpr size_t kMaxFindings = 16;   // About nodes, and about links, that one node tells.
+inline constexpr size_t kMaxUnreached = 32;  // Nodes that one node misses and tells of.
+inline constexpr size_t kMaxNews = 4;        // That a directive carries.
 
 // For the members of a proposed round to answer: each gives up its own checks before.
 inline constexpr Duration kPreflightTime = std::chrono::seconds(15);

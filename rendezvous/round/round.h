@@ -100,6 +100,8 @@ struct JobPolicy {
   // For workers to come to a good moment once a round is to grow.
   Duration boundary_limit = Duration::zero();
   int node_multiple = 1;  // A round has a multiple of so many nodes.
+  // What becomes of nodes that reach the rendezvous and not the others while workers run.
+  PreflightAction on_partition = PreflightAction::kExclude;
 };
 
 // What a node is, told once when it joins.
@@ -266,6 +268,9 @@ struct NodeUpdate {
   // Why this node will soon be gone or is not to be used any more; empty: it is.
   std::string drain_reason = {};
   Duration drain_within = Duration::zero();  // Until then it is gone; zero: that is not known.
+  // While its workers run: the node ranks of those that it did not reach in two looks in a row; at
+  // most kMaxUnreached.
+  std::vector<int> unreached = {};
 };
 
 // One node's place in one round: O(1) in the size of the job.

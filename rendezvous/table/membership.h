@@ -46,7 +46,8 @@ struct Seat : MemberRecord {
   bool prepared = false;    // It answered the preflight.
   std::string unfit;        // Why it cannot run the round; empty: it can.
   NodeHealth health;
-  bool suspected = false;  // It was bad when the round before was prepared.
+  bool suspected = false;      // It was bad when the round before was prepared.
+  std::vector<int> unreached;  // Node ranks that it does not reach.
 };
 
 // The node is a member of the latest round.

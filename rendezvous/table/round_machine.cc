@@ -4,6 +4,7 @@
 #include "rendezvous/table/round_machine.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <tuple>
 #include <utility>
 
@@ -30,6 +31,14 @@ bool CouldNotStart(const Seat& seat) {
 // Whether it cannot by what is on its command line or disk: it will not do better another time.
 bool ForGood(int exit_code) {
   return exit_code == kExitUsage || exit_code == kExitNotExecutable || exit_code == kExitNotFound;
+}
+
+std::optional<Instant> Earliest(std::initializer_list<std::optional<Instant>> instants) {
+  std::optional<Instant> earliest;
+  for (const std::optional<Instant>& one : instants) {
+    if (one && (!earliest || *one < *earliest)) earliest = one;
+  }
+  return earliest;
 }
 
 }  // namespace
@@ -81,6 +90,10 @@ void RoundMachine::Enter(Seat& seat, const NodeUpdate& update, Instant t) {
   seat.phase = update.phase;
   const bool member = InRound(*record_, seat);
   const bool speaks_of_it = member && seat.seen == record_->round;
+  if (speaks_of_it && seat.unreached != update.unreached) {
+    seat.unreached = update.unreached;
+    partition_.NoteWord();
+  }
   switch (update.phase) {
     case NodePhase::kPrepared:
       if (speaks_of_it) proposal_.Answer(seat, update);
@@ -182,6 +195,79 @@ void RoundMachine::JudgeFailures(Instant t) {
   if (verdict) Decide(verdict->event, verdict->cause_reason, t);
 }
 
+std::vector<WaysWord> RoundMachine::WaysWords(Instant t) {
+  std::vector<WaysWord> words(static_cast<size_t>(record_->round_nodes));
+  for (WaysWord& word : words) word.heard = false;
+  for (const Seat* seat : membership_.RoundMembers()) {
+    const bool heard = !seat->left && !membership_.Suspect(*seat, t);
+    words[static_cast<size_t>(seat->node_rank)] = {seat->info.host, seat->unreached, heard,
+                                                   seat->local};
+  }
+  return words;
+}
+
+PartitionRule RoundMachine::RuleOfPartition(Instant t) const {
+  const FailureEvent cut = NodeEvent(FailureEvent::Kind::kNodeLost, {}, "");
+  PartitionRule rule;
+  rule.action = record_->policy.on_partition;
+  rule.min_nodes = record_->policy.min_nodes;
+  rule.may_restart = AfterFailure(record_->policy, record_->restart_log, cut, t).restart;
+  for (const auto& [id, seat] : membership_.seats()) {
+    if (!InRound(*record_, seat) && !seat.left && !membership_.Suspect(seat, t)) ++rule.standing_by;
+  }
+  return rule;
+}
+
+// Nodes reach the rendezvous and not each other, or do so again.
+void RoundMachine::JudgePartition(Instant t) {
+  if (!partition_.Due(t)) return;
+  const auto verdict = partition_.Judge(WaysWords(t), RuleOfPartition(t), t);
+  if (!verdict) return;
+  switch (verdict->kind) {
+    case PartitionVerdict::Kind::kFail:
+      return Finish(FailedWith(kExitNodeLost, verdict->reason));
+    case PartitionVerdict::Kind::kExclude:
+      return CutOff(*verdict, t);
+    case PartitionVerdict::Kind::kNothing:
+      news_.Say("all nodes reach each other again");
+      return membership_.TellAll();
+    case PartitionVerdict::Kind::kName:
+      news_.Say(verdict->reason);
+      return membership_.TellAll();
+    case PartitionVerdict::Kind::kWait:
+      return;
+  }
+}
+
+void RoundMachine::CutOff(const PartitionVerdict& verdict, Instant t) {
+  PartitionWatch::CutOff cut_off = {{}, verdict.reason};
+  const Seat* first = nullptr;  // All of them were heard, so they are here.
+  for (const Seat* seat : membership_.RoundMembers()) {
+    const auto& ranks = verdict.cut_off;
+    if (std::find(ranks.begin(), ranks.end(), seat->node_rank) == ranks.end()) continue;
+    if (first == nullptr) first = seat;
+    cut_off.node_ids.push_back(seat->info.node_id);
+  }
+  partition_.MarkCutOff(std::move(cut_off));
+  const auto lost = NodeEvent(FailureEvent::Kind::kNodeLost, first->info, verdict.of_first);
+  Decide(failures_.WithPart(lost, *first), "", t);
+}
+
+// The workers of those that were cut off have stopped.
+void RoundMachine::ExcludeCutOff(Instant t) {
+  const PartitionWatch::CutOff cut_off = partition_.TakeCutOff();
+  if (cut_off.node_ids.empty()) return;
+  CountExcluded(record_.Change(), {PreflightVerdict::Kind::kExclude, false, {}, cut_off.reason});
+  for (const std::string& id : cut_off.node_ids) {
+    gathering_.MarkUnfit(id);
+    const auto found = membership_.seats().find(id);
+    if (found == membership_.seats().end()) continue;  // It was lost meanwhile.
+    Remove(found->second, NodeEvent(FailureEvent::Kind::kNodeLost, found->second.info, ""),
+           absl::FailedPreconditionError(absl::StrCat("this node was excluded: ", cut_off.reason)),
+           t);
+  }
+}
+
 void RoundMachine::Decide(const FailureEvent& event, const std::string& cause_reason, Instant t) {
   const JobVerdict verdict = AfterFailure(record_->policy, record_->restart_log, event, t);
   if (verdict.restart) return Restart(event, verdict, t);
@@ -247,12 +333,14 @@ void RoundMachine::Settle(Instant t) {
   if (state == JobState::kPreflight) JudgePreflight(t);
   if (state == JobState::kRunning && record_->succeeded == record_->round_nodes) Finish({});
   if (failures_.due()) JudgeFailures(t);
+  if (state == JobState::kRunning) JudgePartition(t);
   // A round that is about to be stopped does not grow.
   if (state == JobState::kRunning && !failures_.due()) {
     const std::string reason = gathering_.LookForGrowth(t);
     if (!reason.empty()) StopRound(reason);
   }
   if (state == JobState::kStopping && record_->stopped == record_->round_nodes) {
+    ExcludeCutOff(t);
     CountStuck(record_.Note());
     record_.Note().state = JobState::kForming;
     gathering_.Form(t);
@@ -289,7 +377,8 @@ std::optional<Instant> RoundMachine::NextDeadline() const {
     case JobState::kPreflight:
       return proposal_.ends();
     case JobState::kRunning:
-      return failures_.due() ? failures_.due() : gathering_.NextLookForGrowth();
+      return Earliest({failures_.due(), partition_.due(),
+                       failures_.due() ? std::nullopt : gathering_.NextLookForGrowth()});
     case JobState::kStopping:
     case JobState::kOver:
       break;
@@ -313,6 +402,7 @@ void RoundMachine::Start(const std::vector<Seat*>& order, Instant t) {
   gathering_.Start();
   proposal_.Begin(t);
   failures_.BeginRound();
+  partition_.BeginRound();
   notice_.clear();
   reason_.clear();
   membership_.TellAll();

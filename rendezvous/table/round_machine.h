@@ -11,6 +11,8 @@
 
 #include "absl/status/status.h"
 #include "proto/base/clock.h"
+#include "rendezvous/partition/partition.h"
+#include "rendezvous/partition/partition_watch.h"
 #include "rendezvous/restart/restart_policy.h"
 #include "rendezvous/round/round.h"
 #include "rendezvous/table/durable_record.h"
@@ -67,6 +69,11 @@ class RoundMachine {
   void EndIfHopeless();
   void Depart(Seat& seat, const FailureEvent& event, Instant t);
   void JudgeFailures(Instant t);
+  void JudgePartition(Instant t);
+  std::vector<WaysWord> WaysWords(Instant t);
+  PartitionRule RuleOfPartition(Instant t) const;
+  void CutOff(const PartitionVerdict& verdict, Instant t);
+  void ExcludeCutOff(Instant t);
   void Decide(const FailureEvent& event, const std::string& cause_reason, Instant t);
   void Restart(const FailureEvent& event, const JobVerdict& verdict, Instant t);
   void RecallNotice();
@@ -87,6 +94,7 @@ class RoundMachine {
   Gathering gathering_;
   Proposal proposal_;
   FailureJudge failures_;
+  PartitionWatch partition_;
   std::string reason_;                     // kForming: who is awaited; kStopping: the cause.
   std::map<std::string, Outcome> unable_;  // By node id: nodes that could not start, and why.
   std::string notice_;                     // What the preflight of the round found worth a word.

@@ -35,7 +35,10 @@ double JointTurn::MeanOfOthers(Figure figure, double own) const {
 }
 
 JointWatch::JointWatch(const JointPlan& plan, std::string address, ConnectFn connect)
-    : plan_(plan), address_(std::move(address)), connect_(std::move(connect)) {}
+    : plan_(plan),
+      address_(std::move(address)),
+      connect_(std::move(connect)),
+      ways_(plan, address_) {}
 
 void JointWatch::AddNews(std::string line) {
   line.resize(std::min(line.size(), kLineBytes));
@@ -47,6 +50,7 @@ absl::StatusOr<JointTurn> JointWatch::Take(const NodeTurn& turn, Duration patien
   if (store_ == nullptr) {
     HLAUNCH_ASSIGN_OR_RETURN(store_, connect_());
   }
+  HLAUNCH_RETURN_IF_ERROR(ways_.Announce(*store_));
   if (group_ == nullptr) {
     HLAUNCH_ASSIGN_OR_RETURN(
         group_, JoinNodeGroup(store_, absl::StrCat("watch/", plan_.round, "/", groups_),
@@ -55,6 +59,7 @@ absl::StatusOr<JointTurn> JointWatch::Take(const NodeTurn& turn, Duration patien
   }
   absl::StatusOr<JointTurn> taken = TakeInGroup(turn, patience);
   if (!taken.ok()) group_.reset();
+  if (taken.ok()) ways_.Learn(*store_, MonotonicClock().Now() + patience).IgnoreError();
   return taken;
 }
 

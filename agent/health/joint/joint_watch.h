@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/health/joint/joint_check.h"
+#include "agent/health/joint/peer_ways.h"
 #include "comm/process_group.h"
 #include "proto/base/clock.h"
 #include "rendezvous/round/round.h"
@@ -65,6 +66,10 @@ class JointWatch {
   // Errors: as ProcessGroup, with the names of those that were missed; as Store.
   absl::StatusOr<JointTurn> Take(const NodeTurn& turn, Duration patience);
 
+  // The node ranks of those, among the ones to be looked at, that do not answer within `limit`;
+  // none before the first turn that succeeded. See PeerWays.
+  std::vector<int> LookForUnreached(Duration limit) { return ways_.Look(limit); }
+
  private:
   absl::StatusOr<JointTurn> TakeInGroup(const NodeTurn& turn, Duration patience);
   absl::StatusOr<std::string> DeliverOne(Duration patience);
@@ -72,6 +77,7 @@ class JointWatch {
   const JointPlan plan_;
   const std::string address_;
   const ConnectFn connect_;
+  PeerWays ways_;
   std::shared_ptr<Store> store_;
   std::unique_ptr<ProcessGroup> group_;
   int groups_ = 0;  // That were made.
