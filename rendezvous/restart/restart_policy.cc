@@ -230,7 +230,7 @@ void TakeRestart(const JobPolicy& policy, const JobVerdict& verdict, Instant now
 }
 
 void TakeBack(RestartLog& log) {
-  if (!log.free) log.charged.pop_back();
+  if (!log.free && !log.charged.empty()) log.charged.pop_back();  // A record says anything.
   log.pause = Duration::zero();
 }
 

@@ -69,7 +69,7 @@ JobVerdict AfterFailure(const JobPolicy& policy, const RestartLog& log, const Fa
 
 // The restart of `verdict` is decided. Forgets those that do not count any more.
 void TakeRestart(const JobPolicy& policy, const JobVerdict& verdict, Instant now, RestartLog& log);
-// The last one does not begin. Requires: one was taken.
+// The last one does not begin.
 void TakeBack(RestartLog& log);
 // How many restarts count against the budget.
 int CountedRestarts(const JobPolicy& policy, const RestartLog& log, Instant now);

@@ -215,8 +215,7 @@ class Described(jobs.JobTest):
 
     @classmethod
     def setUpClass(cls):
-        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # Thousands of files.
-        folder = tempfile.TemporaryDirectory(prefix="hlaunch-servers-", dir=memory)
+        folder = tempfile.TemporaryDirectory(prefix="hlaunch-servers-")
         cls.addClassCleanup(folder.cleanup)
         cls.roots = {}
         for name, (shape, gpus) in SERVERS.items():

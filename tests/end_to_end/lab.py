@@ -285,6 +285,10 @@ class Node:
                 alive[pid] = command_line(pid, proc)
         return alive
 
+    def shared_memory(self):
+        """The names in its /dev/shm, which is its own."""
+        return os.listdir(f"/proc/{self.init}/root/dev/shm")
+
     def left_over(self, timeout=3):
         """What still lives here after `timeout`; empty as soon as nothing does."""
         poll(lambda: not self.processes(), timeout)
@@ -390,6 +394,7 @@ def init(name, folder, ready):
         for file, over in ((f"hosts{name[4:]}", "/etc/hosts"),
                            ("nsswitch.conf", "/etc/nsswitch.conf")):  # No name servers here.
             subprocess.run(["mount", "--bind", f"{folder}/{file}", over], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/dev/shm"], check=True)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     pathlib.Path(ready).touch()
     while True:
