@@ -46,7 +46,7 @@ struct Seat : MemberRecord {
   bool prepared = false;    // It answered the preflight.
   std::string unfit;        // Why it cannot run the round; empty: it can.
   NodeHealth health;
-  bool suspected = false;      // It was bad when the round before was prepared.
+  Round suspected = 0;         // The last round that was measured once more because of it.
   std::vector<int> unreached;  // Node ranks that it does not reach.
 };
 

@@ -28,8 +28,9 @@ void Proposal::Answer(Seat& seat, const NodeUpdate& update) {
 PreflightVerdict Proposal::Judge(const std::vector<Seat*>& nodes, Instant t) const {
   std::vector<PreflightReport> reports;
   for (const Seat* seat : nodes) {
-    reports.push_back({seat->info.host, seat->prepared, seat->unfit, &seat->health, seat->suspected,
-                       seat->local});
+    const bool suspected = suspicious_ > 0 && seat->suspected == suspicious_;
+    reports.push_back(
+        {seat->info.host, seat->prepared, seat->unfit, &seat->health, suspected, seat->local});
   }
   const JobPolicy& policy = record_->policy;
   PreflightRule rule;
@@ -37,7 +38,7 @@ PreflightVerdict Proposal::Judge(const std::vector<Seat*>& nodes, Instant t) con
   rule.action = policy.preflight_action;
   rule.may_exclude =
       std::max(1, record_->round_nodes * policy.preflight_share / 100) - record_->total_excluded;
-  rule.measured_again = measured_again_;
+  rule.measured_again = suspicious_ > 0 && suspicious_ == record_->round - 1;
   for (const auto& [id, seat] : membership_.seats()) {
     if (!InRound(*record_, seat) && !seat.left && !membership_.Suspect(seat, t)) ++rule.standing_by;
   }
@@ -45,9 +46,8 @@ PreflightVerdict Proposal::Judge(const std::vector<Seat*>& nodes, Instant t) con
 }
 
 void Proposal::MeasureAgain(const PreflightVerdict& verdict, const std::vector<Seat*>& nodes) {
-  measured_again_ = true;
-  for (Seat* seat : nodes) seat->suspected = false;
-  for (const size_t index : verdict.nodes) nodes[index]->suspected = true;
+  suspicious_ = record_->round;
+  for (const size_t index : verdict.nodes) nodes[index]->suspected = suspicious_;
 }
 
 }  // namespace hlaunch

@@ -32,11 +32,9 @@ class Proposal {
   bool Due(Instant t) const { return answers_ >= record_->round_nodes || t >= ends_; }
   // What follows. `nodes` are the round's members in rank order. Requires: it is due.
   PreflightVerdict Judge(const std::vector<Seat*>& nodes, Instant t) const;
-  // The nodes at fault are suspected: the next round measures all of them once more. One
-  // measurement may have had bad luck: no node is excluded for it.
+  // The nodes at fault are suspected: the next round measures all of them once more, and none after
+  // that. One measurement may have had bad luck: no node is excluded for it.
   void MeasureAgain(const PreflightVerdict& verdict, const std::vector<Seat*>& nodes);
-  // The verdict stands: the next measurement is a first one.
-  void Settle() { measured_again_ = false; }
 
   Instant ends() const { return ends_; }
 
@@ -45,7 +43,7 @@ class Proposal {
   const Membership& membership_;
   int answers_ = 0;
   Instant ends_;
-  bool measured_again_ = false;  // The round before was proposed, and not begun, for that.
+  Round suspicious_ = 0;  // The last round that was proposed, and not begun, for that.
 };
 
 }  // namespace hlaunch

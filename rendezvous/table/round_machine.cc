@@ -433,7 +433,6 @@ void RoundMachine::JudgePreflight(Instant t) {
 }
 
 void RoundMachine::Run(const std::string& notice, Instant t) {
-  proposal_.Settle();
   record_.Change().state = JobState::kRunning;
   record_.Note().restart_log.ran_since = t;
   notice_ = notice;
@@ -442,7 +441,6 @@ void RoundMachine::Run(const std::string& notice, Instant t) {
 
 void RoundMachine::Exclude(const PreflightVerdict& verdict, const std::vector<Seat*>& nodes,
                            const std::string& reason, Instant t) {
-  proposal_.Settle();
   StopRound(reason);
   CountExcluded(record_.Change(), verdict);
   for (const size_t index : verdict.nodes) {

@@ -117,6 +117,20 @@ TEST(RoundTable, ASpareReplacesANodeThatIsSlowTwiceUncharged) {
   EXPECT_EQ(job.Told(0).outcome.excluded, record.excluded);
 }
 
+TEST(RoundTable, ASuspicionIsForgottenWhereTheSecondMeasurementCameToNothing) {
+  Job job(WithPreflight(3, 3));
+  for (int i : {0, 1, 2, 3}) ASSERT_TRUE(job.Join(i).ok());
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Measured(1, 3)).ok());
+  ASSERT_TRUE(job.Say(2, Measured(1, 9)).ok());
+  for (int i : {0, 1, 2}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kReady)).ok());
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());
+  for (int i : {0, 2}) ASSERT_TRUE(job.Say(i, Says(2, Phase::kReady)).ok());
+  for (int i : {0, 3}) ASSERT_TRUE(job.Say(i, Measured(3, 3)).ok());
+  ASSERT_TRUE(job.Say(2, Measured(3, 9)).ok());
+  EXPECT_THAT(job.Told(0).reason, testing::HasSubstr("round 3 is measured once more: node2"));
+  EXPECT_EQ(job.table.Record().total_excluded, 0);
+}
+
 TEST(RoundTable, ANodeThatWasSlowOnceStays) {
   Job job(WithPreflight(3, 3));
   for (int i : {0, 1, 2}) ASSERT_TRUE(job.Join(i).ok());
