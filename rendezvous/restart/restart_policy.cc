@@ -202,6 +202,9 @@ JobVerdict AfterFailure(const JobPolicy& policy, const RestartLog& log, const Fa
   };
   const std::string ends = SetOf(policy.end_on).WordOf(traits);
   if (!ends.empty()) return add(ends, " is in --end-on");
+  if (traits.node && policy.on_loss == OnLoss::kFail) {
+    return add("the job ends for that (--on-loss fail)");
+  }
   const std::string free = SetOf(policy.free_on).WordOf(traits);
   const ExitSet only = SetOf(policy.restart_on);
   if (free.empty() && !only.empty() && only.WordOf(traits).empty()) {

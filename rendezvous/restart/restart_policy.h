@@ -58,9 +58,10 @@ struct JobVerdict {
 // What happened, in words: "node3 (10.0.0.3) was lost: it was not heard of for 40 s".
 std::string DescribeEvent(const FailureEvent& event);
 
-// What follows `event`. No restart follows where a new worker would meet the same, or after what
-// --end-on names. After what --free-on names one follows that is not charged; else it must be
-// named by --restart-on, if that names any, and the budget must have one left.
+// What follows `event`. No restart follows where a new worker would meet the same, after what
+// --end-on names, or after the loss of a node with --on-loss fail. After what --free-on names one
+// follows that is not charged; else it must be named by --restart-on, if that names any, and the
+// budget must have one left.
 //
 // No job spins: restarts that are not charged pause, too, from the second in a row on, ever
 // longer.

@@ -53,6 +53,30 @@ const char* HostLossName(HostLoss loss) {
   return "";
 }
 
+const char* OnJoinName(OnJoin on_join) {
+  switch (on_join) {
+    case OnJoin::kRestart:
+      return "restart";
+    case OnJoin::kNextRound:
+      return "next-round";
+    case OnJoin::kIgnore:
+      return "ignore";
+  }
+  return "";
+}
+
+const char* OnLossName(OnLoss on_loss) {
+  switch (on_loss) {
+    case OnLoss::kShrink:
+      return "shrink";
+    case OnLoss::kWait:
+      return "wait";
+    case OnLoss::kFail:
+      return "fail";
+  }
+  return "";
+}
+
 std::string DescribeDifferences(const JobPolicy& holds, const JobPolicy& here) {
   std::vector<std::string> differences;
   const auto compare = [&](const char* option, const auto& a, const auto& b) {
@@ -68,6 +92,11 @@ std::string DescribeDifferences(const JobPolicy& holds, const JobPolicy& here) {
   compare("--spares", holds.spares, here.spares);
   compare("--join-timeout", Seconds(holds.join_timeout), Seconds(here.join_timeout));
   compare("--last-call", Seconds(holds.last_call), Seconds(here.last_call));
+  compare("--on-join", OnJoinName(holds.on_join), OnJoinName(here.on_join));
+  compare("--on-loss", OnLossName(holds.on_loss), OnLossName(here.on_loss));
+  compare("--grow-interval", Seconds(holds.grow_interval), Seconds(here.grow_interval));
+  compare("--boundary-limit", Seconds(holds.boundary_limit), Seconds(here.boundary_limit));
+  compare("--node-multiple", holds.node_multiple, here.node_multiple);
   compare("--loss-limit", Seconds(holds.lease.loss_limit), Seconds(here.lease.loss_limit));
   compare("--preflight", PreflightName(holds.preflight), PreflightName(here.preflight));
   compare("--preflight-action", ActionName(holds.preflight_action),

@@ -60,6 +60,8 @@ std::vector<size_t> InRankOrder(const std::vector<Candidate>& candidates,
   return order;
 }
 
+int MultipleBelow(int nodes, const QuorumRule& rule) { return nodes - nodes % rule.node_multiple; }
+
 // "node ranks 1, 2 and 5 more have not joined", or empty where nobody can know who comes.
 std::string MissingRanks(const std::vector<Candidate>& candidates, int nodes) {
   std::vector<bool> claimed(nodes);
@@ -90,7 +92,7 @@ std::string WhoIsHere(const std::vector<Candidate>& candidates) {
 
 std::string WaitingReason(const std::vector<Candidate>& candidates, const QuorumRule& rule,
                           int present) {
-  std::string text = absl::StrCat("waiting for ", rule.min_nodes - present, " of ",
+  std::string text = absl::StrCat("waiting for ", std::max(1, rule.min_nodes - present), " of ",
                                   rule.min_nodes == rule.max_nodes ? "" : "at least ",
                                   rule.min_nodes, rule.min_nodes == 1 ? " node" : " nodes");
   if (rule.min_nodes == rule.max_nodes) {
@@ -135,13 +137,24 @@ GrowthVerdict DecideGrowth(const std::vector<Candidate>& waiting, const QuorumRu
     names.emplace_back(c.host);
     first = std::min(first.value_or(c.since), c.since);
   }
-  const int room = rule.max_nodes - rule.previous_nodes;
-  if (names.empty() || room <= 0) return {};
-  const int more = static_cast<int>(names.size());
+  const int most = MultipleBelow(rule.max_nodes, rule);
+  if (names.empty() || rule.previous_nodes >= most) return {};
+  const int here = rule.previous_nodes + static_cast<int>(names.size());
+  const int next = MultipleBelow(std::min(here, most), rule);
   std::sort(names.begin(), names.end(), NaturalLess);
-  return {more >= room ? now : *first + rule.last_call,
-          absl::StrCat(NameSome(names), " joined: from ", rule.previous_nodes, " to ",
-                       rule.previous_nodes + std::min(more, room), " nodes")};
+  if (next <= rule.previous_nodes) {
+    return {{},
+            absl::StrCat(NameSome(names), " joined: the next round would have ",
+                         rule.previous_nodes + rule.node_multiple, " nodes"),
+            absl::StrCat("which takes ", rule.previous_nodes + rule.node_multiple - here, " more")};
+  }
+  const Instant called = next == most ? now : *first + rule.last_call;
+  return {
+      std::max(called, rule.grows_from),
+      absl::StrCat(NameSome(names), " joined: from ", rule.previous_nodes, " to ", next, " nodes"),
+      rule.grows_from > std::max(called, now) ? "the last one grew not long before"
+      : called > now                          ? "more may come"
+                                              : ""};
 }
 
 QuorumVerdict DecideQuorum(const std::vector<Candidate>& candidates, const QuorumRule& rule,
@@ -154,7 +167,8 @@ QuorumVerdict DecideQuorum(const std::vector<Candidate>& candidates, const Quoru
     if (candidates[i].held_rank) ++back;
   }
   const int present = static_cast<int>(chosen.size());
-  if (present < rule.min_nodes) return {{}, {}, WaitingReason(candidates, rule, present)};
+  const int size = MultipleBelow(std::min(present, rule.max_nodes), rule);
+  if (size < rule.min_nodes) return {{}, {}, WaitingReason(candidates, rule, present)};
 
   const bool all_back = rule.previous_nodes > 0 && back == rule.previous_nodes;
   if (present < rule.max_nodes && !all_back) {
@@ -171,7 +185,7 @@ QuorumVerdict DecideQuorum(const std::vector<Candidate>& candidates, const Quoru
   }
   std::sort(chosen.begin(), chosen.end(),
             [&](size_t a, size_t b) { return ComesFirst(candidates[a], candidates[b]); });
-  if (present > rule.max_nodes) chosen.resize(rule.max_nodes);
+  chosen.resize(size);
   QuorumVerdict verdict{InRankOrder(candidates, chosen), {}, ""};
   verdict.reason = absl::StrCat("starting with ", chosen.size(),
                                 chosen.size() == 1 ? " node" : " nodes", WhoIsHere(candidates));

@@ -32,6 +32,8 @@ struct QuorumRule {
   Duration last_call{};  // From min_nodes present to the start, if fewer than max_nodes.
   int previous_nodes =
       0;  // Size of the round before, 0 if none: once all are back, none is awaited.
+  int node_multiple = 1;                // A round has a multiple of so many nodes.
+  Instant grows_from = Instant::min();  // No round ends before that for nodes that wait.
 };
 
 struct QuorumVerdict {
@@ -47,18 +49,20 @@ struct QuorumVerdict {
 //
 // Node ranks: those held before; then the explicit ones; the rest fills the gaps in natural
 // order of host names (node9 before node10), ties by node id. Of too many candidates the first
-// max_nodes in that order are taken.
+// max_nodes in that order are taken, and no more than the largest multiple of node_multiple.
 QuorumVerdict DecideQuorum(const std::vector<Candidate>& candidates, const QuorumRule& rule,
                            Instant now);
 
 // When the nodes that wait outside a running round get into it, which takes a new round.
 struct GrowthVerdict {
-  std::optional<Instant> at;  // Unset if nobody waits or there is no room.
-  std::string reason;         // Set with `at`; one line.
+  std::optional<Instant> at;  // Unset if nobody waits, there is no room, or they are too few.
+  std::string reason;         // Set with `at`, and where they are too few; one line.
+  std::string hold;           // Why not at once, in a few words; empty: at once.
 };
 
 // Decides for a round of rule.previous_nodes that runs. The ones that wait share a new round:
-// it begins once there are enough of them to fill it, or the last call after the first came.
+// it begins once there are enough of them to fill it, or the last call after the first came, and
+// not before rule.grows_from.
 GrowthVerdict DecideGrowth(const std::vector<Candidate>& waiting, const QuorumRule& rule,
                            Instant now);
 

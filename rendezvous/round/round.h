@@ -95,7 +95,7 @@ struct JobPolicy {
   std::string restart_on = {}, end_on = {}, free_on = {};
   OnJoin on_join = OnJoin::kRestart;
   OnLoss on_loss = OnLoss::kShrink;
-  // Between the beginning of a round and its end for a node that has joined.
+  // Between two ends of rounds for nodes that have joined.
   Duration grow_interval = Duration::zero();
   // For workers to come to a good moment once a round is to grow.
   Duration boundary_limit = Duration::zero();
@@ -263,7 +263,7 @@ struct NodeUpdate {
   // kReady: the highest step that a worker of `round` told here; unset: none told one.
   std::optional<int64_t> step = {};
   // kRunning: how often rank 0 of the round, which is here, said that it is at a good moment to
-  // stop, if the directive asked for that.
+  // stop. The first time is told, and those later for which the directive asks.
   int64_t boundaries = 0;
   // Why this node will soon be gone or is not to be used any more; empty: it is.
   std::string drain_reason = {};

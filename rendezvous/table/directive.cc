@@ -85,6 +85,7 @@ Directive DirectiveOf(const JobView& job, const Seat& seat) {
              member) {
     const bool run = record.state == JobState::kRunning;
     directive.kind = run ? Directive::Kind::kRun : Directive::Kind::kPrepare;
+    directive.wants_boundary = run && job.growth.wants_boundary;
     directive.round = record.round;
     directive.assignment = AssignmentOf(job, seat.node_rank, seat.first_rank);
   } else {

@@ -43,7 +43,15 @@ void Gathering::Form(Instant t) {
 void Gathering::Start() {
   join_deadline_.reset();
   last_call_ends_.reset();
+  ForgetGrowth();
+  moment_.Begin();
+  largest_ = std::max(largest_, record_->round_nodes);
+}
+
+void Gathering::ForgetGrowth() {
   grow_at_.reset();
+  growth_ = {};
+  moment_.Forget();
 }
 
 void Gathering::MarkUnfit(const std::string& node_id) {
@@ -67,7 +75,17 @@ bool Gathering::MayLook(bool at_once, Instant t) {
 
 QuorumRule Gathering::Rule() const {
   const JobPolicy& policy = record_->policy;
-  return {policy.min_nodes, policy.max_nodes, policy.last_call, record_->round_nodes};
+  QuorumRule rule{policy.min_nodes, policy.max_nodes, policy.last_call, record_->round_nodes,
+                  policy.node_multiple};
+  const int largest = std::max(largest_, record_->round_nodes);
+  if (policy.on_join == OnJoin::kIgnore && largest > 0) rule.max_nodes = largest;
+  if (grew_at_) rule.grows_from = *grew_at_ + policy.grow_interval;
+  return rule;
+}
+
+// The round that forms is to have as many nodes as the one before, for now.
+bool Gathering::AwaitsReplacement(Instant t) const {
+  return record_->policy.on_loss == OnLoss::kWait && join_deadline_ && t < *join_deadline_;
 }
 
 std::vector<Candidate> Gathering::Candidates(std::vector<Seat*>* seats, Instant t) {
@@ -98,9 +116,11 @@ std::optional<Gathering::Look> Gathering::LookForRound(Instant t) {
     return Look{std::nullopt, WaitForPause(record_->policy, record_->restart_log)};
   }
   begins_at_.reset();
-  const QuorumRule rule = Rule();
+  QuorumRule rule = Rule();
+  if (AwaitsReplacement(t)) rule.min_nodes = std::max(rule.min_nodes, rule.previous_nodes);
   const int attached = membership_.attached();
-  const bool may_start = attached >= rule.max_nodes || attached == rule.min_nodes ||
+  const bool at_last = join_deadline_ && t >= *join_deadline_;
+  const bool may_start = at_last || attached >= rule.max_nodes || attached == rule.min_nodes ||
                          attached == rule.previous_nodes ||
                          (last_call_ends_ && t >= *last_call_ends_);
   if (!MayLook(may_start, t)) return std::nullopt;
@@ -119,6 +139,9 @@ std::optional<Gathering::Look> Gathering::LookForRound(Instant t) {
         "waiting until ", ghost.host, " (pid ", ghost.pid,
         ") must have stopped its workers: it was not heard of when its place was taken");
   }
+  if (rule.min_nodes > record_->policy.min_nodes) {
+    absl::StrAppend(&reason, "; with --on-loss wait fewer begin only after --join-timeout");
+  }
   if (!record_->cause.empty()) absl::StrAppend(&reason, " (", record_->cause, ")");
   return Look{std::nullopt, std::move(reason)};
 }
@@ -133,24 +156,58 @@ std::vector<Candidate> Gathering::Waiting(Instant t) const {
   return waiting;
 }
 
-std::string Gathering::LookForGrowth(Instant t) {
-  // Until nodes have succeeded all members are here.
-  if (record_->succeeded > 0 || membership_.here() <= record_->round_nodes ||
-      record_->round_nodes >= record_->policy.max_nodes) {
-    grow_at_.reset();
-    look_at_.reset();
-    return "";
-  }
-  if (!MayLook(grow_at_ && t >= *grow_at_, t)) return "";
-  const GrowthVerdict verdict = DecideGrowth(Waiting(t), Rule(), t);
-  if (verdict.at && t >= *verdict.at) return verdict.reason;
-  if (grow_at_ == verdict.at && growth_ == verdict.reason) return "";
+// Nobody waits any more.
+void Gathering::StopGrowing() {
+  grow_at_.reset();
+  look_at_.reset();
+  growth_ = {};
+  if (moment_.Forget()) membership_.TellAll();
+}
+
+// The round is to end for those that wait.
+void Gathering::Want(const GrowthVerdict& verdict, Instant t) {
+  const bool news = moment_.Want(record_->policy.boundary_limit, t);
   grow_at_ = verdict.at;
-  growth_ = verdict.reason;
+  growth_ = verdict;
+  if (news && !moment_.Due(t)) membership_.TellAll();
+}
+
+// They are told when that is, if it is news.
+void Gathering::Announce(const GrowthVerdict& verdict) {
+  if (moment_.Forget()) membership_.TellAll();
+  const bool same = grow_at_ == verdict.at && growth_.reason == verdict.reason;
+  grow_at_ = verdict.at;
+  growth_ = verdict;
+  if (same) return;
   for (auto& [id, seat] : membership_.seats()) {
     if (!InRound(*record_, seat)) membership_.Tell(seat);
   }
-  return "";
+}
+
+std::string Gathering::LookForGrowth(Instant t) {
+  // Until nodes have succeeded all members are here.
+  if (record_->succeeded > 0 || membership_.here() <= record_->round_nodes ||
+      record_->round_nodes >= record_->policy.max_nodes ||
+      record_->policy.on_join != OnJoin::kRestart) {
+    StopGrowing();
+    return "";
+  }
+  const bool due = moment_.wanted() ? moment_.Due(t) : grow_at_ && t >= *grow_at_;
+  if (!MayLook(due, t)) return "";
+  const GrowthVerdict verdict = DecideGrowth(Waiting(t), Rule(), t);
+  if (!verdict.at || t < *verdict.at) {
+    Announce(verdict);
+    return "";
+  }
+  Want(verdict, t);
+  if (!moment_.Due(t)) return "";
+  grew_at_ = t;
+  return verdict.reason;
+}
+
+GrowthView Gathering::growth() const {
+  if (moment_.wanted()) return {growth_.reason, growth_.hold, moment_.ends(), true};
+  return {growth_.reason, growth_.hold, grow_at_, false};
 }
 
 std::optional<Instant> Gathering::NextLookForRound() const {
@@ -162,7 +219,7 @@ std::optional<Instant> Gathering::NextLookForRound() const {
 }
 
 std::optional<Instant> Gathering::NextLookForGrowth() const {
-  std::optional<Instant> next = grow_at_;
+  std::optional<Instant> next = moment_.wanted() ? moment_.ends() : grow_at_;
   TakeEarlier(next, look_at_);
   return next;
 }

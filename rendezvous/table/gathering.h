@@ -12,6 +12,8 @@
 #include "proto/base/clock.h"
 #include "rendezvous/round/quorum.h"
 #include "rendezvous/table/durable_record.h"
+#include "rendezvous/table/good_moment.h"
+#include "rendezvous/table/growth_view.h"
 #include "rendezvous/table/membership.h"
 
 namespace hlaunch {
@@ -42,14 +44,17 @@ class Gathering {
   // The round starts.
   void Start();
   // A running round is to be stopped, and so does not grow.
-  void ForgetGrowth() { grow_at_.reset(); }
+  void ForgetGrowth();
+  // What node rank 0 of the round that runs tells of its good moments.
+  void TakeBoundaries(int64_t boundaries) { moment_.Take(boundaries); }
   // A preflight excluded this node: if it comes back it may fill a round, and stops none.
   void MarkUnfit(const std::string& node_id);
 
   // Looks, if it is time. Requires: a round forms.
   std::optional<Look> LookForRound(Instant t);
   // Looks, if it is time. Requires: a round runs. Returns why the round is to stop for those who
-  // wait; empty: it goes on. Tells them when there is something new.
+  // wait, once it is due and the workers are at a good moment; empty: it goes on. Tells nodes when
+  // there is something new.
   std::string LookForGrowth(Instant t);
 
   // When the next look, or the end of the join time-out, is due.
@@ -58,8 +63,8 @@ class Gathering {
   std::optional<Instant> join_deadline() const { return join_deadline_; }
   // The end of the pause before the round that forms; none: there is none, or it is over.
   std::optional<Instant> begins_at() const { return begins_at_; }
-  // Who joins with the next round, in one line; empty: nobody.
-  absl::string_view growth() const { return grow_at_ ? absl::string_view(growth_) : ""; }
+  // Who waits for the next round, and until when for what.
+  GrowthView growth() const;
 
  private:
   Duration Pause() const;
@@ -67,6 +72,10 @@ class Gathering {
   std::vector<Candidate> Candidates(std::vector<Seat*>* seats, Instant t);
   std::vector<Candidate> Waiting(Instant t) const;
   QuorumRule Rule() const;
+  bool AwaitsReplacement(Instant t) const;
+  void StopGrowing();
+  void Want(const GrowthVerdict& verdict, Instant t);
+  void Announce(const GrowthVerdict& verdict);
 
   const DurableRecord& record_;
   Membership& membership_;
@@ -77,7 +86,10 @@ class Gathering {
   Instant looked_;
   std::optional<Instant> look_at_;            // Set if a look is owed.
   std::optional<Instant> grow_at_;            // When those who wait get their round.
-  std::string growth_;                        // And who that is.
+  GrowthVerdict growth_;                      // And who that is.
+  GoodMoment moment_;                         // When the round ends for them.
+  std::optional<Instant> grew_at_;            // When one last ended for that.
+  int largest_ = 0;                           // Nodes in the largest round, as far as is known.
   std::set<std::string, std::less<>> unfit_;  // At most kMaxNodes.
 };
 

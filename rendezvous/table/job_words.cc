@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/restart/restart_policy.h"
+#include "rendezvous/round/job_policy.h"
 #include "rendezvous/round/quorum.h"
 
 namespace hlaunch {
@@ -19,8 +20,12 @@ std::string StandingBy(const JobView& job, const Seat& seat) {
   const std::string runs =
       absl::StrCat("round ", record.round, " runs with ", Nodes(record.round_nodes));
   if (record.round_nodes < record.policy.max_nodes) {
-    return absl::StrCat(
-        runs, record.succeeded > 0 ? ", of which some are done" : "; this node waits for the next");
+    if (record.succeeded > 0) return absl::StrCat(runs, ", of which some are done");
+    if (record.policy.on_join == OnJoin::kRestart) {
+      return absl::StrCat(runs, "; this node waits for the next");
+    }
+    return absl::StrCat(runs, "; this node waits until it ends (--on-join ",
+                        OnJoinName(record.policy.on_join), ")");
   }
   const std::string spare = absl::StrCat("this node stands by as a spare: ", runs);
   const bool expected = job.membership.here() - record.round_nodes <= record.policy.spares;
@@ -41,12 +46,35 @@ std::string PreflightReason(const JobView& job) {
                       NameSome(awaited));
 }
 
-std::string RunningReason(const JobView& job) {
+// ", in 25 s: more may come", ", at the next good moment, within 300 s"; empty: at once.
+std::string WhenItGrows(const GrowthView& growth, Instant t) {
+  if (!growth.at) return growth.hold.empty() ? "" : absl::StrCat(", ", growth.hold);
+  const int64_t seconds = std::max<int64_t>(0, WholeSeconds(*growth.at - t));
+  if (growth.wants_boundary) {
+    return absl::StrCat(" with the next round, at the next good moment, within ", seconds, " s");
+  }
+  if (growth.hold.empty()) return " with the next round";
+  return absl::StrCat(" with the next round, in ", seconds, " s: ", growth.hold);
+}
+
+// "; node1 joined: from 1 to 2 nodes with the next round".
+std::string Growth(const JobView& job, Instant t) {
+  if (!job.growth.who.empty()) {
+    return absl::StrCat("; ", job.growth.who, WhenItGrows(job.growth, t));
+  }
+  const JobRecord& record = job.record;
+  const int waiting = job.membership.here() - record.round_nodes;
+  const bool room = record.round_nodes < record.policy.max_nodes && record.succeeded == 0;
+  if (record.policy.on_join == OnJoin::kRestart || waiting <= 0 || !room) return "";
+  return absl::StrCat("; ", Nodes(waiting), waiting == 1 ? " waits" : " wait",
+                      " until it ends (--on-join ", OnJoinName(record.policy.on_join), ")");
+}
+
+std::string RunningReason(const JobView& job, Instant t) {
   const JobRecord& record = job.record;
   return absl::StrCat("round ", record.round, " runs with ", Nodes(record.round_nodes), " and ",
                       record.world_size, record.world_size == 1 ? " worker" : " workers",
-                      job.growth.empty() ? "" : "; ", job.growth,
-                      job.growth.empty() ? "" : " with the next round");
+                      Growth(job, t));
 }
 
 std::string StoppingReason(const JobView& job) {
@@ -155,7 +183,7 @@ std::string Explain(const JobView& job, Instant t) {
     case JobState::kPreflight:
       return absl::StrCat(PreflightReason(job), Suspects(job.membership, t));
     case JobState::kRunning:
-      return absl::StrCat(RunningReason(job), Suspects(job.membership, t));
+      return absl::StrCat(RunningReason(job, t), Suspects(job.membership, t));
     case JobState::kStopping:
       return absl::StrCat(StoppingReason(job), Suspects(job.membership, t));
     case JobState::kOver:

@@ -11,6 +11,7 @@
 #include "proto/base/clock.h"
 #include "rendezvous/round/job_record.h"
 #include "rendezvous/round/round.h"
+#include "rendezvous/table/growth_view.h"
 #include "rendezvous/table/membership.h"
 
 // Where a job stands, in words for people. Pure: made of the record, the seats and what the table
@@ -23,7 +24,7 @@ struct JobView {
   const JobRecord& record;
   const Membership& membership;
   absl::string_view reason;    // kForming: who is awaited; kStopping: why the round stops.
-  absl::string_view growth;    // kRunning: who joins with the next round; empty: nobody.
+  GrowthView growth;           // kRunning: who joins with the next round.
   absl::string_view notice;    // What the preflight of the round found worth a word.
   absl::string_view reporter;  // kOver: the id of the node that prints the whole report.
   const std::vector<News>& news;

@@ -99,6 +99,8 @@ void RoundMachine::Enter(Seat& seat, const NodeUpdate& update, Instant t) {
       if (speaks_of_it) proposal_.Answer(seat, update);
       return;
     case NodePhase::kRunning:
+      if (speaks_of_it && seat.node_rank == 0) gathering_.TakeBoundaries(update.boundaries);
+      return;
     case NodePhase::kFailed:
       return;
     case NodePhase::kSucceeded:

@@ -30,5 +30,17 @@ TEST(DescribeDifferences, NamesThoseOfRestarts) {
             "none), --end-on 3 (here none), --free-on none (here 75)");
 }
 
+TEST(DescribeDifferences, NamesWhenAJobGrows) {
+  JobPolicy holds, here;
+  holds.on_join = OnJoin::kNextRound;
+  holds.on_loss = OnLoss::kWait;
+  holds.grow_interval = std::chrono::seconds(60);
+  holds.boundary_limit = std::chrono::seconds(300);
+  holds.node_multiple = 2;
+  EXPECT_EQ(DescribeDifferences(holds, here),
+            "--on-join next-round (here restart), --on-loss wait (here shrink), --grow-interval 60 "
+            "(here 0), --boundary-limit 300 (here 0), --node-multiple 2 (here 1)");
+}
+
 }  // namespace
 }  // namespace hlaunch

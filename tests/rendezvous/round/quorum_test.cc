@@ -137,6 +137,34 @@ TEST(DecideGrowth, WaitsForTheLastCallAfterTheFirstUnlessItIsFull) {
   EXPECT_EQ(DecideGrowth({early}, {1, 2, seconds(30), 2}, kStart).at, std::nullopt);
 }
 
+TEST(DecideGrowth, WaitsForTheTimeBetweenAndSaysSo) {
+  QuorumRule rule{1, 2, seconds(30), 1};
+  rule.grows_from = kStart + seconds(60);
+  const GrowthVerdict verdict = DecideGrowth({Here("c")}, rule, kStart);
+  EXPECT_EQ(verdict.at, kStart + seconds(60));
+  EXPECT_EQ(verdict.hold, "the last one grew not long before");
+  EXPECT_EQ(DecideGrowth({Here("c")}, rule, kStart + seconds(60)).hold, "");
+}
+
+TEST(DecideGrowth, GoesByMultiples) {
+  const QuorumRule rule{2, 6, seconds(30), 2, 2};
+  const GrowthVerdict one = DecideGrowth({Here("c")}, rule, kStart);
+  EXPECT_EQ(one.at, std::nullopt);
+  EXPECT_EQ(one.reason, "c joined: the next round would have 4 nodes");
+  EXPECT_EQ(one.hold, "which takes 1 more");
+  EXPECT_EQ(DecideGrowth({Here("c"), Here("d"), Here("e")}, rule, kStart).reason,
+            "c, d, e joined: from 2 to 4 nodes");
+}
+
+TEST(DecideQuorum, TakesTheLargestMultipleThatIsThere) {
+  const QuorumRule rule{2, 6, seconds(0), 0, 2};
+  EXPECT_THAT(DecideQuorum({Here("a"), Here("b"), Here("c")}, rule, kStart).order,
+              Optional(ElementsAre(0, 1)));
+  EXPECT_FALSE(DecideQuorum({Here("a")}, rule, kStart).order);
+  const QuorumRule odd{3, 4, seconds(0), 0, 2};  // No round of 3 is to be had.
+  EXPECT_EQ(DecideQuorum({Here("a"), Here("b"), Here("c")}, odd, kStart).order, std::nullopt);
+}
+
 TEST(NaturalLess, ComparesNumbersAsNumbers) {
   const std::vector<std::string> sorted{"",
                                         "a",

@@ -277,6 +277,9 @@ void Promises::Recorded(const JobRecord& record, const RoundTable& table, Instan
   if (record.round != decided_.round) NewRound(record, table, now);
   const bool runs = record.state == JobState::kRunning;
   if (runs && decided_.state != JobState::kRunning) Runs(record);
+  if (record.state == JobState::kStopping && decided_.state == JobState::kRunning) {
+    Grows(record, now);
+  }
   if (record.state == JobState::kOver && decided_.state != JobState::kOver) Over(record, now);
   if (decided_.state == JobState::kOver && record.state != JobState::kOver) {
     Violated("a job that was over goes on");
@@ -300,6 +303,10 @@ void Promises::Charged(const JobRecord& record) {
   }
   if (record.restart_log.charged.size() > static_cast<size_t>(policy_.max_restarts)) {
     Violated("more restarts are charged than there may be");
+  }
+  const bool lost = fault_ && failed_round_ != decided_.round;
+  if (ran && stops && lost && policy_.on_loss == OnLoss::kFail) {
+    Violated("the job goes on after a loss that ends it");
   }
   if (record.restarts > decided_.restarts) ChargedRightly(record);
 }
@@ -339,6 +346,32 @@ void Promises::ChargedRightly(const JobRecord& record) {
   }
 }
 
+// How many nodes a round may have.
+void Promises::Sized(int nodes, Instant now) {
+  const std::string name = RoundName(decided_.round + 1);
+  if (nodes < policy_.min_nodes || nodes > policy_.max_nodes ||
+      nodes % policy_.node_multiple != 0) {
+    Violated(absl::StrCat(name, " has ", nodes, " nodes"));
+  }
+  const int before = static_cast<int>(decided_.layout->by_rank.size());
+  const bool early = now - forming_since_ < policy_.join_timeout;
+  if (policy_.on_loss == OnLoss::kWait && nodes < before && early) {
+    Violated(absl::StrCat(name, " shrinks and does not wait"));
+  }
+  if (policy_.on_join == OnJoin::kIgnore && largest_ > 0 && nodes > largest_) {
+    Violated(absl::StrCat(name, " is larger than the first"));
+  }
+  largest_ = std::max(largest_, nodes);
+}
+
+// A round that runs ends for nodes that have joined.
+void Promises::Grows(const JobRecord& record, Instant now) {
+  if (!absl::StrContains(record.cause, " joined: from ")) return;
+  if (policy_.on_join != OnJoin::kRestart) Violated("a round ends for a node that is to wait");
+  if (grew_at_ && now - *grew_at_ < policy_.grow_interval) Violated("rounds grow too often");
+  grew_at_ = now;
+}
+
 void Promises::NewRound(const JobRecord& record, const RoundTable& table, Instant now) {
   const std::string name = RoundName(record.round);
   if (const std::string living = Living(); !living.empty()) {
@@ -371,9 +404,7 @@ void Promises::NewRound(const JobRecord& record, const RoundTable& table, Instan
     }
   }
   const int nodes = record.round_nodes;
-  if (nodes < policy_.min_nodes || nodes > policy_.max_nodes) {
-    Violated(absl::StrCat(name, " has ", nodes, " nodes"));
-  }
+  Sized(nodes, now);
   Rank first = 0;
   for (size_t rank = 0; rank < layout.by_rank.size(); ++rank) {
     if (layout.by_rank[rank] < 0) {
@@ -425,12 +456,17 @@ void Promises::RankOrder(const Layout& layout, Instant now) {
       Violated(absl::StrCat(agent.Name(), " gets not its node rank but ", member.node_rank));
     }
   }
+  int room = policy_.max_nodes - nodes;
+  if (policy_.on_join == OnJoin::kIgnore && decided_.round > 0) room = 0;  // Or it was so before.
+  int left_out = 0;
   for (const auto& agent : agents_) {
     const Seen& seen = Of(*agent);
     const bool here =
         seen.attached && !seen.ended && !seen.left && now - seen.heard < policy_.lease.lease;
     if (!here || layout.by_slot.contains(agent->slot())) continue;
-    if (nodes < policy_.max_nodes) Violated(absl::StrCat(agent->Name(), " is here and left out"));
+    if (room > 0 && ++left_out >= policy_.node_multiple) {
+      Violated(absl::StrCat(agent->Name(), " is here and left out"));
+    }
     if (decided_.held.contains(agent->slot()) && newcomers) {
       Violated(absl::StrCat(agent->Name(), " lost its place to a newcomer"));
     }
@@ -473,7 +509,9 @@ void Promises::Over(const JobRecord& record, Instant now) {
     const bool named = (!policy_.end_on.empty() && Named(policy_.end_on)) ||
                        (!policy_.restart_on.empty() && OthersThan(policy_.restart_on));
     const size_t charged = record.restart_log.charged.size();
-    if (charged < static_cast<size_t>(policy_.max_restarts) && !named) {
+    const bool by_loss =
+        policy_.on_loss == OnLoss::kFail && absl::StrContains(outcome.reason, "--on-loss fail");
+    if (charged < static_cast<size_t>(policy_.max_restarts) && !named && !by_loss) {
       Violated(absl::StrCat("the job ended with restarts left: ", outcome.reason));
     }
   }
@@ -500,6 +538,8 @@ void Promises::Restored(const JobRecord& record, const RoundTable& table, Instan
   }
   CallOver();
   failed_round_ = record.failures.empty() ? 0 : record.round;
+  grew_at_.reset();  // No record keeps that, nor how large the first round was.
+  largest_ = record.round_nodes;
   state_ = table.state();
   forming_since_ = now;
   pause_ = record.restart_log.pause;

@@ -129,6 +129,8 @@ class Promises {
   }
   bool Named(const std::string& set) const;
   bool OthersThan(const std::string& set) const;
+  void Sized(int nodes, Instant now);
+  void Grows(const JobRecord& record, Instant now);
   void Over(const JobRecord& record, Instant now);
 
   const JobPolicy policy_;
@@ -148,7 +150,9 @@ class Promises {
   std::map<Round, std::set<int>> codes_;  // With which workers failed, as far as was told.
   JobState state_ = JobState::kForming;
   Instant forming_since_;
-  Duration pause_{};  // Before the round that is decided.
+  Duration pause_{};                // Before the round that is decided.
+  std::optional<Instant> grew_at_;  // A round last ended for nodes that had joined.
+  int largest_ = 0;                 // Nodes of the largest round.
   int pauses_ = 0;
   Duration paused_{};
 

@@ -250,6 +250,7 @@ void SimulatedAgent::Obey() {
     case Directive::Kind::kPrepare:
       return Prepare(directive.assignment);
     case Directive::Kind::kRun:
+      NameMoment(directive);
       if (around_.Now() < AllowanceNow().starts_until) return Run(directive.assignment);
       if (!inbox_.empty()) return;
       if (posted_end_) return Obey();
@@ -293,11 +294,21 @@ void SimulatedAgent::Run(const Assignment& assignment) {
   assignment_ = assignment;
   group_ = true;
   workers_ = assignment.round;
+  if (assignment.node_rank == 0) says_.boundaries = around_.Below(2);
   ShowLife();
   around_.Started(*this, assignment);
   const auto [runs, fails] = around_.WorkersFate(*this, assignment.round);
   fails_ = fails;
   around_.Later(*this, EventKind::kExits, runs, ++workers_token_);
+  Tell();
+}
+
+// Rank 0 of some rounds says when it is at a good moment; not each is asked for in time.
+void SimulatedAgent::NameMoment(const Directive& directive) {
+  const bool asked = directive.wants_boundary && directive.round == says_.round;
+  if (!asked || says_.boundaries == 0 || says_.phase != NodePhase::kRunning) return;
+  if (assignment_.node_rank != 0 || around_.Below(4) == 0) return;
+  ++says_.boundaries;
   Tell();
 }
 

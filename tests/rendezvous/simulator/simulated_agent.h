@@ -102,6 +102,7 @@ class SimulatedAgent {
   void Prepare(const Assignment& assignment);
   void Checked(uint32_t token);
   void Run(const Assignment& assignment);
+  void NameMoment(const Directive& directive);
   void ShowLife();
   void Stop(const Directive& directive);
   void Finish(const Outcome& outcome);

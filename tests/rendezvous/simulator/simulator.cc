@@ -150,6 +150,7 @@ class Simulator final : public Surroundings {
   // The world.
   JobRules Rules();
   void DrawRestarts(JobPolicy& policy);
+  void DrawSizes(JobPolicy& policy);
   void Populate();
   void BeginServices();
   void Arrive(int who);  // A slot, or -1 - an index of reborn_.
@@ -265,6 +266,7 @@ JobRules Simulator::Rules() {
   policy.last_call = seconds(1 + Below(OneIn(2) ? 30 : 3));
   policy.preflight = OneIn(4) ? Preflight::kOff : Preflight::kQuick;
   DrawRestarts(policy);
+  DrawSizes(policy);
   return rules;
 }
 
@@ -276,6 +278,21 @@ void Simulator::DrawRestarts(JobPolicy& policy) {
   if (OneIn(3)) policy.free_on = kFree[Below(4)];
   if (OneIn(8)) policy.end_on = "3";
   if (OneIn(8)) policy.restart_on = OneIn(2) ? "1,node" : "1-2,node";
+}
+
+// When a round grows and what a loss means, in a history that is elastic.
+void Simulator::DrawSizes(JobPolicy& policy) {
+  if (OneIn(2)) return;
+  constexpr OnJoin kJoins[] = {OnJoin::kRestart, OnJoin::kNextRound, OnJoin::kIgnore};
+  policy.on_join = kJoins[OneIn(2) ? 0 : Below(3)];
+  if (OneIn(3)) policy.on_loss = OneIn(4) ? OnLoss::kFail : OnLoss::kWait;
+  if (OneIn(2)) policy.grow_interval = seconds(5 << Below(6));
+  if (OneIn(2)) policy.boundary_limit = seconds(1 << Below(8));
+  if (policy.min_nodes < 2 || OneIn(2)) return;
+  policy.node_multiple = 2;
+  policy.min_nodes -= policy.min_nodes % 2;
+  policy.max_nodes -= policy.max_nodes % 2;
+  policy.spares = simulation_.nodes - policy.max_nodes;
 }
 
 void Simulator::Populate() {
