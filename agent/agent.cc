@@ -146,6 +146,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
         if (directive.assignment.round <= updates_.latest().round) return;  // It comes once more.
         return preparation_.Start(directive.assignment);
       case Directive::Kind::kRun:
+        updates_.WantBoundary(directive.wants_boundary);
         return StartWhenHeard(directive);
       case Directive::Kind::kStop:
         return StopRound(directive);
@@ -182,6 +183,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
       updates_.TellSucceeded();
     };
     events.on_stopped = [this] { OnStopped(); };
+    events.on_boundary = [this] { updates_.TellBoundary(); };
     events.on_event = [this](const NodeEvent& event) { OnWorkerEvent(event); };
     life_signs_.Begin();
     if (const absl::Status status = workers_.Start(assignment, std::move(events)); !status.ok()) {

@@ -48,6 +48,15 @@ void NodeUpdates::BeginRound(Round round) {
   latest_ = {};
   latest_.round = round;
   latest_.phase = NodePhase::kRunning;
+  boundaries_ = 0;
+}
+
+void NodeUpdates::TellBoundary() {
+  ++boundaries_;
+  const bool told = boundaries_ == 1 || boundary_wanted_;
+  if (!told || latest_.phase != NodePhase::kRunning) return;
+  latest_.boundaries = boundaries_;
+  client_.Send(latest_);
 }
 
 void NodeUpdates::AddFailure(WorkerFailure failure) {

@@ -42,6 +42,11 @@ class NodeUpdates {
   void BeginRound(Round round);
   void TellBegun() { client_.Send(latest_); }
 
+  // Rank 0 of the round, which is here, is at a good moment to stop: told the first time, and while
+  // the rendezvous asks for that.
+  void TellBoundary();
+  void WantBoundary(bool wanted) { boundary_wanted_ = wanted; }
+
   // A worker failed. At most kMaxFailures are kept; the last of them is one that failed by itself,
   // however many failed for it before.
   void AddFailure(WorkerFailure failure);
@@ -67,6 +72,8 @@ class NodeUpdates {
   RendezvousClient& client_;
   const std::string host_;
   NodeUpdate latest_;
+  int64_t boundaries_ = 0;  // Of the round, told or not.
+  bool boundary_wanted_ = false;
 };
 
 // A program that could not be started, told as the failure of this node's first worker, with the

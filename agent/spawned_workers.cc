@@ -80,6 +80,7 @@ WorkerSpec SpecOf(WorkerSpec spec, const SpawnRequest& request) {
 NodeFacts FactsOf(NodeFacts facts) {
   facts.timer_file.clear();
   facts.heartbeat.clear();
+  facts.boundary.clear();
   facts.tap.clear();
   facts.tap_packages.clear();
   facts.store_proxy_port = 0;

@@ -311,10 +311,16 @@ struct WorkerGroup::State {
     return absl::OkStatus();
   }
 
-  // The same for heartbeats.
+  bool HearsBoundaries(const WorkerSpec& spec) const {
+    return spec.hears_boundaries && assignment.first_rank == 0;
+  }
+
+  // The same for heartbeats, and for what rank 0 says of its good moments.
   absl::Status StartStallWatch(const WorkerSpec& spec, const JobLogs& logs,
                                const RoundLogs& round_logs) {
-    if (spec.heartbeat_timeout == Duration::zero()) return absl::OkStatus();
+    if (spec.heartbeat_timeout == Duration::zero() && !HearsBoundaries(spec)) {
+      return absl::OkStatus();
+    }
     StackFiles files{{}, logs.losses};
     for (int i = 0; i < spec.nproc; ++i) files.paths.push_back(round_logs.StacksFile(i));
     HLAUNCH_ASSIGN_OR_RETURN(
@@ -322,7 +328,11 @@ struct WorkerGroup::State {
                                  {[this, action = spec.stall_action](const StalledWorker& stalled) {
                                     Punish(stalled, action);
                                   },
-                                  [this](int64_t told) { TakeStep(told); }}));
+                                  [this](int64_t told) { TakeStep(told); },
+                                  [this](int local_rank) {
+                                    const bool of_rank_0 = assignment.first_rank + local_rank == 0;
+                                    if (of_rank_0 && !stopping) events.on_boundary();
+                                  }}));
     return absl::OkStatus();
   }
 
@@ -379,7 +389,8 @@ struct WorkerGroup::State {
     if (pmix) facts.pmix_env = pmix->Environment(local_rank);
     facts.error_file = round_logs.ErrorFile(local_rank);
     facts.log_dir = round_logs.WorkerDirectory(local_rank);
-    if (stalls) facts.heartbeat = stalls->address(local_rank);
+    if (spec.heartbeat_timeout > Duration::zero()) facts.heartbeat = stalls->address(local_rank);
+    if (HearsBoundaries(spec) && local_rank == 0) facts.boundary = stalls->address(local_rank);
     Command command = WorkerCommand(spec, assignment, local_rank, facts, output, link.fd.get());
     UniqueFd in;
     if (stdin_copies != nullptr) {

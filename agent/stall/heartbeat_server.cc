@@ -174,7 +174,12 @@ struct HeartbeatServer::State {
       SayOnce(&said_stranger, "did not come from that worker");
       return false;
     }
-    const auto heartbeat = ParseHeartbeat({datagram.bytes.data(), datagram.length});
+    const absl::string_view text(datagram.bytes.data(), datagram.length);
+    if (text == kBoundaryWord) {
+      if (events.on_boundary) events.on_boundary(worker);
+      return false;
+    }
+    const auto heartbeat = ParseHeartbeat(text);
     if (!heartbeat) {
       SayOnce(&said_nonsense, "is none that this hlaunch knows; is the worker's hlaunch another?");
       return false;

@@ -20,8 +20,9 @@ class io_context;
 namespace hlaunch {
 
 // Receives the workers' heartbeats on a datagram socket for each worker, which has an abstract
-// address, @NAME in HLAUNCH_HEARTBEAT. Only what that worker or a process that came from it has
-// sent counts; the kernel names the sender. Everything else is dropped, with one warning.
+// address, @NAME in HLAUNCH_HEARTBEAT and HLAUNCH_BOUNDARY. Only what that worker or a process that
+// came from it has sent counts; the kernel names the sender. Everything else is dropped, with one
+// warning.
 //
 // Belongs to the loop thread. Nothing runs while nothing is heard.
 class HeartbeatServer {
@@ -32,9 +33,12 @@ class HeartbeatServer {
         on_stall;                                 // As Heartbeats::TakeStalled; not empty.
     std::function<void(int worker)> on_recovery;  // One that had stalled was heard again.
     std::function<void(int64_t step)> on_step;    // One told how far it is.
+    // One is at a good moment to stop; may be empty.
+    std::function<void(int worker)> on_boundary = {};
   };
 
-  // `loop` outlives the server. A worker stalls if it has been heard, and then not for `limit`.
+  // `loop` outlives the server. A worker stalls if it has been heard, and then not for `limit`;
+  // zero: never.
   //
   // Errors:
   //   ResourceExhausted - no socket can be had.
@@ -42,7 +46,7 @@ class HeartbeatServer {
                                                                Duration limit, Events events);
   ~HeartbeatServer();
 
-  // HLAUNCH_HEARTBEAT of that worker.
+  // Where that worker sends.
   const std::string& address(int worker) const;
 
   // Process `pid`, a child of this one, is that worker, until it is forgotten.

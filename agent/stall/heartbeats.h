@@ -26,6 +26,9 @@ struct Heartbeat {
   int stack_fd = -1;
 };
 
+// The datagram of a worker that is at a good moment to stop. It is no heartbeat.
+inline constexpr char kBoundaryWord[] = "boundary/1";
+
 // What a longer datagram holds is no heartbeat.
 inline constexpr size_t kMaxHeartbeatBytes = 128;
 

@@ -222,7 +222,9 @@ absl::StatusOr<std::unique_ptr<StallWatch>> StallWatch::Open(asio::io_context& l
       HeartbeatServer::Open(loop, spec.nproc, spec.heartbeat_timeout,
                             {[&s](const std::vector<Stall>& stalls) { s.OnStalls(stalls); },
                              [&s](int local_rank) { s.OnRecovery(local_rank); },
-                             [&s](int64_t step) { s.events.on_step(step); }}));
+                             [&s](int64_t step) { s.events.on_step(step); },
+                             [&s](int local_rank) { s.events.on_boundary(local_rank); }}));
+  if (spec.heartbeat_timeout == Duration::zero()) return watch;
   s.unheard.expires_after(spec.heartbeat_timeout);
   s.unheard.async_wait([&s, alive = s.Alive()](const asio::error_code& error) {
     if (!error && !alive.expired()) s.TellUnwatched();

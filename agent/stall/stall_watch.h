@@ -41,7 +41,8 @@ class StallWatch {
   // Called from the loop; may not destroy the watch.
   struct Events {
     std::function<void(const StalledWorker&)> on_stall;
-    std::function<void(int64_t step)> on_step;  // A worker has told one.
+    std::function<void(int64_t step)> on_step;        // A worker has told one.
+    std::function<void(int local_rank)> on_boundary;  // One is at a good moment to stop.
   };
 
   // Errors:
@@ -51,7 +52,7 @@ class StallWatch {
                                                           StackFiles files, Events events);
   ~StallWatch();
 
-  // HLAUNCH_HEARTBEAT of that worker.
+  // HLAUNCH_HEARTBEAT and HLAUNCH_BOUNDARY of that worker.
   const std::string& address(int local_rank) const;
 
   // Process `pid`, a child of this one, is that worker, until it has ended.

@@ -164,6 +164,7 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
       {kEnvRound, absl::StrCat(round.round)},
       {kEnvLogDir, facts.log_dir},
       {kEnvHeartbeat, facts.heartbeat},
+      {kEnvBoundary, facts.boundary},
       {kEnvTap, facts.tap},
       {kEnvCommSecret, round.comm_secret},
   };

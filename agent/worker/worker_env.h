@@ -26,6 +26,7 @@ struct NodeFacts {
   std::string log_dir;            // HLAUNCH_LOG_DIR
   std::string timer_file = {};    // Of the watchdog's pipe, where there is one.
   std::string heartbeat = {};     // HLAUNCH_HEARTBEAT
+  std::string boundary = {};      // HLAUNCH_BOUNDARY
   std::string tap = {};           // HLAUNCH_TAP, see Tap.
   std::string tap_packages = {};  // The end of PYTHONPATH, as long as there is a tap.
   std::string host = {};          // This node's name, for --compat slurm.

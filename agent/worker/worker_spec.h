@@ -95,7 +95,8 @@ struct WorkerSpec {
   // listens.
   Duration heartbeat_timeout = Duration::zero();
   StallAction stall_action = StallAction::kFail;
-  HangRule hang_rule = {};                       // When ranks that stand still are told of,
+  bool hears_boundaries = false;  // Rank 0 can say when it is at a good moment to stop.
+  HangRule hang_rule = {};        // When ranks that stand still are told of,
   StallAction hang_action = StallAction::kWarn;  // and what becomes of the one that holds them up.
   std::vector<LineRule> line_rules;              // What lines of its output mean,
   std::vector<SilenceRule> silence_rules;  // and which of them have to come; see stall_action.

@@ -19,6 +19,12 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+try:
+    from hlaunch import at_boundary  # "The workers may be stopped now", for a job that is to grow.
+except ImportError:
+    def at_boundary():
+        return False
+
 GLOBAL_BATCH = 384  # Divided among the workers, however many there are.
 
 
@@ -64,6 +70,7 @@ def train(parallel, optimizer, first, args):
         if rank == 0 and (step + 1) % args.save_every == 0:
             save(args.checkpoint, step + 1, parallel.module, optimizer)
             print(f"step {step + 1:4d}  loss {loss.item():.4f}  saved", flush=True)
+            at_boundary()
         time.sleep(args.step_seconds)
     return loss.item()
 

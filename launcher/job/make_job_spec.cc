@@ -321,6 +321,8 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
                                     const HostProbes& probes) {
   HLAUNCH_ASSIGN_OR_RETURN(JobSpec spec, MakeMeeting(options, environment, probes));
   HLAUNCH_RETURN_IF_ERROR(SetWorkers(options, environment, probes, spec));
+  spec.worker.hears_boundaries =
+      spec.policy.max_nodes > 1 && spec.policy.boundary_limit > Duration::zero();
   SetLogs(options, environment, spec);
   return spec;
 }

@@ -32,6 +32,10 @@ namespace {
 using absl::InvalidArgumentError;
 using absl::string_view;
 
+// Of a user who names none. An older hlaunch has neither, so a policy without a word has zero.
+constexpr Duration kGrowInterval = std::chrono::seconds(60);
+constexpr Duration kBoundaryLimit = std::chrono::seconds(600);
+
 // What other launchers have: a way to say it here.
 struct ForeignWord {
   const char* word;
@@ -152,6 +156,14 @@ absl::Status CheckHosts(const RawOptions& raw) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMultiple(const JobPolicy& policy) {
+  const int n = policy.node_multiple;
+  if (policy.min_nodes % n == 0 && policy.max_nodes % n == 0) return absl::OkStatus();
+  const int bad = policy.min_nodes % n != 0 ? policy.min_nodes : policy.max_nodes;
+  return InvalidArgumentError(absl::StrCat("--node-multiple ", n, ": --nnodes says ", bad,
+                                           ", which is no multiple of ", n));
+}
+
 // The values are fine one by one; do they fit together?
 absl::Status CheckTogether(const Options& options, bool standalone, bool verbose_and_quiet) {
   HLAUNCH_RETURN_IF_ERROR(CheckRestartPolicy(options.policy));
@@ -189,6 +201,7 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
                                              options.policy.max_nodes, " ranks go from 0 to ",
                                              options.policy.max_nodes - 1));
   }
+  HLAUNCH_RETURN_IF_ERROR(CheckMultiple(options.policy));
   if (options.store.proxy.value_or(false) && options.store.in_worker.value_or(false)) {
     return InvalidArgumentError(
         "--store-proxy leads to hlaunch's own store and --master-store worker has none: leave one "
@@ -379,6 +392,8 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
 
 // Puts the values into `options`, says where they are from, and completes the words for others.
 absl::Status Apply(const RawOptions& raw, Options& options) {
+  options.policy.grow_interval = kGrowInterval;
+  options.policy.boundary_limit = kBoundaryLimit;
   for (const FoundValue& found : raw.given) {
     if (found.row->is_flag() && found.value != "true") {
       return InvalidArgumentError(

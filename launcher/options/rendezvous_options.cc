@@ -271,6 +271,29 @@ absl::Status SetHostLoss(string_view text, Options& options) {
   return InvalidArgumentError("expected end, wait or continue");
 }
 
+absl::Status SetOnJoin(string_view text, Options& options) {
+  for (const OnJoin each : {OnJoin::kRestart, OnJoin::kNextRound, OnJoin::kIgnore}) {
+    if (text != OnJoinName(each)) continue;
+    options.policy.on_join = each;
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError("expected restart, next-round or ignore");
+}
+
+absl::Status SetOnLoss(string_view text, Options& options) {
+  for (const OnLoss each : {OnLoss::kShrink, OnLoss::kWait, OnLoss::kFail}) {
+    if (text != OnLossName(each)) continue;
+    options.policy.on_loss = each;
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError("expected shrink, wait or fail");
+}
+
+absl::Status SetNodeMultiple(string_view text, Options& options) {
+  if (ParseInt(text, 1, kMaxNodes, &options.policy.node_multiple)) return absl::OkStatus();
+  return InvalidArgumentError(absl::StrCat("expected a number from 1 to ", kMaxNodes));
+}
+
 absl::Status SetPreflightShare(string_view text, Options& options) {
   if (ParseInt(text, 0, 100, &options.policy.preflight_share)) return absl::OkStatus();
   return InvalidArgumentError("expected a number of percent from 0 to 100");
@@ -341,6 +364,17 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--free-on", "LIST", "a restart after these counts against no --max-restarts (none)",
      [](string_view text, Options& options) { return SetFailures(text, &options.policy.free_on); }},
     {"", "", "--spares", "N", "nodes beyond --nnodes that stand by (0)", SetSpares},
+    {"", "", "--node-multiple", "N",
+     "a round has a multiple of N nodes, such as 2, 4 or 6 of --nnodes 2:6 with 2 (1)",
+     SetNodeMultiple},
+    {"", "", "--on-join", "restart|next-round|ignore",
+     "a node joins a round that is smaller than MAX: it ends at a good moment, or the node waits "
+     "for the next; ignore: to replace a lost one only (restart)",
+     SetOnJoin},
+    {"", "", "--on-loss", "shrink|wait|fail",
+     "a node is lost and MIN are there: go on without it, wait for another until --join-timeout, "
+     "or end the job (shrink)",
+     SetOnLoss},
     {"", "", "--preflight", "off|quick|full",
      "check before workers start that all reach the store and no node is bad (quick)",
      SetPreflight},
@@ -407,6 +441,16 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--last-call", "S", "from MIN nodes there to the start without MAX (30)",
      [](string_view text, Options& options) {
        return SetDuration(text, 0, &options.policy.last_call);
+     }},
+    {"", "", "--grow-interval", "S", "between two ends of rounds for nodes that joined (60)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 0, &options.policy.grow_interval);
+     }},
+    {"", "", "--boundary-limit", "S",
+     "a round that is to grow waits so long for hlaunch.at_boundary(), if the script calls it "
+     "(600)",
+     [](string_view text, Options& options) {
+       return SetDuration(text, 0, &options.policy.boundary_limit);
      }},
     {"", "", "--timeout", "S", "end the job after so long, with exit code 254 (never)",
      [](string_view text, Options& options) { return SetDuration(text, 1, &options.time_limit); }},

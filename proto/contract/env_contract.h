@@ -34,6 +34,7 @@ inline constexpr char kEnvEndpoint[] = "HLAUNCH_ENDPOINT";
 inline constexpr char kEnvRound[] = "HLAUNCH_ROUND";
 inline constexpr char kEnvLogDir[] = "HLAUNCH_LOG_DIR";
 inline constexpr char kEnvHeartbeat[] = "HLAUNCH_HEARTBEAT";
+inline constexpr char kEnvBoundary[] = "HLAUNCH_BOUNDARY";
 inline constexpr char kEnvTap[] = "HLAUNCH_TAP";  // "0" in hlaunch's own: none.
 // What comm's ranks know each other by, new in every round. A secret: it is in no log and no store.
 inline constexpr char kEnvCommSecret[] = "HLAUNCH_COMM_SECRET";

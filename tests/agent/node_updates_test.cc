@@ -53,6 +53,26 @@ TEST(NodeUpdates, KeepsTheLastEntryForAFailureOfItsOwn) {
   EXPECT_EQ(updates.latest().failures.back().signal, SIGSEGV);
 }
 
+TEST(NodeUpdates, TellsTheFirstGoodMomentAndThoseThatAreWanted) {
+  RecordingClient client;
+  NodeUpdates updates(client, "here");
+  updates.BeginRound(1);
+  for (int i = 0; i < 5; ++i) updates.TellBoundary();
+  ASSERT_EQ(client.sent.size(), 1u);
+  EXPECT_EQ(client.sent[0].boundaries, 1);
+  updates.WantBoundary(true);
+  updates.TellBoundary();
+  ASSERT_EQ(client.sent.size(), 2u);
+  EXPECT_EQ(client.sent[1].boundaries, 6);
+  updates.WantBoundary(false);
+  updates.TellBoundary();
+  EXPECT_EQ(client.sent.size(), 2u);
+  updates.BeginRound(2);
+  EXPECT_EQ(updates.latest().boundaries, 0);
+  updates.TellBoundary();
+  EXPECT_EQ(client.sent.back().boundaries, 1);
+}
+
 TEST(NodeUpdates, TellsExitsWithTheNextUpdate) {
   RecordingClient client;
   NodeUpdates updates(client, "here");

@@ -109,6 +109,17 @@ class Heartbeats(unittest.TestCase):
             self.assertEqual("heartbeat/1", words[0])
             self.assertEqual(expected, [word for word in words[1:] if "stacks" not in word])
 
+    def test_a_good_moment_is_told_and_only_where_somebody_listens(self):
+        self.assertEqual(["False"], self.said("print(hlaunch.at_boundary())"))
+        self.assertEqual(["False"], self.said("print(hlaunch.at_boundary())",
+                                              HLAUNCH_BOUNDARY="@nobody is here"))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
+            agent.bind("")
+            name = "@" + agent.getsockname()[1:].decode()
+            self.assertEqual(["True", "True"], self.said(
+                "print(hlaunch.at_boundary(), hlaunch.at_boundary())", HLAUNCH_BOUNDARY=name))
+            self.assertEqual([b"boundary/1"] * 2, [agent.recv(1000) for _ in range(2)])
+
     def test_a_time_that_is_none_is_refused(self):
         self.assertEqual(["refused"] * 2, self.said(
             "for timeout in (0, float('nan')):\n"

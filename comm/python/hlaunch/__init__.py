@@ -6,6 +6,7 @@
     hlaunch.init_process_group()          # from the environment of hlaunch or torchrun
     hlaunch.all_reduce(array)             # NumPy, CPU tensors, bytearray, array, memoryview
     hlaunch.heartbeat(step)               # in each step: see --heartbeat-timeout
+    hlaunch.at_boundary()                 # after a checkpoint: see --boundary-limit
 
 For torch.distributed itself: `import hlaunch.torch`, then `init_process_group("hlaunch")`.
 """
@@ -24,7 +25,7 @@ from .groups import (NON_GROUP_MEMBER, GroupMember, default_pg_timeout, destroy_
                      new_subgroups_by_enumeration)
 from .library import (Cancelled, CommError, InvalidArgument, OutOfResources, RankLost,
                       TimedOut)
-from .liveness import heartbeat
+from .liveness import at_boundary, heartbeat
 from .objects import (all_gather_object, broadcast_object_list, gather_object, recv_object_list,
                       scatter_object_list, send_object_list)
 from .process_group import ANY_RANK, PremulSum, ProcessGroup, ReduceOp, Work
@@ -35,7 +36,7 @@ __all__ = [
     "OutOfResources", "P2POp", "PremulSum", "ProcessGroup", "RankLost", "ReduceOp", "TimedOut",
     "Work", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object",
     "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single",
-    "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "default_pg_timeout",
+    "at_boundary", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "default_pg_timeout",
     "destroy_process_group", "gather", "gather_object", "get_backend", "get_backend_config",
     "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
     "get_process_group_ranks", "get_rank", "get_world_size", "group", "heartbeat",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Heartbeats: a training loop tells the hlaunch that started it that it makes progress."""
+"""A training loop tells the hlaunch that started it that it makes progress, and when it may end."""
 
 import errno
 import faulthandler
@@ -9,10 +9,12 @@ import signal
 import socket
 
 VARIABLE = "HLAUNCH_HEARTBEAT"
+BOUNDARY_VARIABLE = "HLAUNCH_BOUNDARY"  # Rank 0 alone has it.
 SEND_TIMEOUT_S = 1  # For a message with a timeout, which the next message may not repeat.
 STACKS_SIGNAL = signal.SIGRTMAX - 7  # No common program uses it.
 
 _socket = None
+_boundary_socket = None
 _stacks = ""  # Part of each heartbeat: how hlaunch can make this process write its stacks.
 
 
@@ -38,7 +40,25 @@ def heartbeat(step=None, timeout=None):
         words += f" step={int(step)}"
     if timeout is not None:
         words += f" timeout_ms={_milliseconds(timeout)}"
-    return _send(words.encode(), wait=timeout is not None)
+    return _send(_socket, words.encode(), wait=timeout is not None)
+
+
+def at_boundary():
+    """Tells hlaunch that this is a good moment to stop; call it right after a checkpoint was saved.
+
+    Where nodes wait to join the job, its workers are stopped now rather than between two
+    checkpoints, and start again with them from this one. Only what rank 0 says counts; the others
+    may call it too.
+
+    A call is one system call on rank 0, and none on the others. It does nothing where hlaunch does
+    not listen: under torchrun, alone, on one node. Returns whether hlaunch was told.
+    """
+    global _boundary_socket
+    if _boundary_socket is None:
+        _boundary_socket = _open(BOUNDARY_VARIABLE)
+    if _boundary_socket is None:
+        return False
+    return _send(_boundary_socket, b"boundary/1", wait=True)
 
 
 def _milliseconds(timeout):
@@ -59,36 +79,44 @@ def _show_stacks():
     return f" stacks={int(STACKS_SIGNAL)},{file}"
 
 
-def _connect():
-    global _socket, _stacks
-    address = os.environ.get(VARIABLE)
+def _open(variable):
+    """A socket to the address that this variable names, or nothing."""
+    address = os.environ.get(variable)
     if not address:
-        return False
+        return None
     made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         made.connect("\0" + address[1:] if address.startswith("@") else address)
     except OSError:
         made.close()
-        return False
+        return None
     made.setblocking(False)
+    return made
+
+
+def _connect():
+    global _socket, _stacks
+    made = _open(VARIABLE)
+    if made is None:
+        return False
     _stacks = _show_stacks()
     _socket = made
     return True
 
 
-def _send(message, wait):
+def _send(to, message, wait):
     try:
-        _socket.send(message)
+        to.send(message)
         return True
     except OSError as error:
         if error.errno != errno.EAGAIN:
             return False
     # The messages in the full queue also show that this worker lives, but have no timeout.
-    return not wait or _send_waiting(message)
+    return not wait or _send_waiting(to, message)
 
 
-def _send_waiting(message):
-    waiting = _socket.dup()
+def _send_waiting(to, message):
+    waiting = to.dup()
     try:
         waiting.settimeout(SEND_TIMEOUT_S)
         waiting.send(message)

@@ -31,6 +31,18 @@ using ::testing::IsEmpty;
 constexpr Duration kShort = std::chrono::milliseconds(200);  // Where somebody shall stall,
 constexpr Duration kLong = std::chrono::hours(1);            // and where nobody shall.
 
+// As hlaunch.at_boundary().
+void SendBoundary() {
+  const std::string name = std::getenv("HLAUNCH_HEARTBEAT");
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, name.size() - 1, 1);
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  const std::string word = kBoundaryWord;
+  ::sendto(fd.get(), word.data(), word.size(), 0, reinterpret_cast<sockaddr*>(&address), length);
+}
+
 class HeartbeatServerTest : public ::testing::Test {
  protected:
   void Open(Duration limit) {
@@ -40,7 +52,8 @@ class HeartbeatServerTest : public ::testing::Test {
                                              stalled_.push_back(stall.worker);
                                          },
                                          [this](int worker) { recovered_.push_back(worker); },
-                                         [this](int64_t step) { steps_.push_back(step); }});
+                                         [this](int64_t step) { steps_.push_back(step); },
+                                         [this](int worker) { boundaries_.push_back(worker); }});
     HLAUNCH_CHECK(server.ok());
     server_ = *std::move(server);
   }
@@ -122,6 +135,7 @@ class HeartbeatServerTest : public ::testing::Test {
   std::vector<int> stalled_;
   std::vector<int> recovered_;
   std::vector<int64_t> steps_;
+  std::vector<int> boundaries_;
   std::vector<pid_t> children_;
 };
 
@@ -230,6 +244,14 @@ TEST_F(HeartbeatServerTest, ReadsWhatCameWhileItWasStoppedBeforeItJudges) {
   ::usleep(2'500'000);  // As if this process had been stopped.
   loop_.run_for(std::chrono::milliseconds(100));
   EXPECT_THAT(stalled_, IsEmpty());
+}
+
+TEST_F(HeartbeatServerTest, AGoodMomentToStopIsNoHeartbeat) {
+  Open(kShort);
+  Worker(1, [] { SendBoundary(); });
+  ASSERT_TRUE(Until([&] { return !boundaries_.empty(); }));
+  EXPECT_THAT(boundaries_, ElementsAre(1));
+  EXPECT_FALSE(server_->heartbeats().IsWatched(1));
 }
 
 TEST_F(HeartbeatServerTest, RestsWhileNothingIsHeard) {

@@ -131,6 +131,25 @@ TEST(ParseOptions, LetsAnOptionBeatTheConf) {
   EXPECT_EQ(options.policy.last_call, seconds(8));
 }
 
+TEST(ParseOptions, ReadsWhenAJobGrows) {
+  const JobPolicy policy =
+      MustParse({"--nnodes=2:4", "--rdzv-endpoint=n0", "--on-join=next-round", "--on-loss=wait",
+                 "--grow-interval=0", "--boundary-limit=30", "--node-multiple=2", "x"})
+          .policy;
+  EXPECT_EQ(policy.on_join, OnJoin::kNextRound);
+  EXPECT_EQ(policy.on_loss, OnLoss::kWait);
+  EXPECT_EQ(policy.grow_interval, seconds(0));
+  EXPECT_EQ(policy.boundary_limit, seconds(30));
+  EXPECT_EQ(policy.node_multiple, 2);
+  EXPECT_EQ(MustParse({"--on-join=ignore", "x"}).policy.on_join, OnJoin::kIgnore);
+  EXPECT_EQ(MustParse({"--on-loss=fail", "x"}).policy.on_loss, OnLoss::kFail);
+  const JobPolicy defaults = MustParse({"x"}).policy;
+  EXPECT_EQ(defaults.on_join, OnJoin::kRestart);
+  EXPECT_EQ(defaults.on_loss, OnLoss::kShrink);
+  EXPECT_EQ(defaults.grow_interval, seconds(60));
+  EXPECT_EQ(defaults.boundary_limit, seconds(600));
+}
+
 TEST(ParseOptions, ReadsWhatARoundMayWaitFor) {
   const Options options = MustParse({"--spares=2", "--preflight=off", "--last_call=1.5", "x"});
   EXPECT_EQ(options.policy.spares, 2);
@@ -476,6 +495,11 @@ const BadLine kBadLines[] = {
     {{"--master-port", "70000", "x"}, "--master-port '70000': expected a port from 0 to 65535"},
     {{"--master-addr", "", "x"}, "--master-addr '': the host is missing"},
     {{"--max-restarts", "many", "x"}, "--max-restarts 'many': expected a number from 0 to 1000000"},
+    {{"--on-join", "now", "x"}, "--on-join 'now': expected restart, next-round or ignore"},
+    {{"--on-loss", "grow", "x"}, "--on-loss 'grow': expected shrink, wait or fail"},
+    {{"--node-multiple", "0", "x"}, "--node-multiple '0': expected a number from 1 to 65536"},
+    {{"--nnodes", "2:7", "--node-multiple", "2", "--rdzv-endpoint", "n0", "x"},
+     "--node-multiple 2: --nnodes says 7, which is no multiple of 2"},
     {{"--join-timeout", "soon", "x"},
      "--join-timeout 'soon': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
     {{"--loss-limit", "nan", "x"},
