@@ -30,18 +30,17 @@ import rounds_check
 WORKER = str(lab.WORKERS / "chaos_worker.py")
 PACKAGE = lab.BIN.parent / "python"
 PER_NODE = 2
-LOSS_LIMIT, MARGIN = 2, 6
-OPTIONS = ["--nnodes", "2:3", "--nproc-per-node", PER_NODE, "--loss-limit", LOSS_LIMIT,
-           "--shutdown-timeout", 0.5, "--last-call", 0.5, "--max-restarts", 1000000,
-           "--preflight", "off", "--rdzv-endpoint", "node0:29400"]
+OPTIONS = ["--shutdown-timeout", 0.5, "--last-call", 0.5, "--max-restarts", 1000000, "--preflight",
+           "off"]
 FEW = 10  # Faults in the normal suite.
 
 
 class Training:
     """The job: starts what has ended, reads what workers write."""
 
-    def __init__(self, nodes, folder, env):
+    def __init__(self, nodes, folder, env, options, per_node):
         self.nodes, self.folder, self.env = nodes, folder, env
+        self.options, self.per_node = [*OPTIONS, "--nproc-per-node", per_node, *options], per_node
         folder.mkdir()
         self.runs, self.ended, self.lines, self._read = {}, [], [], {}
         self.killed = set()  # Keepers, which cannot say why they end.
@@ -54,7 +53,7 @@ class Training:
             if run is not None:
                 self.ended.append((node.name, run))
             self.runs[node] = node.start(
-                lab.HLAUNCH, *OPTIONS, "--no-python", jobs.PYTHON, WORKER, self.folder, node.name,
+                lab.HLAUNCH, *self.options, "--no-python", jobs.PYTHON, WORKER, self.folder, node.name,
                 env={"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": 1, **self.env})
         self.read()
 
@@ -72,7 +71,7 @@ class Training:
 
     def trains(self, since):
         """Whether all nodes have taken some steps that began after `since`."""
-        world, seen = PER_NODE * len(self.nodes), 0
+        world, seen = self.per_node * len(self.nodes), 0
         for line in reversed(self.lines[-5000:]):
             seen += line.step >= 0 and line.begin > since and line.world == world
         return seen >= 3 * world
@@ -86,6 +85,13 @@ class Training:
 
 class Chaos(lab.LabTest):
     trainers = slice(0, 3)  # The nodes that train.
+    nodes_of_a_round, per_node = "2:3", PER_NODE
+    loss_limit, margin = 2, 6
+
+    def options(self):
+        """Those of the job that say where it meets, and how long it waits."""
+        return ["--nnodes", self.nodes_of_a_round, "--loss-limit", self.loss_limit,
+                "--rdzv-endpoint", "node0:29400"]
 
     def setUp(self):
         super().setUp()
@@ -94,7 +100,8 @@ class Chaos(lab.LabTest):
         self.rng = random.Random(int(os.environ.get("HLAUNCH_CHAOS_SEED", 1)))
         token = self.rng.random() < 0.5
         env = {"HLAUNCH_TOKEN": lab.TOKEN} if token else {}
-        self.training = Training(self.nodes[self.trainers], self.lab.folder / "lines", env)
+        self.training = Training(self.nodes[self.trainers], self.lab.folder / "lines", env,
+                                 self.options(), self.per_node)
         self.excuses, self.complaints, self.done = [], [], collections.Counter()
 
     def wait(self, seconds):
@@ -117,11 +124,11 @@ class Chaos(lab.LabTest):
 
     def hold(self):
         """How long a fault lasts: less than the loss limit, or any time, or longer than all limits."""
-        longest = LOSS_LIMIT + MARGIN
+        limit, longest = self.loss_limit, self.loss_limit + self.margin
         if self.few:
             return self.rng.uniform(0.05, 0.5)
-        return self.rng.uniform(*self.rng.choice([(0.05, LOSS_LIMIT / 2), (0.05, LOSS_LIMIT / 2),
-                                                  (LOSS_LIMIT / 2, longest), (longest, longest + 3)]))
+        return self.rng.uniform(*self.rng.choice([(0.05, limit / 2), (0.05, limit / 2),
+                                                  (limit / 2, longest), (longest, longest + 3)]))
 
     def choose(self):
         """(name, what does it, the nodes whose workers may live on) of the next fault."""
@@ -138,8 +145,12 @@ class Chaos(lab.LabTest):
         return [node] if fault in faults.EXCUSED else []
 
     def one_fault(self, number):
-        """One fault, now and then two at once; ends when all nodes train again."""
-        chosen = [self.choose() for _ in range(2 if self.rng.random() < 0.15 else 1)]
+        """One fault, now and then two at once on two nodes; ends when all nodes train again."""
+        chosen = [self.choose()]
+        if self.rng.random() < 0.15:
+            other = self.choose()
+            if other[0].split()[1] != chosen[0][0].split()[1]:  # A link that is cut cannot drop.
+                chosen.append(other)
         hold, begin = self.hold(), time.monotonic()
         ended, rounds = len(self.training.ended), self.training.newest()
         undo = [act() for _, act, _ in chosen]
