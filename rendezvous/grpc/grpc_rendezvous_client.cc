@@ -293,7 +293,7 @@ class GrpcRendezvousClient::Conversation {
         End(found.status());
         return std::nullopt;
       }
-      if (options_.on_lookup) options_.on_lookup(found);
+      if (options_.on_lookup && AtEndpoint()) options_.on_lookup(found);
       resolved_ = resolved_ || found.ok();
       if (found.ok()) {
         addresses_ = *found;
@@ -321,6 +321,8 @@ class GrpcRendezvousClient::Conversation {
     return {address.literal, address.port, witness.name};
   }
   size_t Places() const { return 1 + options_.endpoint.others.size() + learned_.size(); }
+  // And not at a witness: its address says nothing of what the endpoint's name leads to.
+  bool AtEndpoint() const { return place_ <= options_.endpoint.others.size(); }
   bool Several() const { return Places() > 1; }
   void NextPlace() {
     place_ = (place_ + 1) % Places();
