@@ -122,7 +122,7 @@ class Killer:
         elif kind == "worker":
             workers = [pid for pid in lab.descendants(self.job.runs[node].process.pid)
                        if "train_in_double" in lab.command_line(pid)
-                       and "hlaunch" not in lab.command_line(pid).split()[0]]
+                       and "/bin/python" in lab.command_line(pid).split()[0]]
             faults.send(signal.SIGKILL, *workers[:1])
         else:
             faults.send(signal.SIGKILL, *self.place(node).pids(kind))
