@@ -29,16 +29,19 @@ class Line:
 class Excuse:
     """A host on which nobody could act until `end`: see agent/DESIGN.md, "Stands still". It came to
     stand between `begin` and `stands`. Its workers of the round may be alive meanwhile, and finish
-    the step that they were in before."""
+    the step that they were in before; and of the next one, see uncovered()."""
     host: str
     round: str
     begin: float
     stands: float
     end: float
 
-    def covers(self, line):
+    def concerns(self, line):
         return ((line.host, line.round) == (self.host, self.round)
-                and self.begin <= line.end <= self.end and (line.step < 0 or line.begin <= self.stands))
+                and self.begin <= line.end <= self.end)
+
+    def covers(self, line):
+        return self.concerns(line) and (line.step < 0 or line.begin <= self.stands)
 
 
 def parse(text):
@@ -54,6 +57,23 @@ def parse(text):
         return None
     return Line(words[1], int(words[2]), int(words[3]), words[4], int(words[5]), float(begin),
                 float(end), *numbers)
+
+
+def uncovered(lines, excuses):
+    """The lines without those that are excused: what the excuses cover, and of each worker the first
+    step that it begins after it came to stand. The others may have begun that one, and what they sent
+    lies in its sockets: so it ends, without them, once the worker goes on."""
+    first = {}
+    for number, excuse in enumerate(excuses):
+        for line in lines:
+            if line.step < 0 or not excuse.concerns(line) or excuse.covers(line):
+                continue
+            known = first.setdefault((number, line.pid), line)
+            if line.begin < known.begin:
+                first[number, line.pid] = line
+    late = {id(line) for line in first.values()}
+    return [line for line in lines
+            if id(line) not in late and not any(excuse.covers(line) for excuse in excuses)]
 
 
 def by_round(lines):
@@ -124,7 +144,7 @@ def wrong_steps(lines):
 
 
 def violations(lines, excuses=()):
-    counted = [line for line in lines if not any(excuse.covers(line) for excuse in excuses)]
+    counted = uncovered(lines, excuses)
     return (at_once(counted, "alive") + at_once([line for line in counted if line.step >= 0], "step")
             + wrong_ranks(lines) + wrong_sums(lines) + wrong_steps(lines))
 

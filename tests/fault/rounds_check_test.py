@@ -53,6 +53,15 @@ class Violations(unittest.TestCase):
         self.assertTrue(excuses[0].covers(dataclasses.replace(ghost, begin=2.05)))
         self.assertFalse(excuses[0].covers(dataclasses.replace(ghost, host="node0")))
 
+    def test_a_step_that_the_others_had_begun_is_excused_and_no_later_one(self):
+        lines = a_round(steps=range(2)) + a_round("2.b", 3)
+        excuses = [Excuse("node1", "1.a", 1.9, 2.1, 5)]
+        late = Line("node1", 11, 1, "1.a", 2, 4.0, 4.1, 2, 3, 4)
+        self.assert_found([*lines, late], excuses=excuses)
+        later = dataclasses.replace(late, begin=4.2, end=4.3, step=3, steps=6)
+        self.assert_found([*lines, late, later], "alive at once", "step at once",
+                          r"last steps \{0: 1, 1: 3\}", excuses=excuses)
+
     def test_a_rank_that_is_held_twice(self):
         twice = dataclasses.replace(a_round()[0], pid=99, step=-1)
         self.assert_found(a_round() + [twice], r"rank 0 is held by .*10.*99")
