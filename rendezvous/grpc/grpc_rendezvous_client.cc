@@ -331,6 +331,13 @@ class GrpcRendezvousClient::Conversation {
     lookup_ = nullptr;
   }
 
+  // Who has just been silent is tried after the others, though it led.
+  void PassOver() {
+    if (place_ + 1 >= Places()) return;
+    const PlaceToTry next = PlaceAt(place_ + 1);
+    if (next.host == now_at_.host && next.port == now_at_.port) ++place_;
+  }
+
   // After the endpoint's own addresses, since everyone ends where the endpoint leads.
   void AddDetour() {
     const auto detour = options_.detour ? options_.detour() : std::nullopt;
@@ -375,9 +382,11 @@ class GrpcRendezvousClient::Conversation {
     Judge(stream);
   }
 
-  // How long a stream may be silent.
+  // How long a stream may be silent. Of several places some may be cut off, the one that led first of
+  // all: all of them are to be tried within the loss limit.
   Duration Patience(const Stream& stream) const {
     if (contacted_ && !(Several() && stream.answered == 0)) return lease_.lease;
+    if (contacted_) return std::min<Duration>(kFirstAnswer, lease_.lease) / 2;
     return Several() || addresses_.size() > 1 ? kFirstAnswer / 2 : kFirstAnswer;
   }
 
@@ -555,8 +564,10 @@ class GrpcRendezvousClient::Conversation {
       return End(absl::FailedPreconditionError(
           absl::StrCat("what answers at ", Endpoint(), " is not hlaunch's rendezvous")));
     }
-    if (stream.cancelled)
+    if (stream.cancelled) {
+      PassOver();
       return Lost(absl::StrCat("no answer for ", Seconds(Patience(stream)), " s"));
+    }
     Lost(status.ok() ? "it closed the connection" : stream.line.TroubleOf(stream.status));
   }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
+#include "proto/base/address.h"
 #include "proto/base/mutex.h"
 #include "proto/contract/exit_code.h"
 #include "proto/contract/rank_list.h"
@@ -843,6 +844,54 @@ TEST(GrpcRendezvous, TellsWhatTheResolverSaysAndAsksOnlyOnce) {
   MutexLock lock(&mu);
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_THAT(heard[0].value(), testing::ElementsAre("127.0.0.1"));
+}
+
+// Takes connections and says nothing, as a host that is cut off.
+struct Mute {
+  WitnessMember AsWitness(const std::string& name) const {
+    return {NewIncarnation(), name, absl::StrCat(address, ":", socket.port)};
+  }
+
+  std::string address = "127.0.0.1";
+  ListeningSocket socket = Listen(address, 0).value();
+};
+
+TEST(GrpcRendezvous, FindsTheNewLeaderThoughTheFormerAndOthersAreSilent) {
+  Host host;
+  Mute former, second, third, fourth;
+  GrpcRendezvousClient::Options options;
+  options.endpoint = {former.address, former.socket.port, Trust()};
+  const WitnessMember leader{NewIncarnation(), "node4", HostPort("127.0.0.1", host.endpoint.port)};
+  options.taken_up = {{milliseconds(400), seconds(9), seconds(5)},
+                      MonotonicClock().Now(),
+                      {former.AsWitness("node0"), second.AsWitness("node1"),
+                       third.AsWitness("node2"), fourth.AsWitness("node3"), leader}};
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, AnAddressOfAWitnessIsNoneOfTheEndpoint) {
+  Mute first, witness;
+  witness.socket = Listen(witness.address = "127.0.0.9", 0).value();
+  GrpcRendezvousClient::Options options;
+  options.endpoint = {first.address, first.socket.port, Trust()};
+  options.taken_up = {{milliseconds(100), seconds(1), seconds(1)},
+                      MonotonicClock().Now(),
+                      {witness.AsWitness("node1"), witness.AsWitness("node2")}};
+  Mutex mu;
+  std::vector<Lookup::Result> heard;
+  options.on_lookup = [&](const Lookup::Result& found) {
+    MutexLock lock(&mu);
+    heard.push_back(found);
+  };
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_EQ(member.AwaitEnd().code(), absl::StatusCode::kDeadlineExceeded);
+  member.Leave();
+  MutexLock lock(&mu);
+  for (const Lookup::Result& found : heard) {
+    EXPECT_THAT(found.value(), testing::ElementsAre(first.address));
+  }
 }
 
 TEST(GrpcRendezvous, GarbageHarmsOnlyItsOwnConnection) {
