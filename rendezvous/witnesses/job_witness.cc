@@ -15,6 +15,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/ids.h"
 #include "rendezvous/etcd/packed_record.h"
+#include "rendezvous/round/lease.h"
 #include "rendezvous/round/master_address.h"
 
 namespace hlaunch {
@@ -26,16 +27,6 @@ constexpr Duration kLook = std::chrono::milliseconds(500);
 constexpr Duration kKeepPatience = std::chrono::seconds(3);
 
 Instant Now() { return MonotonicClock().Now(); }
-
-WitnessRule RuleOf(const JobPolicy& policy) {
-  WitnessRule rule;
-  rule.lease = policy.lease.lease;
-  rule.beat = std::min<Duration>(kLook, policy.lease.lease / 5);
-  rule.lapse_after = policy.lease.loss_limit / 2;
-  rule.continue_after = policy.lease.loss_limit * 2 / 3;
-  if (policy.on_host_loss == HostLoss::kContinue) rule.on_host_loss = OnHostLoss::kContinue;
-  return rule;
-}
 
 // Without what is for people alone, which is most of a record that is large.
 JobRecord Slim(JobRecord record) {
@@ -69,6 +60,17 @@ bool HasWitnesses(const JobPolicy& policy) {
          policy.max_nodes + policy.spares <= kMostNodes;
 }
 
+WitnessRule WitnessRuleOf(const JobPolicy& policy) {
+  WitnessRule rule;
+  // As agents are told it: who leads and who has promised not to vote have to mean the same time.
+  rule.lease = LeaseForNodes(policy.lease, policy.max_nodes + policy.spares).lease;
+  rule.beat = std::min<Duration>(kLook, rule.lease / 5);
+  rule.lapse_after = policy.lease.loss_limit / 2;
+  rule.continue_after = policy.lease.loss_limit * 2 / 3;
+  if (policy.on_host_loss == HostLoss::kContinue) rule.on_host_loss = OnHostLoss::kContinue;
+  return rule;
+}
+
 JobWitness::JobWitness(Options options)
     : options_(std::move(options)), sender_(options_.trust), keeping_(MonotonicClock(), 1) {}
 
@@ -91,7 +93,7 @@ absl::StatusOr<std::unique_ptr<JobWitness>> JobWitness::Start(Options options) {
 absl::Status JobWitness::Begin() {
   WitnessThread::Options options;
   options.self = options_.self;
-  options.rule = RuleOf(options_.policy);
+  options.rule = WitnessRuleOf(options_.policy);
   options.clock = &clock_;
   options.random = NewIncarnation;
   options.send = [this](const WitnessMessage& message) { Send(message); };

@@ -23,6 +23,7 @@
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/round/round.h"
 #include "rendezvous/trust/trust.h"
+#include "rendezvous/witness/witness_rule.h"
 #include "rendezvous/witness_keeping/boot_clock.h"
 #include "rendezvous/witness_keeping/witness_thread.h"
 #include "rendezvous/witness_wire/witness_post.h"
@@ -32,6 +33,9 @@ namespace hlaunch {
 
 // Whether a job of this policy has witnesses. Their record has to fit into one message.
 bool HasWitnesses(const JobPolicy& policy);
+
+// The times of its witnesses. Pure.
+WitnessRule WitnessRuleOf(const JobPolicy& policy);
 
 // One process of those that keep the record of a job among its own agents. Whoever leads them
 // has the job's rendezvous, the others stand by: to the server in front of it, it is the job or
