@@ -127,6 +127,22 @@ std::string PlacesOf(const WitnessMembers& witnesses) {
   });
 }
 
+// Tells `others`, of whom none leads yet, that the node is dead that led them.
+void TellDeath(const WitnessMembers& others, const Trust& trust, const NodeInfo& info,
+               const std::string& why) {
+  if (others.empty()) return;
+  const WitnessAddress first = SplitAddress(others.front().address);
+  RendezvousEndpoint places{first.literal, first.port, trust, {}};
+  for (const WitnessMember& other : Without(others, others.front().incarnation)) {
+    const WitnessAddress address = SplitAddress(other.address);
+    places.others.emplace_back(address.literal, address.port);
+  }
+  const absl::Status told =
+      ReportNodeDeath(places, info.job_id, info.node_id, info.incarnation, why,
+                      MonotonicClock().Now() + kObituaryTime);
+  if (!told.ok()) LogDebug(absl::StrCat("the death of this node: ", told.message()));
+}
+
 // The node that hosts. It joins by plain calls, and over the network once another node leads.
 class HostLink final : public NodeLink {
  public:
@@ -141,12 +157,8 @@ class HostLink final : public NodeLink {
   }
 
   ~HostLink() override {
-    {
-      MutexLock lock(&mu_);
-      leaving_ = nullptr;
-      obituary_changed_ = nullptr;
-    }
-    if (own_ != nullptr) own_->Shutdown();  // Null: it could not be started.
+    CallNobody();
+    if (own_ != nullptr) own_->Shutdown();  // Null: it could not be started, or has ended.
   }
 
   RendezvousClient& client() override { return *client_; }
@@ -160,6 +172,14 @@ class HostLink final : public NodeLink {
   void End(const Outcome& outcome) override { own_->led_job()->End(outcome); }
   std::vector<std::string> AwaitOthers(Instant deadline) override {
     return own_->led_job()->AwaitAllFinished(deadline);
+  }
+  bool outlived() const override { return own_->outlived(); }
+  void Die(const NodeInfo& info, const std::string& why) override {
+    const WitnessMembers others = Without(own_->witnesses(), incarnation_);
+    CallNobody();
+    client_.reset();
+    own_.reset();
+    TellDeath(others, trust_, info, why);
   }
   // Empty while no other node could go on.
   Obituary obituary(const NodeInfo& info) const override {
@@ -204,6 +224,7 @@ class HostLink final : public NodeLink {
       return remote;
     };
     options.witnesses = [this] { return own_->witnesses(); };
+    options.outlived = [this] { return own_->outlived(); };
     auto client = std::make_unique<HostClient>(std::move(options));
     MutexLock lock(&mu_);
     leaving_ = client.get();
@@ -212,6 +233,12 @@ class HostLink final : public NodeLink {
     return absl::OkStatus();
   }
 
+  // From the threads of what is hosted here.
+  void CallNobody() {
+    MutexLock lock(&mu_);
+    leaving_ = nullptr;
+    obituary_changed_ = nullptr;
+  }
   void Lost() {
     MutexLock lock(&mu_);
     lost_ = true;
@@ -274,22 +301,7 @@ class JoinLink final : public NodeLink {
     client_.emplace(std::move(options));
   }
 
-  ~JoinLink() override {
-    {
-      MutexLock lock(&mu_);
-      obituary_changed_ = nullptr;
-    }
-    client_.reset();  // It calls until then, and its last word may be heard here.
-    std::unique_ptr<RendezvousServer> server;
-    std::unique_ptr<JobWitness> witness;
-    {
-      MutexLock lock(&mu_);
-      server = std::move(witness_server_);
-      witness = std::move(witness_);
-    }
-    if (server != nullptr) server->Shutdown(kShutdownGrace);
-    witness.reset();  // It may end the server's streams until then.
-  }
+  ~JoinLink() override { Stop(); }
 
   RendezvousClient& client() override { return *client_; }
   bool hosts() const override { return LedHere() != nullptr; }
@@ -326,6 +338,24 @@ class JoinLink final : public NodeLink {
     const auto job = LedHere();
     return job ? job->AwaitAllFinished(deadline) : std::vector<std::string>();
   }
+  bool outlived() const override {
+    const JobWitness* witness = LeadingWitness();
+    MutexLock lock(&mu_);
+    if (witness != nullptr) return witness->Outlived();
+    return own_ != nullptr && own_->outlived();
+  }
+  void Die(const NodeInfo& info, const std::string& why) override {
+    const JobWitness* witness = LeadingWitness();
+    WitnessMembers others;
+    {
+      MutexLock lock(&mu_);
+      if (witness != nullptr || own_ != nullptr) {
+        others = witness != nullptr ? witness->Places() : own_->witnesses();
+      }
+    }
+    Stop();
+    TellDeath(Without(others, incarnation_), endpoint_.trust, info, why);
+  }
   Obituary obituary(const NodeInfo& info) const override {
     std::string places = AllEndpoints(spec_);
     MutexLock lock(&mu_);
@@ -343,16 +373,43 @@ class JoinLink final : public NodeLink {
   }
 
  private:
-  // The job if it is decided here; null: it is not.
-  std::shared_ptr<JobRendezvous> LedHere() const {
-    OwnRendezvous* own = nullptr;  // Like the witness it stays once it is there.
+  void Stop() {
+    {
+      MutexLock lock(&mu_);
+      obituary_changed_ = nullptr;
+    }
+    client_.reset();  // It calls until then, and its last word may be heard here.
+    std::unique_ptr<OwnRendezvous> own;
+    std::unique_ptr<RendezvousServer> server;
+    std::unique_ptr<JobWitness> witness;
+    {
+      MutexLock lock(&mu_);
+      own = std::move(own_);
+      server = std::move(witness_server_);
+      witness = std::move(witness_);
+    }
+    if (server != nullptr) server->Shutdown(kShutdownGrace);
+    witness.reset();  // It may end the server's streams until then.
+  }
+
+  // Null: it does not lead, or there is none.
+  JobWitness* LeadingWitness() const {
     JobWitness* witness = nullptr;
     {
       MutexLock lock(&mu_);
-      own = own_.get();
       witness = witness_.get();
     }
-    if (witness != nullptr && witness->leads()) return witness->job();
+    return witness != nullptr && witness->leads() ? witness : nullptr;
+  }
+
+  // The job if it is decided here; null: it is not.
+  std::shared_ptr<JobRendezvous> LedHere() const {
+    if (JobWitness* const witness = LeadingWitness()) return witness->job();
+    OwnRendezvous* own = nullptr;  // Like the witness it stays once it is there.
+    {
+      MutexLock lock(&mu_);
+      own = own_.get();
+    }
     return own != nullptr && own->has_job() ? own->led_job() : nullptr;
   }
 

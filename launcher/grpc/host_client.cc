@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "launcher/node/host_end.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "rendezvous/round/lease.h"
@@ -129,11 +130,15 @@ void HostClient::Join(const NodeInfo& info, const NodeUpdate& update, Listener* 
 }
 
 void HostClient::Send(const NodeUpdate& update) {
+  bool local = false;
   {
     MutexLock lock(&mu_);
     latest_ = update;
     ++version_;
+    local = local_ != nullptr;
   }
+  const bool leaves = update.phase == NodePhase::kLeft && !EndsWithHost(update.left_exit_code);
+  if (local && leaves && options_.outlived()) return;
   if (const auto client = this->client()) client->Send(update);
 }
 

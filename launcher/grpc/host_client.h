@@ -28,6 +28,9 @@ class HostClient final : public RendezvousClient {
     // What the other client needs, asked for once it is needed; without `taken_up`.
     std::function<GrpcRendezvousClient::Options()> remote;
     std::function<WitnessMembers()> witnesses;
+    // Whether others hold the job's record. The host's leave ends the job; where they do and nobody
+    // wished that (EndsWithHost), it is not said, and they hear of a death: NodeLink::Die.
+    std::function<bool()> outlived;
   };
   explicit HostClient(Options options);
   ~HostClient() override;

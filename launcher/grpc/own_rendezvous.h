@@ -49,6 +49,8 @@ class OwnRendezvous {
   // Whether the job is decided here; the one that is; and who keeps its record.
   bool leads() const { return witness_ == nullptr || witness_->leads(); }
   std::shared_ptr<JobRendezvous> led_job();
+  // Whether other nodes hold the job's record.
+  bool outlived() const { return witness_ && witness_->Outlived(); }
   WitnessMembers witnesses() const { return witness_ ? witness_->Places() : WitnessMembers(); }
   uint16_t store_port() const { return store_port_; }
   // Whether nodes have come but for `own`, those of this process. A round needs no more of them.

@@ -49,6 +49,13 @@ class NodeLink {
   // hosts that have not. Empty unless hosts().
   virtual std::vector<std::string> AwaitOthers(Instant deadline) = 0;
 
+  // Whether other nodes hold the job's record, so that it can go on without this one, which hosts.
+  virtual bool outlived() const { return false; }
+
+  // Ends what is hosted here and then tells those nodes that this one is dead, as its keeper would:
+  // one of them leads at once. The last call. Requires: no worker lives here.
+  virtual void Die(const NodeInfo& /*info*/, const std::string& /*why*/) {}
+
   // The command that reports this node's death if its agent is killed; empty if nobody would be
   // left to hear it. Secrets are in `env`, never in `argv`.
   struct Obituary {

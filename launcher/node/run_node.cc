@@ -27,6 +27,7 @@
 #include "launcher/detached/job_record.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/first_answer.h"
+#include "launcher/node/host_end.h"
 #include "launcher/node/join_again.h"
 #include "launcher/node/node_identity.h"
 #include "launcher/node/observation.h"
@@ -304,9 +305,16 @@ NodeEnd NodeRun::Run(int restarts_used) {
     return {result_.exit_code, again.used, descriptors_before_};
   }
   observation.Tell(NodeFinished{result_.exit_code, EndReason(result_)});
-  if (link_->hosts() && !result_.outcome) link_->End(HostLeft(info_, result_));
+  const bool goes_first = link_->hosts() && !result_.outcome;
+  const bool outlived = goes_first && !EndsWithHost(result_.exit_code) && link_->outlived();
+  if (goes_first && !outlived) link_->End(HostLeft(info_, result_));
   Tell(observation.goodput());  // Nobody here waits until all others have heard it.
-  EndLink();                    // The same.
+  if (outlived) {
+    link_->Die(info_, std::string(result_.end.message()));
+    link_.reset();
+  } else {
+    EndLink();  // The same.
+  }
   return {result_.exit_code, std::nullopt, std::nullopt};
 }
 

@@ -72,6 +72,8 @@ class JobWitness final : public Jobs, public WitnessPost {
 
   // Whether the job is led from here.
   bool leads() const;
+  // Whether others hold its record too, so that one of them can lead it when this one is gone.
+  bool Outlived() const { return witness()->group().members.size() > 1; }
   // The job if it is, or was last; null: never.
   std::shared_ptr<JobRendezvous> job() const;
 

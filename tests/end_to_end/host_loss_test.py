@@ -98,6 +98,13 @@ class OneOfTwo(HostLossTest):
         self.assert_said(runs[1], LEADS + ".* is dead")
         self.end(runs, [jobs.AGENT_LOST, jobs.OK])
 
+    def test_goes_on_if_the_keeper_is_killed(self):
+        runs = self.begin()
+        os.kill(runs[0].pid, signal.SIGKILL)
+        self.wait_for_workers(runs[1:], 2, 20)
+        self.assert_said(runs[1], LEADS + ".* is dead")
+        self.end(runs[1:])
+
     def test_ends_without(self):
         runs = self.begin()
         kill_all(runs[0])
