@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -52,6 +53,12 @@ constexpr Duration kBeliefTime = std::chrono::seconds(10);
 // How long a name server may take to say what --local-addr leads to.
 constexpr Duration kNamePatience = std::chrono::seconds(10);
 constexpr Duration kLingerStep = std::chrono::milliseconds(100);
+
+Instant Now() { return MonotonicClock().Now(); }
+
+int64_t SecondsUntil(Instant time) {
+  return std::chrono::ceil<std::chrono::seconds>(time - Now()).count();
+}
 
 // What the user says this node is reached at, as a literal; empty where its route decides.
 absl::StatusOr<std::string> NamedAddress(const JobSpec& spec) {
@@ -175,6 +182,7 @@ class NodeRun {
   AgentOptions MakeOptions();
   void Tell(const Goodput& goodput) const;
   void EndLink();
+  void AwaitOthersFence();
 
   const Options& options_;
   const JobSpec& spec_;
@@ -190,6 +198,7 @@ class NodeRun {
   std::unique_ptr<OutputRelay> relay_;
   std::vector<CheckResult> checked_;  // The last time.
   AgentResult result_;
+  Instant none_lives_from_;  // Anywhere, if the rendezvous was lost.
 };
 
 int NodeRun::Make(const ConnectFn& connect) {
@@ -296,12 +305,14 @@ NodeEnd NodeRun::Run(int restarts_used) {
   Agent agent(loop_, std::move(agent_options), link_->client(), *relay_);
   result_ = agent.Run();
   if (link_->port_was_taken() && absl::IsUnavailable(result_.end)) result_ = PortTaken(spec_);
+  none_lives_from_ = NoneLivesFrom(spec_.policy.lease, link_->client().AllowanceNow(Now()));
   const bool in_pod = std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;
   const JoinAgain again =
       DecideJoinAgain(result_, restarts_used, spec_.policy.max_restarts, in_pod);
   if (again.joins && !link_->hosts() && !TerminationPending(spec_.worker.signals_to_handle)) {
     LogWarning(again.reason);
     link_.reset();  // Before the agent, which it calls.
+    AwaitOthersFence();
     return {result_.exit_code, again.used, descriptors_before_};
   }
   observation.Tell(NodeFinished{result_.exit_code, EndReason(result_)});
@@ -315,6 +326,7 @@ NodeEnd NodeRun::Run(int restarts_used) {
   } else {
     EndLink();  // The same.
   }
+  AwaitOthersFence();
   return {result_.exit_code, std::nullopt, std::nullopt};
 }
 
@@ -323,6 +335,18 @@ void NodeRun::EndLink() {
     Linger(*link_, spec_.worker.signals_to_handle, kLinger + spec_.worker.stop_grace);
   }
   link_.reset();
+}
+
+// Cut off from a job that its agents keep, this process holds its end back, and with it whoever
+// would start it anew; see NoneLivesFrom.
+void NodeRun::AwaitOthersFence() {
+  const bool lost = absl::IsDeadlineExceeded(result_.end) && !result_.outcome;
+  if (!lost || spec_.policy.on_host_loss == HostLoss::kEnd || none_lives_from_ <= Now()) return;
+  LogInfo(absl::StrCat("ending in ", SecondsUntil(none_lives_from_), " s: until then workers of ",
+                       "nodes that are cut off from this one may live, and must not meet others"));
+  while (Now() < none_lives_from_ && !TerminationPending(spec_.worker.signals_to_handle)) {
+    std::this_thread::sleep_for(kLingerStep);
+  }
 }
 
 void NodeRun::Tell(const Goodput& goodput) const {

@@ -108,7 +108,9 @@ class OneOfTwo(HostLossTest):
     def test_ends_without(self):
         runs = self.begin()
         kill_all(runs[0])
-        self.assertEqual(runs[1].wait(20), jobs.RENDEZVOUS_LOST, self.told(runs))
+        runs[1].wait_for("ending in 1[0-9] s: until then workers of nodes that are cut off", 20)
+        runs[1].signal(signal.SIGTERM)
+        self.assertEqual(runs[1].wait(5), jobs.RENDEZVOUS_LOST, self.told(runs))
         self.assert_said(runs[1], "one of two cannot tell whether the other one is dead")
         self.assert_nothing_left()
 

@@ -11,12 +11,31 @@
 namespace hlaunch {
 namespace {
 
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
 TEST(EndsWithHost, BySomebodysWishAlone) {
   EXPECT_TRUE(EndsWithHost(kExitSignalBase + SIGTERM));
   EXPECT_TRUE(EndsWithHost(kExitTimeout));
   for (const int other : {kExitAgentLost, kExitNoResources, kExitNodeLost, kExitRendezvousLost}) {
     EXPECT_FALSE(EndsWithHost(other)) << other;
   }
+}
+
+TEST(NoneLivesFrom, IsLaterThanAnyOtherNodesFence) {
+  const Lease lease{seconds(1), seconds(3), seconds(6)};
+  const Instant lost = Instant{} + seconds(100);
+  // This node was heard half a lease before the loss; the leader believes until nine tenths after,
+  // and is forgiven all that can be.
+  const Allowance own = AllowanceAt(lease, lost - milliseconds(500), {});
+  const Instant led = lost + milliseconds(900);
+  const Allowance leader = AllowanceAt(lease, led, led + lease.loss_limit + lease.margin / 2);
+  EXPECT_GT(NoneLivesFrom(lease, own), leader.workers_until);
+  EXPECT_LT(NoneLivesFrom(lease, own), leader.workers_until + lease.lease);
+}
+
+TEST(NoneLivesFrom, HoldsNobodyWhoNeverMetARendezvous) {
+  EXPECT_EQ(NoneLivesFrom(Lease(), Allowance()), Instant::min());
 }
 
 }  // namespace
