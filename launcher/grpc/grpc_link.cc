@@ -137,9 +137,8 @@ void TellDeath(const WitnessMembers& others, const Trust& trust, const NodeInfo&
     const WitnessAddress address = SplitAddress(other.address);
     places.others.emplace_back(address.literal, address.port);
   }
-  const absl::Status told =
-      ReportNodeDeath(places, info.job_id, info.node_id, info.incarnation, why,
-                      MonotonicClock().Now() + kObituaryTime);
+  const absl::Status told = ReportNodeDeath(places, info.job_id, info.node_id, info.incarnation,
+                                            why, MonotonicClock().Now() + kObituaryTime);
   if (!told.ok()) LogDebug(absl::StrCat("the death of this node: ", told.message()));
 }
 

@@ -382,8 +382,8 @@ class GrpcRendezvousClient::Conversation {
     Judge(stream);
   }
 
-  // How long a stream may be silent. Of several places some may be cut off, the one that led first of
-  // all: all of them are to be tried within the loss limit.
+  // How long a stream may be silent. Of several places some may be cut off, the one that led first
+  // of all: all of them are to be tried within the loss limit.
   Duration Patience(const Stream& stream) const {
     if (contacted_ && !(Several() && stream.answered == 0)) return lease_.lease;
     if (contacted_) return std::min<Duration>(kFirstAnswer, lease_.lease) / 2;

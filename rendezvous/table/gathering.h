@@ -10,10 +10,10 @@
 
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
+#include "rendezvous/growth/good_moment.h"
+#include "rendezvous/growth/growth_view.h"
 #include "rendezvous/round/quorum.h"
 #include "rendezvous/table/durable_record.h"
-#include "rendezvous/table/good_moment.h"
-#include "rendezvous/table/growth_view.h"
 #include "rendezvous/table/membership.h"
 
 namespace hlaunch {

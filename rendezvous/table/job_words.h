@@ -9,9 +9,9 @@
 
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
+#include "rendezvous/growth/growth_view.h"
 #include "rendezvous/round/job_record.h"
 #include "rendezvous/round/round.h"
-#include "rendezvous/table/growth_view.h"
 #include "rendezvous/table/membership.h"
 
 // Where a job stands, in words for people. Pure: made of the record, the seats and what the table

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "rendezvous/table/good_moment.h"
+#include "rendezvous/growth/good_moment.h"
 
 #include "gtest/gtest.h"
 
