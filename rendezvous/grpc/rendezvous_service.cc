@@ -128,6 +128,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   void OnDone() override {
     LeaveLobby();
     Leave();
+    job_.reset();  // Which may hold this stream for ever, if it had news when it lost its lead.
     service_.Strike(shared_from_this());
   }
 

@@ -463,12 +463,14 @@ bool JobRendezvous::Heard(absl::string_view node_id, Incarnation incarnation) {
 }
 
 void JobRendezvous::Detach(absl::string_view node_id, const Session* session) {
+  std::shared_ptr<Session> let_go;  // Outside the lock.
   MutexLock lock(&state_->mu);
   const auto it = state_->outboxes.find(node_id);
   if (it == state_->outboxes.end() || it->second->session.get() != session) return;
   const std::shared_ptr<Outbox> outbox = std::move(it->second);
   state_->outboxes.erase(it);
   outbox->detached = true;
+  let_go = std::move(outbox->session);
   state_->questions.Gone(node_id, "has lost its connection to the rendezvous");
   state_->table.Disconnected(node_id, outbox->incarnation, state_->clock.Now());
   state_->CollectLocked();

@@ -787,6 +787,44 @@ TEST(GrpcRendezvous, ARendezvousThatSaysNotYetIsNoForeignProgram) {
               HasSubstr("took this node not in within 0.3 s: the former run of job job is ending"));
 }
 
+// Has a job, and may lose its lead.
+class Led final : public Jobs {
+ public:
+  absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo&, const NodeUpdate&) override {
+    return job;
+  }
+  std::shared_ptr<JobRendezvous> Find(absl::string_view) override { return job; }
+  std::optional<JobStatus> Status(absl::string_view) override { return std::nullopt; }
+  std::vector<JobStatus> List() override { return {}; }
+
+  std::atomic<bool> leads = true;
+  std::shared_ptr<JobRendezvous> job = std::make_shared<JobRendezvous>(Rules(), MonotonicClock());
+
+ private:
+  JobRules Rules() {
+    JobRules rules = Host::RulesOf(Policy(1, 1));
+    rules.leads = [this] { return leads.load(); };
+    return rules;
+  }
+};
+
+TEST(GrpcRendezvous, AJobThatLosesItsLeadWithNewsToTellGoesWithItsServer) {
+  Led jobs;
+  ListeningSocket socket = Listen("127.0.0.1", 0).value();
+  const RendezvousEndpoint endpoint{"127.0.0.1", socket.port, Trust()};
+  RendezvousServer::Options serving;
+  serving.listener = std::move(socket.fd);
+  auto server = RendezvousServer::Start(std::move(serving), jobs).value();
+  Member member(endpoint, Node(0, 1, 1));
+  member.Await(Kind::kRun);
+  jobs.leads = false;
+  jobs.job->Say("nobody hears this");
+  server.reset();
+  const std::weak_ptr<JobRendezvous> job = std::exchange(jobs.job, nullptr);
+  EXPECT_TRUE(job.expired());
+  member.Leave();
+}
+
 TEST(GrpcRendezvous, SaysThatTheNameDoesNotResolve) {
   Member member({"no-such-host.invalid", 1, Trust()}, Node(0, 1, 1), milliseconds(1500));
   const auto contacts = member.AwaitContacts(1);
