@@ -28,6 +28,7 @@ struct WitnessSender::Way {
   const Line line;
   const std::unique_ptr<v1::Rendezvous::Stub> stub;
   std::atomic<int> under_way = 0;
+  std::atomic<bool> silent = false;  // Nobody has answered a call in time.
 };
 
 void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest message) {
@@ -36,7 +37,9 @@ void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest 
     MutexLock lock(&mu_);
     if (ways_.size() >= kMostWays && !ways_.contains(to.address)) ways_.clear();
     std::shared_ptr<Way>& place = ways_[to.address];
-    if (place == nullptr) {
+    // What TCP holds for a host that was cut off comes after up to two minutes; a new connection is
+    // there at once when the way is.
+    if (place == nullptr || place->silent) {
       place = std::make_shared<Way>(SplitAddress(to.address), trust_, to.name);
     }
     way = place;
@@ -55,7 +58,10 @@ void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest 
   ++way->under_way;
   way->stub->async()->PassWitnessMessage(
       &call->context, &call->request, &call->response,
-      [call](const grpc::Status& /*lost*/) { --call->way->under_way; });
+      [call](const grpc::Status& status) {
+        if (status.error_code() == grpc::DEADLINE_EXCEEDED) call->way->silent = true;
+        --call->way->under_way;
+      });
 }
 
 }  // namespace hlaunch
