@@ -843,6 +843,25 @@ absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& in) {
   return out;
 }
 
+v1::DrainNodeRequest ToProto(const DrainRequest& request) {
+  v1::DrainNodeRequest out;
+  out.set_node(ToUtf8(request.node, kMaxNameBytes));
+  out.set_reason(ToUtf8(request.reason, kMaxTextBytes));
+  *out.mutable_within() = DurationToProto(request.within);
+  out.set_undrain(request.undrain);
+  return out;
+}
+
+absl::StatusOr<DrainRequest> FromProto(const v1::DrainNodeRequest& in) {
+  HLAUNCH_RETURN_IF_ERROR(OneLine("node", in.node(), kMaxNameBytes));
+  HLAUNCH_RETURN_IF_ERROR(OneLine("reason", in.reason(), kMaxTextBytes));
+  if (in.node().empty()) return absl::InvalidArgumentError("no node is named");
+  DrainRequest out = {in.node(), in.reason()};
+  HLAUNCH_ASSIGN_OR_RETURN(out.within, DurationFromProto("within", in.within()));
+  out.undrain = in.undrain();
+  return out;
+}
+
 v1::RankQuestion ToProto(const RankQuestion& question) {
   v1::RankQuestion out;
   out.set_kind(static_cast<v1::RankQuestionKind>(static_cast<int>(question.kind) + 1));

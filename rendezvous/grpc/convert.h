@@ -13,6 +13,7 @@
 #include "hlaunch/v1/rendezvous.pb.h"
 #include "proto/base/clock.h"
 #include "rendezvous/job/question.h"
+#include "rendezvous/round/drained_node.h"
 #include "rendezvous/round/limits.h"
 #include "rendezvous/round/round.h"
 
@@ -37,6 +38,8 @@ v1::PastRound ToProto(const PastRound& past);
 v1::Outcome ToProto(const Outcome& outcome);
 v1::RankQuestion ToProto(const RankQuestion& question);
 v1::NodeQuestion ToProto(const NodeQuestion& question);
+// Without the job, which the caller names.
+v1::DrainNodeRequest ToProto(const DrainRequest& request);
 v1::NodeAnswer ToProto(const NodeAnswer& answer);
 v1::AskRanksResponse ToProto(const JobAnswer& answer);
 
@@ -51,6 +54,7 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& failure);
 absl::StatusOr<PastRound> FromProto(const v1::PastRound& past);
 absl::StatusOr<Outcome> FromProto(const v1::Outcome& outcome);
 absl::StatusOr<RankQuestion> FromProto(const v1::RankQuestion& question);
+absl::StatusOr<DrainRequest> FromProto(const v1::DrainNodeRequest& request);
 absl::StatusOr<NodeQuestion> FromProto(const v1::NodeQuestion& question);
 absl::StatusOr<NodeAnswer> FromProto(const v1::NodeAnswer& answer);
 absl::StatusOr<JobAnswer> FromProto(const v1::AskRanksResponse& answer);

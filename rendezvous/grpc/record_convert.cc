@@ -50,6 +50,23 @@ v1::GhostRecord ToProto(const Ghost& ghost) {
   return out;
 }
 
+v1::DrainedNode ToProto(const DrainedNode& drained) {
+  v1::DrainedNode out;
+  out.set_node_id(drained.node_id);
+  out.set_reason(ToUtf8(drained.reason, kMaxTextBytes));
+  out.set_incarnation(drained.incarnation);
+  *out.mutable_within() = DurationToProto(drained.within);
+  out.set_own(drained.own);
+  return out;
+}
+
+absl::StatusOr<DrainedNode> FromProto(const v1::DrainedNode& in) {
+  DrainedNode out = {in.node_id(), in.incarnation(), in.reason()};
+  HLAUNCH_ASSIGN_OR_RETURN(out.within, DurationFromProto("within", in.within()));
+  out.own = in.own();
+  return out;
+}
+
 v1::Progress ToProto(const Progress& progress) {
   v1::Progress out;
   if (progress.best_step) out.set_best_step(*progress.best_step);
@@ -125,6 +142,7 @@ v1::JobRecord ToProto(const JobRecord& record) {
   out.set_total_excluded(record.total_excluded);
   *out.mutable_progress() = ToProto(record.progress);
   *out.mutable_restart_log() = ToProto(record.restart_log);
+  for (const DrainedNode& one : record.drained) *out.add_drained() = ToProto(one);
   *out.mutable_outcome() = ToProto(record.outcome);
   return out;
 }
@@ -177,6 +195,10 @@ absl::StatusOr<JobRecord> FromProto(const v1::JobRecord& in) {
   record.total_excluded = in.total_excluded();
   record.progress = FromProto(in.progress());
   HLAUNCH_ASSIGN_OR_RETURN(record.restart_log, RestartLogOf(in));
+  for (const v1::DrainedNode& one : in.drained()) {
+    HLAUNCH_ASSIGN_OR_RETURN(DrainedNode drained, FromProto(one));
+    record.drained.push_back(std::move(drained));
+  }
   HLAUNCH_ASSIGN_OR_RETURN(record.outcome, FromProto(in.outcome()));
   return record;
 }

@@ -439,7 +439,7 @@ grpc::ServerUnaryReactor* RendezvousService::AskRanks(grpc::CallbackServerContex
   if (status.ok()) status = jobs_.CheckLeads();
   if (status.ok()) status = CheckPeerMayUseJob(*context, peers_, request->job_id());
   if (status.ok() && question->kind == RankQuestion::Kind::kStacks) {
-    status = CheckMaySeeStacks(*context);
+    status = CheckTrusted(*context, "stacks show code");
   }
   std::shared_ptr<JobRendezvous> job;
   if (status.ok()) {
@@ -452,13 +452,33 @@ grpc::ServerUnaryReactor* RendezvousService::AskRanks(grpc::CallbackServerContex
   return reactor;
 }
 
-absl::Status RendezvousService::CheckMaySeeStacks(
-    const grpc::CallbackServerContext& context) const {
+grpc::ServerUnaryReactor* RendezvousService::DrainNode(grpc::CallbackServerContext* context,
+                                                       const v1::DrainNodeRequest* request,
+                                                       v1::DrainNodeResponse* response) {
+  const absl::StatusOr<DrainRequest> wanted = FromProto(*request);
+  absl::Status status = wanted.status();
+  if (status.ok()) status = jobs_.CheckLeads();
+  if (status.ok()) status = CheckPeerMayUseJob(*context, peers_, request->job_id());
+  if (status.ok()) status = CheckTrusted(*context, "draining takes a node from the job");
+  if (status.ok()) {
+    const std::shared_ptr<JobRendezvous> job = jobs_.Find(request->job_id());
+    absl::StatusOr<std::string> follows = absl::NotFoundError(NoSuchJob(request->job_id()));
+    if (job != nullptr) follows = job->Drain(*wanted);
+    if (follows.ok()) response->set_explanation(ToUtf8(*follows, kMaxTextBytes));
+    status = follows.status();
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+absl::Status RendezvousService::CheckTrusted(const grpc::CallbackServerContext& context,
+                                             absl::string_view why) const {
   const std::string peer = PeerAddress(context.peer());
   if (!open_ || IsLoopback(peer) || IsOwnAddress(peer)) return absl::OkStatus();
   return absl::PermissionDeniedError(
-      "stacks show code, and this rendezvous has no token: it shows them to callers on its own "
-      "host alone; ask there, or give the job a token (HLAUNCH_TOKEN, --token-file)");
+      absl::StrCat(why, ", and this rendezvous has no token: it does so for callers on its own ",
+                   "host alone; ask there, or give the job a token (HLAUNCH_TOKEN, --token-file)"));
 }
 
 void RendezvousService::EndAll(const absl::Status& status) {

@@ -58,14 +58,20 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
                                      const v1::AskRanksRequest* request,
                                      v1::AskRanksResponse* response) override;
 
+  grpc::ServerUnaryReactor* DrainNode(grpc::CallbackServerContext* context,
+                                      const v1::DrainNodeRequest* request,
+                                      v1::DrainNodeResponse* response) override;
+
  private:
   friend class AttachStream;
 
   // Streams that have not joined, the oldest first. Shared with the alarm.
   struct Lobby;
 
-  // Whether the caller may see stacks, which show code.
-  absl::Status CheckMaySeeStacks(const grpc::CallbackServerContext& context) const;
+  // Whether the caller may do what not everybody may who can reach an open rendezvous; `why` begins
+  // with what that is, for people.
+  absl::Status CheckTrusted(const grpc::CallbackServerContext& context,
+                            absl::string_view why) const;
   void Enlist(const std::shared_ptr<AttachStream>& stream);
   void Strike(const std::shared_ptr<AttachStream>& stream);
   // The first node from another host that joins a job without a token is worth a warning.

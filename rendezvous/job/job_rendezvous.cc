@@ -591,6 +591,15 @@ std::vector<NodeInfo> JobRendezvous::Nodes() const {
   return state_->table.Nodes();
 }
 
+absl::StatusOr<std::string> JobRendezvous::Drain(const DrainRequest& request) {
+  MutexLock lock(&state_->mu);
+  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
+  absl::StatusOr<std::string> follows = state_->table.Drain(request, state_->clock.Now());
+  state_->CollectLocked();
+  state_->FlushLocked();
+  return follows;
+}
+
 void JobRendezvous::Say(const std::string& text) {
   MutexLock lock(&state_->mu);
   state_->table.Say(text);

@@ -120,6 +120,12 @@ class JobRendezvous {
 
   // As RoundTable::Nodes.
   std::vector<NodeInfo> Nodes() const;
+  // As RoundTable::Drain. What follows is told to nodes once it is kept.
+  //
+  // Errors, beside those:
+  //   Unavailable - as CheckLeads.
+  absl::StatusOr<std::string> Drain(const DrainRequest& request);
+
   // A line for the people at all nodes.
   void Say(const std::string& text);
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "rendezvous/round/drained_node.h"
 #include "rendezvous/round/restart_log.h"
 #include "rendezvous/round/round.h"
 
@@ -75,6 +76,7 @@ struct JobRecord {
   std::vector<std::string> excluded;  // By the preflight, and why.
   int total_excluded = 0;             // Because they were bad.
   std::vector<PastRound> history;
+  std::vector<DrainedNode> drained = {};  // At most kMaxNodes.
   Progress progress;
   Outcome outcome;  // kOver.
 };

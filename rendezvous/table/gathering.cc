@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/restart/restart_policy.h"
+#include "rendezvous/table/draining.h"
 
 namespace hlaunch {
 namespace {
@@ -90,8 +91,12 @@ bool Gathering::AwaitsReplacement(Instant t) const {
 
 std::vector<Candidate> Gathering::Candidates(std::vector<Seat*>* seats, Instant t) {
   std::vector<Candidate> candidates;
+  const bool enough = record_->drained.empty() || EnoughUndrained(*record_, membership_, t);
   for (auto& [id, seat] : membership_.seats()) {
     if (seat.left) continue;
+    // A member that is drained goes on where the job cannot do without it.
+    const bool dispensable = enough || !InRound(*record_, seat);
+    if (dispensable && FindDrained(*record_, seat.info) != nullptr) continue;
     Candidate candidate{id,
                         seat.info.host,
                         seat.info.node_rank,
@@ -124,6 +129,9 @@ std::optional<Gathering::Look> Gathering::LookForRound(Instant t) {
                          attached == rule.previous_nodes ||
                          (last_call_ends_ && t >= *last_call_ends_);
   if (!MayLook(may_start, t)) return std::nullopt;
+  if (EnoughUndrained(*record_, membership_, t)) {
+    rule.previous_nodes -= DrainedMembers(*record_, membership_);  // Nobody waits for them.
+  }
   std::vector<Seat*> seats;
   const QuorumVerdict verdict = DecideQuorum(Candidates(&seats, t), rule, t);
   last_call_ends_ = verdict.last_call_ends;
@@ -142,6 +150,7 @@ std::optional<Gathering::Look> Gathering::LookForRound(Instant t) {
   if (rule.min_nodes > record_->policy.min_nodes) {
     absl::StrAppend(&reason, "; with --on-loss wait fewer begin only after --join-timeout");
   }
+  absl::StrAppend(&reason, DrainedWords(*record_, membership_));
   if (!record_->cause.empty()) absl::StrAppend(&reason, " (", record_->cause, ")");
   return Look{std::nullopt, std::move(reason)};
 }
@@ -150,7 +159,8 @@ std::vector<Candidate> Gathering::Waiting(Instant t) const {
   std::vector<Candidate> waiting;
   for (const auto& [id, seat] : membership_.seats()) {
     if (InRound(*record_, seat) || seat.left) continue;
-    const bool counts = !membership_.Suspect(seat, t) && !unfit_.contains(id);
+    const bool drained = FindDrained(*record_, seat.info) != nullptr;
+    const bool counts = !membership_.Suspect(seat, t) && !unfit_.contains(id) && !drained;
     waiting.push_back({id, seat.info.host, {}, {}, counts, seat.since});
   }
   return waiting;

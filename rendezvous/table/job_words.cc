@@ -10,6 +10,7 @@
 #include "rendezvous/restart/restart_policy.h"
 #include "rendezvous/round/job_policy.h"
 #include "rendezvous/round/quorum.h"
+#include "rendezvous/table/draining.h"
 
 namespace hlaunch {
 namespace {
@@ -74,7 +75,7 @@ std::string RunningReason(const JobView& job, Instant t) {
   const JobRecord& record = job.record;
   return absl::StrCat("round ", record.round, " runs with ", Nodes(record.round_nodes), " and ",
                       record.world_size, record.world_size == 1 ? " worker" : " workers",
-                      Growth(job, t));
+                      Growth(job, t), DrainedWords(record, job.membership));
 }
 
 std::string StoppingReason(const JobView& job) {
@@ -106,7 +107,7 @@ std::string Suspects(const Membership& membership, Instant t) {
   return silent.empty() ? "" : absl::StrCat("; not heard of: ", NameSome(silent));
 }
 
-std::string StateOf(const JobView& job, const Seat& seat, Instant t) {
+std::string PlainStateOf(const JobView& job, const Seat& seat, Instant t) {
   const JobRecord& record = job.record;
   if (seat.left) return absl::StrCat("left: ", seat.left_reason);
   if (job.membership.Suspect(seat, t)) {
@@ -125,6 +126,12 @@ std::string StateOf(const JobView& job, const Seat& seat, Instant t) {
   if (seat.stopped) return "ready";
   if (record.state == JobState::kStopping) return "stopping";
   return seat.succeeded ? "succeeded" : "running";
+}
+
+std::string StateOf(const JobView& job, const Seat& seat, Instant t) {
+  const std::string state = PlainStateOf(job, seat, t);
+  if (seat.left || FindDrained(job.record, seat.info) == nullptr) return state;
+  return InRound(job.record, seat) ? absl::StrCat(state, ", drained") : "drained";
 }
 
 // At most kMaxNodesShown seats, those that are awaited first, then by rank and host.
@@ -165,6 +172,9 @@ std::vector<std::string> Unfinished(const Membership& membership) {
 }
 
 std::string WaitReason(const JobView& job, const Seat& seat) {
+  if (const DrainedNode* drained = FindDrained(job.record, seat.info)) {
+    return absl::StrCat("this node is drained, and takes no part: ", drained->reason);
+  }
   const JobState state = job.record.state;
   if (state == JobState::kPreflight || state == JobState::kRunning) return StandingBy(job, seat);
   if (state != JobState::kStopping) return std::string(job.reason);
@@ -210,6 +220,8 @@ JobStatus StatusOf(const JobView& job, Instant t) {
     status.nodes.push_back({seat->info.host, seat->info.address, seat->info.pid,
                             InRound(record, *seat) ? seat->node_rank : -1, seat->info.nproc,
                             StateOf(job, *seat, t)});
+    const DrainedNode* drained = FindDrained(record, seat->info);
+    if (drained != nullptr) status.nodes.back().drain_reason = drained->reason;
   }
   return status;
 }

@@ -52,6 +52,7 @@ RoundMachine::RoundMachine(DurableRecord& record, Membership& membership, NewsBo
       gathering_(record, membership),
       proposal_(record, membership),
       failures_(record, membership),
+      draining_(record, membership, news),
       reason_(record->cause) {}
 
 void RoundMachine::Resume(Instant t) {
@@ -130,6 +131,7 @@ void RoundMachine::Leave(Seat& seat, const NodeUpdate& update, Instant t) {
   Depart(seat,
          NodeEvent(FailureEvent::Kind::kNodeLeft, seat.info, seat.left_reason, seat.left_exit_code),
          t);
+  draining_.Forget(seat);
   membership_.SetLeft(seat);
   membership_.Tell(seat);
 }
@@ -189,6 +191,7 @@ void RoundMachine::Depart(Seat& seat, const FailureEvent& event, Instant t) {
 void RoundMachine::Remove(Seat& seat, const FailureEvent& event, absl::Status status, Instant t) {
   if (!seat.left) Depart(seat, event, t);
   if (seat.told > 0 && !seat.finished) record_.Change();
+  draining_.Forget(seat);
   membership_.Remove(seat, std::move(status));
 }
 
@@ -336,6 +339,7 @@ void RoundMachine::Settle(Instant t) {
   if (state == JobState::kRunning && record_->succeeded == record_->round_nodes) Finish({});
   if (failures_.due()) JudgeFailures(t);
   if (state == JobState::kRunning) JudgePartition(t);
+  LookForDrained(t);
   // A round that is about to be stopped does not grow.
   if (state == JobState::kRunning && !failures_.due()) {
     const std::string reason = gathering_.LookForGrowth(t);
@@ -351,6 +355,7 @@ void RoundMachine::Settle(Instant t) {
       Finish(FailedWith(kExitNoProgress, std::move(stuck)));
     }
   }
+  DismissDrained(t);
   if (state == JobState::kForming) EndIfHopeless();
   if (state == JobState::kForming) LookForRound(t);
 }
@@ -386,6 +391,27 @@ std::optional<Instant> RoundMachine::NextDeadline() const {
       break;
   }
   return std::nullopt;
+}
+
+// Ends a round of which a member is not to be used any more; nothing is charged.
+void RoundMachine::LookForDrained(Instant t) {
+  const JobState state = record_->state;
+  const bool runs = state == JobState::kRunning || state == JobState::kPreflight;
+  if (!runs || failures_.due()) return;
+  const std::string reason = draining_.Look(t);
+  if (!reason.empty()) StopRound(reason);
+}
+
+// Their agents end as those of nodes that have left, with 0: this is no failure of the job.
+void RoundMachine::DismissDrained(Instant t) {
+  for (const std::string& id : NodesToDismiss(*record_, membership_, t)) {
+    Seat& seat = membership_.seats().find(id)->second;
+    seat.left_exit_code = kExitOk;
+    seat.left_reason = absl::StrCat("it is drained: ", FindDrained(*record_, seat.info)->reason);
+    if (seat.told > 0) record_.Change();  // It has no part in the record any more.
+    membership_.SetLeft(seat);
+    membership_.Tell(seat);
+  }
 }
 
 // Starts a round if it may, else tells all who is awaited if that has changed.

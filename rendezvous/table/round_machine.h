@@ -11,16 +11,17 @@
 
 #include "absl/status/status.h"
 #include "proto/base/clock.h"
+#include "rendezvous/news/news_board.h"
 #include "rendezvous/partition/partition.h"
 #include "rendezvous/partition/partition_watch.h"
 #include "rendezvous/restart/restart_policy.h"
 #include "rendezvous/round/round.h"
+#include "rendezvous/table/draining.h"
 #include "rendezvous/table/durable_record.h"
 #include "rendezvous/table/failure_judge.h"
 #include "rendezvous/table/gathering.h"
 #include "rendezvous/table/job_words.h"
 #include "rendezvous/table/membership.h"
-#include "rendezvous/table/news_board.h"
 #include "rendezvous/table/proposal.h"
 #include "rendezvous/table/silence_watch.h"
 
@@ -51,6 +52,8 @@ class RoundMachine {
   void Remove(Seat& seat, const FailureEvent& event, absl::Status status, Instant t);
   // The job is over like this; nothing if it was before.
   void Finish(Outcome outcome);
+  // The nodes that are not to be used any more.
+  Draining& draining() { return draining_; }
   // Does all that is due or has become possible.
   void Settle(Instant t);
   // Ends a job that waits for nodes beyond its join time-out.
@@ -79,6 +82,8 @@ class RoundMachine {
   void RecallNotice();
   void StopRound(std::string cause);
   void ChooseReporter();
+  void LookForDrained(Instant t);
+  void DismissDrained(Instant t);
   void LookForRound(Instant t);
   void Start(const std::vector<Seat*>& order, Instant t);
   void JudgePreflight(Instant t);
@@ -95,6 +100,7 @@ class RoundMachine {
   Proposal proposal_;
   FailureJudge failures_;
   PartitionWatch partition_;
+  Draining draining_;
   std::string reason_;                     // kForming: who is awaited; kStopping: the cause.
   std::map<std::string, Outcome> unable_;  // By node id: nodes that could not start, and why.
   std::string notice_;                     // What the preflight of the round found worth a word.

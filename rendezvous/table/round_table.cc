@@ -183,6 +183,7 @@ absl::Status RoundTable::Update(absl::string_view node_id, Incarnation incarnati
 
 // Requires: `update` is possible.
 void RoundTable::Apply(Seat& seat, const NodeUpdate& update, Instant t) {
+  machine_.draining().Note(seat, update);
   machine_.AbsorbFailures(seat, update, t);
   const auto is = std::pair(update.round, PhaseOrder(update.phase));
   const auto was = std::pair(seat.seen, PhaseOrder(seat.phase));
@@ -223,6 +224,13 @@ absl::Status RoundTable::NodeDied(absl::string_view node_id, Incarnation incarna
   }
   machine_.Settle(t);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RoundTable::Drain(const DrainRequest& request, Instant now) {
+  const Instant t = Observe(now);
+  absl::StatusOr<std::string> follows = machine_.draining().Take(request, t);
+  machine_.Settle(t);
+  return follows;
 }
 
 void RoundTable::End(const Outcome& outcome, Instant now) {

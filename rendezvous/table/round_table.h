@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
+#include "rendezvous/news/news_board.h"
 #include "rendezvous/round/job_record.h"
 #include "rendezvous/round/round.h"
 #include "rendezvous/table/durable_record.h"
 #include "rendezvous/table/job_words.h"
 #include "rendezvous/table/membership.h"
-#include "rendezvous/table/news_board.h"
 #include "rendezvous/table/round_machine.h"
 
 namespace hlaunch {
@@ -104,6 +105,9 @@ class RoundTable {
   //   Aborted - `incarnation` does not hold a seat (any more).
   absl::Status NodeDied(absl::string_view node_id, Incarnation incarnation,
                         absl::string_view reason, Instant now);
+
+  // As Draining::Take.
+  absl::StatusOr<std::string> Drain(const DrainRequest& request, Instant now);
 
   // The job ends like this; nothing if it has ended before.
   void End(const Outcome& outcome, Instant now);

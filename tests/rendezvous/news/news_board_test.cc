@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "rendezvous/table/news_board.h"
+#include "rendezvous/news/news_board.h"
 
 #include "gtest/gtest.h"
 #include "tests/rendezvous/rounds.h"

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rendezvous/grpc/grpc_rendezvous_client.h"
+#include "rendezvous/round/drained_node.h"
+
+namespace hlaunch {
+
+// Asks the rendezvous at `endpoint` to use a node of a job no more, or again. Returns what follows,
+// in a stranger's words. Blocks for a few seconds at most, and as long as the resolver does.
+//
+// Errors:
+//   InvalidArgument - the endpoint's name, the token or the request cannot be right.
+//   NotFound - there is no such job, or no such node in it.
+//   PermissionDenied - the token was refused, or this caller may not do so.
+//   FailedPrecondition - the node or job cannot be without; or what answers there is no
+//     rendezvous of this version of hlaunch.
+//   Unavailable - nobody answers there, or the name does not resolve.
+absl::StatusOr<std::string> AskToDrain(const RendezvousEndpoint& endpoint, absl::string_view job_id,
+                                       const DrainRequest& request);
+
+}  // namespace hlaunch
