@@ -13,6 +13,7 @@
 #include "agent/agent_signals.h"
 #include "agent/node_news.h"
 #include "agent/node_updates.h"
+#include "agent/notice/drain_watch.h"
 #include "agent/notice/stop_notice.h"
 #include "agent/process/process.h"
 #include "agent/round_preparation.h"
@@ -82,6 +83,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
             loop, [this](Instant now) { return client_.AllowanceNow(now).workers_until; },
             options_.show_life, [this] { KillInTime(); }),
         stop_notice_(loop),
+        drain_watch_(loop, options_.drain,
+                     [this](std::string reason) { OnDrain(std::move(reason)); }),
         start_delay_(loop),
         exits_delay_(loop),
         time_limit_(loop) {}
@@ -104,6 +107,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     ArmTimeLimit();
     updates_.BeReady(store_);
     client_.Join(options_.info, updates_.latest(), this);
+    drain_watch_.Begin();
     loop_.run();
     return std::move(result_);
   }
@@ -227,6 +231,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
       return;
     }
     result_.exit_code = outcome.exit_code;
+    const bool apart = outcome.exit_code == 0 && !outcome.reason.empty();
+    if (apart) LogWarning(outcome.reason);  // The job goes on without this node.
     if (updates_.latest().phase == NodePhase::kSucceeded && !workers_.Leftovers().empty()) {
       Enter(AgentState::kFinishing, outcome.reason);
       return workers_.EndLeftovers();
@@ -279,6 +285,14 @@ class Agent::Impl final : public RendezvousClient::Listener {
     const bool stopping = workers_.exist();
     StopWorkers(AgentState::kLeaving, departure_.reason, signal, options_.spec.stop_grace);
     if (stopping) LogWarning(DescribeStop(departure_.reason, options_.spec.stop_grace));
+  }
+
+  // The rendezvous decides what follows.
+  void OnDrain(std::string reason) {
+    if (IsEnding()) return;
+    LogWarning(reason.empty() ? std::string("this node stays: the notice is gone")
+                              : absl::StrCat("this node is to be replaced: ", reason));
+    updates_.TellDrain(std::move(reason));
   }
 
   void ArmTimeLimit() {
@@ -382,6 +396,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   RoundWorkers workers_;
   LifeSigns life_signs_;
   StopNotice stop_notice_;
+  DrainWatch drain_watch_;
   std::optional<Directive> delayed_;  // To run a round that may be over.
   asio::steady_timer start_delay_;
   asio::steady_timer exits_delay_;  // Before exits with 0 are told of.

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "agent/health/run_checks.h"
+#include "agent/notice/drain_watch.h"
 #include "agent/observe/node_event.h"
 #include "agent/output/log_directory.h"
 #include "agent/worker/worker_env.h"
@@ -42,6 +43,7 @@ struct AgentOptions {
   std::function<std::vector<std::string>(const CheckPlan&)> check_command;
   Duration health_interval{};  // The same while workers run, so often; zero: never.
   std::function<void(const std::vector<CheckResult>&)> on_checks;  // Told each time; may be empty.
+  DrainSources drain;    // Where it is said that this node will be gone.
   NodeEventFn on_event;  // Told what happens here, all but the end; may be empty.
   // Tells the keeper until when workers may live; see LifeSigns. May be empty.
   std::function<void(Instant until)> show_life;

@@ -36,18 +36,21 @@ void NodeUpdates::BeReady(const RoundStore& store) {
 }
 
 void NodeUpdates::TellPrepared(Round round, const std::string& unfit, const NodeHealth& health) {
-  latest_ = {};
-  latest_.round = round;
-  latest_.phase = NodePhase::kPrepared;
+  Renew(round, NodePhase::kPrepared);
   latest_.unfit = unfit;
   latest_.health = health;
   client_.Send(latest_);
 }
 
-void NodeUpdates::BeginRound(Round round) {
+void NodeUpdates::BeginRound(Round round) { Renew(round, NodePhase::kRunning); }
+
+// Nothing of an earlier round stays.
+void NodeUpdates::Renew(Round round, NodePhase phase) {
+  std::string drain_reason = std::move(latest_.drain_reason);
   latest_ = {};
   latest_.round = round;
-  latest_.phase = NodePhase::kRunning;
+  latest_.phase = phase;
+  latest_.drain_reason = std::move(drain_reason);
   boundaries_ = 0;
 }
 
@@ -79,6 +82,11 @@ void NodeUpdates::AddExit(int local_rank) {
 
 void NodeUpdates::TellUnreached(std::vector<int> node_ranks) {
   latest_.unreached = std::move(node_ranks);
+  client_.Send(latest_);
+}
+
+void NodeUpdates::TellDrain(std::string reason) {
+  latest_.drain_reason = std::move(reason);
   client_.Send(latest_);
 }
 

@@ -59,6 +59,10 @@ class NodeUpdates {
   // While workers of the round run: the node ranks of those that this node does not reach.
   void TellUnreached(std::vector<int> node_ranks);
 
+  // Why this node will soon be gone or is not to be used any more; empty: it is. All later updates
+  // say it too.
+  void TellDrain(std::string reason);
+
   void TellSucceeded();
 
   // `round` was stopped before this node heard of its start: nothing of it will start here.
@@ -69,6 +73,8 @@ class NodeUpdates {
   void TellLeft(const std::string& reason, int exit_code);
 
  private:
+  void Renew(Round round, NodePhase phase);
+
   RendezvousClient& client_;
   const std::string host_;
   NodeUpdate latest_;

@@ -73,6 +73,19 @@ TEST(NodeUpdates, TellsTheFirstGoodMomentAndThoseThatAreWanted) {
   EXPECT_EQ(client.sent.back().boundaries, 1);
 }
 
+TEST(NodeUpdates, SaysThatItIsDrainedFromThenOn) {
+  RecordingClient client;
+  NodeUpdates updates(client, "here");
+  updates.TellDrain("the host goes down");
+  EXPECT_EQ(client.sent.back().drain_reason, "the host goes down");
+  updates.TellPrepared(1, "", {});
+  updates.BeginRound(1);
+  updates.TellBegun();
+  EXPECT_EQ(client.sent.back().drain_reason, "the host goes down");
+  updates.TellDrain("");
+  EXPECT_EQ(client.sent.back().drain_reason, "");
+}
+
 TEST(NodeUpdates, TellsExitsWithTheNextUpdate) {
   RecordingClient client;
   NodeUpdates updates(client, "here");
