@@ -4,11 +4,12 @@
 // One program with two names. `hlaunch-rendezvous`: the rendezvous of many jobs as a service. By
 // any other name `hlaunch-agent`: one node of a job with several nodes, started by `hlaunch` with
 // the same words, the first one included; the terminal's end of a job on other hosts (--hosts); for
-// a keeper whose agent was killed, the bearer of that news; `hlaunch status`, `why` and `stacks`,
-// and `hlaunch token --for-job`.
+// a keeper whose agent was killed, the bearer of that news; `hlaunch status`, `why`, `stacks`,
+// `drain` and `undrain`, and `hlaunch token --for-job`.
 
 #include <filesystem>
 
+#include "launcher/drain/drain_node.h"
 #include "launcher/grpc/conduct_job.h"
 #include "launcher/grpc/grpc_link.h"
 #include "launcher/grpc/print_job_token.h"
@@ -25,6 +26,8 @@ int RunAgent(int argc, char** argv) {
                 {{"status", ShowStatus},
                  {"why", ShowWhy},
                  {"stacks", ShowStacks},
+                 {"drain", DrainNode},
+                 {"undrain", UndrainNode},
                  {"token", PrintJobToken},
                  {kObituaryWord, SendObituary}},
                 ConductJob);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "launcher/ask/ask_options.h"
+#include "launcher/ask/drain_options.h"
 #include "launcher/command/make_token.h"
 #include "launcher/command/service_options.h"
 #include "launcher/detached/detached_words.h"
@@ -38,6 +39,8 @@ std::string CommandHelp(const std::string& command) {
   if (command == "status") return ParseStatusOptions(3, words)->text_to_print.value_or("");
   if (command == "why") return ParseWhyOptions(3, words)->text_to_print.value_or("");
   if (command == "stacks") return ParseStacksOptions(3, words)->text_to_print.value_or("");
+  if (command == "drain") return ParseDrainOptions(3, words)->text_to_print.value_or("");
+  if (command == "undrain") return ParseDrainOptions(3, words)->text_to_print.value_or("");
   if (command == "attach") return ParseAttachOptions(3, words)->text_to_print.value_or("");
   if (command == "logs") return ParseLogsOptions(3, words)->text_to_print.value_or("");
   if (command == "stop") return ParseStopOptions(3, words)->text_to_print.value_or("");
@@ -68,6 +71,8 @@ std::string Page(const std::string& name) {
     return OptionsPage({{"hlaunch status", CommandHelp("status")},
                         {"hlaunch why", CommandHelp("why")},
                         {"hlaunch stacks", CommandHelp("stacks")},
+                        {"hlaunch drain", CommandHelp("drain")},
+                        {"hlaunch undrain", CommandHelp("undrain")},
                         {"hlaunch attach", CommandHelp("attach")},
                         {"hlaunch logs", CommandHelp("logs")},
                         {"hlaunch stop", CommandHelp("stop")},

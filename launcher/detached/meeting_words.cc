@@ -19,6 +19,17 @@ void Append(std::vector<std::string>& words, const char* name, const std::string
   if (!value.empty()) words.insert(words.end(), {name, value});
 }
 
+void AppendMeeting(std::vector<std::string>& words, const DetachedJob& job) {
+  const absl::StatusOr<MeetingPlace> place = ReadMeeting(job.directory);
+  if (!place.ok()) return;
+  Append(words, "--rdzv-endpoint", place->endpoint);
+  Append(words, "--token-file", place->token_file);
+  Append(words, "--tls", place->tls);
+  Append(words, "--tls-cert", place->tls_cert);
+  Append(words, "--tls-key", place->tls_key);
+  Append(words, "--tls-ca", place->tls_ca);
+}
+
 }  // namespace
 
 std::vector<std::string> WithMeeting(std::vector<std::string> words,
@@ -38,15 +49,24 @@ std::vector<std::string> WithMeeting(std::vector<std::string> words,
     named = running;
     words.push_back(running[0].id);
   }
-  if (named.size() != 1) return words;
-  const absl::StatusOr<MeetingPlace> place = ReadMeeting(named[0].directory);
-  if (!place.ok()) return words;
-  Append(words, "--rdzv-endpoint", place->endpoint);
-  Append(words, "--token-file", place->token_file);
-  Append(words, "--tls", place->tls);
-  Append(words, "--tls-cert", place->tls_cert);
-  Append(words, "--tls-key", place->tls_key);
-  Append(words, "--tls-ca", place->tls_ca);
+  if (named.size() == 1) AppendMeeting(words, named[0]);
+  return words;
+}
+
+std::vector<std::string> WithMeetingOfNode(std::vector<std::string> words,
+                                           const std::vector<DetachedJob>& known) {
+  if (words.size() < 3 || std::any_of(words.begin(), words.end(), NamesMeeting)) return words;
+  std::vector<DetachedJob> running;
+  for (const DetachedJob& job : known) {
+    if (job.life != JobLife::kRuns) continue;
+    running.push_back(job);
+    if (words.size() <= 3 || words[2] != job.id) continue;
+    AppendMeeting(words, job);
+    return words;
+  }
+  if (running.size() != 1) return words;
+  words.insert(words.begin() + 2, running[0].id);
+  AppendMeeting(words, running[0]);
   return words;
 }
 

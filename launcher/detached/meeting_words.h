@@ -16,4 +16,9 @@ namespace hlaunch {
 std::vector<std::string> WithMeeting(std::vector<std::string> words,
                                      const std::vector<DetachedJob>& known);
 
+// The same where a node is named as well, the job first: `drain JOB NODE …`, or `drain NODE …`,
+// which gets the only job that runs.
+std::vector<std::string> WithMeetingOfNode(std::vector<std::string> words,
+                                           const std::vector<DetachedJob>& known);
+
 }  // namespace hlaunch

@@ -280,6 +280,7 @@ AgentOptions NodeRun::MakeOptions() {
   if (agent.logs.kept) agent.checks.log_directory = agent.logs.directory;
   agent.check_command = [](const CheckPlan& plan) { return CheckCommand(CheckProgram(), plan); };
   if (!options_.instead.doctor) agent.health_interval = options_.health_interval;
+  agent.drain = options_.drain;
   agent.on_checks = [this](const std::vector<CheckResult>& results) { checked_ = results; };
   agent.time_limit = options_.time_limit;
   agent.keeper_fd = keeper_.fd();

@@ -77,6 +77,23 @@ const OptionRow kStacks[] = {
     kHelp,
 };
 
+const OptionRow kDrain[] = {
+    kJobsRendezvous,
+    {"", "", "--reason", "TEXT", "why, for everybody who looks at the job", nullptr},
+    {"", "", "--within", "S", "it will be gone after S seconds, for everybody who looks at the job",
+     nullptr},
+    kTokenToAsk,
+    kTlsToAsk,
+    kTlsCert,
+    kTlsKey,
+    kTlsCa,
+    kHelp,
+};
+
+const OptionRow kUndrain[] = {
+    kJobsRendezvous, kTokenToAsk, kTlsToAsk, kTlsCert, kTlsKey, kTlsCa, kHelp,
+};
+
 const OptionRow kAttach[] = {
     {"", "", "--tail", "N|all", "begin with so many of the lines that are there (10)", nullptr},
     kHelp,
@@ -172,6 +189,10 @@ constexpr CommandRow kRows[] = {
      CommandProgram::kAgent, kNotTorchrun},
     {"stacks", "JOB --rdzv-endpoint HOST[:PORT]", "show the stacks of a job's ranks",
      CommandProgram::kAgent, kNotTorchrun},
+    {"drain", "[JOB] NODE [--reason TEXT]",
+     "take a node out of a job, and let another take its place", CommandProgram::kAgent,
+     kNotTorchrun},
+    {"undrain", "[JOB] NODE", "take back a drain", CommandProgram::kAgent, kNotTorchrun},
     {"attach", "[JOB]", "follow a job that --detach started", CommandProgram::kHlaunch,
      kNotTorchrun},
     {"logs", "[JOB] [-f]", "print what a detached job has said", CommandProgram::kHlaunch,
@@ -201,6 +222,8 @@ constexpr CommandRow kRows[] = {
 absl::Span<const OptionRow> StatusOptionRows() { return kStatus; }
 absl::Span<const OptionRow> WhyOptionRows() { return kWhy; }
 absl::Span<const OptionRow> StacksOptionRows() { return kStacks; }
+absl::Span<const OptionRow> DrainOptionRows() { return kDrain; }
+absl::Span<const OptionRow> UndrainOptionRows() { return kUndrain; }
 absl::Span<const OptionRow> AttachOptionRows() { return kAttach; }
 absl::Span<const OptionRow> LogsOptionRows() { return kLogs; }
 absl::Span<const OptionRow> StopOptionRows() { return kStop; }

@@ -39,6 +39,8 @@ const CommandRow* FindCommand(int argc, const char* const* argv);
 absl::Span<const OptionRow> StatusOptionRows();
 absl::Span<const OptionRow> WhyOptionRows();
 absl::Span<const OptionRow> StacksOptionRows();
+absl::Span<const OptionRow> DrainOptionRows();
+absl::Span<const OptionRow> UndrainOptionRows();
 absl::Span<const OptionRow> AttachOptionRows();
 absl::Span<const OptionRow> LogsOptionRows();
 absl::Span<const OptionRow> StopOptionRows();

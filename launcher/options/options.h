@@ -10,6 +10,7 @@
 
 #include "agent/binding/plan_binding.h"
 #include "agent/devices/device_plan.h"
+#include "agent/notice/drain_watch.h"
 #include "agent/output/log_spec.h"
 #include "agent/worker/worker_spec.h"
 #include "launcher/cluster/node_tasks.h"
@@ -123,7 +124,8 @@ struct Options {
   BindWish binding;
   std::string sysroot;  // The machine to look for devices on, as a directory; empty: this one.
   Duration health_interval = std::chrono::seconds(60);  // Zero: never.
-  Duration time_limit{};                                // Of the whole job; zero: none.
+  DrainSources drain;     // Where it is said that this node will be gone.
+  Duration time_limit{};  // Of the whole job; zero: none.
 
   LogSpec logs;
   NodeOutput output;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/devices/assign_devices.h"
+#include "agent/notice/drain_watch.h"
 #include "launcher/cluster/place.h"
 #include "launcher/cluster/system_row.h"
 #include "launcher/options/option_table.h"
@@ -310,6 +311,11 @@ absl::Status SetFailures(string_view text, std::string* out) {
   return absl::OkStatus();
 }
 
+absl::Status SetDrainUrl(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.drain.url, ParseNoticeUrl(text));
+  return absl::OkStatus();
+}
+
 absl::Status SetHealthInterval(string_view text, Options& options) {
   constexpr double kLeast = 0.1;  // Seconds.
   options.health_interval = Duration::zero();
@@ -393,6 +399,12 @@ const OptionRow kRendezvousRows[] = {
      [](string_view text, Options& options) {
        return SetAction(text, &options.policy.on_partition);
      }},
+    {"", "", "--drain-file", "FILE",
+     "once FILE is there, another node takes this one's place; its first line says why",
+     [](string_view text, Options& options) { return SetFile(text, &options.drain.file); }},
+    {"", "", "--drain-url", "URL",
+     "the same once URL, of a cloud's metadata service, answers with a notice (http, an address)",
+     SetDrainUrl},
     {"Where the nodes meet", "", "--rdzv-endpoint", "HOST[:PORT],...",
      "the same on every node (port 29400); its owner hosts; several: services of which one leads",
      SetEndpoint, kPet},

@@ -34,6 +34,8 @@ constexpr OptionPeer kPeers[] = {
      "better: [a cut between the nodes](health.md#a-cut-between-the-nodes) ends in a restart "
      "without those beyond it",
      ""},
+    {"--drain-file", "better: [a node that will be gone is replaced](draining.md)", ""},
+    {"--drain-url", "better: see `--drain-file`", ""},
     // Where the nodes meet.
     {"--rdzv-endpoint",
      "same; better: only the owner of the address hosts, and a foreign program on the port is "

@@ -31,8 +31,8 @@ TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint -
     --shutdown-timeout --virtual-local-rank --print-completion --help""".split()
 
 
-# With options of their own; `help` and `version` have none. The first three are hlaunch-agent's.
-AGENTS = ("status", "why", "stacks")
+# With options of their own; `help` and `version` have none. The first five are hlaunch-agent's.
+AGENTS = ("status", "why", "stacks", "drain", "undrain")
 COMMANDS = [word for word in (*AGENTS, "attach", "logs", "stop", "devices", "check", "doctor", "token")
             if word not in AGENTS or (BUILD / "bin/hlaunch-agent").exists()]
 

@@ -30,7 +30,7 @@ import subprocess
 import source_tree
 
 # What readers have, beside shell words.
-OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch attach",
+OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch drain", "hlaunch undrain", "hlaunch attach",
         "hlaunch logs", "hlaunch stop", "hlaunch devices",
         "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",

@@ -140,6 +140,12 @@ TEST_F(KnownJobsTest, TellCommandsWhereARunningJobMeets) {
   EXPECT_EQ(with({"why", "b"}), "hlaunch why b");
   EXPECT_EQ(with({"why", "--help"}), "hlaunch why --help");
   EXPECT_EQ(with({"why", "a", "--rdzv-endpoint=n"}), "hlaunch why a --rdzv-endpoint=n");
+  const auto with_node = [this](const std::vector<std::string>& words) {
+    return absl::StrJoin(WithMeetingOfNode(words, KnownJobs(jobs())), " ");
+  };
+  EXPECT_EQ(with_node({"hlaunch", "drain", "node1"}), "hlaunch drain a node1" + place);
+  EXPECT_EQ(with_node({"hlaunch", "drain", "a", "node1"}), "hlaunch drain a node1" + place);
+  EXPECT_EQ(with_node({"hlaunch", "drain"}), "hlaunch drain");
   Make("b", 2'000);
   EXPECT_EQ(with({"why"}), "hlaunch why");
 }

@@ -176,6 +176,8 @@ TEST(ParseOptions, ReadsWhatFollowsAFailure) {
 }
 
 TEST(ParseOptions, ReadsHowOftenRunningNodesAreChecked) {
+  EXPECT_EQ(MustParse({"--drain-file", "/run/gone", "x"}).drain.file, "/run/gone");
+  EXPECT_EQ(MustParse({"--drain-url", "http://[::1]:81/a", "x"}).drain.url->port, 81);
   EXPECT_EQ(MustParse({"x"}).health_interval, seconds(60));
   EXPECT_EQ(MustParse({"--health-interval", "0", "x"}).health_interval, Duration::zero());
   EXPECT_EQ(MustParse({"--health-interval=5m", "x"}).health_interval, seconds(300));
@@ -548,6 +550,9 @@ const BadLine kBadLines[] = {
      "is_host "
      "out"},
     {{"--spares", "-1", "x"}, "--spares '-1': expected a number from 0 to 65536"},
+    {{"--drain-url", "https://cloud/", "x"},
+     "--drain-url 'https://cloud/': expected an http URL with an address as its host, such as "
+     "http://169.254.169.254/latest/meta-data/spot/instance-action"},
     {{"--health-interval", "0.01", "x"},
      "--health-interval '0.01': expected 0 for never, or a time from 0.1s to 8760h, such as 30, "
      "1.5, 30s, 5m or 2h"},
