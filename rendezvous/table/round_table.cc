@@ -12,6 +12,7 @@
 #include "rendezvous/round/master_address.h"
 #include "rendezvous/table/admission.h"
 #include "rendezvous/table/directive.h"
+#include "rendezvous/table/draining.h"
 
 namespace hlaunch {
 namespace {
@@ -138,7 +139,14 @@ absl::Status RoundTable::Admit(const NodeInfo& info, const NodeUpdate& update, b
   if (const std::string* why = membership_.WhyGivenUp(info.incarnation)) {
     return absl::AbortedError(*why);
   }
-  const auto fits = [&] { return CheckFits(*record_, set_by_, membership_.here(), info, update); };
+  // One that was dismissed before the rendezvous was started again is to hear so.
+  const bool idle = update.phase == NodePhase::kReady || update.phase == NodePhase::kFinished;
+  const bool dismissed =
+      idle && record_->state != JobState::kOver && FindDrained(*record_, info) != nullptr;
+  const auto fits = [&] {
+    if (dismissed) return absl::OkStatus();
+    return CheckFits(*record_, set_by_, membership_.here(), info, update);
+  };
   Seat* seat = membership_.Find(info.node_id, info.incarnation);
   if (seat == nullptr) {
     HLAUNCH_RETURN_IF_ERROR(fits());

@@ -98,7 +98,7 @@ void Promises::Gone(const SimulatedAgent& agent, Instant now) {
 
 void Promises::Exited(const SimulatedAgent& agent) {
   if (agent.workers() != 0) Violated(absl::StrCat(agent.Name(), " went and left its workers"));
-  if (!agent.outcome() || agent.leaving()) return;
+  if (!agent.outcome() || agent.leaving() || agent.dismissed()) return;
   if (!exit_code_) exit_code_ = agent.outcome()->exit_code;
   if (*exit_code_ != agent.outcome()->exit_code) {
     Violated(absl::StrCat("two outcomes: ", *exit_code_, " and, for ", agent.Name(), ", ",
@@ -244,8 +244,10 @@ void Promises::Ended(const RoundTable::Ended& ended, Instant now) {
   const bool excluded = absl::IsFailedPrecondition(ended.status) &&
                         state_ == JobState::kPreflight &&
                         !(fit && decided_.layout->by_rank[0] != agent.index());
+  // Dismissed, and not yet told so.
+  const bool apart = agent.drained() && agent.workers() == 0;
   const bool replaced =
-      claimed && (seen.left || !seen.attached || silence >= lease.lease || unanswered);
+      claimed && (seen.left || apart || !seen.attached || silence >= lease.lease || unanswered);
   if (reported_ != agent.index() && !lost && !excluded && !replaced) {
     Violated(absl::StrCat(agent.Name(), " was given up after ",
                           std::chrono::duration_cast<seconds>(silence).count(),
@@ -463,7 +465,7 @@ void Promises::RankOrder(const Layout& layout, Instant now) {
     const Seen& seen = Of(*agent);
     const bool here =
         seen.attached && !seen.ended && !seen.left && now - seen.heard < policy_.lease.lease;
-    if (!here || layout.by_slot.contains(agent->slot())) continue;
+    if (!here || agent->drained() || layout.by_slot.contains(agent->slot())) continue;
     if (room > 0 && ++left_out >= policy_.node_multiple) {
       Violated(absl::StrCat(agent->Name(), " is here and left out"));
     }
@@ -569,7 +571,7 @@ void Promises::Told(const SimulatedAgent& agent, const Directive& directive) {
       if (directive.round != kept_.round || kept_.state != JobState::kStopping) untold("stop");
       return;
     case Kind::kFinish:
-      if (kept_.state != JobState::kOver && !Of(agent).left) untold("finish");
+      if (kept_.state != JobState::kOver && !Of(agent).left && !agent.drained()) untold("finish");
       return;
   }
 }

@@ -275,7 +275,9 @@ void SimulatedAgent::Prepare(const Assignment& assignment) {
 void SimulatedAgent::Checked(uint32_t token) {
   if (token != check_ || leaving_ || outcome_ || checking_.round <= says_.round) return;
   const bool fit = !unfit_ && (checking_.node_rank == 0 || around_.MasterAnswers(checking_));
+  std::string drain_reason = std::move(says_.drain_reason);
   says_ = {};
+  says_.drain_reason = std::move(drain_reason);
   says_.round = checking_.round;
   says_.phase = NodePhase::kPrepared;
   if (!fit) says_.unfit = "cannot reach the master store";
@@ -288,7 +290,10 @@ void SimulatedAgent::Run(const Assignment& assignment) {
   const bool prepared = assignment.round == says_.round && says_.phase == NodePhase::kPrepared;
   if (outcome_ || (assignment.round <= says_.round && !prepared)) return;
   ++check_;
+  std::string drain_reason = std::move(says_.drain_reason);
   says_ = {};
+  says_.drain_reason = std::move(drain_reason);
+  if (gone_from_ && assignment.round >= *gone_from_) says_.drain_reason = "the host goes down";
   says_.round = assignment.round;
   says_.phase = NodePhase::kRunning;
   assignment_ = assignment;

@@ -56,6 +56,13 @@ class SimulatedAgent {
   void SetUnfit() { unfit_ = true; }
   // One of so many measurements shows a bad node; 1: all of them.
   void SetBad(int one_in) { bad_one_in_ = one_in; }
+  // From a round on it says that it will be gone.
+  void SetGoneFrom(Round round) { gone_from_ = round; }
+  bool drained() const { return !says_.drain_reason.empty(); }
+  // It was told its end as one that is not needed any more, while the job goes on.
+  bool dismissed() const {
+    return drained() && outcome_ && outcome_->exit_code == 0 && !outcome_->reason.empty();
+  }
   void SetSlowStop(Duration stop) { slow_stop_ = stop; }
 
   int index() const { return index_; }
@@ -121,6 +128,7 @@ class SimulatedAgent {
   bool alive_ = false;
   bool unfit_ = false;
   int bad_one_in_ = 0;
+  std::optional<Round> gone_from_;
   bool excused_ = false;
   Duration slow_stop_{};
   Instant paused_until_, frozen_until_, pause_begun_;

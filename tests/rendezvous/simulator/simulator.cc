@@ -366,6 +366,11 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
   if (!calm_ && draw % (10 + static_cast<uint64_t>(simulation_.nodes)) == 0) {
     agent.SetBad(draw % 2 == 0 ? 1 : 3);
   }
+  // Some will be gone, from one of the first rounds on.
+  const uint64_t gone = (simulation_.seed + agents_.size()) * 0xD1B54A32D192ED03 >> 40;
+  if (!calm_ && gone % (8 + static_cast<uint64_t>(simulation_.nodes)) == 0) {
+    agent.SetGoneFrom(static_cast<Round>(1 + gone / 1024 % 4));
+  }
   ++alive_;
   ++result_.agents;
   for (Service& service : services_) {

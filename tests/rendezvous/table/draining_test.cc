@@ -147,6 +147,18 @@ TEST(Draining, SurvivesARestartOfTheRendezvous) {
   EXPECT_EQ(job.Told(0).reason, "node1 is drained: ECC");
 }
 
+TEST(Draining, WhoWasDismissedHearsSoAfterARestartOfTheRendezvousToo) {
+  TableJob before(WithSpares(2, 1));
+  before.Run(2);
+  ASSERT_TRUE(before.Join(2).ok());
+  ASSERT_TRUE(Drain(before, "node1").ok());
+  Stopped(before, {1, 0}, 1);
+  ASSERT_EQ(before.table.Record().round, 2u);
+  TableJob job(before, seconds(3));
+  ASSERT_TRUE(job.table.Join(job.Info(1), Says(1, NodePhase::kReady), false, job.now).ok());
+  ExpectDismissed(job, 1, "ECC");
+}
+
 TEST(Draining, TheWordOfAPersonEndsWithTheAgent) {
   TableJob job(2, 2, 1);
   job.Run(2);
