@@ -56,12 +56,12 @@ void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest 
   call->request = std::move(message);
   call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
   ++way->under_way;
-  way->stub->async()->PassWitnessMessage(
-      &call->context, &call->request, &call->response,
-      [call](const grpc::Status& status) {
-        if (status.error_code() == grpc::DEADLINE_EXCEEDED) call->way->silent = true;
-        --call->way->under_way;
-      });
+  way->stub->async()->PassWitnessMessage(&call->context, &call->request, &call->response,
+                                         [call](const grpc::Status& status) {
+                                           if (status.error_code() == grpc::DEADLINE_EXCEEDED)
+                                             call->way->silent = true;
+                                           --call->way->under_way;
+                                         });
 }
 
 }  // namespace hlaunch

@@ -16,8 +16,8 @@
 namespace hlaunch {
 
 // Sends what witnesses say to each other, each message in a call of its own: one that cannot be
-// delivered within a second is lost, and so is one too many on the way to a place. The next one goes
-// over a new connection then.
+// delivered within a second is lost, and so is one too many on the way to a place. The next one
+// goes over a new connection then.
 //
 // Thread-safe; never blocks.
 class WitnessSender {
