@@ -124,7 +124,9 @@ std::string NearCommand(const std::string& word) {
   for (const CommandRow& row : CommandTable()) {
     if (!row.hidden()) commands.emplace_back(row.word);
   }
-  return absl::StrContains(word, ".") ? "" : NearestSpelling(word, commands);
+  // Who says `train` means a script, not `drain`.
+  const bool is_script = absl::StrContains(word, ".") || word == "train";
+  return is_script ? "" : NearestSpelling(word, commands);
 }
 
 absl::Status NotRunnable(const std::string& path) {
