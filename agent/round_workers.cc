@@ -139,11 +139,13 @@ NodeFacts RoundWorkers::GatherFacts(const Assignment& assignment) const {
 }
 
 void RoundWorkers::WatchHealth(const Assignment& assignment) {
+  stopping_ = false;
   if (!options_.check_command || options_.health_interval == Duration::zero()) return;
   const bool often = options_.health_interval < kShortJob;
   timers_->health.expires_after(often ? Duration::zero() : kShortJob);
   timers_->health.async_wait([this, assignment](const asio::error_code& error) {
-    if (error || group_ == nullptr || group_->alive() == 0) return;
+    // What was due together with a stop is not cancelled by it.
+    if (error || stopping_ || group_ == nullptr || group_->alive() == 0) return;
     health_watch_.emplace(loop_, options_.check_command(PlanChecksDuring(options_, assignment)),
                           [this, round = assignment.round](const CheckResult& change) {
                             group_->Spare(health_watch_->pid());
@@ -172,6 +174,7 @@ void RoundWorkers::TellHealth(Round round, const CheckResult& change) const {
 }
 
 void RoundWorkers::Stop(int signal, Duration grace) {
+  stopping_ = true;
   timers_->health.cancel();
   health_watch_.reset();  // First: then every child that is left is the workers'.
   if (awaited_ != nullptr && awaited_->pmix != nullptr) {  // They are not there yet.

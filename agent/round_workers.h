@@ -90,6 +90,7 @@ class RoundWorkers {
   std::unique_ptr<Awaited> awaited_;           // Workers that start once PMIx is served.
   std::unique_ptr<StdinCopies> stdin_copies_;  // Once workers that all read it have started.
   std::function<void(std::vector<int>)> on_unreached_;
+  bool stopping_ = false;                    // Since these workers began.
   std::optional<HealthWatch> health_watch_;  // While workers run and are not being stopped.
   struct Timers;
   const std::unique_ptr<Timers> timers_;

@@ -13,11 +13,13 @@
 
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "agent/output/output_relay.h"
 #include "agent/process/descendants.h"
 #include "asio/io_context.hpp"
+#include "asio/steady_timer.hpp"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/job/local_rendezvous_client.h"
@@ -69,7 +71,17 @@ class AgentTest : public testing::Test {
     options.spec.signals_to_handle = signals_to_handle_;
     options.store_address = "127.0.0.1";
     options.on_event = on_event_;
+    options.time_limit = time_limit_;
+    options.health_interval = health_interval_;
+    options.check_command = [this](const CheckPlan&) {
+      ++checks_;
+      return std::vector<std::string>{"/bin/sleep", "600"};
+    };
     Agent agent(loop, options, client, **relay);
+    asio::steady_timer pause(loop, pause_after_);
+    if (pause_after_ > Duration::zero()) {
+      pause.async_wait([this](const asio::error_code&) { std::this_thread::sleep_for(pause_); });
+    }
     return agent.Run();
   }
 
@@ -86,6 +98,10 @@ class AgentTest : public testing::Test {
   std::string program_;
   Duration grace_ = std::chrono::seconds(20);
   Duration heartbeat_timeout_ = Duration::zero();
+  Duration time_limit_ = Duration::zero();
+  Duration health_interval_ = Duration::zero();
+  int checks_ = 0;                                                      // That were begun.
+  Duration pause_after_ = Duration::zero(), pause_ = Duration::zero();  // Of the loop's thread.
   std::vector<int> signals_to_handle_;
   NodeEventFn on_event_;
   NodeInfo info_;
@@ -98,6 +114,17 @@ TEST_F(AgentTest, EndsWithSuccessWhenAllWorkersDo) {
   EXPECT_TRUE(result.outcome->failures.empty());
   const std::string output = Output();
   for (const char* rank : {"0/3", "1/3", "2/3"}) EXPECT_THAT(output, HasSubstr(rank));
+}
+
+// A frozen host thaws, and all is due at once.
+TEST_F(AgentTest, BeginsNoHealthWatchOnceWorkersAreBeingStopped) {
+  health_interval_ = std::chrono::seconds(10);  // The watch begins after 5 s.
+  time_limit_ = std::chrono::milliseconds(4900);
+  pause_after_ = std::chrono::milliseconds(4500);
+  pause_ = std::chrono::seconds(1);
+  grace_ = Duration::zero();
+  EXPECT_EQ(RunScript("exec sleep 600", 1).exit_code, kExitTimeout);
+  EXPECT_EQ(checks_, 0);
 }
 
 TEST_F(AgentTest, StopsTheOthersAndNamesTheFirstWhenOneFails) {
