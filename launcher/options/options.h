@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -99,6 +100,15 @@ struct InsteadOfJob {
   bool installs() const { return !install_links.empty() || !install_copies.empty(); }
 };
 
+// The policy of a user who says nothing of it. An older hlaunch knows neither of these times, so a
+// policy off the wire that is silent of them has zero.
+inline JobPolicy UsersPolicy() {
+  JobPolicy policy;
+  policy.grow_interval = std::chrono::seconds(60);
+  policy.boundary_limit = std::chrono::seconds(600);
+  return policy;
+}
+
 // The command line as read: every value checked by itself and against the others, nothing
 // decided.
 struct Options {
@@ -108,8 +118,8 @@ struct Options {
   // set. Of `instead.installs()` the same is true.
   std::optional<std::string> text_to_print;
 
-  HostWish hosts;    // Where this command line starts the job by itself; none: here alone.
-  JobPolicy policy;  // Of its lease only the loss limit is the user's.
+  HostWish hosts;  // Where this command line starts the job by itself; none: here alone.
+  JobPolicy policy = UsersPolicy();  // Of its lease only the loss limit is the user's.
   Meeting meeting;
   NodeRole node;
   StoreSpec store;

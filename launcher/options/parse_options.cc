@@ -32,10 +32,6 @@ namespace {
 using absl::InvalidArgumentError;
 using absl::string_view;
 
-// Of a user who names none. An older hlaunch has neither, so a policy without a word has zero.
-constexpr Duration kGrowInterval = std::chrono::seconds(60);
-constexpr Duration kBoundaryLimit = std::chrono::seconds(600);
-
 // What other launchers have: a way to say it here.
 struct ForeignWord {
   const char* word;
@@ -392,8 +388,6 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
 
 // Puts the values into `options`, says where they are from, and completes the words for others.
 absl::Status Apply(const RawOptions& raw, Options& options) {
-  options.policy.grow_interval = kGrowInterval;
-  options.policy.boundary_limit = kBoundaryLimit;
   for (const FoundValue& found : raw.given) {
     if (found.row->is_flag() && found.value != "true") {
       return InvalidArgumentError(
