@@ -25,7 +25,8 @@ std::string DrainedWords(const JobRecord& record, const Membership& membership);
 // How many members of the latest round are drained.
 int DrainedMembers(const JobRecord& record, const Membership& membership);
 
-// Whether the nodes that are here and not drained are enough for a round.
+// Whether the nodes that are here and not drained are enough for a round; with --on-loss wait for
+// one of as many nodes as the latest.
 bool EnoughUndrained(const JobRecord& record, const Membership& membership, Instant t);
 
 // What becomes of a round that is prepared or runs.
@@ -39,11 +40,11 @@ struct DrainVerdict {
   std::string reason;  // Who is drained and why, in one line; kGoOn: and what the job lacks.
 };
 
-// Pure; O(n).
+// Pure; O(n), and as often as there are drained nodes.
 DrainVerdict DecideDrain(const JobRecord& record, const Membership& membership, Instant t);
 
 // The nodes whose part in the job is over: drained, not needed, and without workers of a round.
-// Never the local one, which has the rendezvous. Pure; O(n).
+// Never the local one, which has the rendezvous. Pure; O(n), as above.
 std::vector<std::string> NodesToDismiss(const JobRecord& record, const Membership& membership,
                                         Instant t);
 

@@ -83,6 +83,17 @@ TEST(Draining, AJobThatCannotDoWithoutGoesOnUntilAnotherNodeJoins) {
   EXPECT_EQ(job.Told(0).kind, Kind::kStop);
 }
 
+TEST(Draining, ARoundThatIsToKeepItsSizeGoesOnThoughTheMinimumWouldBeThere) {
+  JobPolicy policy = Policy(2, 3);
+  policy.on_loss = OnLoss::kWait;
+  TableJob job(policy);
+  job.Run(3);
+  EXPECT_EQ(*Drain(job, "node1"),
+            "node1 is drained: ECC; nobody can take its place: the job needs 3 nodes and has 2 "
+            "without; the round goes on");
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+}
+
 TEST(Draining, AMemberThatCannotBeReplacedTakesPartInTheNextRoundToo) {
   TableJob job(2, 2, 1);
   job.Run(2);
