@@ -187,6 +187,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
       updates_.TellSucceeded();
     };
     events.on_stopped = [this] { OnStopped(); };
+    events.on_given_up = [this](std::vector<int> local_ranks) {
+      updates_.TellGivenUp(std::move(local_ranks));
+    };
     events.on_boundary = [this] { updates_.TellBoundary(); };
     events.on_event = [this](const NodeEvent& event) { OnWorkerEvent(event); };
     life_signs_.Begin();

@@ -80,6 +80,13 @@ void NodeUpdates::AddExit(int local_rank) {
   if (latest_.exited.size() < kMaxFailures) latest_.exited.push_back(local_rank);
 }
 
+void NodeUpdates::TellGivenUp(std::vector<int> local_ranks) {
+  if (latest_.phase != NodePhase::kRunning && latest_.phase != NodePhase::kFailed) return;
+  if (local_ranks.size() > kMaxFailures) local_ranks.resize(kMaxFailures);
+  latest_.given_up = std::move(local_ranks);
+  client_.Send(latest_);
+}
+
 void NodeUpdates::TellUnreached(std::vector<int> node_ranks) {
   latest_.unreached = std::move(node_ranks);
   client_.Send(latest_);
@@ -99,6 +106,7 @@ void NodeUpdates::PassOver(Round round) {
   latest_.round = round;
   latest_.failures.clear();  // They are of a round before.
   latest_.exited.clear();
+  latest_.given_up.clear();
   latest_.step.reset();
 }
 

@@ -56,6 +56,10 @@ class NodeUpdates {
   void AddExit(int local_rank);
   void TellExits() { client_.Send(latest_); }
 
+  // The local ranks of workers that have given up and have not ended, all of them; no effect unless
+  // workers of the round run, or have failed. At most kMaxFailures are told.
+  void TellGivenUp(std::vector<int> local_ranks);
+
   // While workers of the round run: the node ranks of those that this node does not reach.
   void TellUnreached(std::vector<int> node_ranks);
 

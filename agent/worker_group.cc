@@ -24,6 +24,7 @@
 #include "agent/process/stand_in_name.h"
 #include "agent/spawned_workers.h"
 #include "agent/stall/kernel_wait.h"
+#include "agent/stall/last_words.h"
 #include "agent/stall/log_watch.h"
 #include "agent/stall/stall_watch.h"
 #include "agent/stall/watchdog.h"
@@ -70,6 +71,11 @@ struct WorkerGroup::State {
         relay(the_relay),
         events(std::move(the_events)),
         loop(the_loop),
+        last_words(
+            the_loop, [this] { return GivenUp(); },
+            [this](std::vector<int> given_up) {
+              if (events.on_given_up && !stopping) events.on_given_up(std::move(given_up));
+            }),
         kill_timer(the_loop),
         stuck_timer(the_loop),
         stand_in_timer(the_loop) {}
@@ -79,6 +85,7 @@ struct WorkerGroup::State {
   const Events events;
   const MemoryKills kills_before = ReadMemoryKills();
   asio::io_context& loop;
+  LastWords last_words;
   asio::steady_timer kill_timer;
   Instant kill_at = Instant::max();
   std::unique_ptr<Watchdog> watchdog;             // If the user wants one.
@@ -121,6 +128,15 @@ struct WorkerGroup::State {
   }
 
   bool AnyAlive() const { return num_alive > 0 || (spawned && spawned->alive() > 0); }
+
+  std::vector<int> GivenUp() const {
+    std::vector<int> local_ranks;
+    for (const WorkerProcess& worker : workers) {
+      const bool ends = worker.alive() && HasGivenUp(relay.LongTail(worker.local_rank()));
+      if (ends) local_ranks.push_back(worker.local_rank());
+    }
+    return local_ranks;
+  }
 
   // What is not to be reaped here.
   std::vector<pid_t> Owned() const {
@@ -378,6 +394,7 @@ struct WorkerGroup::State {
       routes.out.reader = log_watch->Reader(local_rank);
       routes.err.reader = log_watch->Reader(local_rank);
     }
+    routes.err.reader = last_words.Read(std::move(routes.err.reader));
     HLAUNCH_ASSIGN_OR_RETURN(WorkerOutput output, relay.Open(local_rank, std::move(routes)));
     PmiLink link;
     if (pmi) {

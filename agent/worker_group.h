@@ -49,6 +49,8 @@ class WorkerGroup {
     std::function<void(WorkerFailure)> on_failure;  // A worker ended that nobody had stopped.
     std::function<void()> on_success;               // All workers exited with 0.
     std::function<void()> on_stopped;               // Nothing of the group is left.
+    // Those of the workers that have given up, see HasGivenUp, and have not ended; may be empty.
+    std::function<void(std::vector<int> local_ranks)> on_given_up;
     std::function<void()> on_boundary;  // Rank 0, which is here, is at a good moment to stop.
     // Each worker's start and end; may be empty. Unlike the others also called from within Start,
     // Stop and the destructor.

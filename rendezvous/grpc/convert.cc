@@ -500,6 +500,7 @@ v1::NodeUpdate ToProto(const NodeUpdate& update) {
   out.set_left_exit_code(update.left_exit_code);
   out.set_unfit(ToUtf8(update.unfit, kMaxTextBytes));
   for (const int local_rank : update.exited) out.add_exited(local_rank);
+  for (const int local_rank : update.given_up) out.add_given_up(local_rank);
   if (update.phase == NodePhase::kPrepared) *out.mutable_health() = ToProto(update.health);
   if (update.step) out.set_step(*update.step);
   out.set_boundaries(update.boundaries);
@@ -531,8 +532,13 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   for (const int local_rank : in.exited()) {
     HLAUNCH_RETURN_IF_ERROR(InRange("update.exited", local_rank, 0, kMaxNproc));
   }
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of given_up", in.given_up_size(), 0, kMaxFailures));
+  for (const int local_rank : in.given_up()) {
+    HLAUNCH_RETURN_IF_ERROR(InRange("update.given_up", local_rank, 0, kMaxNproc));
+  }
   NodeUpdate out;
   out.exited.assign(in.exited().begin(), in.exited().end());
+  out.given_up.assign(in.given_up().begin(), in.given_up().end());
   HLAUNCH_ASSIGN_OR_RETURN(out.failures, FailuresFromProto(in));
   HLAUNCH_ASSIGN_OR_RETURN(out.health, FromProto(in.health()));
   out.round = in.round();

@@ -345,6 +345,14 @@ FailureKind KindOf(const WorkerFailure& failure) {
   return HasAny(words, kPeerGone) ? FailureKind::kPeerGone : FailureKind::kOriginal;
 }
 
+bool HasGivenUp(absl::string_view tail) {
+  WorkerFailure failure;
+  failure.exit_code = 1;
+  failure.log_tail = std::string(tail);
+  failure.traceback = TracebackIn(tail);
+  return KindOf(failure) != FailureKind::kOriginal;
+}
+
 Cause FirstCause(const std::vector<WorkerFailure>& failures) {
   std::array<size_t, 4> first;  // Of each kind.
   first.fill(failures.size());

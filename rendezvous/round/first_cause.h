@@ -66,6 +66,11 @@ std::string ExceptionOf(const WorkerFailure& failure);
 // The further lines of that exception's message, each as clean and as short; at most 8.
 std::vector<std::string> MoreOfException(const WorkerFailure& failure);
 
+// Whether a worker, of whose stderr `tail` is the end, has given up: its last words say that it
+// waited in vain for others, could not connect to one or lost one. It is about to exit, unless it
+// has survived that.
+bool HasGivenUp(absl::string_view tail);
+
 // Leaves of `failure` what is told where the report is not printed: no log, and no traceback.
 void Shorten(WorkerFailure& failure);
 

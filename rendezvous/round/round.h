@@ -256,6 +256,9 @@ struct NodeUpdate {
   std::vector<WorkerFailure> failures;
   // The local ranks of workers that exited with 0, in that order; at most 16.
   std::vector<int> exited = {};
+  // kRunning, kFailed: the local ranks of workers that have not ended and have given up, see
+  // HasGivenUp; at most 16.
+  std::vector<int> given_up = {};
   std::string left_reason;  // kLeft: "SIGINT", "its keeper was killed" …
   // kLeft: what this node exits with, and so does the job if it ends for this; but after a signal
   // the others exit with kExitNodeStopped.

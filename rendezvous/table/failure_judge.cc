@@ -55,6 +55,7 @@ void FailureJudge::BeginRound() {
 bool FailureJudge::Absorb(Seat& seat, const NodeUpdate& update) {
   bool kept = false;
   seat.exited = update.exited;
+  seat.given_up = update.given_up;
   const size_t told = std::min(update.failures.size(), kMaxFailures);
   for (; seat.failures_seen < told; ++seat.failures_seen) {
     const WorkerFailure& failure = update.failures[seat.failures_seen];
@@ -229,16 +230,20 @@ bool FailureJudge::AllOver() const {
   return over >= static_cast<size_t>(record_->world_size);
 }
 
-// The workers of the round that did not fail, if they are few and all others told.
+// The workers of the round that did not fail, if they are few and all others told. Those that have
+// given up are left out, if there are others.
 std::vector<WorkerPlace> FailureJudge::NotFailed() const {
-  std::vector<WorkerPlace> found;
+  std::vector<WorkerPlace> found, gave_up;
   for (const auto& [id, seat] : membership_.seats()) {
     if (!InRound(*record_, seat) || seat.failures_seen >= kMaxFailures) continue;
     for (WorkerPlace& place : NotFailedOn(seat)) {
-      if (found.size() == kMaxAwaited) return {};
-      found.push_back(std::move(place));
+      const bool waits = absl::c_linear_search(seat.given_up, place.local_rank);
+      std::vector<WorkerPlace>& places = waits ? gave_up : found;
+      if (places.size() <= kMaxAwaited) places.push_back(std::move(place));
     }
   }
+  if (found.empty()) found = std::move(gave_up);
+  if (found.size() > kMaxAwaited) return {};
   std::sort(found.begin(), found.end(), ByRank);
   return found;
 }

@@ -42,9 +42,10 @@ struct Seat : MemberRecord {
 
   // In round `told`:
   size_t failures_seen = 0;
-  std::vector<int> exited;  // Local ranks that exited with 0, as far as is known.
-  bool prepared = false;    // It answered the preflight.
-  std::string unfit;        // Why it cannot run the round; empty: it can.
+  std::vector<int> exited;    // Local ranks that exited with 0, as far as is known.
+  std::vector<int> given_up;  // Those that live and say that they waited in vain.
+  bool prepared = false;      // It answered the preflight.
+  std::string unfit;          // Why it cannot run the round; empty: it can.
   NodeHealth health;
   Round suspected = 0;         // The last round that was measured once more because of it.
   std::vector<int> unreached;  // Node ranks that it does not reach.

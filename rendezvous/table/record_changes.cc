@@ -39,6 +39,7 @@ void BeginRound(JobRecord& record, const std::vector<Seat*>& order, std::string 
     seat->first_rank = record.world_size;
     seat->failures_seen = 0;
     seat->exited.clear();
+    seat->given_up.clear();
     seat->unreached.clear();
     seat->prepared = seat->succeeded = seat->stopped = false;
     record.world_size += seat->info.nproc;

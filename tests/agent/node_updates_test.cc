@@ -53,6 +53,22 @@ TEST(NodeUpdates, KeepsTheLastEntryForAFailureOfItsOwn) {
   EXPECT_EQ(updates.latest().failures.back().signal, SIGSEGV);
 }
 
+TEST(NodeUpdates, TellsWhoHasGivenUpWhileWorkersRun) {
+  RecordingClient client;
+  NodeUpdates updates(client, "here");
+  updates.BeginRound(3);
+  updates.TellGivenUp(std::vector<int>(100, 2));
+  updates.TellFailure(ExitOf(7));
+  ASSERT_EQ(client.sent.size(), 2u);
+  EXPECT_EQ(client.sent[0].given_up.size(), 16u);
+  EXPECT_EQ(client.sent[1].given_up.size(), 16u);
+  updates.TellSucceeded();
+  updates.TellGivenUp({});
+  EXPECT_EQ(client.sent.size(), 3u);
+  updates.BeginRound(4);
+  EXPECT_TRUE(updates.latest().given_up.empty());
+}
+
 TEST(NodeUpdates, TellsTheFirstGoodMomentAndThoseThatAreWanted) {
   RecordingClient client;
   NodeUpdates updates(client, "here");

@@ -100,6 +100,8 @@ PLANTS_ON_TWO_NODES = [
     Plant("left_the_group", 1, r"rank 3 \(node1\) left the group before all_reduce #100: rank \d ",
           rank=None, planted=3),
     Plant("missing_file", 1, r"FileNotFoundError: .*data\.bin", "missing on node1", rank=3),
+    Plant("others_linger", 1, r"^job failed: rank 1 \(node0\) did not come: rank 0 .*Timed out",
+          r"rank 1 on node0 stands", rank=None),
 ]
 
 TORCH_PLANTS = [

@@ -139,6 +139,7 @@ TEST(Convert, UpdateComesThrough) {
   in.worker_store = true;
   in.failures = {SomeFailure()};
   in.exited = {3, 0};
+  in.given_up = {2};
   in.left_reason = "SIGINT";
   in.left_exit_code = 130;
   in.step = 1200;
@@ -151,6 +152,7 @@ TEST(Convert, UpdateComesThrough) {
             std::tie(out->round, out->phase, out->store_port, out->coordinator_port,
                      out->worker_store, out->left_reason, out->left_exit_code));
   EXPECT_EQ(out->exited, in.exited);
+  EXPECT_EQ(out->given_up, in.given_up);
   ASSERT_EQ(out->failures.size(), 1u);
   ExpectEqual(out->failures[0], in.failures[0]);
 }

@@ -181,6 +181,18 @@ TEST(TracebackIn, KeepsTheFramesOfAMessageThatIsFarTooLong) {
   EXPECT_TRUE(absl::StartsWith(ExceptionOf(failure), "ValueError: bad batch: 777"));
 }
 
+TEST(HasGivenUp, IsWhoSaysThatItWaitedOrLostAnother) {
+  const std::string traceback = "Traceback (most recent call last):\n  File \"t.py\", line 1\n";
+  EXPECT_TRUE(HasGivenUp(traceback + "RuntimeError: Timed out waiting 3000ms for send\n"));
+  EXPECT_TRUE(HasGivenUp(traceback + "ConnectionResetError: Connection reset by peer\n\nbye\n"));
+  EXPECT_TRUE(
+      HasGivenUp("terminate called after throwing an instance of 'c10::DistBackendError'\n"
+                 "  what():  NCCL operations have failed or timed out.\n"));
+  EXPECT_FALSE(HasGivenUp(traceback + "ValueError: bad batch\n"));
+  EXPECT_FALSE(HasGivenUp("epoch 3: loss 0.2\n"));
+  EXPECT_FALSE(HasGivenUp(""));
+}
+
 TEST(CauseWindow, IsForConsequencesOnly) {
   EXPECT_EQ(CauseWindow(FailureKind::kOriginal), Duration::zero());
   EXPECT_GT(CauseWindow(FailureKind::kPeerGone), Duration::zero());

@@ -83,6 +83,24 @@ TEST(RoundTable, AConsequenceIsTheCauseIfNothingElseComes) {
   EXPECT_EQ(outcome.awaited[1].host, "node0");
 }
 
+TEST(RoundTable, WhoHasGivenUpAndLivesIsNotMissed) {
+  for (const bool all : {false, true}) {
+    Job job(2, 2);
+    job.Run(2);
+    NodeUpdate waits = Says(1, Phase::kRunning);
+    waits.given_up = all ? std::vector<int>{0, 1} : std::vector<int>{1};
+    ASSERT_TRUE(job.Say(1, waits).ok());
+    NodeUpdate update = Failed(1, Saying(Failure(0, 1), "RuntimeError: Timed out waiting 3000ms"));
+    update.given_up = {1};
+    ASSERT_TRUE(job.Say(0, update).ok());
+    job.Pass(milliseconds(3100), {0, 1});
+    ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+    const Outcome outcome = job.Told(0).outcome;
+    ASSERT_EQ(outcome.awaited.size(), all ? 3u : 1u);  // Where all have, it is one of them.
+    EXPECT_EQ(outcome.awaited[0].rank, all ? 1 : 2);
+  }
+}
+
 TEST(RoundTable, WhereAllWorkersHaveFailedOrExitedNothingIsWaitedFor) {
   Job job(2, 2);
   job.Run(2);
