@@ -19,7 +19,7 @@ PER_HOST = 2
 class Ranks(lab.LabTest):
     """Two ranks on each host, as a launcher starts them."""
 
-    def start_ranks(self, seconds, elements, timeout=20):
+    def start_ranks(self, seconds, elements, timeout=120):
         size = PER_HOST * len(self.nodes)
         self.ranks = []
         for rank in range(size):
@@ -32,7 +32,7 @@ class Ranks(lab.LabTest):
         for rank in self.ranks:
             rank.wait_for("begun", 20)
 
-    def assert_done(self, timeout=60):
+    def assert_done(self, timeout=120):
         for rank in self.ranks:
             rank.wait(timeout)
             self.assertRegex(rank.out, r"done after \d+ calls")
