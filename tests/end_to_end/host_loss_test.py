@@ -19,10 +19,11 @@ WITNESS_TIME = 2  # Until agents know who keeps the record: a beat, and a sign o
 
 
 def kill_all(run):
-    """All of a node's processes at once."""
-    for pid in [run.pid, *run.descendants()]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    """All of a node's processes at once: none sees another one die, and tells of it."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in [run.pid, *run.descendants()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 class HostLossTest(jobs.JobTest):
