@@ -145,9 +145,12 @@ class OnHosts(Commands, hosts_test.SshTest):
         self.assertTrue(lab.poll(lambda: "hlaunch stop" in terminal.err, 40), str(terminal))
         job = terminal.out.strip()
         # All that the terminal has, with its session.
-        for pid in lab.descendants(terminal.pid):
-            if lab.command_line(pid).startswith("sleep"):
-                os.killpg(os.getpgid(pid), signal.SIGKILL)
+
+        def sleeps():
+            return [pid for pid in lab.descendants(terminal.pid)
+                    if lab.command_line(pid).startswith("sleep")]
+        self.assertTrue(lab.poll(sleeps, 10), str(terminal))
+        os.killpg(os.getpgid(sleeps()[0]), signal.SIGKILL)
         terminal.wait(10)
         attached = self.command("attach", "--tail", "all")
         self.assertTrue(lab.poll(lambda: attached.out.count("ENV") == 3, 20), str(attached))

@@ -10,7 +10,8 @@ of a run that nobody disturbed.
 Each host is a namespace with one worker (train_in_double.py: the elastic example). Four fifths of the
 kills, in random order and at random times, are SIGKILLs of a worker, an agent or a keeper, or of a
 whole node whose cable is pulled in the same moment; one fifth, in a row, take the host of the rendezvous
-in that way, each time another one. What is lost is started again, in up to two seconds. Needs root and the
+in that way, each time another one. What is lost is started again, in up to two seconds; a service once
+another one leads. Needs root and the
 torch of HLAUNCH_TORCH2_PYTHON; see keepers.py for the keepers.
 
 Prints, for each kill, seconds until all workers of a round of all nodes have begun, and until they train
@@ -106,7 +107,7 @@ class Job:
 class Killer:
     def __init__(self, job, rng):
         self.job, self.rng, self.times = job, rng, collections.defaultdict(list)
-        self.hosts = []
+        self.hosts, self.led = [], True
 
     def place(self, node):
         return faults.Place(node, self.job.runs[node])
@@ -144,6 +145,7 @@ class Killer:
         faults.send(signal.SIGKILL, *pids)
         until = time.monotonic() + self.rng.uniform(0.1, 2)
         self.job.wait(lambda: time.monotonic() > until, 60)
+        self.led = self.job.wait(self.job.keeper.led_by_another, LIMIT)
         node.heal()
         self.job.down.discard(node)
         getattr(self.job.keeper, "down", set()).discard(node)
@@ -169,9 +171,7 @@ class Killer:
     def one_service(self, number):
         """Workers notice nothing of it; then another service leads."""
         node, struck = self.strike("host")
-        keeper = self.job.keeper
-        led = self.job.wait(lambda: any(keeper.leads(other) for other in keeper.nodes), LIMIT)
-        if not led:
+        if not self.led:
             raise AssertionError(f"no service leads {LIMIT} s after the loss of {node.name}")
         self.tell(number, "host", node, time.monotonic() - struck, 0)
 

@@ -38,6 +38,9 @@ class Witnesses:
     def tend(self):
         pass
 
+    def led_by_another(self):
+        return True  # Whoever is gone comes back as one of many.
+
     def host(self, runs):
         """The node that leads, as far as a console has said; {node: its run} are all that are read."""
         for run in runs.values():
@@ -90,6 +93,10 @@ class Service:
         run = self.running[node]
         said = re.findall("this service (leads|stands by|has lost)", run.err)
         return said[-1:] == ["leads"] and node not in self.down and run.process.poll() is None
+
+    def led_by_another(self):
+        """A service leads that may; nobody else can where there is one."""
+        return len(self.nodes) == 1 or any(map(self.leads, self.nodes))
 
     def pids(self, key):
         return lab.children(self.running[key].process.pid)
