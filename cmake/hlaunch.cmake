@@ -101,7 +101,7 @@ function(hlaunch_test source)
     set(ARG_LABELS unit)
   endif()
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 RUN_SERIAL ${ARG_ALONE})
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 1800 RUN_SERIAL ${ARG_ALONE})
 endfunction()
 
 # Precompiled headers: what most files include is parsed once per kind of target, not once per file.
