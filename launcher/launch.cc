@@ -338,7 +338,7 @@ int RunAsOption(int argc, char** argv, char* option, int most, const ConnectFn& 
 // A token for one job needs OpenSSL, which only the agent's program has.
 int RunToken(int argc, char** argv, const std::vector<Command>& agent_commands) {
   const absl::StatusOr<TokenOptions> options = ParseTokenOptions(argc, argv);
-  if (!options.ok() || options->job_id.empty()) return MakeToken(argc, argv);
+  if (!options.ok() || !options->derives()) return MakeToken(argc, argv);
   for (const Command& command : agent_commands) {
     if (absl::string_view(command.word) == argv[1]) return command.run(argc, argv);
   }

@@ -3,204 +3,44 @@
 
 #include "agent/observe/metrics_server.h"
 
-#include <array>
-#include <list>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/observe/drop_connection.h"
-#include "agent/observe/http_request.h"
-#include "asio/buffer.hpp"
-#include "asio/io_context.hpp"
-#include "asio/ip/tcp.hpp"
-#include "asio/steady_timer.hpp"
-#include "asio/write.hpp"
-#include "proto/base/address.h"
-#include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
 #include "proto/base/terminal_text.h"
 
 namespace hlaunch {
 namespace {
 
-using asio::ip::tcp;
-
-constexpr size_t kMaxConnections = 64;
-constexpr int kMaxUnaccepted = 256;
-constexpr Duration kConnectionLimit = std::chrono::seconds(5);
-constexpr Duration kAcceptPause = std::chrono::seconds(1);  // Out of descriptors.
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 
-absl::Status ListenError(const asio::error_code& error, const std::string& address, uint16_t port) {
-  const std::string text =
-      absl::StrCat("cannot serve metrics at ", HostPort(address, port), ": ", error.message());
-  if (error == asio::error::address_in_use) return absl::AlreadyExistsError(text);
-  return absl::FailedPreconditionError(text);
+HttpAnswer OkUnless(const std::string& why) {
+  return {why.empty() ? 200 : 503, "text/plain",
+          absl::StrCat(why.empty() ? "ok" : TerminalText(why), "\n")};
+}
+
+HttpAnswer Answer(const MetricsServer::Answers& answers, const HttpQuestion& request) {
+  if (request.path == "/metrics") return {200, kMetricsType, answers.metrics()};
+  if (request.path == "/healthz") return OkUnless(answers.unhealthy ? answers.unhealthy() : "");
+  if (request.path == "/readyz") return OkUnless(answers.not_ready());
+  return {404, "text/plain", "/metrics, /healthz and /readyz are here\n"};
 }
 
 }  // namespace
-
-class MetricsServer::Impl : public std::enable_shared_from_this<Impl> {
- public:
-  Impl(asio::io_context& loop, Answers answers)
-      : loop_(loop), acceptor_(loop), pause_(loop), answers_(std::move(answers)) {}
-
-  asio::error_code Listen(const asio::ip::address& address, uint16_t port) {
-    const tcp::endpoint endpoint(address, port);
-    asio::error_code error;
-    acceptor_.open(endpoint.protocol(), error);
-    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(kMaxUnaccepted, error);
-    if (!error) port_ = acceptor_.local_endpoint(error).port();
-    return error;
-  }
-
-  void Accept() {
-    acceptor_.async_accept(
-        [self = shared_from_this()](const asio::error_code& error, tcp::socket socket) {
-          if (self->closed_) return;
-          if (error) return self->AcceptLater();
-          self->Serve(std::move(socket));
-          self->Accept();
-        });
-  }
-
-  void Close() {
-    closed_ = true;
-    asio::error_code ignored;
-    acceptor_.close(ignored);
-    pause_.cancel();
-    for (const ConnectionPtr& connection : open_) connection->Close();
-  }
-
-  uint16_t port() const { return port_; }
-
- private:
-  struct Connection {
-    Connection(tcp::socket its_socket, asio::io_context& loop)
-        : socket(std::move(its_socket)), limit(loop) {
-      asio::error_code ignored;
-      source = socket.remote_endpoint(ignored).address().to_string();
-    }
-
-    void Close() {
-      asio::error_code ignored;
-      open = false;
-      limit.cancel();
-      socket.close(ignored);
-    }
-
-    tcp::socket socket;
-    asio::steady_timer limit;
-    std::string source;  // Its address.
-    bool open = true;
-    std::array<char, kMaxHttpRequest> bytes;
-    size_t size = 0;
-    std::string response;
-  };
-  using ConnectionPtr = std::shared_ptr<Connection>;  // Of open_ and the handlers it awaits.
-
-  void AcceptLater() {
-    pause_.expires_after(kAcceptPause);
-    pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
-      if (!error && !self->closed_) self->Accept();
-    });
-  }
-
-  void Serve(tcp::socket socket) {
-    if (open_.size() >= kMaxConnections) DropOne();
-    auto connection = std::make_shared<Connection>(std::move(socket), loop_);
-    open_.push_back(connection);
-    connection->limit.expires_after(kConnectionLimit);
-    connection->limit.async_wait([connection](const asio::error_code& error) {
-      if (!error) connection->Close();  // The pending read or write ends with an error.
-    });
-    Read(connection);
-  }
-
-  void DropOne() {
-    std::vector<OpenConnection> open;
-    for (const ConnectionPtr& connection : open_) {
-      open.push_back({connection->source, !connection->response.empty()});
-    }
-    End(*std::next(open_.begin(), static_cast<std::ptrdiff_t>(ConnectionToDrop(open))));
-  }
-
-  void Read(const ConnectionPtr& connection) {
-    connection->socket.async_read_some(
-        asio::buffer(connection->bytes) + connection->size,
-        [self = shared_from_this(), connection](const asio::error_code& error, size_t count) {
-          if (error || !connection->open) return self->End(connection);
-          connection->size += count;
-          const HttpRequest request = ReadHttpRequest({connection->bytes.data(), connection->size});
-          if (request.status == 0) return self->Read(connection);
-          connection->response = self->Answer(request);
-          self->Write(connection);
-        });
-  }
-
-  static std::string OkUnless(const std::string& why, const HttpRequest& request) {
-    return HttpResponse(why.empty() ? 200 : 503, "text/plain",
-                        absl::StrCat(why.empty() ? "ok" : TerminalText(why), "\n"), request.head);
-  }
-
-  std::string Answer(const HttpRequest& request) const {
-    if (request.status == 200 && request.path == "/metrics") {
-      return HttpResponse(200, kMetricsType, answers_.metrics(), request.head);
-    }
-    if (request.status == 200 && request.path == "/healthz") {
-      return OkUnless(answers_.unhealthy ? answers_.unhealthy() : "", request);
-    }
-    if (request.status == 200 && request.path == "/readyz") {
-      return OkUnless(answers_.not_ready(), request);
-    }
-    const int status = request.status == 200 ? 404 : request.status;
-    return HttpResponse(status, "text/plain", "/metrics, /healthz and /readyz are here\n",
-                        request.head);
-  }
-
-  void Write(const ConnectionPtr& connection) {
-    asio::async_write(connection->socket, asio::buffer(connection->response),
-                      [self = shared_from_this(), connection](const asio::error_code&, size_t) {
-                        asio::error_code ignored;
-                        connection->socket.shutdown(tcp::socket::shutdown_send, ignored);
-                        self->End(connection);
-                      });
-  }
-
-  void End(ConnectionPtr connection) {
-    open_.remove(connection);
-    connection->Close();
-  }
-
-  asio::io_context& loop_;
-  tcp::acceptor acceptor_;
-  asio::steady_timer pause_;
-  const Answers answers_;
-  std::list<ConnectionPtr> open_;  // The oldest first.
-  uint16_t port_ = 0;
-  bool closed_ = false;
-};
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(asio::io_context& loop,
                                                                     const std::string& address,
                                                                     uint16_t port,
                                                                     Answers answers) {
-  asio::error_code error;
-  const asio::ip::address parsed = asio::ip::make_address(address, error);
-  if (error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot serve metrics at ", address, ": it is no address"));
-  }
-  auto impl = std::make_shared<Impl>(loop, std::move(answers));
-  if (error = impl->Listen(parsed, port); error) return ListenError(error, address, port);
-  impl->Accept();
-  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(impl)));
+  HLAUNCH_ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpServer> server,
+      HttpServer::Start(loop, "metrics", address, port,
+                        [answers = std::move(answers)](const HttpQuestion& request) {
+                          return Answer(answers, request);
+                        }));
+  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(server)));
 }
 
-MetricsServer::MetricsServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-MetricsServer::~MetricsServer() { impl_->Close(); }
-uint16_t MetricsServer::port() const { return impl_->port(); }
+MetricsServer::MetricsServer(std::unique_ptr<HttpServer> server) : server_(std::move(server)) {}
 
 }  // namespace hlaunch

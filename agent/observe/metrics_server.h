@@ -9,18 +9,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-
-namespace asio {
-class io_context;
-}
+#include "agent/observe/http_server.h"
 
 namespace hlaunch {
 
 // Serves GET /metrics (Prometheus' text format), GET /healthz ("ok" as long as the loop turns, or
-// 503 and what is wrong) and GET /readyz (the same, or 503 and why not) over HTTP/1.1, one request
-// per connection. At most 64 connections at a time: the next one drops another, of the address that
-// has most of them, so that a probe is answered whoever else connects. Each has 5 s for its request
-// and the answer.
+// 503 and what is wrong) and GET /readyz (the same, or 503 and why not), as HttpServer does.
 //
 // Belongs to the loop's thread; `loop` outlives it.
 class MetricsServer {
@@ -42,15 +36,11 @@ class MetricsServer {
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(asio::io_context& loop,
                                                               const std::string& address,
                                                               uint16_t port, Answers answers);
-  ~MetricsServer();
-
-  uint16_t port() const;
+  uint16_t port() const { return server_->port(); }
 
  private:
-  class Impl;
-  explicit MetricsServer(std::shared_ptr<Impl> impl);
-  // Owned by this object and by handlers that the loop has yet to call.
-  const std::shared_ptr<Impl> impl_;
+  explicit MetricsServer(std::unique_ptr<HttpServer> server);
+  const std::unique_ptr<HttpServer> server_;
 };
 
 }  // namespace hlaunch

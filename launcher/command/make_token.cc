@@ -37,7 +37,8 @@ std::string HelpText() {
   return absl::StrCat(
       "usage: hlaunch token [--file FILE] [--new]\n"
       "       hlaunch token --print\n"
-      "       hlaunch token --for-job ID [--token-file FILE]\n\n"
+      "       hlaunch token --for-job ID [--token-file FILE]\n"
+      "       hlaunch token --for-page [--token-file FILE]\n\n"
       "Makes the secret that the nodes of your jobs share, and keeps it where hlaunch finds it by\n"
       "itself: ~/.config/hlaunch/token. From then on your jobs of several nodes are encrypted, "
       "and\n"
@@ -46,6 +47,8 @@ std::string HelpText() {
       "\nHosts that do not share your home directory need a copy of the file.\n"
       "A token for one job is made from that of a service (hlaunch-rendezvous): whoever has it\n"
       "can join and see the job of that id, and no other of the service.\n"
+      "A status page (--status-page) asks for a password where there is a token: it is made from\n"
+      "that, and good for reading pages alone.\n"
       "\nExamples:\n"
       "  hlaunch token\n"
       "  hlaunch token --for-job ann-7 > ann-7.token\n"
@@ -93,8 +96,16 @@ absl::StatusOr<TokenOptions> ParseTokenOptions(int argc, const char* const* argv
   if (read.Has("--for-job") && options.job_id.empty()) {
     return absl::InvalidArgumentError("--for-job: the id of the job is missing");
   }
-  if (options.job_id.empty() && !options.token_file.empty()) {
-    return absl::InvalidArgumentError("--token-file names what --for-job ID is made from");
+  options.for_page = read.Has("--for-page");
+  if (!options.derives() && !options.token_file.empty()) {
+    return absl::InvalidArgumentError(
+        "--token-file names what --for-job ID and --for-page are made from");
+  }
+  if (options.for_page &&
+      (!options.job_id.empty() || options.print || options.renew || !options.file.empty())) {
+    return absl::InvalidArgumentError(
+        "hlaunch token --for-page prints a password and keeps no file; only --token-file goes "
+        "with it");
   }
   if (!options.job_id.empty() && (options.print || options.renew || !options.file.empty())) {
     return absl::InvalidArgumentError(

@@ -18,7 +18,11 @@ struct TokenOptions {
   bool renew = false;                        // Replaces a token that is there.
   bool print = false;                        // Prints a new token and keeps none.
   std::string job_id;                        // Prints a token for this job alone; empty: no.
-  std::string token_file;                    // Of the token that it is made from.
+  bool for_page = false;                     // Prints what a status page asks for.
+  std::string token_file;                    // Of the token that either is made from.
+
+  // Whether it is made from a token that is there.
+  bool derives() const { return !job_id.empty() || for_page; }
 };
 
 // Reads the words of `hlaunch token`. Pure.

@@ -209,6 +209,16 @@ absl::Status SetState(const TypedWords& read, ServiceOptions* options) {
   return absl::OkStatus();
 }
 
+absl::Status SetHttpPlace(const TypedWords& read, const char* name,
+                          std::optional<Endpoint>& place) {
+  if (!read.Has(name)) return absl::OkStatus();
+  const std::string text = read.Get(name, "");
+  const absl::StatusOr<Endpoint> parsed = ParseMetricsPlace(text);
+  if (!parsed.ok()) return Wrong(name, text, parsed.status());
+  place = *parsed;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* argv) {
@@ -231,12 +241,8 @@ absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* 
     options.listen = *listen;
   }
   HLAUNCH_RETURN_IF_ERROR(SetState(read, &options));
-  if (read.Has("--metrics-port")) {
-    const std::string text = read.Get("--metrics-port", "");
-    const absl::StatusOr<Endpoint> metrics = ParseMetricsPlace(text);
-    if (!metrics.ok()) return Wrong("--metrics-port", text, metrics.status());
-    options.metrics = *metrics;
-  }
+  HLAUNCH_RETURN_IF_ERROR(SetHttpPlace(read, "--metrics-port", options.metrics));
+  HLAUNCH_RETURN_IF_ERROR(SetHttpPlace(read, "--status-page", options.status_page));
   options.token_file = read.Get("--token-file", "");
   options.certificates = {read.Get("--tls-cert", ""), read.Get("--tls-key", ""),
                           read.Get("--tls-ca", "")};

@@ -43,6 +43,7 @@ struct ServiceOptions {
   std::string tls;  // "on", "off" or empty.
   int max_jobs = 1000;
   std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
+  std::optional<Endpoint> status_page;  // The same.
   LogLevel log_level = LogLevel::kInfo;
 
   bool keeps() const { return !state_directory.empty() || etcd || kubernetes; }

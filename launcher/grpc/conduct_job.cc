@@ -33,6 +33,7 @@
 #include "launcher/remote/job_words.h"
 #include "launcher/remote/jump_hosts.h"
 #include "launcher/remote/make_plan.h"
+#include "launcher/status/page_server.h"
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
@@ -204,6 +205,16 @@ DetachedHooks HooksOf(const std::string& directory, const JobSpec& spec, OwnRend
   return hooks;
 }
 
+// Null: nobody wants it, or it cannot be had.
+std::unique_ptr<PageServer> ServePageOf(const Options& options, const JobSpec& spec,
+                                        OwnRendezvous& own, uint16_t port) {
+  if (!options.output.status_page) return nullptr;
+  StatusPages::Source source;
+  source.job = [&own](const std::string&) { return std::optional(own.job().Status()); };
+  source.how_to_ask = absl::StrCat("--rdzv-endpoint ", HostPort(HostName(), port));
+  return ServePages(*options.output.status_page, spec.token, std::move(source));
+}
+
 // Nodes without a connection have to hear of it too.
 void EndDetached(const std::string& directory, OwnRendezvous& own, Duration limit, JobEnd& end) {
   // It may have been over before anybody looked.
@@ -248,6 +259,7 @@ int ConductJob(const Options& given, const Environment& environment, KeeperLink 
     if (!kept.ok()) LogWarning(kept.message());
     prepared->plan.detached = HooksOf(directory, prepared->spec, **own);
   }
+  const std::unique_ptr<PageServer> page = ServePageOf(given, prepared->spec, **own, port);
   Conductor conductor(std::move(prepared->plan), *std::move(signals), keeper.fd());
   absl::StatusOr<JobEnd> end = conductor.Run();
   if (!end.ok()) {

@@ -142,6 +142,12 @@ void TellDeath(const WitnessMembers& others, const Trust& trust, const NodeInfo&
   if (!told.ok()) LogDebug(absl::StrCat("the death of this node: ", told.message()));
 }
 
+// Null: it is decided elsewhere.
+std::optional<JobStatus> StatusOf(const std::shared_ptr<JobRendezvous>& job) {
+  if (job == nullptr) return std::nullopt;
+  return job->Status();
+}
+
 // The node that hosts. It joins by plain calls, and over the network once another node leads.
 class HostLink final : public NodeLink {
  public:
@@ -162,6 +168,7 @@ class HostLink final : public NodeLink {
 
   RendezvousClient& client() override { return *client_; }
   bool hosts() const override { return own_->leads(); }
+  std::optional<JobStatus> Status() const override { return StatusOf(own_->led_job()); }
   std::string Belief(Duration waited) const override {
     const bool lonely = own_->alone(0) && spec_.mode != JobMode::kListenAndPrint;
     return lonely ? ExplainLoneliness(spec_, verdict_, waited) : "";
@@ -304,6 +311,7 @@ class JoinLink final : public NodeLink {
 
   RendezvousClient& client() override { return *client_; }
   bool hosts() const override { return LedHere() != nullptr; }
+  std::optional<JobStatus> Status() const override { return StatusOf(LedHere()); }
   uint16_t shared_store_port() const override { return 0; }
   bool port_was_taken() const override { return port_was_taken_; }
 

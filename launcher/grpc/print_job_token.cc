@@ -16,6 +16,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/trust/job_token.h"
+#include "rendezvous/trust/page_password.h"
 
 namespace hlaunch {
 namespace {
@@ -28,10 +29,13 @@ absl::StatusOr<std::string> Make(int argc, char** argv) {
   for (const std::string& warning : token.warnings) LogWarning(warning);
   if (token.secret.empty()) {
     return absl::InvalidArgumentError(
-        "there is no token here to make one for a job from; run this where the service has its "
-        "own, or name its file with --token-file");
+        "there is no token here to make one from; run this where the service has its own, or name "
+        "its file with --token-file");
   }
-  return MakeJobToken(token.secret, options.job_id);
+  if (!options.for_page) return MakeJobToken(token.secret, options.job_id);
+  std::string password = PagePassword(token.secret);
+  if (password.empty()) return absl::InternalError("OpenSSL makes no password");
+  return password;
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
 #include "launcher/node/stop_request.h"
+#include "launcher/status/page_server.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
 #include "proto/base/address.h"
@@ -100,6 +101,7 @@ struct Beginning {
   std::optional<SharedPlace> shared;  // Where several services keep their jobs.
   JobRegistry::Options registry;
   Trust trust;
+  std::string token;  // Secret; empty: there is none.
 };
 
 // Errors: all are the user's to mend.
@@ -114,6 +116,7 @@ absl::StatusOr<Beginning> Begin(
   HLAUNCH_ASSIGN_OR_RETURN(beginning.trust,
                            Trust::Of(found.token.secret, found.certificates, found.tls));
   if (!beginning.trust.none()) ::prctl(PR_SET_DUMPABLE, 0);
+  beginning.token = found.token.secret;
   for (const std::string& warning : found.token.warnings) LogWarning(warning);
   beginning.registry.max_jobs = options.max_jobs;
   HLAUNCH_ASSIGN_OR_RETURN(
@@ -201,6 +204,15 @@ class Caretaker {
         absl::StrCat("metrics are at http://", HostPort(place.host, metrics_->port()), "/metrics"));
   }
 
+  // The same.
+  void ServePages(const Endpoint& place, const std::string& token, const std::string& name) {
+    StatusPages::Source source;
+    source.job = [this](const std::string& id) { return jobs_.Status(id); };
+    source.jobs = [this] { return jobs_.List(); };
+    source.how_to_ask = absl::StrCat("--rdzv-endpoint ", name);
+    pages_ = hlaunch::ServePages(place, token, std::move(source));
+  }
+
   // Until `stop` can be read.
   void Await(const StopRequest& stop) {
     signals_.assign(::fcntl(stop.fd(), F_DUPFD_CLOEXEC, 0));
@@ -251,6 +263,7 @@ class Caretaker {
   asio::steady_timer second_;
   ServiceManager manager_;
   std::unique_ptr<MetricsServer> metrics_;  // Null: nobody asks.
+  std::unique_ptr<PageServer> pages_;       // The same.
   std::string said_;                        // To the service manager.
   std::string trouble_;                     // Empty: none.
 };
@@ -332,6 +345,7 @@ int ServeJobs(int argc, char** argv,
     const std::unique_ptr<JobLeader> leader = LeadWhenever(*beginning, name, **server, jobs);
     Caretaker caretaker(jobs, **server);
     if (options->metrics) caretaker.ServeMetrics(*options->metrics);
+    if (options->status_page) caretaker.ServePages(*options->status_page, beginning->token, name);
     caretaker.Await(**stop);
   }
   LogInfo(StoppingLine(jobs.going_on(), options->keeps()));

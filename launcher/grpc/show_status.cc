@@ -3,17 +3,26 @@
 
 #include "launcher/grpc/show_status.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "launcher/detached/job_record.h"
 #include "launcher/detached/known_jobs.h"
 #include "launcher/grpc/ask.h"
+#include "launcher/report/json_report.h"
 #include "launcher/report/status_text.h"
+#include "launcher/status/live_screen.h"
+#include "launcher/status/status_model.h"
+#include "launcher/status/status_page.h"
+#include "launcher/status/status_screen.h"
 #include "launcher/words/endpoint.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
+#include "launcher/words/printable.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
@@ -23,6 +32,8 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(10);
+constexpr Duration kLookPatience = std::chrono::seconds(2);      // Of one look of many.
+constexpr Duration kSilencePatience = std::chrono::seconds(30);  // Until a watch gives up.
 
 // Where the nodes of `job` meet, in the words that ask there.
 absl::StatusOr<AskWords> WordsToAsk(const DetachedJob& job, bool json) {
@@ -37,7 +48,7 @@ absl::StatusOr<AskWords> WordsToAsk(const DetachedJob& job, bool json) {
 absl::StatusOr<AskWords> FindDetached(const StatusOptions& options, std::string& answer) {
   const std::string directory = JobsDirectory(Environment::OfThisProcess());
   const std::vector<DetachedJob> known = KnownJobs(directory);
-  if (options.job_id.empty()) {
+  if (options.job_id.empty() && !options.watch) {
     answer = options.json ? JobsJson(known) : JobsText(known);
     return AskWords();
   }
@@ -49,20 +60,121 @@ absl::StatusOr<AskWords> FindDetached(const StatusOptions& options, std::string&
   return AskWords();
 }
 
-int AskForStatus(const AskWords& words) {
-  const absl::StatusOr<RendezvousEndpoint> endpoint = EndpointToAsk(words);
-  if (!endpoint.ok()) return FailToAsk(endpoint.status(), kExitUsage);
-  const absl::StatusOr<JobList> list =
-      FetchStatus(*endpoint, words.job_id, MonotonicClock().Now() + kPatience);
-  if (!list.ok()) return FailToAsk(list.status(), ExitCodeOf(FailedStep::kAsk, list.status()));
+// What is shown of jobs, and how.
+struct Asked {
+  RendezvousEndpoint endpoint;
+  const StatusOptions& options;
+  AskWords words;
+};
+
+absl::StatusOr<JobList> Fetch(const Asked& asked, Duration patience) {
+  HLAUNCH_ASSIGN_OR_RETURN(JobList list, FetchStatus(asked.endpoint, asked.words.job_id,
+                                                     MonotonicClock().Now() + patience));
+  if (!asked.words.job_id.empty() && list.jobs.size() != 1) {
+    return absl::InternalError("an answer without the job");
+  }
+  return list;
+}
+
+int Print(const AskWords& words, const JobList& list) {
   if (words.job_id.empty()) {
-    return PrintAnswer(words.json ? JobListJson(list->jobs, list->total, list->leader)
-                                  : JobListText(list->jobs, list->total, list->leader));
+    return PrintAnswer(words.json ? JobListJson(list.jobs, list.total, list.leader)
+                                  : JobListText(list.jobs, list.total, list.leader));
   }
-  if (list->jobs.size() != 1) {
-    return FailToAsk(absl::InternalError("an answer without the job"), kExitInternal);
+  return PrintAnswer(words.json ? JobJson(list.jobs[0]) : JobText(list.jobs[0]));
+}
+
+std::string HowToAsk(const AskWords& words) {
+  return absl::StrCat("--rdzv-endpoint ", HostPort(words.endpoint));
+}
+
+int WriteSnapshot(const Asked& asked, const JobStatus& status) {
+  const StatusModel model = ModelOf(status, HowToAsk(asked.words));
+  const absl::Status written =
+      WriteReport(asked.options.html_file, StatusPage(model, PageKind::kSnapshot));
+  return written.ok() ? kExitOk : FailToAsk(written, kExitUsage);
+}
+
+LiveFrame FrameOf(const AskWords& words, const JobList& list) {
+  if (words.job_id.empty()) {
+    const std::string text = JobListText(list.jobs, list.total, list.leader);
+    return {[text](const ScreenSize& size) { return TextScreen(text, size); }, text};
   }
-  return PrintAnswer(words.json ? JobJson(list->jobs[0]) : JobText(list->jobs[0]));
+  const StatusModel model = ModelOf(list.jobs[0], HowToAsk(words));
+  const bool over = list.jobs[0].state == JobState::kOver;
+  return {[model](const ScreenSize& size) { return StatusScreen(model, size); },
+          absl::StrCat(model.state, list.jobs[0].round, model.title, model.awaited.size()), over};
+}
+
+// Sees where jobs stand, again and again; bears a rendezvous that is silent for a while.
+class Watch {
+ public:
+  explicit Watch(const Asked& asked) : asked_(asked) {}
+
+  LiveFrame Look() {
+    absl::StatusOr<JobList> list = Fetch(asked_, latest_ ? kLookPatience : kPatience);
+    const Instant now = MonotonicClock().Now();
+    end_ = list.status();
+    if (list.ok()) latest_ = *std::move(list);
+    if (list.ok()) heard_ = now;
+    if (!latest_) return Nothing();
+    LiveFrame frame = FrameOf(asked_.words, *latest_);
+    if (end_.ok()) return frame;
+    frame.last = now - heard_ > kSilencePatience || !absl::IsUnavailable(end_);
+    return Stale(std::move(frame), std::string(end_.message()));
+  }
+
+  // Why it does not go on, though the job was not over; OK: it was, or nobody wanted more.
+  const absl::Status& end() const { return end_; }
+
+ private:
+  static LiveFrame Nothing() {
+    return {[](const ScreenSize&) { return std::vector<std::string>(); }, "", true};
+  }
+
+  // The same below a line that says how old it is.
+  LiveFrame Stale(LiveFrame frame, const std::string& why) const {
+    const auto silent =
+        std::chrono::duration_cast<std::chrono::seconds>(MonotonicClock().Now() - heard_);
+    const std::string head =
+        absl::StrCat("NOTHING HEARD FOR ", silent.count(), " s: ", PrintableLine(why));
+    const auto draw = [head, draw = frame.draw](const ScreenSize& size) {
+      std::vector<std::string> lines = TextScreen(head, size);
+      ScreenSize rest = size;
+      if (rest.lines > 1) --rest.lines;
+      for (std::string& line : draw(rest)) lines.push_back(std::move(line));
+      return lines;
+    };
+    return {draw, absl::StrCat("silent, ", frame.about), frame.last};
+  }
+
+  const Asked& asked_;
+  std::optional<JobList> latest_;
+  Instant heard_;
+  absl::Status end_;
+};
+
+int WatchJobs(const Asked& asked) {
+  Watch watch(asked);
+  bool ended = false;
+  WatchLive([&] {
+    LiveFrame frame = watch.Look();
+    ended = frame.last;
+    return frame;
+  });
+  if (!ended || watch.end().ok()) return kExitOk;
+  return FailToAsk(watch.end(), ExitCodeOf(FailedStep::kAsk, watch.end()));
+}
+
+int AskForStatus(const StatusOptions& options, const AskWords& words) {
+  absl::StatusOr<RendezvousEndpoint> endpoint = EndpointToAsk(words);
+  if (!endpoint.ok()) return FailToAsk(endpoint.status(), kExitUsage);
+  const Asked asked = {*std::move(endpoint), options, words};
+  if (options.watch) return WatchJobs(asked);
+  const absl::StatusOr<JobList> list = Fetch(asked, kPatience);
+  if (!list.ok()) return FailToAsk(list.status(), ExitCodeOf(FailedStep::kAsk, list.status()));
+  if (!options.html_file.empty()) return WriteSnapshot(asked, list->jobs[0]);
+  return Print(words, *list);
 }
 
 }  // namespace
@@ -71,13 +183,17 @@ int ShowStatus(int argc, char** argv) {
   const absl::StatusOr<StatusOptions> options = ParseStatusOptions(argc, argv);
   if (!options.ok()) return FailToAsk(options.status(), kExitUsage);
   if (options->text_to_print) return PrintAnswer(*options->text_to_print);
-  if (!options->detached) return AskForStatus(*options);
+  if (!options->detached) return AskForStatus(*options, *options);
   std::string answer;
   const absl::StatusOr<AskWords> words = FindDetached(*options, answer);
   if (!words.ok()) {
     return FailToAsk(words.status(), absl::IsNotFound(words.status()) ? kExitRefused : kExitUsage);
   }
-  return answer.empty() ? AskForStatus(*words) : PrintAnswer(answer);
+  if (answer.empty()) return AskForStatus(*options, *words);
+  if (options->html_file.empty()) return PrintAnswer(answer);
+  return FailToAsk(absl::NotFoundError("the job has ended, and nobody can say any more where it "
+                                       "stood; hlaunch logs shows what it said"),
+                   kExitRefused);
 }
 
 }  // namespace hlaunch

@@ -17,6 +17,7 @@ class LocalLink final : public NodeLink {
   std::string Belief(Duration) const override { return ""; }
   uint16_t shared_store_port() const override { return 0; }
   bool port_was_taken() const override { return false; }
+  std::optional<JobStatus> Status() const override { return rendezvous_.Status(); }
   void End(const Outcome&) override {}  // The only node has gone already.
   std::vector<std::string> AwaitOthers(Instant) override { return {}; }
   Obituary obituary(const NodeInfo&) const override { return {}; }

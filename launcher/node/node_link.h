@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ class NodeLink {
   // Ends what is hosted here and then tells those nodes that this one is dead, as its keeper would:
   // one of them leads at once. The last call. Requires: no worker lives here.
   virtual void Die(const NodeInfo& /*info*/, const std::string& /*why*/) {}
+
+  // Where the job stands, if its rendezvous lives in this process. Any thread may ask.
+  virtual std::optional<JobStatus> Status() const { return std::nullopt; }
 
   // The command that reports this node's death if its agent is killed; empty if nobody would be
   // left to hear it. Secrets are in `env`, never in `argv`.

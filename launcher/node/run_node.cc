@@ -35,6 +35,7 @@
 #include "launcher/node/tell_end.h"
 #include "launcher/node/tell_unable.h"
 #include "launcher/report/check_text.h"
+#include "launcher/status/page_server.h"
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
@@ -182,6 +183,8 @@ class NodeRun {
   AgentOptions MakeOptions();
   void Tell(const Goodput& goodput) const;
   void EndLink();
+  void DropLink();
+  void ServePageWhereHosted();
   void AwaitOthersFence();
 
   const Options& options_;
@@ -196,6 +199,8 @@ class NodeRun {
   NodeInfo info_;
   asio::io_context loop_{1};
   std::unique_ptr<OutputRelay> relay_;
+  std::unique_ptr<PageServer> page_;  // Null: nobody wants it, or the rendezvous is elsewhere.
+  bool page_tried_ = false;
   std::vector<CheckResult> checked_;  // The last time.
   AgentResult result_;
   Instant none_lives_from_;  // Anywhere, if the rendezvous was lost.
@@ -297,6 +302,7 @@ NodeEnd NodeRun::Run(int restarts_used) {
   bool kept = options_.detached_directory.empty();
   agent_options.on_event = [&](const NodeEvent& event) {
     observation.Tell(event);
+    ServePageWhereHosted();
     if (kept || !std::holds_alternative<WorkerStarted>(event)) return;
     kept = true;
     KeepStarted(options_.detached_directory).IgnoreError();
@@ -312,7 +318,7 @@ NodeEnd NodeRun::Run(int restarts_used) {
       DecideJoinAgain(result_, restarts_used, spec_.policy.max_restarts, in_pod);
   if (again.joins && !link_->hosts() && !TerminationPending(spec_.worker.signals_to_handle)) {
     LogWarning(again.reason);
-    link_.reset();  // Before the agent, which it calls.
+    DropLink();  // Before the agent, which it calls.
     AwaitOthersFence();
     return {result_.exit_code, again.used, descriptors_before_};
   }
@@ -322,8 +328,9 @@ NodeEnd NodeRun::Run(int restarts_used) {
   if (goes_first && !outlived) link_->End(HostLeft(info_, result_));
   Tell(observation.goodput());  // Nobody here waits until all others have heard it.
   if (outlived) {
+    page_.reset();
     link_->Die(info_, std::string(result_.end.message()));
-    link_.reset();
+    DropLink();
   } else {
     EndLink();  // The same.
   }
@@ -335,7 +342,26 @@ void NodeRun::EndLink() {
   if (link_->hosts()) {
     Linger(*link_, spec_.worker.signals_to_handle, kLinger + spec_.worker.stop_grace);
   }
+  DropLink();
+}
+
+// The page asks the link from a thread of its own.
+void NodeRun::DropLink() {
+  page_.reset();
   link_.reset();
+}
+
+// The rendezvous may come to this node late, once others have died.
+void NodeRun::ServePageWhereHosted() {
+  if (page_tried_ || !options_.output.status_page || !link_->hosts()) return;
+  page_tried_ = true;
+  StatusPages::Source source;
+  source.job = [this](const std::string&) { return link_->Status(); };
+  if (!spec_.endpoint.host.empty()) {
+    source.how_to_ask = absl::StrCat("--rdzv-endpoint ", HostPort(spec_.endpoint));
+  }
+  source.elsewhere = "the job is decided by another node now; its page is there";
+  page_ = ServePages(*options_.output.status_page, spec_.token, std::move(source));
 }
 
 // Cut off from a job that its agents keep, this process holds its end back, and with it whoever

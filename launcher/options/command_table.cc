@@ -45,6 +45,9 @@ constexpr OptionRow kHelp = {"", "-h", "--help", "", "print this text", nullptr}
 // The options of the commands; their own readers look at the values.
 const OptionRow kStatus[] = {
     {"", "", "--rdzv-endpoint", "HOST[:PORT]", "the rendezvous to ask (port 29400)", nullptr},
+    {"", "-w", "--watch", "", "go on showing it: drawn in place on a terminal, until q", nullptr},
+    {"", "", "--html", "FILE", "write what there is to see now as one HTML file, for a ticket",
+     nullptr},
     kJson,
     kTokenToAsk,
     kTlsToAsk,
@@ -143,8 +146,9 @@ const OptionRow kToken[] = {
     {"", "", "--print", "", "print a new token and keep none", nullptr},
     {"", "", "--for-job", "ID", "print a token that is good for this job of a service alone",
      nullptr},
+    {"", "", "--for-page", "", "print the password that --status-page asks for", nullptr},
     {"", "", "--token-file", "FILE",
-     "the service's token, for --for-job (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, "
+     "the token for --for-job and --for-page (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, "
      "~/.config/hlaunch/token)",
      nullptr},
     kHelp,
@@ -176,6 +180,8 @@ const OptionRow kService[] = {
     {"", "", "--max-jobs", "N", "most jobs at once (1000)", nullptr},
     {"", "", "--metrics-port", "PORT|ADDR:PORT",
      "serve /metrics, /healthz and /readyz, on loopback unless ADDR is given", nullptr},
+    {"", "", "--status-page", "PORT|ADDR:PORT",
+     "serve pages that show the jobs, on loopback unless ADDR is given", nullptr},
     {"", "-v", "--verbose", "", "say more", nullptr},
     {"", "-q", "--quiet", "", "say only warnings and errors", nullptr},
     {"", "", "--version", "", "print the version; with -v also what is inside", nullptr},

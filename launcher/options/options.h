@@ -85,6 +85,8 @@ struct NodeOutput {
   std::string termination_log;      // Empty: Kubernetes' own, where it is.
   bool json = false;                // hlaunch's own lines on stderr are JSON, one object each.
   std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
+  // The same for the status page, where the job's rendezvous is.
+  std::optional<Endpoint> status_page;
   LogLevel log_level = LogLevel::kInfo;
 };
 

@@ -81,6 +81,11 @@ absl::Status SetMetricsPort(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetStatusPage(string_view text, Options& options) {
+  HLAUNCH_ASSIGN_OR_RETURN(options.output.status_page, ParseMetricsPlace(text));
+  return absl::OkStatus();
+}
+
 absl::Status SetPrintEnv(string_view text, Options& options) {
   int rank = 0;
   if (text != "true" && !ParseInt(text, 0, kMaxNproc - 1, &rank)) {
@@ -139,6 +144,9 @@ const OptionRow kRows[] = {
      [](string_view, Options& options) { return SetFlag(&options.output.json); }},
     {"", "", "--metrics-port", "PORT|ADDR:PORT",
      "serve metrics over HTTP, on loopback unless ADDR is given", SetMetricsPort},
+    {"", "", "--status-page", "PORT|ADDR:PORT",
+     "serve a page that shows the job, where its rendezvous is; on loopback unless ADDR is given",
+     SetStatusPage},
     {"", "-v", "--verbose", "", "say more",
      [](string_view, Options& options) {
        options.output.log_level = LogLevel::kDebug;

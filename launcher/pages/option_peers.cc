@@ -176,6 +176,7 @@ constexpr OptionPeer kPeers[] = {
     {"--json", "better: `{\"time\", \"level\", \"host\", \"message\"}`", ""},
     {"--metrics-port", "better: [metrics](monitoring.md) for Prometheus, `/healthz`, `/readyz`",
      ""},
+    {"--status-page", "better: [a page](status.md) that says what the job does or waits for", ""},
     {"--verbose", "better: says which values came from where", "same"},
     {"--quiet", "better", "same"},
     // Instead of a job.

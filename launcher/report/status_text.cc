@@ -21,13 +21,17 @@ constexpr char kCommand[] = "hlaunch status";
 
 std::string HelpText() {
   return absl::StrCat(
-      "usage: hlaunch status [JOB] --rdzv-endpoint HOST[:PORT] [--json] [--token-file FILE]\n"
-      "       hlaunch status [JOB] [--json]\n\n"
+      "usage: hlaunch status [JOB] --rdzv-endpoint HOST[:PORT] [--watch|--json] "
+      "[--token-file FILE]\n"
+      "       hlaunch status JOB --rdzv-endpoint HOST[:PORT] --html FILE\n"
+      "       hlaunch status [JOB] [--watch|--json|--html FILE]\n\n"
       "Says where a job stands and why: who is awaited, which round runs, how it ended. Without\n"
       "JOB (its --rdzv-id) all jobs of that rendezvous, a line each. Without --rdzv-endpoint it "
       "is\n"
       "asked of the jobs that you started on this host with --detach. A script named `status` is\n"
-      "started as `hlaunch ./status`.\n\n",
+      "started as `hlaunch ./status`.\n\n"
+      "--watch also shows the rounds so far, the nodes and the last lines of a rank that failed,\n"
+      "until the job is over or you press q.\n\n",
       DescribeOptions(StatusOptionRows()), "\nExit code: 0 found; 2 wrong usage; ",
       kExitBadEndpoint, " no rendezvous answers there; ", kExitRefused,
       " there is no such\njob, or the token is not right.\n");
@@ -75,7 +79,27 @@ nlohmann::ordered_json ToJson(const NodeStatus& node) {
   if (node.node_rank >= 0) json["node_rank"] = node.node_rank;
   json["nproc"] = node.nproc;
   json["state"] = node.state;
+  json["first_rank"] = nullptr;
+  if (node.node_rank >= 0) json["first_rank"] = node.first_rank;
+  json["drain_reason"] = node.drain_reason;
   return json;
+}
+
+// Times are in milliseconds since 1970; null: it has not come to that, or nobody knows.
+nlohmann::ordered_json TimeJson(int64_t ms) {
+  return ms == 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(ms);
+}
+
+nlohmann::ordered_json ToJson(const RoundStatus& round) {
+  return {{"round", round.round},
+          {"began_ms", TimeJson(round.began_ms)},
+          {"ran_ms", TimeJson(round.ran_ms)},
+          {"stopping_ms", TimeJson(round.stopping_ms)},
+          {"stopped_ms", TimeJson(round.stopped_ms)},
+          {"nodes", round.nodes},
+          {"world_size", round.world_size},
+          {"restarts", round.restarts},
+          {"reason", round.reason}};
 }
 
 nlohmann::ordered_json ToJson(const JobStatus& job, bool with_nodes) {
@@ -89,9 +113,38 @@ nlohmann::ordered_json ToJson(const JobStatus& job, bool with_nodes) {
   if (job.state == JobState::kOver) json["exit_code"] = job.exit_code;
   json["total_nodes"] = job.total_nodes;
   if (!with_nodes) return json;
+  json["world_size"] = job.world_size;
+  json["told_ms"] = TimeJson(job.told_ms);
+  json["began_ms"] = TimeJson(job.began_ms);
+  json["ran_for_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(job.ran_for).count();
+  json["notice"] = job.notice;
+  json["excluded"] = job.excluded;
+  json["rounds"] = nlohmann::ordered_json::array();
+  for (const RoundStatus& round : job.rounds) json["rounds"].push_back(ToJson(round));
   json["nodes"] = nlohmann::ordered_json::array();
   for (const NodeStatus& node : job.nodes) json["nodes"].push_back(ToJson(node));
   return json;
+}
+
+// How many ways to show it are given.
+size_t Looks(const TypedWords& read) {
+  size_t looks = 0;
+  for (const char* name : {"--watch", "--html", "--json"}) looks += read.Has(name) ? 1 : 0;
+  return looks;
+}
+
+// How it is to be shown.
+absl::Status ReadLook(const TypedWords& read, StatusOptions& options) {
+  options.watch = read.Has("--watch");
+  options.html_file = read.Get("--html", "");
+  if (Looks(read) > 1) {
+    return absl::InvalidArgumentError(
+        "--watch, --html and --json are three ways to show it; give one");
+  }
+  if (read.Has("--html") && read.rest.empty()) {
+    return absl::InvalidArgumentError("--html shows one job: name it, as in hlaunch status JOB");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -105,7 +158,8 @@ absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* ar
     options.text_to_print = HelpText();
     return options;
   }
-  options.detached = read.given.empty() || (read.given.size() == 1 && read.Has("--json"));
+  HLAUNCH_RETURN_IF_ERROR(ReadLook(read, options));
+  options.detached = read.given.size() == Looks(read);
   if (options.detached && read.rest.size() <= 1) {
     if (!read.rest.empty()) options.job_id = read.rest[0];
     options.json = read.Has("--json");

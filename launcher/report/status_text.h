@@ -18,6 +18,8 @@ namespace hlaunch {
 struct StatusOptions : AskWords {            // Without a job: all jobs.
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
   bool detached = false;  // No rendezvous was named: of the user's detached jobs.
+  bool watch = false;     // Goes on showing it.
+  std::string html_file;  // Where a snapshot is to be written; empty: nowhere.
 };
 
 // Requires: the command line begins with `status`.

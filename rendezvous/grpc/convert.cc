@@ -402,13 +402,10 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
 
 namespace {
 
-v1::NodeHealth ToProto(const NodeHealth& health) {
-  v1::NodeHealth out;
-  out.set_fault(ToUtf8(health.fault, kMaxTextBytes));
-  out.set_hardware(ToUtf8(health.hardware, kMaxNameBytes));
-  v1::NodeFigures& figures = *out.mutable_figures();
+v1::NodeFigures ToProto(const NodeFigures& in) {
+  v1::NodeFigures out;
   const auto set = [&](Figure figure, void (v1::NodeFigures::*setter)(double)) {
-    if (std::isfinite(health.figures[figure])) (figures.*setter)(health.figures[figure]);
+    if (std::isfinite(in[figure])) (out.*setter)(in[figure]);
   };
   set(Figure::kProcessor, &v1::NodeFigures::set_processor);
   set(Figure::kMemorySpeed, &v1::NodeFigures::set_memory_speed);
@@ -419,6 +416,31 @@ v1::NodeHealth ToProto(const NodeHealth& health) {
   set(Figure::kClock, &v1::NodeFigures::set_clock);
   set(Figure::kLatency, &v1::NodeFigures::set_latency);
   set(Figure::kBandwidth, &v1::NodeFigures::set_bandwidth);
+  return out;
+}
+
+NodeFigures FromProto(const v1::NodeFigures& figures) {
+  NodeFigures out;
+  const auto get = [&](Figure figure, bool known, double value) {
+    if (known && std::isfinite(value)) out[figure] = value;
+  };
+  get(Figure::kProcessor, figures.has_processor(), figures.processor());
+  get(Figure::kMemorySpeed, figures.has_memory_speed(), figures.memory_speed());
+  get(Figure::kDevices, figures.has_devices(), figures.devices());
+  get(Figure::kPcieLanes, figures.has_pcie_lanes(), figures.pcie_lanes());
+  get(Figure::kFabric, figures.has_fabric(), figures.fabric());
+  get(Figure::kNetwork, figures.has_network(), figures.network());
+  get(Figure::kClock, figures.has_clock(), figures.clock());
+  get(Figure::kLatency, figures.has_latency(), figures.latency());
+  get(Figure::kBandwidth, figures.has_bandwidth(), figures.bandwidth());
+  return out;
+}
+
+v1::NodeHealth ToProto(const NodeHealth& health) {
+  v1::NodeHealth out;
+  out.set_fault(ToUtf8(health.fault, kMaxTextBytes));
+  out.set_hardware(ToUtf8(health.hardware, kMaxNameBytes));
+  *out.mutable_figures() = ToProto(health.figures);
   out.set_joined(health.joined);
   for (const PeerFinding& peer : health.peers) {
     v1::PeerFinding& one = *out.add_peers();
@@ -469,19 +491,7 @@ absl::StatusOr<NodeHealth> FromProto(const v1::NodeHealth& in) {
   NodeHealth out;
   out.fault = in.fault();
   out.hardware = in.hardware();
-  const v1::NodeFigures& figures = in.figures();
-  const auto get = [&](Figure figure, bool known, double value) {
-    if (known && std::isfinite(value)) out.figures[figure] = value;
-  };
-  get(Figure::kProcessor, figures.has_processor(), figures.processor());
-  get(Figure::kMemorySpeed, figures.has_memory_speed(), figures.memory_speed());
-  get(Figure::kDevices, figures.has_devices(), figures.devices());
-  get(Figure::kPcieLanes, figures.has_pcie_lanes(), figures.pcie_lanes());
-  get(Figure::kFabric, figures.has_fabric(), figures.fabric());
-  get(Figure::kNetwork, figures.has_network(), figures.network());
-  get(Figure::kClock, figures.has_clock(), figures.clock());
-  get(Figure::kLatency, figures.has_latency(), figures.latency());
-  get(Figure::kBandwidth, figures.has_bandwidth(), figures.bandwidth());
+  out.figures = FromProto(in.figures());
   HLAUNCH_RETURN_IF_ERROR(FindingsFromProto(in, &out));
   return out;
 }
@@ -797,13 +807,32 @@ v1::JobStatus ToProto(const JobStatus& status) {
     one.set_first_rank(node.first_rank);
     *one.mutable_silent_for() = DurationToProto(node.silent_for);
     one.set_drain_reason(ToUtf8(node.drain_reason, kMaxTextBytes));
+    *one.mutable_figures() = ToProto(node.figures);
   }
   for (const RoundStatus& round : status.rounds) *out.add_rounds() = ToProto(round);
   out.set_began_ms(status.began_ms);
   out.set_told_ms(status.told_ms);
   *out.mutable_ran_for() = DurationToProto(status.ran_for);
   out.set_world_size(status.world_size);
+  if (status.failure) *out.mutable_failure() = ToProto(*status.failure);
+  out.set_failed_round(status.failed_round);
+  out.set_notice(ToUtf8(status.notice, kMaxTextBytes));
+  for (const std::string& line : status.excluded) out.add_excluded(ToUtf8(line, kMaxTextBytes));
   return out;
+}
+
+static absl::Status HealthFromProto(const v1::JobStatus& in, JobStatus& out) {
+  HLAUNCH_RETURN_IF_ERROR(OneLine("status.notice", in.notice(), kMaxTextBytes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("number of excluded", in.excluded_size(), 0, kMaxHistory));
+  out.notice = in.notice();
+  for (const std::string& line : in.excluded()) {
+    HLAUNCH_RETURN_IF_ERROR(OneLine("status.excluded", line, kMaxTextBytes));
+    out.excluded.push_back(line);
+  }
+  out.failed_round = in.failed_round();
+  if (!in.has_failure()) return absl::OkStatus();
+  HLAUNCH_ASSIGN_OR_RETURN(out.failure, FromProto(in.failure()));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& in) {
@@ -833,7 +862,8 @@ absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& in) {
                              DurationFromProto("node.silent_for", node.silent_for()));
     out.nodes.push_back({node.host(), node.address(), node.pid(),
                          node.has_node_rank() ? node.node_rank() : -1, node.nproc(), node.state(),
-                         node.first_rank(), silent, node.drain_reason()});
+                         node.first_rank(), silent, node.drain_reason(),
+                         FromProto(node.figures())});
   }
   HLAUNCH_RETURN_IF_ERROR(InRange("number of rounds", in.rounds_size(), 0, kMaxRoundsShown));
   for (const v1::RoundStatus& round : in.rounds()) {
@@ -846,6 +876,7 @@ absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& in) {
   out.told_ms = in.told_ms();
   HLAUNCH_ASSIGN_OR_RETURN(out.ran_for, DurationFromProto("ran_for", in.ran_for()));
   out.world_size = in.world_size();
+  HLAUNCH_RETURN_IF_ERROR(HealthFromProto(in, out));
   return out;
 }
 

@@ -339,7 +339,19 @@ std::string NoSuchJob(absl::string_view job_id) {
 // For one line of a long list.
 v1::JobStatus Brief(v1::JobStatus job) {
   job.set_explanation(ToUtf8(job.explanation(), kMaxNameBytes));
+  job.clear_rounds();
+  job.clear_failure();
+  job.clear_notice();
+  job.clear_excluded();
   return job;
+}
+
+// What the worker wrote may show code.
+void HideOutput(v1::JobStatus& job) {
+  if (!job.has_failure()) return;
+  job.mutable_failure()->clear_log_tail();
+  job.mutable_failure()->clear_traceback();
+  job.mutable_failure()->clear_message();
 }
 
 absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
@@ -422,6 +434,7 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
     response->set_total_jobs(1);
     if (job.has_value()) {
       *response->add_jobs() = ToProto(*job);
+      if (!CheckTrusted(*context, "").ok()) HideOutput(*response->mutable_jobs(0));
     } else {
       status = absl::NotFoundError(NoSuchJob(request->job_id()));
     }

@@ -505,7 +505,7 @@ std::vector<std::string> JobRendezvous::AwaitAllFinished(Instant deadline) {
 
 JobStatus JobRendezvous::Status() const {
   MutexLock lock(&state_->mu);
-  return state_->table.Status(state_->clock.Now());
+  return state_->table.Status(state_->clock.Now(), WallMillis());
 }
 
 absl::Status JobRendezvous::CheckLeads() const {

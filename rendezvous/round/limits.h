@@ -36,7 +36,7 @@ inline constexpr Duration kPreflightTime = std::chrono::seconds(15);
 inline constexpr Duration kFullPreflightTime = std::chrono::seconds(60);
 
 // What a status shows.
-inline constexpr size_t kMaxNodesShown = 1024;
+inline constexpr size_t kMaxNodesShown = 4096;
 inline constexpr size_t kMaxRoundsShown = 20;
 inline constexpr int kMaxJobsShown = 1024;
 

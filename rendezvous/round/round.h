@@ -358,10 +358,11 @@ struct NodeStatus {
   Rank first_rank = 0;                     // Of its workers in the latest round.
   Duration silent_for = Duration::zero();  // Since the last word from it.
   std::string drain_reason = {};  // Why it is not to be used any more; empty: it is. One line.
+  NodeFigures figures = {};       // As it measured them before the latest round that was checked.
 };
 
 // One round of a job, for people. Times are in milliseconds since 1970 by the rendezvous' clock; 0:
-// it has not come to that.
+// it has not come to that, or that was before the rendezvous was restarted.
 struct RoundStatus {
   Round round = 0;
   int64_t began_ms = 0;     // Its members were chosen.
@@ -393,6 +394,12 @@ struct JobStatus {
   int64_t told_ms = 0;                   // When this was said, by the same clock.
   Duration ran_for = Duration::zero();   // Workers ran for so long, over all rounds.
   int world_size = 0;                    // Workers in the latest round.
+  // The first cause of the latest round that a worker ended; unset: none did, or that was before
+  // the rendezvous was restarted.
+  std::optional<WorkerFailure> failure = {};
+  Round failed_round = 0;                  // Which round that was.
+  std::string notice = {};                 // What the checks of the latest round found; one line.
+  std::vector<std::string> excluded = {};  // Nodes that checks excluded, and why; the last 16.
 };
 
 }  // namespace hlaunch

@@ -216,12 +216,21 @@ JobStatus StatusOf(const JobView& job, Instant t) {
   status.max_restarts = record.policy.max_restarts;
   status.exit_code = record.outcome.exit_code;
   status.total_nodes = job.membership.here();
+  status.world_size = record.world_size;
+  status.notice = std::string(job.notice);
+  status.excluded = record.excluded;
   for (const Seat* seat : SeatsToShow(job, t)) {
-    status.nodes.push_back({seat->info.host, seat->info.address, seat->info.pid,
-                            InRound(record, *seat) ? seat->node_rank : -1, seat->info.nproc,
-                            StateOf(job, *seat, t)});
+    NodeStatus node = {seat->info.host,  seat->info.address,    seat->info.pid, -1,
+                       seat->info.nproc, StateOf(job, *seat, t)};
+    node.silent_for = seat->local ? Duration::zero() : t - seat->heard;
+    if (InRound(record, *seat)) {
+      node.node_rank = seat->node_rank;
+      node.first_rank = seat->first_rank;
+    }
     const DrainedNode* drained = FindDrained(record, seat->info);
-    if (drained != nullptr) status.nodes.back().drain_reason = drained->reason;
+    if (drained != nullptr) node.drain_reason = drained->reason;
+    node.figures = seat->health.figures;
+    status.nodes.push_back(std::move(node));
   }
   return status;
 }

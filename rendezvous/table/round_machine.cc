@@ -67,10 +67,12 @@ void RoundMachine::Resume(Instant t) {
   if (state == JobState::kRunning && !record_->failures.empty()) failures_.Resume(t);
   if (state == JobState::kForming) gathering_.Form(t);
   if (state == JobState::kPreflight) proposal_.Resume(t);
+  time_line_.Resume(*record_);
   ChooseReporter();
 }
 
 void RoundMachine::BeforeJoin(Instant t) {
+  time_line_.NodeCame();
   if (membership_.here() == 0 && record_->round == 0) gathering_.FirstJoin(t);
 }
 
@@ -307,6 +309,7 @@ void RoundMachine::RecallNotice() {
 
 void RoundMachine::StopRound(std::string cause) {
   reason_ = cause;
+  time_line_.RoundStops(cause, record_->failures);
   SetStopping(record_.Change(), std::move(cause));
   gathering_.ForgetGrowth();
   failures_.Stop();
@@ -315,6 +318,7 @@ void RoundMachine::StopRound(std::string cause) {
 
 void RoundMachine::Finish(Outcome outcome) {
   if (record_->state == JobState::kOver) return;
+  time_line_.RoundStops(outcome.reason, record_->failures);
   SetOutcome(record_.Change(), std::move(outcome));
   failures_.Stop();
   ChooseReporter();
@@ -348,6 +352,7 @@ void RoundMachine::Settle(Instant t) {
   if (state == JobState::kStopping && record_->stopped == record_->round_nodes) {
     ExcludeCutOff(t);
     CountStuck(record_.Note());
+    time_line_.RoundStopped();
     record_.Note().state = JobState::kForming;
     gathering_.Form(t);
     if (std::string stuck = WhyStuck(*record_); !stuck.empty()) {
@@ -427,6 +432,7 @@ void RoundMachine::LookForRound(Instant t) {
 void RoundMachine::Start(const std::vector<Seat*>& order, Instant t) {
   BeginRound(record_.Change(), order, make_secret_ ? make_secret_() : "");
   record_.Note().restart_log.ran_since = t;  // Until it is known better, if it is checked first.
+  time_line_.RoundBegins(*record_);
   gathering_.Start();
   proposal_.Begin(t);
   failures_.BeginRound();
@@ -463,6 +469,7 @@ void RoundMachine::JudgePreflight(Instant t) {
 void RoundMachine::Run(const std::string& notice, Instant t) {
   record_.Change().state = JobState::kRunning;
   record_.Note().restart_log.ran_since = t;
+  time_line_.RoundRuns();
   notice_ = notice;
   membership_.TellAll();
 }

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "proto/base/clock.h"
 #include "rendezvous/news/news_board.h"
+#include "rendezvous/news/time_line.h"
 #include "rendezvous/partition/partition.h"
 #include "rendezvous/partition/partition_watch.h"
 #include "rendezvous/restart/restart_policy.h"
@@ -64,6 +65,8 @@ class RoundMachine {
   std::optional<Instant> NextDeadline() const;
 
   JobView View() const;
+  TimeLine& time_line() { return time_line_; }
+  const TimeLine& time_line() const { return time_line_; }
 
  private:
   void MarkStopped(Seat& seat);
@@ -101,6 +104,7 @@ class RoundMachine {
   FailureJudge failures_;
   PartitionWatch partition_;
   Draining draining_;
+  TimeLine time_line_;
   std::string reason_;                     // kForming: who is awaited; kStopping: the cause.
   std::map<std::string, Outcome> unable_;  // By node id: nodes that could not start, and why.
   std::string notice_;                     // What the preflight of the round found worth a word.

@@ -62,6 +62,7 @@ RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant n
   for (const MemberRecord& member : record.members) {
     membership_.SetAttached(membership_.Insert(member, /*local=*/false, now), false);
   }
+  machine_.time_line().SetNow(now);
   machine_.Resume(now);
 }
 
@@ -80,6 +81,7 @@ Instant RoundTable::Observe(Instant now) {
         last_now_ > *due ? std::max(Duration::zero(), now - last_now_ - kInstant) : now - *due;
   }
   last_now_ = now;
+  machine_.time_line().SetNow(now);
   return now - paused_;
 }
 
@@ -284,6 +286,10 @@ std::string RoundTable::Explain(Instant now) const {
   return hlaunch::Explain(machine_.View(), now - paused_);
 }
 
-JobStatus RoundTable::Status(Instant now) const { return StatusOf(machine_.View(), now - paused_); }
+JobStatus RoundTable::Status(Instant now, int64_t wall_ms) const {
+  JobStatus status = StatusOf(machine_.View(), now - paused_);
+  machine_.time_line().Tell(status, now, wall_ms);
+  return status;
+}
 
 }  // namespace hlaunch

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -143,8 +144,8 @@ class RoundTable {
   std::vector<const Seat*> Members() const;
   // Why the job stands where it stands, in one line.
   std::string Explain(Instant now) const;
-  // The same with the nodes.
-  JobStatus Status(Instant now) const;
+  // The same with the nodes and rounds; people call that instant `wall_ms`.
+  JobStatus Status(Instant now, int64_t wall_ms) const;
   // The job is over and every node that is still here has said so.
   bool AllFinished() const { return hlaunch::AllFinished(*record_, membership_); }
   // No round has begun and no node is here.

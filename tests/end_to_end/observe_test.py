@@ -27,6 +27,9 @@ class Observed(jobs.JobTest):
 
     def scrape(self, node, run, path="/metrics"):
         url = run.wait_for(r"metrics are at (http://\S+)/metrics").group(1) + path
+        return self.scrape_url(node, url)
+
+    def scrape_url(self, node, url):
         answer = node.run(jobs.PYTHON, "-c", SCRAPE, url)
         self.assertEqual(0, answer.code, str(answer))
         kind, _, text = answer.out.partition("\n")
@@ -135,6 +138,43 @@ class Observed(jobs.JobTest):
         closed = self.nodes[1].run(jobs.PYTHON, "-c", SCRAPE,
                                    f"http://{self.nodes[0].ip}:{port}/metrics")
         self.assertIn("refused", closed.err, str(closed))
+        end.touch()
+        self.assert_done(runs, jobs.OK, 30)
+
+    def test_a_page_a_snapshot_and_a_watch_show_a_restart(self):
+        end = self.lab.folder / "end"
+        fails_once = ('test "$TORCHELASTIC_RESTART_COUNT$RANK" != 03 || '
+                      '{ echo "<b>HBM is gone" >&2; exit 7; }; ')
+        runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", self.endpoint,
+                           "--rdzv-id", "seen", "--node-rank", node.index, "--nproc-per-node", 2,
+                           "--max-restarts", 1, "--status-page", 9400, "--no-python", "sh", "-c",
+                           fails_once + f"until test -e {end}; do sleep 0.1; done")
+                for node in self.nodes]
+        runs[0].wait_for(r"the status page is at http://127\.0\.0\.1:9400/", 30)
+        ask = (lab.HLAUNCH, "status", "seen", "--rdzv-endpoint", self.endpoint)
+        watch = self.nodes[1].start(*ask, "--watch")
+        watch.wait_for(r"round 2 runs with 2 nodes and 4 workers", 60)
+        kind, page = self.scrape_url(self.nodes[0], "http://localhost:9400/")
+        self.assertEqual(kind, "text/html; charset=utf-8")
+        file = self.lab.folder / "seen.html"
+        self.assertEqual(0, self.nodes[0].run(*ask, "--html", file).code)
+        snapshot = file.read_text(encoding="utf-8")
+        for text in (page, snapshot):
+            self.assertIn("round 2 runs with 2 nodes and 4 workers", text)
+            self.assertRegex(text, r"rank 3 on node1 \(pid \d+\) exited with 7")
+            self.assertIn("&lt;b&gt;HBM is gone", text)
+            self.assertIn("Goodput", text)
+            self.assertNotIn("<b>HBM", text)
+        self.assertNotIn("<script", snapshot)
+        # The page is where the rendezvous is, and for that host alone; another one is told less.
+        self.assertIsNone(re.search("status page", runs[1].err))
+        far = self.nodes[1].run(jobs.PYTHON, "-c", SCRAPE, f"http://{self.nodes[0].ip}:9400/")
+        self.assertIn("refused", far.err, str(far))
+        watch.signal(15)
+        self.assertEqual(0, watch.wait(10), str(watch))
+        self.assertRegex(watch.out, r"(?m)^  1    \|[ .?=!]{20}\| ran .*worker rank 3")
+        self.assertNotIn("HBM", watch.out)
+        self.assertNotIn("\x1b", watch.out)
         end.touch()
         self.assert_done(runs, jobs.OK, 30)
 

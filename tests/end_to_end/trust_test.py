@@ -435,7 +435,7 @@ class JobTokens(jobs.JobTest):
         self.assertEqual(other.code, jobs.USAGE, str(other))
         none = self.nodes[0].run(lab.HLAUNCH, "token", "--for-job", "b", "--token-file", "none")
         self.assertEqual(none.code, jobs.USAGE, str(none))
-        self.assert_said(none, "there is no token here to make one for a job from")
+        self.assert_said(none, "there is no token here to make one from")
 
 
 class JobTokensInClear(JobTokens):

@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-void CheckRequest(const HttpRequest& request) {
+void CheckRequest(const HttpQuestion& request) {
   HLAUNCH_CHECK(request.status == 0 || (request.status >= 200 && request.status < 600));
   if (request.status == 200) HLAUNCH_CHECK(absl::StartsWith(request.path, "/"));
   if (request.status != 200) HLAUNCH_CHECK(request.path.empty());
@@ -26,10 +26,10 @@ void CheckRequest(const HttpRequest& request) {
 // the bytes that follow a whole head.
 void CheckPieces(absl::string_view bytes) {
   for (size_t size = 0; size <= bytes.size(); ++size) {
-    const HttpRequest part = ReadHttpRequest(bytes.substr(0, size));
+    const HttpQuestion part = ReadHttpRequest(bytes.substr(0, size));
     CheckRequest(part);
     if (part.status != 200) continue;
-    const HttpRequest whole = ReadHttpRequest(bytes);
+    const HttpQuestion whole = ReadHttpRequest(bytes);
     HLAUNCH_CHECK(whole.status == 200 && whole.path == part.path && whole.head == part.head);
     return;
   }
@@ -40,11 +40,11 @@ void CheckPieces(absl::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const hlaunch::HttpRequest request = hlaunch::ReadHttpRequest(bytes);
+  const hlaunch::HttpQuestion request = hlaunch::ReadHttpRequest(bytes);
   hlaunch::CheckRequest(request);
   if (size < 512) hlaunch::CheckPieces(bytes);
   const int status = request.status == 0 ? 400 : request.status;
-  const std::string response = hlaunch::HttpResponse(status, "text/plain", bytes, request.head);
+  const std::string response = hlaunch::HttpReply(status, "text/plain", bytes, request.head);
   HLAUNCH_CHECK(absl::StartsWith(response, "HTTP/1.1 "));
   HLAUNCH_CHECK(absl::EndsWith(response, request.head ? absl::string_view("\r\n\r\n") : bytes));
   return 0;

@@ -13,13 +13,26 @@ namespace hlaunch {
 namespace {
 
 TEST(ReadHttpRequest, TakesWhatScrapersSend) {
-  const HttpRequest request = ReadHttpRequest(
+  const HttpQuestion request = ReadHttpRequest(
       "GET /metrics?name=x HTTP/1.1\r\nHost: node0:9100\r\nAccept: text/plain\r\n\r\n");
   EXPECT_EQ(request.status, 200);
   EXPECT_EQ(request.path, "/metrics");
   EXPECT_FALSE(request.head);
   EXPECT_EQ(ReadHttpRequest("GET /healthz HTTP/1.0\n\n").path, "/healthz");
   EXPECT_TRUE(ReadHttpRequest("HEAD / HTTP/1.1\r\n\r\n").head);
+}
+
+TEST(ReadHttpRequest, ReadsTheHeadersThatAPageNeeds) {
+  const HttpQuestion request = ReadHttpRequest(
+      "GET / HTTP/1.1\r\nhOST:  node0:9400 \r\nOrigin: http://a\r\nAuthorization: Bearer x y\r\n"
+      "Hosts: b\r\nno colon\r\n\r\n");
+  EXPECT_EQ(request.host, "node0:9400");
+  EXPECT_EQ(request.origin, "http://a");
+  EXPECT_EQ(request.authorization, "Bearer x y");
+  EXPECT_EQ(ReadHttpRequest("GET / HTTP/1.1\r\nHost : a\r\n\r\n").host, "");
+  for (const char* twice : {"Host: a\r\nHost: a", "Origin: a\r\norigin: b", "Host:"}) {
+    EXPECT_EQ(ReadHttpRequest(absl::StrCat("GET / HTTP/1.1\r\n", twice, "\r\n\r\n")).status, 400);
+  }
 }
 
 TEST(ReadHttpRequest, WaitsForTheEndOfTheHead) {
@@ -57,16 +70,16 @@ TEST(ReadHttpRequest, SurvivesNoise) {
     std::string bytes;
     const size_t size = random() % 64;
     while (bytes.size() < size) bytes += alphabet[random() % alphabet.size()];
-    const HttpRequest request = ReadHttpRequest(bytes);
+    const HttpQuestion request = ReadHttpRequest(bytes);
     EXPECT_TRUE(request.status != 200 || request.path[0] == '/') << bytes;
   }
 }
 
-TEST(HttpResponse, IsWholeAndCloses) {
-  EXPECT_EQ(HttpResponse(200, "text/plain", "ok\n", false),
+TEST(HttpReply, IsWholeAndCloses) {
+  EXPECT_EQ(HttpReply(200, "text/plain", "ok\n", false),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n"
             "Connection: close\r\nCache-Control: no-store\r\n\r\nok\n");
-  const std::string head = HttpResponse(405, "text/plain", "no\n", true);
+  const std::string head = HttpReply(405, "text/plain", "no\n", true);
   EXPECT_NE(head.find("Allow: GET, HEAD\r\n"), std::string::npos);
   EXPECT_EQ(head.substr(head.size() - 4), "\r\n\r\n");
 }

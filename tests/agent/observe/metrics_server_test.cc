@@ -63,10 +63,10 @@ class MetricsServerTest : public testing::Test {
 TEST_F(MetricsServerTest, ServesMetricsAndHealth) {
   tcp::socket first = Connect();
   EXPECT_EQ(Exchange(first, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"),
-            HttpResponse(200, "text/plain; version=0.0.4; charset=utf-8", "a 1\n", false));
+            HttpReply(200, "text/plain; version=0.0.4; charset=utf-8", "a 1\n", false));
   tcp::socket second = Connect();
   EXPECT_EQ(Exchange(second, "GET /healthz HTTP/1.1\r\n\r\n"),
-            HttpResponse(200, "text/plain", "ok\n", false));
+            HttpReply(200, "text/plain", "ok\n", false));
   tcp::socket third = Connect();
   EXPECT_EQ(Exchange(third, "GET / HTTP/1.1\r\n\r\n").substr(0, 12), "HTTP/1.1 404");
 }
@@ -74,18 +74,18 @@ TEST_F(MetricsServerTest, ServesMetricsAndHealth) {
 TEST_F(MetricsServerTest, SaysWhyItIsNotReady) {
   tcp::socket first = Connect();
   EXPECT_EQ(Exchange(first, "GET /readyz HTTP/1.1\r\n\r\n"),
-            HttpResponse(200, "text/plain", "ok\n", false));
+            HttpReply(200, "text/plain", "ok\n", false));
   not_ready_ = "waiting 2 s for 1 of 2 nodes";
   tcp::socket second = Connect();
   EXPECT_EQ(Exchange(second, "GET /readyz HTTP/1.1\r\n\r\n"),
-            HttpResponse(503, "text/plain", "waiting 2 s for 1 of 2 nodes\n", false));
+            HttpReply(503, "text/plain", "waiting 2 s for 1 of 2 nodes\n", false));
 }
 
 TEST_F(MetricsServerTest, SaysWhatIsWrong) {
   unhealthy_ = "cannot start a thread";
   tcp::socket socket = Connect();
   EXPECT_EQ(Exchange(socket, "GET /healthz HTTP/1.1\r\n\r\n"),
-            HttpResponse(503, "text/plain", "cannot start a thread\n", false));
+            HttpReply(503, "text/plain", "cannot start a thread\n", false));
 }
 
 TEST_F(MetricsServerTest, SlowClientsKeepNoProbeWaiting) {

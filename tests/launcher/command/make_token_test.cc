@@ -31,6 +31,9 @@ TEST(ParseTokenOptions, ReadsItsWords) {
   EXPECT_TRUE(Parse({"--print"})->print);
   EXPECT_EQ(Parse({"--for-job", "a", "--token-file=/t"})->job_id, "a");
   EXPECT_EQ(Parse({"--for-job", "a", "--token-file=/t"})->token_file, "/t");
+  EXPECT_TRUE(Parse({"--for-page", "--token-file=/t"})->for_page);
+  EXPECT_TRUE(Parse({"--for-page"})->derives());
+  EXPECT_FALSE(Parse({"--print"})->derives());
   EXPECT_THAT(Parse({"--help"})->text_to_print, testing::Optional(HasSubstr("usage:")));
   for (const std::vector<const char*>& wrong : {std::vector<const char*>{"x"},
                                                 {"--nwe"},
@@ -38,6 +41,8 @@ TEST(ParseTokenOptions, ReadsItsWords) {
                                                 {"--for-job="},
                                                 {"--token-file=/t"},
                                                 {"--for-job=a", "--new"},
+                                                {"--for-job=a", "--for-page"},
+                                                {"--for-page", "--print"},
                                                 {"--print", "--file=/t"}}) {
     EXPECT_EQ(Parse(wrong).status().code(), absl::StatusCode::kInvalidArgument);
   }

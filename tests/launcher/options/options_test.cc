@@ -215,6 +215,8 @@ TEST(ParseOptions, LeavesTheNameOfTheLocalRankOptionOut) {
 TEST(ParseOptions, ServesMetricsOnLoopbackUnlessAnAddressIsGiven) {
   EXPECT_EQ(MustParse({"--metrics-port=0", "x"}).output.metrics->host, "127.0.0.1");
   const Options options = MustParse({"--metrics-port", "[fd77::10]:9400", "x"});
+  EXPECT_FALSE(options.output.status_page);
+  EXPECT_EQ(MustParse({"--status-page=9401", "x"}).output.status_page->host, "127.0.0.1");
   EXPECT_EQ(options.output.metrics->host, "fd77::10");
   EXPECT_EQ(options.output.metrics->port, 9400);
 }

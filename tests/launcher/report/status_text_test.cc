@@ -36,6 +36,7 @@ JobStatus Llama() {
   job.nodes = {{"node7", "10.0.0.7", 4242, 1, 8, "silent for 7 s"},
                {"node0", "10.0.0.1", 77, 0, 8, "running"},
                {"node10", "10.0.0.10", 9, -1, 8, "ready"}};
+  job.rounds = {{1, 1000, 2000, 3000, 0, 2, 16, 0, "rank 3 failed"}};
   return job;
 }
 
@@ -58,7 +59,19 @@ TEST(ParseStatusOptions, WithoutAnEndpointIsForDetachedJobs) {
   EXPECT_FALSE(Parse({"llama", "--rdzv-endpoint", "a"})->detached);
 }
 
+TEST(ParseStatusOptions, ReadsHowItIsShown) {
+  EXPECT_TRUE(Parse({"--watch"})->watch);
+  EXPECT_TRUE(Parse({"--watch"})->detached);
+  EXPECT_TRUE(Parse({"-w", "llama", "--rdzv-endpoint", "a"})->watch);
+  EXPECT_EQ(Parse({"llama", "--html", "f.html"})->html_file, "f.html");
+  EXPECT_TRUE(Parse({"llama", "--html", "f.html"})->detached);
+  EXPECT_FALSE(Parse({"llama", "--html=f.html", "--rdzv-endpoint", "a"})->detached);
+}
+
 TEST(ParseStatusOptions, NamesWhatIsWrong) {
+  EXPECT_THAT(ErrorOf({"a", "--html", "f", "--json"}), HasSubstr("give one"));
+  EXPECT_THAT(ErrorOf({"--html", "f"}), HasSubstr("name it"));
+  EXPECT_THAT(ErrorOf({"a", "--html="}), HasSubstr("--html= has no value"));
   EXPECT_THAT(ErrorOf({"a", "--tls", "off"}), HasSubstr("add --rdzv-endpoint HOST[:PORT]"));
   EXPECT_THAT(ErrorOf({"a", "b", "--rdzv-endpoint", "n"}), HasSubstr("then comes b"));
   EXPECT_THAT(ErrorOf({"--rdzv-endpoint", "n:x"}), HasSubstr("--rdzv-endpoint 'n:x': a port is"));
@@ -121,6 +134,10 @@ TEST(JobJson, HoldsAllOfIt) {
   EXPECT_EQ(json["nodes"][0]["node_rank"], 1);
   EXPECT_TRUE(json["nodes"][2]["node_rank"].is_null());
   EXPECT_EQ(json["nodes"][0]["state"], "silent for 7 s");
+  EXPECT_TRUE(json["began_ms"].is_null());
+  EXPECT_EQ(json["rounds"].size(), 1u);
+  EXPECT_EQ(json["rounds"][0]["reason"], "rank 3 failed");
+  EXPECT_TRUE(json["rounds"][0]["stopped_ms"].is_null());
   const auto list = nlohmann::json::parse(JobListJson({Llama()}, 5));
   EXPECT_FALSE(list.contains("leader"));
   EXPECT_EQ(nlohmann::json::parse(JobListJson({}, 0, "head1:29400"))["leader"], "head1:29400");

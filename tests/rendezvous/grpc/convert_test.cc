@@ -256,6 +256,19 @@ TEST(Convert, StatusComesThrough) {
   in.exit_code = 9;
   in.total_nodes = 7;
   in.nodes = {{"a", "10.0.0.1", 12, 1, 8, "running"}, {"b", "fd00::7", 13, -1, 8, "spare"}};
+  in.nodes[0].first_rank = 8;
+  in.nodes[0].silent_for = std::chrono::seconds(2);
+  in.nodes[0].drain_reason = "ECC";
+  in.nodes[0].figures[Figure::kBandwidth] = 93.5;
+  in.rounds = {{2, 10, 20, 30, 40, 2, 16, 1, "rank 3 failed"}, {3, 50, 0, 0, 0, 2, 16, 2, ""}};
+  in.began_ms = 5;
+  in.told_ms = 60;
+  in.ran_for = std::chrono::milliseconds(10);
+  in.world_size = 16;
+  in.failure.emplace().log_tail = "no memory";
+  in.failed_round = 2;
+  in.notice = "a is slow";
+  in.excluded = {"c: too slow"};
   const auto out = FromProto(OverTheWire(ToProto(in)));
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ(std::tie(in.job_id, in.state, in.explanation, in.round, in.min_nodes, in.max_nodes,
@@ -266,9 +279,25 @@ TEST(Convert, StatusComesThrough) {
   ASSERT_EQ(out->nodes.size(), 2u);
   for (size_t i : {0, 1}) {
     const NodeStatus &a = in.nodes[i], &b = out->nodes[i];
-    EXPECT_EQ(std::tie(a.host, a.address, a.pid, a.node_rank, a.nproc, a.state),
-              std::tie(b.host, b.address, b.pid, b.node_rank, b.nproc, b.state));
+    EXPECT_EQ(std::tie(a.host, a.address, a.pid, a.node_rank, a.nproc, a.state, a.first_rank,
+                       a.silent_for, a.drain_reason),
+              std::tie(b.host, b.address, b.pid, b.node_rank, b.nproc, b.state, b.first_rank,
+                       b.silent_for, b.drain_reason));
   }
+  EXPECT_EQ(out->nodes[0].figures[Figure::kBandwidth], 93.5);
+  EXPECT_TRUE(std::isnan(out->nodes[1].figures[Figure::kBandwidth]));
+  EXPECT_EQ(std::tie(in.began_ms, in.told_ms, in.ran_for, in.world_size, in.failed_round, in.notice,
+                     in.excluded),
+            std::tie(out->began_ms, out->told_ms, out->ran_for, out->world_size, out->failed_round,
+                     out->notice, out->excluded));
+  ASSERT_TRUE(out->failure);
+  EXPECT_EQ(out->failure->log_tail, "no memory");
+  ASSERT_EQ(out->rounds.size(), 2u);
+  const RoundStatus &a = in.rounds[0], &b = out->rounds[0];
+  EXPECT_EQ(std::tie(a.round, a.began_ms, a.ran_ms, a.stopping_ms, a.stopped_ms, a.nodes,
+                     a.world_size, a.restarts, a.reason),
+            std::tie(b.round, b.began_ms, b.ran_ms, b.stopping_ms, b.stopped_ms, b.nodes,
+                     b.world_size, b.restarts, b.reason));
 }
 
 TEST(Convert, CarriesWhatANodeFoundOutAndWhatItDoesNotKnow) {

@@ -771,7 +771,7 @@ void Simulator::AfterCall() {
   if (at_->table->state() != traced_) {
     traced_ = at_->table->state();
     if (simulation_.trace) {
-      Trace("the job is ", StateName(traced_), ": ", Words(at_->table->Status(now_)));
+      Trace("the job is ", StateName(traced_), ": ", Words(at_->table->Status(now_, 0)));
     }
   }
   const bool kept = Keep();
@@ -878,7 +878,7 @@ void Simulator::Restore() {
   at_->table = place_.record ? std::make_unique<RoundTable>(rules_, *place_.record, now_)
                              : std::make_unique<RoundTable>(rules_);
   at_->committed = at_->recorded = at_->table->durable_version();
-  if (simulation_.trace) Trace("the rendezvous is back: ", Words(at_->table->Status(now_)));
+  if (simulation_.trace) Trace("the rendezvous is back: ", Words(at_->table->Status(now_, 0)));
   promises_.Restored(place_.record.value_or(JobRecord()), *at_->table, now_);
   if (place_.record) {
     ++result_.restores;

@@ -77,8 +77,8 @@ TEST(Draining, AJobThatCannotDoWithoutGoesOnUntilAnotherNodeJoins) {
   ASSERT_EQ(job.Told(0).news.size(), 1u);
   EXPECT_EQ(job.Told(0).news[0].text, said);
   EXPECT_THAT(job.table.Explain(job.now), HasSubstr("; drained: node1 (ECC)"));
-  EXPECT_EQ(job.table.Status(job.now).nodes[1].state, "running, drained");
-  EXPECT_EQ(job.table.Status(job.now).nodes[1].drain_reason, "ECC");
+  EXPECT_EQ(job.table.Status(job.now, 0).nodes[1].state, "running, drained");
+  EXPECT_EQ(job.table.Status(job.now, 0).nodes[1].drain_reason, "ECC");
   ASSERT_TRUE(job.Join(2).ok());
   EXPECT_EQ(job.Told(0).kind, Kind::kStop);
 }

@@ -82,7 +82,7 @@ TEST(RoundTable, StatusListsWhoIsAwaitedFirst) {
   ASSERT_TRUE(job.Join(3).ok());
   job.Detach(1);
   job.Pass(seconds(7), {0, 2, 3});
-  const JobStatus status = job.table.Status(job.now);
+  const JobStatus status = job.table.Status(job.now, 0);
   EXPECT_EQ(status.state, JobState::kRunning);
   EXPECT_EQ(status.total_nodes, 4);
   std::vector<std::string> lines;

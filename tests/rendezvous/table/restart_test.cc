@@ -66,7 +66,7 @@ TEST(RestartPause, HoldsTheNextRoundBackAndIsNamedEverywhere) {
   EXPECT_EQ(job.Told(0).reason,
             "waiting for the pause of 8 s before restart 1 of 3 (--restart-pause)");
   job.Pass(milliseconds(2500), {0, 1});
-  EXPECT_EQ(job.table.Status(job.now).explanation,
+  EXPECT_EQ(job.table.Status(job.now, 0).explanation,
             "restart 1 of 3 begins in 6 s (--restart-pause)");
   job.Pass(milliseconds(5400), {0, 1});
   EXPECT_EQ(job.table.round(), 1);
@@ -149,12 +149,12 @@ TEST(FreeOn, RestartsWithoutACharge) {
   Fail(job, 75);
   EXPECT_EQ(job.Told(0).assignment.restart_count, 1) << "workers see every restart";
   EXPECT_EQ(job.Told(0).assignment.max_restarts, 1);
-  JobStatus status = job.table.Status(job.now);
+  JobStatus status = job.table.Status(job.now, 0);
   EXPECT_EQ(status.restarts, 1);
   EXPECT_EQ(status.uncounted, 1);
   Fail(job, 1);
   EXPECT_EQ(job.Told(0).assignment.restart_count, 2);
-  status = job.table.Status(job.now);
+  status = job.table.Status(job.now, 0);
   EXPECT_EQ(status.restarts - status.uncounted, 1);
   ASSERT_TRUE(job.Say(1, Failed(3, Failure(2, 1))).ok());
   const Outcome outcome = job.Told(0).outcome;
@@ -204,7 +204,7 @@ TEST(RestartWindow, LetsTheBudgetGrowAgain) {
   job.Run(2);
   Fail(job, 7);
   Work(job, hours(1));
-  EXPECT_EQ(job.table.Status(job.now).uncounted, 1);
+  EXPECT_EQ(job.table.Status(job.now, 0).uncounted, 1);
   Fail(job, 7);
   EXPECT_EQ(job.Told(0).assignment.restart_count, 2);
   Work(job, hours(1) - seconds(1));
@@ -225,9 +225,9 @@ TEST(RestartWindow, BeginsAnewForARendezvousThatIsRestarted) {
     ASSERT_TRUE(later.table.Join(later.Info(i), Says(2, Phase::kRunning), false, later.now).ok());
   }
   later.Pass(seconds(3590), {0, 1});
-  EXPECT_EQ(later.table.Status(later.now).uncounted, 0);
+  EXPECT_EQ(later.table.Status(later.now, 0).uncounted, 0);
   later.Pass(seconds(10), {0, 1});
-  EXPECT_EQ(later.table.Status(later.now).uncounted, 1);
+  EXPECT_EQ(later.table.Status(later.now, 0).uncounted, 1);
 }
 
 TEST(Join, RefusesAPolicyThatCannotBeRead) {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/observe/http_request.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// Serves GET and HEAD over HTTP/1.1, one request per connection. At most 64 connections at a time:
+// the next one drops another, of the address that has most of them, so that a probe is answered
+// whoever else connects. Each has 5 s for its request of at most 8 KiB and the answer.
+//
+// Belongs to the loop's thread; `loop` outlives it.
+class HttpServer {
+ public:
+  // What is answered to a request that could be read. It must not block.
+  using AnswerFn = std::function<HttpAnswer(const HttpQuestion& request)>;
+
+  // Listens on `address`, a literal, and `port`, or a free one for 0. `what` it serves is for
+  // messages.
+  //
+  // Errors:
+  //   InvalidArgument - `address` is no address.
+  //   AlreadyExists - somebody listens there.
+  //   FailedPrecondition - this host cannot listen there.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(asio::io_context& loop,
+                                                           const std::string& what,
+                                                           const std::string& address,
+                                                           uint16_t port, AnswerFn answer);
+  ~HttpServer();
+
+  uint16_t port() const;
+
+ private:
+  class Impl;
+  explicit HttpServer(std::shared_ptr<Impl> impl);
+  // Owned by this object and by handlers that the loop has yet to call.
+  const std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace hlaunch

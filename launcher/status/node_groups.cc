@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/status/node_groups.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "launcher/words/printable.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kFewNodes = 24;    // All of them are shown.
+constexpr size_t kOddNodes = 12;    // More that are alike are folded.
+constexpr size_t kMostRows = 96;    // Of all odd ones together.
+constexpr size_t kMostPieces = 48;  // Of the names of a fold.
+constexpr char kDrained[] = ", drained";
+
+// The words of the rendezvous for where a node stands, as they begin; see StateOf in rendezvous.
+struct StateWord {
+  const char* begins;
+  Light light;
+  char letter;  // Of its workers.
+};
+constexpr StateWord kStates[] = {
+    {"running", Light::kGood, 'R'},      {"succeeded", Light::kGood, '.'},
+    {"finished", Light::kIdle, '.'},     {"fit", Light::kWaiting, 'C'},
+    {"checking", Light::kWaiting, 'C'},  {"ready", Light::kWaiting, 'W'},
+    {"spare", Light::kIdle, '-'},        {"drained", Light::kIdle, '-'},
+    {"stopping", Light::kWaiting, 'S'},  {"silent", Light::kBad, '?'},
+    {"not connected", Light::kBad, '?'}, {"left", Light::kBad, '-'}};
+constexpr StateWord kOther = {"", Light::kBad, '!'};  // Why it is not fit.
+
+StateWord WordOf(const std::string& state) {
+  for (const StateWord& word : kStates) {
+    if (absl::StartsWith(state, word.begins)) return word;
+  }
+  return kOther;
+}
+
+// Whether `node` had the worker that failed in the round that is shown.
+bool Failed(const JobStatus& status, const NodeStatus& node) {
+  const bool shown = status.failure && status.failed_round == status.round && node.node_rank >= 0;
+  return shown && status.failure->node_rank == node.node_rank;
+}
+
+std::string Cells(const JobStatus& status, const NodeStatus& node) {
+  const size_t count = std::min<size_t>(static_cast<size_t>(std::max(node.nproc, 0)), kMostCells);
+  std::string cells(count, WordOf(node.state).letter);
+  if (!Failed(status, node)) return cells;
+  const auto local = static_cast<size_t>(std::max(status.failure->local_rank, 0));
+  if (local < cells.size()) cells[local] = 'X';
+  return cells;
+}
+
+std::string RanksText(const NodeStatus& node) {
+  if (node.node_rank < 0) return "";
+  if (node.nproc <= 1) return absl::StrCat(node.first_rank);
+  return absl::StrCat(node.first_rank, "-", node.first_rank + node.nproc - 1);
+}
+
+std::string Note(const JobStatus& status, const NodeStatus& node) {
+  std::string note = PrintableLine(node.drain_reason);
+  if (!Failed(status, node)) return note;
+  return absl::StrCat("rank ", status.failure->rank, " failed", note.empty() ? "" : "; ", note);
+}
+
+NodeRow RowOf(const JobStatus& status, const NodeStatus& node) {
+  NodeRow row;
+  row.rank = node.node_rank < 0 ? "-" : absl::StrCat(node.node_rank);
+  row.host = PrintableLine(node.host);
+  row.ranks = RanksText(node);
+  row.state = PrintableLine(node.state);
+  row.light = LightOf(node.state);
+  row.note = Note(status, node);
+  row.cells = Cells(status, node);
+  return row;
+}
+
+// Nodes with the same key are alike: those that are silent are, however long, and those that are
+// unfit for different reasons are not.
+std::string KeyOf(const JobStatus& status, const NodeStatus& node) {
+  const StateWord word = WordOf(node.state);
+  const std::string key = word.begins[0] == '\0' ? node.state : word.begins;
+  const bool special =
+      Failed(status, node) || !node.drain_reason.empty() || absl::EndsWith(node.state, kDrained);
+  return special ? absl::StrCat(key, ", ", Note(status, node)) : key;
+}
+
+NodeFold FoldOf(const std::vector<const NodeStatus*>& nodes) {
+  NodeFold fold;
+  const StateWord word = WordOf(nodes.front()->state);
+  fold.nodes = static_cast<int>(nodes.size());
+  fold.state = word.begins[0] == '\0' ? PrintableLine(nodes.front()->state) : word.begins;
+  fold.light = word.light;
+  std::vector<std::string> hosts;
+  for (const NodeStatus* node : nodes) {
+    fold.workers += node->node_rank < 0 ? 0 : node->nproc;
+    hosts.push_back(PrintableLine(node->host));
+  }
+  fold.hosts = CompactNames(hosts, kMostPieces);
+  return fold;
+}
+
+// A name in two parts: what is before the digits at its end, and these.
+struct NumberedName {
+  std::string stem;
+  std::string digits;
+  int64_t number = -1;
+};
+
+NumberedName SplitName(const std::string& name) {
+  size_t end = name.size();
+  while (end > 0 && absl::ascii_isdigit(name[end - 1]) && name.size() - end < 9) --end;
+  NumberedName split = {name.substr(0, end), name.substr(end)};
+  if (!absl::SimpleAtoi(split.digits, &split.number)) split.number = -1;
+  return split;
+}
+
+// Whether `b` is the name that comes after `a`: node9 before node10, node09 before node10.
+bool Follows(const NumberedName& a, const NumberedName& b) {
+  if (a.stem != b.stem || a.number < 0 || b.number != a.number + 1) return false;
+  const bool padded = a.digits.size() > 1 && a.digits[0] == '0';
+  return a.digits.size() == b.digits.size() || (!padded && b.digits[0] != '0');
+}
+
+}  // namespace
+
+Light LightOf(const std::string& state) {
+  const Light light = WordOf(state).light;
+  return light == Light::kGood && absl::EndsWith(state, kDrained) ? Light::kWaiting : light;
+}
+
+std::string CompactNames(const std::vector<std::string>& names, size_t most) {
+  std::string text;
+  size_t pieces = 0;
+  for (size_t i = 0; i < names.size();) {
+    size_t last = i;
+    while (last + 1 < names.size() && Follows(SplitName(names[last]), SplitName(names[last + 1]))) {
+      ++last;
+    }
+    if (pieces++ == most) {
+      absl::StrAppend(&text, " and ", names.size() - i, " more");
+      break;
+    }
+    absl::StrAppend(&text, i == 0 ? "" : ", ", names[i], last == i ? "" : "-",
+                    last == i ? "" : names[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+NodeGroups GroupNodes(const JobStatus& status) {
+  NodeGroups groups;
+  groups.unlisted = std::max(0, status.total_nodes - static_cast<int>(status.nodes.size()));
+  std::map<std::string, std::vector<const NodeStatus*>> alike;
+  for (const NodeStatus& node : status.nodes) alike[KeyOf(status, node)].push_back(&node);
+  const bool few = status.nodes.size() <= kFewNodes;
+  for (const NodeStatus& node : status.nodes) {
+    const bool odd = few || alike[KeyOf(status, node)].size() <= kOddNodes;
+    if (!odd) continue;
+    if (groups.rows.size() < kMostRows) {
+      groups.rows.push_back(RowOf(status, node));
+    } else {
+      ++groups.unlisted;
+    }
+  }
+  for (const auto& [key, nodes] : alike) {
+    if (!few && nodes.size() > kOddNodes) groups.folds.push_back(FoldOf(nodes));
+  }
+  std::sort(groups.folds.begin(), groups.folds.end(),
+            [](const NodeFold& a, const NodeFold& b) { return a.nodes > b.nodes; });
+  return groups;
+}
+
+}  // namespace hlaunch

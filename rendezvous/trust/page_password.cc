@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/trust/page_password.h"
+
+#include "absl/strings/escaping.h"
+#include "rendezvous/trust/derived_keys.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kLabel[] = "status page";
+constexpr size_t kBytes = 16;
+
+}  // namespace
+
+std::string PagePassword(absl::string_view token) {
+  return absl::BytesToHexString(DeriveBytes(token, kLabel, kBytes));
+}
+
+}  // namespace hlaunch

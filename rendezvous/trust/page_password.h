@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace hlaunch {
+
+// What a status page asks of a browser where there is a token: 32 hexadecimal digits that are made
+// from the token and do not tell it. Whoever has them can read pages and nothing else. Empty if
+// OpenSSL refuses.
+std::string PagePassword(absl::string_view token);
+
+}  // namespace hlaunch
