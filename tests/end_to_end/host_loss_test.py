@@ -30,6 +30,11 @@ class HostLossTest(jobs.JobTest):
     least = 2
     loss_limit = 6
     on_host_loss = "wait"
+    env = {}
+
+    def options_of(self, _):
+        """What a node is given beside all this."""
+        return ()
 
     def start_job(self, nodes=None):
         end = self.lab.folder / "end"
@@ -37,7 +42,8 @@ class HostLossTest(jobs.JobTest):
             lab.HLAUNCH, "--nnodes", f"{self.least}:{self.count}", "--rdzv-endpoint", self.endpoint,
             "--on-host-loss", self.on_host_loss, "--loss-limit", self.loss_limit,
             "--last-call", 1, "--max-restarts", 50, "--shutdown-timeout", 1, "--verbose",
-            jobs.WORKER, "env", "await", end, env={"PYTHON_EXEC": jobs.PYTHON})
+            *self.options_of(node), jobs.WORKER, "env", "await", end,
+            env={"PYTHON_EXEC": jobs.PYTHON, **self.env})
                 for node in nodes or self.nodes]
 
     def begin(self):
@@ -56,12 +62,7 @@ class HostLossTest(jobs.JobTest):
         (self.lab.folder / "end").touch()
         self.assert_done(runs, codes, timeout)
 
-
-class HostDies(HostLossTest):
-    count = 3
-
-    def test_of_three(self):
-        runs = self.begin()
+    def lose_host_of_three(self, runs):
         kill_all(runs[0])
         facts = self.wait_for_workers(runs[1:], 4, 40)[-2:]
         for run in runs[1:]:
@@ -70,6 +71,14 @@ class HostDies(HostLossTest):
         self.assertEqual(sorted(f["RANK"] for f in last), ["0", "1"], facts)
         self.assertEqual({f["WORLD_SIZE"] for f in last}, {"2"}, facts)
         self.end(runs[1:])
+
+
+class HostDies(HostLossTest):
+    count = 3
+
+    def test_of_three(self):
+        runs = self.begin()
+        self.lose_host_of_three(runs)
 
 
 @unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")

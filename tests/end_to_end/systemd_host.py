@@ -3,8 +3,8 @@
 """A host with systemd as its pid 1, in a container of systemd-nspawn.
 
 Its files are this machine's own, under an overlay that is gone with it, and hlaunch and its units
-as `cmake --install` lays them out. It starts no service that this machine has installed, and has no
-network but loopback. All of it hangs on the test by a parent-death signal.
+as `cmake --install` lays them out. It starts no service that this machine has installed, and has the
+network of a lab's node, or none but loopback. All of it hangs on the test by a parent-death signal.
 """
 
 import json
@@ -28,8 +28,13 @@ cd "$folder/space"
 mkdir upper work root
 mount -t overlay overlay -o lowerdir=/,upperdir=$PWD/upper,workdir=$PWD/work root
 cp -a "$folder/seed/." root/
-exec systemd-nspawn -q -D root --boot --register=no --keep-unit -M "$2" --private-network \
-  --console=pipe --link-journal=no --resolv-conf=off --timezone=off
+set +e
+while systemd-nspawn -q -D root --boot --register=no --keep-unit -M "$2" $3 --console=pipe \
+  --link-journal=no --resolv-conf=off --timezone=off
+  [ -e "$folder/off" ]
+do
+  while [ -e "$folder/off" ]; do sleep 0.05; done
+done
 """
 
 
@@ -42,8 +47,10 @@ def cgroups():
 
 
 class Host:
-    def __init__(self, files):
-        """`files`: what lies there beside hlaunch, {path: text}."""
+    def __init__(self, files, node=None):
+        """`files`: what lies there beside hlaunch, {path: text}. `node`: of a lab, whose name and
+        network it has."""
+        self.node = node
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunch-systemd-"))
         self.name = f"hlaunch-{secrets.token_hex(6)}"  # A machine's name takes no '_'.
         self.process = None
@@ -57,6 +64,10 @@ class Host:
             self.close()
             raise
 
+    @property
+    def hostname(self):
+        return self.node.name if self.node else "host0"
+
     def _seed(self, files):
         seed = self.folder / "seed"
         for name, place in (("hlaunch", "bin"), ("hlaunch-rendezvous", "bin"),
@@ -68,7 +79,8 @@ class Host:
         own = seed / "etc/systemd/system"
         own.mkdir(parents=True)
         (own / "default.target").symlink_to("/usr/lib/systemd/system/sysinit.target")
-        for path, text in {"/etc/machine-id": "", "/etc/hostname": "host0\n", **files}.items():
+        for path, text in {"/etc/machine-id": "", "/etc/hostname": self.hostname + "\n",
+                           **files}.items():
             file = seed / path.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
@@ -86,11 +98,16 @@ class Host:
                 (group / "cgroup.procs").write_text("0", encoding="utf-8")
 
         self.log = (self.folder / "console").open("wb")
+        network = ["nsenter", "-t", str(self.node.init), "-n", "--"] if self.node else []
         self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork",
-             "--kill-child", "--mount-proc", "bash", "-c", BOOT, "bash", self.folder, self.name],
+            [*network, "setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork",
+             "--kill-child", "--mount-proc", "bash", "-c", BOOT, "bash", self.folder, self.name,
+             "" if self.node else "--private-network"],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True,
             preexec_fn=enter)
+        self._await_systemd()
+
+    def _await_systemd(self):
         self.init = lab.poll(self._find_init, 20)
         state = lab.poll(lambda: self.init and self.run(
             "systemctl", "is-system-running", check=False).stdout.strip() in ("running", "degraded"), 30)
@@ -106,6 +123,16 @@ class Host:
             except OSError:
                 pass
         return 0
+
+    def power_off(self):
+        """All its processes die at once; what they wrote stays."""
+        (self.folder / "off").touch()
+        os.kill(self.init, signal.SIGKILL)
+        lab.poll(lambda: lab.fields(self.init) is None, 10)
+
+    def power_on(self):
+        (self.folder / "off").unlink()
+        self._await_systemd()
 
     def run(self, *argv, check=True, timeout=60):
         done = subprocess.run(

@@ -117,8 +117,8 @@ def tls(name):
     return name, context
 
 
-def connect(host, port, secured):
-    return secured(socket.create_connection((host, port), timeout=5))
+def connect(host, port, secured, seconds=5):
+    return secured(socket.create_connection((host, port), timeout=seconds))
 
 
 def attack(host, port, secured, until, counts):
@@ -150,4 +150,5 @@ def main():
     print(counts)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,7 @@
 """How long a job needs to recover, measured from outside.
 
     tests/bench/recovery/recovery_speed.py [--rounds 30] [--slow-rounds 5] [--agents 2,8,64]
-                                           [--events LIST] [--build BUILD] [--torch PYTHON]
+                                           [--events LIST] [--build BUILD] [--torch PYTHONS]
                                            [--torch-agents 2,8] [--json FILE]
 
 N agents on this machine run one worker each, a small C program. Something is struck; what is
@@ -13,13 +13,16 @@ measured, from that moment on:
     stopped  until the workers of the old round on all other agents are gone
     running  until the last worker of the next round has begun, by its own clock: its first act
 
-Events (all but `cut` on this host as it is; the struck node never hosts the rendezvous):
+Events (all but `cut` and `host` on this host as it is; no other strikes the node that hosts the
+rendezvous):
 
     worker          a worker is killed (SIGKILL, as all that follows)
     agent           an agent is killed; its keeper reports it
     keeper          a keeper is killed; its agent reports it
     both            keeper and agent in the same moment; the kernel closes their connections
     cut             a node's cable is pulled: no FIN, no word (hosts as namespaces; needs root)
+    host            the node that hosts the rendezvous goes without a word, cable and processes, with
+                    --on-host-loss wait; from three agents on (needs root)
     spare           an agent is killed; a spare stands by and takes its place
     rank0           the agent of node rank 0, which has the master store, is killed; a service
                     hosts the rendezvous, here and below
@@ -30,14 +33,16 @@ Events (all but `cut` on this host as it is; the struck node never hosts the ren
 
 `worker`, `spare` and `service-worker` go on with N nodes (--nnodes N), `service` too; the others
 with N - 1 (--nnodes N-1:N --last-call 0; with the default of --last-call 30 s are added). All
-other times are hlaunch's defaults. After each sample a new node takes the place of the one struck.
-`both`, `cut` and `rank0-both` wait for the loss limit and the margin, 40 s in all, so --slow-rounds
-counts for them, as for torchrun's `agent`, which waits for 15 s.
+other times are hlaunch's defaults. After each sample a new node takes the place of the one struck, but of
+`host` each sample is a job of its own. `both`, `cut`, `host` and `rank0-both` wait for the loss limit
+or a part of it and the margin, so --slow-rounds counts for them, as for torchrun's `agent` and `cut`,
+which wait for 15 s.
 
-Beside it torchrun, of the torch of --torch, for what it can survive: `worker`, and `agent` with
---nnodes N-1:N and last_call_timeout=1, the least it takes. Its agents learn of a dead one only by
-workers that fail, as those of real jobs do whose connection breaks. So there the bench kills all
-workers together with the agent, and `stopped` has no figure; each sample is a job of its own.
+Beside it torchrun, of each torch of --torch, for what it can survive: `worker`, and `agent` and `cut`
+with --nnodes N-1:N and last_call_timeout=1, the least it takes. Its agents learn of a dead one only by
+workers that fail, as those of real jobs do whose connection breaks. So there the bench kills the
+workers of all other nodes in the same moment, and `stopped` has no figure; each sample is a job of its
+own. The loss of the node that hosts its rendezvous is its job's end, so `host` has no row of it.
 
 Prints the median and the worst in ms. A figure is not a test: nothing here fails because it is
 large. One that is missing says why, and where a row has none at all the exit code is 1.
@@ -63,6 +68,7 @@ from watched_job import Missing, lab
 
 LIMIT = 60  # Seconds for one recovery,
 SLOW_LIMIT = 120  # and where the loss limit passes first.
+WITNESS_TIME = 5  # Until three agents keep the record, and all know.
 TRIES = 2  # Failures in a row after which a cell is given up.
 
 
@@ -105,6 +111,15 @@ def strike_cable(_, node):
     return struck
 
 
+def strike_host(_, node):
+    struck = time.monotonic()
+    node.host.drop()
+    for pid in [node.pid, *lab.descendants(node.pid)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return struck
+
+
 def strike_service(job, _):
     struck = time.monotonic()
     job.service.kill()
@@ -130,6 +145,17 @@ def strike_torchrun(job, node):
     return struck
 
 
+def strike_torchrun_cable(job, node):
+    """A node's cable, and the workers of all others; see above."""
+    here = job.worker_of(node).pid
+    struck = strike_cable(job, node)
+    for worker in job.watch.alive():
+        if worker.pid != here:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker.pid, signal.SIGKILL)
+    return struck
+
+
 @dataclasses.dataclass
 class Event:
     name: str
@@ -142,6 +168,8 @@ class Event:
     hosts: bool = False  # Needs a network of its own for each node.
     of_rank: int = -1  # The node that is struck; -1: any that does not host the rendezvous.
     replaced: bool = True  # The struck node is started anew.
+    options: tuple = ()  # What hlaunch is given beside all else.
+    least: int = 2  # Agents.
     torch: typing.Callable = None  # How torchrun is struck.
 
 
@@ -150,7 +178,10 @@ EVENTS = {event.name: event for event in (
     Event("agent", "an agent", strike_agent, torch=strike_torchrun),
     Event("keeper", "a keeper", strike_keeper),
     Event("both", "agent and keeper", strike_both, slow=True),
-    Event("cut", "a node's cable", strike_cable, slow=True, hosts=True),
+    Event("cut", "a node's cable", strike_cable, slow=True, hosts=True,
+          torch=strike_torchrun_cable),
+    Event("host", "the rendezvous' host", strike_host, slow=True, hosts=True,
+          options=("--on-host-loss", "wait"), least=3),
     Event("spare", "an agent, with a spare", strike_agent, lost=0, spares=1),
     Event("rank0", "agent of node rank 0", strike_agent, service=True, of_rank=0),
     Event("rank0-both", "agent and keeper of node rank 0", strike_both, slow=True, service=True,
@@ -162,7 +193,7 @@ EVENTS = {event.name: event for event in (
 
 
 class Hlaunch:
-    name, events, replaces = "hlaunch", EVENTS, True
+    name, events = "hlaunch", EVENTS
 
     def __init__(self, build, worker):
         self.build, self._worker = build, worker
@@ -171,7 +202,8 @@ class Hlaunch:
     def command(self, job, is_host):
         elastic = ["--last-call", "0"] if job.least < job.count else []
         return [self._hlaunch, "--nnodes", f"{job.least}:{job.count}", *elastic,
-                "--spares", str(job.spares), "--rdzv-endpoint", job.endpoint, "--rdzv-id", job.id,
+                "--spares", str(job.spares), *job.options,
+                "--rdzv-endpoint", job.endpoint, "--rdzv-id", job.id,
                 "--rdzv-conf", f"is_host={int(is_host)}", "--max-restarts", "9999",
                 "--no-python", str(self._worker), str(job.watch.path)]
 
@@ -185,12 +217,17 @@ class Hlaunch:
     def strike_of(self, event):
         return event.strike
 
+    def strikes_alone(self, _):
+        return True
+
     def is_slow(self, event):
         return event.slow
 
+    def replaces(self, event):
+        return event.strike is not strike_host
+
 
 class Torchrun:
-    replaces = False  # A new agent in a lost one's place is too often the job's end.
     events = {name: event for name, event in EVENTS.items() if event.torch}
 
     def __init__(self, python, version, worker):
@@ -206,8 +243,15 @@ class Torchrun:
     def strike_of(self, event):
         return event.torch
 
+    def strikes_alone(self, event):
+        """Whether the other nodes' workers were not struck too."""
+        return event.torch is strike_worker
+
     def is_slow(self, event):
         return event.replaced
+
+    def replaces(self, _):
+        return False  # A new agent in a lost one's place is too often the job's end.
 
 
 class Cell:
@@ -245,11 +289,14 @@ class Cell:
                 stack.callback(service.kill)
             least = self.count - self.event.lost
             yield stack.enter_context(watched_job.Job(
-                self.launcher, folder, self.count, least, self.event.spares, service, hosts))
+                self.launcher, folder, self.count, least, self.event.spares, service, hosts,
+                self.event.options))
 
     def _sample(self, job):
         """One sample; whether the job can be used for another."""
         job.settle()
+        if self.event.strike is strike_host:
+            job.watch.rest(WITNESS_TIME)
         node, old = self._node(job), job.watch.alive()
         here = job.worker_of(node)
         others = [worker for worker in old if worker is not here]
@@ -258,7 +305,7 @@ class Cell:
             self._await_service(job, old, struck)
         else:
             self._await_round(job, old, others, struck)
-        if self.event.replaced and not self.launcher.replaces:
+        if self.event.replaced and not self.launcher.replaces(self.event):
             return False
         if self.event.replaced:
             job.replace(node)
@@ -266,6 +313,8 @@ class Cell:
         return True
 
     def _node(self, job):
+        if self.event.strike is strike_host:
+            return job.nodes[0]
         if self.event.of_rank < 0:
             return job.victim()
         for worker in job.watch.alive():
@@ -286,7 +335,7 @@ class Cell:
             raise Missing(f"after {limit} s {left} of {len(others)} other workers of the old round "
                           f"live, {len(new())} of {size} of the next; the first node said last: "
                           f"{job.nodes[0].last_words()}")
-        if others and self.launcher.strike_of(self.event) is not strike_torchrun:
+        if others and self.launcher.strikes_alone(self.event):
             self.stopped.append(max(worker.ended for worker in others) - struck)
         self.running.append(max(worker.begun for worker in new()) - struck)
 
@@ -347,7 +396,7 @@ def build_worker(folder):
 def torchrun(python, worker):
     """Torchrun of this Python, or None, which is said."""
     if not os.access(python, os.X_OK):
-        tell(f"torchrun is left out: no {python} (--torch, HLAUNCH_TORCH2_PYTHON)")
+        tell(f"torchrun is left out: no {python} (--torch)")
         return None
     asked = subprocess.run([python, "-c", "from importlib.metadata import version\n"
                             "print(version('torch'))"], capture_output=True, text=True, check=False)
@@ -357,8 +406,10 @@ def torchrun(python, worker):
     return Torchrun(python, asked.stdout.split("+")[0].strip(), worker)
 
 
-def left_out(event):
-    """Why an event cannot be measured here; empty if it can."""
+def left_out(event, count):
+    """Why an event cannot be measured here with so many agents; empty if it can."""
+    if count < event.least:
+        return f"needs {event.least} agents"
     if event.hosts and os.geteuid() != 0:
         return "hosts as namespaces need root"
     return ""
@@ -372,7 +423,7 @@ def measure(launcher, events, counts, rounds, folder, cells):
             event = launcher.events.get(name)
             if not event:
                 continue
-            if reason := left_out(event):
+            if reason := left_out(event, count):
                 tell(f"{launcher.name:15} {event.text:32} left out: {reason}")
                 continue
             cell = Cell(launcher, event, count, folder)
@@ -394,7 +445,7 @@ def names(text):
 
 def parse():
     cached = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
-    python = os.environ.get("HLAUNCH_TORCH2_PYTHON", cached / "hlaunch/torch-2.13.0/bin/python")
+    pythons = sorted(map(str, cached.glob("hlaunch/torch-2.*/bin/python")))
     programs = pathlib.Path(os.environ.get("HLAUNCH_BIN", watched_job.ROOT / "build/bin"))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=30)
@@ -403,7 +454,9 @@ def parse():
     parser.add_argument("--agents", type=numbers, default="2,8,64")
     parser.add_argument("--events", type=names, default=",".join(EVENTS))
     parser.add_argument("--build", type=pathlib.Path, default=programs.parent)
-    parser.add_argument("--torch", type=pathlib.Path, metavar="PYTHON", default=python)
+    parser.add_argument("--torch", metavar="PYTHONS", default=",".join(pythons),
+                        help="Pythons that have a torch, with commas between; by default all that "
+                        "tests/run has brought")
     parser.add_argument("--torch-agents", type=numbers, default="2,8",
                         help="each takes some 200 MB and 2 s of a core to start")
     parser.add_argument("--json", type=pathlib.Path, help="write every single figure to this file")
@@ -420,8 +473,10 @@ def main():
         folder = pathlib.Path(name)
         worker = build_worker(folder)
         try:
-            for launcher, counts in ((Hlaunch(args.build.resolve(), worker), args.agents),
-                                     (torchrun(args.torch, worker), args.torch_agents)):
+            launchers = [(Hlaunch(args.build.resolve(), worker), args.agents)]
+            launchers += [(torchrun(python, worker), args.torch_agents)
+                          for python in args.torch.split(",") if python]
+            for launcher, counts in launchers:
                 measure(launcher, args.events, counts, rounds, folder, cells)
         except KeyboardInterrupt:
             sys.exit(128 + signal.SIGINT)

@@ -212,10 +212,11 @@ class Job:
     """`count` agents that run one worker each, and `spares` that stand by. The first node hosts the
     rendezvous where no service does. Use as a context manager: at its end nothing of it is left."""
 
-    def __init__(self, launcher, folder, count, least=None, spares=0, service=None, hosts=None):
+    def __init__(self, launcher, folder, count, least=None, spares=0, service=None, hosts=None,
+                 options=()):
         self.launcher, self.folder, self.count, self.spares = launcher, folder, count, spares
         self.least = count if least is None else least
-        self.service, self.hosts = service, hosts
+        self.service, self.hosts, self.options = service, hosts, options
         self.watch, self.nodes, self._started = Watch(folder), [], 0  # In the order of their start.
         self.id = f"recovery-{os.getpid()}-{random.getrandbits(32):x}"
         port = service.port if service else 29400 if hosts else free_port()
