@@ -42,7 +42,7 @@ struct ServiceOptions {
   CertificateFiles certificates;
   std::string tls;  // "on", "off" or empty.
   int max_jobs = 1000;
-  std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
+  std::optional<Endpoint> metrics;      // Where they are served, a literal; unset: nowhere.
   std::optional<Endpoint> status_page;  // The same.
   LogLevel log_level = LogLevel::kInfo;
 

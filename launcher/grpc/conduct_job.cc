@@ -205,14 +205,16 @@ DetachedHooks HooksOf(const std::string& directory, const JobSpec& spec, OwnRend
   return hooks;
 }
 
-// Null: nobody wants it, or it cannot be had.
-std::unique_ptr<PageServer> ServePageOf(const Options& options, const JobSpec& spec,
-                                        OwnRendezvous& own, uint16_t port) {
+// Null: nobody wants it, or it cannot be had. A token that was made for this job is none that a
+// person could ask with: then the page is for this host alone.
+std::unique_ptr<PageServer> ServePageOf(const Options& options, const Environment& environment,
+                                        const JobSpec& spec, OwnRendezvous& own, uint16_t port) {
   if (!options.output.status_page) return nullptr;
+  const bool users_token = !spec.token_file.empty() || !environment.Get(kEnvToken).empty();
   StatusPages::Source source;
   source.job = [&own](const std::string&) { return std::optional(own.job().Status()); };
-  source.how_to_ask = absl::StrCat("--rdzv-endpoint ", HostPort(HostName(), port));
-  return ServePages(*options.output.status_page, spec.token, std::move(source));
+  if (users_token) source.how_to_ask = absl::StrCat("--rdzv-endpoint ", HostPort(HostName(), port));
+  return ServePages(*options.output.status_page, users_token ? spec.token : "", std::move(source));
 }
 
 // Nodes without a connection have to hear of it too.
@@ -259,7 +261,8 @@ int ConductJob(const Options& given, const Environment& environment, KeeperLink 
     if (!kept.ok()) LogWarning(kept.message());
     prepared->plan.detached = HooksOf(directory, prepared->spec, **own);
   }
-  const std::unique_ptr<PageServer> page = ServePageOf(given, prepared->spec, **own, port);
+  const std::unique_ptr<PageServer> page =
+      ServePageOf(given, environment, prepared->spec, **own, port);
   Conductor conductor(std::move(prepared->plan), *std::move(signals), keeper.fd());
   absl::StatusOr<JobEnd> end = conductor.Run();
   if (!end.ok()) {

@@ -210,6 +210,7 @@ class Caretaker {
     source.job = [this](const std::string& id) { return jobs_.Status(id); };
     source.jobs = [this] { return jobs_.List(); };
     source.how_to_ask = absl::StrCat("--rdzv-endpoint ", name);
+    source.stands_by = [this] { return std::string(jobs_.CheckLeads().message()); };
     pages_ = hlaunch::ServePages(place, token, std::move(source));
   }
 

@@ -146,7 +146,7 @@ const OptionRow kToken[] = {
     {"", "", "--print", "", "print a new token and keep none", nullptr},
     {"", "", "--for-job", "ID", "print a token that is good for this job of a service alone",
      nullptr},
-    {"", "", "--for-page", "", "print the password that --status-page asks for", nullptr},
+    {"", "", "--for-page", "", "print the password that status pages ask for", nullptr},
     {"", "", "--token-file", "FILE",
      "the token for --for-job and --for-page (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, "
      "~/.config/hlaunch/token)",

@@ -227,7 +227,8 @@ void AddFigure(const JobStatus& status, Figure figure, StatusModel& model) {
   row.name = rule.name;
   row.range = FigureText(spread->min, rule.unit);
   const std::string most = FigureText(spread->max, rule.unit);
-  if (most != row.range) absl::StrAppend(&row.range, " to ", most);
+  if (most == row.range) return;  // All have the same.
+  absl::StrAppend(&row.range, " to ", most);
   std::vector<std::string> odd;
   const std::vector<Score> scores = ScoreFigure(values, rule);
   for (size_t i = 0; i < scores.size(); ++i) {

@@ -16,6 +16,7 @@
 #include "launcher/status/status_page.h"
 #include "launcher/status/time_words.h"
 #include "proto/base/address.h"
+#include "proto/base/terminal_text.h"
 #include "rendezvous/round/limits.h"
 
 namespace hlaunch {
@@ -123,6 +124,8 @@ HttpAnswer StatusPages::Answer(const HttpQuestion& request, Instant now, int64_t
 }
 
 HttpAnswer StatusPages::Make(const std::string& path, int64_t wall_ms) const {
+  const std::string stands_by = source_.stands_by ? source_.stands_by() : "";
+  if (!stands_by.empty()) return Say(503, TerminalText(stands_by));
   if (path == "/" && !source_.jobs) return JobPage("");
   if (path == "/") {
     const std::vector<JobStatus> jobs = source_.jobs();

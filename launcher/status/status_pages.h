@@ -39,6 +39,8 @@ class StatusPages {
     std::function<std::vector<JobStatus>()> jobs = nullptr;
     std::string how_to_ask = {};  // As ModelOf takes it.
     std::string elsewhere = {};   // What is said where the only job is not known.
+    // Why no job is known here, in a line; empty: they are. Null: it never says.
+    std::function<std::string()> stands_by = nullptr;
   };
 
   StatusPages(PageRules rules, Source source);

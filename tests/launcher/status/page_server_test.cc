@@ -127,6 +127,15 @@ TEST(StatusPages, SayWhereAJobIsThatIsDecidedElsewhere) {
   EXPECT_EQ(pages.Answer(Ask("/"), Instant(), kNoon).body, "it is elsewhere\n");
 }
 
+TEST(StatusPages, SayWhichServiceLeads) {
+  StatusPages::Source source;
+  source.jobs = [] { return std::vector<JobStatus>(); };
+  source.stands_by = [] { return "head1:29400 leads"; };
+  StatusPages pages({}, source);
+  EXPECT_EQ(pages.Answer(Ask("/"), Instant(), kNoon).status, 503);
+  EXPECT_EQ(pages.Answer(Ask("/jobs/a"), Instant(), kNoon).body, "head1:29400 leads\n");
+}
+
 std::string Exchange(uint16_t port, const std::string& request) {
   asio::io_context loop;
   tcp::socket socket(loop);
