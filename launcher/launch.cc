@@ -55,6 +55,7 @@
 #include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/listening/find_host.h"
+#include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/trust/openssl_modules.h"
 
 namespace hlaunch {
@@ -198,6 +199,7 @@ int RunOptions(char** argv, const Options& options, const Environment& environme
     plan.sysroot = options.sysroot;
     return CheckThisNode(plan, options.instead.doctor_json);
   }
+  if (spec->policy.max_nodes > 1) SetLogName(HostName());  // Of the keeper's lines, too.
   // Nor do core dumps and the user's other processes get at the secret.
   if (!spec->token.empty() || !spec->certificates.none()) ::prctl(PR_SET_DUMPABLE, 0);
   const auto run = [&](KeeperLink keeper) {

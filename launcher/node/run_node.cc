@@ -41,7 +41,6 @@
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/lookup.h"
 
 namespace hlaunch {
@@ -149,7 +148,6 @@ Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
 
 // What is said before anything else: what was decided, and what is odd about it.
 void TellBeginning(const Options& options, const JobSpec& spec) {
-  if (spec.policy.max_nodes > 1) SetLogName(HostName());
   SetLogJob(spec.job_id);
   for (const std::string& warning : spec.warnings) LogWarning(warning);
   for (const std::string& note : spec.notes) LogDebug(note);

@@ -5,8 +5,10 @@
 
 import datetime
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 
 import jobs
@@ -107,6 +109,15 @@ class Observed(jobs.JobTest):
                 self.assertEqual(line["host"], run.node.name)
             self.assertTrue(any(line["level"] == "error" and "exited with code 3" in
                                 line["message"] for line in said), str(run))
+
+    def test_a_keepers_lines_have_its_host_too(self):
+        runs = self.start(jobs.WORKER, "env", "sleep", "600", options=["--json"])
+        self.wait_for_workers(runs, 2)
+        os.kill(jobs.agent_of(runs[1]), signal.SIGKILL)
+        self.assert_done(runs, [jobs.NODE_LOST, jobs.AGENT_LOST], 30)
+        said = [json.loads(line) for line in runs[1].err.splitlines()]
+        self.assertTrue(any("the agent (pid" in line["message"] for line in said), str(runs[1]))
+        self.assertEqual({line.get("host") for line in said}, {"node1"}, str(runs[1]))
 
     def test_metrics_are_scraped_while_the_job_runs(self):
         end = self.lab.folder / "end"
