@@ -33,6 +33,7 @@ while systemd-nspawn -q -D root --boot --register=no --keep-unit -M "$2" $3 --co
   --link-journal=no --resolv-conf=off --timezone=off
   [ -e "$folder/off" ]
 do
+  touch "$folder/is-off"
   while [ -e "$folder/off" ]; do sleep 0.05; done
 done
 """
@@ -128,9 +129,11 @@ class Host:
         """All its processes die at once; what they wrote stays."""
         (self.folder / "off").touch()
         os.kill(self.init, signal.SIGKILL)
-        lab.poll(lambda: lab.fields(self.init) is None, 10)
+        if not lab.poll((self.folder / "is-off").exists, 20):
+            raise AssertionError(f"{self.hostname} does not lose its power")
 
     def power_on(self):
+        (self.folder / "is-off").unlink()
         (self.folder / "off").unlink()
         self._await_systemd()
 
