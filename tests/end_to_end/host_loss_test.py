@@ -24,6 +24,7 @@ def kill_all(run):
         for pid in [run.pid, *run.descendants()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+    run.process.send_signal(signal.SIGCONT)  # nsenter stops itself with the keeper.
 
 
 class HostLossTest(jobs.JobTest):
