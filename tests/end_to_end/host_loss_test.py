@@ -20,11 +20,11 @@ WITNESS_TIME = 2  # Until agents know who keeps the record: a beat, and a sign o
 
 def kill_all(run):
     """All of a node's processes at once: none sees another one die, and tells of it."""
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in [run.pid, *run.descendants()]:
+    below = run.descendants()
+    for number, pids in ((signal.SIGSTOP, below), (signal.SIGKILL, [run.pid, *below])):
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-    run.process.send_signal(signal.SIGCONT)  # nsenter stops itself with the keeper.
 
 
 class HostLossTest(jobs.JobTest):
