@@ -25,7 +25,8 @@ struct JobEnd {
 // that said one, else the rendezvous' own. Pure.
 int ExitCodeOfJob(const JobEnd& end);
 
-// Whether `line`, of a `starter` whose agent has said its exit code, says no more than that. Pure.
+// Whether `line`, of a `starter`, says no more than the exit code that its agent says, too. It may
+// come before the agent's. Pure.
 bool RepeatsTheEnd(absl::string_view starter, absl::string_view line);
 
 }  // namespace hlaunch

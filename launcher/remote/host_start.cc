@@ -169,7 +169,10 @@ void HostStart::TakeLine(Stream& stream, std::string line) {
     return TakeAgentLine(found);
   }
   if (state_ == HostState::kHere) {
-    if (exit_code_.has_value() && RepeatsTheEnd(starter_.Name(), line)) return;
+    if (RepeatsTheEnd(starter_.Name(), line)) {
+      repeated_end_ = std::move(line);
+      return;
+    }
     if (stream.fd == STDERR_FILENO) last_words_ = line;
     return events_.output(stream.fd, std::move(line));
   }
@@ -272,7 +275,13 @@ void HostStart::Finish() {
   out_.pipe.close();
   err_.pipe.close();
   outgoing_.clear();
-  if (state_ == HostState::kHere) return Enter(HostState::kEnded);
+  if (state_ == HostState::kHere) {
+    if (!exit_code_.has_value() && !repeated_end_.empty()) {
+      last_words_ = repeated_end_;
+      events_.output(STDERR_FILENO, std::move(repeated_end_));
+    }
+    return Enter(HostState::kEnded);
+  }
   FailOrTryAgain();
 }
 

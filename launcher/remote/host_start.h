@@ -135,6 +135,7 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   std::deque<std::string> last_lines_;
   StartVerdict verdict_;
   std::string reached_, last_words_;
+  std::string repeated_end_;  // Told once it is known that the agent has not said so.
   std::optional<int> exit_code_;
 };
 
