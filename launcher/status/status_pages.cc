@@ -18,6 +18,7 @@
 #include "proto/base/address.h"
 #include "proto/base/terminal_text.h"
 #include "rendezvous/round/limits.h"
+#include "rendezvous/trust/page_password.h"
 
 namespace hlaunch {
 namespace {
@@ -43,15 +44,6 @@ bool IsOwnName(const std::string& name, const PageRules& rules) {
   if (name == "localhost" || IsAddressLiteral(name)) return true;
   return std::any_of(rules.names.begin(), rules.names.end(),
                      [&](const std::string& own) { return absl::EqualsIgnoreCase(own, name); });
-}
-
-// Takes as long wherever the two differ.
-bool SameSecret(string_view a, string_view b) {
-  unsigned char different = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    different |= static_cast<unsigned char>(a[i] ^ b[i]);
-  }
-  return different == 0;
 }
 
 // The password in the header Authorization; empty: there is none that can be read.
@@ -101,7 +93,7 @@ std::optional<HttpAnswer> RefuseVisitor(const HttpQuestion& request, const PageR
       !absl::EqualsIgnoreCase(request.origin, absl::StrCat("http://", request.host))) {
     return Say(403, "pages of other sites are told nothing");
   }
-  if (rules.password.empty() || SameSecret(PasswordIn(request.authorization), rules.password)) {
+  if (rules.password.empty() || SamePassword(PasswordIn(request.authorization), rules.password)) {
     return std::nullopt;
   }
   HttpAnswer answer =

@@ -22,7 +22,8 @@ namespace hlaunch {
 // first: a failure that looks like the consequence of another one, see FirstCause, waits for its
 // CauseWindow, for the one that explains it and for a sign of life of every node. Where one gives
 // none, see FindLostNode, that node is the cause. Where all workers waited in vain, the one that
-// did something else is, see ComparePlaces.
+// did something else is, see ComparePlaces; else those are missed that neither failed nor have
+// given up, see HasGivenUp.
 //
 // Belongs to the thread of its RoundTable.
 class FailureJudge {

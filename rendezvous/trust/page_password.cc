@@ -3,6 +3,8 @@
 
 #include "rendezvous/trust/page_password.h"
 
+#include <openssl/crypto.h>
+
 #include "absl/strings/escaping.h"
 #include "rendezvous/trust/derived_keys.h"
 
@@ -16,6 +18,10 @@ constexpr size_t kBytes = 16;
 
 std::string PagePassword(absl::string_view token) {
   return absl::BytesToHexString(DeriveBytes(token, kLabel, kBytes));
+}
+
+bool SamePassword(absl::string_view a, absl::string_view b) {
+  return a.size() == b.size() && ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace hlaunch

@@ -14,4 +14,7 @@ namespace hlaunch {
 // OpenSSL refuses.
 std::string PagePassword(absl::string_view token);
 
+// Whether the two are the same; of passwords of one length it tells nothing by the time it takes.
+bool SamePassword(absl::string_view a, absl::string_view b);
+
 }  // namespace hlaunch
