@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-// Keys and certificates as OpenSSL has them. For this room alone, and its tests.
+// Keys and certificates as OpenSSL has them. For this room and cluster_wire alone, and their tests.
 
 namespace hlaunch {
 
