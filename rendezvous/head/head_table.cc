@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/head/head_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hlaunch {
+namespace {
+
+// Versions of a life of the head are above those of all earlier ones, as long as it makes fewer
+// than a million of them a second.
+uint64_t VersionsFrom(HeadTime t) { return static_cast<uint64_t>(t.wall_ms) * 1000; }
+
+// What the job may have at most, as its user's limit is.
+JobRequest WithinLimit(const JobRequest& request, const OwnJobs& own, const OwnLimits& limits) {
+  JobRequest within = request;
+  if (limits.max_nodes == 0) return within;
+  const int left = limits.max_nodes - own.nodes;
+  within.max_nodes = std::min(within.max_nodes, left);
+  within.spares = std::min(within.spares, left - within.max_nodes);
+  return within;
+}
+
+absl::Status NoHost(const std::string& host) {
+  return absl::NotFoundError(absl::StrCat("this cluster has no host ", host));
+}
+
+}  // namespace
+
+HeadTable::HeadTable(Options options, HeadRecord record, HeadTime t)
+    : options_(std::move(options)),
+      started_(t.now),
+      hosts_(std::move(record.hosts), t.wall_ms),
+      jobs_(std::move(record.jobs), record.last_number, VersionsFrom(t)) {
+  HoldAgain();
+}
+
+// What jobs held when they were kept.
+void HeadTable::HoldAgain() {
+  for (const uint64_t number : jobs_.placed()) {
+    const HeadJob& job = *jobs_.Find(number);
+    for (const HeadPart& part : job.parts) {
+      if (!part.closed()) hosts_.Hold(job, part);
+    }
+  }
+}
+
+absl::Status HeadTable::Came(const std::string& host, HeadTime t) {
+  const absl::Status came = hosts_.Came(host, t.wall_ms);
+  if (came.ok()) LookersOn(host);
+  return came;
+}
+
+void HeadTable::Left(const std::string& host, HeadTime t) {
+  hosts_.Left(host, t.wall_ms);
+  LookersOn(host);
+  place_ = true;
+  PlaceNext(t);
+}
+
+// Those who look on at jobs there are told that it is away, or there again.
+void HeadTable::LookersOn(const std::string& host) {
+  const HeadHost* known = hosts_.Find(host);
+  if (known == nullptr) return;
+  for (const auto& [number, held] : known->held) {
+    if (HeadJob* job = jobs_.Find(number)) jobs_.Seen(*job);
+  }
+}
+
+void HeadTable::TakeFacts(const std::string& name, HostFacts facts, HeadTime t) {
+  HeadHost* host = hosts_.Find(name);
+  if (host == nullptr || !host->connected) return;
+  if (!hosts_.TakeFacts(*host, std::move(facts))) return;
+  place_ = true;
+  PlaceNext(t);
+}
+
+void HeadTable::TakePart(const std::string& host, const PartTold& told, HeadTime t) {
+  course_.TakePart(host, told, t);
+  PlaceNext(t);
+}
+
+void HeadTable::TakeAllTold(const std::string& host, HeadTime t) {
+  course_.TakeAllTold(host, t);
+  place_ = true;
+  PlaceNext(t);
+}
+
+void HeadTable::TakeAnswer(const HeadOrder& order, const absl::Status& answer, HeadTime t) {
+  course_.TakeAnswer(order, answer, t);
+  PlaceNext(t);
+}
+
+// With what they would have if nothing ran there and nothing were the matter with them.
+absl::Status HeadTable::CouldEver(const JobRequest& request) const {
+  std::vector<HostRoom> rooms;
+  for (const auto& [name, host] : hosts_.all()) {
+    if (!host.facts) return absl::OkStatus();  // Who knows what it has.
+    rooms.push_back(EmptyRoomOf(host));
+  }
+  const Placement placement = PlaceJob(request, rooms);
+  return placement.nodes.empty() ? absl::FailedPreconditionError(placement.reason)
+                                 : absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> HeadTable::Submit(const ClusterUser& user, JobRequest request,
+                                           HeadTime t) {
+  const int all = static_cast<int>(jobs_.waiting().size() + jobs_.placed().size());
+  const absl::Status may =
+      MaySubmit(request, jobs_.OwnOf(user.name, user.uid), all, options_.limits);
+  if (!may.ok()) return may;
+  HeadJob job;
+  job.user = user.name;
+  job.uid = user.uid;
+  job.grace_s = request.grace_s;
+  job.request = std::move(request);
+  job.submitted_ms = t.wall_ms;
+  job.why = "waits until this cluster's hosts have come";
+  const uint64_t number = jobs_.Add(std::move(job)).number;
+  place_ = true;
+  PlaceNext(t);
+  return number;
+}
+
+absl::Status HeadTable::Stop(uint64_t number, const std::string& by, int signal, int grace_s,
+                             HeadTime t) {
+  HeadJob* job = jobs_.Find(number);
+  if (job == nullptr) return absl::NotFoundError(absl::StrCat("there is no job ", number));
+  if (job->state == ClusterJobState::kWaiting) place_ = true;
+  course_.End(*job, absl::StrCat("stopped by ", by), signal,
+              grace_s < 0 ? job->request.grace_s : grace_s, t);
+  PlaceNext(t);
+  return absl::OkStatus();
+}
+
+absl::Status HeadTable::Drain(const std::string& name, const std::string& reason, bool evict,
+                              HeadTime t) {
+  HeadHost* host = hosts_.Find(name);
+  if (host == nullptr) return NoHost(name);
+  hosts_.Drain(*host, reason);
+  if (evict || reason.empty()) course_.Evict(name, reason);
+  place_ = true;
+  PlaceNext(t);
+  return absl::OkStatus();
+}
+
+absl::Status HeadTable::ThrowOut(const std::string& name, const std::string& by, HeadTime t) {
+  if (hosts_.Find(name) == nullptr) return NoHost(name);
+  course_.TakeRemoval(name, absl::StrCat("its host was thrown out by ", by), t);
+  hosts_.Remove(name);
+  place_ = true;
+  PlaceNext(t);
+  return absl::OkStatus();
+}
+
+void HeadTable::Tick(HeadTime t) {
+  course_.Tick(t);
+  jobs_.Purge(t.wall_ms);
+  if (settling_ && !Settling(t)) place_ = true;
+  PlaceNext(t);
+}
+
+// Whether hosts that were there before the head's start may still come.
+bool HeadTable::Settling(HeadTime t) {
+  if (!settling_) return false;
+  const bool all = std::all_of(hosts_.all().begin(), hosts_.all().end(),
+                               [](const auto& host) { return host.second.ready(); });
+  settling_ = !all && t.now - started_ < options_.settle;
+  return settling_;
+}
+
+void HeadTable::PlaceNext(HeadTime t) {
+  place_ |= course_.TakeReleased();
+  if (!place_ || Settling(t)) return;
+  place_ = false;
+  std::vector<HostRoom> rooms;
+  uint64_t behind = 0;
+  const std::set<uint64_t> waiting = jobs_.waiting();
+  for (const uint64_t number : waiting) {
+    HeadJob& job = *jobs_.Find(number);
+    if (behind != 0 && job.behind == behind) continue;
+    if (behind != 0) {
+      SayWhy(job, absl::StrCat("waits behind job ", behind), behind);
+      continue;
+    }
+    if (job.hopeless_with == hosts_.capacity()) continue;
+    if (rooms.empty()) rooms = hosts_.Rooms();
+    if (!PlaceOne(job, rooms, t)) behind = number;
+  }
+}
+
+// Returns whether those behind it have their turn.
+bool HeadTable::PlaceOne(HeadJob& job, std::vector<HostRoom>& rooms, HeadTime t) {
+  const OwnJobs own = jobs_.OwnOf(job.user, job.uid);
+  const std::string over = OverOwnLimit(job.request, own, options_.limits);
+  if (!over.empty()) {
+    SayWhy(job, over, 0);
+    return true;
+  }
+  const Placement placement = PlaceJob(WithinLimit(job.request, own, options_.limits), rooms);
+  if (placement.nodes.empty()) {
+    const char* others = placement.waits_for_jobs ? "" : "; jobs behind it go first";
+    SayWhy(job, absl::StrCat(placement.reason, others), 0);
+    job.hopeless_with = placement.waits_for_jobs ? 0 : hosts_.capacity();
+    return !placement.waits_for_jobs;
+  }
+  waits_.push_back(t.wall_ms - job.submitted_ms);
+  TakeRoom(placement, job.request.exclusive, rooms);
+  course_.Begin(job, placement, options_.make_token(), t);
+  return true;
+}
+
+// Only those who look on need it: it is found again after a restart.
+void HeadTable::SayWhy(HeadJob& job, const std::string& why, uint64_t behind) {
+  if (job.why == why && job.behind == behind) return;
+  job.why = why;
+  job.behind = behind;
+  jobs_.Seen(job);
+}
+
+HeadChanges HeadTable::TakeChanges() {
+  HeadChanges changes;
+  changes.jobs = jobs_.TakeChanged();
+  changes.forgotten = jobs_.TakeForgotten();
+  changes.hosts = hosts_.TakeChanged();
+  changes.hosts |= !changes.forgotten.empty();  // With the last number.
+  return changes;
+}
+
+}  // namespace hlaunch

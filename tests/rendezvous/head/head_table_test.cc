@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/head/head_table.h"
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/rendezvous/head/head_world.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+PartTold Told(uint64_t job, PartState state, std::optional<int> code = std::nullopt) {
+  PartTold told;
+  told.job = job;
+  told.state = state;
+  told.exit_code = code;
+  return told;
+}
+
+class HeadTableTest : public testing::Test {
+ protected:
+  // A job of two nodes that runs.
+  uint64_t RunTwoNodes() {
+    world.Come("node1", FactsOf(8));
+    world.Come("node2", FactsOf(8));
+    const uint64_t job = world.Submit(RequestOf(2));
+    world.Tell("node1", job, PartState::kStarting, "node1:5000");
+    world.Tell("node2", job, PartState::kRunning);
+    world.Tell("node1", job, PartState::kRunning, "node1:5000");
+    world.Orders();
+    EXPECT_EQ(world.State(job), ClusterJobState::kRunning);
+    return job;
+  }
+
+  HeadWorld world;
+};
+
+TEST_F(HeadTableTest, StartsNode0FirstAndTheOthersOnceItHosts) {
+  world.Come("node2", FactsOf(8));
+  world.Come("node1", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(2));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 start 1"));
+  EXPECT_EQ(world.Why(job), "waits for node 0 (node1) to host its rendezvous");
+  world.Tell("node1", job, PartState::kStarting, "node1:5000");
+  EXPECT_THAT(world.Orders(), ElementsAre("node2 start 1"));
+  world.Tell("node1", job, PartState::kRunning, "node1:5000");
+  EXPECT_EQ(world.State(job), ClusterJobState::kRunning);
+}
+
+TEST_F(HeadTableTest, OrdersWhatThePartNeeds) {
+  world.Come("node1", FactsOf(8));
+  world.Come("node2", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(2, 4));
+  world.table->TakeOrders();
+  world.Tell("node1", job, PartState::kStarting, "node1:5000");
+  const std::vector<HeadOrder> orders = world.table->TakeOrders();
+  ASSERT_EQ(orders.size(), 1u);
+  const PartOrder& order = std::get<PartOrder>(orders[0].what);
+  EXPECT_EQ(order.meeting, "node1:5000");
+  EXPECT_EQ(order.token, "token1");
+  EXPECT_THAT(order.devices, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(order.node_rank, 1);
+  EXPECT_EQ(order.workers, 4);
+  EXPECT_EQ(order.uid, 1001u);
+}
+
+TEST_F(HeadTableTest, EndsAJobWithTheCodeOfItsLowestNode) {
+  const uint64_t job = RunTwoNodes();
+  world.Tell("node2", job, PartState::kEnded, "", 9);
+  world.Tell("node1", job, PartState::kEnded, "", 3);
+  EXPECT_THAT(world.Orders(), ElementsAre("node2 forget 1", "node1 forget 1"));
+  EXPECT_EQ(world.State(job), ClusterJobState::kEnded);
+  EXPECT_EQ(world.View(job).exit_code, 3);
+  EXPECT_EQ(world.Why(job), "ended with exit code 3");
+}
+
+TEST_F(HeadTableTest, ForgetsSecretsOfAJobThatHasEnded) {
+  const uint64_t job = RunTwoNodes();
+  world.Tell("node2", job, PartState::kEnded, "", 0);
+  world.Tell("node1", job, PartState::kEnded, "", 0);
+  world.Write();
+  const std::string kept = world.kept_jobs[job].dump();
+  EXPECT_THAT(kept, testing::Not(HasSubstr("SECRET")));
+  EXPECT_THAT(kept, testing::Not(HasSubstr("token1")));
+}
+
+TEST_F(HeadTableTest, StartsJobsInTheOrderOfTheirNumbers) {
+  world.Come("node1", FactsOf(8));
+  const uint64_t first = world.Submit(RequestOf(1, 6));
+  const uint64_t second = world.Submit(RequestOf(1, 8));
+  const uint64_t third = world.Submit(RequestOf(1, 1), kBob);
+  EXPECT_EQ(world.State(second), ClusterJobState::kWaiting);
+  EXPECT_EQ(world.State(third), ClusterJobState::kWaiting);
+  EXPECT_EQ(world.Why(third),
+            "waits behind job 2, which needs 1 node with 8 free hpu; none have them, node1 has 2 "
+            "free");
+  world.Tell("node1", first, PartState::kEnded, "", 0);
+  EXPECT_EQ(world.State(second), ClusterJobState::kStarting);
+  EXPECT_EQ(world.State(third), ClusterJobState::kWaiting);
+}
+
+TEST_F(HeadTableTest, LetsJobsPassOneThatCannotEverStart) {
+  world.Come("node1", FactsOf(8));
+  const uint64_t huge = world.Submit(RequestOf(1, 9));
+  const uint64_t small = world.Submit(RequestOf(1, 1));
+  EXPECT_EQ(world.State(small), ClusterJobState::kStarting);
+  EXPECT_THAT(world.Why(huge), HasSubstr("jobs behind it go first"));
+  world.Come("node2", FactsOf(16));
+  EXPECT_EQ(world.State(huge), ClusterJobState::kStarting);
+}
+
+TEST_F(HeadTableTest, EndsAWaitingJobAtOnce) {
+  world.Come("node1", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(2));
+  EXPECT_TRUE(world.table->Stop(job, "alice", SIGTERM, -1, world.t()).ok());
+  EXPECT_EQ(world.State(job), ClusterJobState::kEnded);
+  EXPECT_EQ(world.Why(job), "stopped by alice");
+  EXPECT_THAT(world.Orders(), IsEmpty());
+}
+
+TEST_F(HeadTableTest, KillsWhatDoesNotEndInTime) {
+  const uint64_t job = RunTwoNodes();
+  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, 5, world.t()).ok());
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 15", "node2 signal 1 15"));
+  EXPECT_EQ(world.State(job), ClusterJobState::kEnding);
+  world.Tell("node2", job, PartState::kEnded, "", 143);
+  world.Orders();
+  world.Pass(seconds(14));
+  EXPECT_THAT(world.Orders(), IsEmpty());
+  world.Pass(seconds(2));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 9"));
+}
+
+TEST_F(HeadTableTest, StopsAJobBeforeItsOtherNodesStart) {
+  world.Come("node1", FactsOf(8));
+  world.Come("node2", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(2));
+  world.Orders();
+  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, -1, world.t()).ok());
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 15"));
+  world.Tell("node1", job, PartState::kStarting, "node1:5000");
+  EXPECT_THAT(world.Orders(), IsEmpty());
+  world.Tell("node1", job, PartState::kEnded, "", 143);
+  EXPECT_EQ(world.State(job), ClusterJobState::kEnded);
+}
+
+TEST_F(HeadTableTest, EndsAJobOfWhichAPartDoesNotStart) {
+  world.Come("node1", FactsOf(8));
+  world.Come("node2", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(2));
+  world.Tell("node1", job, PartState::kStarting, "node1:5000");
+  world.Orders();
+  PartTold told = Told(job, PartState::kFailed);
+  told.trouble = "no user alice here";
+  world.table->TakePart("node2", told, world.t());
+  EXPECT_THAT(world.Orders(), ElementsAre("node2 forget 1", "node1 signal 1 15"));
+  world.Tell("node1", job, PartState::kEnded, "", 143);
+  EXPECT_EQ(world.Why(job), "node 1 (node2) ended before the job ran: no user alice here");
+}
+
+TEST_F(HeadTableTest, TakesARefusedStartForAFailure) {
+  world.Come("node1", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(1));
+  const std::vector<HeadOrder> orders = world.table->TakeOrders();
+  world.table->TakeAnswer(orders.at(0), absl::PermissionDeniedError("no root here"), world.t());
+  EXPECT_EQ(world.State(job), ClusterJobState::kEnded);
+  EXPECT_EQ(world.Why(job), "node1: no root here");
+}
+
+TEST_F(HeadTableTest, KeepsWhatIsAway) {
+  const uint64_t job = RunTwoNodes();
+  const uint64_t seen = world.View(job).version;
+  world.table->Left("node2", world.t());
+  EXPECT_GT(world.View(job).version, seen);
+  EXPECT_EQ(world.Why(job), "node2 is away");
+  EXPECT_EQ(world.View(job).parts[1].state, "running, away since 2027-01-15T08:00:00.000Z");
+  world.Pass(std::chrono::hours(48));
+  EXPECT_EQ(world.State(job), ClusterJobState::kRunning);
+  world.Come("node2", FactsOf(8), {Told(job, PartState::kRunning)});
+  EXPECT_EQ(world.Why(job), "");
+  EXPECT_THAT(world.Orders(), IsEmpty());
+}
+
+TEST_F(HeadTableTest, LosesWhatWasOnAHostThatWasStartedAnew) {
+  const uint64_t job = RunTwoNodes();
+  world.table->Left("node2", world.t());
+  world.Come("node2", FactsOf(8, "boot2"));
+  EXPECT_EQ(world.State(job), ClusterJobState::kRunning);
+  EXPECT_EQ(world.View(job).parts[1].state, "lost: its host was started anew");
+  world.Tell("node1", job, PartState::kEnded, "", 1);
+  EXPECT_EQ(world.State(job), ClusterJobState::kEnded);
+}
+
+TEST_F(HeadTableTest, LosesWhatItsHostDoesNotHaveAnyMore) {
+  const uint64_t job = RunTwoNodes();
+  world.table->Left("node2", world.t());
+  world.Come("node2", FactsOf(8));
+  EXPECT_EQ(world.View(job).parts[1].state, "lost: its host does not have it any more");
+}
+
+TEST_F(HeadTableTest, OrdersAgainWhatNeverReachedItsHost) {
+  world.Come("node1", FactsOf(8));
+  world.Submit(RequestOf(1));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 start 1"));
+  world.table->Left("node1", world.t());
+  world.Come("node1", FactsOf(8));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 start 1"));
+}
+
+TEST_F(HeadTableTest, SignalsAgainOnlyWhatWasNotTaken) {
+  const uint64_t job = RunTwoNodes();
+  world.table->Stop(job, "alice", SIGTERM, -1, world.t()).IgnoreError();
+  world.Write();
+  for (const HeadOrder& order : world.table->TakeOrders()) {
+    if (order.host == "node1") world.table->TakeAnswer(order, absl::OkStatus(), world.t());
+  }
+  world.Restart();
+  world.Come("node1", FactsOf(8), {Told(job, PartState::kRunning)});
+  world.Come("node2", FactsOf(8), {Told(job, PartState::kRunning)});
+  EXPECT_THAT(world.Orders(), ElementsAre("node2 signal 1 15"));
+}
+
+TEST_F(HeadTableTest, GoesOnAfterARestart) {
+  const uint64_t job = RunTwoNodes();
+  const uint64_t seen = world.View(job).version;
+  const uint64_t next = world.Submit(RequestOf(1), kBob);
+  world.Pass(seconds(1));
+  world.Restart();
+  EXPECT_GT(world.View(job).version, seen);
+  world.Come("node1", FactsOf(8), {Told(job, PartState::kRunning)});
+  EXPECT_EQ(world.State(next), ClusterJobState::kWaiting);
+  world.Come("node2", FactsOf(8), {Told(job, PartState::kEnded, 0)});
+  EXPECT_THAT(world.Orders(), ElementsAre("node2 forget 1", "node2 start 2"));
+  EXPECT_EQ(world.State(job), ClusterJobState::kRunning);
+}
+
+TEST_F(HeadTableTest, StartsAJobThatWasPlacedJustBeforeARestart) {
+  world.Come("node1", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(1));
+  world.Restart();  // The order has not left.
+  EXPECT_EQ(world.State(job), ClusterJobState::kStarting);
+  world.Come("node1", FactsOf(8));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 start 1"));
+}
+
+TEST_F(HeadTableTest, WaitsForItsHostsAfterARestartButNotForEver) {
+  world.Come("node1", FactsOf(8));
+  world.Come("node2", FactsOf(8));
+  world.Pass(seconds(1));
+  world.Restart();
+  world.Come("node1", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(1));
+  EXPECT_EQ(world.State(job), ClusterJobState::kWaiting);
+  world.Pass(seconds(11));
+  EXPECT_EQ(world.State(job), ClusterJobState::kStarting);
+}
+
+TEST_F(HeadTableTest, PlacesNothingOnADrainedHost) {
+  world.Come("node1", FactsOf(8));
+  ASSERT_TRUE(world.table->Drain("node1", "ECC", false, world.t()).ok());
+  const uint64_t job = world.Submit(RequestOf(1));
+  EXPECT_THAT(world.Why(job), HasSubstr("node1 is drained: ECC"));
+  world.Pass(seconds(1));
+  world.Restart();
+  world.Come("node1", FactsOf(8));
+  EXPECT_THAT(world.Why(job), HasSubstr("node1 is drained: ECC"));
+  ASSERT_TRUE(world.table->Drain("node1", "", false, world.t()).ok());
+  EXPECT_EQ(world.State(job), ClusterJobState::kStarting);
+}
+
+TEST_F(HeadTableTest, TellsJobsToLeaveADrainedHost) {
+  RunTwoNodes();
+  ASSERT_TRUE(world.table->Drain("node2", "ECC", true, world.t()).ok());
+  EXPECT_THAT(world.Orders(), ElementsAre("node2 drain 1"));
+}
+
+TEST_F(HeadTableTest, LosesWhatWasOnAHostThatIsThrownOut) {
+  const uint64_t job = RunTwoNodes();
+  ASSERT_TRUE(world.table->ThrowOut("node2", "ada", world.t()).ok());
+  EXPECT_EQ(world.View(job).parts[1].state, "lost: its host was thrown out by ada");
+  EXPECT_EQ(world.table->hosts().Find("node2"), nullptr);
+}
+
+TEST_F(HeadTableTest, PlacesNothingBesideAPartThatItHasGivenUp) {
+  world.Come("node1", FactsOf(8), {Told(77, PartState::kRunning)});
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 77 15"));
+  const uint64_t job = world.Submit(RequestOf(1));
+  EXPECT_THAT(world.Why(job), HasSubstr("still has a part of job 77, which is given up"));
+  world.Tell("node1", 77, PartState::kEnded, "", 143);
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 forget 77", "node1 start 1"));
+}
+
+TEST_F(HeadTableTest, PlacesNothingOnAnUnfitHost) {
+  HostFacts facts = FactsOf(8);
+  facts.trouble = "no space in /var/lib/hlaunch";
+  world.Come("node1", facts);
+  const uint64_t job = world.Submit(RequestOf(1));
+  EXPECT_THAT(world.Why(job), HasSubstr("node1 is unfit: no space in /var/lib/hlaunch"));
+  EXPECT_EQ(world.table->hosts().Views().at(0).state, "unfit");
+}
+
+TEST_F(HeadTableTest, DoesNotGiveAwayAFaultyDevice) {
+  HostFacts facts = FactsOf(8);
+  facts.devices[3].fault = "ECC";
+  world.Come("node1", facts);
+  const uint64_t job = world.Submit(RequestOf(1, 7));
+  EXPECT_THAT(world.View(job).parts.at(0).devices, ElementsAre(0, 1, 2, 4, 5, 6, 7));
+}
+
+TEST_F(HeadTableTest, KeepsAUserToHisLimits) {
+  world.limits.max_waiting = 2;
+  world.limits.max_running = 1;
+  world.Restart();
+  world.Come("node1", FactsOf(8));
+  world.Submit(RequestOf(1, 1));
+  const uint64_t second = world.Submit(RequestOf(1, 1));
+  const uint64_t others = world.Submit(RequestOf(1, 1), kBob);
+  EXPECT_EQ(world.Why(second),
+            "waits for another job of its user to end: a user may have 1 running");
+  EXPECT_EQ(world.State(others), ClusterJobState::kStarting);
+  world.Submit(RequestOf(1, 1));
+  EXPECT_EQ(world.table->Submit(kAlice, RequestOf(1), world.t()).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(HeadTableTest, KeepsAUserToHisNodes) {
+  world.limits.max_nodes = 2;
+  world.Restart();
+  for (const char* host : {"node1", "node2", "node3"}) world.Come(host, FactsOf(8));
+  JobRequest request = RequestOf(1);
+  request.max_nodes = 3;
+  const uint64_t job = world.Submit(request);
+  EXPECT_EQ(world.View(job).parts.size(), 2u);
+}
+
+TEST_F(HeadTableTest, ForgetsOldJobsButNoNumber) {
+  world.Come("node1", FactsOf(8));
+  for (int i = 0; i < 1100; ++i) {
+    const uint64_t job = world.Submit(RequestOf(1));
+    world.Tell("node1", job, PartState::kEnded, "", 0);
+  }
+  world.Pass(seconds(1));
+  world.Write();
+  EXPECT_EQ(world.kept_jobs.size(), 1000u);
+  world.Pass(std::chrono::hours(24 * 8));
+  world.Restart();
+  EXPECT_EQ(world.kept_jobs.size(), 0u);
+  world.Come("node1", FactsOf(8));
+  EXPECT_EQ(world.Submit(RequestOf(1)), 1101u);
+}
+
+TEST_F(HeadTableTest, TakesNoJobThatItsHostsCouldNeverHave) {
+  world.Come("node1", FactsOf(8));
+  world.Come("node2", FactsOf(8));
+  world.table->Left("node2", world.t());
+  const auto submit = [this](int nodes) {
+    return AnswerUser(*world.table, kAlice, "submit", ToJson(RequestOf(nodes)), world.t()).status();
+  };
+  EXPECT_TRUE(submit(2).ok());
+  EXPECT_EQ(submit(3),
+            absl::FailedPreconditionError("needs 3 nodes with 8 hpu; 2 could have them"));
+}
+
+TEST_F(HeadTableTest, AnswersOthersWithoutTheCommandLine) {
+  const uint64_t job = RunTwoNodes();
+  const nlohmann::json question = {{"job", job}};
+  const auto own = AnswerUser(*world.table, kAlice, "job", question, world.t());
+  const auto others = AnswerUser(*world.table, kBob, "job", question, world.t());
+  EXPECT_EQ(own->at("words").size(), 1u);
+  EXPECT_TRUE(!others->contains("words") || others->at("words").empty());
+  EXPECT_EQ(AnswerUser(*world.table, kBob, "meeting", question, world.t()).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(AnswerUser(*world.table, kAlice, "meeting", question, world.t())->at("token"),
+            "token1");
+}
+
+TEST_F(HeadTableTest, ListsJobsOfOneUserOrOfAll) {
+  world.Come("node1", FactsOf(8));
+  world.Submit(RequestOf(1, 1));
+  world.Submit(RequestOf(1, 1), kBob);
+  const auto list = [this](bool all) {
+    return AnswerUser(*world.table, kBob, "jobs", {{"all", all}}, world.t())->at("jobs").size();
+  };
+  EXPECT_EQ(list(false), 1u);
+  EXPECT_EQ(list(true), 2u);
+}
+
+TEST_F(HeadTableTest, SaysAtOnceThatALogIsOnAHostThatIsAway) {
+  const uint64_t job = RunTwoNodes();
+  LogQuestion question;
+  question.job = job;
+  question.node_rank = 1;
+  EXPECT_EQ(HostOfLog(*world.table, kAlice, question).value(), "node2");
+  world.table->Left("node2", world.t());
+  const auto away = HostOfLog(*world.table, kAlice, question);
+  EXPECT_EQ(away.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(away.status().message()), HasSubstr("away since 2027-01-15T08:00:00"));
+}
+
+}  // namespace
+}  // namespace hlaunch
