@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,28 +14,24 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "agent/process/descendants.h"
 #include "agent/process/process.h"
 #include "agent/worker/taken_signals.h"
 #include "launcher/hosts/start_message.h"
 #include "launcher/remote/dial_back.h"
-#include "launcher/words/environment.h"
+#include "launcher/remote/take_start.h"
 #include "launcher/words/programs.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
-#include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
@@ -44,7 +39,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kMessageTime = seconds(60);
 constexpr Duration kDialTime = seconds(10);
 // Beyond the workers' own grace, for the agent to end by itself.
 constexpr Duration kEndTime = seconds(8);
@@ -58,68 +52,6 @@ void WriteOut(const std::string& line) {
     if (n < 0 && errno != EINTR) return;  // Nobody listens any more; stdin says so as well.
     if (n > 0) done += static_cast<size_t>(n);
   }
-}
-
-// Reads `size` bytes of stdin.
-absl::StatusOr<std::string> ReadStdin(size_t size, Instant deadline) {
-  std::string bytes(size, '\0');
-  size_t done = 0;
-  while (done < size) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        std::max(deadline - MonotonicClock().Now(), Duration::zero()));
-    pollfd poll = {STDIN_FILENO, POLLIN, 0};
-    if (::poll(&poll, 1, static_cast<int>(left.count())) == 0) {
-      return absl::DeadlineExceededError("nothing came on standard input");
-    }
-    const ssize_t n = ::read(STDIN_FILENO, bytes.data() + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return absl::UnavailableError("standard input ended before the start was read");
-    done += static_cast<size_t>(n);
-  }
-  return bytes;
-}
-
-absl::StatusOr<StartMessage> ReadStart() {
-  const Instant deadline = MonotonicClock().Now() + kMessageTime;
-  HLAUNCH_ASSIGN_OR_RETURN(const std::string head,
-                           ReadStdin(kStartMagic.size() + sizeof(uint32_t), deadline));
-  HLAUNCH_ASSIGN_OR_RETURN(const size_t size, StartBytes(head));
-  HLAUNCH_ASSIGN_OR_RETURN(const std::string fields, ReadStdin(size, deadline));
-  return DecodeStart(fields);
-}
-
-void SetLimits(const StartMessage& message) {
-  for (const std::string& entry : message.limits) {
-    const std::pair<std::string, std::string> pair = absl::StrSplit(entry, absl::MaxSplits(':', 1));
-    int number = 0;
-    uint64_t soft = 0;
-    rlimit limit = {};
-    if (!absl::SimpleAtoi(pair.first, &number) || !absl::SimpleAtoi(pair.second, &soft) ||
-        number < 0 || number >= RLIM_NLIMITS) {
-      continue;
-    }
-    const auto which = static_cast<__rlimit_resource_t>(number);
-    if (::getrlimit(which, &limit) != 0) continue;
-    limit.rlim_cur = std::min<rlim_t>(soft, limit.rlim_max);  // No more than this host allows.
-    ::setrlimit(which, &limit);
-  }
-}
-
-// What the child sees: what is set here, and over it what came.
-std::vector<std::string> ChildEnvironment(const StartMessage& message) {
-  std::map<std::string, std::string> all;
-  const auto add = [&all](const std::string& entry) {
-    const std::pair<std::string, std::string> pair = absl::StrSplit(entry, absl::MaxSplits('=', 1));
-    all[pair.first] = pair.second;
-  };
-  for (const std::string& entry : Environment::OfThisProcess().Without(kEnvToken)) add(entry);
-  // They would name other hosts, another secret, and another keeper.
-  for (const char* name : {kEnvHosts, kEnvTokenFile, kEnvKeeperFd, kEnvDetached}) all.erase(name);
-  for (const std::string& entry : message.environment) add(entry);
-  if (!message.token.empty()) all[kEnvToken] = message.token;
-  std::vector<std::string> entries;
-  for (const auto& [name, value] : all) entries.push_back(absl::StrCat(name, "=", value));
-  return entries;
 }
 
 // The job's part here and what comes on stdin for it. Belongs to the main thread.

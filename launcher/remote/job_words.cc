@@ -15,9 +15,11 @@ using absl::string_view;
 
 // Of this command alone, or said anew.
 constexpr const char* kNotForHosts[] = {
-    "--hosts",      "--hostfile", "--push",       "--include",    "--exclude",    "--launch-agent",
-    "--agent-path", "--detach",   "--export-var", "--export",     "--config",     "--stdin",
-    "--nnodes",     "--rdzv-id",  "--rdzv-conf",  "--local-addr", "--token-file", "--cluster"};
+    "--hosts",        "--hostfile",   "--push",    "--include",    "--exclude",
+    "--launch-agent", "--agent-path", "--detach",  "--export-var", "--export",
+    "--config",       "--stdin",      "--nnodes",  "--rdzv-id",    "--rdzv-conf",
+    "--local-addr",   "--token-file", "--cluster", "--nodes",      "--constraint",
+    "--exclusive"};
 
 constexpr char kWorkers[] = "--nproc-per-node";
 
@@ -27,13 +29,6 @@ bool IsForHosts(const OptionRow& row) {
   }
   return true;
 }
-
-// An option as it stands in the words. A value.
-struct WrittenOption {
-  const OptionRow* row = nullptr;  // Null: no option, such as a flag's short form with others.
-  std::vector<std::string> words;
-  std::string value;
-};
 
 // "-xVAR": a short option with its value in one word.
 const OptionRow* FindGlued(string_view word) {
@@ -52,7 +47,9 @@ void TakeFlags(std::string* word, std::vector<WrittenOption>* all) {
   }
 }
 
-std::vector<WrittenOption> Written(const Options& options) {
+}  // namespace
+
+std::vector<WrittenOption> WrittenOptions(const Options& options) {
   std::vector<WrittenOption> all;
   std::vector<std::string> words = options.option_words;
   for (size_t i = 1; i < words.size(); ++i) {
@@ -71,10 +68,8 @@ std::vector<WrittenOption> Written(const Options& options) {
   return all;
 }
 
-}  // namespace
-
 bool SaysOption(const Options& options, string_view name) {
-  for (const WrittenOption& option : Written(options)) {
+  for (const WrittenOption& option : WrittenOptions(options)) {
     if (option.row != nullptr && option.row->name == name) return true;
   }
   return false;
@@ -85,7 +80,7 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
   std::vector<std::string> words;
   std::string conf;
   const bool divided = options.hosts.ranks > 0;  // Each host has its own number.
-  for (const WrittenOption& option : Written(options)) {
+  for (const WrittenOption& option : WrittenOptions(options)) {
     if (option.row != nullptr && string_view(option.row->name) == "--rdzv-conf") {
       conf = absl::StrCat(option.value, ",");
     }

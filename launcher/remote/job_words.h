@@ -8,9 +8,20 @@
 
 #include "absl/strings/string_view.h"
 #include "launcher/hosts/host_list.h"
+#include "launcher/options/option_table.h"
 #include "launcher/options/options.h"
 
 namespace hlaunch {
+
+// An option as it stands in the words. A value.
+struct WrittenOption {
+  const OptionRow* row = nullptr;  // Null: no option, such as a flag's short form with others.
+  std::vector<std::string> words;
+  std::string value;
+};
+
+// The options before the script, as typed, and then those that other sources gave. Pure.
+std::vector<WrittenOption> WrittenOptions(const Options& options);
 
 // The options that the agent on `host` gets, for node `rank` of `job_id`: those of this command
 // line but what concerns starting, and what makes it one node of the job. Where the rendezvous is,

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/daemon/daemon_config.h"
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::string_view;
+
+constexpr int kMostSlots = 1'000'000;
+constexpr int kMostParts = 10'000;
+constexpr size_t kMostLabels = 64;
+constexpr size_t kLongestName = 64;
+
+// Each returns what would be right; empty: `value` was, and is taken.
+using Take = std::string (*)(string_view value, DaemonConfig& config);
+
+// As a label or a group may be written.
+bool IsName(string_view text) {
+  if (text.empty() || text.size() > kLongestName || text[0] == '-') return false;
+  for (const char letter : text) {
+    const bool fits = absl::ascii_isalnum(static_cast<unsigned char>(letter)) ||
+                      string_view("-_.=:").find(letter) != string_view::npos;
+    if (!fits) return false;
+  }
+  return true;
+}
+
+std::string TakeSlots(string_view value, DaemonConfig& config) {
+  int slots = 0;
+  if (!ParseInt(value, 0, kMostSlots, &slots)) return "a number of workers, such as 8";
+  config.slots = slots;
+  return "";
+}
+
+std::string TakeLabels(string_view value, DaemonConfig& config) {
+  config.labels = absl::StrSplit(value, absl::ByAnyChar(", \t"), absl::SkipEmpty());
+  bool fit = config.labels.size() <= kMostLabels;
+  for (const std::string& label : config.labels) fit = fit && IsName(label);
+  return fit ? "" : "at most 64 words with commas between, such as fast,rack=3";
+}
+
+std::string TakeAdminGroup(string_view value, DaemonConfig& config) {
+  config.admin_group = std::string(value);
+  return value.empty() || IsName(value) ? "" : "the name of a group";
+}
+
+std::string TakeLeastUid(string_view value, DaemonConfig& config) {
+  int least = 0;
+  if (!ParseInt(value, 1, INT_MAX, &least)) return "a user's number from 1 on, such as 1000";
+  config.rule.least_uid = static_cast<uint32_t>(least);
+  return "";
+}
+
+std::string TakeAllowRoot(string_view value, DaemonConfig& config) {
+  config.rule.allow_root = value == "yes";
+  return value == "yes" || value == "no" ? "" : "yes or no";
+}
+
+std::string TakeMaxParts(string_view value, DaemonConfig& config) {
+  return ParseInt(value, 1, kMostParts, &config.max_parts) ? "" : "a number from 1 to 10000";
+}
+
+struct Row {
+  const char* name;
+  Take take;
+};
+constexpr Row kRows[] = {
+    {"slots", TakeSlots},        {"labels", TakeLabels},        {"admin-group", TakeAdminGroup},
+    {"least-uid", TakeLeastUid}, {"allow-root", TakeAllowRoot}, {"max-parts", TakeMaxParts}};
+
+std::string Names() {
+  return absl::StrJoin(kRows, ", ",
+                       [](std::string* out, const Row& row) { absl::StrAppend(out, row.name); });
+}
+
+// Why the line is wrong; empty: it is right, and was taken.
+std::string TakeLine(string_view line, std::set<std::string>& seen, DaemonConfig& config) {
+  line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
+  if (line.empty()) return "";
+  const size_t equals = line.find('=');
+  if (equals == string_view::npos) return "expected NAME = VALUE";
+  const std::string name(absl::StripAsciiWhitespace(line.substr(0, equals)));
+  const string_view value = absl::StripAsciiWhitespace(line.substr(equals + 1));
+  for (const Row& row : kRows) {
+    if (name != row.name) continue;
+    if (!seen.insert(name).second) return absl::StrCat(name, " is said twice; leave one out");
+    const std::string right = row.take(value, config);
+    if (right.empty()) return "";
+    return absl::StrCat(name, " = ", PrintableLine(value), ": expected ", right);
+  }
+  return absl::StrCat("there is no ", PrintableLine(name), "; there are ", Names());
+}
+
+}  // namespace
+
+absl::StatusOr<DaemonConfig> ParseDaemonConfig(string_view text, string_view file) {
+  DaemonConfig config;
+  std::set<std::string> seen;
+  int number = 0;
+  for (const string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    const std::string wrong = TakeLine(line, seen, config);
+    if (!wrong.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(file, ", line ", number, ": ", wrong));
+    }
+  }
+  return config;
+}
+
+absl::StatusOr<DaemonConfig> ReadDaemonConfig(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    if (errno == ENOENT) return DaemonConfig();
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
+  }
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return ParseDaemonConfig(text, path);
+}
+
+}  // namespace hlaunch

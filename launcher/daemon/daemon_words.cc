@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/daemon/daemon_words.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/options/help_text.h"
+#include "launcher/options/option_table.h"
+#include "launcher/options/read_words.h"
+#include "launcher/words/version.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+const OptionRow kRows[] = {
+    {"", "", "--folder", "DIR", "this host's certificate and its head's place (/var/lib/hlaunchd)",
+     nullptr},
+    {"", "", "--parts", "DIR", "the parts of jobs that run here (/var/spool/hlaunch)", nullptr},
+    {"", "", "--socket", "FILE", "where users ask (/run/hlaunch/hlaunchd.sock)", nullptr},
+    {"", "", "--config", "FILE", "what the administrator decided (/etc/hlaunch/hlaunchd.conf)",
+     nullptr},
+    {"", "", "--hlaunch", "FILE", "the program that runs jobs (beside this one, or in bin/)",
+     nullptr},
+    {"", "", "--sysroot", "DIR", "read of devices what DIR/sys, DIR/proc and DIR/dev describe",
+     nullptr},
+    {"", "-v", "--verbose", "", "say more", nullptr},
+    {"", "", "--version", "", "print the version", nullptr},
+    {"", "-h", "--help", "", "print this text", nullptr},
+};
+
+std::string Help() {
+  return absl::StrCat(
+      "usage: hlaunchd [options]\n\n"
+      "The node daemon of a cluster of one's own: starts jobs of this host's users where there is\n"
+      "room, and others' parts here. Runs as root; jobs go on without it.\n\n",
+      DescribeOptions(kRows));
+}
+
+}  // namespace
+
+absl::StatusOr<DaemonOptions> ParseDaemonOptions(int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
+                           ReadWords("hlaunchd", kRows, words, OptionPlace::kAnywhere));
+  if (!read.rest.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hlaunchd takes options only, and here is ", read.rest[0]));
+  }
+  DaemonOptions options;
+  if (read.Has("--help")) options.text_to_print = Help();
+  if (read.Has("--version")) options.text_to_print = absl::StrCat("hlaunchd ", VersionText(), "\n");
+  options.folder = read.Get("--folder", options.folder);
+  options.parts = read.Get("--parts", options.parts);
+  options.socket = read.Get("--socket", options.socket);
+  options.config = read.Get("--config", options.config);
+  options.program = read.Get("--hlaunch", "");
+  options.sysroot = read.Get("--sysroot", "");
+  options.verbose = read.Has("--verbose");
+  for (std::string* path : {&options.folder, &options.parts, &options.program}) {
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+  }
+  return options;
+}
+
+std::string FindHlaunch(absl::string_view path_of_daemon) {
+  const auto folder = std::filesystem::path(std::string(path_of_daemon)).parent_path();
+  const std::string beside = (folder / "hlaunch").string();
+  if (::access(beside.c_str(), X_OK) == 0) return beside;
+  return (folder.parent_path() / "bin" / "hlaunch").string();
+}
+
+}  // namespace hlaunch

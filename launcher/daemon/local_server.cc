@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/daemon/local_server.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "asio/buffer.hpp"
+#include "asio/io_context.hpp"
+#include "asio/steady_timer.hpp"
+#include "asio/write.hpp"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/cluster/frame.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kIdleTime = std::chrono::minutes(5);
+constexpr Duration kWriteTime = std::chrono::seconds(20);
+constexpr int kBacklog = 128;
+
+sockaddr_un AddressOf(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  return address;
+}
+
+bool SomebodyListens(const sockaddr_un& address) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+             0 ||
+         errno == EAGAIN;
+}
+
+}  // namespace
+
+// One user's connection. Belongs to the server; what is under way in the loop shares it.
+class LocalServer::Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(LocalServer& server, uint64_t number, UniqueFd socket, Peer peer)
+      : server_(&server),
+        number_(number),
+        peer_(std::move(peer)),
+        socket_(server.loop_, socket.Release()),
+        limit_(server.loop_) {
+    socket_.non_blocking(true);
+  }
+
+  uid_t uid() const { return peer_.uid; }
+  void Read();
+  // It is not the server's any more.
+  void Cut() {
+    server_ = nullptr;
+    std::error_code ignored;
+    socket_.close(ignored);
+    limit_.cancel();
+  }
+
+ private:
+  void End() {
+    if (server_ != nullptr) server_->Forget(number_);
+  }
+  void Limit(Duration time);
+  void Took(size_t size);
+  void AnswerNext();
+  void Say(const Envelope& envelope);
+
+  LocalServer* server_;  // Null: this is cut.
+  const uint64_t number_;
+  const Peer peer_;
+  asio::posix::stream_descriptor socket_;
+  asio::steady_timer limit_;
+  FrameReader frames_{kMaxUserFrame};
+  std::vector<std::string> questions_;  // Read, and not answered yet.
+  char bytes_[16 << 10];
+  std::string writing_;
+};
+
+void LocalServer::Connection::Limit(Duration time) {
+  limit_.expires_after(time);
+  limit_.async_wait([self = shared_from_this()](std::error_code error) {
+    if (!error) self->End();
+  });
+}
+
+void LocalServer::Connection::Read() {
+  if (server_ == nullptr) return;
+  Limit(kIdleTime);
+  socket_.async_read_some(asio::buffer(bytes_),
+                          [self = shared_from_this()](std::error_code error, size_t size) {
+                            if (self->server_ == nullptr) return;
+                            if (error) return self->End();
+                            self->Took(size);
+                          });
+}
+
+void LocalServer::Connection::Took(size_t size) {
+  absl::StatusOr<std::vector<std::string>> frames = frames_.Take(absl::string_view(bytes_, size));
+  if (!frames.ok()) return End();
+  questions_ = *std::move(frames);
+  AnswerNext();
+}
+
+void LocalServer::Connection::AnswerNext() {
+  if (questions_.empty()) return Read();
+  absl::StatusOr<Envelope> question = DecodeEnvelope(questions_.front());
+  questions_.erase(questions_.begin());
+  if (!question.ok() || question->ask.empty()) return End();
+  limit_.cancel();
+  const auto done = [self = shared_from_this(),
+                     asked = *question](const absl::StatusOr<nlohmann::json>& answer) {
+    self->Say(answer.ok() ? AnswerTo(asked, *answer) : ErrorTo(asked, answer.status()));
+  };
+  const auto ask = [self = shared_from_this(), asked = *std::move(question),
+                    done](absl::StatusOr<ClusterUser> user) mutable {
+    if (self->server_ == nullptr) return;
+    if (!user.ok()) return done(user.status());
+    asked.user = *std::move(user);
+    self->server_->answer_(asked, done);
+  };
+  server_->users_.Find(peer_, ask);
+}
+
+void LocalServer::Connection::Say(const Envelope& envelope) {
+  if (server_ == nullptr) return;
+  std::string json = EncodeEnvelope(envelope);
+  if (json.size() > kMaxUserFrame) {
+    json = EncodeEnvelope(
+        ErrorTo(envelope, absl::ResourceExhaustedError("the answer is too long; ask for less")));
+  }
+  writing_ = EncodeFrameOf(json);
+  Limit(kWriteTime);
+  asio::async_write(socket_, asio::buffer(writing_),
+                    [self = shared_from_this()](std::error_code error, size_t) {
+                      if (self->server_ == nullptr) return;
+                      if (error) return self->End();
+                      self->AnswerNext();
+                    });
+}
+
+LocalServer::LocalServer(asio::io_context& loop, UniqueFd listener, PeerUsers& users, Answer answer)
+    : loop_(loop), listener_(loop, listener.Release()), users_(users), answer_(std::move(answer)) {
+  listener_.non_blocking(true);
+  Accept();
+}
+
+LocalServer::~LocalServer() {
+  for (const auto& [number, connection] : connections_) connection->Cut();
+}
+
+void LocalServer::Accept() {
+  listener_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
+    if (error) return;
+    UniqueFd socket(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (socket.valid()) Take(std::move(socket));
+    Accept();
+  });
+}
+
+void LocalServer::Take(UniqueFd socket) {
+  absl::StatusOr<Peer> peer = PeerOf(socket.get());
+  if (!peer.ok() || connections_.size() >= kMostConnections) return;
+  size_t& his = of_user_[peer->uid];
+  if (peer->uid != 0 && his >= kMostOfUser) return;
+  ++his;
+  const uint64_t number = next_++;
+  const auto connection =
+      std::make_shared<Connection>(*this, number, std::move(socket), *std::move(peer));
+  connections_[number] = connection;
+  connection->Read();
+}
+
+void LocalServer::Forget(uint64_t number) {
+  const auto found = connections_.find(number);
+  if (found == connections_.end()) return;
+  const auto connection = std::move(found->second);
+  connections_.erase(found);
+  const auto his = of_user_.find(connection->uid());
+  if (--his->second == 0) of_user_.erase(his);
+  connection->Cut();
+}
+
+absl::StatusOr<UniqueFd> ListenLocally(const std::string& path) {
+  const auto fail = [&](const char* what) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen at ", path, ": ", what, ": ", std::strerror(errno)));
+  };
+  const sockaddr_un address = AddressOf(path);
+  if (path.size() >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return fail("socket");
+  }
+  if (SomebodyListens(address)) {
+    return absl::AlreadyExistsError(absl::StrCat("another hlaunchd listens at ", path));
+  }
+  // systemd makes it; without systemd nobody has.
+  ::mkdir(std::filesystem::path(path).parent_path().c_str(), 0755);
+  ::unlink(path.c_str());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return fail("socket");
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return fail("bind");
+  }
+  if (::chmod(path.c_str(), 0666) != 0) return fail("chmod");
+  if (::listen(socket.get(), kBacklog) != 0) return fail("listen");
+  return socket;
+}
+
+UniqueFd HandedSocket() {
+  constexpr int kFirst = 3;
+  const char* const pid_text = std::getenv("LISTEN_PID");
+  const char* const count_text = std::getenv("LISTEN_FDS");
+  int pid = 0, count = 0;
+  if (pid_text == nullptr || count_text == nullptr || !absl::SimpleAtoi(pid_text, &pid) ||
+      !absl::SimpleAtoi(count_text, &count) || pid != ::getpid() || count < 1) {
+    return UniqueFd();
+  }
+  ::fcntl(kFirst, F_SETFD, FD_CLOEXEC);
+  return UniqueFd(kFirst);
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/daemon/peer_user.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "asio/io_context.hpp"
+#include "asio/post.hpp"
+#include "launcher/parts/user_entry.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kKept = std::chrono::seconds(10);
+constexpr Duration kPatience = std::chrono::seconds(10);
+constexpr size_t kMostAnswers = 1000;
+constexpr size_t kMostGroups = 65536;  // The kernel's own limit.
+
+#ifndef SO_PEERGROUPS
+constexpr int SO_PEERGROUPS = 59;
+#endif
+
+}  // namespace
+
+absl::StatusOr<Peer> PeerOf(int socket) {
+  ucred who = {};
+  socklen_t size = sizeof who;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
+    return absl::UnavailableError("the kernel does not say who asks");
+  }
+  Peer peer{who.uid, {}};
+  peer.groups.resize(kMostGroups);
+  size = static_cast<socklen_t>(peer.groups.size() * sizeof(gid_t));
+  const bool known =
+      ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, peer.groups.data(), &size) == 0;
+  peer.groups.resize(known ? size / sizeof(gid_t) : 0);
+  peer.groups.push_back(who.gid);
+  peer.groups.shrink_to_fit();
+  return peer;
+}
+
+PeerUsers::PeerUsers(asio::io_context& loop, std::string admin_group)
+    : loop_(loop), admin_group_(std::move(admin_group)) {}
+
+PeerUsers::~PeerUsers() = default;
+
+void PeerUsers::Find(const Peer& peer, Done done) {
+  const auto named = [this, peer, done = std::move(done)](const std::string& text) {
+    const absl::StatusOr<UserEntry> entry = ReadUserEntry(text);
+    if (!entry.ok() || entry->uid != peer.uid) {
+      return done(absl::PermissionDeniedError(
+          absl::StrCat("the user with number ", peer.uid, " has no name on this host")));
+    }
+    ClusterUser user{entry->name, peer.uid, peer.uid == 0, false};
+    if (user.admin || admin_group_.empty()) return done(user);
+    Ask({"getent", "group", "--", admin_group_}, [peer, done, user](const std::string& group) {
+      const absl::StatusOr<gid_t> admins = ReadGroupNumber(group);
+      ClusterUser found = user;
+      found.admin = admins.ok() && std::count(peer.groups.begin(), peer.groups.end(), *admins) > 0;
+      done(found);
+    });
+  };
+  Ask({"getent", "passwd", absl::StrCat(peer.uid)}, named);
+}
+
+void PeerUsers::Ask(const Words& words, std::function<void(const std::string&)> done) {
+  const std::string key = absl::StrJoin(words, " ");
+  const auto kept = answers_.find(key);
+  if (kept != answers_.end() && MonotonicClock().Now() < kept->second.from + kKept) {
+    return done(kept->second.text);
+  }
+  auto& waiting = waiting_[key];
+  waiting.push_back(std::move(done));
+  if (waiting.size() > 1) return;  // It was asked already.
+  runs_[key] = std::make_unique<ToolRun>(loop_, words, kPatience, [this, key](ToolOutput output) {
+    Answered(key, std::move(output));
+  });
+}
+
+void PeerUsers::Answered(const std::string& key, ToolOutput output) {
+  if (answers_.size() >= kMostAnswers) answers_.clear();
+  const std::string text = output.problem.empty() ? output.text : "";
+  answers_[key] = {text, MonotonicClock().Now()};
+  const auto waiting = waiting_.extract(key);
+  // It is that run's own call.
+  asio::post(loop_, [run = std::shared_ptr<ToolRun>(std::move(runs_[key]))] {});
+  runs_.erase(key);
+  for (const auto& done : waiting.mapped()) done(text);
+}
+
+}  // namespace hlaunch

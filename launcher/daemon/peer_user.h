@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/process/tool_run.h"
+#include "proto/base/clock.h"
+#include "proto/cluster/envelope.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// The process at the other end of a local socket, as the kernel saw it when it connected. A value.
+struct Peer {
+  uid_t uid = 0;
+  std::vector<gid_t> groups;  // All of its.
+};
+
+// Errors:
+//   Unavailable - the kernel does not say.
+absl::StatusOr<Peer> PeerOf(int socket);
+
+// Finds out who peers are: their names by getent, and whether they are administrators.
+//
+// Belongs to the loop's thread, which outlives it.
+class PeerUsers {
+ public:
+  using Done = std::function<void(absl::StatusOr<ClusterUser>)>;
+
+  // `admin_group`: its members are administrators, as root is; empty: nobody else.
+  PeerUsers(asio::io_context& loop, std::string admin_group);
+  ~PeerUsers();
+
+  // Calls `done` once, at once or later; what was found is kept for some seconds.
+  //
+  // Errors:
+  //   PermissionDenied - the user has no name here.
+  void Find(const Peer& peer, Done done);
+
+ private:
+  // What getent said. A value.
+  struct Answer {
+    std::string text;
+    Instant from;
+  };
+  using Words = std::vector<std::string>;
+
+  void Ask(const Words& words, std::function<void(const std::string&)> done);
+  void Answered(const std::string& key, ToolOutput output);
+
+  asio::io_context& loop_;
+  const std::string admin_group_;
+  std::map<std::string, Answer> answers_;  // By the words.
+  std::map<std::string, std::vector<std::function<void(const std::string&)>>> waiting_;
+  std::map<std::string, std::unique_ptr<ToolRun>> runs_;
+};
+
+}  // namespace hlaunch

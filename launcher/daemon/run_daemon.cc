@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/daemon/run_daemon.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "asio/io_context.hpp"
+#include "asio/signal_set.hpp"
+#include "launcher/daemon/daemon_config.h"
+#include "launcher/daemon/daemon_words.h"
+#include "launcher/daemon/local_server.h"
+#include "launcher/daemon/node_daemon.h"
+#include "launcher/node/service_manager.h"
+#include "launcher/words/environment.h"
+#include "launcher/words/programs.h"
+#include "proto/base/log.h"
+#include "proto/contract/exit_code.h"
+#include "rendezvous/trust/openssl_modules.h"
+
+namespace hlaunch {
+namespace {
+
+int Refuse(int exit_code, absl::string_view why) {
+  LogError(why);
+  return exit_code;
+}
+
+int Serve(const DaemonOptions& options, const DaemonConfig& config, UniqueFd listener) {
+  asio::io_context loop(1);
+  asio::signal_set signals(loop, SIGTERM, SIGINT);
+  signals.async_wait([&](std::error_code, int) { loop.stop(); });
+  const NotifyPlace place = FindNotifyPlace(Environment::OfThisProcess(), ::getpid(), ::getpid());
+  ServiceManager manager(loop, place);
+  NodeDaemon daemon(loop, options, config, manager);
+  if (const absl::Status begun = daemon.Begin(std::move(listener)); !begun.ok()) {
+    return Refuse(kExitNotStarted, begun.message());
+  }
+  loop.run();
+  manager.Stopping("stopping; jobs go on", Duration::zero());
+  LogInfo("stopping; the jobs here go on");
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunDaemon(int argc, char** argv) {
+  absl::StatusOr<DaemonOptions> options = ParseDaemonOptions(argc, argv);
+  if (!options.ok()) return Refuse(kExitUsage, options.status().message());
+  if (options->text_to_print) {
+    std::fputs(options->text_to_print->c_str(), stdout);
+    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  }
+  if (::geteuid() != 0) {
+    return Refuse(kExitUsage, "hlaunchd starts jobs as the users who ask, so it must be root");
+  }
+  if (options->verbose) SetLogLevel(LogLevel::kDebug);
+  DoWithoutOpenSslModules();
+  ::signal(SIGPIPE, SIG_IGN);
+  // Before the program may be replaced.
+  if (options->program.empty()) options->program = FindHlaunch(PathOfThisProgram());
+  const absl::StatusOr<DaemonConfig> config = ReadDaemonConfig(options->config);
+  if (!config.ok()) return Refuse(kExitUsage, config.status().message());
+  UniqueFd listener = HandedSocket();
+  if (!listener.valid()) {
+    absl::StatusOr<UniqueFd> made = ListenLocally(options->socket);
+    if (!made.ok()) return Refuse(kExitNotStarted, made.status().message());
+    listener = *std::move(made);
+  }
+  return Serve(*options, *config, std::move(listener));
+}
+
+}  // namespace hlaunch

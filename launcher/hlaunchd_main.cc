@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "absl/strings/string_view.h"
+#include "launcher/daemon/run_daemon.h"
+#include "launcher/head/run_head.h"
+#include "launcher/join/cluster_word.h"
+#include "rendezvous/listening/find_host.h"
+
+// hlaunchd, the node daemon of a cluster of one's own; with the word `head` its head, and with
+// `cluster` what `hlaunch cluster` becomes.
+int main(int argc, char** argv) {
+  hlaunch::ChooseNameServices();
+  const absl::string_view word = argc > 1 ? argv[1] : "";
+  if (word == "head") return hlaunch::RunHead(argc, argv);
+  if (word == "cluster") return hlaunch::RunClusterWord(argc, argv);
+  return hlaunch::RunDaemon(argc, argv);
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/parts/parts.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "agent/process/descendants.h"
+#include "asio/io_context.hpp"
+#include "asio/posix/stream_descriptor.hpp"
+#include "launcher/parts/part_state.h"
+#include "launcher/parts/part_words.h"
+#include "launcher/parts/start_part.h"
+#include "launcher/parts/unit_scope.h"
+#include "launcher/words/printable.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/unique_fd.h"
+#include "proto/cluster/json_fields.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMostKept = 100;      // Parts that have ended, and the head knows.
+constexpr size_t kMostUnknown = 1000;  // And where it does not.
+constexpr size_t kMostComplaint = 2000;
+// Where the kernel tells nothing: its watches may be used up.
+constexpr Duration kLookTime = std::chrono::seconds(2);
+
+std::string BootId() {
+  return std::string(absl::StripAsciiWhitespace(ReadSmallFile("/proc/sys/kernel/random/boot_id")));
+}
+
+// glibc's header of pidfd_open cannot be used from C++.
+UniqueFd OpenPid(pid_t pid) {
+  const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd.valid()) return UniqueFd();
+  return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+}
+
+void SendSignal(int pidfd, int signal) {
+  ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0);
+}
+
+// Collects a child that has ended; one that a former daemon started is none.
+void Reap(int pidfd) {
+  siginfo_t ignored;
+  ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &ignored, WEXITED | WNOHANG);
+}
+
+}  // namespace
+
+// A part of a job. Belongs to Parts.
+struct Parts::Part {
+  PartRecord record;
+  JobFolderFacts said;
+  std::optional<asio::posix::stream_descriptor> holder;  // Its pidfd; unset: it has ended.
+  std::optional<asio::posix::stream_descriptor> complaint;
+  std::string complained;
+  int watch = 0;
+  std::string told;  // The last that was told, as text.
+};
+
+Parts::Parts(asio::io_context& loop, Settings settings,
+             std::function<void(const PartTold&)> changed)
+    : loop_(loop),
+      settings_(std::move(settings)),
+      changed_(std::move(changed)),
+      folders_(settings_.folder),
+      boot_id_(BootId()),
+      watch_(loop, IN_MOVED_TO | IN_CREATE),
+      look_(loop) {}
+
+Parts::~Parts() = default;
+
+absl::Status Parts::Open() {
+  HLAUNCH_RETURN_IF_ERROR(folders_.Open());
+  for (const uint64_t job : folders_.All()) {
+    absl::StatusOr<PartRecord> record = folders_.Read(job);
+    if (!record.ok()) {
+      LogWarning(absl::StrCat("the folder ", folders_.PartPath(job),
+                              " is no part of a job: ", record.status().message()));
+      continue;
+    }
+    FindAgain(*std::move(record));
+  }
+  LookAtAll();
+  return absl::OkStatus();
+}
+
+void Parts::FindAgain(PartRecord record) {
+  auto part = std::make_unique<Part>();
+  part->record = std::move(record);
+  const PartRecord& kept = part->record;
+  UniqueFd pidfd;
+  if (kept.holder > 0 && kept.boot_id == boot_id_) pidfd = OpenPid(kept.holder);
+  const std::optional<ProcessEntry> found = pidfd.valid() ? ReadProcess(kept.holder) : std::nullopt;
+  const bool lives = found && found->start_time == kept.start_time && found->state != 'Z';
+  Part& there = *(parts_[kept.order.job] = std::move(part));
+  if (lives) {
+    Watch(there, pidfd.Release());
+  } else {
+    RemoveScope(kept.order.job);
+  }
+  there.said = folders_.Look(kept.order.job, kept.order.uid);
+  there.told = TextOf(ToJson(ToldOf(there)));
+}
+
+absl::Status Parts::Start(const PartOrder& order) {
+  const auto refuse = [&](absl::string_view why) {
+    return absl::ResourceExhaustedError(absl::StrCat("host ", settings_.host, ": ", why));
+  };
+  if (const auto found = parts_.find(order.job); found != parts_.end()) {
+    if (found->second->record.mark == MarkOfToken(order.token)) {
+      changed_(ToldOf(*found->second));
+      return absl::OkStatus();
+    }
+    if (found->second->holder) return refuse("a part of another head's job of that number runs");
+    if (!folders_.Remove(order.job)) return refuse("what an older job has left cannot be removed");
+    parts_.erase(found);
+  }
+  if (living() >= settings_.most) {
+    return refuse(absl::StrCat(living(), " parts of jobs run here, as many as max-parts allows"));
+  }
+  if (const absl::Status made = folders_.Make(order.job); !made.ok()) return refuse(made.message());
+  auto part = std::make_unique<Part>();
+  if (const absl::Status begun = Begin(*part, order); !begun.ok()) {
+    folders_.Remove(order.job);
+    return refuse(begun.message());
+  }
+  Part& there = *(parts_[order.job] = std::move(part));
+  ReadComplaint(there);
+  Look(there);
+  return absl::OkStatus();
+}
+
+absl::Status Parts::Begin(Part& part, const PartOrder& order) {
+  const std::string folder = folders_.JobPath(order.job);
+  part.record.order = order;
+  part.record.mark = MarkOfToken(order.token);
+  part.record.boot_id = boot_id_;
+  part.record.made_ms = WallMillis();
+  HLAUNCH_RETURN_IF_ERROR(folders_.Keep(part.record));
+  const PartStart start = {order.job,
+                           order.user,
+                           order.uid,
+                           settings_.rule,
+                           folder,
+                           settings_.program,
+                           StartOfPart(order, folder)};
+  HLAUNCH_ASSIGN_OR_RETURN(WaitingPart waiting, ForkPart(start));
+  part.record.holder = waiting.pid;
+  if (const auto found = ReadProcess(waiting.pid)) part.record.start_time = found->start_time;
+  part.record.order.token.clear();
+  part.record.order.request.environment.clear();
+  // Whoever is not written down is not let go: the process ends with its gate.
+  Watch(part, OpenPid(waiting.pid).Release());
+  if (const absl::Status kept = folders_.Keep(part.record); !kept.ok()) {
+    waiting.gate.Close();
+    ::waitpid(waiting.pid, nullptr, 0);
+    return kept;
+  }
+  LetGo(waiting);
+  part.complaint.emplace(loop_, waiting.complaint.Release());
+  LogInfo(absl::StrCat("job ", order.job, ": starting node ", order.node_rank, " for user ",
+                       order.user));
+  return absl::OkStatus();
+}
+
+void Parts::Watch(Part& part, int pidfd) {
+  if (pidfd < 0) return;
+  const uint64_t job = part.record.order.job;
+  part.holder.emplace(loop_, pidfd);
+  part.holder->async_wait(asio::posix::stream_descriptor::wait_read,
+                          [this, job](std::error_code error) {
+                            const auto found = parts_.find(job);
+                            if (!error && found != parts_.end()) Ended(*found->second);
+                          });
+  part.watch = watch_.Watch(folders_.JobPath(job), [this, job] {
+    if (const auto found = parts_.find(job); found != parts_.end()) Look(*found->second);
+  });
+}
+
+// What comes until the holder has taken over, or the process has ended.
+void Parts::ReadComplaint(Part& part) {
+  const uint64_t job = part.record.order.job;
+  part.complaint->async_wait(
+      asio::posix::stream_descriptor::wait_read, [this, job](std::error_code error) {
+        const auto found = parts_.find(job);
+        if (error || found == parts_.end() || !found->second->complaint) return;
+        Part& there = *found->second;
+        char bytes[512];
+        const ssize_t n = ::read(there.complaint->native_handle(), bytes, sizeof bytes);
+        const bool more = n > 0 && there.complained.size() < kMostComplaint;
+        if (n > 0) there.complained.append(bytes, static_cast<size_t>(n));
+        if (more) return ReadComplaint(there);
+        there.complaint.reset();
+      });
+}
+
+void Parts::Ended(Part& part) {
+  Reap(part.holder->native_handle());
+  part.holder.reset();
+  if (part.complaint) {
+    char bytes[kMostComplaint];
+    const ssize_t n = ::read(part.complaint->native_handle(), bytes, sizeof bytes);
+    if (n > 0) part.complained.append(bytes, static_cast<size_t>(n));
+    part.complaint.reset();
+  }
+  watch_.Forget(part.watch);
+  const uint64_t job = part.record.order.job;
+  part.said = folders_.Look(job, part.record.order.uid);
+  if (!part.said.held && !part.complained.empty()) {
+    absl::string_view why = absl::StripAsciiWhitespace(part.complained);
+    absl::ConsumePrefix(&why, "hlaunch: ");
+    part.record.trouble = PrintableLine(why);
+    folders_.Keep(part.record).IgnoreError();
+  }
+  RemoveScope(job);
+  Look(part);
+}
+
+void Parts::Look(Part& part) {
+  const PartRecord& record = part.record;
+  part.said = folders_.Look(record.order.job, record.order.uid);
+  const PartTold told = ToldOf(part);
+  std::string text = TextOf(ToJson(told));
+  if (text == part.told) return;
+  part.told = std::move(text);
+  if (!told.trouble.empty()) LogWarning(absl::StrCat("job ", told.job, ": ", told.trouble));
+  changed_(told);
+}
+
+PartTold Parts::ToldOf(const Part& part) const {
+  return TellPart({part.record, part.said, part.holder.has_value(), WallMillis(), boot_id_,
+                   settings_.host, reachable_at_});
+}
+
+void Parts::LookAtAll() {
+  for (const auto& [job, part] : parts_) {
+    if (part->holder) Look(*part);
+  }
+  RemoveOld();
+  look_.expires_after(kLookTime);
+  look_.async_wait([this](std::error_code error) {
+    if (!error) LookAtAll();
+  });
+}
+
+// The oldest go first.
+void Parts::RemoveOld() {
+  std::vector<uint64_t> known, unknown;
+  for (const auto& [job, part] : parts_) {
+    if (!part->holder) (part->record.forgotten ? known : unknown).push_back(job);
+  }
+  const auto remove = [this](const std::vector<uint64_t>& jobs, size_t most) {
+    for (size_t i = 0; i + most < jobs.size(); ++i) {
+      if (folders_.Remove(jobs[i])) parts_.erase(jobs[i]);
+    }
+  };
+  remove(known, kMostKept);
+  remove(unknown, kMostUnknown);
+}
+
+absl::Status Parts::Signal(const SignalOrder& order) {
+  const auto found = parts_.find(order.job);
+  if (found == parts_.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("host ", settings_.host, " has no part of job ", order.job));
+  }
+  const bool known = order.signal == SIGTERM || order.signal == SIGINT || order.signal == SIGKILL;
+  if (!known) return absl::InvalidArgumentError("a part is sent SIGTERM, SIGINT or SIGKILL");
+  Part& part = *found->second;
+  if (!part.holder) return absl::OkStatus();
+  if (order.signal == SIGKILL) {
+    part.record.killed = true;
+    folders_.Keep(part.record).IgnoreError();
+  }
+  SendSignal(part.holder->native_handle(), order.signal);
+  if (order.signal == SIGKILL) KillScope(order.job);
+  return absl::OkStatus();
+}
+
+absl::Status Parts::Leave(uint64_t job, const std::string& reason) {
+  const auto found = parts_.find(job);
+  if (found == parts_.end()) {
+    return absl::NotFoundError(absl::StrCat("host ", settings_.host, " has no part of job ", job));
+  }
+  return found->second->holder ? folders_.TellToLeave(job, reason) : absl::OkStatus();
+}
+
+absl::Status Parts::Forget(const ForgetOrder& order) {
+  const auto found = parts_.find(order.job);
+  if (found == parts_.end()) return absl::OkStatus();
+  Part& part = *found->second;
+  if (part.holder) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("host ", settings_.host, ": the part of job ", order.job, " runs"));
+  }
+  if (part.record.forgotten) return absl::OkStatus();
+  part.record.forgotten = true;
+  return folders_.Keep(part.record);
+}
+
+void Parts::SetReachableAt(const std::string& address) {
+  if (address == reachable_at_) return;
+  reachable_at_ = address;
+  for (const auto& [job, part] : parts_) {
+    if (part->holder) Look(*part);
+  }
+}
+
+std::vector<PartTold> Parts::All() const {
+  std::vector<PartTold> all;
+  for (const auto& [job, part] : parts_) {
+    if (!part->record.forgotten) all.push_back(ToldOf(*part));
+  }
+  return all;
+}
+
+const PartRecord* Parts::Find(uint64_t job) const {
+  const auto found = parts_.find(job);
+  return found == parts_.end() ? nullptr : &found->second->record;
+}
+
+bool Parts::Lives(uint64_t job) const {
+  const auto found = parts_.find(job);
+  return found != parts_.end() && found->second->holder.has_value();
+}
+
+size_t Parts::living() const {
+  return static_cast<size_t>(std::count_if(parts_.begin(), parts_.end(), [](const auto& entry) {
+    return entry.second->holder.has_value();
+  }));
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/parts/unit_scope.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/process/descendants.h"
+#include "launcher/parts/run_tool.h"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+namespace {
+
+// Where systemd runs, this exists; sd_booted(3).
+constexpr char kSystemdRuns[] = "/run/systemd/system";
+// The unified hierarchy, alone or beside those of version 1.
+constexpr const char* kMounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+constexpr int kStepMs = 5;
+
+bool WriteText(const std::string& path, const std::string& text) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const auto size = static_cast<ssize_t>(text.size());
+  return file.valid() && ::write(file.get(), text.data(), text.size()) == size;
+}
+
+bool IsUnified(const std::string& mount) {
+  return ::access(absl::StrCat(mount, "/cgroup.controllers").c_str(), F_OK) == 0;
+}
+
+// The group that is made where there is no systemd.
+std::string OwnGroup(const std::string& mount, uint64_t job) {
+  return absl::StrCat(mount, "/hlaunch/", job);
+}
+
+bool AwaitScope(uint64_t job, Instant until) {
+  // In one of the hierarchies: systemd may still use those of version 1.
+  while (!absl::StrContains(ReadSmallFile("/proc/self/cgroup"), ScopeName(job))) {
+    if (MonotonicClock().Now() >= until) return false;
+    ::poll(nullptr, 0, kStepMs);
+  }
+  return true;
+}
+
+std::string EnterOwnGroup(uint64_t job) {
+  for (const char* mount : kMounts) {
+    if (!IsUnified(mount)) continue;
+    const std::string group = OwnGroup(mount, job);
+    ::mkdir(absl::StrCat(mount, "/hlaunch").c_str(), 0755);
+    ::mkdir(group.c_str(), 0755);
+    if (WriteText(absl::StrCat(group, "/cgroup.procs"), "0")) return group;
+    ::rmdir(group.c_str());
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ScopeName(uint64_t job) { return absl::StrCat("hlaunch-", job, ".scope"); }
+
+std::vector<std::string> ScopeCommand(uint64_t job, pid_t pid) {
+  return {"busctl", "--system", "--quiet", "call", "org.freedesktop.systemd1",
+          "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartTransientUnit",
+          "ssa(sv)a(sa(sv))", ScopeName(job), "fail",
+          // Five properties, and no further units.
+          "5", "PIDs", "au", "1", absl::StrCat(pid), "Slice", "s", "hlaunch.slice", "Delegate", "b",
+          "true", "CollectMode", "s", "inactive-or-failed", "Description", "s",
+          absl::StrCat("Part of hlaunch's job ", job), "0"};
+}
+
+std::string EnterScope(uint64_t job, Duration patience) {
+  const Instant until = MonotonicClock().Now() + patience;
+  if (::access(kSystemdRuns, F_OK) == 0) {
+    const ToolAnswer asked = RunTool(ScopeCommand(job, ::getpid()), patience);
+    if (asked.exit_code == 0 && AwaitScope(job, until)) return ScopeName(job);
+  }
+  return EnterOwnGroup(job);
+}
+
+bool KillScope(uint64_t job) {
+  for (const char* mount : kMounts) {
+    for (const std::string& group :
+         {absl::StrCat(mount, "/hlaunch.slice/", ScopeName(job)), OwnGroup(mount, job)}) {
+      if (WriteText(absl::StrCat(group, "/cgroup.kill"), "1")) return true;
+    }
+  }
+  return false;
+}
+
+void RemoveScope(uint64_t job) {
+  for (const char* mount : kMounts) ::rmdir(OwnGroup(mount, job).c_str());
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/base/clock.h"
+
+// A part of a job runs in a control group of its own, so that the service manager ends it neither
+// with the node daemon nor with what the daemon is a part of, and so that all of it can be killed
+// at once. Needs root.
+
+namespace hlaunch {
+
+// "hlaunch-7.scope".
+std::string ScopeName(uint64_t job);
+
+// The command that has systemd put process `pid` into the scope of `job`. Pure.
+std::vector<std::string> ScopeCommand(uint64_t job, pid_t pid);
+
+// Moves this process into the scope of `job`, or where systemd does not run into a group that is
+// made here, and returns the path of what it is in; empty: no group could be had, and the process
+// stays where it was. Blocks for `patience` at most. Call in a child of the daemon.
+std::string EnterScope(uint64_t job, Duration patience);
+
+// Kills all processes of the group of `job` that EnterScope can have made, at once. False: there is
+// none, or the kernel (before 5.14) cannot.
+bool KillScope(uint64_t job);
+
+// Removes the group of `job` that EnterScope made, once it is empty. systemd removes its own.
+void RemoveScope(uint64_t job);
+
+}  // namespace hlaunch

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/parts/user_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr int kMostDeep = 64;
+constexpr int kMostEntries = 20'000;
+
+int OpenBeneath(int folder, const std::string& name) {
+  open_how how = {};
+  how.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+  return static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how));
+}
+
+std::vector<std::string> NamesIn(int folder) {
+  std::vector<std::string> names;
+  const int fd = ::dup(folder);
+  DIR* const stream = fd < 0 ? nullptr : ::fdopendir(fd);
+  if (stream == nullptr) {
+    if (fd >= 0) ::close(fd);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  ::closedir(stream);
+  return names;
+}
+
+// Below one folder. Belongs to one thread: Remove, once.
+class Removal {
+ public:
+  bool Remove(int parent, const std::string& name, int deep) {
+    if (++entries_ > kMostEntries || deep > kMostDeep) return false;
+    if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return true;
+    if (errno != EISDIR && errno != EPERM) return false;
+    const UniqueFd folder(
+        ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!folder.valid()) return false;
+    bool all = true;
+    for (const std::string& below : NamesIn(folder.get())) {
+      all = Remove(folder.get(), below, deep + 1) && all;
+    }
+    return all && ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0;
+  }
+
+ private:
+  int entries_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> OpenFolder(const std::string& path) {
+  UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (folder.valid()) return folder;
+  return absl::NotFoundError(absl::StrCat("no folder ", path, ": ", std::strerror(errno)));
+}
+
+absl::StatusOr<UniqueFd> OpenUserFile(int folder, const std::string& name, uid_t uid) {
+  UniqueFd file(OpenBeneath(folder, name));
+  if (!file.valid()) {
+    if (errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no ", name));
+    return absl::PermissionDeniedError(absl::StrCat(name, ": ", std::strerror(errno)));
+  }
+  struct stat found = {};
+  if (::fstat(file.get(), &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == uid) {
+    return file;
+  }
+  return absl::PermissionDeniedError(absl::StrCat(name, " is no file of its user"));
+}
+
+absl::StatusOr<std::string> ReadUserFile(int folder, const std::string& name, uid_t uid,
+                                         size_t most) {
+  HLAUNCH_ASSIGN_OR_RETURN(const UniqueFd file, OpenUserFile(folder, name, uid));
+  std::string text(most + 1, '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::read(file.get(), text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  if (done > most) {
+    return absl::ResourceExhaustedError(absl::StrCat(name, " is longer than ", most, " bytes"));
+  }
+  text.resize(done);
+  return text;
+}
+
+bool RemoveTree(int parent, const std::string& name) { return Removal().Remove(parent, name, 0); }
+
+}  // namespace hlaunch

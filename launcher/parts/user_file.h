@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/base/unique_fd.h"
+
+// How root looks into a folder that belongs to a user, who may change it meanwhile: no link is
+// followed, no other file system is entered, and only regular files of that user are read. Any
+// thread.
+
+namespace hlaunch {
+
+// The folder `path`, whose parents belong to root.
+//
+// Errors:
+//   NotFound - there is none, or it is something else.
+absl::StatusOr<UniqueFd> OpenFolder(const std::string& path);
+
+// The file `name` in `folder`, to be read.
+//
+// Errors:
+//   NotFound - there is none.
+//   PermissionDenied - it is no regular file of `uid`, or lies elsewhere.
+absl::StatusOr<UniqueFd> OpenUserFile(int folder, const std::string& name, uid_t uid);
+
+// What is in it.
+//
+// Errors: as OpenUserFile, and
+//   ResourceExhausted - it is longer than `most`.
+absl::StatusOr<std::string> ReadUserFile(int folder, const std::string& name, uid_t uid,
+                                         size_t most);
+
+// Removes `name` in `parent` with everything below it, at most 64 folders deep and 20,000 entries.
+// False: something is left.
+bool RemoveTree(int parent, const std::string& name);
+
+}  // namespace hlaunch

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/daemon/daemon_config.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hlaunch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ParseDaemonConfig, ReadsAllThatThereIs) {
+  const auto config = ParseDaemonConfig(
+      "# of this host\n"
+      "slots = 8\n"
+      "labels = fast, rack=3   # two\n"
+      "admin-group=wheel\n"
+      "least-uid = 500\r\n"
+      "allow-root = yes\n"
+      "\n"
+      "max-parts = 4",
+      "f");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->slots, 8);
+  EXPECT_THAT(config->labels, ElementsAre("fast", "rack=3"));
+  EXPECT_EQ(config->admin_group, "wheel");
+  EXPECT_EQ(config->rule.least_uid, 500u);
+  EXPECT_TRUE(config->rule.allow_root);
+  EXPECT_EQ(config->max_parts, 4);
+}
+
+TEST(ParseDaemonConfig, AnEmptyFileSaysNothing) {
+  const auto config = ParseDaemonConfig("", "f");
+  ASSERT_TRUE(config.ok());
+  EXPECT_FALSE(config->slots.has_value());
+  EXPECT_EQ(config->rule.least_uid, 1000u);
+  EXPECT_FALSE(config->rule.allow_root);
+}
+
+struct Row {
+  const char* text;
+  const char* says;
+};
+
+TEST(ParseDaemonConfig, NamesFileLineAndTheWayOut) {
+  const Row rows[] = {
+      {"slots = 1\nslots = many", "/etc/x.conf, line 2: slots is said twice"},
+      {"\nslots = many", "/etc/x.conf, line 2: slots = many: expected a number of workers"},
+      {"slot = 1", "there is no slot; there are slots, labels"},
+      {"slots 1", "expected NAME = VALUE"},
+      {"least-uid = 0", "expected a user's number from 1 on"},
+      {"allow-root = true", "expected yes or no"},
+      {"labels = a b$", "expected at most 64 words"},
+      {"admin-group = two words", "expected the name of a group"},
+      {"max-parts = -1", "expected a number from 1 to"}};
+  for (const Row& row : rows) {
+    const auto config = ParseDaemonConfig(row.text, "/etc/x.conf");
+    EXPECT_FALSE(config.ok()) << row.text;
+    EXPECT_THAT(std::string(config.status().message()), HasSubstr(row.says)) << row.text;
+  }
+}
+
+}  // namespace
+}  // namespace hlaunch
