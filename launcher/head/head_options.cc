@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/head/head_options.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "launcher/options/help_text.h"
+#include "launcher/options/option_table.h"
+#include "launcher/options/option_values.h"
+#include "launcher/options/read_words.h"
+#include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
+#include "launcher/words/version.h"
+#include "proto/base/status_macros.h"
+#include "proto/cluster/cluster_messages.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr int kMostOfAUser = 1'000'000;
+
+const OptionRow kRows[] = {
+    {"", "", "--folder", "DIR", "what the head keeps (/var/lib/hlaunch-head)", nullptr},
+    {"", "", "--listen", "PORT|HOST:PORT", "where hosts connect (29400 of all addresses)", nullptr},
+    {"", "", "--join-at", "HOST:PORT", "what hosts are told to join at (this host's name)",
+     nullptr},
+    {"", "", "--own-host", "NAME", "this host's name in the cluster (as init has kept it)",
+     nullptr},
+    {"", "", "--max-running", "N", "jobs of a user that run at the same time (no limit)", nullptr},
+    {"", "", "--max-nodes", "N", "nodes that those may have (no limit)", nullptr},
+    {"", "", "--max-waiting", "N", "jobs of a user that wait (1000)", nullptr},
+    {"", "", "--metrics-port", "PORT|ADDR:PORT", "serve metrics for Prometheus there", nullptr},
+    {"", "-v", "--verbose", "", "say more", nullptr},
+    {"", "", "--version", "", "print the version", nullptr},
+    {"", "-h", "--help", "", "print this text", nullptr},
+};
+
+std::string Help() {
+  return absl::StrCat(
+      "usage: hlaunchd head [options]\n\n"
+      "The head of a cluster of one's own: knows its hosts and jobs, and starts each job where\n"
+      "there is room. `hlaunch cluster init` makes its folder. Jobs go on without it.\n\n",
+      DescribeOptions(kRows));
+}
+
+absl::Status Wrong(absl::string_view name, absl::string_view value, const absl::Status& status) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " '", PrintableLine(value), "': ", status.message()));
+}
+
+// A port alone stands for all addresses.
+absl::StatusOr<Endpoint> ParseListen(absl::string_view text) {
+  const absl::string_view port = absl::StripPrefix(text, ":");
+  const bool port_only =
+      !port.empty() && std::all_of(port.begin(), port.end(), absl::ascii_isdigit);
+  absl::StatusOr<Endpoint> endpoint =
+      ParseEndpoint(port_only ? absl::StrCat("[::]:", port) : std::string(text), kClusterPort);
+  if (endpoint.ok() && endpoint->host == "::") endpoint->host.clear();
+  return endpoint;
+}
+
+absl::Status ReadPlaces(const TypedWords& read, HeadOptions* options) {
+  const std::string listen = read.Get("--listen", absl::StrCat(kClusterPort));
+  const absl::StatusOr<Endpoint> endpoint = ParseListen(listen);
+  if (!endpoint.ok()) return Wrong("--listen", listen, endpoint.status());
+  options->listen = *endpoint;
+  options->join_at = read.Get("--join-at", "");
+  options->own_host = read.Get("--own-host", "");
+  if (!options->own_host.empty() && !IsClusterHostName(options->own_host)) {
+    return Wrong("--own-host", options->own_host, absl::InvalidArgumentError("no host's name"));
+  }
+  const std::string metrics = read.Get("--metrics-port", "");
+  if (metrics.empty()) return absl::OkStatus();
+  const absl::StatusOr<Endpoint> place = ParseMetricsPlace(metrics);
+  if (!place.ok()) return Wrong("--metrics-port", metrics, place.status());
+  options->metrics = *place;
+  return absl::OkStatus();
+}
+
+absl::Status ReadLimit(const TypedWords& read, const char* name, int* limit) {
+  if (!read.Has(name)) return absl::OkStatus();
+  const std::string text = read.Get(name, "");
+  if (ParseInt(text, 1, kMostOfAUser, limit)) return absl::OkStatus();
+  return Wrong(
+      name, text,
+      absl::InvalidArgumentError(absl::StrCat("expected a number from 1 to ", kMostOfAUser)));
+}
+
+}  // namespace
+
+absl::StatusOr<HeadOptions> ParseHeadOptions(int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv + 2, argv + argc);
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
+                           ReadWords("hlaunchd head", kRows, words, OptionPlace::kAnywhere));
+  if (!read.rest.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("hlaunchd head takes options only, and here is ",
+                                                   PrintableLine(read.rest[0])));
+  }
+  HeadOptions options;
+  if (read.Has("--help")) options.text_to_print = Help();
+  if (read.Has("--version")) options.text_to_print = absl::StrCat("hlaunchd ", VersionText(), "\n");
+  options.folder =
+      std::filesystem::absolute(read.Get("--folder", options.folder)).lexically_normal().string();
+  options.verbose = read.Has("--verbose");
+  HLAUNCH_RETURN_IF_ERROR(ReadPlaces(read, &options));
+  HLAUNCH_RETURN_IF_ERROR(ReadLimit(read, "--max-running", &options.limits.max_running));
+  HLAUNCH_RETURN_IF_ERROR(ReadLimit(read, "--max-nodes", &options.limits.max_nodes));
+  HLAUNCH_RETURN_IF_ERROR(ReadLimit(read, "--max-waiting", &options.limits.max_waiting));
+  return options;
+}
+
+}  // namespace hlaunch

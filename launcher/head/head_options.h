@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "launcher/words/endpoint.h"
+#include "rendezvous/head/own_limits.h"
+
+namespace hlaunch {
+
+// The command line of `hlaunchd head` as read. A value.
+struct HeadOptions {
+  std::optional<std::string> text_to_print;  // --help, --version: nothing else is set.
+  std::string folder = "/var/lib/hlaunch-head";
+  Endpoint listen;                  // No host: all addresses of this one.
+  std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
+  std::string own_host;             // The head's own in the cluster; empty: as was kept.
+  std::string join_at;              // Where hosts find the head; empty: by its listen address.
+  OwnLimits limits;
+  bool verbose = false;
+};
+
+// Errors:
+//   InvalidArgument - one line that names the option, the value and the way out.
+//
+// Requires: argv[1] is "head".
+absl::StatusOr<HeadOptions> ParseHeadOptions(int argc, const char* const* argv);
+
+}  // namespace hlaunch

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+namespace hlaunch {
+
+// `hlaunchd head`, the head of a cluster of one's own, from its command line to its exit code: 0
+// when a signal has stopped it. Call while there is one thread.
+//
+// Requires: argv[1] is "head".
+int RunHead(int argc, char** argv);
+
+}  // namespace hlaunch

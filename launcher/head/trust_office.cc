@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/head/trust_office.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/log.h"
+#include "proto/base/status_macros.h"
+#include "proto/cluster/cluster_messages.h"
+#include "proto/cluster/json_fields.h"
+
+namespace hlaunch {
+namespace {
+
+absl::StatusOr<std::string> ReadRequest(const nlohmann::json& body) {
+  std::string request;
+  JsonFields fields(body, "renew");
+  fields.Text("request", &request, kMaxRequestBytes);
+  HLAUNCH_RETURN_IF_ERROR(fields.status());
+  return request;
+}
+
+}  // namespace
+
+TrustOffice::TrustOffice(const TrustFolder& folder, std::string join_at, Authority authority,
+                         JoinDesk desk)
+    : folder_(&folder),
+      join_at_(std::move(join_at)),
+      authority_(std::move(authority)),
+      desk_(std::move(desk)) {}
+
+absl::StatusOr<TrustOffice> TrustOffice::Open(const TrustFolder& folder, std::string join_at,
+                                              std::time_t now) {
+  HLAUNCH_ASSIGN_OR_RETURN(Authority authority, ReadAuthority(folder));
+  HLAUNCH_ASSIGN_OR_RETURN(JoinDesk desk, ReadJoinDesk(folder));
+  TrustOffice office(folder, std::move(join_at), std::move(authority), std::move(desk));
+  HLAUNCH_RETURN_IF_ERROR(office.RenewOwn(now));
+  return office;
+}
+
+bool TrustOffice::OwnIsOld(std::time_t now) const {
+  return now >= own_issued_ + kRenewAfter || now < own_issued_ - kClockTolerance;
+}
+
+absl::Status TrustOffice::RenewOwn(std::time_t now) {
+  HLAUNCH_ASSIGN_OR_RETURN(HostIdentity identity, MakeHeadIdentity(authority_, now));
+  HLAUNCH_RETURN_IF_ERROR(KeepIdentity(*folder_, kOfHead, identity));
+  identity_ = std::move(identity);
+  own_issued_ = now;
+  return absl::OkStatus();
+}
+
+bool TrustOffice::Admits(const CertifiedHost& shown, std::time_t now) {
+  const absl::Status admits = desk_.Admits(shown, now);
+  if (!admits.ok()) {
+    LogWarning(absl::StrCat("host ", shown.host, " is refused: ", admits.message()));
+    return false;
+  }
+  shown_[shown.host] = shown;
+  return true;
+}
+
+absl::StatusOr<nlohmann::json> TrustOffice::Join(
+    const nlohmann::json& body, const std::string& address,
+    const std::function<bool(const std::string&)>& connected, std::time_t now) {
+  HLAUNCH_ASSIGN_OR_RETURN(const JoinQuestion question, ReadJoinQuestion(body));
+  const absl::StatusOr<std::string> certificate =
+      desk_.Join(question, address, connected(question.host), now);
+  if (!certificate.ok()) {  // Nothing that is kept has changed: whoever knocks costs no disk.
+    LogWarning(absl::StrCat("host ", IsClusterHostName(question.host) ? question.host : "?", " at ",
+                            address, " may not join: ", certificate.status().message()));
+    return certificate.status();
+  }
+  HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(*folder_, desk_));
+  LogInfo(absl::StrCat("host ", question.host, " at ", address, " has joined"));
+  return nlohmann::json{{"certificate", *certificate}, {"authority", authority_.certificate}};
+}
+
+absl::StatusOr<nlohmann::json> TrustOffice::Renew(const std::string& host,
+                                                  const nlohmann::json& body, std::time_t now) {
+  const auto shown = shown_.find(host);
+  if (shown == shown_.end()) return absl::PermissionDeniedError("only hosts may ask that");
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string request, ReadRequest(body));
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string certificate, desk_.Renew(shown->second, request, now));
+  HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(*folder_, desk_));
+  LogInfo(absl::StrCat("host ", host, " has a new certificate"));
+  return nlohmann::json{{"certificate", certificate}, {"authority", authority_.certificate}};
+}
+
+absl::StatusOr<nlohmann::json> TrustOffice::Token(std::time_t now) {
+  const JoinToken token = desk_.MakeToken(now);
+  HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(*folder_, desk_));
+  LogInfo("a join token was made");
+  return nlohmann::json{{"join", join_at_}, {"token", TextOf(token)}, {"valid_s", kTokenLife}};
+}
+
+absl::Status TrustOffice::ThrowOut(const std::string& host, std::time_t now) {
+  HLAUNCH_RETURN_IF_ERROR(desk_.ThrowOut(host, now));
+  shown_.erase(host);
+  LogInfo(absl::StrCat("host ", host, " is thrown out"));
+  return KeepJoinDesk(*folder_, desk_);
+}
+
+}  // namespace hlaunch

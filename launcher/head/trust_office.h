@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <ctime>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "rendezvous/joining/join_desk.h"
+#include "rendezvous/joining/trust_folder.h"
+#include "rendezvous/trust/cluster_authority.h"
+
+namespace hlaunch {
+
+// Who may be a host of this cluster: the desk, its file, and the head's own certificate. Whatever
+// is decided is on the disk before it is answered, and what is refused is logged. The head's own
+// certificate is made anew with each of its lives, and long before it expires.
+//
+// Belongs to one thread; `folder` outlives it.
+class TrustOffice {
+ public:
+  // Makes the head a new certificate. `join_at`: where hosts find the head, HOST:PORT.
+  //
+  // Errors:
+  //   NotFound, FailedPrecondition - the folder is not a head's, or not whole.
+  //   Unavailable - it cannot be written.
+  static absl::StatusOr<TrustOffice> Open(const TrustFolder& folder, std::string join_at,
+                                          std::time_t now);
+
+  // What the head shows.
+  const HostIdentity& identity() const { return identity_; }
+  // Whether that should be another one by now.
+  bool OwnIsOld(std::time_t now) const;
+  // Errors: as of MakeHeadIdentity and KeepIdentity.
+  absl::Status RenewOwn(std::time_t now);
+
+  // Whether a host with this certificate is let in.
+  bool Admits(const CertifiedHost& shown, std::time_t now);
+
+  // The answers to `join` (of a stranger), `renew` (of a host that was admitted), `token`, and
+  // whatever `throw_out` means here.
+  //
+  // Errors: as of JoinDesk, and
+  //   Unavailable - it could not be kept.
+  absl::StatusOr<nlohmann::json> Join(const nlohmann::json& body, const std::string& address,
+                                      const std::function<bool(const std::string&)>& connected,
+                                      std::time_t now);
+  absl::StatusOr<nlohmann::json> Renew(const std::string& host, const nlohmann::json& body,
+                                       std::time_t now);
+  absl::StatusOr<nlohmann::json> Token(std::time_t now);
+  absl::Status ThrowOut(const std::string& host, std::time_t now);
+
+ private:
+  TrustOffice(const TrustFolder& folder, std::string join_at, Authority authority, JoinDesk desk);
+
+  const TrustFolder* folder_;
+  std::string join_at_;
+  Authority authority_;
+  HostIdentity identity_;
+  std::time_t own_issued_ = 0;
+  JoinDesk desk_;
+  std::map<std::string, CertifiedHost> shown_;  // What each host has shown last.
+};
+
+}  // namespace hlaunch
