@@ -38,6 +38,11 @@ endif()
 
 set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie)
 check_cxx_source_compiles("#include <thread>\nint main() { std::thread([] {}).join(); }" HLAUNCH_STATIC_PIE)
+# Relocations of a few bits, which the start of glibc 2.36 and newer understands; else they are 24 bytes each,
+# and a position independent program has tens of thousands. GNU ld warns of what it does not know.
+set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie -Wl,--fatal-warnings,-z,pack-relative-relocs)
+check_cxx_source_compiles("#include <features.h>\n#if !__GLIBC_PREREQ(2, 36)\n#error\n#endif\nint main() {}"
+  HLAUNCH_PACKED_RELOCATIONS)
 unset(CMAKE_REQUIRED_LINK_OPTIONS)
 # GNU ld warns of getaddrinfo and dlopen in static programs; see rendezvous/listening/find_host.h.
 check_linker_flag(CXX -Wl,--no-warnings HLAUNCH_QUIET_LINKER)
@@ -83,7 +88,7 @@ function(hlaunch_program name source)
   add_dependencies(${name} ${ours})
   list(TRANSFORM ours REPLACE "(.+)" "$<TARGET_FILE:\\1>")
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${ours})
-  set(how -static-pie)
+  set(how -static-pie $<$<BOOL:${HLAUNCH_PACKED_RELOCATIONS}>:-Wl,-z,pack-relative-relocs>)
   if(ARG_LOADS)
     set(how -pie -static-libstdc++ -static-libgcc)
   endif()

@@ -34,13 +34,17 @@
 #include "launcher/job/job_spec.h"
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/node_binding.h"
+#include "launcher/join/membership_options.h"
 #include "launcher/node/join_again.h"
 #include "launcher/node/run_node.h"
 #include "launcher/node/tell_unable.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/options.h"
 #include "launcher/options/parse_options.h"
+#include "launcher/own_cluster/cluster_commands.h"
+#include "launcher/own_cluster/submit_job.h"
 #include "launcher/remote/agent_stub.h"
+#include "launcher/remote/hold_part.h"
 #include "launcher/report/doctor.h"
 #include "launcher/tasks/gather_tasks.h"
 #include "launcher/tasks/run_task.h"
@@ -61,9 +65,9 @@
 namespace hlaunch {
 namespace {
 
-// Becomes `hlaunch-agent`. Returns only if it cannot, with why not.
-std::string ExecAgentProgram(char** argv) {
-  const auto places = PlacesOfProgram(PathOfThisProgram(), "hlaunch-agent");
+// Becomes another program of hlaunch's. Returns only if it cannot, with why not.
+std::string ExecProgram(const char* program, char** argv) {
+  const auto places = PlacesOfProgram(PathOfThisProgram(), program);
   int first_error = 0;
   for (const std::string& place : places) {
     ::execv(place.c_str(), argv);
@@ -72,6 +76,8 @@ std::string ExecAgentProgram(char** argv) {
   return absl::StrCat("needs the program ", places[0], ": ", std::strerror(first_error),
                       "; install it there or as ", places[1]);
 }
+
+std::string ExecAgentProgram(char** argv) { return ExecProgram("hlaunch-agent", argv); }
 
 int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper) {
   std::string link = keeper.ForExec();
@@ -281,7 +287,11 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
     return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
   }
   if (options->instead.installs()) return InstallPrograms(options->instead);
-  options->detached_directory = environment.Get(kEnvDetached);
+  // `hlaunch-agent` is a part of a job that starts here.
+  if (!connect) {
+    const std::optional<int> ended = RunOnCluster(*options, environment, surroundings);
+    if (ended.has_value()) return *ended;
+  }
   if (options->detach && options->detached_directory.empty()) {
     return Detach(argc, argv, *options, environment, surroundings);
   }
@@ -337,6 +347,16 @@ int RunAsOption(int argc, char** argv, char* option, int most, const ConnectFn& 
   return Launch(argc, words.data(), connect, agent_commands);
 }
 
+// `hlaunch-agent` with these words, the program's name first. Returns only if it cannot.
+int BecomeAgentWith(const std::vector<std::string>& words) {
+  std::vector<std::string> copies = words;
+  std::vector<char*> pointers;
+  for (std::string& word : copies) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  LogError(absl::StrCat("hlaunch ", words[1], " ", ExecAgentProgram(pointers.data())));
+  return kExitNotFound;
+}
+
 // A token for one job needs OpenSSL, which only the agent's program has.
 int RunToken(int argc, char** argv, const std::vector<Command>& agent_commands) {
   const absl::StatusOr<TokenOptions> options = ParseTokenOptions(argc, argv);
@@ -345,6 +365,21 @@ int RunToken(int argc, char** argv, const std::vector<Command>& agent_commands) 
     if (absl::string_view(command.word) == argv[1]) return command.run(argc, argv);
   }
   LogError(absl::StrCat("hlaunch token ", ExecAgentProgram(argv)));
+  return kExitNotFound;
+}
+
+// The words of a cluster's administrator need OpenSSL, which hlaunchd has; their help does not.
+int RunCluster(int argc, char** argv) {
+  const absl::StatusOr<MembershipOptions> options = ParseMembershipOptions(argc, argv);
+  if (!options.ok()) {
+    LogError(options.status().message());
+    return kExitUsage;
+  }
+  if (options->text_to_print) {
+    std::fputs(options->text_to_print->c_str(), stdout);
+    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  }
+  LogError(absl::StrCat("hlaunch cluster ", ExecProgram("hlaunchd", argv)));
   return kExitNotFound;
 }
 
@@ -377,7 +412,13 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
       {"attach", AttachJob},
       {"logs", ShowLogs},
       {"stop", StopJob},
+      {"cluster", RunCluster},
+      {"kill", KillJob},
+      {"ps", ShowClusterJobs},
+      {"nodes", ShowClusterHosts},
+      {"top", [](int count, char** words) { return ShowTop(count, words, BecomeAgentWith); }},
       {"agent", RunAgentStub},
+      {"hold", RunHold},
       {kStandInWord, RunStandIn},
       {"token", [&](int, char**) { return RunToken(argc, argv, agent_commands); }},
       {"doctor",
@@ -386,6 +427,10 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
        [&](int, char**) { return RunAsOption(argc, argv, help, 3, connect, agent_commands); }},
       {"version",
        [&](int, char**) { return RunAsOption(argc, argv, version, 2, connect, agent_commands); }}};
+  if (!connect) {
+    const std::optional<int> done = RunForCluster(row->word, argc, argv, BecomeAgentWith);
+    if (done.has_value()) return *done;
+  }
   commands.insert(commands.end(), agent_commands.begin(), agent_commands.end());
   for (const Command& command : commands) {
     if (absl::string_view(command.word) == row->word) return command.run(argc, argv);

@@ -14,8 +14,10 @@
 #include "launcher/command/make_token.h"
 #include "launcher/command/service_options.h"
 #include "launcher/detached/detached_words.h"
+#include "launcher/join/membership_options.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
+#include "launcher/own_cluster/cluster_words.h"
 #include "launcher/pages/mpirun_page.h"
 #include "launcher/pages/options_page.h"
 #include "launcher/report/check_text.h"
@@ -44,9 +46,14 @@ std::string CommandHelp(const std::string& command) {
   if (command == "attach") return ParseAttachOptions(3, words)->text_to_print.value_or("");
   if (command == "logs") return ParseLogsOptions(3, words)->text_to_print.value_or("");
   if (command == "stop") return ParseStopOptions(3, words)->text_to_print.value_or("");
+  if (command == "kill") return ParseKillOptions(3, words)->text_to_print.value_or("");
+  if (command == "ps") return ParsePsOptions(3, words)->text_to_print.value_or("");
+  if (command == "nodes") return ParseNodesOptions(3, words)->text_to_print.value_or("");
+  if (command == "top") return ParseTopOptions(3, words)->text_to_print.value_or("");
   if (command == "devices") return ParseDevicesOptions(3, words)->text_to_print.value_or("");
   if (command == "check") return ParseCheckOptions(3, words)->text_to_print.value_or("");
   if (command == "token") return ParseTokenOptions(3, words)->text_to_print.value_or("");
+  if (command == "cluster") return ParseMembershipOptions(3, words)->text_to_print.value_or("");
   return command == "doctor" ? DoctorHelp() : "";
 }
 
@@ -76,10 +83,15 @@ std::string Page(const std::string& name) {
                         {"hlaunch attach", CommandHelp("attach")},
                         {"hlaunch logs", CommandHelp("logs")},
                         {"hlaunch stop", CommandHelp("stop")},
+                        {"hlaunch kill", CommandHelp("kill")},
+                        {"hlaunch ps", CommandHelp("ps")},
+                        {"hlaunch nodes", CommandHelp("nodes")},
+                        {"hlaunch top", CommandHelp("top")},
                         {"hlaunch devices", CommandHelp("devices")},
                         {"hlaunch check", CommandHelp("check")},
                         {"hlaunch doctor", CommandHelp("doctor")},
                         {"hlaunch token", CommandHelp("token")},
+                        {"hlaunch cluster", CommandHelp("cluster")},
                         {"hlaunch-rendezvous", ServiceHelp()}});
   }
   return name == "mpirun-words.md" ? MpirunPage() : "";

@@ -90,6 +90,11 @@ absl::StatusOr<DrainOptions> ParseDrainOptions(int argc, const char* const* argv
   }
   options.request.node = read.rest.back();
   read.rest.pop_back();
+  if (read.Has("--deadline")) {
+    return InvalidArgumentError(
+        "--deadline is for a host of the cluster of hlaunchd, and this is a node of a job: write "
+        "--within S");
+  }
   HLAUNCH_ASSIGN_OR_RETURN(options.words, ReadAskWords(word, read));
   HLAUNCH_RETURN_IF_ERROR(ReadRequest(read, options.request));
   return options;

@@ -96,7 +96,7 @@ Surroundings SurroundingsOfThisProcess(Environment environment) {
 }
 
 std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own) {
-  std::vector<std::string> words = {"auto", "none"};
+  std::vector<std::string> words = {"auto", "none", kOwnCluster};
   for (const System& system : Systems(own)) {
     // Some have a row for each kind of job.
     if (std::find(words.begin(), words.end(), system.word) == words.end()) {
@@ -109,6 +109,7 @@ std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own) {
 ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
                        const std::vector<SystemRow>& own) {
   if (word == "none") return NoPlace("--cluster none");
+  if (word == kOwnCluster) return NoPlace("the cluster of this host's hlaunchd starts the nodes");
   const bool told = word != "auto";
   ClusterPlace nothing = NoPlace("no variable of a scheduler or of another launcher is set");
   std::string missing;

@@ -74,7 +74,12 @@ struct ClusterPlace {
   }
 };
 
-// What --cluster takes: "auto", "none", "slurm", …, and the words of a site's own systems.
+// The word of --cluster for a cluster of one's own, which no variables tell: a job goes there, and
+// this process is none of its nodes.
+inline constexpr char kOwnCluster[] = "hlaunchd";
+
+// What --cluster takes: "auto", "none", kOwnCluster, "slurm", …, and the words of a site's own
+// systems.
 std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own);
 
 // Decides whether this process was started as one node's part of a job, and by whom. With "auto"

@@ -32,8 +32,6 @@ namespace {
 
 using absl::InvalidArgumentError;
 
-constexpr size_t kLogBytes = 64 << 20;
-
 // Whether each line of a worker begins with its rank.
 bool NamesRanks(const Options& options) {
   const bool alone = !options.hosts.any() && options.nproc == 1 && options.others.empty();
@@ -69,7 +67,8 @@ absl::StatusOr<HoldPlan> PlanOf(int argc, char** argv, const Options& options,
   plan.argv = WordsOfJob(argc, argv, options, job.id);
   plan.env = environment.Without(kEnvDetached);
   plan.env.push_back(absl::StrCat(kEnvDetached, "=", job.directory));
-  plan.rotation = options.logs.rotation.bytes > 0 ? options.logs.rotation : Rotation{kLogBytes, 1};
+  plan.rotation =
+      options.logs.rotation.bytes > 0 ? options.logs.rotation : Rotation{kHeldLogBytes, 1};
   return plan;
 }
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -19,9 +18,9 @@
 #include "launcher/detached/follow_job.h"
 #include "launcher/detached/job_record.h"
 #include "launcher/detached/known_jobs.h"
+#include "launcher/detached/line_printer.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/printable.h"
-#include "nlohmann/json.hpp"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
@@ -51,61 +50,9 @@ absl::StatusOr<DetachedJob> FindJob(const DetachedOptions& options, bool ended_w
   return ChooseJob(KnownJobs(directory), options.job_id, ended_will_do);
 }
 
-// Prints lines of the log. Belongs to one thread.
-class LinePrinter {
- public:
-  LinePrinter(const DetachedOptions& options, bool both_streams)
-      : options_(options), both_streams_(both_streams) {}
-
-  void Show(const LogLine& line) {
-    if (!IsWanted(line)) return;
-    if (!both_streams_ || line.fd == STDOUT_FILENO) return Put(line, stdout);
-    std::fflush(stdout);  // In their order.
-    Put(line, stderr);
-  }
-
- private:
-  // The parts of a line are its beginning's.
-  bool IsWanted(const LogLine& line) {
-    if (options_.ranks.empty()) return true;
-    Part& part = parts_[line.fd == STDERR_FILENO ? 1 : 0];
-    if (!part.goes_on) {
-      const std::vector<Rank> ranks = RanksOfText(line.text);
-      part.wanted = std::any_of(ranks.begin(), ranks.end(), [this](Rank rank) {
-        return std::binary_search(options_.ranks.begin(), options_.ranks.end(), rank);
-      });
-    }
-    part.goes_on = !line.whole;
-    return part.wanted;
-  }
-
-  void Put(const LogLine& line, std::FILE* file) const {
-    std::string text = absl::StrCat(line.text, line.whole ? "\n" : "");
-    if (options_.json) {
-      text = nlohmann::ordered_json{{"time", line.time},
-                                    {"stream", line.fd == STDERR_FILENO ? "stderr" : "stdout"},
-                                    {"whole", line.whole},
-                                    {"ranks", RanksOfText(line.text)},
-                                    {"text", line.text}}
-                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-             "\n";
-    } else if (options_.timestamps && !line.time.empty()) {
-      text = absl::StrCat(line.time, " ", text);
-    }
-    std::fwrite(text.data(), 1, text.size(), file);
-  }
-
-  struct Part {
-    bool goes_on = false, wanted = false;
-  };
-  const DetachedOptions& options_;
-  const bool both_streams_;
-  std::array<Part, 2> parts_;
-};
-
-FollowEnd Show(const DetachedJob& job, const DetachedOptions& options, bool both_streams,
-               int signals) {
-  LinePrinter printer(options, both_streams);
+FollowEnd Show(const DetachedJob& job, const DetachedOptions& options, const std::string& since,
+               bool both_streams, int signals) {
+  LinePrinter printer(options, since, both_streams);
   FollowWish wish;
   wish.tail = options.tail;
   wish.follow = options.follow;
@@ -175,7 +122,7 @@ int AttachJob(int argc, char** argv) {
   const absl::StatusOr<DetachedJob> job = FindJob(*options, /*ended_will_do=*/true);
   if (!job.ok()) return Fail(job.status());
   const UniqueFd signals = SignalsOfPerson();
-  if (Show(*job, *options, /*both_streams=*/true, signals.get()) == FollowEnd::kAsked) {
+  if (Show(*job, *options, "", /*both_streams=*/true, signals.get()) == FollowEnd::kAsked) {
     LogInfo(absl::StrCat("detached; job ", PrintableLine(job->id), " goes on (hlaunch stop ",
                          PrintableLine(job->id), " ends it)"));
     return kExitSignalBase + SIGINT;
@@ -194,12 +141,19 @@ int ShowLogs(int argc, char** argv) {
         "--rank: the lines of this job name no ranks: it has one worker, or lines begin otherwise "
         "(--log-prefix)"));
   }
-  Show(*job, *options, /*both_streams=*/false, -1);
+  if (!options->node.empty()) {
+    return Fail(absl::InvalidArgumentError(
+        "--node is for a job of the cluster of hlaunchd; the log of this one is of all its nodes"));
+  }
+  const absl::StatusOr<std::string> since = ReadSince(options->since, WallMillis());
+  if (!since.ok()) return Fail(since.status());
+  Show(*job, *options, *since, /*both_streams=*/false, -1);
   return kExitOk;
 }
 
-int StopJob(int argc, char** argv) {
-  const absl::StatusOr<DetachedOptions> options = ParseStopOptions(argc, argv);
+namespace {
+
+int StopAsSaid(const absl::StatusOr<DetachedOptions>& options) {
   if (!options.ok()) return Fail(options.status());
   if (options->text_to_print) return Print(*options->text_to_print);
   const absl::StatusOr<DetachedJob> job = FindJob(*options, /*ended_will_do=*/false);
@@ -212,5 +166,11 @@ int StopJob(int argc, char** argv) {
   if (job->life == JobLife::kRuns) return Stop(*job, options->grace);
   return Print(absl::StrCat("nothing to stop\n", OneJobText(*job)));
 }
+
+}  // namespace
+
+int StopJob(int argc, char** argv) { return StopAsSaid(ParseStopOptions(argc, argv)); }
+
+int KillJob(int argc, char** argv) { return StopAsSaid(ParseKillOptions(argc, argv)); }
 
 }  // namespace hlaunch

@@ -11,7 +11,8 @@ namespace hlaunch {
 int AttachJob(int argc, char** argv);
 int ShowLogs(int argc, char** argv);
 
-// The same of `hlaunch stop`.
+// The same of `hlaunch stop` and `kill`.
 int StopJob(int argc, char** argv);
+int KillJob(int argc, char** argv);
 
 }  // namespace hlaunch

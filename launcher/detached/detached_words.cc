@@ -28,7 +28,8 @@ constexpr size_t kTailOfAttach = 10;
 constexpr char kWhichJob[] =
     "\nJOB is the id that --detach printed; without it, the only one that runs. Jobs are kept "
     "in\n"
-    "~/.local/state/hlaunch (XDG_STATE_HOME), the last 20 of those that have ended too.\n";
+    "~/.local/state/hlaunch (XDG_STATE_HOME), the last 20 of those that have ended too. A number\n"
+    "that is none of them is a job of the cluster (hlaunch ps).\n";
 
 std::string AttachHelp() {
   return absl::StrCat(
@@ -44,7 +45,8 @@ std::string AttachHelp() {
 
 std::string LogsHelp() {
   return absl::StrCat(
-      "usage: hlaunch logs [JOB] [-f] [--rank LIST] [--tail N|all] [-t] [--json]\n\n"
+      "usage: hlaunch logs [JOB] [-f] [--rank LIST] [--node NODE] [--since TIME]\n"
+      "                    [--tail N|all] [-t] [--json]\n\n"
       "Prints on stdout what a job that was started with --detach has said on stdout and stderr,\n"
       "also after its end.",
       kWhichJob, "\n", DescribeOptions(LogsOptionRows()), "\nExit code: 0; 2 wrong usage; ",
@@ -58,6 +60,16 @@ std::string StopHelp() {
       "and\n"
       "SIGKILL after the job's --shutdown-timeout. Waits until nothing is left.",
       kWhichJob, "\n", DescribeOptions(StopOptionRows()),
+      "\nExit code: 0 it has ended, also before; 1 it does not end; 2 wrong usage; ", kExitRefused,
+      " there\nis no such job, or it was started on another host.\n");
+}
+
+std::string KillHelp() {
+  return absl::StrCat(
+      "usage: hlaunch kill [JOB]\n\n"
+      "Ends a job at once, on all of its hosts: its workers get SIGKILL, and no time to save\n"
+      "anything; `hlaunch stop` gives it. Waits until nothing is left.",
+      kWhichJob, "\n", DescribeOptions(KillOptionRows()),
       "\nExit code: 0 it has ended, also before; 1 it does not end; 2 wrong usage; ", kExitRefused,
       " there\nis no such job, or it was started on another host.\n");
 }
@@ -119,6 +131,8 @@ absl::StatusOr<DetachedOptions> Parse(absl::string_view word, absl::Span<const O
   options.follow = word == "attach" || read.Has("--follow");
   options.timestamps = read.Has("--timestamps");
   options.json = read.Has("--json");
+  options.node = read.Get("--node", "");
+  options.since = read.Get("--since", "");
   HLAUNCH_RETURN_IF_ERROR(ReadTail(read, options));
   HLAUNCH_RETURN_IF_ERROR(ReadRanks(read, options));
   HLAUNCH_RETURN_IF_ERROR(ReadGrace(read, options));
@@ -137,6 +151,12 @@ absl::StatusOr<DetachedOptions> ParseLogsOptions(int argc, const char* const* ar
 
 absl::StatusOr<DetachedOptions> ParseStopOptions(int argc, const char* const* argv) {
   return Parse("stop", StopOptionRows(), StopHelp, argc, argv);
+}
+
+absl::StatusOr<DetachedOptions> ParseKillOptions(int argc, const char* const* argv) {
+  absl::StatusOr<DetachedOptions> options = Parse("kill", KillOptionRows(), KillHelp, argc, argv);
+  if (options.ok()) options->grace = Duration::zero();
+  return options;
 }
 
 }  // namespace hlaunch

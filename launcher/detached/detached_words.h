@@ -12,7 +12,7 @@
 #include "proto/base/clock.h"
 #include "proto/contract/ids.h"
 
-// The command lines of `hlaunch attach`, `logs` and `stop`. All is pure.
+// The command lines of `hlaunch attach`, `logs`, `stop` and `kill`. All is pure.
 
 namespace hlaunch {
 
@@ -25,6 +25,8 @@ struct DetachedOptions {
   bool timestamps = false;
   bool json = false;
   std::vector<Rank> ranks;        // In their order; none: all lines.
+  std::string node;               // Of a cluster's job: a host or a node rank; empty: all.
+  std::string since;              // As typed, see ReadSince; empty: all.
   std::optional<Duration> grace;  // Unset: the job's own.
 };
 
@@ -33,5 +35,7 @@ struct DetachedOptions {
 absl::StatusOr<DetachedOptions> ParseAttachOptions(int argc, const char* const* argv);
 absl::StatusOr<DetachedOptions> ParseLogsOptions(int argc, const char* const* argv);
 absl::StatusOr<DetachedOptions> ParseStopOptions(int argc, const char* const* argv);
+// The grace is zero.
+absl::StatusOr<DetachedOptions> ParseKillOptions(int argc, const char* const* argv);
 
 }  // namespace hlaunch

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "launcher/detached/job_record.h"
 
 namespace hlaunch {
+
+// A log is put aside at this size where nobody asks for another.
+inline constexpr size_t kHeldLogBytes = 64 << 20;
 
 // A job that is to go on by itself. A value.
 struct HoldPlan {

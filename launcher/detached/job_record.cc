@@ -31,6 +31,7 @@ constexpr char kJobName[] = "job.json";
 constexpr char kEndName[] = "end.json";
 constexpr char kMeetingName[] = "meeting.json";
 constexpr char kTokenName[] = "token";
+constexpr char kNewsName[] = "news.json";
 constexpr char kStartedName[] = "started";
 constexpr mode_t kOnlyMine = S_IRUSR | S_IWUSR;
 
@@ -154,6 +155,15 @@ absl::Status KeepMeeting(const std::string& directory, MeetingPlace place,
                                                      {"tls_cert", place.tls_cert},
                                                      {"tls_key", place.tls_key},
                                                      {"tls_ca", place.tls_ca}});
+}
+
+absl::Status KeepNews(const std::string& directory, const JobNews& news) {
+  return WriteJson(PathIn(directory, kNewsName), {{"round", news.round},
+                                                  {"restarts", news.restarts},
+                                                  {"runs", news.runs},
+                                                  {"ran_ms", news.ran_ms},
+                                                  {"whole_ms", news.whole_ms},
+                                                  {"at_ms", news.at_ms}});
 }
 
 absl::Status KeepStarted(const std::string& directory) {

@@ -58,6 +58,15 @@ struct DetachedJob {
   JobLife life = JobLife::kLost;
 };
 
+// How a job goes, as one of its nodes sees it. A value.
+struct JobNews {
+  int round = 0;
+  int restarts = 0;
+  bool runs = false;                 // Its workers do.
+  int64_t ran_ms = 0, whole_ms = 0;  // So long they ran, of so long in all,
+  int64_t at_ms = 0;                 // until this, since 1970.
+};
+
 // Where a job's nodes meet, for those who ask them. A value; see AskWords.
 struct MeetingPlace {
   std::string endpoint;  // HOST:PORT; empty: there is one node, and nobody to ask.
@@ -74,6 +83,7 @@ absl::Status KeepJob(const DetachedJob& job);
 absl::Status KeepEnding(const std::string& directory, const JobEnding& ending);
 absl::Status KeepMeeting(const std::string& directory, MeetingPlace place,
                          const std::string& token);
+absl::Status KeepNews(const std::string& directory, const JobNews& news);
 // All nodes are here, and the first round has begun.
 absl::Status KeepStarted(const std::string& directory);
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/worker/keeper.h"
+#include "launcher/detached/job_record.h"
 #include "launcher/grpc/ask.h"
 #include "launcher/grpc/host_client.h"
 #include "launcher/grpc/own_rendezvous.h"
@@ -534,6 +535,26 @@ class JoinLink final : public NodeLink {
   std::optional<GrpcRendezvousClient> client_;  // Last: it calls, and its last word is heard here.
 };
 
+// Says where this node listens: to the person, or in the folder of a part of a cluster's job, whose
+// node daemon tells the others.
+absl::Status TellMeeting(const JobSpec& spec, const Options& options, const Endpoint& here) {
+  if (!options.detached_directory.empty()) {
+    MeetingPlace place;
+    place.endpoint = HostPort(here);
+    place.tls = spec.tls ? "on" : "off";
+    return KeepMeeting(options.detached_directory, std::move(place), spec.token);
+  }
+  const JoinCommand join = MakeJoinCommand(options, spec, here);
+  const int others = spec.policy.max_nodes - 1;
+  // Said with --quiet as well: without it nobody can join.
+  LogWarning(absl::StrCat(
+      "listening; on ",
+      others == 1 ? "the other host" : absl::StrCat("each of the ", others, " other hosts"),
+      " run:\n    ", join.command));
+  if (!join.hint.empty()) LogWarning(join.hint);
+  return absl::OkStatus();
+}
+
 // Takes the first free port from `spec.endpoint.port` on and tells the person what to run.
 absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec, const Trust& trust,
                                                          const Options& options) {
@@ -549,14 +570,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec, co
     listening = Listen("", static_cast<uint16_t>(spec.endpoint.port + i));
   }
   if (!listening.ok()) return listening.status();
-  const JoinCommand join = MakeJoinCommand(options, spec, {*address, listening->port});
-  const int others = spec.policy.max_nodes - 1;
-  // Said with --quiet as well: without it nobody can join.
-  LogWarning(absl::StrCat(
-      "listening; on ",
-      others == 1 ? "the other host" : absl::StrCat("each of the ", others, " other hosts"),
-      " run:\n    ", join.command));
-  if (!join.hint.empty()) LogWarning(join.hint);
+  HLAUNCH_RETURN_IF_ERROR(TellMeeting(spec, options, {*address, listening->port}));
   return HostLink::Make(spec, trust, DecideHosting(spec, absl::UnavailableError(""), local, ""),
                         std::move(listening).value(), *address);
 }

@@ -183,6 +183,7 @@ class NodeRun {
   void EndLink();
   void DropLink();
   void ServePageWhereHosted();
+  void KeepNewsOf(const NodeEvent& event, const Goodput& goodput);
   void AwaitOthersFence();
 
   const Options& options_;
@@ -201,6 +202,7 @@ class NodeRun {
   bool page_tried_ = false;
   std::vector<CheckResult> checked_;  // The last time.
   AgentResult result_;
+  JobNews news_;
   Instant none_lives_from_;  // Anywhere, if the rendezvous was lost.
 };
 
@@ -301,6 +303,7 @@ NodeEnd NodeRun::Run(int restarts_used) {
   agent_options.on_event = [&](const NodeEvent& event) {
     observation.Tell(event);
     ServePageWhereHosted();
+    KeepNewsOf(event, observation.goodput());
     if (kept || !std::holds_alternative<WorkerStarted>(event)) return;
     kept = true;
     KeepStarted(options_.detached_directory).IgnoreError();
@@ -320,7 +323,9 @@ NodeEnd NodeRun::Run(int restarts_used) {
     AwaitOthersFence();
     return {result_.exit_code, again.used, descriptors_before_};
   }
-  observation.Tell(NodeFinished{result_.exit_code, EndReason(result_)});
+  const NodeFinished finished{result_.exit_code, EndReason(result_)};
+  observation.Tell(finished);
+  KeepNewsOf(finished, observation.goodput());
   const bool goes_first = link_->hosts() && !result_.outcome;
   const bool outlived = goes_first && !EndsWithHost(result_.exit_code) && link_->outlived();
   if (goes_first && !outlived) link_->End(HostLeft(info_, result_));
@@ -350,6 +355,27 @@ void NodeRun::DropLink() {
 }
 
 // The rendezvous may come to this node late, once others have died.
+// For whoever looks into the folder of a detached job.
+void NodeRun::KeepNewsOf(const NodeEvent& event, const Goodput& goodput) {
+  const auto* const started = std::get_if<RoundStarted>(&event);
+  const bool changes = started != nullptr || std::holds_alternative<RoundStopped>(event) ||
+                       std::holds_alternative<NodeFinished>(event);
+  if (!changes || options_.detached_directory.empty()) return;
+  if (started != nullptr) {
+    news_.round = static_cast<int>(started->assignment.round);
+    news_.restarts = started->assignment.restart_count;
+  }
+  const Instant now = Now();
+  const auto milliseconds = [](Duration time) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  };
+  news_.runs = started != nullptr;
+  news_.ran_ms = milliseconds(goodput.Ran(now));
+  news_.whole_ms = milliseconds(goodput.Whole(now));
+  news_.at_ms = WallMillis();
+  KeepNews(options_.detached_directory, news_).IgnoreError();
+}
+
 void NodeRun::ServePageWhereHosted() {
   if (page_tried_ || !options_.output.status_page || !link_->hosts()) return;
   page_tried_ = true;

@@ -85,6 +85,8 @@ const OptionRow kDrain[] = {
     {"", "", "--reason", "TEXT", "why, for everybody who looks at the job", nullptr},
     {"", "", "--within", "S", "it will be gone after S seconds, for everybody who looks at the job",
      nullptr},
+    {"", "", "--deadline", "S",
+     "of a host of the cluster: its jobs move to others within S seconds (they stay)", nullptr},
     kTokenToAsk,
     kTlsToAsk,
     kTlsCert,
@@ -105,6 +107,8 @@ const OptionRow kAttach[] = {
 const OptionRow kLogs[] = {
     {"", "-f", "--follow", "", "and go on until the job ends", nullptr},
     {"", "", "--rank", "LIST", "the lines of these ranks alone, as in 0-3,7", nullptr},
+    {"", "", "--node", "NODE", "of a job of the cluster: of this host or node rank alone", nullptr},
+    {"", "", "--since", "TIME", "nothing older: 10m, 2h, or 2026-11-25T16:41 in UTC", nullptr},
     {"", "", "--tail", "N|all", "begin with so many of the lines that are there (all)", nullptr},
     {"", "-t", "--timestamps", "", "the time stands before each line", nullptr},
     {"", "", "--json", "", "print a JSON object for each line", nullptr},
@@ -116,6 +120,19 @@ const OptionRow kStop[] = {
      nullptr},
     kHelp,
 };
+
+const OptionRow kKill[] = {kHelp};
+
+const OptionRow kPs[] = {
+    {"", "-a", "--all", "", "the jobs of all users", nullptr},
+    {"", "-e", "--ended", "", "also those that have ended", nullptr},
+    kJson,
+    kHelp,
+};
+
+const OptionRow kNodes[] = {kJson, kHelp};
+
+const OptionRow kTop[] = {{"", "-a", "--all", "", "the jobs of all users", nullptr}, kHelp};
 
 const OptionRow kDevices[] = {
     kJson,
@@ -154,6 +171,17 @@ const OptionRow kToken[] = {
     kHelp,
 };
 
+const OptionRow kCluster[] = {
+    {"", "", "--listen", "PORT|HOST:PORT", "init: where hosts find the head (29400, all addresses)",
+     nullptr},
+    {"", "", "--name", "HOST", "init, join: this host's name in the cluster (its own)", nullptr},
+    {"", "", "--token", "TOKEN", "join: what `hlaunch cluster token` prints on the head", nullptr},
+    {"", "", "--token-file", "FILE", "join: a file with the token; - is stdin", nullptr},
+    {"", "", "--end-cluster", "", "leave: also if this host is the head, for all hosts", nullptr},
+    {"", "", "--json", "", "status: print one JSON object", nullptr},
+    kHelp,
+};
+
 const OptionRow kService[] = {
     {"", "", "--listen", "PORT|HOST:PORT", "where agents find it ([::]:29400, all addresses)",
      nullptr},
@@ -189,21 +217,28 @@ const OptionRow kService[] = {
 };
 
 constexpr CommandRow kRows[] = {
+    {"ps", "[-a] [--json] [JOB]", "list the jobs of the cluster, or your detached ones",
+     CommandProgram::kHlaunch, kNotTorchrun},
+    {"nodes", "[--json]", "show the cluster's hosts, and what is free on them",
+     CommandProgram::kHlaunch, kNotTorchrun},
+    {"top", "[JOB]", "watch the cluster's jobs and hosts, or one job", CommandProgram::kHlaunch,
+     kNotTorchrun},
     {"status", "[JOB] [--rdzv-endpoint HOST[:PORT]]", "say where a job stands and why",
      CommandProgram::kAgent, kNotTorchrun},
     {"why", "JOB --rdzv-endpoint HOST[:PORT]", "say where a job's ranks are and who holds them up",
      CommandProgram::kAgent, kNotTorchrun},
     {"stacks", "JOB --rdzv-endpoint HOST[:PORT]", "show the stacks of a job's ranks",
      CommandProgram::kAgent, kNotTorchrun},
-    {"drain", "[JOB] NODE", "take a node out of a job, and let another take its place",
+    {"drain", "[JOB] NODE", "take a node out of a job, or a host out of the cluster",
      CommandProgram::kAgent, kNotTorchrun},
     {"undrain", "[JOB] NODE", "take back a drain", CommandProgram::kAgent, kNotTorchrun},
-    {"attach", "[JOB]", "follow a job that --detach started", CommandProgram::kHlaunch,
+    {"attach", "[JOB]", "follow a detached job, or one of the cluster", CommandProgram::kHlaunch,
      kNotTorchrun},
-    {"logs", "[JOB] [-f]", "print what a detached job has said", CommandProgram::kHlaunch,
-     kNotTorchrun},
-    {"stop", "[JOB]", "end a detached job on all of its hosts", CommandProgram::kHlaunch,
-     kNotTorchrun},
+    {"logs", "[JOB] [-f]", "print what a detached job, or one of the cluster, has said",
+     CommandProgram::kHlaunch, kNotTorchrun},
+    {"stop", "[JOB]", "end a detached job, or one of the cluster, on all of its hosts",
+     CommandProgram::kHlaunch, kNotTorchrun},
+    {"kill", "[JOB]", "the same at once, with SIGKILL", CommandProgram::kHlaunch, kNotTorchrun},
     {"devices", "[--json]", "show this node's devices", CommandProgram::kHlaunch, kAlsoTorchrun},
     {"check", "[--json]", "check whether this node is fit for a job", CommandProgram::kHlaunch,
      kAlsoTorchrun},
@@ -211,6 +246,9 @@ constexpr CommandRow kRows[] = {
      CommandProgram::kHlaunch, kAlsoTorchrun},
     {"token", "[options]", "make the secret that the nodes of your jobs share",
      CommandProgram::kHlaunch, kNotTorchrun},
+    {"cluster", "init|join|token|throw-out|leave|status",
+     "make a cluster of your own hosts, and say which belong to it", CommandProgram::kDaemon,
+     kNotTorchrun},
     {"help", "[COMMAND]", "print this text, or that of a command", CommandProgram::kHlaunch,
      kNotTorchrun},
     {"version", "", "print the version", CommandProgram::kHlaunch, kNotTorchrun},
@@ -220,6 +258,8 @@ constexpr CommandRow kRows[] = {
     {"--in-task", "ADDRESS PROGRAM", "", CommandProgram::kHlaunch, kAlsoTorchrun},
     // What --hosts starts on each host.
     {"agent", "--stdin", "", CommandProgram::kHlaunch, kNotTorchrun},
+    // What hlaunchd starts as the user of a job.
+    {"hold", "--stdin", "", CommandProgram::kHlaunch, kNotTorchrun},
 };
 
 }  // namespace
@@ -232,9 +272,14 @@ absl::Span<const OptionRow> UndrainOptionRows() { return kUndrain; }
 absl::Span<const OptionRow> AttachOptionRows() { return kAttach; }
 absl::Span<const OptionRow> LogsOptionRows() { return kLogs; }
 absl::Span<const OptionRow> StopOptionRows() { return kStop; }
+absl::Span<const OptionRow> KillOptionRows() { return kKill; }
+absl::Span<const OptionRow> PsOptionRows() { return kPs; }
+absl::Span<const OptionRow> NodesOptionRows() { return kNodes; }
+absl::Span<const OptionRow> TopOptionRows() { return kTop; }
 absl::Span<const OptionRow> DevicesOptionRows() { return kDevices; }
 absl::Span<const OptionRow> CheckOptionRows() { return kCheck; }
 absl::Span<const OptionRow> TokenOptionRows() { return kToken; }
+absl::Span<const OptionRow> ClusterOptionRows() { return kCluster; }
 absl::Span<const OptionRow> ServiceOptionRows() { return kService; }
 
 absl::Span<const CommandRow> CommandTable() { return kRows; }

@@ -14,7 +14,8 @@ namespace hlaunch {
 // The program that carries out a command.
 enum class CommandProgram {
   kHlaunch,
-  kAgent,  // hlaunch-agent, which links gRPC: `hlaunch` becomes it by exec.
+  kAgent,   // hlaunch-agent, which links gRPC: `hlaunch` becomes it by exec.
+  kDaemon,  // hlaunchd, which links OpenSSL: likewise.
 };
 
 // A word of `hlaunch` that asks for something else than a job. The only place that knows its
@@ -44,9 +45,14 @@ absl::Span<const OptionRow> UndrainOptionRows();
 absl::Span<const OptionRow> AttachOptionRows();
 absl::Span<const OptionRow> LogsOptionRows();
 absl::Span<const OptionRow> StopOptionRows();
+absl::Span<const OptionRow> KillOptionRows();
+absl::Span<const OptionRow> PsOptionRows();
+absl::Span<const OptionRow> NodesOptionRows();
+absl::Span<const OptionRow> TopOptionRows();
 absl::Span<const OptionRow> DevicesOptionRows();
 absl::Span<const OptionRow> CheckOptionRows();
 absl::Span<const OptionRow> TokenOptionRows();
+absl::Span<const OptionRow> ClusterOptionRows();
 absl::Span<const OptionRow> ServiceOptionRows();
 
 // What the program is called in messages: "torchrun" under that name, else "hlaunch". Pure.

@@ -90,6 +90,25 @@ std::string WordsOfCommands(const std::string& program, absl::string_view betwee
   });
 }
 
+// What may stand behind a command: the words of a usage such as "init|join"; empty: no such words.
+std::string WordsBehind(const CommandRow& row) {
+  const string_view usage = row.usage;
+  const bool is_choice = absl::StrContains(usage, '|') && absl::ascii_islower(usage[0]);
+  return is_choice ? absl::StrReplaceAll(usage, {{"|", " "}}) : "";
+}
+
+// A line of a shell's `case` for each command that has such words; WORDS stands for them.
+std::string CasesOfWords(const std::string& program, absl::string_view line) {
+  std::string cases;
+  for (const CommandRow* row : Commands(program)) {
+    const std::string words = WordsBehind(*row);
+    if (words.empty()) continue;
+    absl::StrAppend(&cases, row->word, ") ", absl::StrReplaceAll(line, {{"WORDS", words}}),
+                    " ;;\n");
+  }
+  return cases;
+}
+
 }  // namespace
 
 std::string BashCompletion(const std::string& program) {
@@ -118,6 +137,10 @@ _PROGRAM() {
     elif [[ $current == -* ]]; then
       word=$("${COMP_WORDS[0]}" "${COMP_WORDS[1]}" --help 2> /dev/null | OPTIONS_OF_HELP)
       mapfile -t COMPREPLY < <(compgen -W "$word" -- "$current")
+    elif ((COMP_CWORD == 2)); then
+      case ${COMP_WORDS[1]} in
+        CASES_OF_WORDS        *) ;;
+      esac
     fi
     return 0
   fi
@@ -158,6 +181,8 @@ complete -o default -o filenames -F _PROGRAM PROGRAM
        {"UNDERSCORED", absl::StrJoin(underscored, " ")},
        {"NAMES", absl::StrJoin(names, " ")},
        {"OPTIONS_OF_HELP", kOptionsOfHelp},
+       {"CASES_OF_WORDS",
+        CasesOfWords(program, "mapfile -t COMPREPLY < <(compgen -W 'WORDS' -- \"$current\")")},
        {"COMMANDS", WordsOfCommands(program, " ")}});
 }
 
@@ -182,6 +207,8 @@ _PROGRAM() {
     if [[ $words[2] == help ]]; then
       compadd -- ${(s:|:):-'COMMANDS'}
     else
+      ((CURRENT == 3)) && case $words[2] in
+        CASES_OF_WORDS      esac
       compadd -- ${(f)"$($words[1] $words[2] --help 2> /dev/null | OPTIONS_OF_HELP)"}
     fi
     return
@@ -194,6 +221,7 @@ _PROGRAM "$@"
 )zsh",
       {{"PROGRAM", program},
        {"OPTIONS_OF_HELP", kOptionsOfHelp},
+       {"CASES_OF_WORDS", CasesOfWords(program, "compadd -- WORDS")},
        {"COMMANDS", program == "hlaunch" ? WordsOfCommands(program, "|") : "-"},
        {"COMMAND_ROWS", commands},
        {"OPTION_ROWS", options}});

@@ -102,6 +102,15 @@ struct InsteadOfJob {
   bool installs() const { return !install_links.empty() || !install_copies.empty(); }
 };
 
+// What of a cluster's hosts the job wants, where the cluster of this host's hlaunchd places it.
+struct PlacingWish {
+  std::vector<std::string> hosts;   // --nodes; empty: any.
+  std::vector<std::string> labels;  // --constraint: hosts that have all of these.
+  bool exclusive = false;           // Nobody else on its hosts.
+
+  bool any() const { return exclusive || !hosts.empty() || !labels.empty(); }
+};
+
 // The policy of a user who says nothing of it. An older hlaunch knows neither of these times, so a
 // policy off the wire that is silent of them has zero.
 inline JobPolicy UsersPolicy() {
@@ -148,7 +157,8 @@ struct Options {
 
   std::optional<NodeTasks> tasks;  // Those of this node, where there are several.
 
-  std::string cluster = "auto";               // A word of ClusterWords().
+  std::string cluster = "auto";  // A word of ClusterWords().
+  PlacingWish placing;
   std::vector<SystemRow> cluster_systems;     // Of --cluster-file.
   std::vector<std::string> cluster_warnings;  // Of the place that was found; one line each.
   std::vector<std::string> unneeded_conf;     // Keys of --rdzv-conf that mean nothing to hlaunch.

@@ -216,7 +216,9 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
   }
   const bool has_place =
       options.meeting.endpoint.has_value() || !options.meeting.master_addr.empty();
-  const char* needs_place = options.node.rank.has_value()             ? "--node-rank"
+  // Node 0 of a cluster's job listens, and its node daemon tells the others where.
+  const bool listens = options.node.rank == 0 && !options.detached_directory.empty();
+  const char* needs_place = options.node.rank.has_value() && !listens ? "--node-rank"
                             : options.meeting.master_port.has_value() ? "--master-port"
                             : options.meeting.backend == "static"     ? "--rdzv-backend static"
                                                                       : nullptr;
@@ -352,7 +354,7 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
     if (found != nullptr) HLAUNCH_RETURN_IF_ERROR(SetValue(*found, options));
   }
   // The terminal's end is no node of the job that it starts.
-  if (NamesHosts(raw)) options.cluster = "none";
+  if (NamesHosts(raw) && options.cluster != kOwnCluster) options.cluster = "none";
   const bool whole = DropHostsOfAllocation(raw);
   ClusterPlace place =
       whole ? AllocationPlace(surroundings)
@@ -511,6 +513,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   HLAUNCH_RETURN_IF_ERROR(Apply(raw, options));
   if (options.script.run_path)
     options.script.module = options.script.no_python = false;  // As torchrun has it.
+  options.detached_directory = surroundings.environment.Get(kEnvDetached);
   const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;
   absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
   fit.Update(CheckHosts(raw));

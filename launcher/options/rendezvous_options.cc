@@ -525,9 +525,40 @@ absl::Status SetClusterFile(absl::string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetPlacingHosts(absl::string_view text, Options& options) {
+  if (text.find_first_not_of("0123456789:") == text.npos) {
+    return absl::InvalidArgumentError(
+        "expected names of hosts, as in node1,node2; how many nodes there are, --nnodes says");
+  }
+  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<TargetHost> hosts, ParseHosts(text));
+  options.placing.hosts.clear();
+  for (const TargetHost& host : hosts) {
+    if (!host.user.empty() || host.slots.has_value()) {
+      return absl::InvalidArgumentError("expected names of hosts alone, as in node1,node2");
+    }
+    options.placing.hosts.push_back(host.name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetLabels(absl::string_view text, Options& options) {
+  options.placing.labels = absl::StrSplit(text, ',');
+  for (const std::string& label : options.placing.labels) {
+    if (label.empty()) return absl::InvalidArgumentError("expected labels, as in a100,ib");
+  }
+  return absl::OkStatus();
+}
+
 const OptionRow kClusterRows[] = {
     {"In a cluster", "", "--cluster", "NAME",
-     "whose variables say this node's place: auto, none, slurm, ...", SetCluster},
+     "whose variables say this node's place: auto, none, slurm, ...; hlaunchd: start the job on "
+     "free hosts of this host's cluster",
+     SetCluster},
+    {"", "", "--nodes", "a,b", "of the cluster of hlaunchd, only these hosts", SetPlacingHosts},
+    {"", "", "--constraint", "LABEL,...",
+     "only hosts that have all of these labels (hlaunch nodes)", SetLabels},
+    {"", "", "--exclusive", "", "no other job on the job's hosts",
+     [](string_view, Options& options) { return SetFlag(&options.placing.exclusive); }},
     {"", "", "--cluster-file", "FILE",
      "a site's own systems and their variables, as JSON (HLAUNCH_CLUSTER_FILE)", SetClusterFile},
     {"", "", "--explain-cluster", "",

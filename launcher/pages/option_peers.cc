@@ -103,6 +103,9 @@ constexpr OptionPeer kPeers[] = {
     // In a cluster.
     {"--cluster", "better: [in a cluster](clusters.md) nodes, rank and endpoint need not be typed",
      "under Slurm it knows the nodes too"},
+    {"--nodes", "better: a cluster of one's own places jobs", ""},
+    {"--constraint", "better: the same", ""},
+    {"--exclusive", "better: the same", ""},
     {"--cluster-file", "better: a site's own systems", ""},
     {"--explain-cluster", "better: what was found, from which variable", ""},
     // The program.

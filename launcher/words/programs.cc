@@ -15,9 +15,11 @@ std::string PathOfThisProgram() {
 std::vector<std::string> PlacesOfProgram(absl::string_view self, absl::string_view name) {
   const std::filesystem::path folder = std::filesystem::path(std::string(self)).parent_path();
   const std::string file(name);
-  const std::filesystem::path installed = file == "hlaunch"
-                                              ? folder.parent_path().parent_path() / "bin" / file
-                                              : folder.parent_path() / "libexec" / "hlaunch" / file;
+  const std::filesystem::path prefix =
+      file == "hlaunch" ? folder.parent_path().parent_path() : folder.parent_path();
+  const std::filesystem::path installed = file == "hlaunch"    ? prefix / "bin" / file
+                                          : file == "hlaunchd" ? prefix / "sbin" / file
+                                                               : prefix / "libexec/hlaunch" / file;
   return {(folder / file).string(), installed.string()};
 }
 

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 
 // hlaunch's programs find each other: those of a build are in one folder; an installation has
-// `hlaunch` in bin/ and what it starts in libexec/hlaunch/.
+// `hlaunch` in bin/, hlaunchd in sbin/, and what `hlaunch` starts in libexec/hlaunch/.
 
 namespace hlaunch {
 

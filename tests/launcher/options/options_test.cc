@@ -361,7 +361,9 @@ const BadLine kBadLines[] = {
     {{"--"}, "no script given; usage: hlaunch [options] script.py [args...]"},
     {{""}, "no script given; usage: hlaunch [options] script.py [args...]"},
     {{"--bogus", "2", "./train"}, "unknown option --bogus; see hlaunch --help"},
-    {{"--nodes=2", "x"}, "unknown option --nodes; did you mean --nnodes?"},
+    {{"--nodes=2", "x"},
+     "--nodes '2': expected names of hosts, as in node1,node2; how many nodes there are, --nnodes "
+     "says"},
     {{"--nproc", "2", "x"}, "unknown option --nproc; did you mean --nproc-per-node?"},
     {{"--rdzv_endpiont=n0", "x"}, "unknown option --rdzv_endpiont; did you mean --rdzv-endpoint?"},
     {{"-np", "4", "--nnodes", "2", "x"},

@@ -207,11 +207,11 @@ TEST(TakePlace, TakesOrNamesWhatIsSetByHand) {
 
 TEST(TakePlace, NamesTheVariableOfAWrongValue) {
   EXPECT_EQ(Place(Parse({"--cluster", "lsf"})), "--cluster lsf: LSB_JOBID is not set here");
-  EXPECT_EQ(
-      Place(Parse({"--cluster", "slrum"})),
-      "--cluster 'slrum': expected one of auto, none, mpirun, slurm, pbs, lsf, sge, sagemaker, "
-      "vertex, flux, aws-batch, skypilot, dstack, ngc, leaderworkerset, volcano, condor, "
-      "nomad, kubernetes, env");
+  EXPECT_EQ(Place(Parse({"--cluster", "slrum"})),
+            "--cluster 'slrum': expected one of auto, none, hlaunchd, mpirun, slurm, pbs, lsf, "
+            "sge, sagemaker, "
+            "vertex, flux, aws-batch, skypilot, dstack, ngc, leaderworkerset, volcano, condor, "
+            "nomad, kubernetes, env");
   EXPECT_THAT(Place(Parse({}, Step({"SLURM_STEP_NODELIST=a:b,n2"}))),
               HasSubstr("SLURM_STEP_NODELIST 'a:b:12272'"));
 }

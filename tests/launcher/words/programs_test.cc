@@ -16,6 +16,8 @@ TEST(PlacesOfProgram, AreTheOwnFolderAndThatOfAnInstallation) {
   EXPECT_THAT(
       PlacesOfProgram("/usr/local/bin/hlaunch", "hlaunch-agent"),
       ElementsAre("/usr/local/bin/hlaunch-agent", "/usr/local/libexec/hlaunch/hlaunch-agent"));
+  EXPECT_THAT(PlacesOfProgram("/usr/local/bin/hlaunch", "hlaunchd"),
+              ElementsAre("/usr/local/bin/hlaunchd", "/usr/local/sbin/hlaunchd"));
   EXPECT_THAT(PlacesOfProgram("/usr/local/libexec/hlaunch/hlaunch-agent", "hlaunch"),
               ElementsAre("/usr/local/libexec/hlaunch/hlaunch", "/usr/local/bin/hlaunch"));
 }

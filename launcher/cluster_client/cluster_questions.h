@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "launcher/cluster_client/local_client.h"
+#include "proto/cluster/cluster_messages.h"
+
+// What users ask, with the answers as values. Errors are those of LocalClient::Ask; what is no
+// answer to the question is Internal.
+
+namespace hlaunch {
+
+inline constexpr Duration kAnswerPatience = std::chrono::seconds(10);
+inline constexpr int kMaxWaitSeconds = 20;  // Of long polls.
+
+// NotFound: no hlaunchd is here.
+absl::StatusOr<HereAnswer> AskHere(LocalClient& client);
+
+// The new job's number.
+absl::StatusOr<uint64_t> AskSubmit(LocalClient& client, const JobRequest& request);
+
+absl::StatusOr<std::vector<JobView>> AskJobs(LocalClient& client, const JobsQuestion& question);
+
+// Once its version is not `seen` any more, after `wait_s` at the latest. NotFound: there is none.
+absl::StatusOr<JobView> AskJob(LocalClient& client, uint64_t job, uint64_t seen = 0,
+                               int wait_s = 0);
+
+// The hosts of the cluster, and where its head is.
+struct HostsAnswer {
+  std::string head;
+  std::vector<HostView> hosts;
+};
+absl::StatusOr<HostsAnswer> AskNodes(LocalClient& client);
+
+// `verb`: "stop" or "kill".
+absl::Status AskStop(LocalClient& client, const char* verb, const StopQuestion& question);
+
+absl::StatusOr<LogAnswer> AskLog(LocalClient& client, const LogQuestion& question);
+
+absl::StatusOr<MeetingAnswer> AskMeeting(LocalClient& client, uint64_t job);
+
+// `verb`: "drain" or "undrain".
+absl::Status AskDrain(LocalClient& client, const char* verb, const DrainQuestion& question);
+
+}  // namespace hlaunch

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/cluster_client/log_pollers.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "launcher/cluster_client/cluster_questions.h"
+#include "proto/base/clock.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr int kWaitSeconds = 10;   // Of a connection's only node.
+constexpr int kTurnMs = 200;       // Of several nodes, where none has said anything.
+constexpr int kRetryMs = 1000;     // After a question that nobody answered.
+constexpr int kTriesAfterEnd = 5;  // Of a node that says nothing, once the job has ended.
+
+// Whether it may be answered later.
+bool IsPassing(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status);
+}
+
+}  // namespace
+
+// One connection, and the nodes that it asks for in turn. Thread-safe.
+class LogPollers::Poller {
+ public:
+  Poller(const std::string& path, uint64_t job, int tail, FollowInbox& inbox, int stop,
+         int first_node)
+      : job_(job),
+        tail_(tail),
+        inbox_(inbox),
+        stop_(stop),
+        client_(path, stop),
+        added_{first_node},
+        thread_([this] { Run(); }) {
+    ::pthread_setname_np(thread_.native_handle(), "hl-log");
+  }
+  ~Poller() { thread_.join(); }
+
+  void Add(int node_rank) {
+    MutexLock lock(&mu_);
+    added_.push_back(node_rank);
+  }
+  void JobEnded() {
+    MutexLock lock(&mu_);
+    ended_ = true;
+  }
+
+ private:
+  struct Node {
+    explicit Node(int node_rank) : rank(node_rank) {}
+    int rank;
+    std::string position;
+    NodeLines lines;
+    int silent_since_end = 0;
+    bool over = false;
+  };
+
+  void Run() {
+    std::vector<Node> nodes;
+    while (true) {
+      const bool job_ended = TakeNew(nodes);
+      const int wait_s = nodes.size() == 1 ? (job_ended ? 1 : kWaitSeconds) : 0;
+      bool heard = false;
+      for (Node& node : nodes) heard = Ask(node, wait_s, job_ended) || heard;
+      nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node& n) { return n.over; }),
+                  nodes.end());
+      const int pause = in_trouble_ ? kRetryMs : heard || nodes.size() == 1 ? 0 : kTurnMs;
+      if (Pause(pause)) return;
+    }
+  }
+
+  // Whether the job has ended.
+  bool TakeNew(std::vector<Node>& nodes) {
+    MutexLock lock(&mu_);
+    for (const int rank : std::exchange(added_, {})) nodes.emplace_back(rank);
+    return ended_;
+  }
+
+  // Whether this is to end.
+  bool Pause(int ms) const {
+    pollfd poll = {stop_, POLLIN, 0};
+    return ::poll(&poll, 1, ms) > 0;
+  }
+
+  // Whether the node has said something.
+  bool Ask(Node& node, int wait_s, bool job_ended) {
+    LogQuestion question;
+    question.job = job_;
+    question.node_rank = node.rank;
+    question.position = node.position;
+    question.tail = node.position.empty() ? tail_ : -1;
+    question.wait_s = wait_s;
+    absl::StatusOr<LogAnswer> answer = AskLog(client_, question);
+    if (!answer.ok()) {
+      TakeError(node, answer.status(), job_ended);
+      return false;
+    }
+    if (std::exchange(in_trouble_, false)) {
+      FollowNews news;
+      news.well = true;
+      inbox_.Put(std::move(news));
+    }
+    return TakeAnswer(node, *std::move(answer), job_ended);
+  }
+
+  bool TakeAnswer(Node& node, LogAnswer answer, bool job_ended) {
+    FollowNews news;
+    news.node_rank = node.rank;
+    news.lines = node.lines.Take(answer.text);
+    news.lost = answer.lost;
+    const bool heard = !answer.text.empty();
+    node.position = std::move(answer.position);
+    node.silent_since_end = heard || !job_ended ? 0 : node.silent_since_end + 1;
+    node.over = answer.ended || node.silent_since_end >= kTriesAfterEnd;
+    if (node.over) {
+      for (LogLine& line : node.lines.Rest()) news.lines.push_back(std::move(line));
+    }
+    news.node_ended = node.over;
+    if (heard || node.over) inbox_.Put(std::move(news));
+    return heard;
+  }
+
+  void TakeError(Node& node, const absl::Status& why, bool job_ended) {
+    if (absl::IsCancelled(why)) return;
+    // Its part may not have begun yet, or its log may be gone by now.
+    const bool not_there = absl::IsNotFound(why);
+    if (job_ended) ++node.silent_since_end;
+    node.over = (!not_there && !IsPassing(why)) || node.silent_since_end >= kTriesAfterEnd;
+    FollowNews news;
+    news.node_rank = node.rank;
+    news.node_ended = node.over;
+    if (absl::IsPermissionDenied(why)) {  // It is another user's job, and so for all nodes.
+      news.refused = why;
+      return inbox_.Put(std::move(news));
+    }
+    const bool first = !in_trouble_;
+    in_trouble_ = true;
+    if (!not_there && (first || node.over)) news.trouble = why;
+    if (node.over || !news.trouble.ok()) inbox_.Put(std::move(news));
+  }
+
+  const uint64_t job_;
+  const int tail_;
+  FollowInbox& inbox_;
+  const int stop_;
+  LocalClient client_;       // The thread's alone,
+  bool in_trouble_ = false;  // as this.
+  Mutex mu_;
+  std::vector<int> added_ ABSL_GUARDED_BY(mu_);
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;  // The last, so that it begins when all else is there.
+};
+
+LogPollers::LogPollers(std::string path, uint64_t job, int tail, FollowInbox& inbox)
+    : path_(std::move(path)),
+      job_(job),
+      tail_(tail),
+      inbox_(inbox),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+LogPollers::~LogPollers() {
+  ::eventfd_write(stop_.get(), 1);
+  inbox_.Close();
+  pollers_.clear();
+}
+
+void LogPollers::Add(int node_rank) {
+  if (!added_.insert(node_rank).second) return;
+  const size_t at = count_++ % kMaxLogConnections;
+  if (at < pollers_.size()) return pollers_[at]->Add(node_rank);
+  pollers_.push_back(std::make_unique<Poller>(path_, job_, tail_, inbox_, stop_.get(), node_rank));
+}
+
+void LogPollers::JobEnded() {
+  for (const auto& poller : pollers_) poller->JobEnded();
+}
+
+}  // namespace hlaunch

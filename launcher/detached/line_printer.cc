@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/detached/line_printer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/wall_time.h"
+
+namespace hlaunch {
+namespace {
+
+// The milliseconds of a letter: "m" of "10m"; 0: none.
+int64_t UnitMillis(char letter) {
+  constexpr int64_t kSecond = 1000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
+  if (letter == 's') return kSecond;
+  if (letter == 'm') return kMinute;
+  if (letter == 'h') return kHour;
+  return letter == 'd' ? 24 * kHour : 0;
+}
+
+bool IsTimeText(absl::string_view text) {
+  return text.size() >= 10 && text.size() <= 24 && text[4] == '-' && text[7] == '-' &&
+         text.find_first_not_of("0123456789-:.TZ") == text.npos &&
+         std::all_of(text.begin(), text.begin() + 4, absl::ascii_isdigit);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSince(absl::string_view text, int64_t now_ms) {
+  constexpr int kMost = 100'000'000;
+  if (text.empty() || IsTimeText(text)) return std::string(text);
+  const int64_t unit = UnitMillis(text.back());
+  int count = 0;
+  if (ParseInt(text.substr(0, text.size() - (unit > 0 ? 1 : 0)), 0, kMost, &count)) {
+    return WallTime(std::max<int64_t>(now_ms - count * (unit > 0 ? unit : 1000), 0));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--since '", PrintableLine(text),
+                   "': expected a span as in 30s, 10m, 2h or 1d, or a time in UTC as in "
+                   "2026-11-25T16:41"));
+}
+
+void LinePrinter::Show(const LogLine& line) {
+  if (IsWanted(line)) Put(line);
+}
+
+bool LinePrinter::IsWanted(const LogLine& line) {
+  if (!since_.empty() && !line.time.empty() && line.time < since_) return false;
+  if (options_.ranks.empty()) return true;
+  Part& part = parts_[line.fd == STDERR_FILENO ? 1 : 0];
+  if (!part.goes_on) {
+    const std::vector<Rank> ranks = RanksOfText(line.text);
+    part.wanted = std::any_of(ranks.begin(), ranks.end(), [this](Rank rank) {
+      return std::binary_search(options_.ranks.begin(), options_.ranks.end(), rank);
+    });
+  }
+  part.goes_on = !line.whole;
+  return part.wanted;
+}
+
+void LinePrinter::Put(const LogLine& line) const {
+  if (!both_streams_ || line.fd == STDOUT_FILENO) return PutTo(line, stdout);
+  std::fflush(stdout);  // In their order.
+  PutTo(line, stderr);
+}
+
+void LinePrinter::PutTo(const LogLine& line, std::FILE* file) const {
+  std::string text = absl::StrCat(line.text, line.whole ? "\n" : "");
+  if (options_.json) {
+    text = nlohmann::ordered_json{{"time", line.time},
+                                  {"stream", line.fd == STDERR_FILENO ? "stderr" : "stdout"},
+                                  {"whole", line.whole},
+                                  {"ranks", RanksOfText(line.text)},
+                                  {"text", line.text}}
+               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+           "\n";
+  } else if (options_.timestamps && !line.time.empty()) {
+    text = absl::StrCat(line.time, " ", text);
+  }
+  std::fwrite(text.data(), 1, text.size(), file);
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "launcher/detached/detached_words.h"
+#include "launcher/detached/log_line.h"
+
+namespace hlaunch {
+
+// The earliest time of --since as lines of a log have it: "10m" before `now_ms`, or as it was
+// typed, from its year on. Empty stays empty. Pure.
+//
+// Errors:
+//   InvalidArgument - it is neither a span nor a time.
+absl::StatusOr<std::string> ReadSince(absl::string_view text, int64_t now_ms);
+
+// Prints lines of a log as `attach` and `logs` do. Belongs to one thread.
+class LinePrinter {
+ public:
+  // `options` outlive it. `since`: as ReadSince gives it. `both_streams`: what went to stderr goes
+  // there again; else all goes to stdout.
+  LinePrinter(const DetachedOptions& options, std::string since, bool both_streams)
+      : options_(options), since_(std::move(since)), both_streams_(both_streams) {}
+
+  void Show(const LogLine& line);
+  // Whether --rank and --since let it pass. Of a line in parts, its beginning decides.
+  bool IsWanted(const LogLine& line);
+  // Prints it, wanted or not.
+  void Put(const LogLine& line) const;
+
+ private:
+  void PutTo(const LogLine& line, std::FILE* file) const;
+
+  struct Part {
+    bool goes_on = false, wanted = false;
+  };
+  const DetachedOptions& options_;
+  const std::string since_;
+  const bool both_streams_;
+  std::array<Part, 2> parts_;
+};
+
+}  // namespace hlaunch

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+// The command lines of `hlaunch ps`, `nodes` and `top`, and which words name a job of the cluster.
+// All is pure.
+
+namespace hlaunch {
+
+// A value.
+struct ClusterCommand {
+  std::optional<std::string> text_to_print;  // --help: nothing else is set.
+  std::optional<uint64_t> job;
+  bool all = false;    // Of all users.
+  bool ended = false;  // Also those that have ended.
+  bool json = false;
+};
+
+// Errors:
+//   InvalidArgument - one line that names the option, the value and the way out.
+//
+// Requires: the command line begins with the command's word.
+absl::StatusOr<ClusterCommand> ParsePsOptions(int argc, const char* const* argv);
+absl::StatusOr<ClusterCommand> ParseNodesOptions(int argc, const char* const* argv);
+absl::StatusOr<ClusterCommand> ParseTopOptions(int argc, const char* const* argv);
+
+// The number of the job that `word` names: "17", or "hlaunch-17" as its own nodes know it.
+std::optional<uint64_t> JobNumber(absl::string_view word);
+
+// The id that the agents of a job of the cluster know it by.
+std::string RendezvousId(uint64_t job);
+
+}  // namespace hlaunch

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/own_cluster/drain_host.h"
+
+#include "absl/strings/str_cat.h"
+#include "launcher/cluster_client/cluster_failure.h"
+#include "launcher/cluster_client/cluster_questions.h"
+#include "launcher/options/command_table.h"
+#include "launcher/options/read_words.h"
+#include "launcher/own_cluster/named_job.h"
+#include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
+
+namespace hlaunch {
+
+absl::StatusOr<std::optional<DrainQuestion>> DrainOfHost(const std::vector<std::string>& words) {
+  constexpr int kMostSeconds = 7 * 24 * 3600;
+  const bool undrain = words[1] == "undrain";
+  const absl::StatusOr<TypedWords> read = ReadWords(
+      absl::StrCat("hlaunch ", words[1]), undrain ? UndrainOptionRows() : DrainOptionRows(),
+      {words.begin() + 2, words.end()}, OptionPlace::kAnywhere);
+  if (!read.ok() || read->rest.size() != 1) return std::nullopt;
+  for (const char* name : {"--help", "--rdzv-endpoint"}) {
+    if (read->Has(name)) return std::nullopt;
+  }
+  DrainQuestion question;
+  question.host = read->rest[0];
+  if (!IsClusterHostName(question.host)) return std::nullopt;
+  if (undrain) return question;
+  question.reason = read->Get("--reason", "");
+  if (question.reason.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hlaunch drain ", question.host,
+                     ": add --reason TEXT, which is shown to everybody who waits for that host"));
+  }
+  if (read->Has("--within")) {
+    return absl::InvalidArgumentError(
+        "--within is of a node of a job; of a host of the cluster, --deadline S moves its jobs");
+  }
+  const std::string text = read->Get("--deadline", "");
+  if (read->Has("--deadline") && !ParseInt(text, 0, kMostSeconds, &question.evict_s)) {
+    return absl::InvalidArgumentError(absl::StrCat("--deadline '", PrintableLine(text),
+                                                   "': expected a number of seconds, at most ",
+                                                   kMostSeconds));
+  }
+  return question;
+}
+
+std::optional<int> DrainHost(const std::vector<std::string>& words) {
+  const absl::StatusOr<std::optional<DrainQuestion>> question = DrainOfHost(words);
+  if (question.ok() && !question->has_value()) return std::nullopt;
+  LocalClient client = ClientOfDaemon();
+  const absl::StatusOr<HereAnswer> here = AskHere(client);
+  if (absl::IsNotFound(here.status())) return std::nullopt;  // It means a node of a job.
+  if (!here.ok()) return FailToAskCluster(here.status());
+  if (here->head.empty()) return std::nullopt;
+  if (!question.ok()) return FailToAskCluster(question.status());
+  const absl::Status done = AskDrain(client, words[1].c_str(), **question);
+  if (!done.ok()) return FailToAskCluster(done);
+  const std::string host = PrintableLine((*question)->host);
+  if (words[1] == "undrain") return PrintOfCluster(absl::StrCat("host ", host, " takes jobs\n"));
+  return PrintOfCluster(absl::StrCat(
+      "host ", host, " takes no new jobs; ",
+      (*question)->evict_s < 0
+          ? std::string("those that are there go on")
+          : absl::StrCat("those that are there have ", (*question)->evict_s, " s to move"),
+      "; hlaunch undrain ", host, " takes it back\n"));
+}
+
+}  // namespace hlaunch

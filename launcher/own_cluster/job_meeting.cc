@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/own_cluster/job_meeting.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/cluster_client/cluster_failure.h"
+#include "launcher/cluster_client/cluster_questions.h"
+#include "launcher/own_cluster/cluster_text.h"
+#include "launcher/own_cluster/cluster_words.h"
+#include "launcher/own_cluster/named_job.h"
+#include "launcher/own_cluster/watch_cluster.h"
+#include "proto/base/clock.h"
+
+namespace hlaunch {
+namespace {
+
+bool NamesMeeting(const std::string& word) {
+  return absl::StartsWith(word, "--rdzv-endpoint") || absl::StartsWith(word, "--rdzv_endpoint") ||
+         word == "--help" || word == "-h";
+}
+
+bool Has(const std::vector<std::string>& words, absl::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// What the head knows of a job whose nodes cannot be asked, where that is an answer.
+int TellWithoutMeeting(const std::vector<std::string>& words, const JobView& job,
+                       const absl::Status& why) {
+  if (words[1] == "status") {
+    return PrintOfCluster(Has(words, "--json") ? ClusterJobJson(job)
+                                               : ClusterJobText(job, WallMillis()));
+  }
+  return FailToAskCluster(why);
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> SecretFile(const std::string& secret) {
+  UniqueFd fd(::memfd_create("hlaunch-token", 0));  // It is for the program that this becomes.
+  const auto size = static_cast<ssize_t>(secret.size());
+  if (!fd.valid() || ::fchmod(fd.get(), 0600) != 0 ||
+      ::write(fd.get(), secret.data(), secret.size()) != size) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for the job's token: ", std::strerror(errno)));
+  }
+  return fd;
+}
+
+std::vector<std::string> WithMeetingOfCluster(std::vector<std::string> words,
+                                              const std::string& named, uint64_t job,
+                                              const MeetingAnswer& meeting, int secret) {
+  std::replace(words.begin() + 2, words.end(), named, RendezvousId(job));
+  words.insert(words.end(), {"--rdzv-endpoint", meeting.endpoint, "--token-file",
+                             absl::StrCat("/proc/self/fd/", secret)});
+  return words;
+}
+
+int AskNodesOf(std::vector<std::string> words, const std::string& named, uint64_t number,
+               const BecomeAgentFn& become_agent) {
+  LocalClient client = ClientOfDaemon();
+  const absl::StatusOr<JobView> job = AskJob(client, number);
+  if (!job.ok()) return FailToAskCluster(job.status());
+  const bool watch = Has(words, "--watch") || Has(words, "-w");
+  const absl::StatusOr<MeetingAnswer> meeting = AskMeeting(client, number);
+  if (!meeting.ok() || meeting->endpoint.empty()) {
+    if (watch) return WatchClusterJob(client.path(), number);
+    const absl::Status alone = absl::FailedPreconditionError(absl::StrCat(
+        "job ", number, " has no nodes to ask: it is ", ClusterJobStateName(job->state),
+        job->max_nodes == 1 ? ", and has one node, which meets nobody" : ""));
+    return TellWithoutMeeting(words, *job, meeting.ok() ? alone : meeting.status());
+  }
+  const absl::StatusOr<UniqueFd> secret = SecretFile(meeting->token);
+  if (!secret.ok()) return FailToAskCluster(secret.status());
+  return become_agent(
+      WithMeetingOfCluster(std::move(words), named, number, *meeting, secret->get()));
+}
+
+std::optional<int> RunAtMeeting(const std::vector<std::string>& words,
+                                const BecomeAgentFn& become_agent) {
+  if (std::any_of(words.begin(), words.end(), NamesMeeting)) return std::nullopt;
+  for (size_t i = 2; i < words.size(); ++i) {
+    if (absl::StartsWith(words[i - 1], "--") && !absl::StrContains(words[i - 1], "=") &&
+        words[i - 1] != "--json" && words[i - 1] != "--watch" && words[i - 1] != "--native") {
+      continue;  // An option's value.
+    }
+    const std::optional<uint64_t> job = JobOfCluster(words[i]);
+    if (job.has_value()) return AskNodesOf(words, words[i], *job, become_agent);
+  }
+  return std::nullopt;
+}
+
+}  // namespace hlaunch

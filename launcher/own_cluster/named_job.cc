@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/own_cluster/named_job.h"
+
+#include "launcher/cluster_client/cluster_questions.h"
+#include "launcher/detached/known_jobs.h"
+#include "launcher/own_cluster/cluster_words.h"
+#include "launcher/words/environment.h"
+#include "proto/base/clock.h"
+
+namespace hlaunch {
+
+LocalClient ClientOfDaemon() { return LocalClient(SocketOfDaemon(Environment::OfThisProcess())); }
+
+std::vector<DetachedJob> JobsKeptHere() {
+  const std::string directory = JobsDirectory(Environment::OfThisProcess());
+  return directory.empty() ? std::vector<DetachedJob>() : KnownJobs(directory);
+}
+
+std::optional<uint64_t> JobOfCluster(const std::string& word) {
+  const std::optional<uint64_t> number = JobNumber(word);
+  if (!number.has_value()) return std::nullopt;
+  for (const DetachedJob& job : JobsKeptHere()) {
+    if (job.id == word) return std::nullopt;
+  }
+  // Without a daemon there is no cluster, and the number is a wrong name of another job.
+  const absl::Status here = ClientOfDaemon().Connect(MonotonicClock().Now() + kAnswerPatience);
+  if (absl::IsNotFound(here)) return std::nullopt;
+  return number;
+}
+
+}  // namespace hlaunch
