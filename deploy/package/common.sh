@@ -51,3 +51,32 @@ make_work() {
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
 }
+
+# What a package does once its files are in place: the head's user, and what runs of the cluster's
+# daemons is started anew, with the new program. Nothing else is started or stopped: no daemon that did
+# not run, no job, and no service that holds a job's rendezvous.
+after_install() {
+  sed '/^#DEBHELPER#$/,$d' "$root/deploy/debian/hlaunch.postinst"
+  cat << 'END'
+if [ -d /run/systemd/system ]; then
+  systemctl --system daemon-reload || true
+  systemctl --system try-restart hlaunchd.service hlaunch-head.service || true
+fi
+END
+}
+
+# What a package does before its files go for good: daemons end, and jobs do not. Whether they start with
+# the host stays as it is, for a package that comes back.
+before_removal() {
+  cat << 'END'
+if [ -d /run/systemd/system ]; then
+  systemctl --system stop hlaunchd.service hlaunch-head.service || true
+fi
+END
+}
+
+# Puts the settings of TREE into their place below /etc of the folder $1.
+copy_settings() {
+  install -D -m 644 "$tree/share/hlaunch/hlaunchd.conf" "$1/etc/hlaunch/hlaunchd.conf"
+  find "$1/etc" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+}

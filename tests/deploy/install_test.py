@@ -104,8 +104,11 @@ class Installed(unittest.TestCase):
         cls.folder.cleanup()
 
     def test_all_that_documents_name_is_there(self):
-        names = ["bin/hlaunch", "libexec/hlaunch/torchrun", "include/hlaunch/hlcomm.h",
-                 "lib/systemd/system/hlaunch@.service", "share/man/man1/hlaunch.1",
+        names = ["bin/hlaunch", "sbin/hlaunchd", "libexec/hlaunch/torchrun", "include/hlaunch/hlcomm.h",
+                 "lib/systemd/system/hlaunch@.service", "lib/systemd/system/hlaunchd.service",
+                 "lib/systemd/system/hlaunch-head.service", "lib/sysusers.d/hlaunch.conf",
+                 "share/hlaunch/hlaunchd.conf", "share/hlaunch/monitoring/dashboard.json",
+                 "share/hlaunch/monitoring/alerts.yaml", "share/man/man1/hlaunch.1",
                  "lib/libhlcomm.so", "lib/pkgconfig/hlcomm.pc", "lib/cmake/hlcomm/hlcomm-config.cmake",
                  "lib/python3/dist-packages/hlaunch_autoload.py",
                  "share/bash-completion/completions/hlaunch", "share/zsh/site-functions/_hlaunch",

@@ -110,7 +110,8 @@ class Reproducible(unittest.TestCase):
             shutil.copy("/bin/true", folder / name)
         (folder / "bin/hlaunch-rendezvous").symlink_to("../libexec/hlaunch/hlaunch-agent")
         for name in ("share/man/man1/hlaunch.1", "lib/python3/dist-packages/hlaunch/__init__.py",
-                     "lib/pkgconfig/hlcomm.pc", "lib/cmake/hlcomm/hlcomm-config.cmake"):
+                     "lib/pkgconfig/hlcomm.pc", "lib/cmake/hlcomm/hlcomm-config.cmake",
+                     "share/hlaunch/hlaunchd.conf"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(name, encoding="utf-8")
             (folder / name).chmod(mode)
@@ -289,10 +290,25 @@ class Deb(RootCase):
         self.assert_jobs_run("/usr/bin/hlaunch")
         done = self.inside("python3", "-m", "hlaunch", "--version")
         self.assertRegex(done.stdout, r"^hlaunch \d")
+        self.assert_head_has_a_user()
+        self.assert_settings_outlive_an_upgrade(package)
         done = self.inside("dpkg", "--purge", "hlaunch")
         self.assertEqual(done.returncode, 0, done.stdout)
-        left = [path for path in (self.root / "usr").glob("**/*hl[ac]*") if "hlaunch" in path.name]
+        left = [path for folder in ("usr", "etc") for path in (self.root / folder).glob("**/*hl[ac]*")
+                if "hlaunch" in path.name]
         self.assertEqual(left, [])
+
+    def assert_head_has_a_user(self):
+        users = (self.root / "etc/passwd").read_text(encoding="utf-8")
+        self.assertRegex(users, r"(?m)^hlaunch-head:[^:]*:\d+:\d+:.*:/var/lib/hlaunch-head:.*/(nologin|false)$")
+
+    def assert_settings_outlive_an_upgrade(self, package):
+        """dpkg leaves a file alone that its admin has changed."""
+        settings = self.root / "etc/hlaunch/hlaunchd.conf"
+        settings.write_text("slots = 3\n", encoding="utf-8")
+        done = self.inside("dpkg", "-i", f"/{package.name}")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(settings.read_text(encoding="utf-8"), "slots = 3\n")
 
 
 class Rpm(RootCase):
