@@ -48,10 +48,10 @@ def cgroups():
 
 
 class Host:
-    def __init__(self, files, node=None):
+    def __init__(self, files, node=None, installed=True):
         """`files`: what lies there beside hlaunch, {path: text}. `node`: of a lab, whose name and
-        network it has."""
-        self.node = node
+        network it has. `installed`: whether hlaunch is there already."""
+        self.node, self.installed = node, installed
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunch-systemd-"))
         self.name = f"hlaunch-{secrets.token_hex(6)}"  # A machine's name takes no '_'.
         self.process = None
@@ -71,12 +71,8 @@ class Host:
 
     def _seed(self, files):
         seed = self.folder / "seed"
-        for name, place in (("hlaunch", "bin"), ("hlaunch-rendezvous", "bin"),
-                            ("hlaunch-agent", "libexec/hlaunch")):
-            target = seed / "usr/local" / place
-            target.mkdir(parents=True, exist_ok=True)
-            shutil.copy(lab.BIN / name, target)
-        shutil.copytree(UNITS, seed / "usr/local/lib/systemd/system")
+        if self.installed:
+            self._seed_hlaunch(seed)
         own = seed / "etc/systemd/system"
         own.mkdir(parents=True)
         (own / "default.target").symlink_to("/usr/lib/systemd/system/sysinit.target")
@@ -86,6 +82,15 @@ class Host:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
             file.chmod(0o755 if text.startswith("#!") else 0o644)
+
+    @staticmethod
+    def _seed_hlaunch(seed):
+        for name, place in (("hlaunch", "bin"), ("hlaunch-rendezvous", "bin"),
+                            ("hlaunch-agent", "libexec/hlaunch")):
+            target = seed / "usr/local" / place
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copy(lab.BIN / name, target)
+        shutil.copytree(UNITS, seed / "usr/local/lib/systemd/system")
 
     def _boot(self):
         try:
@@ -136,6 +141,12 @@ class Host:
         (self.folder / "is-off").unlink()
         (self.folder / "off").unlink()
         self._await_systemd()
+
+    def bring(self, path):
+        """Copies a file into its root folder; where it is there."""
+        inside = pathlib.Path(f"/proc/{self.init}/root") / path.name
+        shutil.copy(path, inside)
+        return "/" + path.name
 
     def run(self, *argv, check=True, timeout=60):
         done = subprocess.run(

@@ -32,7 +32,8 @@ import source_tree
 # What readers have, beside shell words.
 OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch drain", "hlaunch undrain", "hlaunch attach",
         "hlaunch logs", "hlaunch stop", "hlaunch devices",
-        "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch-rendezvous")
+        "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch cluster",
+        "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
          "pip", "python3", "torchrun", "mpirun", "mpiexec", "srun", "salloc", "sbatch", "kill", "ip", "ls", "systemctl",
          "journalctl", "podman", "kubectl", "grep", "tar", "dpkg", "rpm", "module"}

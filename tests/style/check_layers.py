@@ -20,7 +20,7 @@ import source_tree
 FLOORS = ["proto", "rendezvous", "comm", "agent", "launcher"]  # From the ground up.
 MOST_FILES = 25
 # Each is the wiring of one program, above all rooms.
-PROGRAMS = {"launcher/main", "launcher/agent_main", "launcher/man_main",
+PROGRAMS = {"launcher/main", "launcher/agent_main", "launcher/hlaunchd_main", "launcher/man_main",
             "comm/hlcomm"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 ROOM = re.compile(r"^hlaunch_room\(\s*([\w/]+)(.*?)\)", re.MULTILINE | re.DOTALL)

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""A cluster of one's own on a lab's nodes: the head on node0, a node daemon on each, and users.
+
+    cluster = OwnCluster(lab)
+    cluster.form()                                    # init, and a join of each other node
+    job = cluster.user("ann", 1, "train.sh")          # hlaunch, as ann, on node1
+
+Each node has an /etc, a /run, a /var/lib and spool, control groups and a boot id of its own, and all share
+/home, as hosts with a network file system do. Nothing of it is this machine's. Needs root.
+"""
+
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import subprocess
+
+import lab
+import systemd_host
+
+HLAUNCHD = lab.BIN / "hlaunchd"
+USERS = {"ann": 1001, "bob": 1002, "eve": 1003}
+HEAD_USER, HEAD_UID, ADMINS = "hlaunch-head", 991, 1500
+PORT = 29400
+# Each rank says a number ten times a second, as often as its first word says, and ends with the code
+# that is its second word. A gap is a disturbance.
+TICK = """#!/usr/bin/python3
+import os, sys, time
+count, code = int(sys.argv[1]) if len(sys.argv) > 1 else 10**9, int(sys.argv[2]) if len(sys.argv) > 2 else 0
+print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "pid", os.getpid(), flush=True)
+for n in range(count):
+    print("tick", n, flush=True)
+    time.sleep(0.1)
+sys.exit(code)
+"""
+PREPARE = r"""
+set -e
+folder=$1 hosts=$2 home=$3 group=$4
+mkdir -p "$folder/space"
+mount -t tmpfs -o mode=755 tmpfs "$folder/space"
+cd "$folder/space"
+mkdir upper work
+mount -t overlay overlay -o lowerdir=/etc,upperdir=$PWD/upper,workdir=$PWD/work /etc
+for name in passwd group hlaunch; do cp -a "$folder/etc/$name" /etc/; done
+cp "$hosts" /etc/hosts && mount --bind "$hosts" /etc/hosts
+echo 'hosts: files' > /etc/nsswitch.conf
+mount -t tmpfs -o mode=755 tmpfs /run
+for name in lib spool; do mkdir -p "$folder/$name" && mount --bind "$folder/$name" /var/$name; done
+mount --bind "$home" /home
+mount --bind "$folder/boot_id" /proc/sys/kernel/random/boot_id
+"""
+# Enters the node's control groups, which then are all that there are.
+IN_GROUPS = r"""
+for group in $1; do echo 0 > "$group/cgroup.procs"; done
+shift
+exec unshare --cgroup --mount sh -c '
+for mounted in $(findmnt -rnt cgroup,cgroup2 -o TARGET); do
+  kind=$(findmnt -rno FSTYPE,OPTIONS "$mounted")
+  case $kind in
+    cgroup2*) umount "$mounted" && mount -t cgroup2 cgroup2 "$mounted" ;;
+    *name=systemd*) umount "$mounted" && mount -t cgroup -o none,name=systemd cgroup "$mounted" ;;
+  esac
+done
+exec "$@"' sh "$@"
+"""
+
+
+def make_groups(*names):
+    """A folder in each hierarchy of control groups, with a group for each host in it."""
+    groups = [group / f"hlaunch-lab-{secrets.token_hex(4)}" for group in systemd_host.cgroups()]
+    for group in groups:
+        for name in names:
+            (group / name).mkdir(parents=True)
+    return groups
+
+
+def in_groups(groups, name):
+    """What goes before a command so that a host's control groups are all that there are for it."""
+    return ["bash", "-c", IN_GROUPS, "bash", " ".join(str(group / name) for group in groups)]
+
+
+def remove_groups(groups):
+    for group in groups:
+        lab.poll(lambda group=group: lab.remove_group(group), 10)
+
+
+def missing():
+    """What is not here that this needs; empty: nothing."""
+    if os.geteuid() != 0:
+        return "needs root, for users"
+    return "" if os.access(HLAUNCHD, os.X_OK) else f"{HLAUNCHD} is not built"
+
+
+def join_words(said):
+    """What follows on `hlaunch cluster join` in what a command printed: HOST:PORT, --token, TOKEN."""
+    line = next(line for line in said.splitlines() if " --token " in line)
+    return line[line.index(" join ") + 6:].split()
+
+
+class OwnCluster:
+    def __init__(self, of, settings=""):
+        """`settings`: of each node's hlaunchd.conf."""
+        self.lab, self.nodes = of, of.nodes
+        self.daemons, self.head, self.trouble = {}, None, []
+        self.home = of.folder / "home"
+        self.home.mkdir(mode=0o755)
+        for name, uid in USERS.items():
+            (self.home / name).mkdir(mode=0o700)
+            script = self.home / name / "tick.py"
+            script.write_text(TICK, encoding="utf-8")
+            script.chmod(0o755)
+            for path in (self.home / name, script):
+                os.chown(path, uid, uid)
+        self.groups = make_groups(*[node.name for node in self.nodes])
+        for node in self.nodes:
+            self._prepare(node, settings)
+
+    def _prepare(self, node, settings):
+        etc = node.folder / "etc"
+        (etc / "hlaunch").mkdir(parents=True)
+        (etc / "hlaunch/hlaunchd.conf").write_text(f"slots = 8\nadmin-group = hlaunch-admin\n{settings}",
+                                                   encoding="utf-8")
+        people = "".join(f"{name}:x:{uid}:{uid}::/home/{name}:/bin/sh\n" for name, uid in USERS.items())
+        passwd = pathlib.Path("/etc/passwd").read_text(encoding="utf-8")
+        (etc / "passwd").write_text(
+            f"{passwd}{people}{HEAD_USER}:x:{HEAD_UID}:{HEAD_UID}::/var/lib/hlaunch-head:/bin/false\n",
+            encoding="utf-8")
+        groups = pathlib.Path("/etc/group").read_text(encoding="utf-8")
+        own = "".join(f"{name}:x:{uid}:\n" for name, uid in {**USERS, HEAD_USER: HEAD_UID}.items())
+        (etc / "group").write_text(f"{groups}{own}hlaunch-admin:x:{ADMINS}:eve\n", encoding="utf-8")
+        self.new_boot(node)
+        subprocess.run([*node.enter(), "bash", "-c", PREPARE, "bash", node.folder,
+                        self.lab.folder / f"hosts{node.index}", self.home, ""], check=True,
+                       timeout=20 * lab.PATIENCE)
+
+    @staticmethod
+    def new_boot(node):
+        """The host's boot id, another one each time."""
+        digits = secrets.token_hex(16)
+        (node.folder / "boot_id").write_text(
+            "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])) + "\n",
+            encoding="utf-8")
+
+    def close(self):
+        """After the lab's: what it made outside."""
+        remove_groups(self.groups)
+
+    # Programs, as whom and where.
+
+    @staticmethod
+    def login(name):
+        """What goes before a command so that it is a user's, in the user's home."""
+        uid = USERS[name]
+        return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--init-groups", "env", f"--chdir=/home/{name}",
+                f"HOME=/home/{name}", f"USER={name}", "PATH=/usr/local/bin:/usr/bin:/bin",
+                "PYTHON_EXEC=/usr/bin/python3"]
+
+    def user(self, name, index, *words, env=None):
+        """Starts hlaunch as a user on a node, in the user's home."""
+        variables = [f"{key}={value}" for key, value in (env or {}).items()]
+        return self.nodes[index].start(*self.login(name), *variables, lab.HLAUNCH, *words)
+
+    def as_user(self, name, index, *words, timeout=30, **options):
+        """The same to its end."""
+        run = self.user(name, index, *words, **options)
+        run.code = run.wait(timeout)
+        return run
+
+    def root(self, index, *words, timeout=30, env=None):
+        """hlaunch as root on a node, to its end."""
+        return self.nodes[index].run(lab.HLAUNCH, *words, timeout=timeout, env=env)
+
+    def json(self, name, index, *words):
+        """What a command says with --json."""
+        run = self.as_user(name, index, *words, "--json")
+        if run.code != 0:
+            raise AssertionError(str(run))
+        return json.loads(run.out)
+
+    # The daemons.
+
+    def in_groups(self, node, *words):
+        return node.start(*in_groups(self.groups, node.name), *words)
+
+    def start_head(self):
+        words = [HLAUNCHD, "head", "--folder", "/var/lib/hlaunch-head", "--listen", PORT]
+        self.head = self.nodes[0].start("setpriv", f"--reuid={HEAD_UID}", f"--regid={HEAD_UID}",
+                                        "--clear-groups", *words)
+
+    def start_daemon(self, index):
+        self.daemons[index] = self.in_groups(self.nodes[index], HLAUNCHD)
+
+    def form(self):
+        """`cluster init` on node0, and the line that it prints on each other node."""
+        self.init()
+        for index in range(1, len(self.nodes)):
+            self.join(index)
+        self.await_hosts(len(self.nodes))
+
+    def init(self):
+        run = self.root(0, "cluster", "init", "--listen", f"{self.nodes[0].ip}:{PORT}")
+        if run.code != 0:
+            raise AssertionError(str(run))
+        self.line = run.out
+        self.start_head()
+        self.start_daemon(0)
+        self.await_connected(0)
+
+    def token(self):
+        """The words of a line that joins a host, made now: HOST:PORT, --token, TOKEN."""
+        run = self.root(0, "cluster", "token")
+        if run.code != 0:
+            raise AssertionError(str(run))
+        return join_words(run.out)
+
+    def join(self, index, words=None):
+        run = self.root(index, "cluster", "join", *(words or self.token()))
+        if run.code != 0:
+            raise AssertionError(str(run))
+        self.start_daemon(index)
+        self.await_connected(index)
+
+    def await_connected(self, index):
+        def connected():
+            return self.root(index, "nodes").code == 0
+        if not lab.poll(connected, 20, 0.1):
+            raise AssertionError(f"node{index} never reached the head: {self.daemons[index]}\n{self.head}")
+
+    def hosts(self):
+        """{host: what `nodes` says of it}."""
+        return {host["name"]: host for host in json.loads(self.root(0, "nodes", "--json").out)["hosts"]}
+
+    def await_hosts(self, count, state="free"):
+        def look():
+            return [host for host in self.hosts().values() if host["state"] == state]
+        if not lab.poll(lambda: len(look()) == count, 20, 0.1):
+            raise AssertionError(f"never {count} hosts are {state}: {self.hosts()}")
+
+    def await_all_here(self):
+        """Until the head hears all hosts."""
+        def away():
+            run = self.root(0, "nodes", "--json")
+            hosts = json.loads(run.out)["hosts"] if run.code == 0 else []
+            return len(hosts) != len(self.nodes) or [host for host in hosts if host["state"] == "away"]
+        if not lab.poll(lambda: not away(), 20, 0.1):
+            raise AssertionError(f"not all hosts are here: {away()}\n{self.told()}")
+
+    def kill(self, which):
+        """SIGKILL for the head ("head") or a node's daemon; it is not started again."""
+        run = self.head if which == "head" else self.daemons[which]
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait(10)
+
+    def start(self, which):
+        if which == "head":
+            self.start_head()
+        else:
+            self.start_daemon(which)
+
+    def jobs(self, name="eve", index=0):
+        """{number: job} of all, also of those that have ended."""
+        return {job["job"]: job for job in self.json(name, index, "ps", "-a")["jobs"]}
+
+    def reboot(self, index):
+        """All processes of the node die; it has another boot id then."""
+        node = self.nodes[index]
+        subprocess.run([*node.enter(), "sh", "-c", "kill -KILL -1"], check=True, timeout=10 * lab.PATIENCE)
+        node.left_over(10)
+        self.new_boot(node)
+        subprocess.run([*node.enter(), "sh", "-c", "rm -rf /run/*"], check=True, timeout=10 * lab.PATIENCE)
+
+    def told(self):
+        runs = [*self.daemons.values(), *([self.head] if self.head else [])]
+        return "\n".join(str(run) for run in runs)
+
+
+def copy_programs(folder):
+    """Another copy of the programs, as an upgrade brings them."""
+    for name in ("hlaunch", "hlaunchd", "hlaunch-agent"):
+        shutil.copy(lab.BIN / name, folder / f"{name}.new")
+        os.replace(folder / f"{name}.new", folder / name)

@@ -1,0 +1,392 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""A cluster of one's own: users start jobs on its hosts, cannot touch each other's, and the death of
+any daemon disturbs no job."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import unittest
+
+import jobs
+import lab
+import own_cluster_lab
+
+STOPPED = 128 + signal.SIGTERM
+ROUNDS = int(os.environ.get("HLAUNCH_KILLS", "4"))  # Deaths of each daemon.
+
+
+class ClusterTest(lab.LabTest):
+    """A cluster of `count` hosts, with the head on node0."""
+
+    count, settings, forms = 3, "", True
+
+    def setUp(self):
+        if reason := own_cluster_lab.missing():
+            self.skipTest(reason)
+        super().setUp()
+        self.cluster = own_cluster_lab.OwnCluster(self.lab, self.settings)
+        self.addCleanup(self.cluster.close)
+        self.addCleanup(self.lab.close)  # Before the cluster's.
+        if self.forms:
+            self.cluster.form()
+
+    def submit(self, name, index, *words, **options):
+        """The number of a job that was handed in with --detach."""
+        run = self.cluster.as_user(name, index, "--detach", *words, **options)
+        self.assertEqual(run.code, 0, f"{run}\n{self.cluster.told()}")
+        self.assertRegex(run.out, r"\A\d+\n\Z", str(run))
+        return run.out.strip()
+
+    def job(self, number, name="eve"):
+        """What `ps` says of a job; an administrator sees all."""
+        found = [job for job in self.cluster.json(name, 0, "ps", "-a", "-e")["jobs"]
+                 if job["number"] == int(number)]
+        self.assertEqual(len(found), 1, number)
+        return found[0]
+
+    def await_state(self, number, *states, timeout=20):
+        lab.poll(lambda: self.job(number)["state"] in states, timeout, 0.1)
+        job = self.job(number)
+        self.assertIn(job["state"], states, f"{job}\n{self.cluster.told()}")
+        return job
+
+    def ranks(self, run, count, timeout=20):
+        """Waits until `count` ranks have said who they are in what a command shows; [(rank, pid)]."""
+        def said():
+            return sorted({(int(rank), int(pid)) for rank, pid in
+                           re.findall(r"rank (\d+) of \d+ pid (\d+)", run.out)})
+        lab.poll(lambda: len(said()) >= count or run.process.poll() is not None, timeout)
+        self.assertEqual([rank for rank, _ in said()], list(range(count)),
+                         f"{run}\n{self.cluster.told()}")
+        return said()
+
+    def refused(self, name, index, *words, says=".", **options):
+        """The command fails, and says so."""
+        run = self.cluster.as_user(name, index, *words, **options)
+        self.assertNotEqual(run.code, 0, str(run))
+        self.assertRegex(run.err, says, str(run))
+        return run
+
+    def home(self, name):
+        return self.cluster.home / name
+
+    def end_of(self, number, *codes):
+        job = self.await_state(number, "ended", timeout=30)
+        self.assertIn(job["exit_code"], codes, f"{job}\n{self.cluster.told()}")
+        return job
+
+
+class Jobs(ClusterTest):
+    """What a user does with jobs."""
+
+    def test_a_job_is_followed_from_any_host(self):
+        run = self.cluster.user("ann", 1, "--nnodes", 2, "--nproc-per-node", 2, "tick.py", 5)
+        self.assertEqual(run.wait(30), 0, f"{run}\n{self.cluster.told()}")
+        self.ranks(run, 4)
+        for rank in range(4):
+            self.assertRegex(run.out, rf"(?m)^\[{rank}\] tick 4$")
+
+    def test_the_exit_code_is_the_jobs(self):
+        run = self.cluster.user("ann", 2, "--nnodes", 3, "tick.py", 1, 7)
+        self.assertEqual(run.wait(30), 7, f"{run}\n{self.cluster.told()}")
+
+    def test_ctrl_c_stops_it(self):
+        run = self.cluster.user("ann", 0, "--nnodes", 2, "tick.py")
+        self.ranks(run, 2)
+        run.signal(signal.SIGINT)
+        self.assertIn(run.wait(30), (STOPPED, 128 + signal.SIGINT), str(run))
+        self.assertEqual(self.cluster.json("ann", 0, "ps")["jobs"], [])
+
+    def test_a_detached_job_is_listed_read_and_stopped(self):
+        number = self.submit("ann", 1, "--nnodes", 2, "tick.py")
+        follows = self.cluster.user("ann", 2, "logs", number, "-f")
+        self.ranks(follows, 2)
+        job = self.await_state(number, "running")
+        self.assertEqual(job["user"], "ann")
+        self.assertEqual(len(job["parts"]), 2, job)
+        listed = self.cluster.as_user("ann", 0, "ps")
+        self.assertRegex(listed.out, rf"(?m)^ *{number} +ann .*running")
+        self.assertEqual(self.cluster.as_user("ann", 0, "stop", number).code, 0)
+        self.end_of(number, STOPPED, jobs.NODE_STOPPED)
+        self.assertEqual(follows.wait(20), 0, str(follows))
+        # Also after its end.
+        read = self.cluster.as_user("ann", 0, "logs", number)
+        self.assertEqual(read.code, 0, str(read))
+        self.assertIn("tick 0", read.out)
+
+    def test_kill_ends_it_at_once(self):
+        number = self.submit("ann", 1, "--nnodes", 2, "--no-python", "sh", "-c", "trap '' TERM; sleep 600")
+        self.await_state(number, "running")
+        self.assertEqual(self.cluster.as_user("ann", 2, "kill", number).code, 0)
+        self.end_of(number, 128 + signal.SIGKILL)
+
+    def test_a_job_that_waits_says_for_what(self):
+        first = self.submit("ann", 0, "--nnodes", 3, "--exclusive", "tick.py")
+        self.await_state(first, "running")
+        second = self.submit("bob", 1, "--nnodes", 2, "--nproc-per-node", 4, "tick.py")
+        job = self.await_state(second, "waiting")
+        self.assertRegex(job["why"], "needs 2 nodes")
+        self.assertEqual(self.cluster.as_user("ann", 0, "stop", first).code, 0)
+        self.await_state(second, "running", timeout=30)
+        self.assertEqual(self.cluster.as_user("bob", 0, "stop", second).code, 0)
+        self.await_state(second, "ended")
+
+    def test_what_can_never_run_is_refused_at_once(self):
+        for words, why in ((("--nnodes", 4), "needs 4 nodes .*3 could have them"),
+                           (("--cluster", "hlaunchd", "--nproc-per-node", 99), "99 slots; none could have them")):
+            run = self.cluster.as_user("ann", 0, "--detach", *words, "tick.py")
+            self.assertEqual(run.code, 196, str(run))
+            self.assertRegex(run.err, why)
+        self.assertEqual(self.cluster.json("eve", 0, "ps", "-a", "-e")["jobs"], [])
+
+    def test_a_drained_host_gets_no_job_and_says_why(self):
+        drained = self.cluster.root(0, "drain", "node2", "--reason", "ECC errors")
+        self.assertEqual(drained.code, 0, str(drained))
+        host = self.cluster.hosts()["node2"]
+        self.assertEqual((host["state"], host["why"]), ("drained", "ECC errors"))
+        number = self.submit("ann", 2, "--nnodes", 3, "tick.py")
+        job = self.await_state(number, "waiting")
+        self.assertRegex(job["why"], "node2 is drained: ECC errors")
+        self.refused("ann", 0, "undrain", "node2", says="admin")
+        self.assertEqual(self.cluster.root(0, "undrain", "node2").code, 0)
+        self.await_state(number, "running")
+        self.assertEqual(self.cluster.as_user("ann", 0, "stop", number).code, 0)
+        self.await_state(number, "ended")
+
+
+class Strangers(ClusterTest):
+    """Two users at once on shared hosts: neither can read, signal or stop the other's job."""
+
+    def setUp(self):
+        super().setUp()
+        words = ("--nnodes", 3, "--nproc-per-node", 2, "-x", "SECRET", "tick.py", 10**9, 0)
+        self.anns = self.submit("ann", 0, *words, "--password=annsword", env={"SECRET": "annssecret"})
+        self.bobs = self.submit("bob", 1, *words, "--password=bobsword", env={"SECRET": "bobssecret"})
+        for number in (self.anns, self.bobs):
+            self.await_state(number, "running")
+
+    def tearDown(self):
+        for name, number in (("ann", self.anns), ("bob", self.bobs)):
+            self.assertEqual(self.job(number)["state"], "running", self.cluster.told())
+            self.assertEqual(self.cluster.as_user(name, 2, "stop", number).code, 0)
+            self.await_state(number, "ended")
+        super().tearDown()
+
+    def test_nobody_stops_signals_or_reads_the_others_job(self):
+        for index in range(3):
+            for words in (("stop", self.anns), ("kill", self.anns), ("logs", self.anns),
+                          ("attach", self.anns), ("why", self.anns), ("stacks", self.anns)):
+                self.refused("bob", index, *words)
+
+    def test_ps_tells_others_neither_command_nor_environment(self):
+        listed = self.cluster.as_user("bob", 1, "ps", "-a", "--json")
+        theirs = [job for job in json.loads(listed.out)["jobs"] if job["number"] == int(self.anns)]
+        self.assertEqual(theirs[0]["user"], "ann")
+        self.assertFalse(theirs[0].get("words"), theirs)
+        for run in (listed, self.cluster.as_user("bob", 1, "ps", "-a")):
+            self.assertNotIn("annssecret", run.out)
+            self.assertNotIn("annsword", run.out)
+        own = self.cluster.json("ann", 0, "ps")["jobs"]
+        self.assertEqual([job["number"] for job in own], [int(self.anns)])
+        self.assertIn("--password=annsword", own[0]["words"])
+
+    def test_processes_and_files_are_closed(self):
+        """By the other's process: signals, environment, memory, and the folders of jobs."""
+        for index, node in enumerate(self.nodes):
+            for pid, words in node.processes().items():
+                proc = pathlib.Path(f"/proc/{node.init}/root/proc/{pid}")
+                if not words or self.uid(proc) != own_cluster_lab.USERS["ann"]:
+                    continue
+                script = (f"kill -0 {pid} && echo GOT; cat /proc/{pid}/environ && echo GOT;"
+                          f"cat /proc/{pid}/maps && echo GOT; ls /proc/{pid}/fd/ && echo GOT")
+                tried = node.run(*self.cluster.login("bob"), "sh", "-c", script)
+                self.assertNotIn("GOT", tried.out, f"{words}: {tried}")
+                self.assertNotIn(lab.TOKEN, words)
+            tried = node.run(*self.cluster.login("bob"), "sh", "-c",
+                             "find /home/ann /run /var/lib /tmp -user ann -type f -readable 2>/dev/null")
+            self.assertEqual(tried.out, "", index)
+
+    @staticmethod
+    def uid(proc):
+        try:
+            return proc.stat().st_uid
+        except OSError:
+            return -1
+
+    def test_users_without_rights_touch_no_host(self):
+        for words in (("drain", "node1", "--reason", "x"), ("cluster", "token"),
+                      ("cluster", "throw-out", "node1")):
+            self.refused("bob", 0, *words)
+        # An administrator's group may drain, and stop everybody's.
+        self.assertEqual(self.cluster.as_user("eve", 1, "drain", "node1", "--reason", "x").code, 0)
+        self.assertEqual(self.cluster.as_user("eve", 1, "undrain", "node1").code, 0)
+
+
+class Trust(ClusterTest):
+    """Who is let in, and who is not any more."""
+
+    forms = False
+
+    def setUp(self):
+        super().setUp()
+        self.cluster.init()
+
+    def joins(self, index, words, says):
+        run = self.cluster.root(index, "cluster", "join", *words)
+        self.assertNotEqual(run.code, 0, str(run))
+        self.assertRegex(run.out + run.err, says, f"{run}\n{self.cluster.told()}")
+
+    def test_tokens_are_good_once_and_only_here(self):
+        words = own_cluster_lab.join_words(self.cluster.line)
+        place, _, token = words
+        self.assertRegex(token, r"^hlj1\.[\w-]+\.[0-9a-f]{32}$")
+        start, secret, pin = token.split(".")
+        other = "A" if secret[-8] != "A" else "B"
+        wrong = ".".join((start, secret[:-8] + other + secret[-7:], pin))
+        self.joins(1, (place, "--token", wrong), "token")
+        another_pin = "0" * 32 if pin != "0" * 32 else "1" * 32
+        self.joins(1, (place, "--token", ".".join((start, secret, another_pin))), "key|authority|token|pin")
+        self.joins(1, (place, "--token", "nonsense"), "token")
+        self.cluster.join(1, words)
+        self.joins(2, words, "token")  # It was used.
+        self.cluster.join(2)
+        self.cluster.await_hosts(3)
+
+    def test_a_host_that_was_thrown_out_is_cut_off(self):
+        for index in (1, 2):
+            self.cluster.join(index)
+        self.cluster.await_hosts(3)
+        out = self.cluster.root(0, "cluster", "throw-out", "node2")
+        self.assertEqual(out.code, 0, str(out))
+        self.assertTrue(lab.poll(lambda: self.cluster.root(2, "nodes").code != 0, 20, 0.2))
+        self.assertTrue(lab.poll(lambda: "node2" not in self.cluster.hosts()
+                                 or self.cluster.hosts()["node2"]["state"] == "away", 20, 0.2))
+        # A restart of its daemon does not help it, a new token does.
+        self.cluster.kill(2)
+        self.cluster.start(2)
+        self.assertNotEqual(self.cluster.root(2, "nodes").code, 0)
+        self.cluster.kill(2)
+        left = self.cluster.root(2, "cluster", "leave")
+        self.assertEqual(left.code, 0, str(left))
+        self.cluster.join(2)
+        self.cluster.await_hosts(3)
+
+
+class Deaths(ClusterTest):
+    """The daemons are killed in turn while five jobs run: no worker notices."""
+
+    def setUp(self):
+        super().setUp()
+        self.numbers, self.follows = {}, {}
+        for number in range(5):
+            name = ("ann", "bob")[number % 2]
+            job = self.submit(name, number % 3, "--nnodes", 2 + number % 2, "tick.py")
+            self.numbers[job] = name
+        for job in self.numbers:
+            self.await_state(job, "running")
+        self.before = {job: self.said(job) for job in self.numbers}
+
+    def ranks_of(self, job):
+        return self.job(job)["max_nodes"]
+
+    def said(self, job):
+        """(pids of the ranks, {rank: its ticks}) that its log has."""
+        run = self.cluster.as_user(self.numbers[job], 0, "logs", job)
+        self.assertEqual(run.code, 0, str(run))
+        pids = sorted(re.findall(r"(?m)^\[(\d+)\] rank \d+ of \d+ pid (\d+)$", run.out))
+        ticks = {}
+        for rank, tick in re.findall(r"(?m)^\[(\d+)\] tick (\d+)$", run.out):
+            ticks.setdefault(int(rank), []).append(int(tick))
+        return pids, ticks
+
+    def assert_undisturbed(self):
+        for job in self.numbers:
+            (pids, ticks), (before, _) = self.said(job), self.before[job]
+            self.assertEqual(len(pids), self.ranks_of(job), f"{job}: {pids}\n{self.cluster.told()}")
+            self.assertEqual(pids, before)
+            for rank, counted in ticks.items():
+                self.assertEqual(counted, list(range(len(counted))), f"job {job}, rank {rank}")
+
+    def assert_ps_is_right(self):
+        wanted = {int(job): ("running", name) for job, name in self.numbers.items()}
+        def listed():
+            run = self.cluster.as_user("eve", 0, "ps", "-a", "--json")
+            if run.code != 0:
+                return {}
+            return {job["number"]: (job["state"], job["user"]) for job in json.loads(run.out)["jobs"]}
+        self.assertTrue(lab.poll(lambda: listed() == wanted, 5, 0.1),
+                        f"{listed()}, wanted {wanted}\n{self.cluster.told()}")
+
+    def die(self, which):
+        for _ in range(ROUNDS):
+            self.cluster.kill(which)
+            self.cluster.start(which)
+            self.assert_ps_is_right()
+        self.cluster.await_all_here()
+        self.assert_undisturbed()
+
+    def test_node_daemons_die(self):
+        for index in range(self.count):
+            self.die(index)
+        self.end()
+
+    def test_the_head_dies(self):
+        self.die("head")
+        self.end()
+
+    def test_the_head_is_off_for_a_while(self):
+        self.cluster.kill("head")
+        job = next(iter(self.numbers))
+        ticks = self.last_tick(job)
+        self.assertTrue(lab.poll(lambda: self.last_tick(job) > ticks + 20, 10, 0.2))
+        self.cluster.start("head")
+        self.assert_ps_is_right()
+        self.cluster.await_all_here()
+        self.assert_undisturbed()
+        self.end()
+
+    def last_tick(self, job):
+        """By the folders of its parts: there is no head to ask."""
+        logs = [node.folder / "spool/hlaunch" / job / "job/log" for node in self.nodes]
+        said = [log.read_text(encoding="utf-8", errors="replace")[-4000:] for log in logs if log.exists()]
+        return max((int(tick) for text in said for tick in re.findall(r"tick (\d+)", text)), default=0)
+
+    def end(self):
+        """All end as their users want it, and nothing is left but the daemons."""
+        for job, name in self.numbers.items():
+            run = self.cluster.as_user(name, 1, "stop", job)
+            self.assertEqual(run.code, 0, f"{run}\n{self.cluster.told()}")
+            self.end_of(job, STOPPED, jobs.NODE_STOPPED)  # Node 0 may hear of another's end first.
+        for index, node in enumerate(self.nodes):
+            left = lab.poll(lambda node=node: not self.jobs_processes(node), 10)
+            self.assertTrue(left, f"node{index}: {self.jobs_processes(node)}")
+
+    @staticmethod
+    def jobs_processes(node):
+        return {pid: words for pid, words in node.processes().items()
+                if "tick.py" in words or "hlaunch-holder" in words}
+
+
+class HostsGo(ClusterTest):
+    """A host is off, and comes back."""
+
+    def test_a_host_that_was_off_takes_jobs_again(self):
+        number = self.submit("ann", 0, "--nodes", "node1,node2", "--nnodes", 2, "tick.py")
+        self.await_state(number, "running")
+        self.cluster.reboot(2)
+        self.assertTrue(lab.poll(lambda: self.cluster.hosts()["node2"]["state"] == "away", 30, 0.2))
+        self.cluster.start(2)
+        self.cluster.await_connected(2)
+        self.assertEqual(self.cluster.as_user("ann", 0, "stop", number).code, 0)
+        self.await_state(number, "ended", timeout=60)
+        run = self.cluster.user("ann", 0, "--nodes", "node2", "tick.py", 3)
+        self.assertEqual(run.wait(30), 0, f"{run}\n{self.cluster.told()}")
+
+
+if __name__ == "__main__":
+    unittest.TestCase.maxDiff = None
+    lab.main()
