@@ -155,6 +155,13 @@ absl::Status PartFolders::TellToLeave(uint64_t job, const std::string& reason) c
   return ReplaceFile(PartPath(job), kLeaveNotice, absl::StrCat(reason, "\n"), 0644);
 }
 
+absl::Status PartFolders::TakeBackLeave(uint64_t job) const {
+  const std::string path = absl::StrCat(PartPath(job), "/", kLeaveNotice);
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot remove ", path, ": ", std::strerror(errno)));
+}
+
 absl::StatusOr<PartRecord> PartFolders::Read(uint64_t job) const {
   HLAUNCH_ASSIGN_OR_RETURN(const UniqueFd folder, OpenFolder(PartPath(job)));
   HLAUNCH_ASSIGN_OR_RETURN(const std::string text,

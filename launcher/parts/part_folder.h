@@ -70,6 +70,9 @@ class PartFolders {
   // Tells the part's agent, by its notice (--drain-file), that another node is to take its place.
   // Errors: as of Keep.
   absl::Status TellToLeave(uint64_t job, const std::string& reason) const;
+  // Removes that notice, if there is one. Errors:
+  //   ResourceExhausted - it cannot be removed; the message names it.
+  absl::Status TakeBackLeave(uint64_t job) const;
   // Errors:
   //   NotFound - there is none.
   //   InvalidArgument - it cannot be read; the message says why.

@@ -301,7 +301,8 @@ absl::Status Parts::Leave(uint64_t job, const std::string& reason) {
   if (found == parts_.end()) {
     return absl::NotFoundError(absl::StrCat("host ", settings_.host, " has no part of job ", job));
   }
-  return found->second->holder ? folders_.TellToLeave(job, reason) : absl::OkStatus();
+  if (!found->second->holder) return absl::OkStatus();
+  return reason.empty() ? folders_.TakeBackLeave(job) : folders_.TellToLeave(job, reason);
 }
 
 absl::Status Parts::Forget(const ForgetOrder& order) {

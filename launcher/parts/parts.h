@@ -56,8 +56,8 @@ class Parts {
   //   NotFound - there is no such part.
   //   InvalidArgument - the signal is none that is sent here.
   absl::Status Signal(const SignalOrder& order);
-  // Another node is to take the place of this one. Of a part that has ended nothing happens.
-  // Errors:
+  // Another node is to take the place of this one; without a reason: not any more. Of a part that
+  // has ended nothing happens. Errors:
   //   NotFound - there is no such part.
   //   ResourceExhausted - its agent cannot be told.
   absl::Status Leave(uint64_t job, const std::string& reason);

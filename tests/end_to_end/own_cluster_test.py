@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import signal
+import time
 import unittest
 
 import jobs
@@ -156,6 +157,21 @@ class Jobs(ClusterTest):
         self.await_state(number, "running")
         self.assertEqual(self.cluster.as_user("ann", 0, "stop", number).code, 0)
         self.await_state(number, "ended")
+
+    def test_undrain_disturbs_no_job(self):
+        run = self.cluster.user("ann", 0, "--nodes", "node1,node2", "--nnodes", 2, "tick.py", 10**9)
+        before = self.ranks(run, 2)
+        number = self.cluster.json("ann", 0, "ps")["jobs"][0]["number"]
+        drained = self.cluster.root(0, "drain", "node2", "--reason", "ECC errors")
+        self.assertEqual(drained.code, 0, str(drained))
+        self.assertEqual(self.cluster.root(0, "undrain", "node2").code, 0)
+        time.sleep(3)  # The agent looks for its notice each second.
+        job = self.await_state(number, "running")
+        self.assertEqual((job["round"], job["restarts"]), (1, 0), f"{job}\n{run}")
+        self.assertEqual(self.ranks(run, 2), before)
+        self.assertEqual(self.cluster.hosts()["node2"]["state"], "busy", self.cluster.hosts())
+        run.signal(signal.SIGINT)
+        self.assertIn(run.wait(30), (STOPPED, 128 + signal.SIGINT), str(run))
 
 
 class Strangers(ClusterTest):
