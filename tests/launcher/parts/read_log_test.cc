@@ -109,6 +109,32 @@ TEST_F(ReadLogTest, BeginsWithTheLastLines) {
   EXPECT_EQ(Ask(none.position).text, "e\n");
 }
 
+TEST_F(ReadLogTest, ReadsOneFileThatWasPutAsideAndNoMore) {
+  Append("a\n", "log.2");
+  Append("b\n", "log.1");
+  Append("c\n");
+  EXPECT_EQ(Ask("").text, "b\nc\n");
+  EXPECT_EQ(Ask("", 9).text, "b\nc\n");
+}
+
+TEST_F(ReadLogTest, SeeksTheLastLinesInFourMebibytesOfAllFiles) {
+  const std::string line(1023, 'x');
+  for (int i = 0; i < 3 << 10; ++i) Append(line + "\n");
+  Rotate();
+  for (int i = 0; i < 2 << 10; ++i) Append(line + "\n");
+  std::string got, position;
+  LogAnswer answer = Ask("", 1 << 20, true);
+  for (int i = 0; i < 100 && !answer.ended; ++i) {
+    got += answer.text;
+    answer = Ask(answer.position, -1, true);
+  }
+  got += answer.text;
+  EXPECT_TRUE(answer.ended);
+  EXPECT_LE(got.size(), size_t{4} << 20);
+  EXPECT_GT(got.size(), (size_t{4} << 20) - 2048);
+  EXPECT_EQ(got.substr(0, got.find('\n')), line);  // It begins with a whole line.
+}
+
 TEST_F(ReadLogTest, GivesMuchInSeveralAnswers) {
   std::string all;
   for (int i = 0; i < 40'000; ++i) absl::StrAppend(&all, "line ", i, "\n");
