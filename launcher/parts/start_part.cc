@@ -95,7 +95,7 @@ absl::StatusOr<UserEntry> FindUser(const PartStart& start) {
 
 std::vector<gid_t> GroupsOf(const UserEntry& user) {
   std::vector<gid_t> groups =
-      ReadGroups(RunTool({"getent", "initgroups", "--", user.name}, kNamesTime).text);
+      ReadGroups(RunTool({"getent", "initgroups", "--", user.name}, kNamesTime).text, user.name);
   groups.insert(groups.begin(), user.gid);
   return groups;
 }
