@@ -244,6 +244,13 @@ class Parts(DaemonTest):
         os.kill(daemon.holder(7), signal.SIGKILL)
         self.assertIn("node0", self.await_state(daemon, 7, "lost")["trouble"])
 
+    def test_a_job_has_nothing_of_the_daemons(self):
+        daemon = self.daemon()
+        self.start(daemon, 7, shell("grep SigBlk /proc/self/status; stat -c 'of %u' /proc/self/environ"))
+        self.await_state(daemon, 7, "ended")
+        self.assertRegex(self.log(daemon, 7), r"SigBlk:\s+0{16}")
+        self.assertIn(f"of {ANN}", self.log(daemon, 7))  # It may dump its core.
+
     def test_users_who_may_not_are_refused_and_the_host_is_named(self):
         daemon = self.daemon()
         for job, user, uid, why in ((1, "nosuch", 41003, "no user nosuch"),
