@@ -374,6 +374,17 @@ class Users(DaemonTest):
             self.assertIn("error", daemon.ask(verb, uid=ANN))
         self.assertEqual(daemon.ask("jobs", uid=41003)["error"]["code"], "PERMISSION_DENIED")
 
+    def test_who_has_no_name_or_asks_nothing_is_cut(self):
+        daemon = self.daemon()
+        script = ("import sys; sys.path.insert(0, sys.argv[1]); import small_head, socket\n"
+                  "s = socket.socket(socket.AF_UNIX); s.settimeout(100); s.connect(sys.argv[2])\n"
+                  "if sys.argv[3]: s.sendall(small_head.frame({'id': 1, 'ask': 'here'}))\n"
+                  "if sys.argv[3]: assert small_head.read_frame(s)['error']\n"
+                  "assert s.recv(1) == b''")
+        for uid, asks in ((41003, "x"), (ANN, "")):
+            subprocess.run([PYTHON, "-c", script, lab.HERE, daemon.socket, asks], user=uid,
+                           group=uid, check=True, timeout=10 * lab.PATIENCE)
+
     def test_one_user_cannot_take_all_connections(self):
         daemon = self.daemon()
         hold = ("import select, socket, sys, time\n"
