@@ -73,7 +73,8 @@ struct Parts::Part {
   std::optional<asio::posix::stream_descriptor> complaint;
   std::string complained;
   int watch = 0;
-  std::string told;  // The last that was told, as text.
+  bool has_group = false;  // It has ended, and its control group has not.
+  std::string told;        // The last that was told, as text.
 };
 
 Parts::Parts(asio::io_context& loop, Settings settings,
@@ -115,7 +116,7 @@ void Parts::FindAgain(PartRecord record) {
   if (lives) {
     Watch(there, pidfd.Release());
   } else {
-    RemoveScope(kept.order.job);
+    RemoveGroup(there);
   }
   there.said = folders_.Look(kept.order.job, kept.order.uid);
   there.told = TextOf(ToJson(ToldOf(there)));
@@ -231,8 +232,14 @@ void Parts::Ended(Part& part) {
     part.record.trouble = PrintableLine(why);
     folders_.Keep(part.record).IgnoreError();
   }
-  RemoveScope(job);
+  RemoveGroup(part);
   Look(part);
+}
+
+// With whatever the job has left in it, which takes a moment to end.
+void Parts::RemoveGroup(Part& part) {
+  KillScope(part.record.order.job);
+  part.has_group = !RemoveScope(part.record.order.job);
 }
 
 void Parts::Look(Part& part) {
@@ -254,6 +261,7 @@ PartTold Parts::ToldOf(const Part& part) const {
 void Parts::LookAtAll() {
   for (const auto& [job, part] : parts_) {
     if (part->holder) Look(*part);
+    if (part->has_group) RemoveGroup(*part);
   }
   RemoveOld();
   look_.expires_after(kLookTime);

@@ -4,9 +4,11 @@
 """hlaunchd on one machine: parts of jobs run as their users, outlive it and are found again; users'
 questions reach the head with their names. The head is small_head's."""
 
+import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -243,6 +245,31 @@ class Parts(DaemonTest):
         self.await_state(daemon, 7, "running")
         os.kill(daemon.holder(7), signal.SIGKILL)
         self.assertIn("node0", self.await_state(daemon, 7, "lost")["trouble"])
+
+    def test_what_a_killed_job_leaves_behind_is_killed_with_it(self):
+        for again in (False, True):  # The daemon sees it, or finds it so.
+            daemon = self.daemon(f"node{int(again)}")
+            self.start(daemon, 7, shell("setsid sleep 600 & echo left $!; wait"))
+            self.await_state(daemon, 7, "running")
+            left = lambda daemon=daemon: re.search(r"left (\d+)", self.log(daemon, 7))
+            self.assertTrue(lab.poll(left, 10))
+            left = int(left()[1])
+            group = pathlib.Path(f"/proc/{left}/cgroup").read_text()
+            if "hlaunch" not in group:
+                self.skipTest(f"no control group of its own: {group}")
+            if again:
+                daemon.kill()
+            for pid in {daemon.holder(7), *lab.descendants(daemon.holder(7))} - {left}:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if again:
+                self.assertNotIn((lab.fields(left) or "Z")[0], "ZX")
+                daemon.start()
+            gone = lambda left=left: (lab.fields(left) or "Z")[0] in "ZX"
+            self.assertTrue(lab.poll(gone, 15), daemon.text())
+            empty = lambda daemon=daemon: not [
+                found for root in daemon.groups for found in root.glob("*/hlaunch/7")]
+            self.assertTrue(lab.poll(empty, 15), daemon.text())
 
     def test_a_job_has_nothing_of_the_daemons(self):
         daemon = self.daemon()
