@@ -87,6 +87,7 @@ class Parts {
   void Ended(Part& part);
   void RemoveGroup(Part& part);
   void Look(Part& part);
+  void LookSoon(Part& part);
   PartTold ToldOf(const Part& part) const;
   void LookAtAll();
   void RemoveOld();

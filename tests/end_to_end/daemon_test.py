@@ -278,6 +278,16 @@ class Parts(DaemonTest):
         self.assertRegex(self.log(daemon, 7), r"SigBlk:\s+0{16}")
         self.assertIn(f"of {ANN}", self.log(daemon, 7))  # It may dump its core.
 
+    def test_a_file_system_on_a_jobs_folder_is_not_entered(self):
+        daemon = self.daemon()
+        self.start(daemon, 7, shell("sleep 600"))
+        self.await_state(daemon, 7, "running")
+        job = daemon.parts / "7/job"
+        subprocess.run(["nsenter", "-m", "-t", str(daemon.process.pid), "sh", "-c",
+                        f"mount -t tmpfs none {job} && echo secret > {job}/log && chown {ANN} {job}/log"],
+                       check=True)
+        self.assertNotIn("secret", self.head.order("node0", "log", {"job": 7, "node_rank": 0})["text"])
+
     def test_users_who_may_not_are_refused_and_the_host_is_named(self):
         daemon = self.daemon()
         for job, user, uid, why in ((1, "nosuch", 41003, "no user nosuch"),
