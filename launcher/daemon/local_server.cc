@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@
 namespace hlaunch {
 namespace {
 
+constexpr Duration kFirstTime = std::chrono::seconds(10);  // To the end of the first question.
 constexpr Duration kIdleTime = std::chrono::minutes(5);
 constexpr Duration kWriteTime = std::chrono::seconds(20);
 constexpr int kBacklog = 128;
@@ -62,6 +64,8 @@ class LocalServer::Connection : public std::enable_shared_from_this<Connection> 
   }
 
   uid_t uid() const { return peer_.uid; }
+  // Since when it has had no question; unset: it has one.
+  std::optional<Instant> idle_since() const { return idle_since_; }
   void Read();
   // It is not the server's any more.
   void Cut() {
@@ -85,6 +89,9 @@ class LocalServer::Connection : public std::enable_shared_from_this<Connection> 
   const Peer peer_;
   asio::posix::stream_descriptor socket_;
   asio::steady_timer limit_;
+  std::optional<Instant> idle_since_ = MonotonicClock().Now();
+  bool has_asked_ = false;
+  bool refused_ = false;  // Its user has no name.
   FrameReader frames_{kMaxUserFrame};
   std::vector<std::string> questions_;  // Read, and not answered yet.
   char bytes_[16 << 10];
@@ -100,7 +107,8 @@ void LocalServer::Connection::Limit(Duration time) {
 
 void LocalServer::Connection::Read() {
   if (server_ == nullptr) return;
-  Limit(kIdleTime);
+  // However slowly a question comes.
+  Limit(*idle_since_ + (has_asked_ ? kIdleTime : kFirstTime) - MonotonicClock().Now());
   socket_.async_read_some(asio::buffer(bytes_),
                           [self = shared_from_this()](std::error_code error, size_t size) {
                             if (self->server_ == nullptr) return;
@@ -117,11 +125,16 @@ void LocalServer::Connection::Took(size_t size) {
 }
 
 void LocalServer::Connection::AnswerNext() {
-  if (questions_.empty()) return Read();
+  if (questions_.empty()) {
+    if (!idle_since_) idle_since_ = MonotonicClock().Now();
+    return Read();
+  }
   absl::StatusOr<Envelope> question = DecodeEnvelope(questions_.front());
   questions_.erase(questions_.begin());
   if (!question.ok() || question->ask.empty()) return End();
   limit_.cancel();
+  idle_since_.reset();
+  has_asked_ = true;
   const auto done = [self = shared_from_this(),
                      asked = *question](const absl::StatusOr<nlohmann::json>& answer) {
     self->Say(answer.ok() ? AnswerTo(asked, *answer) : ErrorTo(asked, answer.status()));
@@ -129,7 +142,10 @@ void LocalServer::Connection::AnswerNext() {
   const auto ask = [self = shared_from_this(), asked = *std::move(question),
                     done](absl::StatusOr<ClusterUser> user) mutable {
     if (self->server_ == nullptr) return;
-    if (!user.ok()) return done(user.status());
+    if (!user.ok()) {
+      self->refused_ = true;
+      return done(user.status());
+    }
     asked.user = *std::move(user);
     self->server_->answer_(asked, done);
   };
@@ -148,7 +164,7 @@ void LocalServer::Connection::Say(const Envelope& envelope) {
   asio::async_write(socket_, asio::buffer(writing_),
                     [self = shared_from_this()](std::error_code error, size_t) {
                       if (self->server_ == nullptr) return;
-                      if (error) return self->End();
+                      if (error || self->refused_) return self->End();
                       self->AnswerNext();
                     });
 }
@@ -174,15 +190,30 @@ void LocalServer::Accept() {
 
 void LocalServer::Take(UniqueFd socket) {
   absl::StatusOr<Peer> peer = PeerOf(socket.get());
-  if (!peer.ok() || connections_.size() >= kMostConnections) return;
-  size_t& his = of_user_[peer->uid];
-  if (peer->uid != 0 && his >= kMostOfUser) return;
-  ++his;
+  if (!peer.ok()) return;
+  const auto his = of_user_.find(peer->uid);
+  if (peer->uid != 0 && his != of_user_.end() && his->second >= kMostOfUser) return;
+  if (connections_.size() >= kMostConnections && !MakeRoom()) return;
+  ++of_user_[peer->uid];
   const uint64_t number = next_++;
   const auto connection =
       std::make_shared<Connection>(*this, number, std::move(socket), *std::move(peer));
   connections_[number] = connection;
   connection->Read();
+}
+
+// False: each connection has a question.
+bool LocalServer::MakeRoom() {
+  std::optional<Instant> longest;
+  uint64_t number = 0;
+  for (const auto& [candidate, connection] : connections_) {
+    const std::optional<Instant> idle = connection->idle_since();
+    if (!idle || (longest && *longest <= *idle)) continue;
+    longest = idle;
+    number = candidate;
+  }
+  if (longest) Forget(number);
+  return longest.has_value();
 }
 
 void LocalServer::Forget(uint64_t number) {

@@ -25,7 +25,8 @@ class io_context;
 namespace hlaunch {
 
 // The local socket: takes this host's users' questions, says who asks, and brings them the answers.
-// Each connection asks one question after another.
+// Each connection asks one question after another, the first one soon; where there are too many,
+// the one that has asked nothing for the longest time gives way to a new one.
 //
 // Belongs to the loop's thread, which outlives it.
 class LocalServer {
@@ -44,6 +45,7 @@ class LocalServer {
   class Connection;
   void Accept();
   void Take(UniqueFd socket);
+  bool MakeRoom();
   void Forget(uint64_t number);
 
   asio::io_context& loop_;

@@ -91,7 +91,8 @@ absl::Status NodeDaemon::Begin(UniqueFd listener) {
                                           [this](const Envelope& question, LocalServer::Done done) {
                                             Answer(question, std::move(done));
                                           });
-  manager_.Ready(StatusText());
+  shown_ = StatusText();
+  manager_.Ready(shown_);
   ready_ = true;
   return absl::OkStatus();
 }
@@ -160,7 +161,11 @@ std::string NodeDaemon::StatusText() const {
 }
 
 void NodeDaemon::ShowStatus() {
-  if (ready_) manager_.Status(StatusText());
+  if (!ready_) return;
+  std::string text = StatusText();
+  if (text == shown_) return;
+  shown_ = std::move(text);
+  manager_.Status(shown_);
 }
 
 }  // namespace hlaunch

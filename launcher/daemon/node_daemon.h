@@ -57,6 +57,7 @@ class NodeDaemon {
   asio::steady_timer look_;
   HostFacts facts_;
   bool ready_ = false;
+  std::string shown_;  // To the service manager.
   Parts parts_;
   LogAnswers logs_;
   PeerUsers users_;

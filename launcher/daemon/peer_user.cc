@@ -78,9 +78,19 @@ void PeerUsers::Ask(const Words& words, std::function<void(const std::string&)> 
   auto& waiting = waiting_[key];
   waiting.push_back(std::move(done));
   if (waiting.size() > 1) return;  // It was asked already.
-  runs_[key] = std::make_unique<ToolRun>(loop_, words, kPatience, [this, key](ToolOutput output) {
-    Answered(key, std::move(output));
-  });
+  queue_.push_back(words);
+  RunNext();
+}
+
+void PeerUsers::RunNext() {
+  while (!queue_.empty() && runs_.size() < kMostRuns) {
+    const Words words = std::move(queue_.front());
+    queue_.pop_front();
+    const std::string key = absl::StrJoin(words, " ");
+    runs_[key] = std::make_unique<ToolRun>(loop_, words, kPatience, [this, key](ToolOutput output) {
+      Answered(key, std::move(output));
+    });
+  }
 }
 
 void PeerUsers::Answered(const std::string& key, ToolOutput output) {
@@ -91,6 +101,7 @@ void PeerUsers::Answered(const std::string& key, ToolOutput output) {
   // It is that run's own call.
   asio::post(loop_, [run = std::shared_ptr<ToolRun>(std::move(runs_[key]))] {});
   runs_.erase(key);
+  RunNext();
   for (const auto& done : waiting.mapped()) done(text);
 }
 

@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -57,7 +59,10 @@ class PeerUsers {
   };
   using Words = std::vector<std::string>;
 
+  static constexpr size_t kMostRuns = 16;  // getent, at the same time.
+
   void Ask(const Words& words, std::function<void(const std::string&)> done);
+  void RunNext();
   void Answered(const std::string& key, ToolOutput output);
 
   asio::io_context& loop_;
@@ -65,6 +70,7 @@ class PeerUsers {
   std::map<std::string, Answer> answers_;  // By the words.
   std::map<std::string, std::vector<std::function<void(const std::string&)>>> waiting_;
   std::map<std::string, std::unique_ptr<ToolRun>> runs_;
+  std::deque<Words> queue_;  // Those that have no run yet.
 };
 
 }  // namespace hlaunch

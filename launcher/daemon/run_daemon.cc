@@ -3,6 +3,7 @@
 
 #include "launcher/daemon/run_daemon.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -60,6 +61,7 @@ int RunDaemon(int argc, char** argv) {
   if (::geteuid() != 0) {
     return Refuse(kExitUsage, "hlaunchd starts jobs as the users who ask, so it must be root");
   }
+  ::prctl(PR_SET_DUMPABLE, 0);  // It holds the host's key and the jobs' secrets.
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
   DoWithoutOpenSslModules();
   ::signal(SIGPIPE, SIG_IGN);

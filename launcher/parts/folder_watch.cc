@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"
 
 namespace hlaunch {
@@ -21,11 +23,11 @@ FolderWatch::FolderWatch(asio::io_context& loop, uint32_t mask) : mask_(mask) {
   Read();
 }
 
-int FolderWatch::Watch(const std::string& path, std::function<void()> changed) {
+int FolderWatch::Watch(int folder, std::function<void()> changed) {
   const int number = next_++;
   if (!kernel_) return number;
-  const int watch = ::inotify_add_watch(kernel_->native_handle(), path.c_str(),
-                                        mask_ | IN_ONLYDIR | IN_DONT_FOLLOW);
+  const std::string path = absl::StrCat("/proc/self/fd/", folder);
+  const int watch = ::inotify_add_watch(kernel_->native_handle(), path.c_str(), mask_ | IN_ONLYDIR);
   if (watch < 0) return number;
   watch_of_[number] = watch;
   told_[watch][number] = std::move(changed);

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <string>
 
 #include "asio/posix/stream_descriptor.hpp"
 
@@ -26,8 +25,9 @@ class FolderWatch {
   // `mask` is inotify's: what is a change.
   FolderWatch(asio::io_context& loop, uint32_t mask);
 
-  // Calls `changed` after each change in the folder `path`; the number is for Forget.
-  int Watch(const std::string& path, std::function<void()> changed);
+  // Calls `changed` after each change in the open `folder`, which may be closed then; the number is
+  // for Forget.
+  int Watch(int folder, std::function<void()> changed);
   void Forget(int number);
 
  private:

@@ -13,7 +13,6 @@
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "launcher/parts/read_log.h"
-#include "launcher/parts/user_file.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 
@@ -51,7 +50,7 @@ absl::StatusOr<LogAnswer> LogAnswers::Read(const LogQuestion& question) const {
                                             question.job, " is not on host ", parts_.host()));
   }
   const bool over = !parts_.Lives(question.job);
-  const auto folder = OpenFolder(parts_.folders().JobPath(question.job));
+  const auto folder = parts_.folders().OpenJob(question.job);
   if (!folder.ok()) {
     LogAnswer nothing;
     nothing.ended = over;
@@ -71,8 +70,9 @@ void LogAnswers::Ask(const LogQuestion& question, Done done) {
   if (later.position.empty()) later.tail = -1;
   const uint64_t number = next_++;
   auto waiting = std::make_unique<Waiting>(loop_, std::move(later), std::move(done));
-  waiting->watch =
-      watch_.Watch(parts_.folders().JobPath(question.job), [this, number] { LookSoon(number); });
+  if (const auto folder = parts_.folders().OpenJob(question.job); folder.ok()) {
+    waiting->watch = watch_.Watch(folder->get(), [this, number] { LookSoon(number); });
+  }
   waiting->patience.expires_after(std::chrono::seconds(std::min(question.wait_s, kLongestWait)));
   waiting->patience.async_wait([this, number](std::error_code error) {
     const auto found = waiting_.find(number);

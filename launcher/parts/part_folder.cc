@@ -189,9 +189,14 @@ bool PartFolders::Remove(uint64_t job) const {
   return folder.ok() && RemoveTree(folder->get(), absl::StrCat(job));
 }
 
+absl::StatusOr<UniqueFd> PartFolders::OpenJob(uint64_t job) const {
+  HLAUNCH_ASSIGN_OR_RETURN(const UniqueFd part, OpenFolder(PartPath(job)));
+  return OpenFolderIn(part.get(), kJobFolder);
+}
+
 JobFolderFacts PartFolders::Look(uint64_t job, uid_t uid) const {
   JobFolderFacts facts;
-  const absl::StatusOr<UniqueFd> opened = OpenFolder(JobPath(job));
+  const absl::StatusOr<UniqueFd> opened = OpenJob(job);
   if (!opened.ok()) return facts;
   const int folder = opened->get();
   facts.held = OpenUserFile(folder, "job.json", uid).ok();

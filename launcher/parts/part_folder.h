@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "launcher/detached/job_record.h"
+#include "proto/base/unique_fd.h"
 #include "proto/cluster/cluster_messages.h"
 
 // What is kept of the parts of this host: for each a folder of root's, PARTS/NUMBER, with
@@ -82,6 +83,8 @@ class PartFolders {
   // False: something of it is left.
   bool Remove(uint64_t job) const;
 
+  // The job's own folder. Errors: as OpenFolderIn.
+  absl::StatusOr<UniqueFd> OpenJob(uint64_t job) const;
   // What the job of user `uid` has said.
   JobFolderFacts Look(uint64_t job, uid_t uid) const;
 

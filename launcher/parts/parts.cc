@@ -41,6 +41,9 @@ constexpr size_t kMostUnknown = 1000;  // And where it does not.
 constexpr size_t kMostComplaint = 2000;
 // Where the kernel tells nothing: its watches may be used up.
 constexpr Duration kLookTime = std::chrono::seconds(2);
+constexpr Duration kLookPause = std::chrono::milliseconds(100);
+// A folder that is very large, or that something is mounted in.
+constexpr Duration kRemoveAgain = std::chrono::minutes(10);
 
 std::string BootId() {
   return std::string(absl::StripAsciiWhitespace(ReadSmallFile("/proc/sys/kernel/random/boot_id")));
@@ -67,13 +70,19 @@ void Reap(int pidfd) {
 
 // A part of a job. Belongs to Parts.
 struct Parts::Part {
+  explicit Part(asio::io_context& loop) : pause(loop) {}
   PartRecord record;
   JobFolderFacts said;
   std::optional<asio::posix::stream_descriptor> holder;  // Its pidfd; unset: it has ended.
   std::optional<asio::posix::stream_descriptor> complaint;
   std::string complained;
   int watch = 0;
-  std::string told;  // The last that was told, as text.
+  asio::steady_timer pause;  // Between two looks.
+  bool paused = false;
+  bool missed = false;     // Something has changed meanwhile.
+  bool has_group = false;  // It has ended, and its control group has not.
+  Instant remove_from;     // Its folder is not tried earlier.
+  std::string told;        // The last that was told, as text.
 };
 
 Parts::Parts(asio::io_context& loop, Settings settings,
@@ -104,7 +113,7 @@ absl::Status Parts::Open() {
 }
 
 void Parts::FindAgain(PartRecord record) {
-  auto part = std::make_unique<Part>();
+  auto part = std::make_unique<Part>(loop_);
   part->record = std::move(record);
   const PartRecord& kept = part->record;
   UniqueFd pidfd;
@@ -115,7 +124,7 @@ void Parts::FindAgain(PartRecord record) {
   if (lives) {
     Watch(there, pidfd.Release());
   } else {
-    RemoveScope(kept.order.job);
+    RemoveGroup(there);
   }
   there.said = folders_.Look(kept.order.job, kept.order.uid);
   there.told = TextOf(ToJson(ToldOf(there)));
@@ -138,7 +147,7 @@ absl::Status Parts::Start(const PartOrder& order) {
     return refuse(absl::StrCat(living(), " parts of jobs run here, as many as max-parts allows"));
   }
   if (const absl::Status made = folders_.Make(order.job); !made.ok()) return refuse(made.message());
-  auto part = std::make_unique<Part>();
+  auto part = std::make_unique<Part>(loop_);
   if (const absl::Status begun = Begin(*part, order); !begun.ok()) {
     folders_.Remove(order.job);
     return refuse(begun.message());
@@ -191,8 +200,10 @@ void Parts::Watch(Part& part, int pidfd) {
                             const auto found = parts_.find(job);
                             if (!error && found != parts_.end()) Ended(*found->second);
                           });
-  part.watch = watch_.Watch(folders_.JobPath(job), [this, job] {
-    if (const auto found = parts_.find(job); found != parts_.end()) Look(*found->second);
+  const absl::StatusOr<UniqueFd> folder = folders_.OpenJob(job);
+  if (!folder.ok()) return;
+  part.watch = watch_.Watch(folder->get(), [this, job] {
+    if (const auto found = parts_.find(job); found != parts_.end()) LookSoon(*found->second);
   });
 }
 
@@ -231,8 +242,32 @@ void Parts::Ended(Part& part) {
     part.record.trouble = PrintableLine(why);
     folders_.Keep(part.record).IgnoreError();
   }
-  RemoveScope(job);
+  RemoveGroup(part);
   Look(part);
+}
+
+// With whatever the job has left in it, which takes a moment to end.
+void Parts::RemoveGroup(Part& part) {
+  KillScope(part.record.order.job);
+  part.has_group = !RemoveScope(part.record.order.job);
+}
+
+// The first change is looked at at once, and those that follow at most so often: a job may make
+// many.
+void Parts::LookSoon(Part& part) {
+  if (part.paused) {
+    part.missed = true;
+    return;
+  }
+  part.paused = true;
+  Look(part);
+  part.pause.expires_after(kLookPause);
+  part.pause.async_wait([this, job = part.record.order.job](std::error_code error) {
+    const auto found = parts_.find(job);
+    if (error || found == parts_.end()) return;
+    found->second->paused = false;
+    if (std::exchange(found->second->missed, false)) LookSoon(*found->second);
+  });
 }
 
 void Parts::Look(Part& part) {
@@ -254,6 +289,7 @@ PartTold Parts::ToldOf(const Part& part) const {
 void Parts::LookAtAll() {
   for (const auto& [job, part] : parts_) {
     if (part->holder) Look(*part);
+    if (part->has_group) RemoveGroup(*part);
   }
   RemoveOld();
   look_.expires_after(kLookTime);
@@ -268,8 +304,12 @@ void Parts::RemoveOld() {
   for (const auto& [job, part] : parts_) {
     if (!part->holder) (part->record.forgotten ? known : unknown).push_back(job);
   }
-  const auto remove = [this](const std::vector<uint64_t>& jobs, size_t most) {
+  const Instant now = MonotonicClock().Now();
+  const auto remove = [this, now](const std::vector<uint64_t>& jobs, size_t most) {
     for (size_t i = 0; i + most < jobs.size(); ++i) {
+      Part& part = *parts_.at(jobs[i]);
+      if (now < part.remove_from) continue;
+      part.remove_from = now + kRemoveAgain;
       if (folders_.Remove(jobs[i])) parts_.erase(jobs[i]);
     }
   };

@@ -85,7 +85,9 @@ class Parts {
   void Watch(Part& part, int pidfd);
   void ReadComplaint(Part& part);
   void Ended(Part& part);
+  void RemoveGroup(Part& part);
   void Look(Part& part);
+  void LookSoon(Part& part);
   PartTold ToldOf(const Part& part) const;
   void LookAtAll();
   void RemoveOld();

@@ -21,10 +21,10 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kMostFiles = 16;
+constexpr int kMostAside = 1;      // As many as a holder keeps; others are the user's own.
 constexpr size_t kMarkBytes = 24;  // A line's time.
 constexpr size_t kTailStep = 64 << 10;
-constexpr uint64_t kMostTail = 16 << 20;  // So far back the last lines are looked for.
+constexpr uint64_t kMostTail = 4 << 20;  // So far back, in all files, the last lines are sought.
 
 // A file of the log.
 struct LogPart {
@@ -64,7 +64,7 @@ std::optional<LogPart> OpenPart(int folder, uid_t uid, const std::string& name) 
 // The oldest first.
 std::vector<LogPart> OpenParts(int folder, uid_t uid) {
   std::vector<LogPart> parts;
-  for (int n = 0; n <= kMostFiles; ++n) {
+  for (int n = 0; n <= kMostAside; ++n) {
     auto part = OpenPart(folder, uid, n == 0 ? kLogName : absl::StrCat(kLogName, ".", n));
     if (!part && n > 0) break;
     if (!part) continue;  // It was just put aside.
@@ -76,23 +76,27 @@ std::vector<LogPart> OpenParts(int folder, uid_t uid) {
 }
 
 // The place in `part` with `lines` lines behind it; what is missing to that many is left in
-// `lines`.
-uint64_t OffsetOfTail(const LogPart& part, int& lines) {
+// `lines`. At most `budget` bytes are looked at, and taken from it.
+uint64_t OffsetOfTail(const LogPart& part, int& lines, uint64_t& budget) {
   uint64_t end = part.size;
-  const uint64_t least = part.size > kMostTail ? part.size - kMostTail : 0;
-  bool last = true;  // The end of the last line does not begin another one.
+  const uint64_t least = part.size > budget ? part.size - budget : 0;
+  budget -= part.size - least;
+  uint64_t first = least;  // The begin of the first whole line.
+  bool last = true;        // The end of the last line does not begin another one.
   while (end > least) {
     const uint64_t begin = end - std::min<uint64_t>(kTailStep, end - least);
     const std::string bytes = ReadAt(part.file.get(), begin, static_cast<size_t>(end - begin));
     for (size_t i = bytes.size(); i-- > 0;) {
       if (bytes[i] != '\n') continue;
-      if (!last && --lines == 0) return begin + i + 1;
+      if (!last) first = begin + i + 1;
+      if (!last && --lines == 0) return first;
       last = false;
     }
     end = begin;
   }
+  if (least > 0) return first;
   if (!last) --lines;
-  return least;
+  return 0;
 }
 
 struct Place {
@@ -105,8 +109,9 @@ Place PlaceOfTail(const std::vector<LogPart>& parts, int tail) {
   if (tail < 0 || parts.empty()) return {};
   if (tail == 0) return {parts.size() - 1, parts.back().size, false};
   Place place;
-  for (size_t i = parts.size(); i-- > 0 && tail > 0;) {
-    place = {i, OffsetOfTail(parts[i], tail), false};
+  uint64_t budget = kMostTail;
+  for (size_t i = parts.size(); i-- > 0 && tail > 0 && budget > 0;) {
+    place = {i, OffsetOfTail(parts[i], tail, budget), false};
   }
   return place;
 }

@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -62,11 +64,15 @@ void CloseAllBut(std::vector<int> kept) {
   ::syscall(SYS_close_range, first, ~0U, 0);
 }
 
+void TakeSignals(bool taken) {
+  sigset_t blocked;
+  taken ? ::sigemptyset(&blocked) : ::sigfillset(&blocked);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+}
+
 void ForgetTheDaemon() {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  TakeSignals(true);
   ::setsid();
   // The unit of the daemon may protect it from the kernel's killer, and a job is to have none of
   // it.
@@ -95,7 +101,7 @@ absl::StatusOr<UserEntry> FindUser(const PartStart& start) {
 
 std::vector<gid_t> GroupsOf(const UserEntry& user) {
   std::vector<gid_t> groups =
-      ReadGroups(RunTool({"getent", "initgroups", "--", user.name}, kNamesTime).text);
+      ReadGroups(RunTool({"getent", "initgroups", "--", user.name}, kNamesTime).text, user.name);
   groups.insert(groups.begin(), user.gid);
   return groups;
 }
@@ -106,7 +112,9 @@ absl::Status GiveFolder(const std::string& path, const UserEntry& user) {
   return NoResources(absl::StrCat("cannot give ", path, " to ", user.name));
 }
 
-// In this order: whoever is not root any more could not do the rest.
+// In this order: whoever is not root any more could not do the rest. From the drop on the user's
+// processes may signal this one, which has the daemon's memory still: so call it with all signals
+// blocked.
 absl::Status Become(const UserEntry& user, const std::vector<gid_t>& groups) {
   if (::setgroups(groups.size(), groups.data()) != 0 ||
       ::setresgid(user.gid, user.gid, user.gid) != 0 ||
@@ -117,7 +125,11 @@ absl::Status Become(const UserEntry& user, const std::vector<gid_t>& groups) {
   uid_t real = 0, effective = 0, saved = 0;
   ::getresuid(&real, &effective, &saved);
   const bool is_root = user.uid == 0;
-  const bool done = real == user.uid && effective == user.uid && saved == user.uid;
+  gid_t real_group = 0, effective_group = 0, saved_group = 0;
+  ::getresgid(&real_group, &effective_group, &saved_group);
+  const bool done = real == user.uid && effective == user.uid && saved == user.uid &&
+                    real_group == user.gid && effective_group == user.gid &&
+                    saved_group == user.gid;
   if (done && (is_root || ::setresuid(0, 0, 0) != 0)) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat("cannot become ", user.name, " for good"));
 }
@@ -135,6 +147,7 @@ absl::Status Execute(const PartStart& start, const UserEntry& user) {
   env.push_back(nullptr);
   if (::chdir("/") != 0) return absl::InternalError("no root folder");
   ::signal(SIGPIPE, SIG_DFL);
+  TakeSignals(true);  // One that waits may end this, and leaves no core.
   ::execve(start.program.c_str(), argv, env.data());
   return absl::NotFoundError(
       absl::StrCat("cannot run ", start.program, " as ", user.name, ": ", std::strerror(errno)));
@@ -145,7 +158,11 @@ absl::Status RunPart(const PartStart& start, int message, int complaint) {
   HLAUNCH_ASSIGN_OR_RETURN(const UserEntry user, FindUser(start));
   const std::vector<gid_t> groups = GroupsOf(user);
   HLAUNCH_RETURN_IF_ERROR(GiveFolder(start.folder, user));
+  TakeSignals(false);
   HLAUNCH_RETURN_IF_ERROR(Become(user, groups));
+  ::prctl(PR_SET_DUMPABLE, 0);  // Until exec; the drop may have set it.
+  // Root's is none of the user's. Where the kernel has no keys there is nothing to leave.
+  ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   ::dup2(message, STDIN_FILENO);
   ::dup2(null.get(), STDOUT_FILENO);

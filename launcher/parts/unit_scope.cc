@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/process/descendants.h"
@@ -83,17 +85,22 @@ std::string EnterScope(uint64_t job, Duration patience) {
 }
 
 bool KillScope(uint64_t job) {
+  bool killed = false;
   for (const char* mount : kMounts) {
     for (const std::string& group :
          {absl::StrCat(mount, "/hlaunch.slice/", ScopeName(job)), OwnGroup(mount, job)}) {
-      if (WriteText(absl::StrCat(group, "/cgroup.kill"), "1")) return true;
+      killed = WriteText(absl::StrCat(group, "/cgroup.kill"), "1") || killed;
     }
   }
-  return false;
+  return killed;
 }
 
-void RemoveScope(uint64_t job) {
-  for (const char* mount : kMounts) ::rmdir(OwnGroup(mount, job).c_str());
+bool RemoveScope(uint64_t job) {
+  bool gone = true;
+  for (const char* mount : kMounts) {
+    gone = (::rmdir(OwnGroup(mount, job).c_str()) == 0 || errno != EBUSY) && gone;
+  }
+  return gone;
 }
 
 }  // namespace hlaunch

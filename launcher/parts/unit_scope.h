@@ -28,11 +28,12 @@ std::vector<std::string> ScopeCommand(uint64_t job, pid_t pid);
 // stays where it was. Blocks for `patience` at most. Call in a child of the daemon.
 std::string EnterScope(uint64_t job, Duration patience);
 
-// Kills all processes of the group of `job` that EnterScope can have made, at once. False: there is
-// none, or the kernel (before 5.14) cannot.
+// Kills all processes of the groups of `job` that EnterScope can have made, at once. False: there
+// are none, or the kernel (before 5.14) cannot.
 bool KillScope(uint64_t job);
 
-// Removes the group of `job` that EnterScope made, once it is empty. systemd removes its own.
-void RemoveScope(uint64_t job);
+// Removes the group of `job` that EnterScope made. systemd removes its own. False: it is not empty
+// yet, as what was killed may still end.
+bool RemoveScope(uint64_t job);
 
 }  // namespace hlaunch

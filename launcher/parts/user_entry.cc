@@ -6,11 +6,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr uid_t kNobody = 65534;
+constexpr uid_t kNone16 = 65535;  // As -1 looks where numbers have 16 bits.
+constexpr uid_t kNone = static_cast<uid_t>(-1);
+// systemd gives these to services that have no user of their own (DynamicUser=).
+constexpr uid_t kFirstDynamic = 61184, kLastDynamic = 65519;
 
 std::vector<std::string> FirstLine(absl::string_view text) {
   return absl::StrSplit(text.substr(0, text.find('\n')), ':');
@@ -31,14 +36,17 @@ absl::StatusOr<UserEntry> ReadUserEntry(absl::string_view getent) {
   return user;
 }
 
-std::vector<gid_t> ReadGroups(absl::string_view getent) {
+std::vector<gid_t> ReadGroups(absl::string_view getent, absl::string_view name) {
   std::vector<gid_t> groups;
-  const absl::string_view line = getent.substr(0, getent.find('\n'));
+  absl::string_view line = getent.substr(0, getent.find('\n'));
+  if (!absl::ConsumePrefix(&line, name) || line.substr(0, 1).find_first_of(" \t") != 0) {
+    return groups;
+  }
   const std::vector<std::string> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
-  for (size_t i = 1; i < words.size(); ++i) {
+  for (const std::string& word : words) {
     gid_t group = 0;
-    if (absl::SimpleAtoi(words[i], &group)) groups.push_back(group);
+    if (absl::SimpleAtoi(word, &group)) groups.push_back(group);
   }
   return groups;
 }
@@ -66,7 +74,13 @@ absl::Status CheckUser(const UserEntry& user, const std::string& name, uid_t uid
                                ", and those below least-uid, ", rule.least_uid,
                                ", are of services and run no jobs here"));
   }
-  if (uid == kNobody) return refuse(absl::StrCat("the user ", name, " runs no jobs"));
+  if (uid >= kFirstDynamic && uid <= kLastDynamic) {
+    return refuse(absl::StrCat("the user ", name, " has the number ", uid, ", and those from ",
+                               kFirstDynamic, " to ", kLastDynamic,
+                               " are of services and run no jobs here"));
+  }
+  if (uid == kNobody || uid == kNone16 || uid == kNone)
+    return refuse(absl::StrCat("the user ", name, " runs no jobs"));
   return absl::OkStatus();
 }
 

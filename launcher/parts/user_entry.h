@@ -31,8 +31,9 @@ struct UserEntry {
 //   NotFound - the text has no such line.
 absl::StatusOr<UserEntry> ReadUserEntry(absl::string_view getent);
 
-// The groups that `getent initgroups NAME` prints behind the name.
-std::vector<gid_t> ReadGroups(absl::string_view getent);
+// The groups that `getent initgroups NAME` prints behind the name, which may have blanks and
+// numbers in it.
+std::vector<gid_t> ReadGroups(absl::string_view getent, absl::string_view name);
 
 // The number of the group that `getent group NAME` prints. Errors: as ReadUserEntry.
 absl::StatusOr<gid_t> ReadGroupNumber(absl::string_view getent);

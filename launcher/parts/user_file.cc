@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -24,14 +25,15 @@ namespace {
 constexpr int kMostDeep = 64;
 constexpr int kMostEntries = 20'000;
 
-int OpenBeneath(int folder, const std::string& name) {
+int OpenBeneath(int folder, const std::string& name, uint64_t more = 0) {
   open_how how = {};
-  how.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+  how.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | more;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
   return static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how));
 }
 
-std::vector<std::string> NamesIn(int folder) {
+// At most `most` of them.
+std::vector<std::string> NamesIn(int folder, size_t most) {
   std::vector<std::string> names;
   const int fd = ::dup(folder);
   DIR* const stream = fd < 0 ? nullptr : ::fdopendir(fd);
@@ -39,7 +41,9 @@ std::vector<std::string> NamesIn(int folder) {
     if (fd >= 0) ::close(fd);
     return names;
   }
-  while (const dirent* entry = ::readdir(stream)) {
+  while (names.size() < most) {
+    const dirent* const entry = ::readdir(stream);
+    if (entry == nullptr) break;
     const std::string name = entry->d_name;
     if (name != "." && name != "..") names.push_back(name);
   }
@@ -54,11 +58,11 @@ class Removal {
     if (++entries_ > kMostEntries || deep > kMostDeep) return false;
     if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return true;
     if (errno != EISDIR && errno != EPERM) return false;
-    const UniqueFd folder(
-        ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const UniqueFd folder(OpenBeneath(parent, name, O_DIRECTORY));
     if (!folder.valid()) return false;
     bool all = true;
-    for (const std::string& below : NamesIn(folder.get())) {
+    const auto left = static_cast<size_t>(kMostEntries - entries_);
+    for (const std::string& below : NamesIn(folder.get(), left)) {
       all = Remove(folder.get(), below, deep + 1) && all;
     }
     return all && ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0;
@@ -74,6 +78,12 @@ absl::StatusOr<UniqueFd> OpenFolder(const std::string& path) {
   UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (folder.valid()) return folder;
   return absl::NotFoundError(absl::StrCat("no folder ", path, ": ", std::strerror(errno)));
+}
+
+absl::StatusOr<UniqueFd> OpenFolderIn(int parent, const std::string& name) {
+  UniqueFd folder(OpenBeneath(parent, name, O_DIRECTORY));
+  if (folder.valid()) return folder;
+  return absl::NotFoundError(absl::StrCat("no folder ", name, ": ", std::strerror(errno)));
 }
 
 absl::StatusOr<UniqueFd> OpenUserFile(int folder, const std::string& name, uid_t uid) {

@@ -23,6 +23,10 @@ namespace hlaunch {
 //   NotFound - there is none, or it is something else.
 absl::StatusOr<UniqueFd> OpenFolder(const std::string& path);
 
+// The folder `name` in `parent`. Errors:
+//   NotFound - there is none, it is something else, or another file system is mounted there.
+absl::StatusOr<UniqueFd> OpenFolderIn(int parent, const std::string& name);
+
 // The file `name` in `folder`, to be read.
 //
 // Errors:

@@ -4,9 +4,11 @@
 """hlaunchd on one machine: parts of jobs run as their users, outlive it and are found again; users'
 questions reach the head with their names. The head is small_head's."""
 
+import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -244,6 +246,48 @@ class Parts(DaemonTest):
         os.kill(daemon.holder(7), signal.SIGKILL)
         self.assertIn("node0", self.await_state(daemon, 7, "lost")["trouble"])
 
+    def test_what_a_killed_job_leaves_behind_is_killed_with_it(self):
+        for again in (False, True):  # The daemon sees it, or finds it so.
+            daemon = self.daemon(f"node{int(again)}")
+            self.start(daemon, 7, shell("setsid sleep 600 & echo left $!; wait"))
+            self.await_state(daemon, 7, "running")
+            left = lambda daemon=daemon: re.search(r"left (\d+)", self.log(daemon, 7))
+            self.assertTrue(lab.poll(left, 10))
+            left = int(left()[1])
+            group = pathlib.Path(f"/proc/{left}/cgroup").read_text()
+            if "hlaunch" not in group:
+                self.skipTest(f"no control group of its own: {group}")
+            if again:
+                daemon.kill()
+            for pid in {daemon.holder(7), *lab.descendants(daemon.holder(7))} - {left}:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if again:
+                self.assertNotIn((lab.fields(left) or "Z")[0], "ZX")
+                daemon.start()
+            gone = lambda left=left: (lab.fields(left) or "Z")[0] in "ZX"
+            self.assertTrue(lab.poll(gone, 15), daemon.text())
+            empty = lambda daemon=daemon: not [
+                found for root in daemon.groups for found in root.glob("*/hlaunch/7")]
+            self.assertTrue(lab.poll(empty, 15), daemon.text())
+
+    def test_a_job_has_nothing_of_the_daemons(self):
+        daemon = self.daemon()
+        self.start(daemon, 7, shell("grep SigBlk /proc/self/status; stat -c 'of %u' /proc/self/environ"))
+        self.await_state(daemon, 7, "ended")
+        self.assertRegex(self.log(daemon, 7), r"SigBlk:\s+0{16}")
+        self.assertIn(f"of {ANN}", self.log(daemon, 7))  # It may dump its core.
+
+    def test_a_file_system_on_a_jobs_folder_is_not_entered(self):
+        daemon = self.daemon()
+        self.start(daemon, 7, shell("sleep 600"))
+        self.await_state(daemon, 7, "running")
+        job = daemon.parts / "7/job"
+        subprocess.run(["nsenter", "-m", "-t", str(daemon.process.pid), "sh", "-c",
+                        f"mount -t tmpfs none {job} && echo secret > {job}/log && chown {ANN} {job}/log"],
+                       check=True)
+        self.assertNotIn("secret", self.head.order("node0", "log", {"job": 7, "node_rank": 0})["text"])
+
     def test_users_who_may_not_are_refused_and_the_host_is_named(self):
         daemon = self.daemon()
         for job, user, uid, why in ((1, "nosuch", 41003, "no user nosuch"),
@@ -366,6 +410,17 @@ class Users(DaemonTest):
         for verb in ("renew", "host", "start", "nonsense"):
             self.assertIn("error", daemon.ask(verb, uid=ANN))
         self.assertEqual(daemon.ask("jobs", uid=41003)["error"]["code"], "PERMISSION_DENIED")
+
+    def test_who_has_no_name_or_asks_nothing_is_cut(self):
+        daemon = self.daemon()
+        script = ("import sys; sys.path.insert(0, sys.argv[1]); import small_head, socket\n"
+                  "s = socket.socket(socket.AF_UNIX); s.settimeout(100); s.connect(sys.argv[2])\n"
+                  "if sys.argv[3]: s.sendall(small_head.frame({'id': 1, 'ask': 'here'}))\n"
+                  "if sys.argv[3]: assert small_head.read_frame(s)['error']\n"
+                  "assert s.recv(1) == b''")
+        for uid, asks in ((41003, "x"), (ANN, "")):
+            subprocess.run([PYTHON, "-c", script, lab.HERE, daemon.socket, asks], user=uid,
+                           group=uid, check=True, timeout=10 * lab.PATIENCE)
 
     def test_one_user_cannot_take_all_connections(self):
         daemon = self.daemon()

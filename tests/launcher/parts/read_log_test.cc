@@ -4,6 +4,8 @@
 #include "launcher/parts/read_log.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,6 +111,32 @@ TEST_F(ReadLogTest, BeginsWithTheLastLines) {
   EXPECT_EQ(Ask(none.position).text, "e\n");
 }
 
+TEST_F(ReadLogTest, ReadsOneFileThatWasPutAsideAndNoMore) {
+  Append("a\n", "log.2");
+  Append("b\n", "log.1");
+  Append("c\n");
+  EXPECT_EQ(Ask("").text, "b\nc\n");
+  EXPECT_EQ(Ask("", 9).text, "b\nc\n");
+}
+
+TEST_F(ReadLogTest, SeeksTheLastLinesInFourMebibytesOfAllFiles) {
+  const std::string line(1023, 'x');
+  for (int i = 0; i < 3 << 10; ++i) Append(line + "\n");
+  Rotate();
+  for (int i = 0; i < 2 << 10; ++i) Append(line + "\n");
+  std::string got, position;
+  LogAnswer answer = Ask("", 1 << 20, true);
+  for (int i = 0; i < 100 && !answer.ended; ++i) {
+    got += answer.text;
+    answer = Ask(answer.position, -1, true);
+  }
+  got += answer.text;
+  EXPECT_TRUE(answer.ended);
+  EXPECT_LE(got.size(), size_t{4} << 20);
+  EXPECT_GT(got.size(), (size_t{4} << 20) - 2048);
+  EXPECT_EQ(got.substr(0, got.find('\n')), line);  // It begins with a whole line.
+}
+
 TEST_F(ReadLogTest, GivesMuchInSeveralAnswers) {
   std::string all;
   for (int i = 0; i < 40'000; ++i) absl::StrAppend(&all, "line ", i, "\n");
@@ -174,6 +202,30 @@ TEST_F(ReadLogTest, RemovesAFolderWithoutLeavingIt) {
   EXPECT_TRUE(RemoveTree(folder_.get(), "part"));
   EXPECT_FALSE(fs::exists(path_ / "part"));
   EXPECT_TRUE(fs::exists(path_ / "other/file"));
+}
+
+TEST_F(ReadLogTest, RemovesALargeFolderPieceByPiece) {
+  fs::create_directories(path_ / "part");
+  for (int i = 0; i < 20'100; ++i) std::ofstream(path_ / "part" / absl::StrCat(i));
+  EXPECT_FALSE(RemoveTree(folder_.get(), "part"));
+  EXPECT_TRUE(fs::exists(path_ / "part"));
+  EXPECT_TRUE(RemoveTree(folder_.get(), "part"));
+}
+
+TEST_F(ReadLogTest, EntersNoFileSystemThatIsMountedThere) {
+  fs::create_directories(path_ / "part/job");
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("tmpfs", (path_ / "part/job").c_str(), "tmpfs", 0, nullptr) != 0) {
+    GTEST_SKIP() << "may not mount";
+  }
+  Append("theirs", "part/job/file");
+  const UniqueFd part = OpenFolder(path_ / "part").value();
+  EXPECT_FALSE(OpenFolderIn(part.get(), "job").ok());
+  EXPECT_FALSE(RemoveTree(folder_.get(), "part"));
+  EXPECT_TRUE(fs::exists(path_ / "part/job/file"));
+  ASSERT_EQ(::umount((path_ / "part/job").c_str()), 0);
+  EXPECT_TRUE(OpenFolderIn(part.get(), "job").ok());
+  EXPECT_TRUE(RemoveTree(folder_.get(), "part"));
 }
 
 }  // namespace

@@ -31,8 +31,15 @@ TEST(ReadUserEntry, RefusesWhatIsNone) {
 }
 
 TEST(ReadGroups, TakesWhatFollowsTheName) {
-  EXPECT_THAT(ReadGroups("ann                   4 24 1001\n"), ElementsAre(4u, 24u, 1001u));
-  EXPECT_THAT(ReadGroups(""), IsEmpty());
+  EXPECT_THAT(ReadGroups("ann                   4 24 1001\n", "ann"), ElementsAre(4u, 24u, 1001u));
+  EXPECT_THAT(ReadGroups("ann                  \n", "ann"), IsEmpty());
+  EXPECT_THAT(ReadGroups("", "ann"), IsEmpty());
+}
+
+TEST(ReadGroups, TakesNoNumberOfTheNameForAGroup) {
+  EXPECT_THAT(ReadGroups("ann 0                 4 24\n", "ann 0"), ElementsAre(4u, 24u));
+  EXPECT_THAT(ReadGroups("HOST\\a b 10           4\n", "HOST\\a b 10"), ElementsAre(4u));
+  EXPECT_THAT(ReadGroups("anna                  4\n", "ann"), IsEmpty());
 }
 
 TEST(ReadGroupNumber, TakesALineOfGetent) {
@@ -55,7 +62,13 @@ TEST(CheckUser, LetsUsersInAndSaysWhyNot) {
       {33, 33, {}, "below least-uid, 1000"},
       {33, 33, {1000, true}, "below least-uid"},
       {500, 500, {500, false}, ""},
-      {65534, 65534, {}, "runs no jobs"}};
+      {61183, 61183, {}, ""},
+      {61184, 61184, {}, "from 61184 to 65519 are of services"},
+      {65519, 65519, {}, "from 61184 to 65519 are of services"},
+      {65534, 65534, {}, "runs no jobs"},
+      {65535, 65535, {}, "runs no jobs"},
+      {4294967295, 4294967295, {}, "runs no jobs"},
+      {100000, 100000, {}, ""}};
   for (const Row& row : rows) {
     UserEntry user;
     user.name = "ann";
