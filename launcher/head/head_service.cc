@@ -189,10 +189,13 @@ HeadService::Answer HeadService::ThrowOut(const ClusterUser& user, const Envelop
     return absl::FailedPreconditionError(
         absl::StrCat(read.host, " is the head's own host, which cannot be thrown out"));
   }
-  HLAUNCH_RETURN_IF_ERROR(office_->ThrowOut(read.host, WallSeconds()));
+  // The desk forgets a host some time after its certificate has expired; the table does not.
+  const absl::Status joined = office_->ThrowOut(read.host, WallSeconds());
+  if (!joined.ok() && !absl::IsNotFound(joined)) return joined;
   const Answer known = AnswerUser(table_, user, "throw_out", question.body, Now());
   if (const uint64_t peer = PeerOf(read.host); peer != 0) server_->Cut(peer);
-  if (!known.ok() && !absl::IsNotFound(known.status())) return known;  // It may never have come.
+  if (!known.ok() && !absl::IsNotFound(known.status())) return known;
+  if (!known.ok() && !joined.ok()) return joined;  // A host that has joined may never have come.
   return nlohmann::json::object();
 }
 
@@ -233,6 +236,7 @@ Envelope HeadService::OfStranger(const Envelope& question, const std::string& ad
   }
   const auto connected = [this](const std::string& host) { return PeerOf(host) != 0; };
   const Answer answer = office_->Join(question.body, address, connected, WallSeconds());
+  Soon();  // It may be that the desk could not be kept.
   return answer.ok() ? AnswerTo(question, *answer) : ErrorTo(question, answer.status());
 }
 
@@ -250,7 +254,8 @@ void HeadService::Flush() {
   soon_ = false;
   if (failed_) return;
   const HeadChanges changes = table_.TakeChanges();
-  const absl::Status written = WriteChanges(folder_, changes, table_);
+  absl::Status written = office_->kept();
+  written.Update(WriteChanges(folder_, changes, table_));
   if (!written.ok()) {
     failed_ = true;
     return options_.failed(written);

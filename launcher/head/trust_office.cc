@@ -40,6 +40,11 @@ absl::StatusOr<TrustOffice> TrustOffice::Open(const TrustFolder& folder, std::st
   return office;
 }
 
+absl::Status TrustOffice::Keep() {
+  kept_.Update(KeepJoinDesk(*folder_, desk_));
+  return kept_;
+}
+
 bool TrustOffice::OwnIsOld(std::time_t now) const {
   return now >= own_issued_ + kRenewAfter || now < own_issued_ - kClockTolerance;
 }
@@ -73,7 +78,7 @@ absl::StatusOr<nlohmann::json> TrustOffice::Join(
                             address, " may not join: ", certificate.status().message()));
     return certificate.status();
   }
-  HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(*folder_, desk_));
+  HLAUNCH_RETURN_IF_ERROR(Keep());
   LogInfo(absl::StrCat("host ", question.host, " at ", address, " has joined"));
   return nlohmann::json{{"certificate", *certificate}, {"authority", authority_.certificate}};
 }
@@ -84,14 +89,14 @@ absl::StatusOr<nlohmann::json> TrustOffice::Renew(const std::string& host,
   if (shown == shown_.end()) return absl::PermissionDeniedError("only hosts may ask that");
   HLAUNCH_ASSIGN_OR_RETURN(const std::string request, ReadRequest(body));
   HLAUNCH_ASSIGN_OR_RETURN(const std::string certificate, desk_.Renew(shown->second, request, now));
-  HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(*folder_, desk_));
+  HLAUNCH_RETURN_IF_ERROR(Keep());
   LogInfo(absl::StrCat("host ", host, " has a new certificate"));
   return nlohmann::json{{"certificate", certificate}, {"authority", authority_.certificate}};
 }
 
 absl::StatusOr<nlohmann::json> TrustOffice::Token(std::time_t now) {
   const JoinToken token = desk_.MakeToken(now);
-  HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(*folder_, desk_));
+  HLAUNCH_RETURN_IF_ERROR(Keep());
   LogInfo("a join token was made");
   return nlohmann::json{{"join", join_at_}, {"token", TextOf(token)}, {"valid_s", kTokenLife}};
 }
@@ -100,7 +105,7 @@ absl::Status TrustOffice::ThrowOut(const std::string& host, std::time_t now) {
   HLAUNCH_RETURN_IF_ERROR(desk_.ThrowOut(host, now));
   shown_.erase(host);
   LogInfo(absl::StrCat("host ", host, " is thrown out"));
-  return KeepJoinDesk(*folder_, desk_);
+  return Keep();
 }
 
 }  // namespace hlaunch

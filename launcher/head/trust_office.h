@@ -55,7 +55,11 @@ class TrustOffice {
   absl::StatusOr<nlohmann::json> Token(std::time_t now);
   absl::Status ThrowOut(const std::string& host, std::time_t now);
 
+  // Why the desk could not be kept. From then on it is another than its file, and counts no more.
+  const absl::Status& kept() const { return kept_; }
+
  private:
+  absl::Status Keep();
   TrustOffice(const TrustFolder& folder, std::string join_at, Authority authority, JoinDesk desk);
 
   const TrustFolder* folder_;
@@ -64,6 +68,7 @@ class TrustOffice {
   HostIdentity identity_;
   std::time_t own_issued_ = 0;
   JoinDesk desk_;
+  absl::Status kept_;
   std::map<std::string, CertifiedHost> shown_;  // What each host has shown last.
 };
 

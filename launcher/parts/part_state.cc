@@ -65,7 +65,8 @@ PartTold TellPart(const PartSight& sight) {
   PartTold told;
   told.job = sight.record.order.job;
   if (sight.said.news) TellNews(*sight.said.news, sight.lives ? sight.now_ms : 0, told);
-  if (sight.record.order.max_nodes > 1) told.meeting = MeetingOf(sight);
+  const PartOrder& order = sight.record.order;
+  if (order.max_nodes + order.spares > 1) told.meeting = MeetingOf(sight);
   if (!sight.lives) {
     TellEnd(sight, told);
     return told;

@@ -59,7 +59,7 @@ Words OptionsOf(const PartOrder& order) {
       fixed ? absl::StrCat(order.max_nodes) : absl::StrCat(order.min_nodes, ":", order.max_nodes),
       &words);
   Add("--nproc-per-node", absl::StrCat(order.workers), &words);
-  if (order.max_nodes > 1) {
+  if (order.max_nodes + order.spares > 1) {
     // With spares, and where nodes may be missing, the rendezvous gives the ranks.
     if (fixed) Add("--node-rank", absl::StrCat(order.node_rank), &words);
     if (order.spares > 0) Add("--spares", absl::StrCat(order.spares), &words);
@@ -85,7 +85,7 @@ StartMessage StartOfPart(const PartOrder& order, const std::string& folder) {
   message.version = WireVersion();
   message.nonce = JobIdOf(order.job);
   message.options = OptionsOf(order);
-  if (order.max_nodes > 1 && !HasOneOf(message.options, {"--drain-file"})) {
+  if (order.max_nodes + order.spares > 1 && !HasOneOf(message.options, {"--drain-file"})) {
     // Beside the job's folder, where root alone writes.
     Add("--drain-file", absl::StrCat(folder.substr(0, folder.rfind('/') + 1), kLeaveNotice),
         &message.options);
@@ -97,7 +97,7 @@ StartMessage StartOfPart(const PartOrder& order, const std::string& folder) {
   message.directory = order.request.directory;
   message.umask = order.request.umask;
   message.grace_s = order.request.grace_s;
-  if (order.max_nodes > 1) message.token = order.token;
+  if (order.max_nodes + order.spares > 1) message.token = order.token;
   return message;
 }
 

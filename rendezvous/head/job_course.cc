@@ -290,6 +290,9 @@ void JobCourse::Close(HeadJob& job, HeadPart& part, PartState state, std::string
 
 void JobCourse::AfterClosed(HeadJob& job, const HeadPart& part, HeadTime t) {
   if (AllClosed(job)) return EndJob(job, t);
+  // Nobody can join a node 0 that ran and is gone before it told where.
+  const bool alone = part.node_rank == 0 && job.meeting.empty();
+  if (alone && job.state == ClusterJobState::kRunning) return CloseThoseNeverOrdered(job, t);
   if (job.state != ClusterJobState::kStarting || IsSpare(job, part)) return;
   std::string why = absl::StrCat(NameOf(job, part), " ended before the job ran");
   if (part.exit_code) absl::StrAppend(&why, ", with exit code ", *part.exit_code);

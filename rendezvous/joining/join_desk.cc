@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::time_t kRemembered = 86400;  // A token that is no good any more, to say why.
 constexpr size_t kMaxTokens = 256;
-constexpr int kMaxFailures = 5;  // Of one address within kFailureSpan.
+constexpr size_t kMaxDesk = 64 << 20;  // Bytes of its file: more than as many hosts have.
+constexpr int kMaxFailures = 5;        // Of one address within kFailureSpan.
 constexpr std::time_t kFailureSpan = 60;
 constexpr size_t kMaxAddresses = 1024;
 constexpr size_t kMaxTokenText = 256;
@@ -77,6 +78,10 @@ absl::StatusOr<std::string> JoinDesk::Join(const JoinQuestion& question, const s
     return absl::AlreadyExistsError(absl::StrCat(
         "a host named ", question.host, " is connected to the cluster now; if this is another ",
         "host, give it another name with --name, else stop hlaunchd there"));
+  }
+  if (!hosts_.contains(question.host) && hosts_.size() >= kMaxClusterHosts) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this cluster has ", hosts_.size(), " hosts, which is as many as it may"));
   }
   HLAUNCH_ASSIGN_OR_RETURN(std::string certificate, Certify(question.host, question.request, now));
   if (again) return certificate;
@@ -266,7 +271,7 @@ absl::StatusOr<JoinDesk> JoinDesk::FromJson(Authority authority, const nlohmann:
 
 absl::StatusOr<JoinDesk> ReadJoinDesk(const TrustFolder& folder) {
   HLAUNCH_ASSIGN_OR_RETURN(Authority authority, ReadAuthority(folder));
-  const absl::StatusOr<std::string> text = folder.Read(kDeskFile);
+  const absl::StatusOr<std::string> text = folder.Read(kDeskFile, kMaxDesk);
   if (absl::IsNotFound(text.status())) return JoinDesk(std::move(authority));
   if (!text.ok()) return text.status();
   HLAUNCH_ASSIGN_OR_RETURN(const nlohmann::json state, ParseObject(*text));

@@ -62,7 +62,8 @@ class JoinDesk {
   //   DeadlineExceeded - its time is up.
   //   FailedPrecondition - another host, or another request of this one, has used it.
   //   AlreadyExists - `connected`, or it is the head's own host: the name is in use.
-  //   ResourceExhausted - too many wrong tokens came from there; wait a minute.
+  //   ResourceExhausted - too many wrong tokens came from there; wait a minute. Or there are as
+  //       many hosts as a cluster may have.
   //   Internal - OpenSSL refuses.
   absl::StatusOr<std::string> Join(const JoinQuestion& question, const std::string& address,
                                    bool connected, std::time_t now);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,7 +19,6 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxBytes = 1 << 20;
 constexpr mode_t kOnlyOwner = S_IRUSR | S_IWUSR;
 constexpr char kAuthorityFile[] = "authority.pem";
 constexpr char kAuthorityKeyFile[] = "authority.key";
@@ -47,8 +47,9 @@ absl::Status CheckFolder(const std::string& path, const struct stat& facts) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadAll(int file) {
-  std::string content(kMaxBytes + 1, '\0');
+// `size`: what it had a moment ago. Files here are replaced and never grow.
+absl::StatusOr<std::string> ReadAll(int file, size_t size, size_t limit) {
+  std::string content(std::min(size, limit) + 1, '\0');
   size_t length = 0;
   ssize_t got = 1;
   while (got > 0 && length < content.size()) {
@@ -59,7 +60,10 @@ absl::StatusOr<std::string> ReadAll(int file) {
       length += static_cast<size_t>(got);
   }
   if (got < 0) return absl::FailedPreconditionError(std::strerror(errno));
-  if (length > kMaxBytes) return absl::FailedPreconditionError("it is longer than a mebibyte");
+  if (length == content.size()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it is longer than ", content.size() - 1, " bytes"));
+  }
   content.resize(length);
   return content;
 }
@@ -106,7 +110,7 @@ bool TrustFolder::Has(const std::string& name) const {
   return ::fstatat(folder_.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-absl::StatusOr<std::string> TrustFolder::Read(const std::string& name) const {
+absl::StatusOr<std::string> TrustFolder::Read(const std::string& name, size_t limit) const {
   HLAUNCH_CHECK(IsPlainName(name));
   const std::string path = absl::StrCat(path_, "/", name);
   constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -119,7 +123,7 @@ absl::StatusOr<std::string> TrustFolder::Read(const std::string& name) const {
   if (!S_ISREG(facts.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is no regular file"));
   }
-  absl::StatusOr<std::string> content = ReadAll(file.get());
+  absl::StatusOr<std::string> content = ReadAll(file.get(), facts.st_size, limit);
   if (content.ok()) return content;
   return absl::FailedPreconditionError(absl::StrCat(path, ": ", content.status().message()));
 }

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -38,12 +39,14 @@ class TrustFolder {
   const std::string& path() const { return path_; }
   bool Has(const std::string& name) const;
 
-  // At most a mebibyte.
+  static constexpr size_t kUsualLimit = 1 << 20;
+
+  // At most `limit` bytes.
   //
   // Errors:
   //   NotFound - there is none of that name.
   //   FailedPrecondition - it is no regular file, too long, or cannot be read.
-  absl::StatusOr<std::string> Read(const std::string& name) const;
+  absl::StatusOr<std::string> Read(const std::string& name, size_t limit = kUsualLimit) const;
 
   // All files have mode 0600.
   //

@@ -289,6 +289,31 @@ TEST_F(HeadServiceTest, CutsAHostThatIsThrownOut) {
   EXPECT_FALSE(Daemon("node2").link().connected());
 }
 
+TEST_F(HeadServiceTest, ThrowsOutAHostThatTheDeskHasForgotten) {
+  Daemon("node1");
+  Daemon("node2");
+  daemons_.erase("node2");
+  JoinDesk desk(authority_);
+  Certified(desk, "node1");
+  ASSERT_TRUE(KeepJoinDesk(TrustFolder::Open(path_).value(), desk).ok());
+  RestartHead();
+  EXPECT_EQ(Ask("node1", kAlice, "nodes")->at("hosts").size(), 2u);
+  EXPECT_TRUE(Ask("node1", kRoot, "throw_out", {{"host", "node2"}}).ok());
+  EXPECT_EQ(Ask("node1", kAlice, "nodes")->at("hosts").size(), 1u);
+  EXPECT_EQ(Ask("node1", kRoot, "throw_out", {{"host", "node2"}}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(HeadServiceTest, EndsWhereItCannotKeepWhoMayCome) {
+  Daemon("node1");
+  std::filesystem::remove_all(path_);
+  std::optional<absl::Status> answer;
+  Daemon("node1").link().Ask("token", json::object(), kRoot,
+                             [&](absl::StatusOr<json> got) { answer = got.status(); });
+  ASSERT_TRUE(Until([&] { return !failure_.ok(); }));
+  EXPECT_FALSE(answer.has_value());
+}
+
 TEST_F(HeadServiceTest, RefusesAQuestionOfNobody) {
   std::optional<absl::Status> answer;
   Daemon("node1").link().Ask("jobs", json::object(), std::nullopt,

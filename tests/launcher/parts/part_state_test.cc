@@ -75,6 +75,8 @@ TEST(TellPart, NamesTheAddressByWhichTheHeadKnowsTheHost) {
   EXPECT_EQ(TellPart(sight).meeting, "10.0.0.1:29401");
   sight.record.order.max_nodes = 1;
   EXPECT_EQ(TellPart(sight).meeting, "");
+  sight.record.order.spares = 1;
+  EXPECT_EQ(TellPart(sight).meeting, "10.0.0.1:29401");
 }
 
 TEST(TellPart, ReckonsWhatRanUntilNow) {

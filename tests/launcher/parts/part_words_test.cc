@@ -64,6 +64,10 @@ TEST(StartOfPart, MakesTheWordsOfAnOrdinaryJob) {
       {"or where there are spares", With(Order(2, 0), [](PartOrder& order) { order.spares = 1; }),
        "--nnodes 2:2 --nproc-per-node 4 --spares 1 --rdzv-id hlaunch-7 --cluster none "
        "--devices none"},
+      {"one node and a spare meet as well",
+       With(Order(1, 0), [](PartOrder& order) { order.spares = 1; }),
+       "--nnodes 1:1 --nproc-per-node 4 --spares 1 --rdzv-id hlaunch-7 --cluster none "
+       "--devices none"},
       {"the user's own words come first, and his rdzv-conf is kept",
        With(Order(2, 1),
             [](PartOrder& order) {

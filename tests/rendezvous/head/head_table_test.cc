@@ -85,6 +85,20 @@ TEST_F(HeadTableTest, EndsAJobWithTheCodeOfItsLowestNode) {
   EXPECT_EQ(world.Why(job), "ended with exit code 3");
 }
 
+TEST_F(HeadTableTest, EndsAJobWhoseNode0EndsWithoutAMeeting) {
+  for (const char* host : {"node1", "node2", "node3"}) world.Come(host, FactsOf(8));
+  JobRequest request = RequestOf(1);
+  request.spares = 2;
+  const uint64_t job = world.Submit(request);
+  world.Tell("node1", job, PartState::kRunning);
+  EXPECT_EQ(world.State(job), ClusterJobState::kRunning);
+  world.Tell("node1", job, PartState::kEnded, "", 3);
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 start 1", "node1 forget 1"));
+  EXPECT_EQ(world.State(job), ClusterJobState::kEnded);
+  EXPECT_EQ(world.Why(job), "ended with exit code 3");
+  EXPECT_EQ(world.View(job).parts[1].state, "ended: was not started");
+}
+
 TEST_F(HeadTableTest, ForgetsSecretsOfAJobThatHasEnded) {
   const uint64_t job = RunTwoNodes();
   world.Tell("node2", job, PartState::kEnded, "", 0);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/cluster/cluster_messages.h"
 
 namespace hlaunch {
 namespace {
@@ -221,6 +222,32 @@ TEST_F(JoinDeskTest, KeepsWhatItKnowsAndNoSecret) {
   EXPECT_NE(Refusal(thrown, kNow), "");
   EXPECT_EQ(Join("node3", used, kNow).status().code(), StatusCode::kFailedPrecondition);
   EXPECT_TRUE(Join("node3", left, kNow).ok());
+}
+
+TEST_F(JoinDeskTest, HoldsAsManyHostsAsAClusterMayHaveAndReadsThemAgain) {
+  nlohmann::json hosts = nlohmann::json::array();
+  for (size_t i = 0; i < kMaxClusterHosts; ++i) {
+    hosts.push_back({{"name", absl::StrCat(std::string(50, 'a'), ".node", i)},
+                     {"issued", kNow},
+                     {"expires", kNow + kCertificateLife},
+                     {"refused", 0},
+                     {"thrown_out", 0},
+                     {"token", "0123456789abcdef"}});
+  }
+  const std::string old = hosts[0]["name"];
+  desk_ =
+      *JoinDesk::FromJson(OurAuthority(), {{"tokens", nlohmann::json::array()}, {"hosts", hosts}});
+  EXPECT_EQ(Join("node1", NewToken(kNow), kNow).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Join(old, NewToken(kNow), kNow).ok());
+  std::string path = absl::StrCat(testing::TempDir(), "desk.XXXXXX");
+  ASSERT_NE(::mkdtemp(path.data()), nullptr);
+  const TrustFolder folder = *TrustFolder::Open(path);
+  ASSERT_TRUE(KeepAuthority(folder, OurAuthority()).ok());
+  ASSERT_TRUE(KeepJoinDesk(folder, desk_).ok());
+  const auto again = ReadJoinDesk(folder);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->ToJson(), desk_.ToJson());
+  std::filesystem::remove_all(path);
 }
 
 TEST_F(JoinDeskTest, RefusesAStateThatIsNone) {

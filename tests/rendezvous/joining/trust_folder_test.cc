@@ -90,6 +90,15 @@ TEST_F(TrustFolderTest, FollowsNoLink) {
   fs::remove(outside);
 }
 
+TEST_F(TrustFolderTest, ReadsNoMoreThanIsWanted) {
+  ASSERT_TRUE(folder_->Replace("a", std::string(TrustFolder::kUsualLimit, 'a')).ok());
+  EXPECT_TRUE(folder_->Read("a").ok());
+  EXPECT_THAT(std::string(folder_->Read("a", 4).status().message()), HasSubstr("than 4 bytes"));
+  ASSERT_TRUE(folder_->Replace("a", std::string(TrustFolder::kUsualLimit + 1, 'a')).ok());
+  EXPECT_EQ(folder_->Read("a").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(folder_->Read("a", TrustFolder::kUsualLimit + 1).ok());
+}
+
 TEST_F(TrustFolderTest, DoesNotWaitForAPipe) {
   ASSERT_EQ(::mkfifo((path_ + "/a").c_str(), 0600), 0);
   EXPECT_THAT(std::string(folder_->Read("a").status().message()), HasSubstr("no regular file"));
