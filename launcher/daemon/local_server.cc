@@ -155,7 +155,7 @@ void LocalServer::Connection::AnswerNext() {
 void LocalServer::Connection::Say(const Envelope& envelope) {
   if (server_ == nullptr) return;
   std::string json = EncodeEnvelope(envelope);
-  if (json.size() > kMaxUserFrame) {
+  if (json.size() > kMaxClusterFrame) {
     json = EncodeEnvelope(
         ErrorTo(envelope, absl::ResourceExhaustedError("the answer is too long; ask for less")));
   }

@@ -31,6 +31,15 @@ HeadTable::Options TableOptions(const OwnLimits& limits) {
   return options;
 }
 
+// What an order's answer is taken with, and not all that a job is started with.
+HeadOrder WithoutRequest(const HeadOrder& order) {
+  const auto* const start = std::get_if<PartOrder>(&order.what);
+  if (start == nullptr) return order;
+  PartOrder what;
+  what.job = start->job;
+  return {order.host, std::move(what)};
+}
+
 std::string Line(const HeadJob& job) {
   std::vector<std::string> hosts;
   for (const HeadPart& part : job.parts) hosts.push_back(part.host);
@@ -207,7 +216,7 @@ void HeadService::Poll(uint64_t id, const Envelope& question, const ClusterUser&
   const bool waits = answer.ok() && job != nullptr && read->wait_s > 0 &&
                      job->version == read->seen && !polls_.full();
   if (!waits) return Reply(id, question, answer);
-  Envelope kept = question;
+  Envelope kept = Question(question.id, question.ask, ToJson(*read));  // Not all that he has sent.
   kept.user = user;
   polls_.Add(read->job,
              {id, std::move(kept), read->seen, Now().now + std::chrono::seconds(read->wait_s)});
@@ -219,8 +228,8 @@ void HeadService::RelayLog(uint64_t id, const Envelope& question, const ClusterU
   const absl::StatusOr<std::string> host = HostOfLog(table_, user, *read);
   if (!host.ok()) return Reply(id, question, host.status());
   relay_.Ask(PeerOf(*host), *host, "log", ToJson(*read), true, Now().now,
-             [this, id, question](const Answer& answer) {
-               Reply(id, question, answer);
+             [this, id, asked = Question(question.id, question.ask, {})](const Answer& answer) {
+               Reply(id, asked, answer);
                Soon();
              });
 }
@@ -271,7 +280,7 @@ void HeadService::SendOrder(const HeadOrder& order) {
   const uint64_t peer = PeerOf(order.host);
   if (peer == 0) return;  // It is made again when the host comes.
   relay_.Ask(peer, order.host, VerbOf(order), BodyOf(order), false, Now().now,
-             [this, peer, order](const Answer& answer) {
+             [this, peer, order = WithoutRequest(order)](const Answer& answer) {
                if (!answer.ok() && !absl::IsUnavailable(answer.status())) {
                  LogWarning(absl::StrCat("order ", VerbOf(order), " to ", order.host, ": ",
                                          answer.status().message()));

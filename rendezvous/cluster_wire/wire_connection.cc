@@ -21,6 +21,8 @@
 namespace hlaunch {
 namespace {
 
+constexpr size_t kSmallAnswer = 64 << 10;  // As those to orders, which must not be lost.
+
 asio::ip::tcp ProtocolOf(int fd) {
   sockaddr_storage own{};
   socklen_t size = sizeof(own);
@@ -122,10 +124,15 @@ void WireConnection::Take(const std::string& frame) {
 
 void WireConnection::Send(const Envelope& envelope) {
   if (ended_) return;
-  const std::optional<std::string> frame = FrameFor(envelope);
+  std::optional<std::string> frame = FrameFor(envelope);
   if (!frame.has_value()) {
     return LogError(absl::StrCat("a message to ", name_,
                                  " is too long and was not sent: ", envelope.ask, envelope.tell));
+  }
+  const bool is_large = envelope.is_answer() && frame->size() > kSmallAnswer;
+  if (is_large && queued() + frame->size() > kMostQueued / 2) {
+    frame = FrameFor(
+        ErrorTo(envelope, absl::ResourceExhaustedError("too much waits for this host; ask again")));
   }
   if (queued() + frame->size() > kMostQueued) {
     return End(absl::ResourceExhaustedError(

@@ -50,7 +50,8 @@ class WireConnection : public std::enable_shared_from_this<WireConnection> {
   void Begin(bool is_server, size_t max_frame, Events events);
 
   // Queues it. What is too long for a frame is not sent: instead of such an answer an error is, and
-  // anything else is lost and logged. The connection ends if more than kMostQueued is queued.
+  // anything else is lost and logged. The connection ends if more than kMostQueued is queued; an
+  // error is sent instead of a large answer with which it would be more than half of that.
   void Send(const Envelope& envelope);
 
   // Ends it, for which `why` is given to `ended`: later, and nothing else is called any more.

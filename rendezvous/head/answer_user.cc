@@ -40,6 +40,7 @@ class UserQuestion {
     if (request.min_nodes > request.max_nodes) {
       return absl::InvalidArgumentError("submit: min_nodes is above max_nodes");
     }
+    HLAUNCH_RETURN_IF_ERROR(table_.MaySubmit(user_, request));  // It costs less than the next.
     HLAUNCH_RETURN_IF_ERROR(table_.CouldEver(request));
     HLAUNCH_ASSIGN_OR_RETURN(const uint64_t job, table_.Submit(user_, std::move(request), t_));
     return Json{{"job", job}};
@@ -76,8 +77,17 @@ class UserQuestion {
   absl::StatusOr<Json> Nodes(const Json&) {
     HLAUNCH_RETURN_IF_ERROR(MayAsk(verb_, user_, nullptr));
     Json hosts = Json::array();
-    for (const HostView& view : table_.hosts().Views()) hosts.push_back(ToJson(view));
-    return Json{{"hosts", std::move(hosts)}};
+    size_t size = 0, left_out = 0;
+    for (const HostView& view : table_.hosts().Views()) {
+      Json json = ToJson(view);
+      size += size > kMaxList ? 0 : TextOf(json).size();
+      if (size > kMaxList) {
+        ++left_out;
+      } else {
+        hosts.push_back(std::move(json));
+      }
+    }
+    return Json{{"hosts", std::move(hosts)}, {"left_out", left_out}};
   }
 
   absl::StatusOr<Json> Stop(const Json& body) {

@@ -107,11 +107,14 @@ absl::Status HeadTable::CouldEver(const JobRequest& request) const {
                                  : absl::OkStatus();
 }
 
+absl::Status HeadTable::MaySubmit(const ClusterUser& user, const JobRequest& request) const {
+  const int all = static_cast<int>(jobs_.waiting().size() + jobs_.placed().size());
+  return hlaunch::MaySubmit(request, jobs_.OwnOf(user.name, user.uid), all, options_.limits);
+}
+
 absl::StatusOr<uint64_t> HeadTable::Submit(const ClusterUser& user, JobRequest request,
                                            HeadTime t) {
-  const int all = static_cast<int>(jobs_.waiting().size() + jobs_.placed().size());
-  const absl::Status may =
-      MaySubmit(request, jobs_.OwnOf(user.name, user.uid), all, options_.limits);
+  const absl::Status may = MaySubmit(user, request);
   if (!may.ok()) return may;
   HeadJob job;
   job.user = user.name;

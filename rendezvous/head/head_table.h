@@ -69,7 +69,9 @@ class HeadTable {
   //   FailedPrecondition - they could not; the message says what it needs and what there is.
   absl::Status CouldEver(const JobRequest& request) const;
   // Errors:
-  //   ResourceExhausted, InvalidArgument - as MaySubmit.
+  //   ResourceExhausted, InvalidArgument - as of the function in own_limits.h.
+  absl::Status MaySubmit(const ClusterUser& user, const JobRequest& request) const;
+  // Errors: as MaySubmit.
   absl::StatusOr<uint64_t> Submit(const ClusterUser& user, JobRequest request, HeadTime t);
   // A job that waits ends at once.
   //

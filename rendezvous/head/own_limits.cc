@@ -18,6 +18,13 @@ size_t BytesOf(const JobRequest& request) {
   return bytes;
 }
 
+namespace {
+
+constexpr size_t kMostOfOne = 3 << 20;      // An order to start is one frame.
+constexpr size_t kMostOfAll = 256UL << 20;  // What a job's start takes in memory.
+
+}  // namespace
+
 absl::Status MaySubmit(const JobRequest& request, const OwnJobs& own, int all_jobs,
                        const OwnLimits& limits) {
   if (limits.max_nodes > 0 && request.min_nodes > limits.max_nodes) {
@@ -25,11 +32,18 @@ absl::Status MaySubmit(const JobRequest& request, const OwnJobs& own, int all_jo
                                                    " nodes can never start here: a user may have ",
                                                    limits.max_nodes, " at the same time"));
   }
+  const size_t bytes = BytesOf(request);
+  const size_t nodes = static_cast<size_t>(request.max_nodes) + request.spares;
+  if (bytes > kMostOfOne || bytes * nodes > kMostOfAll) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the job's words and environment have ", bytes >> 10, " KiB, which are too many for ",
+        nodes, nodes == 1 ? " node" : " nodes", "; --export names what of the environment goes"));
+  }
   if (own.waiting >= limits.max_waiting) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "you have ", own.waiting, " jobs waiting, which is as many as a user may have"));
   }
-  if (own.waiting_bytes + BytesOf(request) > limits.max_waiting_bytes) {
+  if (own.waiting_bytes + bytes > limits.max_waiting_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("your waiting jobs have ", own.waiting_bytes >> 20,
                      " MiB of words and environment, which is as much as a user may have"));

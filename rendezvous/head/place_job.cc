@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "rendezvous/round/quorum.h"
 
 namespace hlaunch {
@@ -25,12 +27,15 @@ bool HasLabels(const HostRoom& host, const std::vector<std::string>& labels) {
                      [&](const std::string& label) { return Contains(host.labels, label); });
 }
 
+using Names = absl::flat_hash_set<absl::string_view>;
+
 // Those that the job allows, by name.
 std::vector<const HostRoom*> Allowed(const JobRequest& request,
                                      const std::vector<HostRoom>& hosts) {
+  const Names names(request.hosts.begin(), request.hosts.end());
   std::vector<const HostRoom*> allowed;
   for (const HostRoom& host : hosts) {
-    const bool named = request.hosts.empty() || Contains(request.hosts, host.name);
+    const bool named = names.empty() || names.contains(host.name);
     if (named && HasLabels(host, request.labels)) allowed.push_back(&host);
   }
   std::sort(allowed.begin(), allowed.end(),
@@ -165,11 +170,12 @@ class KindTrial {
       const bool in_the_way = waits ? !Fits(*host) : !Able(*host);
       if (in_the_way) obstacles.push_back(absl::StrCat(host->name, " ", Obstacle(*host, waits)));
     }
+    Names known;
+    for (const HostRoom* host : allowed_) known.insert(host->name);
     for (const std::string& name : request_.hosts) {
-      const bool known = std::any_of(allowed_.begin(), allowed_.end(),
-                                     [&](const HostRoom* host) { return host->name == name; });
       const char* labels = request_.labels.empty() ? "" : " with these labels";
-      if (!known) obstacles.push_back(absl::StrCat(name, " is no host here", labels));
+      if (!known.contains(name))
+        obstacles.push_back(absl::StrCat(name, " is no host here", labels));
     }
     const size_t shown = std::min(obstacles.size(), kHostsInReason);
     for (size_t i = 0; i < shown; ++i) absl::StrAppend(&reason, ", ", obstacles[i]);

@@ -106,6 +106,24 @@ TEST_F(ClusterWire, LargeMessagesPassAndTooLargeOnesAreRefused) {
   EXPECT_TRUE(link.downs.empty());
 }
 
+TEST_F(ClusterWire, ManyLargeAnswersAtOnceDoNotEndTheConnection) {
+  const std::string large(kMaxClusterFrame - 1000, 'a');
+  head_.on_said = [&](uint64_t peer, const Envelope& question) {
+    head_.server->Send(peer, AnswerTo(question, {{"text", large}}));
+  };
+  RecordingLink link(loop_, head_.port(), cluster_.Host("node1"));
+  ASSERT_TRUE(Until([&] { return link.ups == 1; }));
+  std::vector<absl::Status> answers;
+  for (int i = 0; i < 20; ++i) {
+    link.link->Ask("log", json::object(), std::nullopt,
+                   [&](absl::StatusOr<json> answer) { answers.push_back(answer.status()); });
+  }
+  ASSERT_TRUE(Until([&] { return answers.size() == 20; }));
+  EXPECT_TRUE(answers[0].ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(answers.back())) << answers.back();
+  EXPECT_TRUE(link.downs.empty());
+}
+
 TEST_F(ClusterWire, TheLinkComesAgainAfterTheHeadWas) {
   const uint16_t port = head_.port();
   RecordingLink link(loop_, port, cluster_.Host("node1"));

@@ -386,6 +386,31 @@ TEST_F(HeadTableTest, TakesNoJobThatItsHostsCouldNeverHave) {
             absl::FailedPreconditionError("needs 3 nodes with 8 hpu; 2 could have them"));
 }
 
+TEST_F(HeadTableTest, TakesNoJobWhoseStartWouldFillItsMemory) {
+  JobRequest request = RequestOf(300);
+  request.environment.assign(10, "A=" + std::string(100'000, 'a'));
+  const auto submit = [&] {
+    return AnswerUser(*world.table, kAlice, "submit", ToJson(request), world.t()).status();
+  };
+  EXPECT_EQ(submit().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(submit().message()), HasSubstr("too many for 300 nodes; --export"));
+  request.min_nodes = request.max_nodes = 1;
+  EXPECT_NE(submit().code(), absl::StatusCode::kInvalidArgument);
+  request.environment.resize(40, request.environment[0]);
+  EXPECT_THAT(std::string(submit().message()), HasSubstr("too many for 1 node;"));
+}
+
+TEST_F(HeadTableTest, ListsAsManyHostsAsFitInAnAnswer) {
+  HostFacts facts = FactsOf(1);
+  facts.labels.assign(64, std::string(256, 'a'));
+  for (int i = 0; i < 250; ++i) world.Come("node" + std::to_string(i), facts);
+  const auto nodes =
+      AnswerUser(*world.table, kAlice, "nodes", nlohmann::json::object(), world.t()).value();
+  EXPECT_GT(nodes.at("left_out"), 0);
+  EXPECT_EQ(nodes.at("hosts").size() + nodes.at("left_out").get<size_t>(), 250u);
+  EXPECT_LT(nodes.dump().size(), size_t{4} << 20);
+}
+
 TEST_F(HeadTableTest, AnswersOthersWithoutTheCommandLine) {
   const uint64_t job = RunTwoNodes();
   const nlohmann::json question = {{"job", job}};
