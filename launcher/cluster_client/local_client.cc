@@ -38,8 +38,9 @@ absl::Status ConnectError(int error, const std::string& path) {
                                             "); `hlaunch cluster join` makes it one of a cluster"));
   }
   if (error == ECONNREFUSED) {
-    return absl::NotFoundError(absl::StrCat("no hlaunchd runs on this host (nobody listens at ",
-                                            path, "); see systemctl status hlaunchd"));
+    return absl::UnavailableError(
+        absl::StrCat("hlaunchd of this host does not run: nobody listens at ", path,
+                     "; see systemctl status hlaunchd"));
   }
   if (error == EACCES || error == EPERM) {
     return absl::PermissionDeniedError(
