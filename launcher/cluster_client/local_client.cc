@@ -18,12 +18,12 @@
 #include "proto/base/status_macros.h"
 #include "proto/cluster/envelope.h"
 #include "proto/cluster/json_fields.h"
+#include "proto/contract/env_contract.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr char kUsualPath[] = "/run/hlaunch/hlaunchd.sock";
-constexpr char kEnvSocket[] = "HLAUNCHD_SOCKET";
 constexpr Duration kLookAgain = std::chrono::milliseconds(20);
 
 int MillisUntil(Instant deadline) {
@@ -38,8 +38,9 @@ absl::Status ConnectError(int error, const std::string& path) {
                                             "); `hlaunch cluster join` makes it one of a cluster"));
   }
   if (error == ECONNREFUSED) {
-    return absl::NotFoundError(absl::StrCat("no hlaunchd runs on this host (nobody listens at ",
-                                            path, "); see systemctl status hlaunchd"));
+    return absl::UnavailableError(
+        absl::StrCat("hlaunchd of this host does not run: nobody listens at ", path,
+                     "; see systemctl status hlaunchd"));
   }
   if (error == EACCES || error == EPERM) {
     return absl::PermissionDeniedError(
@@ -52,7 +53,7 @@ absl::Status ConnectError(int error, const std::string& path) {
 }  // namespace
 
 std::string SocketOfDaemon(const Environment& environment) {
-  const std::string path = environment.Get(kEnvSocket);
+  const std::string path = environment.Get(kEnvDaemonSocket);
   return path.empty() ? kUsualPath : path;
 }
 

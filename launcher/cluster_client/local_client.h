@@ -47,9 +47,9 @@ class LocalClient {
   // Connects, if it is not connected.
   //
   // Errors:
-  //   NotFound - no hlaunchd is here: it is not installed or does not run.
+  //   NotFound - no hlaunchd is of this host: there is no such socket.
   //   PermissionDenied - this user may not ask it.
-  //   Unavailable - it takes no connection now.
+  //   Unavailable - it does not run, or takes no connection now.
   absl::Status Connect(Instant deadline);
 
   // The answer to one question. Only what changes nothing may be asked again after Unavailable:

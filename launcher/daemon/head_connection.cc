@@ -212,7 +212,9 @@ void HeadConnection::Renewed(const std::string& key, const absl::StatusOr<nlohma
   fields.Text("authority", &identity.authority, kMaxPem);
   const absl::StatusOr<CertifiedHost> certified = ReadHostCertificate(identity.certificate);
   if (!fields.status().ok() || !certified.ok() || certified->host != host_) {
-    return LogWarning("the head's new certificate for this host is none");
+    return LogWarning(
+        "the head has answered without a certificate that this host could use; it keeps the one it "
+        "has");
   }
   // Only the host's certificate is new: whom it trusts was decided when it joined.
   identity.authority = identity_.authority;

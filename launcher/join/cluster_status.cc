@@ -51,7 +51,7 @@ ClusterStatus FindStatus(const ClusterPaths& paths, const std::string& socket, D
   const absl::StatusOr<HereAnswer> here = AskHere(socket, patience);
   status.daemon = here.ok();
   if (!here.ok()) {
-    status.trouble = "hlaunchd does not run here or does not answer";
+    status.trouble = std::string(here.status().message());
     return status;
   }
   status.member = status.member || !here->head.empty();
@@ -66,7 +66,8 @@ ClusterStatus FindStatus(const ClusterPaths& paths, const std::string& socket, D
 std::string StatusText(const ClusterStatus& status) {
   if (!status.member) {
     return absl::StrCat(
-        "This host belongs to no cluster", status.daemon ? "" : ", as far as this user can see",
+        "This host belongs to no cluster",
+        status.daemon ? "" : ", as far as this user can see: ", PrintableLine(status.trouble),
         ".\nTo make one: hlaunch cluster init. To join one: hlaunch cluster join\n");
   }
   return absl::StrCat(

@@ -22,7 +22,7 @@ struct ClusterStatus {
   std::string host;         // Its name in the cluster; empty: nobody here says.
   std::string head;         // HOST:PORT; likewise.
   std::string version;      // hlaunchd's.
-  std::string trouble;      // Why it is not connected, in words.
+  std::string trouble;      // Why it is not connected, or hlaunchd does not answer, in words.
   std::time_t expires = 0;  // The certificate; 0: this user may not see it.
 };
 

@@ -4,6 +4,7 @@
 #include "launcher/join/cluster_word.h"
 
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -54,6 +55,7 @@ int Print(const std::string& text) {
 int ExitCodeOf(const absl::Status& why) {
   switch (why.code()) {
     case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
       return kExitBadEndpoint;
     case absl::StatusCode::kInternal:
       return kExitInternal;
@@ -104,6 +106,25 @@ std::string PlaceOf(const Endpoint& listen, const std::string& host) {
   return HostPort(anywhere ? host : listen.host, listen.port);
 }
 
+void ReadUnitsAgain() {
+  const absl::Status told = AskSystemd({"daemon-reload"}, {});
+  if (!told.ok()) LogWarning(told.message());
+}
+
+// What a former cluster's head listened at is not this one's.
+void ForgetListen(const std::string& units) {
+  const absl::StatusOr<bool> removed = RemoveListenDropIn(units);
+  if (!removed.ok()) return LogWarning(removed.status().message());
+  if (*removed) ReadUnitsAgain();
+}
+
+void SetListen(const std::string& units, const std::string& listen) {
+  if (listen == StrCat(kClusterPort)) return ForgetListen(units);
+  const absl::Status written = WriteListenDropIn(units, listen);
+  if (!written.ok()) LogWarning(written.message());
+  ReadUnitsAgain();
+}
+
 int Init(const MembershipOptions& options) {
   const ClusterPaths paths;
   const std::string host = NameOfHost(options);
@@ -117,14 +138,7 @@ int Init(const MembershipOptions& options) {
   const std::string listen = options.listen.host.empty()
                                  ? StrCat(options.listen.port)
                                  : HostPort(options.listen.host, options.listen.port);
-  if (SystemdRuns() && listen != StrCat(kClusterPort)) {
-    if (const absl::Status written = WriteListenDropIn(paths.units, listen); !written.ok()) {
-      LogWarning(written.message());
-    }
-    if (const absl::Status told = AskSystemd({"daemon-reload"}, {}); !told.ok()) {
-      LogWarning(told.message());
-    }
-  }
+  if (SystemdRuns()) SetListen(paths.units, listen);
   const std::string started =
       StartOrTell({kHeadUnit, kDaemonUnit},
                   StrCat("  hlaunchd head --folder ", paths.head, " --listen ", listen,
@@ -154,11 +168,11 @@ int Join(const MembershipOptions& options) {
                       HostPort(options.head.host, options.head.port), " now.\n", started));
 }
 
-// No hlaunchd, or one that does not answer, is told from an answer that refuses.
+// Who has no right to it has typed what he may not; a token that `join` shows is refused.
 int FailToAsk(const absl::Status& why) {
-  if (!absl::IsNotFound(why)) return Fail(why);
-  LogError(StrCat(why.message(), "; hosts of a cluster have it: systemctl start hlaunchd"));
-  return kExitBadEndpoint;
+  if (!absl::IsPermissionDenied(why)) return Fail(why);
+  LogError(why.message());
+  return kExitUsage;
 }
 
 absl::StatusOr<std::string> ReadJoinLines(const nlohmann::json& here,
@@ -182,7 +196,7 @@ int Token() {
   if (!here.ok()) return FailToAsk(here.status());
   const absl::StatusOr<nlohmann::json> answer =
       daemon.Ask("token", nlohmann::json::object(), kDaemonPatience);
-  if (!answer.ok()) return Fail(answer.status());
+  if (!answer.ok()) return FailToAsk(answer.status());
   const absl::StatusOr<std::string> lines = ReadJoinLines(*here, *answer);
   return lines.ok() ? Print(*lines) : Fail(lines.status());
 }
@@ -196,9 +210,15 @@ int ThrowOut(const std::string& host) {
     LogError(thrown.message());
     return kExitRefused;
   }
-  if (!thrown.ok()) return Fail(thrown);
+  if (!thrown.ok()) return FailToAsk(thrown);
   return Print(StrCat("Threw out ", host,
                       ": its certificates count no more. It joins again by a new token alone.\n"));
+}
+
+// A socket at which nobody listens says that hlaunchd of this host is to run.
+void RemoveSocket(const std::string& path) {
+  struct stat found = {};
+  if (::lstat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) ::unlink(path.c_str());
 }
 
 int Leave(const MembershipOptions& options) {
@@ -217,16 +237,19 @@ int Leave(const MembershipOptions& options) {
     const absl::Status stopped = AskSystemd({"disable", "--now"}, units);
     if (!stopped.ok()) LogWarning(stopped.message());
   }
-  const std::string head = HeadOf(paths);
+  const std::string head = HeadOf(paths), host = NameOf(paths);
   absl::Status removed = RemoveMember(paths);
   if (is_head) removed.Update(RemoveHead(paths));
   if (!removed.ok()) return Fail(removed);
+  RemoveSocket(SocketPath());
+  if (is_head && SystemdRuns()) ForgetListen(paths.units);
   if (is_head)
     return Print("The cluster has ended. Its other hosts leave by: hlaunch cluster leave\n");
   return Print(
       StrCat("This host has left the cluster of ", head,
              ". What runs here goes on.\nThe head forgets it by: hlaunch cluster throw-out ",
-             "HOST\n", SystemdRuns() ? "" : "No systemd runs here: end hlaunchd.\n"));
+             host.empty() ? "HOST" : host, "\n",
+             SystemdRuns() ? "" : "No systemd runs here: end hlaunchd.\n"));
 }
 
 int Status(const MembershipOptions& options) {

@@ -21,6 +21,10 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(120);  // A unit has 90 s to be ready.
 
+std::filesystem::path ListenDropIn(const std::string& units) {
+  return absl::StrCat(units, "/", kHeadUnit, ".d/listen.conf");
+}
+
 }  // namespace
 
 bool SystemdRuns() {
@@ -45,14 +49,26 @@ absl::Status AskSystemd(const std::vector<std::string>& what,
 }
 
 absl::Status WriteListenDropIn(const std::string& units, const std::string& listen) {
-  const std::filesystem::path folder = absl::StrCat(units, "/", kHeadUnit, ".d");
+  const std::filesystem::path path = ListenDropIn(units);
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  std::ofstream file(folder / "listen.conf");
+  std::filesystem::create_directories(path.parent_path(), error);
+  std::ofstream file(path);
   file << "# Written by hlaunch cluster init.\n[Service]\nEnvironment=LISTEN=" << listen << "\n";
   file.close();
   if (file) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot write ", (folder / "listen.conf").string()));
+  return absl::UnavailableError(absl::StrCat("cannot write ", path.string()));
+}
+
+absl::StatusOr<bool> RemoveListenDropIn(const std::string& units) {
+  const std::filesystem::path path = ListenDropIn(units);
+  std::error_code error, not_empty;
+  const bool was_there = std::filesystem::remove(path, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot remove ", path.string(), ": ", error.message()));
+  }
+  if (was_there) std::filesystem::remove(path.parent_path(), not_empty);
+  return was_there;
 }
 
 }  // namespace hlaunch

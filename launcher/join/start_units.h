@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 // The units of a cluster's daemons, where systemd runs.
 
@@ -30,5 +31,10 @@ absl::Status AskSystemd(const std::vector<std::string>& what,
 // Errors:
 //   Unavailable - it cannot be written.
 absl::Status WriteListenDropIn(const std::string& units, const std::string& listen);
+// Removes it. Whether it was there.
+//
+// Errors:
+//   Unavailable - it cannot be removed.
+absl::StatusOr<bool> RemoveListenDropIn(const std::string& units);
 
 }  // namespace hlaunch

@@ -62,8 +62,8 @@ int ShowTop(int argc, char** argv, const BecomeAgentFn& become_agent) {
   if (options->text_to_print) return PrintOfCluster(*options->text_to_print);
   const std::string socket = ClientOfDaemon().path();
   if (!options->job.has_value()) return WatchCluster(socket, options->all);
-  const std::string job = absl::StrCat(*options->job);
-  return AskNodesOf({argv[0], "status", job, "--watch"}, job, *options->job, become_agent);
+  return AskNodesOf({argv[0], "status", absl::StrCat(*options->job), "--watch"}, 2, *options->job,
+                    become_agent);
 }
 
 std::optional<int> RunForCluster(absl::string_view word, int argc, char** argv,

@@ -44,8 +44,7 @@ std::string NodesHelp() {
   return absl::StrCat(
       "usage: hlaunch nodes [--json]\n\n"
       "Shows the hosts of the cluster: whether they take jobs, and why not; free and all devices,\n"
-      "free and all slots (workers without devices), jobs, version and labels. Of an untold\n"
-      "device, kind or label see hlaunchd.conf on its host.\n\n",
+      "free and all slots (workers without devices), jobs, version and labels.\n\n",
       DescribeOptions(NodesOptionRows()), ExitCodes());
 }
 

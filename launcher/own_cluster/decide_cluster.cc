@@ -76,7 +76,9 @@ absl::StatusOr<bool> DecideByAnswer(const FirstDecision& first,
   const bool must = first.goes == JobGoes::kToCluster;
   if (!here.ok()) {
     if (!must && absl::IsNotFound(here.status())) return false;
-    return absl::FailedPreconditionError(
+    return absl::Status(
+        absl::IsNotFound(here.status()) ? absl::StatusCode::kFailedPrecondition
+                                        : here.status().code(),
         absl::StrCat(must ? absl::StrCat(first.why, ": ") : "", here.status().message(),
                      must ? "" : "; to start the job here, add --cluster none"));
   }
@@ -86,7 +88,7 @@ absl::StatusOr<bool> DecideByAnswer(const FirstDecision& first,
         first.why, ": this host's hlaunchd belongs to no cluster; see hlaunch cluster join"));
   }
   if (here->connected) return true;
-  return absl::FailedPreconditionError(absl::StrCat(
+  return absl::UnavailableError(absl::StrCat(
       WithoutHead(*here),
       must ? "; try again later" : "; try again later, or add --cluster none to start it here"));
 }

@@ -36,7 +36,8 @@ absl::StatusOr<std::optional<DrainQuestion>> DrainOfHost(const std::vector<std::
   }
   if (read->Has("--within")) {
     return absl::InvalidArgumentError(
-        "--within is of a node of a job; of a host of the cluster, --deadline S moves its jobs");
+        "--within is of a node of a job; of a host of the cluster, --deadline S asks its jobs to "
+        "move");
   }
   const std::string text = read->Get("--deadline", "");
   if (read->Has("--deadline") && !ParseInt(text, 0, kMostSeconds, &question.evict_s)) {
@@ -64,7 +65,7 @@ std::optional<int> DrainHost(const std::vector<std::string>& words) {
       "host ", host, " takes no new jobs; ",
       (*question)->evict_s < 0
           ? std::string("those that are there go on")
-          : absl::StrCat("those that are there have ", (*question)->evict_s, " s to move"),
+          : "jobs of several nodes that are there are asked to move, one of one node stays",
       "; hlaunch undrain ", host, " takes it back\n"));
 }
 

@@ -66,6 +66,10 @@ int Logs(uint64_t number, const DetachedOptions& options) {
   LocalClient client = ClientOfDaemon();
   const absl::StatusOr<JobView> job = AskJob(client, number);
   if (!job.ok()) return FailToAskCluster(job.status());
+  if (job->state == ClusterJobState::kWaiting && job->parts.empty()) {
+    LogInfo(absl::StrCat("job ", number, " has not started: ",
+                         job->why.empty() ? "it waits" : PrintableLine(job->why)));
+  }
   const bool named = std::any_of(job->parts.begin(), job->parts.end(),
                                  [&](const PartView& part) { return IsNode(part, options.node); });
   if (!options.node.empty() && !named) {

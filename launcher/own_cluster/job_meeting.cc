@@ -56,16 +56,16 @@ absl::StatusOr<UniqueFd> SecretFile(const std::string& secret) {
   return fd;
 }
 
-std::vector<std::string> WithMeetingOfCluster(std::vector<std::string> words,
-                                              const std::string& named, uint64_t job,
-                                              const MeetingAnswer& meeting, int secret) {
-  std::replace(words.begin() + 2, words.end(), named, RendezvousId(job));
+std::vector<std::string> WithMeetingOfCluster(std::vector<std::string> words, size_t at,
+                                              uint64_t job, const MeetingAnswer& meeting,
+                                              int secret) {
+  words[at] = RendezvousId(job);
   words.insert(words.end(), {"--rdzv-endpoint", meeting.endpoint, "--token-file",
                              absl::StrCat("/proc/self/fd/", secret)});
   return words;
 }
 
-int AskNodesOf(std::vector<std::string> words, const std::string& named, uint64_t number,
+int AskNodesOf(std::vector<std::string> words, size_t at, uint64_t number,
                const BecomeAgentFn& become_agent) {
   LocalClient client = ClientOfDaemon();
   const absl::StatusOr<JobView> job = AskJob(client, number);
@@ -81,8 +81,7 @@ int AskNodesOf(std::vector<std::string> words, const std::string& named, uint64_
   }
   const absl::StatusOr<UniqueFd> secret = SecretFile(meeting->token);
   if (!secret.ok()) return FailToAskCluster(secret.status());
-  return become_agent(
-      WithMeetingOfCluster(std::move(words), named, number, *meeting, secret->get()));
+  return become_agent(WithMeetingOfCluster(std::move(words), at, number, *meeting, secret->get()));
 }
 
 std::optional<int> RunAtMeeting(const std::vector<std::string>& words,
@@ -94,7 +93,7 @@ std::optional<int> RunAtMeeting(const std::vector<std::string>& words,
       continue;  // An option's value.
     }
     const std::optional<uint64_t> job = JobOfCluster(words[i]);
-    if (job.has_value()) return AskNodesOf(words, words[i], *job, become_agent);
+    if (job.has_value()) return AskNodesOf(words, i, *job, become_agent);
   }
   return std::nullopt;
 }

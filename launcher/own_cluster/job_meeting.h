@@ -25,8 +25,8 @@ using BecomeAgentFn = std::function<int(const std::vector<std::string>& words)>;
 std::optional<int> RunAtMeeting(const std::vector<std::string>& words,
                                 const BecomeAgentFn& become_agent);
 
-// The same for the job `number`, which the words call `named`.
-int AskNodesOf(std::vector<std::string> words, const std::string& named, uint64_t number,
+// The same for the job `number`, which the word number `at` names.
+int AskNodesOf(std::vector<std::string> words, size_t at, uint64_t number,
                const BecomeAgentFn& become_agent);
 
 // A secret in a file without a name, which this user alone can read.
@@ -36,9 +36,9 @@ int AskNodesOf(std::vector<std::string> words, const std::string& named, uint64_
 absl::StatusOr<UniqueFd> SecretFile(const std::string& secret);
 
 // `words` of a command that asks a rendezvous, with that of the cluster's job `job` in the place of
-// `named`, the word by which they name it; the secret is in the open descriptor `secret`. Pure.
-std::vector<std::string> WithMeetingOfCluster(std::vector<std::string> words,
-                                              const std::string& named, uint64_t job,
-                                              const MeetingAnswer& meeting, int secret);
+// the word number `at`, which names it; the secret is in the open descriptor `secret`. Pure.
+std::vector<std::string> WithMeetingOfCluster(std::vector<std::string> words, size_t at,
+                                              uint64_t job, const MeetingAnswer& meeting,
+                                              int secret);
 
 }  // namespace hlaunch

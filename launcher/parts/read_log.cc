@@ -179,7 +179,7 @@ absl::StatusOr<LogAnswer> ReadLog(int folder, uid_t uid, const LogQuestion& ques
   answer.position = question.position;
   const std::optional<LogPosition> position = ReadLogPosition(question.position);
   if (!question.position.empty() && !position) {
-    return absl::InvalidArgumentError("the position in the log is none");
+    return absl::InvalidArgumentError("a log is asked from a position that is no position");
   }
   const std::vector<LogPart> parts = OpenParts(folder, uid);
   if (parts.empty()) {

@@ -231,7 +231,8 @@ struct StopQuestion {
 };
 
 // Of `drain` (`reason` is not empty) and `undrain`; for admins. What runs there goes on: no new job
-// is placed there. `evict`: jobs there are told to move within so many seconds; -1: they stay.
+// is placed there. `evict_s` of zero or more: jobs of several nodes there are asked to move at
+// once, and one of one node stays; nobody sees to that time. -1: all stay.
 struct DrainQuestion {
   std::string host;
   std::string reason;

@@ -125,6 +125,9 @@ inline constexpr char kEnvTimerFile[] = "TORCHELASTIC_TIMER_FILE";
 // torchrun's, of 2.13: a worker that is in state D for so many seconds ends the job.
 inline constexpr char kEnvKernelWaitLimit[] = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
+// Where this host's hlaunchd listens, for commands; no worker's either.
+inline constexpr char kEnvDaemonSocket[] = "HLAUNCHD_SOCKET";
+
 // How a service manager is told that a service is ready and lives, and where its output goes: all
 // of it hlaunch's own, no worker's.
 inline constexpr char kEnvNotifySocket[] = "NOTIFY_SOCKET";

@@ -66,12 +66,13 @@ TEST(WithMeetingOfCluster, HasTheSecretInADescriptor) {
   ASSERT_EQ(::fstat(secret->get(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777, 0600u);
   const std::string words =
-      absl::StrJoin(WithMeetingOfCluster({"hlaunch", "why", "--rank", "3", "17", "--json"}, "17",
-                                         17, {"node0:4242", "geheim"}, secret->get()),
+      absl::StrJoin(WithMeetingOfCluster({"hlaunch", "why", "--rank", "17", "17", "--json"}, 4, 17,
+                                         {"node0:4242", "geheim"}, secret->get()),
                     " ");
-  EXPECT_EQ(words, absl::StrCat("hlaunch why --rank 3 hlaunch-17 --json --rdzv-endpoint node0:4242 "
-                                "--token-file /proc/self/fd/",
-                                secret->get()));
+  EXPECT_EQ(words,
+            absl::StrCat("hlaunch why --rank 17 hlaunch-17 --json --rdzv-endpoint node0:4242 "
+                         "--token-file /proc/self/fd/",
+                         secret->get()));
   EXPECT_THAT(words, Not(HasSubstr("geheim")));
 }
 

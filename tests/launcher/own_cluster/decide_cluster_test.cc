@@ -126,6 +126,16 @@ TEST(DecideByAnswer, NeverStartsItHereBecauseTheClusterIsAway) {
               HasSubstr("--cluster none"));
 }
 
+TEST(DecideByAnswer, TellsAClusterThatIsAwayFromNone) {
+  const FirstDecision demand = {JobGoes::kToCluster, "--exclusive"};
+  EXPECT_TRUE(absl::IsUnavailable(DecideByAnswer(demand, Here("n0:29400", false)).status()));
+  for (const auto& why : {absl::UnavailableError("x"), absl::DeadlineExceededError("x")}) {
+    EXPECT_EQ(DecideByAnswer(demand, why).status().code(), why.code());
+  }
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      DecideByAnswer(demand, absl::NotFoundError("no hlaunchd")).status()));
+}
+
 TEST(DecideByAnswer, SaysWhyADemandCannotBeMet) {
   EXPECT_EQ(Second(JobGoes::kToCluster, absl::NotFoundError("no hlaunchd runs on this host")),
             "--exclusive: no hlaunchd runs on this host");

@@ -59,6 +59,8 @@ class Daemon:
                     self.asked.append((question["ask"], question["body"]))
                     try:
                         answer = {"body": getattr(self, "answer_" + question["ask"])(question["body"])}
+                    except PermissionError as error:
+                        answer = {"error": {"code": "PERMISSION_DENIED", "message": str(error)}}
                     except KeyError as error:
                         answer = {"error": {"code": "NOT_FOUND", "message": str(error)}}
                     self.changed.notify_all()
@@ -196,10 +198,36 @@ class Words(unittest.TestCase):
     def test_a_head_that_is_away_starts_nothing_here(self):
         self.daemon.here.update(connected=False, trouble="refused since 16:41:07")
         code, _, err = self.run_words("--nnodes", "2", "train.py")
-        self.assertEqual(code, 196)
+        self.assertEqual(code, 194)
         self.assertIn("refused since 16:41:07", err)
         self.assertIn("--cluster none", err)
         self.assertNotIn("submit", [ask for ask, _ in self.daemon.asked])
+
+    def test_a_daemon_that_does_not_run_starts_nothing_here(self):
+        self.daemon.listener.close()  # Its socket stays.
+        for words in (("--nnodes", "2", "/bin/true"), ("ps",), ("nodes",), ("logs", "17"), ("stop", "17"),
+                      ("status", "17"), ("drain", "node0", "--reason", "ECC")):
+            code, out, err = self.run_words(*words)
+            self.assertEqual((code, out), (194, ""), err)
+            self.assertIn(f"hlaunchd of this host does not run: nobody listens at {self.folder}/socket; "
+                          "see systemctl status hlaunchd", err)
+        code, out, _ = self.run_words("cluster", "status")
+        self.assertEqual(code, 194)
+        self.assertIn("hlaunchd of this host does not run", out)
+        self.assertEqual(self.run_words("cluster", "token")[0], 194)
+        os.unlink(f"{self.folder}/socket")
+        self.assertEqual(self.run_words("ps")[:2], (0, "no detached jobs\n"))
+
+    def test_who_has_no_right_to_it(self):
+        self.daemon.answer_token = self.daemon.answer_throw_out = self.refuse
+        for words in (("token",), ("throw-out", "node1")):
+            code, _, err = self.run_words("cluster", *words)
+            self.assertEqual(code, 2, err)
+            self.assertIn("for administrators", err)
+
+    @staticmethod
+    def refuse(_):
+        raise PermissionError("this is for administrators")
 
     def test_one_node_stays_here(self):
         self.assertEqual(self.run_words("/bin/true")[0], 0)
@@ -237,6 +265,11 @@ class Words(unittest.TestCase):
         self.daemon.await_question("log", 12)
         self.daemon.change(state="ended", exit_code=1)
         self.assertEqual(self.end(follower)[0], 0)
+
+    def test_logs_of_a_job_that_waits(self):
+        code, out, err = self.run_words("logs", "17")
+        self.assertEqual((code, out), (0, ""))
+        self.assertIn("job 17 has not started: needs 2 nodes; 1 is free", err)
 
     def test_attach_is_left_by_ctrl_c(self):
         self.daemon.run()
@@ -282,7 +315,7 @@ class Words(unittest.TestCase):
     def test_drain(self):
         code, out, _ = self.run_words("drain", "node0", "--reason", "ECC", "--deadline", "60")
         self.assertEqual(code, 0)
-        self.assertIn("host node0 takes no new jobs", out)
+        self.assertIn("host node0 takes no new jobs; jobs of several nodes that are there are asked to move", out)
         self.assertEqual(self.daemon.body_of("drain"), {"host": "node0", "reason": "ECC", "evict_s": 60})
         self.assertEqual(self.run_words("undrain", "node0")[1], "host node0 takes jobs\n")
         self.assertEqual(self.run_words("drain", "node0")[0], 2)
