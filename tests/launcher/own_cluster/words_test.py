@@ -204,7 +204,9 @@ class Words(unittest.TestCase):
         self.assertNotIn("submit", [ask for ask, _ in self.daemon.asked])
 
     def test_a_daemon_that_does_not_run_starts_nothing_here(self):
-        self.daemon.listener.close()  # Its socket stays.
+        # Its socket stays. To close it alone would leave it to who waits in accept.
+        self.daemon.listener.shutdown(socket.SHUT_RDWR)
+        self.daemon.listener.close()
         for words in (("--nnodes", "2", "/bin/true"), ("ps",), ("nodes",), ("logs", "17"), ("stop", "17"),
                       ("status", "17"), ("drain", "node0", "--reason", "ECC")):
             code, out, err = self.run_words(*words)
