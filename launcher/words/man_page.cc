@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "proto/base/release.h"
 
 namespace hlaunch {
 namespace {
@@ -130,7 +131,7 @@ std::string ManPage(string_view name, string_view summary, string_view help) {
     writer.Add(line);
   }
   return absl::StrCat(".\\\" Made of `--help`; see launcher/words/man_page.h.\n.TH ",
-                      absl::AsciiStrToUpper(name), " 1 \"\" \"hlaunch ", HLAUNCH_VERSION, "\" ",
+                      absl::AsciiStrToUpper(name), " 1 \"\" \"hlaunch ", kRelease, "\" ",
                       "\"User Commands\"\n.SH NAME\n", Text(name), " \\- ", Text(summary), "\n",
                       writer.Finish());
 }

@@ -4,11 +4,12 @@
 #include "launcher/words/version.h"
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/release.h"
 
 namespace hlaunch {
 
 std::string VersionText() {
-  return absl::StrCat(HLAUNCH_VERSION, " (commit ", kCommit, ", ", HLAUNCH_BUILD, ")");
+  return absl::StrCat(kRelease, " (commit ", kCommit, ", ", HLAUNCH_BUILD, ")");
 }
 
 }  // namespace hlaunch

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/time_util.h"
 #include "proto/base/address.h"
+#include "proto/base/release.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/rank_list.h"
 #include "rendezvous/round/first_cause.h"
@@ -359,6 +360,7 @@ v1::NodeInfo ToProto(const NodeInfo& info) {
   out.set_answers(info.answers);
   out.set_witness_port(info.witness_port);
   out.set_protocol(kProtocolMajor);
+  out.set_release(kRelease);
   *out.mutable_policy() = ToProto(info.policy);
   return out;
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/alarm.h"
 #include "proto/base/log.h"
+#include "proto/base/release.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/grpc_status.h"
 #include "rendezvous/grpc/ask_call.h"
@@ -29,6 +30,12 @@ constexpr size_t kMaxInLobby = 16384;
 
 bool SamePlace(const WitnessMember& a, const WitnessMember& b) {
   return a.incarnation == b.incarnation && a.address == b.address;
+}
+
+absl::Status CheckRelease(const std::string& host, const std::string& release) {
+  const std::string why = WhyReleaseIsTooFar(release, "the rendezvous", kRelease);
+  if (why.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(host, " ", why));
 }
 
 }  // namespace
@@ -166,6 +173,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     }
     HLAUNCH_ASSIGN_OR_RETURN(NodeInfo info, FromProto(request_.join()));
     HLAUNCH_RETURN_IF_ERROR(CheckPeerMayUseJob(context_, service_.peers_, info.job_id));
+    HLAUNCH_RETURN_IF_ERROR(CheckRelease(info.host, request_.join().release()));
     HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
     if (!peer_.empty()) {
       info.route_address = LocalAddressTowards(peer_).value_or("");

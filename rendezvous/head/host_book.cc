@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/release.h"
 #include "proto/base/wall_time.h"
 #include "rendezvous/round/quorum.h"
 
@@ -20,6 +21,8 @@ std::string WhyUnfit(const HeadHost& host) {
   if (host.facts->protocol < kClusterProtocol - 1 || host.facts->protocol > kClusterProtocol + 1) {
     return absl::StrCat("has hlaunch ", host.facts->version, ", which is too far from the head's");
   }
+  std::string too_far = WhyReleaseIsTooFar(host.facts->version, "the head", kRelease);
+  if (!too_far.empty()) return too_far;
   if (!host.facts->trouble.empty()) return host.facts->trouble;
   if (host.unwanted.empty()) return "";
   return absl::StrCat("still has a part of job ", *host.unwanted.begin(), ", which is given up");

@@ -19,6 +19,7 @@
 #include "asio/io_context.hpp"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/release.h"
 #include "proto/cluster/cluster_messages.h"
 #include "rendezvous/cluster_wire/cluster_link.h"
 #include "rendezvous/joining/join_desk.h"
@@ -73,7 +74,7 @@ class FakeDaemon {
  private:
   void TellAll() {
     HostFacts facts;
-    facts.version = "1.0";
+    facts.version = kRelease;
     facts.boot_id = "boot1";
     facts.slots = 1;
     link_.Send(News("host", ToJson(facts)));

@@ -16,6 +16,7 @@
 #include "google/protobuf/message.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "proto/base/release.h"
 #include "rendezvous/grpc/convert.h"
 #include "rendezvous/grpc/journal.h"
 #include "rendezvous/table/round_table.h"
@@ -89,6 +90,7 @@ class Filler {
   std::string Text(const FieldDescriptor* field) const {
     if (field->name() == "job_id") return "job";
     if (field->full_name() == "hlaunch.v1.NodeInfo.address") return "10.0.0.7";
+    if (field->full_name() == "hlaunch.v1.NodeInfo.release") return kRelease;
     return absl::StrFormat("text %05d", count_);
   }
 

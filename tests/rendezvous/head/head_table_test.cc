@@ -324,6 +324,15 @@ TEST_F(HeadTableTest, PlacesNothingOnAnUnfitHost) {
   EXPECT_EQ(world.table->hosts().Views().at(0).state, "unfit");
 }
 
+TEST_F(HeadTableTest, PlacesNothingOnAHostOfADistantRelease) {
+  HostFacts facts = FactsOf(8);
+  facts.version = "99.0.0+4e92d20";
+  world.Come("node1", facts);
+  const uint64_t job = world.Submit(RequestOf(1));
+  EXPECT_THAT(world.Why(job), HasSubstr("node1 is unfit: has hlaunch 99.0.0, the head has "));
+  EXPECT_THAT(world.Why(job), HasSubstr("update the older one"));
+}
+
 TEST_F(HeadTableTest, DoesNotGiveAwayAFaultyDevice) {
   HostFacts facts = FactsOf(8);
   facts.devices[3].fault = "ECC";

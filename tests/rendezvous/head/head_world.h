@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "proto/base/release.h"
 #include "rendezvous/head/answer_user.h"
 #include "rendezvous/head/head_record.h"
 #include "rendezvous/head/head_table.h"
@@ -24,7 +25,7 @@ inline const ClusterUser kRoot = {"root", 0, true, true};
 
 inline HostFacts FactsOf(int devices, const std::string& boot_id = "boot1") {
   HostFacts facts;
-  facts.version = "1.0";
+  facts.version = kRelease;
   facts.boot_id = boot_id;
   facts.slots = 4;
   for (int id = 0; id < devices; ++id) facts.devices.push_back({id, "hpu", ""});

@@ -6,6 +6,8 @@
 #include <csignal>
 #include <set>
 
+#include "proto/base/release.h"
+
 namespace hlaunch {
 
 PartTold SimulatedPart::Told(uint64_t job) const {
@@ -19,7 +21,7 @@ PartTold SimulatedPart::Told(uint64_t job) const {
 
 HostFacts SimulatedHost::Facts() const {
   HostFacts facts;
-  facts.version = "1.0";
+  facts.version = kRelease;
   facts.boot_id = "boot" + std::to_string(boot_);
   facts.slots = 8;
   for (int id = 0; id < devices_; ++id) facts.devices.push_back({id, "hpu", ""});

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Nodes of a job that have different releases of hlaunch: one release apart they work together, more
+are refused. A program of another release is this one with another number in it."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import jobs
+import lab
+
+RELEASE = re.search(r"project\(hlaunch VERSION (\d+\.\d+\.\d+)",
+                    (lab.ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "hlaunch"
+WAITING = r"waiting for|still waiting|1 of 2 nodes"
+
+
+def later(minors):
+    """The number of the release that comes so many minor ones later."""
+    major, minor, patch = RELEASE.split(".")
+    return f"{major}.{int(minor) + minors}.{patch}"
+
+
+def last_release():
+    """The tag of the release before this tree; empty: there is none."""
+    tags = subprocess.run(["git", "-C", lab.ROOT, "tag", "--list", "v*", "--merged", "HEAD~1",
+                           "--sort=-v:refname"], text=True, capture_output=True, check=False)
+    return tags.stdout.split("\n", maxsplit=1)[0]
+
+
+def programs_of(tag):
+    """The folder of a release's programs, which are kept once they are built."""
+    kept = CACHE / f"release-{tag}"
+    if not (kept / "build/bin/hlaunch-agent").exists():
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir(parents=True)
+        subprocess.run(f"git -C '{lab.ROOT}' archive {tag} | tar -x -C '{kept}' && cd '{kept}' &&"
+                       " cmake --preset test -B build && ninja -C build hlaunch hlaunch-agent",
+                       shell=True, check=True, capture_output=True)
+    return kept / "build/bin"
+
+
+class Mixed(jobs.JobTest):
+    """A job of two nodes with programs of their own."""
+
+    def node(self, index, program):
+        return self.nodes[index].start(program, "--nnodes", 2, "--rdzv-endpoint", self.endpoint,
+                                       "--rdzv-id", "mixed", jobs.WORKER, "env",
+                                       env={"PYTHON_EXEC": jobs.PYTHON})
+
+
+class OtherReleases(Mixed):
+    """One of the nodes has another release."""
+
+    def program(self, release):
+        """hlaunch that says it is of that release."""
+        folder = self.lab.folder / release
+        folder.mkdir()
+        number = re.compile(rb"(?<![0-9.])" + re.escape(RELEASE.encode()) + rb"(?=\0)")
+        for name in ("hlaunch", "hlaunch-agent"):
+            content, replaced = number.subn(release.encode(), (lab.BIN / name).read_bytes())
+            self.assertGreater(replaced, 0, name)
+            (folder / name).write_bytes(content)
+            (folder / name).chmod(0o755)
+        said = subprocess.run([folder / "hlaunch", "--version"], text=True, capture_output=True,
+                              check=True, timeout=30).stdout
+        self.assertTrue(said.startswith(f"hlaunch {release} "), said)
+        return str(folder / "hlaunch")
+
+    def assert_refused(self, run, *releases):
+        self.assertEqual(jobs.REFUSED, run.wait(30), str(run))
+        for release in releases:
+            self.assertIn(release, run.err)
+        self.assertRegex(run.err, "node1 has hlaunch .*update the older one")
+
+    def test_two_releases_further_is_refused_and_one_is_not(self):
+        far, near = self.program(later(2)), self.program(later(1))
+        first = self.node(0, lab.HLAUNCH)
+        first.wait_for(WAITING, 30)
+        self.assert_refused(self.node(1, far), RELEASE, later(2))
+        self.assert_done([first, self.node(1, near)], jobs.OK, 60)
+
+    def test_an_older_one_is_refused_by_a_newer_one(self):
+        far = self.program(later(2))
+        first = self.node(0, far)
+        first.wait_for(WAITING, 30)
+        self.assert_refused(self.node(1, lab.HLAUNCH), RELEASE, later(2))
+        self.assert_done([first, self.node(1, far)], jobs.OK, 60)
+
+
+class LastRelease(Mixed):
+    """The same with the programs of the last release, as they were built from its tag."""
+
+    def setUp(self):
+        if not last_release():
+            self.skipTest("no release has been tagged")
+        super().setUp()
+
+    def test_a_job_runs_both_ways_round(self):
+        old = str(programs_of(last_release()) / "hlaunch")
+        for programs in ((old, lab.HLAUNCH), (lab.HLAUNCH, old)):
+            runs = [self.node(index, program) for index, program in enumerate(programs)]
+            self.assert_done(runs, jobs.OK, 60)
+
+
+if __name__ == "__main__":
+    lab.main()
