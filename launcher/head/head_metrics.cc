@@ -33,6 +33,28 @@ std::string Jobs(const HeadTable& table) {
   return text;
 }
 
+std::string LongestWait(const HeadTable& table, int64_t wall_ms) {
+  int64_t longest = 0;
+  for (const auto& [number, job] : table.jobs().all()) {
+    if (job.state != ClusterJobState::kWaiting) continue;
+    longest = std::max(longest, wall_ms - job.submitted_ms);
+  }
+  return absl::StrCat(Head("hlaunch_head_longest_wait_seconds", "gauge",
+                           "Of the jobs that wait now, since submission; 0: none waits."),
+                      "hlaunch_head_longest_wait_seconds ", static_cast<double>(longest) / 1000,
+                      "\n");
+}
+
+// Hosts renew theirs while they are there, so the first that runs out is of one that is away.
+std::string Certificates(const CertificateEnds& ends) {
+  constexpr char kName[] = "hlaunch_head_certificate_expires_seconds";
+  std::string text = absl::StrCat(
+      Head(kName, "gauge", "When a certificate runs out, since 1970: the head's, a host's first."),
+      kName, "{whose=\"head\"} ", ends.head, "\n");
+  if (ends.first_host) absl::StrAppend(&text, kName, "{whose=\"host\"} ", *ends.first_host, "\n");
+  return text;
+}
+
 std::string Hosts(const HeadTable& table) {
   std::map<std::string, int> counts;
   for (const HostView& view : table.hosts().Views()) ++counts[view.state];
@@ -80,10 +102,11 @@ std::string PlaceTimes::Text() const {
       "\nhlaunch_head_place_seconds_count ", count_, "\n");
 }
 
-std::string HeadMetrics(const HeadTable& table, const PlaceTimes& times) {
+std::string HeadMetrics(const HeadTable& table, const PlaceTimes& times,
+                        const CertificateEnds& ends, int64_t wall_ms) {
   return absl::StrCat(Head("hlaunch_head_up", "gauge", "1 while the head lives."),
-                      "hlaunch_head_up 1\n", Jobs(table), Hosts(table), Devices(table),
-                      times.Text());
+                      "hlaunch_head_up 1\n", Jobs(table), LongestWait(table, wall_ms), Hosts(table),
+                      Devices(table), times.Text(), Certificates(ends));
 }
 
 std::string HeadStatus(const HeadTable& table) {

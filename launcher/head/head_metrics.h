@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +24,15 @@ class PlaceTimes {
   int64_t sum_ms_ = 0;
 };
 
-// In Prometheus' text format; manual/monitoring.md names each.
-std::string HeadMetrics(const HeadTable& table, const PlaceTimes& times);
+// When certificates run out, in seconds since 1970. A value.
+struct CertificateEnds {
+  std::time_t head = 0;
+  std::optional<std::time_t> first_host;  // Unset: no host has come yet.
+};
+
+// In Prometheus' text format; manual/monitoring.md names each. `wall_ms`: now.
+std::string HeadMetrics(const HeadTable& table, const PlaceTimes& times,
+                        const CertificateEnds& ends, int64_t wall_ms);
 
 // Where the cluster stands, for the service manager: "3 hosts of 4; 2 jobs run, 5 wait".
 std::string HeadStatus(const HeadTable& table);

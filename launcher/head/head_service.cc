@@ -316,6 +316,11 @@ void HeadService::SayWhatChanged(const HeadChanges& changes) {
   for (const uint64_t number : changes.forgotten) told_.erase(number);
 }
 
+std::string HeadService::Metrics() const {
+  const CertificateEnds ends = {office_->own_expires(), office_->first_host_expires()};
+  return HeadMetrics(table_, times_, ends, WallMillis());
+}
+
 void HeadService::Tick() {
   table_.Tick(Now());
   relay_.Tick(Now().now);

@@ -49,7 +49,7 @@ class HeadService {
                                                             UniqueFd listener, TrustFolder folder,
                                                             Options options);
 
-  std::string Metrics() const { return HeadMetrics(table_, times_); }
+  std::string Metrics() const;
   std::string Status() const { return HeadStatus(table_); }
 
  private:

@@ -3,6 +3,7 @@
 
 #include "launcher/head/trust_office.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,12 @@ absl::Status TrustOffice::RenewOwn(std::time_t now) {
   return absl::OkStatus();
 }
 
+std::optional<std::time_t> TrustOffice::first_host_expires() const {
+  std::optional<std::time_t> first;
+  for (const auto& [host, expires] : expires_) first = std::min(first.value_or(expires), expires);
+  return first;
+}
+
 bool TrustOffice::Admits(const CertifiedHost& shown, std::time_t now) {
   const absl::Status admits = desk_.Admits(shown, now);
   if (!admits.ok()) {
@@ -64,6 +71,7 @@ bool TrustOffice::Admits(const CertifiedHost& shown, std::time_t now) {
     return false;
   }
   shown_[shown.host] = shown;
+  expires_[shown.host] = std::max(expires_[shown.host], shown.expires);
   return true;
 }
 
@@ -90,6 +98,7 @@ absl::StatusOr<nlohmann::json> TrustOffice::Renew(const std::string& host,
   HLAUNCH_ASSIGN_OR_RETURN(const std::string request, ReadRequest(body));
   HLAUNCH_ASSIGN_OR_RETURN(const std::string certificate, desk_.Renew(shown->second, request, now));
   HLAUNCH_RETURN_IF_ERROR(Keep());
+  expires_[host] = now + kCertificateLife;
   LogInfo(absl::StrCat("host ", host, " has a new certificate"));
   return nlohmann::json{{"certificate", certificate}, {"authority", authority_.certificate}};
 }
@@ -104,6 +113,7 @@ absl::StatusOr<nlohmann::json> TrustOffice::Token(std::time_t now) {
 absl::Status TrustOffice::ThrowOut(const std::string& host, std::time_t now) {
   HLAUNCH_RETURN_IF_ERROR(desk_.ThrowOut(host, now));
   shown_.erase(host);
+  expires_.erase(host);
   LogInfo(absl::StrCat("host ", host, " is thrown out"));
   return Keep();
 }

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -39,6 +40,11 @@ class TrustOffice {
   // Errors: as of MakeHeadIdentity and KeepIdentity.
   absl::Status RenewOwn(std::time_t now);
 
+  // When the head's certificate runs out, and the first of those that hosts have shown or were
+  // given since this head began; unset: none has come.
+  std::time_t own_expires() const { return own_issued_ + kCertificateLife; }
+  std::optional<std::time_t> first_host_expires() const;
+
   // Whether a host with this certificate is let in.
   bool Admits(const CertifiedHost& shown, std::time_t now);
 
@@ -70,6 +76,7 @@ class TrustOffice {
   JoinDesk desk_;
   absl::Status kept_;
   std::map<std::string, CertifiedHost> shown_;  // What each host has shown last.
+  std::map<std::string, std::time_t> expires_;  // Of the newest certificate of each.
 };
 
 }  // namespace hlaunch

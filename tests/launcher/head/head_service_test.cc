@@ -349,6 +349,9 @@ TEST_F(HeadServiceTest, ShowsFiguresOfJobsHostsAndPlacing) {
   EXPECT_THAT(text, HasSubstr("hlaunch_head_jobs{state=\"running\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("hlaunch_head_hosts{state=\"full\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("hlaunch_head_place_seconds_count 1\n"));
+  EXPECT_THAT(text, HasSubstr("hlaunch_head_longest_wait_seconds 0\n"));
+  EXPECT_THAT(text, HasSubstr("hlaunch_head_certificate_expires_seconds{whose=\"head\"} 1"));
+  EXPECT_THAT(text, HasSubstr("hlaunch_head_certificate_expires_seconds{whose=\"host\"} 1"));
   EXPECT_EQ(head_->Status(), "1 of 1 host there; jobs: 1 placed, 0 waiting");
 }
 
