@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/event_hook/event_hook.h"
 #include "agent/worker/keeper.h"
 #include "launcher/cluster/node_tasks.h"
 #include "launcher/cluster/place.h"
@@ -79,9 +80,11 @@ std::string ExecProgram(const char* program, char** argv) {
 
 std::string ExecAgentProgram(char** argv) { return ExecProgram("hlaunch-agent", argv); }
 
-int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper) {
-  std::string link = keeper.ForExec();
+int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper,
+                       const EventHook& hook) {
+  std::string link = keeper.ForExec(), events = hook.ForExec();
   ::putenv(link.data());
+  if (hook.any()) ::putenv(events.data());
   if (!token.empty()) ::setenv(kEnvToken, token.c_str(), 1);
   LogError(absl::StrCat("a job with several nodes ", ExecAgentProgram(argv)));
   return kExitNotFound;
@@ -89,9 +92,11 @@ int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper)
 
 // Begins this node's part anew, with nothing left of the part that ended: this program once more,
 // with the same words and under the same keeper. Returns only if it cannot.
-int JoinAfresh(char** argv, const NodeEnd& end, const std::string& token, KeeperLink keeper) {
-  std::string link = keeper.ForExec();
+int JoinAfresh(char** argv, const NodeEnd& end, const std::string& token, KeeperLink keeper,
+               const EventHook& hook) {
+  std::string link = keeper.ForExec(), events = hook.ForExec();
   ::putenv(link.data());
+  if (hook.any()) ::putenv(events.data());
   ::setenv(kEnvRestartsUsed, absl::StrCat(*end.restarts_used).c_str(), 1);
   if (!token.empty()) ::setenv(kEnvToken, token.c_str(), 1);
   rlimit limit = {};
@@ -175,12 +180,21 @@ int RunOnHosts(char** argv, const Options& options, const Environment& environme
   }
   const auto run = [&](KeeperLink keeper) {
     if (conduct) return conduct(options, environment, std::move(keeper));
-    return BecomeAgentProgram(argv, environment.Get(kEnvToken), std::move(keeper));
+    return BecomeAgentProgram(argv, environment.Get(kEnvToken), std::move(keeper), EventHook());
   };
   if (absl::StatusOr<KeeperLink> keeper = KeeperLink::FromEnv(); keeper.ok()) {
     return run(std::move(keeper).value());
   }
   return RunUnderKeeper(run, options.worker.signals_to_handle);
+}
+
+// Has the job's events go to `receiver`, if there is one.
+EventHook BeginHook(const EventReceiver& receiver) {
+  if (receiver.none()) return {};
+  absl::StatusOr<EventHook> hook = EventHook::Begin(receiver);
+  if (hook.ok()) return *std::move(hook);
+  LogWarning(absl::StrCat("--on-event: ", hook.status().message(), "; the job goes on without"));
+  return {};
 }
 
 // This node's part of the job; `tasks` is what this process has gathered for it.
@@ -208,19 +222,22 @@ int RunOptions(char** argv, const Options& options, const Environment& environme
   if (spec->policy.max_nodes > 1) SetLogName(HostName());  // Of the keeper's lines, too.
   // Nor do core dumps and the user's other processes get at the secret.
   if (!spec->token.empty() || !spec->certificates.none()) ::prctl(PR_SET_DUMPABLE, 0);
+  // `hlaunch` has made the keeper before it became the agent program, and whom events go to.
+  absl::StatusOr<KeeperLink> kept = KeeperLink::FromEnv();
+  EventHook hook = kept.ok() ? EventHook::FromEnv() : BeginHook(options.output.on_event);
   const auto run = [&](KeeperLink keeper) {
     tasks.Leave();  // They are the keeper's.
-    if (NeedsGrpc(*spec) && !connect) return BecomeAgentProgram(argv, token, std::move(keeper));
+    if (NeedsGrpc(*spec) && !connect) {
+      return BecomeAgentProgram(argv, token, std::move(keeper), hook);
+    }
     BindWorkers(options, *spec);
     int used = 0;
     ParseInt(environment.Get(kEnvRestartsUsed), 0, INT_MAX, &used);
-    const NodeEnd end = RunNode(options, *spec, keeper, connect, used);
-    return end.restarts_used ? JoinAfresh(argv, end, token, std::move(keeper)) : end.exit_code;
+    const NodeEnd end = RunNode(options, *spec, keeper, hook, connect, used);
+    return end.restarts_used ? JoinAfresh(argv, end, token, std::move(keeper), hook)
+                             : end.exit_code;
   };
-  // `hlaunch` has made the keeper before it became the agent program.
-  if (absl::StatusOr<KeeperLink> keeper = KeeperLink::FromEnv(); keeper.ok()) {
-    return run(std::move(keeper).value());
-  }
+  if (kept.ok()) return run(std::move(kept).value());
   return RunUnderKeeper(run, options.worker.signals_to_handle, tasks.links());
 }
 

@@ -114,33 +114,31 @@ std::string EventLine(const NodeEvent& event, const EventSource& source, const E
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path,
-                                                         EventSource source) {
+EventTime EventTimeNow() {
+  const auto since_boot = std::chrono::duration_cast<std::chrono::milliseconds>(
+      MonotonicClock().Now().time_since_epoch());
+  return {WallMillis(), since_boot.count()};
+}
+
+absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!file.valid()) {
     return absl::FailedPreconditionError(
         absl::StrCat("cannot write events to ", path, ": ", std::strerror(errno)));
   }
   HLAUNCH_ASSIGN_OR_RETURN(auto writer, OutputWriter::Make());
-  return std::unique_ptr<EventLog>(
-      new EventLog(std::move(file), std::move(writer), std::move(source)));
+  return std::unique_ptr<EventLog>(new EventLog(std::move(file), std::move(writer)));
 }
 
-EventLog::EventLog(UniqueFd file, std::unique_ptr<OutputWriter> writer, EventSource source)
-    : file_(std::move(file)), writer_(std::move(writer)), source_(std::move(source)) {}
+EventLog::EventLog(UniqueFd file, std::unique_ptr<OutputWriter> writer)
+    : file_(std::move(file)), writer_(std::move(writer)) {}
 
 EventLog::~EventLog() {
   if (!writer_->WaitEmpty(MonotonicClock().Now() + kLastWords)) file_.Release();
 }
 
-void EventLog::Write(const NodeEvent& event) {
-  if (const auto* started = std::get_if<RoundStarted>(&event)) {
-    source_.node_rank = started->assignment.node_rank;
-  }
-  if (writer_->full()) return;
-  const auto since_boot = std::chrono::duration_cast<std::chrono::milliseconds>(
-      MonotonicClock().Now().time_since_epoch());
-  writer_->Push(file_.get(), EventLine(event, source_, {WallMillis(), since_boot.count()}));
+void EventLog::Write(std::string line) {
+  if (!writer_->full()) writer_->Push(file_.get(), std::move(line));
 }
 
 }  // namespace hlaunch

@@ -27,6 +27,9 @@ struct EventTime {
   int64_t monotonic_ms = 0;  // Of this host since its boot: what lies between two events.
 };
 
+// Now, by both clocks.
+EventTime EventTimeNow();
+
 // One event as a JSON object on a line of its own; the manual says what it holds (logs.md). Pure.
 std::string EventLine(const NodeEvent& event, const EventSource& source, const EventTime& time);
 
@@ -40,19 +43,18 @@ class EventLog {
   // Errors:
   //   FailedPrecondition - the file cannot be opened; the message names it.
   //   ResourceExhausted - no thread or descriptor.
-  static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& path,
-                                                        EventSource source);
+  static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& path);
   // Waits for the disk, for a second at most.
   ~EventLog();
 
-  void Write(const NodeEvent& event);
+  // Requires: `line` is an EventLine.
+  void Write(std::string line);
 
  private:
-  EventLog(UniqueFd file, std::unique_ptr<OutputWriter> writer, EventSource source);
+  EventLog(UniqueFd file, std::unique_ptr<OutputWriter> writer);
 
   UniqueFd file_;  // Left open where the writer's thread still has it.
   const std::unique_ptr<OutputWriter> writer_;
-  EventSource source_;
 };
 
 }  // namespace hlaunch

@@ -58,8 +58,9 @@ Observation::Observation(asio::io_context& loop, const OutputRelay& relay, const
     : longest_stop_(options.worker.stop_grace + kStopMargin),
       manager_(loop, FindNotifyPlace(Environment::OfThisProcess(), ::getpid(), ::getppid())),
       status_("looking for the rendezvous"),
-      metrics_(job_id, host) {
-  if (!directory.empty()) StartLog(directory + "/events.jsonl", {job_id, host, -1});
+      metrics_(job_id, host),
+      source_{job_id, host, -1} {
+  if (!directory.empty()) StartLog(directory + "/events.jsonl");
   if (options.output.metrics) StartServer(loop, relay, options);
   // All that can be refused has been, and other nodes may need this one to be started first.
   asio::post(loop, [this] { manager_.Ready(status_); });
@@ -70,8 +71,8 @@ std::string Observation::NotReady() const {
   return metrics_.state() == std::string("running") ? "" : status_;
 }
 
-void Observation::StartLog(const std::string& path, EventSource source) {
-  auto log = EventLog::Open(path, std::move(source));
+void Observation::StartLog(const std::string& path) {
+  auto log = EventLog::Open(path);
   if (log.ok()) {
     log_ = std::move(log).value();
   } else {
@@ -112,7 +113,25 @@ void Observation::Tell(const NodeEvent& event) {
     manager_.Status(status_);
   }
   if (std::holds_alternative<RoundStopped>(event)) manager_.MayTake(longest_stop_);
-  if (log_ != nullptr) log_->Write(event);
+  Pass(event);
+}
+
+// To those who keep what happens, or are told of it.
+void Observation::Pass(const NodeEvent& event) {
+  if (const auto* started = std::get_if<RoundStarted>(&event)) {
+    source_.node_rank = started->assignment.node_rank;
+  }
+  const bool told = choice_ && choice_->Tells(event);
+  if (log_ == nullptr && !told) return;
+  const std::string line = EventLine(event, source_, EventTimeNow());
+  if (told) hook_->Send(line);
+  if (log_ != nullptr) log_->Write(line);
+}
+
+void Observation::TellOthers(EventHook* hook, bool speaks_first) {
+  if (!hook->any()) return;
+  hook_ = hook;
+  choice_.emplace(speaks_first);
 }
 
 }  // namespace hlaunch

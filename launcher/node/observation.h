@@ -4,8 +4,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "agent/event_hook/event_choice.h"
+#include "agent/event_hook/event_hook.h"
 #include "agent/observe/event_log.h"
 #include "agent/observe/goodput.h"
 #include "agent/observe/metrics_server.h"
@@ -30,13 +33,17 @@ class Observation {
   Observation(asio::io_context& loop, const OutputRelay& relay, const Options& options,
               const std::string& directory, const std::string& job_id, const std::string& host);
 
+  // From now on `hook`, which outlives it, is told what EventChoice lets through.
+  void TellOthers(EventHook* hook, bool speaks_first);
+
   void Tell(const NodeEvent& event);
 
   const Goodput& goodput() const { return goodput_; }
 
  private:
+  void Pass(const NodeEvent& event);
   std::string NotReady() const;
-  void StartLog(const std::string& path, EventSource source);
+  void StartLog(const std::string& path);
   void StartServer(asio::io_context& loop, const OutputRelay& relay, const Options& options);
 
   const Duration longest_stop_;
@@ -45,7 +52,10 @@ class Observation {
   std::string running_;  // The same of the latest round, while it ran undisturbed.
   NodeMetrics metrics_;
   Goodput goodput_{MonotonicClock().Now()};
+  EventSource source_;
   std::unique_ptr<EventLog> log_;          // Null: none is kept.
+  EventHook* hook_ = nullptr;              // Null: nobody else is told.
+  std::optional<EventChoice> choice_;      // Of what it is told.
   std::unique_ptr<MetricsServer> server_;  // Null: nobody asks.
 };
 

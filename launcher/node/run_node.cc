@@ -162,9 +162,9 @@ void TellBeginning(const Options& options, const JobSpec& spec) {
 // This node's part of the job. Belongs to the main thread: Make, then Run, once each.
 class NodeRun {
  public:
-  // All three outlive it, the keeper's link included.
-  NodeRun(const Options& options, const JobSpec& spec, KeeperLink& keeper)
-      : options_(options), spec_(spec), keeper_(keeper) {}
+  // All four outlive it, the keeper's link included.
+  NodeRun(const Options& options, const JobSpec& spec, KeeperLink& keeper, EventHook& hook)
+      : options_(options), spec_(spec), keeper_(keeper), hook_(hook) {}
 
   // Makes what the agent needs: the logs' directory, the link, the output's relay. Returns what to
   // exit with if that fails, which is logged; else kExitOk.
@@ -185,10 +185,13 @@ class NodeRun {
   void ServePageWhereHosted();
   void KeepNewsOf(const NodeEvent& event, const Goodput& goodput);
   void AwaitOthersFence();
+  bool SpeaksFirst() const;
+  void AwaitReceiver();
 
   const Options& options_;
   const JobSpec& spec_;
   KeeperLink& keeper_;
+  EventHook& hook_;
   std::optional<uint64_t> descriptors_before_;
   std::unique_ptr<LogDirectory> logs_;
   std::unique_ptr<Tap> tap_;                 // Unless the user wants none, or it cannot be made.
@@ -298,6 +301,7 @@ NodeEnd NodeRun::Run(int restarts_used) {
   Observation observation(loop_, *relay_, options_,
                           spec_.logs.directory.empty() ? "" : logs_->logs().directory, spec_.job_id,
                           info_.host);
+  observation.TellOthers(&hook_, SpeaksFirst());
   AgentOptions agent_options = MakeOptions();
   bool kept = options_.detached_directory.empty();
   agent_options.on_event = [&](const NodeEvent& event) {
@@ -338,7 +342,22 @@ NodeEnd NodeRun::Run(int restarts_used) {
     EndLink();  // The same.
   }
   AwaitOthersFence();
+  AwaitReceiver();
   return {result_.exit_code, std::nullopt, std::nullopt};
+}
+
+// Of --on-event, before any rank is known.
+bool NodeRun::SpeaksFirst() const {
+  return spec_.mode == JobMode::kSingleNode || link_->hosts() || info_.node_rank == 0;
+}
+
+// What ends this process's container would end the one that tells it, too.
+void NodeRun::AwaitReceiver() {
+  hook_.Finish();
+  const Instant limit = Now() + EventHook::kDeliverLimit + EventHook::kLastWords;
+  while (!hook_.AwaitGiven(std::min(limit, Now() + kLingerStep))) {
+    if (Now() >= limit || TerminationPending(spec_.worker.signals_to_handle)) return;
+  }
 }
 
 void NodeRun::EndLink() {
@@ -407,10 +426,10 @@ void NodeRun::Tell(const Goodput& goodput) const {
 
 }  // namespace
 
-NodeEnd RunNode(const Options& options, const JobSpec& spec, KeeperLink& keeper,
+NodeEnd RunNode(const Options& options, const JobSpec& spec, KeeperLink& keeper, EventHook& hook,
                 const ConnectFn& connect, int restarts_used) {
   TellBeginning(options, spec);
-  NodeRun node(options, spec, keeper);
+  NodeRun node(options, spec, keeper, hook);
   if (const int refused = node.Make(connect); refused != kExitOk) {
     return {refused, std::nullopt, std::nullopt};
   }

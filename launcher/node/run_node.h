@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "agent/event_hook/event_hook.h"
 #include "agent/worker/keeper.h"
 #include "launcher/job/job_spec.h"
 #include "launcher/node/node_link.h"
@@ -23,8 +24,8 @@ struct NodeEnd {
 // Runs this node's part of the job: link → agent → summary. The host of the rendezvous stays
 // until the other nodes have heard the outcome, within bounds. No worker lives on return. Call
 // once, on the main thread, under the keeper. `restarts_used`: by this node before, see
-// DecideJoinAgain.
-NodeEnd RunNode(const Options& options, const JobSpec& spec, KeeperLink& keeper,
+// DecideJoinAgain. `hook` is told what becomes of the job.
+NodeEnd RunNode(const Options& options, const JobSpec& spec, KeeperLink& keeper, EventHook& hook,
                 const ConnectFn& connect, int restarts_used);
 
 }  // namespace hlaunch

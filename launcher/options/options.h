@@ -11,6 +11,7 @@
 
 #include "agent/binding/plan_binding.h"
 #include "agent/devices/device_plan.h"
+#include "agent/event_hook/deliver_event.h"
 #include "agent/notice/drain_watch.h"
 #include "agent/output/log_spec.h"
 #include "agent/worker/worker_spec.h"
@@ -87,6 +88,7 @@ struct NodeOutput {
   std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
   // The same for the status page, where the job's rendezvous is.
   std::optional<Endpoint> status_page;
+  EventReceiver on_event;  // Who is told what becomes of the job, by node rank 0.
   LogLevel log_level = LogLevel::kInfo;
 };
 

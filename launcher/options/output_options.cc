@@ -3,11 +3,15 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "agent/event_hook/event_url.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/option_values.h"
 #include "launcher/words/parse_int.h"
+#include "launcher/words/shell_words.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/round/round.h"
 
@@ -86,6 +90,19 @@ absl::Status SetStatusPage(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+// Of --on-event: a URL, or the words of a command.
+absl::Status SetOnEvent(string_view text, Options& options) {
+  EventReceiver receiver;
+  if (absl::StartsWith(text, "http://") || absl::StartsWith(text, "https://")) {
+    HLAUNCH_ASSIGN_OR_RETURN(receiver.url, ParseEventUrl(text));
+  } else {
+    HLAUNCH_ASSIGN_OR_RETURN(receiver.command, SplitWords(text));
+    if (receiver.none()) return InvalidArgumentError("expected a command or an http URL");
+  }
+  options.output.on_event = std::move(receiver);
+  return absl::OkStatus();
+}
+
 absl::Status SetPrintEnv(string_view text, Options& options) {
   int rank = 0;
   if (text != "true" && !ParseInt(text, 0, kMaxNproc - 1, &rank)) {
@@ -147,6 +164,9 @@ const OptionRow kRows[] = {
     {"", "", "--status-page", "PORT|ADDR:PORT",
      "serve a page that shows the job, where its rendezvous is; on loopback unless ADDR is given",
      SetStatusPage},
+    {"", "", "--on-event", "COMMAND|URL",
+     "told of rounds, restarts and the end: COMMAND reads JSON, or it is posted to an http URL",
+     SetOnEvent},
     {"", "-v", "--verbose", "", "say more",
      [](string_view, Options& options) {
        options.output.log_level = LogLevel::kDebug;

@@ -180,6 +180,7 @@ constexpr OptionPeer kPeers[] = {
     {"--metrics-port", "better: [metrics](monitoring.md) for Prometheus, `/healthz`, `/readyz`",
      ""},
     {"--status-page", "better: [a page](status.md) that says what the job does or waits for", ""},
+    {"--on-event", "better: [told](monitoring.md#being-told) of what becomes of the job", ""},
     {"--verbose", "better: says which values came from where", "same"},
     {"--quiet", "better", "same"},
     // Instead of a job.

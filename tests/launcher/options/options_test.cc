@@ -221,6 +221,16 @@ TEST(ParseOptions, ServesMetricsOnLoopbackUnlessAnAddressIsGiven) {
   EXPECT_EQ(options.output.metrics->port, 9400);
 }
 
+TEST(ParseOptions, DividesACommandThatIsToldOfEventsAndReadsAUrl) {
+  const EventReceiver command = MustParse({"--on-event", "notify 'my job'", "x"}).output.on_event;
+  EXPECT_THAT(command.command, ElementsAre("notify", "my job"));
+  EXPECT_FALSE(command.url);
+  const EventReceiver url = MustParse({"--on-event=http://hooks:81/7", "x"}).output.on_event;
+  EXPECT_EQ(url.Name(), "http://hooks:81/7");
+  EXPECT_TRUE(url.command.empty());
+  EXPECT_TRUE(MustParse({"x"}).output.on_event.none());
+}
+
 TEST(ParseOptions, ReadsWhereOutputGoes) {
   const Options options =
       MustParse({"--log_dir=/logs", "-r", "3", "-t0:1,12:2", "--local_ranks_filter=0,2",
@@ -444,6 +454,10 @@ const BadLine kBadLines[] = {
      "--log-rotate '1': expected SIZE or SIZE:KEEP, such as 100M or 100M:5; SIZE from 4K on, KEEP "
      "from 0 to 1000"},
     {{"--report", "", "x"}, "--report '': the name of the file is missing"},
+    {{"--on-event", " ", "x"}, "--on-event '': expected a command or an http URL"},
+    {{"--on-event", "https://hooks/7", "x"},
+     "--on-event 'https://hooks/7': https is not spoken here; give a command that speaks it: 'curl "
+     "--silent --data-binary @- https://hooks/7'"},
     {{"--metrics-port", "70000", "x"},
      "--metrics-port '70000': expected a port from 0 to 65535; 0 takes a free one; for scrapers on "
      "other "
