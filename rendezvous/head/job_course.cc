@@ -153,12 +153,12 @@ void JobCourse::TakeUnwanted(HeadHost& host, const PartTold& told) {
   if (!Lives(told.state)) {
     orders_.push_back({host.name, ForgetOrder{told.job}});
     if (host.unwanted.erase(told.job) == 0) return;
-    hosts_.CapacityChanged();
+    hosts_.CapacityChanged(host);
     released_ = true;
     return;
   }
   if (!host.unwanted.insert(told.job).second) return;
-  hosts_.CapacityChanged();
+  hosts_.CapacityChanged(host);
   const bool known = jobs_.Find(told.job) != nullptr;
   orders_.push_back({host.name, SignalOrder{told.job, known ? SIGKILL : SIGTERM}});
 }
@@ -204,7 +204,7 @@ void JobCourse::TakeAllTold(const std::string& name, HeadTime t) {
   HeadHost* host = hosts_.Find(name);
   if (host == nullptr || !host->told_facts) return;
   host->told_all = true;
-  hosts_.CapacityChanged();
+  hosts_.CapacityChanged(*host);
   std::vector<uint64_t> held;
   for (const auto& [number, what] : host->held) held.push_back(number);
   for (const uint64_t number : held) {

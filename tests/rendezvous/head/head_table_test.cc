@@ -124,6 +124,62 @@ TEST_F(HeadTableTest, StartsJobsInTheOrderOfTheirNumbers) {
   EXPECT_EQ(world.State(third), ClusterJobState::kWaiting);
 }
 
+// However many turns of the loop the queue takes.
+TEST_F(HeadTableTest, PlacesAFewJobsATurnAndAllInTheirOrder) {
+  HostFacts facts = FactsOf(0);
+  facts.slots = 200;
+  world.Come("node1", facts);
+  for (int i = 0; i < 300; ++i) {
+    JobRequest request = RequestOf(1, i % 3 == 0 ? 1000 : 1);  // No host has a thousand.
+    request.devices = "none";
+    ASSERT_TRUE(
+        world.table
+            ->Submit({"user" + std::to_string(i % 2), 1001, false, false}, request, world.t())
+            .ok());
+  }
+  EXPECT_TRUE(world.table->PlaceSome(world.t()));
+  EXPECT_EQ(world.State(HeadTable::kTries - 1), ClusterJobState::kStarting);
+  EXPECT_EQ(world.State(HeadTable::kTries + 1), ClusterJobState::kWaiting);
+  EXPECT_EQ(world.table->jobs().placed().size(), 42u);
+  world.Place();
+  EXPECT_EQ(world.turns, 3);
+  EXPECT_EQ(world.table->jobs().placed().size(), 200u);
+  EXPECT_EQ(*world.table->jobs().placed().rbegin(), 300u);
+  EXPECT_THAT(world.Why(298), HasSubstr("jobs behind it go first"));
+}
+
+TEST_F(HeadTableTest, TriesAgainFromTheFrontWhatCameFreeInBetween) {
+  world.Come("node1", FactsOf(8));
+  const uint64_t running = world.Submit(RequestOf(1, 8));
+  const uint64_t first = world.Submit(RequestOf(1, 8));
+  const uint64_t second = world.Submit(RequestOf(1, 1));
+  world.table->TakePart("node1", Told(running, PartState::kEnded, 0), world.t());
+  ASSERT_TRUE(world.table->Submit(kBob, RequestOf(1, 1), world.t()).ok());
+  EXPECT_FALSE(world.table->PlaceSome(world.t()));
+  EXPECT_EQ(world.State(first), ClusterJobState::kStarting);
+  EXPECT_EQ(world.State(second), ClusterJobState::kWaiting);
+  EXPECT_THAT(world.Why(second + 1), HasSubstr("waits behind job 3, which needs 1 node"));
+}
+
+// One that has come late waits for the same one as those before it.
+TEST_F(HeadTableTest, SaysWhomAJobWaitsBehindWhoeverThatIsNow) {
+  world.Come("node1", FactsOf(8));
+  const uint64_t running = world.Submit(RequestOf(1, 8));
+  const uint64_t first = world.Submit(RequestOf(1, 8));
+  const uint64_t second = world.Submit(RequestOf(1, 8));
+  const uint64_t third = world.Submit(RequestOf(1, 8));
+  EXPECT_THAT(world.Why(third), HasSubstr("waits behind job 2,"));
+  world.Tell("node1", running, PartState::kEnded, "", 0);
+  const uint64_t fourth = world.Submit(RequestOf(1, 8));
+  EXPECT_EQ(world.State(first), ClusterJobState::kStarting);
+  for (const uint64_t job : {third, fourth}) {
+    EXPECT_THAT(world.Why(job), HasSubstr("waits behind job 3,"));
+  }
+  EXPECT_TRUE(world.table->Stop(second, "alice", SIGTERM, -1, world.t()).ok());
+  world.Place();
+  EXPECT_THAT(world.Why(fourth), HasSubstr("waits behind job 4,"));
+}
+
 TEST_F(HeadTableTest, LetsJobsPassOneThatCannotEverStart) {
   world.Come("node1", FactsOf(8));
   const uint64_t huge = world.Submit(RequestOf(1, 9));
@@ -282,20 +338,20 @@ TEST_F(HeadTableTest, WaitsForItsHostsAfterARestartButNotForEver) {
 
 TEST_F(HeadTableTest, PlacesNothingOnADrainedHost) {
   world.Come("node1", FactsOf(8));
-  ASSERT_TRUE(world.table->Drain("node1", "ECC", false, world.t()).ok());
+  world.Drain("node1", "ECC");
   const uint64_t job = world.Submit(RequestOf(1));
   EXPECT_THAT(world.Why(job), HasSubstr("node1 is drained: ECC"));
   world.Pass(seconds(1));
   world.Restart();
   world.Come("node1", FactsOf(8));
   EXPECT_THAT(world.Why(job), HasSubstr("node1 is drained: ECC"));
-  ASSERT_TRUE(world.table->Drain("node1", "", false, world.t()).ok());
+  world.Drain("node1", "");
   EXPECT_EQ(world.State(job), ClusterJobState::kStarting);
 }
 
 TEST_F(HeadTableTest, TellsJobsToLeaveADrainedHost) {
   RunTwoNodes();
-  ASSERT_TRUE(world.table->Drain("node2", "ECC", true, world.t()).ok());
+  world.Drain("node2", "ECC", true);
   EXPECT_THAT(world.Orders(), ElementsAre("node2 drain 1"));
 }
 
