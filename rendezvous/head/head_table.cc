@@ -129,12 +129,12 @@ absl::Status HeadTable::Stop(uint64_t number, const std::string& by, int signal,
   return absl::OkStatus();
 }
 
-absl::Status HeadTable::Drain(const std::string& name, const std::string& reason, bool evict,
-                              HeadTime) {
+absl::Status HeadTable::Drain(const std::string& name, const std::string& reason, int evict_s,
+                              HeadTime t) {
   HeadHost* host = hosts_.Find(name);
   if (host == nullptr) return NoHost(name);
-  hosts_.Drain(*host, reason);
-  if (evict || reason.empty()) course_.Evict(name, reason);
+  hosts_.Drain(*host, reason, evict_s < 0 ? 0 : t.wall_ms + int64_t{evict_s} * 1000);
+  course_.TellToMove(*host);
   place_ = true;
   return absl::OkStatus();
 }

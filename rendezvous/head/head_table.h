@@ -81,11 +81,12 @@ class HeadTable {
   // Errors:
   //   NotFound - there is no such job.
   absl::Status Stop(uint64_t job, const std::string& by, int signal, int grace_s, HeadTime t);
-  // An empty reason: not any more. `evict`: jobs there are told to move.
+  // An empty reason: not any more. `evict_s` of zero or more: jobs there are told to move, and what
+  // runs there so many seconds later is stopped.
   //
   // Errors:
   //   NotFound - there is no such host.
-  absl::Status Drain(const std::string& host, const std::string& reason, bool evict, HeadTime t);
+  absl::Status Drain(const std::string& host, const std::string& reason, int evict_s, HeadTime t);
   // What was on it is lost, and it is known no more.
   absl::Status ThrowOut(const std::string& host, const std::string& by, HeadTime t);
 

@@ -60,15 +60,22 @@ const char* Use(const HostRoom& room, const HostView& view) {
   return room.exclusive || left == 0 ? "full" : "busy";
 }
 
+// Why it is drained, and what becomes of what runs there.
+std::string WhyDrained(const HeadHost& host) {
+  if (host.stop_ms == 0) return host.drained;
+  return absl::StrCat(host.drained, "; what still runs there at ", WallTime(host.stop_ms),
+                      " is stopped");
+}
+
 void SayState(const HeadHost& host, const HostRoom& room, HostView& view) {
   const std::string unfit = WhyUnfit(host);
   view.why = WhyClosed(host);
   if (!host.connected) {
     view.state = "away";
-    view.why = host.drained.empty() ? "" : absl::StrCat("drained: ", host.drained);
+    view.why = host.drained.empty() ? "" : absl::StrCat("drained: ", WhyDrained(host));
   } else if (!host.drained.empty()) {
     view.state = "drained";
-    view.why = host.drained;
+    view.why = WhyDrained(host);
   } else if (!view.why.empty()) {
     view.state = "unfit";
     if (!unfit.empty()) view.why = unfit;
@@ -118,6 +125,7 @@ HostView ViewOf(const HeadHost& host, const HostRoom& room) {
   view.labels = room.labels;
   for (const auto& [job, held] : host.held) view.jobs.push_back(job);
   view.seen_ms = host.connected ? 0 : host.seen_ms;
+  view.stop_ms = host.stop_ms;
   SayState(host, room, view);
   return view;
 }
@@ -177,10 +185,16 @@ bool HostBook::TakeFacts(HeadHost& host, HostFacts facts) {
   return true;
 }
 
-void HostBook::Drain(HeadHost& host, std::string reason) {
+void HostBook::Drain(HeadHost& host, std::string reason, int64_t stop_ms) {
+  host.stop_ms = reason.empty() ? 0 : stop_ms;
   host.drained = std::move(reason);
   changed_ = true;
   CapacityChanged(host);
+}
+
+void HostBook::ToldToMove(HeadHost& host, bool move) {
+  changed_ |= host.told_to_move != move;
+  host.told_to_move = move;
 }
 
 void HostBook::Remove(const std::string& name) {

@@ -351,8 +351,75 @@ TEST_F(HeadTableTest, PlacesNothingOnADrainedHost) {
 
 TEST_F(HeadTableTest, TellsJobsToLeaveADrainedHost) {
   RunTwoNodes();
-  world.Drain("node2", "ECC", true);
+  world.Drain("node2", "ECC", 60);
   EXPECT_THAT(world.Orders(), ElementsAre("node2 drain 1"));
+  const HostView view = world.table->hosts().Views().at(1);
+  EXPECT_EQ(view.stop_ms, world.wall_ms + 60'000);
+  EXPECT_EQ(view.why, "ECC; what still runs there at 2027-01-15T08:01:00.000Z is stopped");
+}
+
+TEST_F(HeadTableTest, TellsAHostThatWasAwayThatItsJobsAreToLeaveOrMayStay) {
+  const uint64_t job = RunTwoNodes();
+  const auto told = Told(job, PartState::kRunning);
+  const auto reason = [this] {
+    const std::vector<HeadOrder> orders = world.table->TakeOrders();
+    return orders.empty() ? "none" : BodyOf(orders.at(0))["reason"].get<std::string>();
+  };
+  world.table->Left("node2", world.t());
+  world.Drain("node2", "ECC", 600);
+  EXPECT_EQ(reason(), "none");
+  world.Write();
+  world.Restart();
+  world.Come("node1", FactsOf(8), {told});
+  world.Come("node2", FactsOf(8), {told});
+  EXPECT_EQ(reason(), "ECC");
+  world.table->Left("node2", world.t());
+  world.Drain("node2", "");
+  EXPECT_EQ(reason(), "none");
+  world.Write();
+  world.Restart();
+  world.Come("node2", FactsOf(8), {told});
+  EXPECT_EQ(reason(), "");
+  world.table->Left("node2", world.t());
+  world.Come("node2", FactsOf(8), {told});
+  EXPECT_EQ(reason(), "none");
+}
+
+TEST_F(HeadTableTest, StopsWhatStillRunsOnADrainedHostAtItsDeadline) {
+  const uint64_t job = RunTwoNodes();
+  world.Come("node3", FactsOf(8));
+  const uint64_t elsewhere = world.Submit(RequestOf(1));
+  world.Drain("node2", "new disks", 60);
+  world.Orders();
+  world.Pass(seconds(30));
+  world.Write();
+  world.Restart();
+  for (const char* host : {"node1", "node2"}) {
+    world.Come(host, FactsOf(8), {Told(job, PartState::kRunning)});
+  }
+  world.Come("node3", FactsOf(8), {Told(elsewhere, PartState::kRunning)});
+  world.Pass(seconds(29));
+  EXPECT_EQ(world.State(job), ClusterJobState::kRunning);
+  world.Orders();
+  world.Pass(seconds(2));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 15", "node2 signal 1 15"));
+  EXPECT_EQ(world.Why(job),
+            "node2 is drained: new disks; its deadline of 2027-01-15T08:01:00.000Z has passed");
+  EXPECT_EQ(world.State(elsewhere), ClusterJobState::kRunning);
+  world.Pass(seconds(5));
+  EXPECT_THAT(world.Orders(), IsEmpty());
+}
+
+TEST_F(HeadTableTest, SignalsAPartThatWasToldBeforeTheStopAndWhoseHostWasStillTelling) {
+  const uint64_t job = RunTwoNodes();
+  world.table->Left("node2", world.t());
+  ASSERT_TRUE(world.table->Came("node2", world.t()).ok());
+  world.table->TakeFacts("node2", FactsOf(8));
+  world.Tell("node2", job, PartState::kRunning);
+  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, -1, world.t()).ok());
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 15"));
+  world.table->TakeAllTold("node2", world.t());
+  EXPECT_THAT(world.Orders(), ElementsAre("node2 signal 1 15"));
 }
 
 TEST_F(HeadTableTest, LosesWhatWasOnAHostThatIsThrownOut) {

@@ -96,8 +96,8 @@ class HeadWorld {
     Place();
     return job;
   }
-  void Drain(const std::string& host, const std::string& reason, bool evict = false) {
-    ASSERT_TRUE(table->Drain(host, reason, evict, t()).ok());
+  void Drain(const std::string& host, const std::string& reason, int evict_s = -1) {
+    ASSERT_TRUE(table->Drain(host, reason, evict_s, t()).ok());
     Place();
   }
 
