@@ -151,7 +151,7 @@ void HeadService::TakeNews(const std::string& host, uint64_t id, const Envelope&
   if (news.tell == "host") {
     absl::StatusOr<HostFacts> facts = ReadHostFacts(news.body);
     read = facts.status();
-    if (facts.ok()) table_.TakeFacts(host, *std::move(facts), Now());
+    if (facts.ok()) table_.TakeFacts(host, *std::move(facts));
   } else if (news.tell == "part") {
     const absl::StatusOr<PartTold> told = ReadPartTold(news.body);
     read = told.status();
@@ -262,6 +262,7 @@ void HeadService::Soon() {
 void HeadService::Flush() {
   soon_ = false;
   if (failed_) return;
+  if (table_.PlaceSome(Now())) Soon();
   const HeadChanges changes = table_.TakeChanges();
   absl::Status written = office_->kept();
   written.Update(WriteChanges(folder_, changes, table_));

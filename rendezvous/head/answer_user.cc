@@ -118,7 +118,7 @@ class UserQuestion {
       return absl::InvalidArgumentError("drain: it gives no reason");
     }
     HLAUNCH_RETURN_IF_ERROR(
-        table_.Drain(question.host, undrain ? "" : question.reason, question.evict_s >= 0, t_));
+        table_.Drain(question.host, undrain ? "" : question.reason, question.evict_s, t_));
     return Json::object();
   }
 

@@ -68,10 +68,12 @@ class JobCourse {
   // The host is no host of this cluster any more.
   void TakeRemoval(const std::string& host, const std::string& why, HeadTime t);
 
-  // Jobs are to move away from this host. An empty reason: they may stay after all.
-  void Evict(const std::string& host, const std::string& reason);
+  // Jobs are to move away from this host, if it has a deadline, or may stay after all. A host that
+  // is away is told when it comes.
+  void TellToMove(HeadHost& host);
 
-  // SIGKILL for those that have not ended in time.
+  // SIGKILL for those that have not ended in time; an end for those that are still where they were
+  // to move away from.
   void Tick(HeadTime t);
 
   std::vector<HeadOrder> TakeOrders() { return std::exchange(orders_, {}); }
@@ -82,6 +84,8 @@ class JobCourse {
   void OrderStart(const HeadJob& job, const HeadPart& part);
   void OrderOthers(const HeadJob& job);
   void SignalParts(const HeadJob& job);
+  void KillLate(HeadTime t);
+  void EndOn(const HeadHost& host, HeadTime t);
   void OrderSignal(const HeadJob& job, const HeadPart& part);
   void TakeState(HeadJob& job, HeadPart& part, const PartTold& told, HeadTime t);
   void TakeFigures(HeadJob& job, const HeadPart& part, const PartTold& told);

@@ -64,13 +64,20 @@ class HeadWorld {
     now += time;
     wall_ms += std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
     table->Tick(t());
+    Place();
+  }
+
+  // The turns of the loop that follow what has happened.
+  void Place() {
+    while (table->PlaceSome(t())) ++turns;
   }
 
   void Come(const std::string& host, HostFacts facts, const std::vector<PartTold>& parts = {}) {
     ASSERT_TRUE(table->Came(host, t()).ok());
-    table->TakeFacts(host, std::move(facts), t());
+    table->TakeFacts(host, std::move(facts));
     for (const PartTold& part : parts) table->TakePart(host, part, t());
     table->TakeAllTold(host, t());
+    Place();
   }
 
   void Tell(const std::string& host, uint64_t job, PartState state, const std::string& meeting = "",
@@ -81,14 +88,22 @@ class HeadWorld {
     told.meeting = meeting;
     told.exit_code = exit_code;
     table->TakePart(host, told, t());
+    Place();
   }
 
   uint64_t Submit(const JobRequest& request, const ClusterUser& user = kAlice) {
-    return table->Submit(user, request, t()).value();
+    const uint64_t job = table->Submit(user, request, t()).value();
+    Place();
+    return job;
+  }
+  void Drain(const std::string& host, const std::string& reason, int evict_s = -1) {
+    ASSERT_TRUE(table->Drain(host, reason, evict_s, t()).ok());
+    Place();
   }
 
   // What the head has ordered since: "node1 start 7", "node1 signal 7 15".
   std::vector<std::string> Orders() {
+    Place();
     Write();
     std::vector<std::string> words;
     for (const HeadOrder& order : table->TakeOrders()) {
@@ -122,6 +137,7 @@ class HeadWorld {
   nlohmann::json kept_hosts = nlohmann::json::object();
   std::map<uint64_t, nlohmann::json> kept_jobs;
   std::unique_ptr<HeadTable> table;
+  int turns = 0;  // That were not enough to place all that had its turn.
 
  private:
   int tokens_ = 0;
