@@ -76,7 +76,6 @@ class HeadLoop {
   absl::Status Begin(const HeadOptions& options, ListeningSocket listening, TrustFolder folder) {
     HeadService::Options serving;
     const std::string host = absl::AsciiStrToLower(HostName());
-    serving.own_host = Known(options.own_host, folder, kOwnHostFile, host);
     const std::string name = options.listen.host.empty() ? host : options.listen.host;
     serving.join_at = Known(options.join_at, folder, kJoinAtFile, HostPort(name, listening.port));
     serving.limits = options.limits;

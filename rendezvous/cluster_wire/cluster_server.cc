@@ -47,9 +47,9 @@ absl::StatusOr<TlsContext> TlsOfHead(const HostIdentity& identity) {
 //            handshake, a certificate
 //   kShaking ------------------------> kPeer
 //       |    handshake, none              its question
-//       +----------------> kStranger ----------------> kAnswered
+//       +----------------> kStranger ----------------> kAsked
 //   any --its time is over, it breaks the rules, or it goes--> none
-enum class Phase { kShaking, kStranger, kAnswered, kPeer };
+enum class Phase { kShaking, kStranger, kAsked, kPeer };
 
 struct Guest {
   std::shared_ptr<WireConnection> wire;
@@ -92,8 +92,11 @@ class ClusterServer::Connections : public std::enable_shared_from_this<Connectio
     guests_.clear();
   }
 
-  void Send(uint64_t peer, const Envelope& envelope) {
-    if (Guest* guest = FindPeer(peer)) guest->wire->Send(envelope);
+  void Send(uint64_t id, const Envelope& envelope) {
+    Guest* guest = Find(id);
+    if (guest == nullptr || (guest->phase != Phase::kPeer && guest->phase != Phase::kAsked)) return;
+    if (guest->phase == Phase::kAsked) guest->deadline = Now() + kStrangerPatience;
+    guest->wire->Send(envelope);
   }
   void Cut(uint64_t peer) {
     if (Guest* guest = FindPeer(peer)) guest->wire->End(absl::CancelledError("it was cut"));
@@ -114,7 +117,7 @@ class ClusterServer::Connections : public std::enable_shared_from_this<Connectio
   void BecomePeer(uint64_t id, Guest& guest);
   void Replace(const std::string& host, uint64_t by);
   void Said(uint64_t id, Envelope envelope);
-  void Answer(Guest& guest, const Envelope& question);
+  void Pass(uint64_t id, Guest& guest, const Envelope& question);
   void Ended(uint64_t id, const absl::Status& why);
   void WarnOf(const Guest& guest, const absl::Status& why);
   void Forget(uint64_t id, const Guest& guest);
@@ -273,20 +276,20 @@ void ClusterServer::Connections::Said(uint64_t id, Envelope envelope) {
     case Phase::kPeer:
       return events_.said(id, std::move(envelope));
     case Phase::kStranger:
-      return Answer(*guest, envelope);
-    case Phase::kAnswered:
+      return Pass(id, *guest, envelope);
+    case Phase::kAsked:
       return Refuse(*guest, "a stranger may ask one question");
     case Phase::kShaking:
       break;  // Nothing is read yet.
   }
 }
 
-void ClusterServer::Connections::Answer(Guest& guest, const Envelope& question) {
+void ClusterServer::Connections::Pass(uint64_t id, Guest& guest, const Envelope& question) {
   if (question.ask.empty()) return Refuse(guest, "a stranger may ask, and say nothing else");
-  guest.phase = Phase::kAnswered;
+  guest.phase = Phase::kAsked;
   guest.deadline = Now() + kStrangerPatience;
-  const std::shared_ptr<WireConnection> wire = guest.wire;
-  wire->Send(events_.stranger(question, guest.address));
+  const std::string address = guest.address;
+  events_.stranger(id, question, address);
 }
 
 void ClusterServer::Connections::Ended(uint64_t id, const absl::Status& why) {
@@ -365,8 +368,8 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::Start(asio::io_con
   return std::unique_ptr<ClusterServer>(new ClusterServer(std::move(connections)));
 }
 
-void ClusterServer::Send(uint64_t peer, const Envelope& envelope) {
-  connections_->Send(peer, envelope);
+void ClusterServer::Send(uint64_t id, const Envelope& envelope) {
+  connections_->Send(id, envelope);
 }
 
 void ClusterServer::Cut(uint64_t peer) { connections_->Cut(peer); }

@@ -34,8 +34,9 @@ class ClusterServer {
     std::function<void(uint64_t peer, const std::string& host)> came;
     std::function<void(uint64_t peer, Envelope)> said;
     std::function<void(uint64_t peer)> left;  // Of each that came, once.
-    // The answer to the question of a stranger at `address`.
-    std::function<Envelope(const Envelope& question, const std::string& address)> stranger;
+    // A stranger at `address` asks; Send answers, in kStrangerPatience.
+    std::function<void(uint64_t stranger, const Envelope& question, const std::string& address)>
+        stranger;
   };
 
   // `listener` listens and does not block. No event is called within this.
@@ -49,8 +50,8 @@ class ClusterServer {
                                                               HostIdentity identity, Events events);
   ~ClusterServer();  // Closes all connections; nothing is called any more.
 
-  // Dropped if the peer has left.
-  void Send(uint64_t peer, const Envelope& envelope);
+  // To a peer, or a stranger that has asked. Dropped if it has left.
+  void Send(uint64_t id, const Envelope& envelope);
   // Nothing that it says comes any more; `left` is called later.
   void Cut(uint64_t peer);
   // What those see who connect from now on.

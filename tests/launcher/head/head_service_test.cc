@@ -13,13 +13,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "asio/io_context.hpp"
+#include "asio/post.hpp"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/cluster/cluster_messages.h"
+#include "rendezvous/cluster_wire/ask_as_stranger.h"
 #include "rendezvous/cluster_wire/cluster_link.h"
 #include "rendezvous/joining/join_desk.h"
 #include "rendezvous/joining/join_token.h"
@@ -36,6 +39,7 @@ constexpr Duration kPatience = std::chrono::seconds(60);
 
 const ClusterUser kAlice = {"alice", 1001, false, false};
 const ClusterUser kBob = {"bob", 1002, false, true};  // Says that he is on the head's host.
+const ClusterUser kAda = {"ada", 1003, true, false};
 const ClusterUser kRoot = {"root", 0, true, false};
 
 json OneNodeJob() {
@@ -139,7 +143,6 @@ class HeadServiceTest : public testing::Test {
 
   void StartHead(UniqueFd listener) {
     HeadService::Options options;
-    options.own_host = "node1";
     options.join_at = "node1:29400";
     options.failed = [this](const absl::Status& why) { failure_ = why; };
     auto started = HeadService::Start(loop_, std::move(listener), TrustFolder::Open(path_).value(),
@@ -175,7 +178,7 @@ class HeadServiceTest : public testing::Test {
     return is_so();
   }
 
-  absl::StatusOr<json> Ask(const std::string& host, const ClusterUser& user,
+  absl::StatusOr<json> Ask(const std::string& host, const std::optional<ClusterUser>& user,
                            const std::string& verb, json body = json::object()) {
     std::optional<absl::StatusOr<json>> answer;
     Daemon(host).link().Ask(verb, std::move(body), user,
@@ -267,8 +270,9 @@ TEST_F(HeadServiceTest, SaysThatALogIsOnAHostThatIsAway) {
               HasSubstr("node1, which has the log, is away"));
 }
 
-TEST_F(HeadServiceTest, MakesTokensForAdminsOnItsOwnHostOnly) {
+TEST_F(HeadServiceTest, MakesTokensForRootOnItsOwnHostOnly) {
   EXPECT_EQ(Ask("node1", kBob, "token").status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Ask("node1", kAda, "token").status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(Ask("node2", kRoot, "token").status().code(), absl::StatusCode::kPermissionDenied);
   const auto token = Ask("node1", kRoot, "token");
   ASSERT_TRUE(token.ok()) << token.status();
@@ -324,9 +328,31 @@ TEST_F(HeadServiceTest, RefusesAQuestionOfNobody) {
 
 TEST_F(HeadServiceTest, RenewsAHostsCertificate) {
   const HostRequest request = MakeHostRequest("node1").value();
-  const auto answer = Ask("node1", kAlice, "renew", {{"request", request.request}});
+  const json body = {{"request", request.request}};
+  const auto of_a_user = Ask("node1", kRoot, "renew", body);
+  EXPECT_FALSE(of_a_user.ok());  // He would have a host's certificate for a key of his own.
+  const auto answer = Ask("node1", std::nullopt, "renew", body);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(ReadHostCertificate(answer->at("certificate").get<std::string>())->host, "node1");
+}
+
+TEST_F(HeadServiceTest, AnswersAStrangerOnceItIsKeptThatHeHasJoined) {
+  Daemon("node1");
+  const std::string token = Ask("node1", kRoot, "token")->at("token");
+  const HostRequest request = MakeHostRequest("node3").value();
+  const json question = ToJson(JoinQuestion{token, "node3", request.request});
+  std::optional<absl::StatusOr<json>> answer;
+  std::thread stranger([&, pin = KeyPinOf(authority_.certificate)] {
+    absl::StatusOr<json> got =
+        AskAsStranger("127.0.0.1", port_, pin, Question(1, "join", question), kPatience);
+    asio::post(loop_, [&, got = std::move(got)] { answer = got; });
+  });
+  EXPECT_TRUE(Until([&] { return answer.has_value(); }));
+  stranger.join();
+  ASSERT_TRUE(answer->ok()) << answer->status();
+  const auto shown = ReadHostCertificate((*answer)->at("certificate").get<std::string>());
+  const JoinDesk kept = ReadJoinDesk(TrustFolder::Open(path_).value()).value();
+  EXPECT_TRUE(kept.Admits(*shown, std::time(nullptr)).ok());
 }
 
 TEST_F(HeadServiceTest, AnswersNobodyWhatItCannotKeep) {

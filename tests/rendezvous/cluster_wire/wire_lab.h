@@ -83,10 +83,11 @@ class RecordingHead {
       history.push_back(absl::StrCat("left ", hosts[peer]));
       hosts.erase(peer);
     };
-    events.stranger = [this](const Envelope& question, const std::string& address) {
+    events.stranger = [this](uint64_t id, const Envelope& question, const std::string& address) {
       stranger_address = address;
-      if (question.ask != "join") return ErrorTo(question, absl::PermissionDeniedError("no"));
-      return AnswerTo(question, question.body);
+      server->Send(id, question.ask == "join"
+                           ? AnswerTo(question, question.body)
+                           : ErrorTo(question, absl::PermissionDeniedError("no")));
     };
     server = *ClusterServer::Start(loop, std::move(listener.fd), identity, std::move(events));
   }
