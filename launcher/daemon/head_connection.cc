@@ -113,7 +113,7 @@ absl::Status HeadConnection::Begin() {
   head_ = HostPort(head);
   trouble_ = absl::StrCat("no connection to the head, ", head_, ", yet");
   if (certified.expires <= Now()) {
-    LogWarning(absl::StrCat("this host's certificate has expired; join the cluster anew"));
+    LogWarning("this host's certificate has expired; unless it is the head's, join it anew");
   }
   ClusterLink::Events events;
   events.up = [this] { Up(); };

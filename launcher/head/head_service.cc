@@ -90,6 +90,7 @@ ClusterServer::Events HeadService::Events() {
   events.admits = [this](const CertifiedHost& shown) {
     return office_->Admits(shown, WallSeconds());
   };
+  events.is_own = [this](const CertifiedHost& shown) { return shown.host == office_->own_host(); };
   events.came = [this](uint64_t id, const std::string& host) { Came(id, host); };
   events.said = [this](uint64_t id, const Envelope& envelope) { Said(id, envelope); };
   events.left = [this](uint64_t id) { Left(id); };

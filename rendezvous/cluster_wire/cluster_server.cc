@@ -23,12 +23,14 @@
 #include "rendezvous/cluster_wire/wire_connection.h"
 #include "rendezvous/cluster_wire/wire_limits.h"
 #include "rendezvous/listening/accept.h"
+#include "rendezvous/listening/route.h"
 #include "rendezvous/trust/certificate.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kAcceptedAtOnce = 64;
+constexpr std::time_t kRenewPatience = 300;  // In seconds, of one that has expired.
 constexpr Duration kSweep = std::chrono::milliseconds(500);
 
 Instant Now() { return MonotonicClock().Now(); }
@@ -39,9 +41,9 @@ absl::Status CheckHead(const HostIdentity& identity) {
   return absl::InvalidArgumentError("the certificate is not the head's");
 }
 
-absl::StatusOr<TlsContext> TlsOfHead(const HostIdentity& identity) {
+absl::StatusOr<TlsContext> TlsOfHead(const HostIdentity& identity, const Forgives& is_own) {
   HLAUNCH_RETURN_IF_ERROR(CheckHead(identity));
-  return TlsOfServer(identity);
+  return TlsOfServer(identity, is_own);
 }
 
 //            handshake, a certificate
@@ -101,7 +103,10 @@ class ClusterServer::Connections : public std::enable_shared_from_this<Connectio
   void Cut(uint64_t peer) {
     if (Guest* guest = FindPeer(peer)) guest->wire->End(absl::CancelledError("it was cut"));
   }
-  void SetTls(TlsContext tls) { tls_ = std::move(tls); }
+  absl::Status Renew(const HostIdentity& identity) {
+    HLAUNCH_ASSIGN_OR_RETURN(tls_, TlsOfHead(identity, events_.is_own));
+    return absl::OkStatus();
+  }
   size_t peers() const { return by_host_.size(); }
 
  private:
@@ -227,12 +232,17 @@ void ClusterServer::Connections::Shaken(uint64_t id) {
   if (shown == nullptr) return BecomeStranger(id, *guest);
   const absl::StatusOr<CertifiedHost> certified = ReadHostCertificate(shown);
   if (!certified.ok()) return Refuse(*guest, certified.status().message());
+  const std::time_t wall = std::time(nullptr);
+  const bool has_expired = certified->expires <= wall;
+  if (has_expired && !IsOwnAddress(guest->address)) {  // TLS lets in one host alone with it.
+    return Refuse(*guest, "its certificate has expired");
+  }
   if (!events_.admits(*certified)) {
     return Refuse(*guest,
                   absl::StrCat("the certificate of ", certified->host, " is not taken any more"));
   }
   guest->host = certified->host;
-  guest->expires = certified->expires;
+  guest->expires = has_expired ? wall + kRenewPatience : certified->expires;
   BecomePeer(id, *guest);
 }
 
@@ -362,7 +372,7 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::Start(asio::io_con
                                                                     UniqueFd listener,
                                                                     HostIdentity identity,
                                                                     Events events) {
-  HLAUNCH_ASSIGN_OR_RETURN(TlsContext tls, TlsOfHead(identity));
+  HLAUNCH_ASSIGN_OR_RETURN(TlsContext tls, TlsOfHead(identity, events.is_own));
   auto connections = std::make_shared<Connections>(loop, std::move(tls), std::move(events));
   HLAUNCH_RETURN_IF_ERROR(connections->Open(std::move(listener)));
   return std::unique_ptr<ClusterServer>(new ClusterServer(std::move(connections)));
@@ -375,9 +385,7 @@ void ClusterServer::Send(uint64_t id, const Envelope& envelope) {
 void ClusterServer::Cut(uint64_t peer) { connections_->Cut(peer); }
 
 absl::Status ClusterServer::Renew(const HostIdentity& identity) {
-  HLAUNCH_ASSIGN_OR_RETURN(TlsContext tls, TlsOfHead(identity));
-  connections_->SetTls(std::move(tls));
-  return absl::OkStatus();
+  return connections_->Renew(identity);
 }
 
 size_t ClusterServer::peers() const { return connections_->peers(); }

@@ -31,6 +31,9 @@ class ClusterServer {
   struct Events {
     // Whether it may be a peer, beyond that its certificate is right.
     std::function<bool(const CertifiedHost&)> admits;
+    // Whether it is the host of this machine, which may come from here with a certificate that has
+    // expired, to have it renewed. Unset: none is.
+    std::function<bool(const CertifiedHost&)> is_own;
     std::function<void(uint64_t peer, const std::string& host)> came;
     std::function<void(uint64_t peer, Envelope)> said;
     std::function<void(uint64_t peer)> left;  // Of each that came, once.

@@ -179,7 +179,7 @@ absl::Status JoinDesk::Admits(const CertifiedHost& shown, std::time_t now) const
         when != 0 ? absl::StrCat("it was thrown out at ", WallTime(int64_t{when} * 1000))
                   : std::string("another host has joined by that name since"));
   }
-  if (now >= shown.expires) {
+  if (now >= shown.expires && shown.host != own_host_) {
     return absl::PermissionDeniedError(absl::StrCat(
         "its certificate expired at ", WallTime(int64_t{shown.expires} * 1000), "; join it again"));
   }

@@ -92,7 +92,9 @@ class JoinDesk {
   //   FailedPrecondition - it is the head's own host.
   absl::Status ThrowOut(const std::string& host, std::time_t now);
 
-  // Whether a certificate that this authority has signed counts still.
+  // Whether a certificate that this authority has signed counts still. The one of the head's own
+  // host does though it has expired, or nobody could make tokens any more: only who is root there
+  // has its key, and the caller sees to it that it comes from there.
   //
   // Errors:
   //   PermissionDenied - it does not; the message says why, for the log.

@@ -127,15 +127,16 @@ class HeadServiceTest : public testing::Test {
     std::filesystem::remove_all(path_);
   }
 
-  HostIdentity Certified(JoinDesk& desk, const std::string& host) {
+  HostIdentity Certified(JoinDesk& desk, const std::string& host,
+                         std::time_t now = std::time(nullptr)) {
     const HostRequest request = MakeHostRequest(host).value();
-    const std::string certificate = desk.Certify(host, request.request, std::time(nullptr)).value();
+    const std::string certificate = desk.Certify(host, request.request, now).value();
     return {authority_.certificate, certificate, request.key};
   }
 
-  HostIdentity Joined(JoinDesk& desk, const std::string& host) {
+  HostIdentity Joined(JoinDesk& desk, const std::string& host,
+                      std::time_t now = std::time(nullptr)) {
     const HostRequest request = MakeHostRequest(host).value();
-    const std::time_t now = std::time(nullptr);
     const JoinQuestion question = {TextOf(desk.MakeToken(now)), host, request.request};
     const std::string certificate = desk.Join(question, "127.0.0.1", false, now).value();
     return {authority_.certificate, certificate, request.key};
@@ -334,6 +335,28 @@ TEST_F(HeadServiceTest, RenewsAHostsCertificate) {
   const auto answer = Ask("node1", std::nullopt, "renew", body);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(ReadHostCertificate(answer->at("certificate").get<std::string>())->host, "node1");
+}
+
+// As after 40 days without power.
+TEST_F(HeadServiceTest, RenewsTheExpiredCertificateOfItsOwnHostAndOfNoOther) {
+  head_.reset();
+  const std::time_t long_ago = std::time(nullptr) - 40 * 86400;
+  JoinDesk desk(authority_);
+  identities_["node1"] = Certified(desk, "node1", long_ago);
+  identities_["node2"] = Joined(desk, "node2", long_ago);
+  ASSERT_TRUE(KeepJoinDesk(TrustFolder::Open(path_).value(), desk).ok());
+  StartHead(Listen("127.0.0.1", port_).value().fd);
+  const HostRequest request = MakeHostRequest("node1").value();
+  const auto answer = Ask("node1", std::nullopt, "renew", {{"request", request.request}});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto renewed = ReadHostCertificate(answer->at("certificate").get<std::string>());
+  EXPECT_GT(renewed->expires, std::time(nullptr) + kCertificateLife - 3600);
+  absl::Status refused;
+  ClusterLink other(
+      loop_, "127.0.0.1", port_, identities_["node2"],
+      {[] {}, [](const Envelope&) {}, [&](const absl::Status& why) { refused = why; }});
+  ASSERT_TRUE(Until([&] { return !refused.ok(); }));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("expired"));
 }
 
 TEST_F(HeadServiceTest, AnswersAStrangerOnceItIsKeptThatHeHasJoined) {
