@@ -34,7 +34,8 @@ HeadTable::HeadTable(Options options, HeadRecord record, HeadTime t)
     : options_(std::move(options)),
       started_(t.now),
       hosts_(std::move(record.hosts), t.wall_ms),
-      jobs_(std::move(record.jobs), record.last_number, VersionsFrom(t)) {
+      jobs_(std::move(record.jobs), record.last_number, VersionsFrom(t)),
+      kept_number_(record.last_number) {
   HoldAgain();
 }
 
@@ -231,8 +232,10 @@ HeadChanges HeadTable::TakeChanges() {
   HeadChanges changes;
   changes.jobs = jobs_.TakeChanged();
   changes.forgotten = jobs_.TakeForgotten();
-  changes.hosts = hosts_.TakeChanged();
-  changes.hosts |= !changes.forgotten.empty();  // With the last number.
+  // No number is given twice, though all jobs are forgotten that have it or a higher one.
+  const bool in_a_job = !jobs_.all().empty() && jobs_.all().rbegin()->first == jobs_.last_number();
+  changes.hosts = hosts_.TakeChanged() || (!in_a_job && kept_number_ != jobs_.last_number());
+  if (changes.hosts) kept_number_ = jobs_.last_number();
   return changes;
 }
 

@@ -121,6 +121,7 @@ class HeadTable {
   JobBook jobs_;
   JobCourse course_{hosts_, jobs_};
   std::vector<int64_t> waits_;
+  uint64_t kept_number_;    // What the hosts' file has as the last one.
   bool place_ = true;       // Something has changed that jobs may wait for.
   uint64_t tried_ = 0;      // PlaceSome goes on behind this job; 0: at the first one.
   uint64_t first_ = 0;      // The job that waits for others to end; 0: none does.

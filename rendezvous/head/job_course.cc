@@ -13,6 +13,8 @@
 namespace hlaunch {
 namespace {
 
+constexpr size_t kMostUnwanted = 1024;  // Of a host that tells of jobs that never were, too.
+
 bool Lives(PartState state) {
   return state == PartState::kStarting || state == PartState::kRunning;
 }
@@ -151,7 +153,7 @@ void JobCourse::CloseThoseNeverOrdered(HeadJob& job, HeadTime t) {
 void JobCourse::TakePart(const std::string& name, const PartTold& told, HeadTime t) {
   HeadHost* host = hosts_.Find(name);
   if (host == nullptr || !host->connected) return;
-  host->told.insert(told.job);
+  if (host->held.contains(told.job)) host->told.insert(told.job);
   HeadJob* job = jobs_.Find(told.job);
   HeadPart* part = job == nullptr ? nullptr : PartOn(*job, name);
   if (part == nullptr || part->closed()) return TakeUnwanted(*host, told);
@@ -169,7 +171,8 @@ void JobCourse::TakeUnwanted(HeadHost& host, const PartTold& told) {
     released_ = true;
     return;
   }
-  if (!host.unwanted.insert(told.job).second) return;
+  if (host.unwanted.contains(told.job)) return;
+  if (host.unwanted.size() < kMostUnwanted) host.unwanted.insert(told.job);
   hosts_.CapacityChanged(host);
   const bool known = jobs_.Find(told.job) != nullptr;
   orders_.push_back({host.name, SignalOrder{told.job, known ? SIGKILL : SIGTERM}});

@@ -508,6 +508,30 @@ TEST_F(HeadTableTest, ForgetsOldJobsButNoNumber) {
   EXPECT_EQ(world.Submit(RequestOf(1)), 1101u);
 }
 
+TEST_F(HeadTableTest, WritesNoHostsAgainBecauseAJobIsForgotten) {
+  world.Come("node1", FactsOf(8));
+  for (int i = 0; i < 1001; ++i) {
+    world.Tell("node1", world.Submit(RequestOf(1)), PartState::kEnded, "", 0);
+  }
+  world.Write();
+  world.table->Tick(world.t());
+  const HeadChanges changes = world.table->TakeChanges();
+  EXPECT_THAT(changes.forgotten, ElementsAre(1));
+  EXPECT_FALSE(changes.hosts);
+}
+
+TEST_F(HeadTableTest, KeepsLittleOfWhatAHostTellsOfJobsThatNeverWere) {
+  world.Come("node1", FactsOf(8));
+  for (uint64_t job = 1; job <= 100'000; ++job) {
+    world.table->TakePart("node1", Told(job, PartState::kRunning), world.t());
+    world.table->TakeOrders();
+  }
+  const HeadHost& host = *world.table->hosts().Find("node1");
+  EXPECT_EQ(host.told.size(), 0u);
+  EXPECT_EQ(host.unwanted.size(), 1024u);
+  EXPECT_TRUE(world.table->TakeChanges().jobs.empty());
+}
+
 TEST_F(HeadTableTest, TakesNoJobThatItsHostsCouldNeverHave) {
   world.Come("node1", FactsOf(8));
   world.Come("node2", FactsOf(8));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -123,12 +124,28 @@ class HeadWorld {
   std::string Why(uint64_t job) const { return View(job).why; }
 
   void Write() {
+    WriteSome([] { return true; });
+  }
+
+  // As WriteChanges does it. The power may go before all of it is on the disk: `is_written` is
+  // asked for each file. What is forgotten goes after that, and may come back.
+  void WriteSome(const std::function<bool()>& is_written) {
     const HeadChanges changes = table->TakeChanges();
+    bool all = true;
+    const auto written = [&] {
+      const bool is = is_written();
+      all &= is;
+      return is;
+    };
     for (const uint64_t number : changes.jobs) {
-      kept_jobs[number] = JobToJson(*table->jobs().Find(number));
+      if (written()) kept_jobs[number] = JobToJson(*table->jobs().Find(number));
     }
-    for (const uint64_t number : changes.forgotten) kept_jobs.erase(number);
-    if (changes.hosts) kept_hosts = HostsToJson(table->jobs().last_number(), table->hosts().all());
+    if (changes.hosts && written()) {
+      kept_hosts = HostsToJson(table->jobs().last_number(), table->hosts().all());
+    }
+    for (const uint64_t number : changes.forgotten) {
+      if (all && is_written()) kept_jobs.erase(number);
+    }
   }
 
   OwnLimits limits;
