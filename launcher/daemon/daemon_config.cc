@@ -16,6 +16,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "launcher/options/help_text.h"
+#include "launcher/options/option_table.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 
@@ -132,23 +134,39 @@ std::string TakeMaxParts(string_view value, DaemonConfig& config) {
 }
 
 struct Row {
-  const char* name;
+  OptionRow says;  // As --help has it.
   Take take;
 };
-constexpr Row kRows[] = {{"slots", TakeSlots},
-                         {"labels", TakeLabels},
-                         {"admin-group", TakeAdminGroup},
-                         {"least-uid", TakeLeastUid},
-                         {"allow-root", TakeAllowRoot},
-                         {"max-parts", TakeMaxParts},
-                         {"private-tmp", TakePrivateTmp},
-                         {"memory-max", TakeMemoryMax},
-                         {"tasks-max", TakeTasksMax},
-                         {"cpu-quota", TakeCpuQuota}};
+const Row kRows[] = {
+    {{"", "", "slots", "= N", "workers without devices at the same time (as many as CPUs)",
+      nullptr},
+     TakeSlots},
+    {{"", "", "labels", "= A,B=C", "words by which jobs choose hosts (none)", nullptr}, TakeLabels},
+    {{"", "", "admin-group", "= NAME",
+      "its members may see and stop all jobs, drain hosts and make join tokens, as root may (none)",
+      nullptr},
+     TakeAdminGroup},
+    {{"", "", "least-uid", "= N", "users with lower numbers run nothing here (1000)", nullptr},
+     TakeLeastUid},
+    {{"", "", "allow-root", "= yes|no", "whether root may run jobs here (no)", nullptr},
+     TakeAllowRoot},
+    {{"", "", "max-parts", "= N", "parts of jobs at the same time (256)", nullptr}, TakeMaxParts},
+    {{"", "", "private-tmp", "= yes|no",
+      "each part has a /tmp and a /var/tmp of its own, removed with it; /dev/shm stays the host's "
+      "(no)",
+      nullptr},
+     TakePrivateTmp},
+    {{"", "", "memory-max", "= BYTES",
+      "memory of a part, such as 64G; the kernel kills what needs more (infinity)", nullptr},
+     TakeMemoryMax},
+    {{"", "", "tasks-max", "= N", "processes and threads of a part (infinity)", nullptr},
+     TakeTasksMax},
+    {{"", "", "cpu-quota", "= N%", "CPU time of a part; 100% is one CPU (infinity)", nullptr},
+     TakeCpuQuota}};
 
 std::string Names() {
-  return absl::StrJoin(kRows, ", ",
-                       [](std::string* out, const Row& row) { absl::StrAppend(out, row.name); });
+  return absl::StrJoin(
+      kRows, ", ", [](std::string* out, const Row& row) { absl::StrAppend(out, row.says.name); });
 }
 
 // Why the line is wrong; empty: it is right, and was taken.
@@ -160,7 +178,7 @@ std::string TakeLine(string_view line, std::set<std::string>& seen, DaemonConfig
   const std::string name(absl::StripAsciiWhitespace(line.substr(0, equals)));
   const string_view value = absl::StripAsciiWhitespace(line.substr(equals + 1));
   for (const Row& row : kRows) {
-    if (name != row.name) continue;
+    if (name != row.says.name) continue;
     if (!seen.insert(name).second) return absl::StrCat(name, " is said twice; leave one out");
     const std::string right = row.take(value, config);
     if (right.empty()) return "";
@@ -170,6 +188,12 @@ std::string TakeLine(string_view line, std::set<std::string>& seen, DaemonConfig
 }
 
 }  // namespace
+
+std::string DescribeDaemonConfig() {
+  std::vector<OptionRow> rows;
+  for (const Row& row : kRows) rows.push_back(row.says);
+  return DescribeOptions(rows);
+}
 
 absl::StatusOr<DaemonConfig> ParseDaemonConfig(string_view text, string_view file) {
   DaemonConfig config;

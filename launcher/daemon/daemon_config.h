@@ -25,6 +25,9 @@ struct DaemonConfig {
   bool private_tmp = false;
 };
 
+// Its settings as --help has them. Pure.
+std::string DescribeDaemonConfig();
+
 // Reads `text`, a line `name = value` for each; '#' begins a remark. `file` is how messages name
 // it. Pure.
 //

@@ -20,13 +20,8 @@ namespace {
 constexpr size_t kColumns = 80;
 constexpr size_t kHostsInLine = 8;
 
-// Cut off with an ellipsis, in bytes that a terminal shows as one column each or fewer.
 std::string Short(absl::string_view text, size_t most) {
-  std::string line = PrintableLine(text);
-  if (line.size() <= most) return line;
-  size_t end = most - 1;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
-  return line.substr(0, end) + "…";
+  return CutToColumns(PrintableLine(text), most, "…");
 }
 
 // Words of `text` in lines that fit, each behind `indent`.
@@ -38,7 +33,7 @@ std::string Wrapped(absl::string_view text, absl::string_view indent) {
     const size_t end = rest.find(' ');
     const absl::string_view word = rest.substr(0, end);
     rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-    if (!line.empty() && indent.size() + line.size() + 1 + word.size() > kColumns) {
+    if (!line.empty() && indent.size() + ColumnsOf(line) + 1 + ColumnsOf(word) > kColumns) {
       absl::StrAppend(&out, indent, std::exchange(line, ""), "\n");
     }
     absl::StrAppend(&line, line.empty() ? "" : " ", word);
@@ -92,7 +87,7 @@ std::string FittingTable(std::vector<std::vector<std::string>> rows,
   size_t before = 0;  // What the other columns take.
   for (size_t column = 0; column + 1 < rows[0].size(); ++column) {
     size_t widest = 0;
-    for (const auto& row : rows) widest = std::max(widest, row[column].size());
+    for (const auto& row : rows) widest = std::max(widest, ColumnsOf(row[column]));
     before += widest + 2;
   }
   const size_t left = before + 8 < kColumns ? kColumns - before : 8;

@@ -15,6 +15,7 @@
 #include "agent/process/descendants.h"
 #include "launcher/part_start/run_tool.h"
 #include "proto/base/unique_fd.h"
+#include "proto/cluster/job_id.h"
 
 namespace hlaunch {
 namespace {
@@ -63,7 +64,7 @@ std::string EnterOwnGroup(uint64_t job) {
 
 }  // namespace
 
-std::string ScopeName(uint64_t job) { return absl::StrCat("hlaunch-", job, ".scope"); }
+std::string ScopeName(uint64_t job) { return absl::StrCat(ClusterJobId(job), ".scope"); }
 
 std::vector<std::string> ScopeCommand(uint64_t job, pid_t pid, const PartLimits& limits) {
   constexpr size_t kOwn = 5;  // Properties here.

@@ -77,6 +77,17 @@ TEST(ClusterJobsText, FitsAndSaysWhyAJobWaits) {
   EXPECT_EQ(ClusterJobsText({}, kNow), "no jobs\n");
 }
 
+TEST(HostsText, KeepsItsColumnsBelowEachOther) {
+  HostView host;
+  host.name = "nöde0";
+  host.state = "free";
+  host.version = "0.1.0+0123456789ab";  // Is cut, with an ellipsis of three bytes.
+  host.labels = {"rack7"};
+  const std::string text = HostsText({"", {host}, {}}, kNow);
+  EXPECT_THAT(text, HasSubstr("HOST   STATE  DEVICES  SLOTS  JOBS  VERSION       LABELS\n"
+                              "nöde0  free   -        0/0    -     0.1.0+01234…  rack7\n"));
+}
+
 TEST(ClusterJobsText, SaysWhatIsNotInTheList) {
   const std::string text = ClusterJobsText({{Running()}, {312, 2}}, kNow);
   ExpectFits(text);
