@@ -11,9 +11,11 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 
@@ -26,6 +28,7 @@ constexpr int kMostSlots = 1'000'000;
 constexpr int kMostParts = 10'000;
 constexpr size_t kMostLabels = 64;
 constexpr size_t kLongestName = 64;
+constexpr string_view kNoLimit = "infinity";
 
 // Each returns what would be right; empty: `value` was, and is taken.
 using Take = std::string (*)(string_view value, DaemonConfig& config);
@@ -67,9 +70,61 @@ std::string TakeLeastUid(string_view value, DaemonConfig& config) {
   return "";
 }
 
-std::string TakeAllowRoot(string_view value, DaemonConfig& config) {
-  config.rule.allow_root = value == "yes";
+std::string TakeYesOrNo(string_view value, bool& taken) {
+  taken = value == "yes";
   return value == "yes" || value == "no" ? "" : "yes or no";
+}
+
+std::string TakeAllowRoot(string_view value, DaemonConfig& config) {
+  return TakeYesOrNo(value, config.rule.allow_root);
+}
+
+std::string TakePrivateTmp(string_view value, DaemonConfig& config) {
+  return TakeYesOrNo(value, config.private_tmp);
+}
+
+// `text` is a number from `least` to `most` of units that are 2 to the power of `shift`.
+bool TakeLimit(string_view text, uint64_t least, uint64_t most, int shift,
+               std::optional<uint64_t>& taken) {
+  uint64_t number = 0;
+  if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text[0])) ||
+      !absl::SimpleAtoi(text, &number) || number > (most >> shift) || (number << shift) < least) {
+    return false;
+  }
+  taken = number << shift;
+  return true;
+}
+
+std::string TakeMemoryMax(string_view value, DaemonConfig& config) {
+  constexpr uint64_t kLeast = 16 << 20, kMost = uint64_t{1} << 50;
+  constexpr string_view kUnits = "KMGT";
+  config.limits.memory_max.reset();
+  if (value == kNoLimit) return "";
+  const size_t unit = value.empty() ? kUnits.npos : kUnits.find(value.back());
+  if (unit != kUnits.npos) value.remove_suffix(1);
+  const int shift = unit == kUnits.npos ? 0 : 10 * static_cast<int>(unit + 1);
+  return TakeLimit(value, kLeast, kMost, shift, config.limits.memory_max)
+             ? ""
+             : "bytes from 16M on, such as 64G, or infinity";
+}
+
+std::string TakeTasksMax(string_view value, DaemonConfig& config) {
+  constexpr uint64_t kLeast = 32, kMost = 4'194'304;
+  config.limits.tasks_max.reset();
+  if (value == kNoLimit) return "";
+  return TakeLimit(value, kLeast, kMost, 0, config.limits.tasks_max)
+             ? ""
+             : "a number of processes and threads from 32 on, such as 4096, or infinity";
+}
+
+std::string TakeCpuQuota(string_view value, DaemonConfig& config) {
+  constexpr uint64_t kLeast = 1, kMost = 1'000'000;
+  config.limits.cpu_quota.reset();
+  if (value == kNoLimit) return "";
+  return absl::ConsumeSuffix(&value, "%") &&
+                 TakeLimit(value, kLeast, kMost, 0, config.limits.cpu_quota)
+             ? ""
+             : "percent of one CPU, such as 800% for eight, or infinity";
 }
 
 std::string TakeMaxParts(string_view value, DaemonConfig& config) {
@@ -80,9 +135,16 @@ struct Row {
   const char* name;
   Take take;
 };
-constexpr Row kRows[] = {
-    {"slots", TakeSlots},        {"labels", TakeLabels},        {"admin-group", TakeAdminGroup},
-    {"least-uid", TakeLeastUid}, {"allow-root", TakeAllowRoot}, {"max-parts", TakeMaxParts}};
+constexpr Row kRows[] = {{"slots", TakeSlots},
+                         {"labels", TakeLabels},
+                         {"admin-group", TakeAdminGroup},
+                         {"least-uid", TakeLeastUid},
+                         {"allow-root", TakeAllowRoot},
+                         {"max-parts", TakeMaxParts},
+                         {"private-tmp", TakePrivateTmp},
+                         {"memory-max", TakeMemoryMax},
+                         {"tasks-max", TakeTasksMax},
+                         {"cpu-quota", TakeCpuQuota}};
 
 std::string Names() {
   return absl::StrJoin(kRows, ", ",

@@ -123,6 +123,11 @@ void JobCourse::SignalParts(const HeadJob& job) {
   }
 }
 
+Duration JobCourse::TimeToEnd(const HeadJob& job) {
+  const bool is_own = job.grace_s == job.request.grace_s;
+  return std::chrono::seconds(job.grace_s) + (is_own ? kAfterGrace : Duration::zero());
+}
+
 void JobCourse::End(HeadJob& job, const std::string& why, int signal, int grace_s, HeadTime t) {
   if (job.state == ClusterJobState::kEnded) return;
   if (job.told_to_end.empty()) job.told_to_end = why;
@@ -131,7 +136,7 @@ void JobCourse::End(HeadJob& job, const std::string& why, int signal, int grace_
   job.signal = signal;
   job.grace_s = grace_s;
   job.kill_at.reset();
-  if (signal == SIGTERM) job.kill_at = t.now + std::chrono::seconds(grace_s) + kAfterGrace;
+  if (signal == SIGTERM) job.kill_at = t.now + TimeToEnd(job);
   job.why = job.told_to_end;
   jobs_.Move(job, ClusterJobState::kEnding);
   CloseThoseNeverOrdered(job, t);
@@ -332,7 +337,7 @@ void JobCourse::KillLate(HeadTime t) {
     HeadJob& job = *jobs_.Find(number);
     if (job.signal != SIGTERM) continue;
     if (!job.kill_at) {  // The head was started anew since.
-      job.kill_at = t.now + std::chrono::seconds(job.grace_s) + kAfterGrace;
+      job.kill_at = t.now + TimeToEnd(job);
     }
     if (t.now < *job.kill_at) continue;
     job.signal = SIGKILL;

@@ -50,7 +50,8 @@ nlohmann::json BodyOf(const HeadOrder& order);
 // Belongs to one thread; both books outlive it.
 class JobCourse {
  public:
-  // After SIGTERM and the job's grace, until SIGKILL.
+  // After SIGTERM and the job's own grace, until SIGKILL: its agents kill its workers then, and
+  // take a moment to say how it ended. A time that a user named is waited for as he named it.
   static constexpr Duration kAfterGrace = std::chrono::seconds(10);
 
   JobCourse(HostBook& hosts, JobBook& jobs) : hosts_(hosts), jobs_(jobs) {}
@@ -93,6 +94,7 @@ class JobCourse {
   void TakeUnwanted(HeadHost& host, const PartTold& told);
   void TakeMissing(HeadJob& job, HeadPart& part, const HeadHost& host, HeadTime t);
   void Close(HeadJob& job, HeadPart& part, PartState state, std::string trouble, HeadTime t);
+  static Duration TimeToEnd(const HeadJob& job);
   void CloseThoseNeverOrdered(HeadJob& job, HeadTime t);
   void AfterClosed(HeadJob& job, const HeadPart& part, HeadTime t);
   void EndJob(HeadJob& job, HeadTime t);

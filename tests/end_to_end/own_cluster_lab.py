@@ -16,7 +16,9 @@ import pathlib
 import secrets
 import shutil
 import signal
+import statistics
 import subprocess
+import time
 
 import lab
 import systemd_host
@@ -98,6 +100,24 @@ def join_words(said):
     """What follows on `hlaunch cluster join` in what a command printed: HOST:PORT, --token, TOKEN."""
     line = next(line for line in said.splitlines() if " --token " in line)
     return line[line.index(" join ") + 6:].split()
+
+
+class Figures:
+    """How long something took, by what it was; told at the end, and never asserted."""
+
+    def __init__(self):
+        self.took = {}
+
+    def wait(self, what, since, condition, timeout):
+        """lab.poll, and counts what has passed since then on the monotonic clock."""
+        value = lab.poll(condition, timeout, 0.05)
+        self.took.setdefault(what, []).append(time.monotonic() - since)
+        return value
+
+    def tell(self):
+        for what, took in self.took.items():
+            print(f"figure: {what}: median {statistics.median(took):.2f} s, at most {max(took):.2f} s"
+                  f" of {len(took)}", flush=True)
 
 
 class OwnCluster:

@@ -305,6 +305,8 @@ class Deaths(ClusterTest):
         for job in self.numbers:
             self.await_state(job, "running")
         self.before = {job: self.said(job) for job in self.numbers}
+        self.figures = own_cluster_lab.Figures()
+        self.addCleanup(self.figures.tell)
 
     def ranks_of(self, job):
         return self.job(job)["max_nodes"]
@@ -327,21 +329,28 @@ class Deaths(ClusterTest):
             for rank, counted in ticks.items():
                 self.assertEqual(counted, list(range(len(counted))), f"job {job}, rank {rank}")
 
-    def assert_ps_is_right(self):
+    def assert_ps_is_right(self, what, since, *indices):
+        """On these hosts; counts how long that took since then."""
         wanted = {int(job): ("running", name) for job, name in self.numbers.items()}
-        def listed():
-            run = self.cluster.as_user("eve", 0, "ps", "-a", "--json")
+
+        def listed(index):
+            run = self.cluster.as_user("eve", index, "ps", "-a", "--json")
             if run.code != 0:
-                return {}
+                return run.err
             return {job["number"]: (job["state"], job["user"]) for job in json.loads(run.out)["jobs"]}
-        self.assertTrue(lab.poll(lambda: listed() == wanted, 5, 0.1),
-                        f"{listed()}, wanted {wanted}\n{self.cluster.told()}")
+        for where, index in indices:
+            right = self.figures.wait(f"{what}: ps is right on {where}", since,
+                                      lambda index=index: listed(index) == wanted, 5)
+            self.assertTrue(right, f"{listed(index)}, wanted {wanted}\n{self.cluster.told()}")
 
     def die(self, which):
+        died = 0 if which == "head" else which
+        what = "the head is killed" if which == "head" else "a daemon is killed"
         for _ in range(ROUNDS):
+            since = time.monotonic()
             self.cluster.kill(which)
             self.cluster.start(which)
-            self.assert_ps_is_right()
+            self.assert_ps_is_right(what, since, ("another host", (died + 1) % self.count), ("its host", died))
         self.cluster.await_all_here()
         self.assert_undisturbed()
 
@@ -359,8 +368,9 @@ class Deaths(ClusterTest):
         job = next(iter(self.numbers))
         ticks = self.last_tick(job)
         self.assertTrue(lab.poll(lambda: self.last_tick(job) > ticks + 20, 10, 0.2))
+        since = time.monotonic()
         self.cluster.start("head")
-        self.assert_ps_is_right()
+        self.assert_ps_is_right("the head starts", since, ("another host", 1), ("its host", 0))
         self.cluster.await_all_here()
         self.assert_undisturbed()
         self.end()

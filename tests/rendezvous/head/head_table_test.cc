@@ -201,15 +201,26 @@ TEST_F(HeadTableTest, EndsAWaitingJobAtOnce) {
 
 TEST_F(HeadTableTest, KillsWhatDoesNotEndInTime) {
   const uint64_t job = RunTwoNodes();
-  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, 5, world.t()).ok());
+  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, -1, world.t()).ok());
   EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 15", "node2 signal 1 15"));
   EXPECT_EQ(world.State(job), ClusterJobState::kEnding);
   world.Tell("node2", job, PartState::kEnded, "", 143);
   world.Orders();
-  world.Pass(seconds(14));
+  // Its agents kill its workers after 30 s, and then say so.
+  world.Pass(seconds(39));
   EXPECT_THAT(world.Orders(), IsEmpty());
   world.Pass(seconds(2));
   EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 9"));
+}
+
+TEST_F(HeadTableTest, KillsAfterTheTimeThatAUserNamed) {
+  const uint64_t job = RunTwoNodes();
+  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, 5, world.t()).ok());
+  world.Orders();
+  world.Pass(seconds(4));
+  EXPECT_THAT(world.Orders(), IsEmpty());
+  world.Pass(seconds(1));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 9", "node2 signal 1 9"));
 }
 
 TEST_F(HeadTableTest, StopsAJobBeforeItsOtherNodesStart) {
