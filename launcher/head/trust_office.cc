@@ -68,7 +68,8 @@ absl::Status TrustOffice::RenewOwn(std::time_t now) {
 bool TrustOffice::Admits(const CertifiedHost& shown, std::time_t now) {
   const absl::Status admits = desk_.Admits(shown, now);
   if (!admits.ok()) {
-    WarnRarely(refused_, absl::StrCat("host ", shown.host, " is refused: ", admits.message()));
+    WarnRarely(refused_[shown.host],
+               absl::StrCat("host ", shown.host, " is refused: ", admits.message()));
     return false;
   }
   shown_[shown.host] = shown;

@@ -72,8 +72,9 @@ class TrustOffice {
   HostIdentity identity_;
   std::time_t own_issued_ = 0;
   JoinDesk desk_;
-  bool changed_ = false;                        // The desk is another than its file.
-  RareLog refused_joins_, refused_;             // Strangers, and former hosts.
+  bool changed_ = false;                    // The desk is another than its file.
+  RareLog refused_joins_;                   // Of strangers.
+  std::map<std::string, RareLog> refused_;  // Of each host with a certificate that counts no more.
   std::map<std::string, CertifiedHost> shown_;  // What each host has shown last.
 };
 
