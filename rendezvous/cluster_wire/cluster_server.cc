@@ -270,9 +270,8 @@ void ClusterServer::Connections::Replace(const std::string& host, uint64_t by) {
   const auto guest = guests_.find(former);
   if (guest == guests_.end()) return;
   const std::string line = replacements_.Admit(
-      absl::StrCat(host, " has connected anew; its former connection, ",
-                   guest->second.wire->name(), ", is closed",
-                   Suspicion(host, guest->second.address, guests_.at(by).address)),
+      absl::StrCat(host, " has connected anew; its former connection, ", guest->second.wire->name(),
+                   ", is closed", Suspicion(host, guest->second.address, guests_.at(by).address)),
       Now());
   if (!line.empty()) LogWarning(line);
   guest->second.wire->Drop();
