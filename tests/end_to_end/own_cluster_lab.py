@@ -13,6 +13,7 @@ Each node has an /etc, a /run, a /var/lib and spool, control groups and a boot i
 import json
 import os
 import pathlib
+import re
 import secrets
 import signal
 import statistics
@@ -97,8 +98,8 @@ def missing():
 
 def join_words(said):
     """What follows on `hlaunch cluster join` in what a command printed: HOST:PORT, --token, TOKEN."""
-    line = next(line for line in said.splitlines() if " --token " in line)
-    return line[line.index(" join ") + 6:].split()
+    token, place = re.search(r"echo (\S+) \| sudo hlaunch cluster join (\S+) --token-file -$", said, re.MULTILINE).groups()
+    return [place, "--token", token]
 
 
 class Figures:
