@@ -22,6 +22,7 @@
 #include "asio/posix/stream_descriptor.hpp"
 #include "launcher/part_start/start_part.h"
 #include "launcher/part_start/unit_scope.h"
+#include "launcher/parts/kept_parts.h"
 #include "launcher/parts/part_holder.h"
 #include "launcher/parts/part_state.h"
 #include "launcher/parts/part_words.h"
@@ -284,15 +285,16 @@ void Parts::LookAtAll() {
   });
 }
 
-// The oldest go first.
 void Parts::RemoveOld() {
-  std::vector<uint64_t> known, unknown;
+  std::vector<EndedPart> known, unknown;
   for (const auto& [job, part] : parts_) {
-    if (!part->holder) (part->record.forgotten ? known : unknown).push_back(job);
+    if (!part->holder) {
+      (part->record.forgotten ? known : unknown).push_back({job, part->record.order.uid});
+    }
   }
-  const auto remove = [this](const std::vector<uint64_t>& jobs, size_t most) {
-    for (size_t i = 0; i + most < jobs.size(); ++i) {
-      if (folders_.SetAside(jobs[i])) parts_.erase(jobs[i]);
+  const auto remove = [this](const std::vector<EndedPart>& ended, size_t most) {
+    for (const uint64_t job : PartsToRemove(ended, most)) {
+      if (folders_.SetAside(job)) parts_.erase(job);
       sweep_.Begin();
     }
   };

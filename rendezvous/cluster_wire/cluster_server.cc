@@ -46,6 +46,15 @@ absl::StatusOr<TlsContext> TlsOfHead(const HostIdentity& identity, const Forgive
   return TlsOfServer(identity, is_own);
 }
 
+// A host may have two addresses, and a key that was copied is shown from another host.
+std::string Suspicion(const std::string& host, const std::string& former, const std::string& now) {
+  if (former == now) return "";
+  return absl::StrCat(". It came from ", former, " and now from ", now,
+                      "; if these are two hosts, its key was copied: run `hlaunch cluster "
+                      "throw-out ",
+                      host, "` here, and join it again");
+}
+
 //            handshake, a certificate
 //   kShaking ------------------------> kPeer
 //       |    handshake, none              its question
@@ -154,6 +163,7 @@ class ClusterServer::Connections : public std::enable_shared_from_this<Connectio
   CountByAddress strangers_{kMostStrangers, kMostStrangersOfOne};
   Instant next_sweep_;
   RareLog warnings_;
+  RareLog replacements_;  // Of its own: no stranger's noise hides a key that was copied.
 };
 
 void ClusterServer::Connections::AwaitConnections() {
@@ -272,8 +282,11 @@ void ClusterServer::Connections::Replace(const std::string& host, uint64_t by) {
   by_host_[host] = by;
   const auto guest = guests_.find(former);
   if (guest == guests_.end()) return;
-  Warn(absl::StrCat(host, " has connected anew; its former connection, ",
-                    guest->second.wire->name(), ", is closed"));
+  const std::string line = replacements_.Admit(
+      absl::StrCat(host, " has connected anew; its former connection, ", guest->second.wire->name(),
+                   ", is closed", Suspicion(host, guest->second.address, guests_.at(by).address)),
+      Now());
+  if (!line.empty()) LogWarning(line);
   guest->second.wire->Drop();
   guests_.erase(guest);
   events_.left(former);

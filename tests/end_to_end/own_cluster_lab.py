@@ -15,7 +15,6 @@ import os
 import pathlib
 import re
 import secrets
-import shutil
 import signal
 import statistics
 import subprocess
@@ -281,10 +280,6 @@ class OwnCluster:
         else:
             self.start_daemon(which)
 
-    def jobs(self, name="eve", index=0):
-        """{number: job} of all, also of those that have ended."""
-        return {job["job"]: job for job in self.json(name, index, "ps", "-a")["jobs"]}
-
     def reboot(self, index):
         """All processes of the node die; it has another boot id then."""
         node = self.nodes[index]
@@ -296,10 +291,3 @@ class OwnCluster:
     def told(self):
         runs = [*self.daemons.values(), *([self.head] if self.head else [])]
         return "\n".join(str(run) for run in runs)
-
-
-def copy_programs(folder):
-    """Another copy of the programs, as an upgrade brings them."""
-    for name in ("hlaunch", "hlaunchd", "hlaunch-agent"):
-        shutil.copy(lab.BIN / name, folder / f"{name}.new")
-        os.replace(folder / f"{name}.new", folder / name)

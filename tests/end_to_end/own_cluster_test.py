@@ -242,56 +242,6 @@ class Strangers(ClusterTest):
         self.assertEqual(self.cluster.as_user("eve", 1, "undrain", "node1").code, 0)
 
 
-class Trust(ClusterTest):
-    """Who is let in, and who is not any more."""
-
-    forms = False
-
-    def setUp(self):
-        super().setUp()
-        self.cluster.init()
-
-    def joins(self, index, words, says):
-        run = self.cluster.root(index, "cluster", "join", *words)
-        self.assertNotEqual(run.code, 0, str(run))
-        self.assertRegex(run.out + run.err, says, f"{run}\n{self.cluster.told()}")
-
-    def test_tokens_are_good_once_and_only_here(self):
-        words = own_cluster_lab.join_words(self.cluster.line)
-        place, _, token = words
-        self.assertRegex(token, r"^hlj1\.[\w-]+\.[0-9a-f]{32}$")
-        start, secret, pin = token.split(".")
-        other = "A" if secret[-8] != "A" else "B"
-        wrong = ".".join((start, secret[:-8] + other + secret[-7:], pin))
-        self.joins(1, (place, "--token", wrong), "token")
-        another_pin = "0" * 32 if pin != "0" * 32 else "1" * 32
-        self.joins(1, (place, "--token", ".".join((start, secret, another_pin))), "key|authority|token|pin")
-        self.joins(1, (place, "--token", "nonsense"), "token")
-        self.cluster.join(1, words)
-        self.joins(2, words, "token")  # It was used.
-        self.cluster.join(2)
-        self.cluster.await_hosts(3)
-
-    def test_a_host_that_was_thrown_out_is_cut_off(self):
-        for index in (1, 2):
-            self.cluster.join(index)
-        self.cluster.await_hosts(3)
-        out = self.cluster.root(0, "cluster", "throw-out", "node2")
-        self.assertEqual(out.code, 0, str(out))
-        self.assertTrue(lab.poll(lambda: self.cluster.root(2, "nodes").code != 0, 20, 0.2))
-        self.assertTrue(lab.poll(lambda: "node2" not in self.cluster.hosts()
-                                 or self.cluster.hosts()["node2"]["state"] == "away", 20, 0.2))
-        # A restart of its daemon does not help it, a new token does.
-        self.cluster.kill(2)
-        self.cluster.start(2)
-        self.assertNotEqual(self.cluster.root(2, "nodes").code, 0)
-        self.cluster.kill(2)
-        left = self.cluster.root(2, "cluster", "leave")
-        self.assertEqual(left.code, 0, str(left))
-        self.cluster.join(2)
-        self.cluster.await_hosts(3)
-
-
 class Deaths(ClusterTest):
     """The daemons are killed in turn while five jobs run: no worker notices."""
 
