@@ -13,6 +13,7 @@
 #include "launcher/ask/drain_options.h"
 #include "launcher/command/make_token.h"
 #include "launcher/command/service_options.h"
+#include "launcher/daemon/daemon_words.h"
 #include "launcher/detached/detached_words.h"
 #include "launcher/join/membership_options.h"
 #include "launcher/options/command_table.h"
@@ -70,6 +71,11 @@ std::string Page(const std::string& name) {
     if (name == absl::StrCat("hlaunch-", row.word)) {
       return ManPage(name, row.summary, CommandHelp(row.word));
     }
+  }
+  if (name == "hlaunchd") {
+    const char* const words[] = {"hlaunchd", "--help"};
+    return ManPage(name, "the node daemon of a cluster of one's own",
+                   ParseDaemonOptions(2, words)->text_to_print.value_or(""));
   }
   if (name == "hlaunch-rendezvous") {
     return ManPage(name, "the rendezvous of many jobs as a service", ServiceHelp());

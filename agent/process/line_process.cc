@@ -115,7 +115,8 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
   void EndByExit() {
     const ExitStatus status = process->Reap();
     process.reset();
-    End({absl::StrCat("it ended with ", status.ToString()), false, status.ShellCode() == 0});
+    End({absl::StrCat("it ended with ", status.ToString()), false, status.ShellCode() == 0,
+         status.ShellCode()});
   }
 
   void TellNow() {

@@ -23,6 +23,7 @@ struct LineProcessEnd {
   std::string why;       // "it ended with exit code 1", or why it could not be started or heard.
   bool missing = false;  // There is no such program.
   bool success = false;  // It exited with 0.
+  int exit_code = -1;    // As a shell has it; -1: it did not exit by itself.
 };
 
 // A process that tells what it finds in lines of at most a mebibyte, and may be killed at any

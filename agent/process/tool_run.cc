@@ -29,6 +29,7 @@ struct ToolRun::State : std::enable_shared_from_this<State> {
                     LineProcess::Events{[this](absl::string_view line) { Take(line); },
                                         [this](const LineProcessEnd& end) {
                                           output.missing = end.missing;
+                                          output.exit_code = end.exit_code;
                                           Finish(end.success ? "" : end.why);
                                         }},
                     LineProcess::Stderr::kLines);

@@ -23,6 +23,7 @@ struct ToolOutput {
   std::string text;      // Of stdout and stderr, at most ToolRun::kMaxBytes.
   std::string problem;   // Why there is no more; empty: it exited with 0.
   bool missing = false;  // There is no such program.
+  int exit_code = -1;    // -1: it did not exit by itself.
 };
 
 // Runs a program for what it prints, and kills it where it takes too long or prints too much.

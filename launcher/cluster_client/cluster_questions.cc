@@ -16,6 +16,21 @@ absl::StatusOr<T> AsAnswer(absl::StatusOr<T> read) {
   return absl::InternalError(read.status().message());
 }
 
+// One entry that a head of another version has made otherwise does not hide all others.
+template <typename T>
+void TakeList(const std::vector<const nlohmann::json*>& list,
+              absl::StatusOr<T> (*read)(const nlohmann::json&), std::vector<T>& taken,
+              NotInList& missing) {
+  for (const nlohmann::json* each : list) {
+    absl::StatusOr<T> entry = read(*each);
+    if (entry.ok()) {
+      taken.push_back(*std::move(entry));
+    } else {
+      ++missing.unreadable;
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<HereAnswer> AskHere(LocalClient& client) {
@@ -36,18 +51,16 @@ absl::StatusOr<uint64_t> AskSubmit(LocalClient& client, const JobRequest& reques
   return job;
 }
 
-absl::StatusOr<std::vector<JobView>> AskJobs(LocalClient& client, const JobsQuestion& question) {
+absl::StatusOr<JobsAnswer> AskJobs(LocalClient& client, const JobsQuestion& question) {
   constexpr size_t kMostJobs = 100'000;
   HLAUNCH_ASSIGN_OR_RETURN(const nlohmann::json body,
                            client.Ask("jobs", ToJson(question), kAnswerPatience));
+  JobsAnswer answer;
   JsonFields fields(body, "jobs");
-  std::vector<JobView> jobs;
-  for (const nlohmann::json* each : fields.Objects("jobs", kMostJobs)) {
-    HLAUNCH_ASSIGN_OR_RETURN(JobView job, AsAnswer(ReadJobView(*each)));
-    jobs.push_back(std::move(job));
-  }
+  TakeList(fields.Objects("jobs", kMostJobs), ReadJobView, answer.jobs, answer.missing);
+  fields.Number("left_out", &answer.missing.left_out);
   if (!fields.status().ok()) return absl::InternalError(fields.status().message());
-  return jobs;
+  return answer;
 }
 
 absl::StatusOr<JobView> AskJob(LocalClient& client, uint64_t job, uint64_t seen, int wait_s) {
@@ -63,10 +76,8 @@ absl::StatusOr<HostsAnswer> AskNodes(LocalClient& client) {
   HostsAnswer answer;
   JsonFields fields(body, "nodes");
   fields.Text("head", &answer.head);
-  for (const nlohmann::json* each : fields.Objects("hosts", kMaxClusterHosts)) {
-    HLAUNCH_ASSIGN_OR_RETURN(HostView host, AsAnswer(ReadHostView(*each)));
-    answer.hosts.push_back(std::move(host));
-  }
+  TakeList(fields.Objects("hosts", kMaxClusterHosts), ReadHostView, answer.hosts, answer.missing);
+  fields.Number("left_out", &answer.missing.left_out);
   if (!fields.status().ok()) return absl::InternalError(fields.status().message());
   return answer;
 }

@@ -26,7 +26,17 @@ absl::StatusOr<HereAnswer> AskHere(LocalClient& client);
 // The new job's number.
 absl::StatusOr<uint64_t> AskSubmit(LocalClient& client, const JobRequest& request);
 
-absl::StatusOr<std::vector<JobView>> AskJobs(LocalClient& client, const JobsQuestion& question);
+// What a list does not have.
+struct NotInList {
+  uint64_t left_out = 0;  // There were too many for one answer.
+  size_t unreadable = 0;  // What this version cannot read.
+};
+
+struct JobsAnswer {
+  std::vector<JobView> jobs;
+  NotInList missing;  // The oldest are left out first.
+};
+absl::StatusOr<JobsAnswer> AskJobs(LocalClient& client, const JobsQuestion& question);
 
 // Once its version is not `seen` any more, after `wait_s` at the latest. NotFound: there is none.
 absl::StatusOr<JobView> AskJob(LocalClient& client, uint64_t job, uint64_t seen = 0,
@@ -36,6 +46,7 @@ absl::StatusOr<JobView> AskJob(LocalClient& client, uint64_t job, uint64_t seen 
 struct HostsAnswer {
   std::string head;
   std::vector<HostView> hosts;
+  NotInList missing;
 };
 absl::StatusOr<HostsAnswer> AskNodes(LocalClient& client);
 

@@ -128,7 +128,9 @@ absl::StatusOr<nlohmann::json> LocalClient::ReadAnswer(uint64_t id, Instant dead
     for (const std::string& frame : *frames) {
       absl::StatusOr<Envelope> answer = DecodeEnvelope(frame);
       if (!answer.ok()) return absl::InternalError(answer.status().message());
-      if (!answer->is_answer() || answer->id != id) continue;
+      if (!answer->is_answer()) continue;
+      if (answer->id == 0 && !answer->error.ok()) return answer->error;  // It takes no questions.
+      if (answer->id != id) continue;
       answered_ = true;
       if (!answer->error.ok()) return answer->error;
       return std::move(answer->body);
@@ -150,8 +152,10 @@ absl::StatusOr<nlohmann::json> LocalClient::Ask(absl::string_view verb, nlohmann
   HLAUNCH_RETURN_IF_ERROR(connected);
   answered_ = false;
   const absl::Status written = Write(EncodeFrameOf(question), deadline);
-  absl::StatusOr<nlohmann::json> answer =
-      written.ok() ? ReadAnswer(last_id_, deadline) : absl::StatusOr<nlohmann::json>(written);
+  absl::StatusOr<nlohmann::json> answer(written.ok() ? absl::UnknownError("") : written);
+  // Whoever has ended the connection may have said why.
+  if (written.ok() || absl::IsUnavailable(written)) answer = ReadAnswer(last_id_, deadline);
+  if (!written.ok() && absl::IsUnavailable(answer.status())) answer = written;
   if (!answered_) socket_.Close();  // What comes later on it would answer another question.
   return answer;
 }

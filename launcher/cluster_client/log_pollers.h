@@ -19,8 +19,9 @@
 
 namespace hlaunch {
 
-// Of one follower. hlaunchd takes 32 connections of a user, who may follow several jobs.
-inline constexpr size_t kMaxLogConnections = 7;
+// Of one follower, beside the one for the job. hlaunchd takes 32 connections of a user, who may
+// follow ten jobs with that, and still asks other things.
+inline constexpr size_t kMaxLogConnections = 2;
 
 // Asks for the logs of a job's nodes, all of them at the same time: a connection and a thread for a
 // node or, where there are more nodes than connections, for several in turn. What comes goes to the

@@ -11,9 +11,13 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "launcher/options/help_text.h"
+#include "launcher/options/option_table.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 
@@ -26,6 +30,7 @@ constexpr int kMostSlots = 1'000'000;
 constexpr int kMostParts = 10'000;
 constexpr size_t kMostLabels = 64;
 constexpr size_t kLongestName = 64;
+constexpr string_view kNoLimit = "infinity";
 
 // Each returns what would be right; empty: `value` was, and is taken.
 using Take = std::string (*)(string_view value, DaemonConfig& config);
@@ -67,9 +72,61 @@ std::string TakeLeastUid(string_view value, DaemonConfig& config) {
   return "";
 }
 
-std::string TakeAllowRoot(string_view value, DaemonConfig& config) {
-  config.rule.allow_root = value == "yes";
+std::string TakeYesOrNo(string_view value, bool& taken) {
+  taken = value == "yes";
   return value == "yes" || value == "no" ? "" : "yes or no";
+}
+
+std::string TakeAllowRoot(string_view value, DaemonConfig& config) {
+  return TakeYesOrNo(value, config.rule.allow_root);
+}
+
+std::string TakePrivateTmp(string_view value, DaemonConfig& config) {
+  return TakeYesOrNo(value, config.private_tmp);
+}
+
+// `text` is a number from `least` to `most` of units that are 2 to the power of `shift`.
+bool TakeLimit(string_view text, uint64_t least, uint64_t most, int shift,
+               std::optional<uint64_t>& taken) {
+  uint64_t number = 0;
+  if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text[0])) ||
+      !absl::SimpleAtoi(text, &number) || number > (most >> shift) || (number << shift) < least) {
+    return false;
+  }
+  taken = number << shift;
+  return true;
+}
+
+std::string TakeMemoryMax(string_view value, DaemonConfig& config) {
+  constexpr uint64_t kLeast = 16 << 20, kMost = uint64_t{1} << 50;
+  constexpr string_view kUnits = "KMGT";
+  config.limits.memory_max.reset();
+  if (value == kNoLimit) return "";
+  const size_t unit = value.empty() ? kUnits.npos : kUnits.find(value.back());
+  if (unit != kUnits.npos) value.remove_suffix(1);
+  const int shift = unit == kUnits.npos ? 0 : 10 * static_cast<int>(unit + 1);
+  return TakeLimit(value, kLeast, kMost, shift, config.limits.memory_max)
+             ? ""
+             : "bytes from 16M on, such as 64G, or infinity";
+}
+
+std::string TakeTasksMax(string_view value, DaemonConfig& config) {
+  constexpr uint64_t kLeast = 32, kMost = 4'194'304;
+  config.limits.tasks_max.reset();
+  if (value == kNoLimit) return "";
+  return TakeLimit(value, kLeast, kMost, 0, config.limits.tasks_max)
+             ? ""
+             : "a number of processes and threads from 32 on, such as 4096, or infinity";
+}
+
+std::string TakeCpuQuota(string_view value, DaemonConfig& config) {
+  constexpr uint64_t kLeast = 1, kMost = 1'000'000;
+  config.limits.cpu_quota.reset();
+  if (value == kNoLimit) return "";
+  return absl::ConsumeSuffix(&value, "%") &&
+                 TakeLimit(value, kLeast, kMost, 0, config.limits.cpu_quota)
+             ? ""
+             : "percent of one CPU, such as 800% for eight, or infinity";
 }
 
 std::string TakeMaxParts(string_view value, DaemonConfig& config) {
@@ -77,16 +134,39 @@ std::string TakeMaxParts(string_view value, DaemonConfig& config) {
 }
 
 struct Row {
-  const char* name;
+  OptionRow says;  // As --help has it.
   Take take;
 };
-constexpr Row kRows[] = {
-    {"slots", TakeSlots},        {"labels", TakeLabels},        {"admin-group", TakeAdminGroup},
-    {"least-uid", TakeLeastUid}, {"allow-root", TakeAllowRoot}, {"max-parts", TakeMaxParts}};
+const Row kRows[] = {
+    {{"", "", "slots", "= N", "workers without devices at the same time (as many as CPUs)",
+      nullptr},
+     TakeSlots},
+    {{"", "", "labels", "= A,B=C", "words by which jobs choose hosts (none)", nullptr}, TakeLabels},
+    {{"", "", "admin-group", "= NAME",
+      "its members may see and stop all jobs, drain hosts and make join tokens, as root may (none)",
+      nullptr},
+     TakeAdminGroup},
+    {{"", "", "least-uid", "= N", "users with lower numbers run nothing here (1000)", nullptr},
+     TakeLeastUid},
+    {{"", "", "allow-root", "= yes|no", "whether root may run jobs here (no)", nullptr},
+     TakeAllowRoot},
+    {{"", "", "max-parts", "= N", "parts of jobs at the same time (256)", nullptr}, TakeMaxParts},
+    {{"", "", "private-tmp", "= yes|no",
+      "each part has a /tmp and a /var/tmp of its own, removed with it; /dev/shm stays the host's "
+      "(no)",
+      nullptr},
+     TakePrivateTmp},
+    {{"", "", "memory-max", "= BYTES",
+      "memory of a part, such as 64G; the kernel kills what needs more (infinity)", nullptr},
+     TakeMemoryMax},
+    {{"", "", "tasks-max", "= N", "processes and threads of a part (infinity)", nullptr},
+     TakeTasksMax},
+    {{"", "", "cpu-quota", "= N%", "CPU time of a part; 100% is one CPU (infinity)", nullptr},
+     TakeCpuQuota}};
 
 std::string Names() {
-  return absl::StrJoin(kRows, ", ",
-                       [](std::string* out, const Row& row) { absl::StrAppend(out, row.name); });
+  return absl::StrJoin(
+      kRows, ", ", [](std::string* out, const Row& row) { absl::StrAppend(out, row.says.name); });
 }
 
 // Why the line is wrong; empty: it is right, and was taken.
@@ -98,7 +178,7 @@ std::string TakeLine(string_view line, std::set<std::string>& seen, DaemonConfig
   const std::string name(absl::StripAsciiWhitespace(line.substr(0, equals)));
   const string_view value = absl::StripAsciiWhitespace(line.substr(equals + 1));
   for (const Row& row : kRows) {
-    if (name != row.name) continue;
+    if (name != row.says.name) continue;
     if (!seen.insert(name).second) return absl::StrCat(name, " is said twice; leave one out");
     const std::string right = row.take(value, config);
     if (right.empty()) return "";
@@ -108,6 +188,12 @@ std::string TakeLine(string_view line, std::set<std::string>& seen, DaemonConfig
 }
 
 }  // namespace
+
+std::string DescribeDaemonConfig() {
+  std::vector<OptionRow> rows;
+  for (const Row& row : kRows) rows.push_back(row.says);
+  return DescribeOptions(rows);
+}
 
 absl::StatusOr<DaemonConfig> ParseDaemonConfig(string_view text, string_view file) {
   DaemonConfig config;

@@ -9,7 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "launcher/parts/user_entry.h"
+#include "launcher/part_start/part_limits.h"
+#include "launcher/part_start/user_entry.h"
 
 namespace hlaunch {
 
@@ -20,7 +21,12 @@ struct DaemonConfig {
   std::string admin_group;          // Its members are administrators; empty: root alone is.
   UserRule rule;
   int max_parts = 256;  // Parts of jobs at the same time.
+  PartLimits limits;    // Of each of them.
+  bool private_tmp = false;
 };
+
+// Its settings as --help has them. Pure.
+std::string DescribeDaemonConfig();
 
 // Reads `text`, a line `name = value` for each; '#' begins a remark. `file` is how messages name
 // it. Pure.

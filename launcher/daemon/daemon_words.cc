@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/daemon/daemon_config.h"
 #include "launcher/options/help_text.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/read_words.h"
@@ -36,10 +37,19 @@ const OptionRow kRows[] = {
 
 std::string Help() {
   return absl::StrCat(
-      "usage: hlaunchd [options]\n\n"
-      "The node daemon of a cluster of one's own: starts jobs of this host's users where there is\n"
-      "room, and others' parts here. Runs as root; jobs go on without it.\n\n",
-      DescribeOptions(kRows));
+      "usage: hlaunchd [options]\n"
+      "       hlaunchd head [options]\n\n"
+      "The node daemon of a cluster of one's own: brings the questions of this host's\n"
+      "users to the head, and starts here what the head decides, as the user who asked.\n"
+      "It runs as root, from hlaunchd.service; jobs go on without it. `hlaunch cluster\n"
+      "init` and `hlaunch cluster join` set it up. With the word head it is the head of\n"
+      "the cluster (hlaunchd head --help).\n\n",
+      DescribeOptions(kRows), "\nSettings, in hlaunchd.conf, a line each:\n",
+      DescribeDaemonConfig(),
+      "\nWhat is in parentheses holds without the line, and '#' begins a remark. They count\n"
+      "after `systemctl restart hlaunchd`, which leaves jobs alone.\n"
+      "\nWhatever least-uid says, nothing runs here for users with the numbers 61184 to\n"
+      "65519, which systemd gives to services, nor for 65534, nobody.\n");
 }
 
 }  // namespace

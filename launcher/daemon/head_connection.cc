@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -27,7 +29,6 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kHeadFile[] = "head";
 constexpr Duration kLookTime = std::chrono::seconds(2);
 constexpr Duration kAnswerTime = std::chrono::seconds(40);  // A question may wait for 20 s.
 constexpr Duration kNamesTime = std::chrono::seconds(10);
@@ -50,8 +51,11 @@ std::time_t Now() { return static_cast<std::time_t>(WallMillis() / 1000); }
 
 }  // namespace
 
-std::time_t RenewalTime(std::time_t issued, std::time_t expires) {
-  return issued + (expires - issued) / 3 * 2;
+std::time_t RenewalTime(const CertifiedHost& certified) {
+  const std::time_t life = certified.expires - certified.issued;
+  const std::time_t spread = std::max<std::time_t>(life / 15, 1);
+  const size_t own = std::hash<std::string>()(absl::StrCat(certified.host, certified.issued));
+  return certified.issued + life / 3 * 2 + static_cast<std::time_t>(own % spread);
 }
 
 HeadConnection::HeadConnection(asio::io_context& loop, std::string folder, Events events)
@@ -94,12 +98,12 @@ void HeadConnection::Open() {
 absl::Status HeadConnection::Begin() {
   const absl::StatusOr<TrustFolder> folder = TrustFolder::Open(folder_);
   if (!folder.ok() && !absl::IsNotFound(folder.status())) return folder.status();
-  if (!folder.ok() || !folder->Has(kHeadFile)) {
+  if (!folder.ok() || !folder->Has(kHeadPlaceFile)) {
     return absl::FailedPreconditionError(
         "this host is in no cluster; on the head run `hlaunch cluster token`, which prints the "
         "command that joins it");
   }
-  HLAUNCH_ASSIGN_OR_RETURN(const std::string text, folder->Read(kHeadFile));
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string text, folder->Read(kHeadPlaceFile));
   HLAUNCH_ASSIGN_OR_RETURN(const Endpoint head,
                            ParseEndpoint(absl::StripAsciiWhitespace(text), kClusterPort));
   HLAUNCH_ASSIGN_OR_RETURN(identity_, ReadIdentity(*folder, kOfHost));
@@ -109,7 +113,7 @@ absl::Status HeadConnection::Begin() {
   head_ = HostPort(head);
   trouble_ = absl::StrCat("no connection to the head, ", head_, ", yet");
   if (certified.expires <= Now()) {
-    LogWarning(absl::StrCat("this host's certificate has expired; join the cluster anew"));
+    LogWarning("this host's certificate has expired; unless it is the head's, join it anew");
   }
   ClusterLink::Events events;
   events.up = [this] { Up(); };
@@ -182,7 +186,7 @@ void HeadConnection::Ask(const std::string& verb, nlohmann::json body,
 
 void HeadConnection::RenewInTime() {
   const absl::StatusOr<CertifiedHost> certified = ReadHostCertificate(identity_.certificate);
-  const bool due = certified.ok() && Now() >= RenewalTime(certified->issued, certified->expires);
+  const bool due = certified.ok() && Now() >= RenewalTime(*certified);
   if (due && connected() && !renewing_) {
     absl::StatusOr<HostRequest> request = MakeHostRequest(host_);
     if (request.ok()) {

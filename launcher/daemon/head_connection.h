@@ -86,8 +86,8 @@ class HeadConnection {
   std::unique_ptr<ToolRun> address_;
 };
 
-// When a certificate that was issued at `issued` and ends at `expires` is to be renewed: from two
-// thirds of its life on. Pure.
-std::time_t RenewalTime(std::time_t issued, std::time_t expires);
+// When a host's certificate is to be renewed: after two thirds of its life, or up to a fifteenth of
+// it later, each host at a time of its own. Hosts that have joined together come one by one. Pure.
+std::time_t RenewalTime(const CertifiedHost& certified);
 
 }  // namespace hlaunch

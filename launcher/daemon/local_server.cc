@@ -3,21 +3,18 @@
 
 #include "launcher/daemon/local_server.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "asio/buffer.hpp"
 #include "asio/io_context.hpp"
@@ -49,6 +46,14 @@ bool SomebodyListens(const sockaddr_un& address) {
          errno == EAGAIN;
 }
 
+// Says why to the one who has connected, whatever he asks. Never waits.
+void RefuseAt(int socket, const std::string& why) {
+  Envelope answer;
+  answer.error = absl::ResourceExhaustedError(why);
+  const std::string bytes = EncodeFrameOf(EncodeEnvelope(answer));
+  if (::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
+}
+
 }  // namespace
 
 // One user's connection. Belongs to the server; what is under way in the loop shares it.
@@ -64,6 +69,8 @@ class LocalServer::Connection : public std::enable_shared_from_this<Connection> 
   }
 
   uid_t uid() const { return peer_.uid; }
+  // Of its user; empty: that is not known yet.
+  const std::string& name() const { return name_; }
   // Since when it has had no question; unset: it has one.
   std::optional<Instant> idle_since() const { return idle_since_; }
   void Read();
@@ -91,6 +98,7 @@ class LocalServer::Connection : public std::enable_shared_from_this<Connection> 
   asio::steady_timer limit_;
   std::optional<Instant> idle_since_ = MonotonicClock().Now();
   bool has_asked_ = false;
+  std::string name_;
   bool refused_ = false;  // Its user has no name.
   FrameReader frames_{kMaxUserFrame};
   std::vector<std::string> questions_;  // Read, and not answered yet.
@@ -146,6 +154,7 @@ void LocalServer::Connection::AnswerNext() {
       self->refused_ = true;
       return done(user.status());
     }
+    self->name_ = user->name;
     asked.user = *std::move(user);
     self->server_->answer_(asked, done);
   };
@@ -192,14 +201,31 @@ void LocalServer::Take(UniqueFd socket) {
   absl::StatusOr<Peer> peer = PeerOf(socket.get());
   if (!peer.ok()) return;
   const auto his = of_user_.find(peer->uid);
-  if (peer->uid != 0 && his != of_user_.end() && his->second >= kMostOfUser) return;
-  if (connections_.size() >= kMostConnections && !MakeRoom()) return;
+  if (peer->uid != 0 && his != of_user_.end() && his->second >= kMostOfUser) {
+    return RefuseAt(socket.get(),
+                    absl::StrCat("too many connections of ", NameOf(peer->uid), " (", kMostOfUser,
+                                 "): end some that wait or follow jobs"));
+  }
+  if (connections_.size() >= kMostConnections && !MakeRoom()) {
+    return RefuseAt(socket.get(), absl::StrCat("too many connections to this host's hlaunchd (",
+                                               kMostConnections, "); try again later"));
+  }
   ++of_user_[peer->uid];
   const uint64_t number = next_++;
   const auto connection =
       std::make_shared<Connection>(*this, number, std::move(socket), *std::move(peer));
   connections_[number] = connection;
   connection->Read();
+}
+
+// As far as one of his connections has found out.
+std::string LocalServer::NameOf(uid_t uid) const {
+  for (const auto& [number, connection] : connections_) {
+    if (connection->uid() == uid && !connection->name().empty()) {
+      return absl::StrCat("user ", connection->name());
+    }
+  }
+  return absl::StrCat("the user with number ", uid);
 }
 
 // False: each connection has a question.
@@ -250,19 +276,6 @@ absl::StatusOr<UniqueFd> ListenLocally(const std::string& path) {
   if (::chmod(path.c_str(), 0666) != 0) return fail("chmod");
   if (::listen(socket.get(), kBacklog) != 0) return fail("listen");
   return socket;
-}
-
-UniqueFd HandedSocket() {
-  constexpr int kFirst = 3;
-  const char* const pid_text = std::getenv("LISTEN_PID");
-  const char* const count_text = std::getenv("LISTEN_FDS");
-  int pid = 0, count = 0;
-  if (pid_text == nullptr || count_text == nullptr || !absl::SimpleAtoi(pid_text, &pid) ||
-      !absl::SimpleAtoi(count_text, &count) || pid != ::getpid() || count < 1) {
-    return UniqueFd();
-  }
-  ::fcntl(kFirst, F_SETFD, FD_CLOEXEC);
-  return UniqueFd(kFirst);
 }
 
 }  // namespace hlaunch

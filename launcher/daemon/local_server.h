@@ -26,7 +26,8 @@ namespace hlaunch {
 
 // The local socket: takes this host's users' questions, says who asks, and brings them the answers.
 // Each connection asks one question after another, the first one soon; where there are too many,
-// the one that has asked nothing for the longest time gives way to a new one.
+// the one that has asked nothing for the longest time gives way to a new one. A connection that is
+// refused is told why (Envelope::id).
 //
 // Belongs to the loop's thread, which outlives it.
 class LocalServer {
@@ -45,6 +46,7 @@ class LocalServer {
   class Connection;
   void Accept();
   void Take(UniqueFd socket);
+  std::string NameOf(uid_t uid) const;
   bool MakeRoom();
   void Forget(uint64_t number);
 
@@ -65,8 +67,5 @@ class LocalServer {
 //   AlreadyExists - another daemon listens there.
 //   FailedPrecondition - it cannot be made; the message names it and says why.
 absl::StatusOr<UniqueFd> ListenLocally(const std::string& path);
-
-// The socket that systemd handed to this process, by LISTEN_PID and LISTEN_FDS; none: it did not.
-UniqueFd HandedSocket();
 
 }  // namespace hlaunch

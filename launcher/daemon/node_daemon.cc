@@ -37,6 +37,8 @@ Parts::Settings SettingsOf(const DaemonOptions& options, const DaemonConfig& con
   settings.folder = options.parts;
   settings.program = options.program;
   settings.rule = config.rule;
+  settings.limits = config.limits;
+  settings.private_tmp = config.private_tmp;
   settings.most = static_cast<size_t>(config.max_parts);
   return settings;
 }

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
-#include "launcher/parts/user_entry.h"
+#include "launcher/part_start/user_entry.h"
 
 namespace hlaunch {
 namespace {
@@ -25,6 +25,11 @@ constexpr size_t kMostGroups = 65536;  // The kernel's own limit.
 #ifndef SO_PEERGROUPS
 constexpr int SO_PEERGROUPS = 59;
 #endif
+
+absl::Status CannotTell(uid_t uid, const absl::Status& why) {
+  return absl::UnavailableError(absl::StrCat("hlaunchd cannot find out who the user with number ",
+                                             uid, " is: ", why.message()));
+}
 
 }  // namespace
 
@@ -51,16 +56,18 @@ PeerUsers::PeerUsers(asio::io_context& loop, std::string admin_group)
 PeerUsers::~PeerUsers() = default;
 
 void PeerUsers::Find(const Peer& peer, Done done) {
-  const auto named = [this, peer, done = std::move(done)](const std::string& text) {
-    const absl::StatusOr<UserEntry> entry = ReadUserEntry(text);
+  const auto named = [this, peer, done = std::move(done)](const Said& said) {
+    if (!said.ok()) return done(CannotTell(peer.uid, said.status()));
+    const absl::StatusOr<UserEntry> entry = ReadUserEntry(*said);
     if (!entry.ok() || entry->uid != peer.uid) {
       return done(absl::PermissionDeniedError(
           absl::StrCat("the user with number ", peer.uid, " has no name on this host")));
     }
     ClusterUser user{entry->name, peer.uid, peer.uid == 0, false};
     if (user.admin || admin_group_.empty()) return done(user);
-    Ask({"getent", "group", "--", admin_group_}, [peer, done, user](const std::string& group) {
-      const absl::StatusOr<gid_t> admins = ReadGroupNumber(group);
+    Ask({"getent", "group", "--", admin_group_}, [peer, done, user](const Said& group) {
+      if (!group.ok()) return done(CannotTell(peer.uid, group.status()));
+      const absl::StatusOr<gid_t> admins = ReadGroupNumber(*group);
       ClusterUser found = user;
       found.admin = admins.ok() && std::count(peer.groups.begin(), peer.groups.end(), *admins) > 0;
       done(found);
@@ -69,11 +76,11 @@ void PeerUsers::Find(const Peer& peer, Done done) {
   Ask({"getent", "passwd", absl::StrCat(peer.uid)}, named);
 }
 
-void PeerUsers::Ask(const Words& words, std::function<void(const std::string&)> done) {
+void PeerUsers::Ask(const Words& words, Heard done) {
   const std::string key = absl::StrJoin(words, " ");
   const auto kept = answers_.find(key);
   if (kept != answers_.end() && MonotonicClock().Now() < kept->second.from + kKept) {
-    return done(kept->second.text);
+    return done(kept->second.said);
   }
   auto& waiting = waiting_[key];
   waiting.push_back(std::move(done));
@@ -95,14 +102,15 @@ void PeerUsers::RunNext() {
 
 void PeerUsers::Answered(const std::string& key, ToolOutput output) {
   if (answers_.size() >= kMostAnswers) answers_.clear();
-  const std::string text = output.problem.empty() ? output.text : "";
-  answers_[key] = {text, MonotonicClock().Now()};
+  const absl::Status asked = CheckGetent(output.exit_code);
+  const Said said = absl::IsUnavailable(asked) ? Said(asked) : Said(asked.ok() ? output.text : "");
+  if (said.ok()) answers_.insert_or_assign(key, Answer{said, MonotonicClock().Now()});
   const auto waiting = waiting_.extract(key);
   // It is that run's own call.
   asio::post(loop_, [run = std::shared_ptr<ToolRun>(std::move(runs_[key]))] {});
   runs_.erase(key);
   RunNext();
-  for (const auto& done : waiting.mapped()) done(text);
+  for (const Heard& done : waiting.mapped()) done(said);
 }
 
 }  // namespace hlaunch

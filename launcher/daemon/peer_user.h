@@ -49,26 +49,30 @@ class PeerUsers {
   //
   // Errors:
   //   PermissionDenied - the user has no name here.
+  //   Unavailable - nobody says who he is, or whether he is an administrator.
   void Find(const Peer& peer, Done done);
 
  private:
-  // What getent said. A value.
+  // What getent said; Unavailable: it did not.
+  using Said = absl::StatusOr<std::string>;
+  using Heard = std::function<void(const Said&)>;
+  // A value.
   struct Answer {
-    std::string text;
+    Said said;
     Instant from;
   };
   using Words = std::vector<std::string>;
 
   static constexpr size_t kMostRuns = 16;  // getent, at the same time.
 
-  void Ask(const Words& words, std::function<void(const std::string&)> done);
+  void Ask(const Words& words, Heard done);
   void RunNext();
   void Answered(const std::string& key, ToolOutput output);
 
   asio::io_context& loop_;
   const std::string admin_group_;
   std::map<std::string, Answer> answers_;  // By the words.
-  std::map<std::string, std::vector<std::function<void(const std::string&)>>> waiting_;
+  std::map<std::string, std::vector<Heard>> waiting_;
   std::map<std::string, std::unique_ptr<ToolRun>> runs_;
   std::deque<Words> queue_;  // Those that have no run yet.
 };

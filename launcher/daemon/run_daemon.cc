@@ -19,6 +19,7 @@
 #include "launcher/daemon/local_server.h"
 #include "launcher/daemon/node_daemon.h"
 #include "launcher/node/service_manager.h"
+#include "launcher/part_start/private_tmp.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
@@ -31,6 +32,16 @@ namespace {
 int Refuse(int exit_code, absl::string_view why) {
   LogError(why);
   return exit_code;
+}
+
+// A part that has a /tmp of its own must still find what it needs.
+absl::Status CheckPlaces(const DaemonOptions& options, const DaemonConfig& config) {
+  for (const std::string& path : {options.parts, options.program}) {
+    if (!config.private_tmp || !IsHiddenByPrivateTmp(path)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(options.config, ": private-tmp = yes hides ",
+                                                   path, " from jobs; keep it elsewhere"));
+  }
+  return absl::OkStatus();
 }
 
 int Serve(const DaemonOptions& options, const DaemonConfig& config, UniqueFd listener) {
@@ -69,13 +80,12 @@ int RunDaemon(int argc, char** argv) {
   if (options->program.empty()) options->program = FindHlaunch(PathOfThisProgram());
   const absl::StatusOr<DaemonConfig> config = ReadDaemonConfig(options->config);
   if (!config.ok()) return Refuse(kExitUsage, config.status().message());
-  UniqueFd listener = HandedSocket();
-  if (!listener.valid()) {
-    absl::StatusOr<UniqueFd> made = ListenLocally(options->socket);
-    if (!made.ok()) return Refuse(kExitNotStarted, made.status().message());
-    listener = *std::move(made);
+  if (const absl::Status fits = CheckPlaces(*options, *config); !fits.ok()) {
+    return Refuse(kExitUsage, fits.message());
   }
-  return Serve(*options, *config, std::move(listener));
+  absl::StatusOr<UniqueFd> listener = ListenLocally(options->socket);
+  if (!listener.ok()) return Refuse(kExitNotStarted, listener.status().message());
+  return Serve(*options, *config, *std::move(listener));
 }
 
 }  // namespace hlaunch

@@ -42,7 +42,7 @@
 #include "rendezvous/job/job_registry.h"
 #include "rendezvous/job/led_jobs.h"
 #include "rendezvous/listening/find_host.h"
-#include "rendezvous/listening/listen.h"
+#include "rendezvous/listening/listen_at.h"
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/trust/openssl_modules.h"
@@ -78,17 +78,10 @@ void GiveUpStopping() {
   ::_exit(no_thread.empty() ? kExitInternal : kExitOk);
 }
 
-absl::StatusOr<ListeningSocket> ListenAt(const Endpoint& endpoint) {
-  if (endpoint.host.empty() || IsAddressLiteral(endpoint.host)) {
-    return Listen(endpoint.host, endpoint.port);
-  }
-  HLAUNCH_ASSIGN_OR_RETURN(const auto addresses, ResolveHost(endpoint.host));
-  absl::StatusOr<ListeningSocket> listening = absl::UnavailableError("no address");
-  for (const std::string& address : addresses) {
-    listening = Listen(address, endpoint.port);
-    if (listening.ok()) break;
-  }
-  if (listening.ok() && IsLoopbackLiteral(listening->address) && endpoint.host != "localhost") {
+absl::StatusOr<ListeningSocket> ListenWhereTold(const Endpoint& endpoint) {
+  absl::StatusOr<ListeningSocket> listening = ListenAt(endpoint.host, endpoint.port);
+  const bool by_name = !IsAddressLiteral(endpoint.host) && endpoint.host != "localhost";
+  if (listening.ok() && by_name && IsLoopbackLiteral(listening->address)) {
     LogWarning(absl::StrCat("--listen ", endpoint.host, " is ", listening->address,
                             " here, which no other host reaches; give an address in digits"));
   }
@@ -320,7 +313,7 @@ int ServeJobs(int argc, char** argv,
     LogError(beginning.status().message());
     return kExitUsage;
   }
-  absl::StatusOr<ListeningSocket> listening = ListenAt(options->listen);
+  absl::StatusOr<ListeningSocket> listening = ListenWhereTold(options->listen);
   if (!listening.ok()) {
     LogError(listening.status().message());
     return ExitCodeOf(FailedStep::kMeet, listening.status());

@@ -55,6 +55,7 @@ absl::StatusOr<HeadJob> ReadJobFile(const std::filesystem::path& path, uint64_t 
 }  // namespace
 
 absl::StatusOr<HeadRecord> ReadHeadRecord(const TrustFolder& folder) {
+  folder.RemoveDrafts();
   HeadRecord record;
   if (folder.Has(kHostsFile)) {
     const auto path = std::filesystem::path(folder.path()) / kHostsFile;
@@ -74,20 +75,22 @@ absl::StatusOr<HeadRecord> ReadHeadRecord(const TrustFolder& folder) {
   return record;
 }
 
-// The hosts first, with the last number: a number is given once, whatever happens between.
+// The hosts after the jobs: a part is lost before its host is gone. What is forgotten last: the
+// hosts' file has the last number, and each is given once. It may come back.
 absl::Status WriteChanges(const TrustFolder& folder, const HeadChanges& changes,
                           const HeadTable& table) {
-  if (changes.hosts) {
-    const auto hosts = HostsToJson(table.jobs().last_number(), table.hosts().all());
-    HLAUNCH_RETURN_IF_ERROR(folder.Replace(kHostsFile, TextOf(hosts)));
-  }
   for (const uint64_t number : changes.jobs) {
     const HeadJob* job = table.jobs().Find(number);
     if (job == nullptr) continue;
-    HLAUNCH_RETURN_IF_ERROR(folder.Replace(FileOf(number), TextOf(JobToJson(*job))));
+    HLAUNCH_RETURN_IF_ERROR(folder.ReplaceUntilSync(FileOf(number), TextOf(JobToJson(*job))));
   }
+  if (changes.hosts) {
+    const auto hosts = HostsToJson(table.jobs().last_number(), table.hosts().all());
+    HLAUNCH_RETURN_IF_ERROR(folder.ReplaceUntilSync(kHostsFile, TextOf(hosts)));
+  }
+  if (changes.hosts || !changes.jobs.empty()) HLAUNCH_RETURN_IF_ERROR(folder.Sync());
   for (const uint64_t number : changes.forgotten) {
-    HLAUNCH_RETURN_IF_ERROR(folder.Remove(FileOf(number)));
+    HLAUNCH_RETURN_IF_ERROR(folder.RemoveUntilSync(FileOf(number)));
   }
   return absl::OkStatus();
 }

@@ -14,12 +14,16 @@
 
 namespace hlaunch {
 
+// Removes what was being written when the head was killed.
+//
 // Errors:
 //   FailedPrecondition - a file cannot be read, or is none; the message names it. Nothing is left
 //       out, since a job that nobody knows would be ended on its hosts.
 absl::StatusOr<HeadRecord> ReadHeadRecord(const TrustFolder& folder);
 
-// Writes what has changed, so that it is on the disk afterwards.
+// Writes what has changed, so that it is on the disk afterwards. Whichever of it is there when it
+// is killed in between, what was decided before is found, and what has been told to nobody yet is
+// decided again.
 //
 // Errors:
 //   Unavailable - a file could not be written.

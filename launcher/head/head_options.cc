@@ -30,8 +30,6 @@ const OptionRow kRows[] = {
     {"", "", "--listen", "PORT|HOST:PORT", "where hosts connect (29400 of all addresses)", nullptr},
     {"", "", "--join-at", "HOST:PORT", "what hosts are told to join at (this host's name)",
      nullptr},
-    {"", "", "--own-host", "NAME", "this host's name in the cluster (as init has kept it)",
-     nullptr},
     {"", "", "--max-running", "N", "jobs of a user that run at the same time (no limit)", nullptr},
     {"", "", "--max-nodes", "N", "nodes that those may have (no limit)", nullptr},
     {"", "", "--max-waiting", "N", "jobs of a user that wait (1000)", nullptr},
@@ -71,10 +69,6 @@ absl::Status ReadPlaces(const TypedWords& read, HeadOptions* options) {
   if (!endpoint.ok()) return Wrong("--listen", listen, endpoint.status());
   options->listen = *endpoint;
   options->join_at = read.Get("--join-at", "");
-  options->own_host = read.Get("--own-host", "");
-  if (!options->own_host.empty() && !IsClusterHostName(options->own_host)) {
-    return Wrong("--own-host", options->own_host, absl::InvalidArgumentError("no host's name"));
-  }
   const std::string metrics = read.Get("--metrics-port", "");
   if (metrics.empty()) return absl::OkStatus();
   const absl::StatusOr<Endpoint> place = ParseMetricsPlace(metrics);

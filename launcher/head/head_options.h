@@ -18,7 +18,6 @@ struct HeadOptions {
   std::string folder = "/var/lib/hlaunch-head";
   Endpoint listen;                  // No host: all addresses of this one.
   std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
-  std::string own_host;             // The head's own in the cluster; empty: as was kept.
   std::string join_at;              // Where hosts find the head; empty: by its listen address.
   OwnLimits limits;
   bool verbose = false;

@@ -90,11 +90,12 @@ ClusterServer::Events HeadService::Events() {
   events.admits = [this](const CertifiedHost& shown) {
     return office_->Admits(shown, WallSeconds());
   };
+  events.is_own = [this](const CertifiedHost& shown) { return shown.host == office_->own_host(); };
   events.came = [this](uint64_t id, const std::string& host) { Came(id, host); };
   events.said = [this](uint64_t id, const Envelope& envelope) { Said(id, envelope); };
   events.left = [this](uint64_t id) { Left(id); };
-  events.stranger = [this](const Envelope& question, const std::string& address) {
-    return OfStranger(question, address);
+  events.stranger = [this](uint64_t id, const Envelope& question, const std::string& address) {
+    TakeStranger(id, question, address);
   };
   return events;
 }
@@ -151,7 +152,7 @@ void HeadService::TakeNews(const std::string& host, uint64_t id, const Envelope&
   if (news.tell == "host") {
     absl::StatusOr<HostFacts> facts = ReadHostFacts(news.body);
     read = facts.status();
-    if (facts.ok()) table_.TakeFacts(host, *std::move(facts), Now());
+    if (facts.ok()) table_.TakeFacts(host, *std::move(facts));
   } else if (news.tell == "part") {
     const absl::StatusOr<PartTold> told = ReadPartTold(news.body);
     read = told.status();
@@ -165,14 +166,14 @@ void HeadService::TakeNews(const std::string& host, uint64_t id, const Envelope&
 }
 
 void HeadService::TakeQuestion(const std::string& host, uint64_t id, const Envelope& question) {
-  if (question.ask == "renew") {
+  if (question.ask == "renew" && !question.user) {
     return Reply(id, question, office_->Renew(host, question.body, WallSeconds()));
   }
   if (!question.user) {
     return Reply(id, question, absl::PermissionDeniedError("nobody is said to ask that"));
   }
   ClusterUser user = *question.user;
-  user.on_head = host == options_.own_host;
+  user.on_head = host == office_->own_host();
   AnswerOf(id, question, user);
 }
 
@@ -194,7 +195,7 @@ HeadService::Answer HeadService::Token(const ClusterUser& user) {
 HeadService::Answer HeadService::ThrowOut(const ClusterUser& user, const Envelope& question) {
   HLAUNCH_RETURN_IF_ERROR(MayAsk("throw_out", user, nullptr));
   HLAUNCH_ASSIGN_OR_RETURN(const DrainQuestion read, ReadDrainQuestion(question.body));
-  if (read.host == options_.own_host) {
+  if (read.host == office_->own_host()) {
     return absl::FailedPreconditionError(
         absl::StrCat(read.host, " is the head's own host, which cannot be thrown out"));
   }
@@ -210,12 +211,11 @@ HeadService::Answer HeadService::ThrowOut(const ClusterUser& user, const Envelop
 
 // Answered at once, unless he knows the answer.
 void HeadService::Poll(uint64_t id, const Envelope& question, const ClusterUser& user) {
-  const Answer answer = AnswerUser(table_, user, "job", question.body, Now());
   const absl::StatusOr<JobQuestion> read = ReadJobQuestion(question.body);
-  const HeadJob* job = read.ok() ? table_.jobs().Find(read->job) : nullptr;
-  const bool waits = answer.ok() && job != nullptr && read->wait_s > 0 &&
-                     job->version == read->seen && !polls_.full();
-  if (!waits) return Reply(id, question, answer);
+  const bool waits = read.ok() && read->wait_s > 0 && !polls_.full() && IsSeen(table_, user, *read);
+  if (!waits) {
+    return Reply(id, question, AnswerUser(table_, user, "job", question.body, Now()));
+  }
   Envelope kept = Question(question.id, question.ask, ToJson(*read));  // Not all that he has sent.
   kept.user = user;
   polls_.Add(read->job,
@@ -239,14 +239,13 @@ void HeadService::Reply(uint64_t id, const Envelope& question, const Answer& ans
       id, answer.ok() ? AnswerTo(question, *answer) : ErrorTo(question, answer.status()));
 }
 
-Envelope HeadService::OfStranger(const Envelope& question, const std::string& address) {
+void HeadService::TakeStranger(uint64_t id, const Envelope& question, const std::string& address) {
+  Soon();
   if (question.ask != "join") {
-    return ErrorTo(question, absl::PermissionDeniedError("only hosts of this cluster may ask"));
+    return Reply(id, question, absl::PermissionDeniedError("only hosts of this cluster may ask"));
   }
   const auto connected = [this](const std::string& host) { return PeerOf(host) != 0; };
-  const Answer answer = office_->Join(question.body, address, connected, WallSeconds());
-  Soon();  // It may be that the desk could not be kept.
-  return answer.ok() ? AnswerTo(question, *answer) : ErrorTo(question, answer.status());
+  Reply(id, question, office_->Join(question.body, address, connected, WallSeconds()));
 }
 
 void HeadService::Later(void (HeadService::*what)()) {
@@ -262,8 +261,9 @@ void HeadService::Soon() {
 void HeadService::Flush() {
   soon_ = false;
   if (failed_) return;
+  if (table_.PlaceSome(Now())) Soon();
   const HeadChanges changes = table_.TakeChanges();
-  absl::Status written = office_->kept();
+  absl::Status written = office_->KeepChanges();
   written.Update(WriteChanges(folder_, changes, table_));
   if (!written.ok()) {
     failed_ = true;

@@ -34,8 +34,7 @@ namespace hlaunch {
 class HeadService {
  public:
   struct Options {
-    std::string own_host;  // The head's own, by its name in the cluster.
-    std::string join_at;   // Where hosts find the head, HOST:PORT.
+    std::string join_at;  // Where hosts find the head, HOST:PORT.
     OwnLimits limits;
     // The head cannot keep what it decides: nothing more leaves, and it is to end.
     std::function<void(const absl::Status&)> failed;
@@ -62,7 +61,7 @@ class HeadService {
   void Came(uint64_t id, const std::string& host);
   void Left(uint64_t id);
   void Said(uint64_t id, const Envelope& envelope);
-  Envelope OfStranger(const Envelope& question, const std::string& address);
+  void TakeStranger(uint64_t id, const Envelope& question, const std::string& address);
 
   void TakeNews(const std::string& host, uint64_t id, const Envelope& news);
   void TakeQuestion(const std::string& host, uint64_t id, const Envelope& question);

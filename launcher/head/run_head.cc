@@ -29,7 +29,7 @@
 #include "proto/contract/exit_code.h"
 #include "rendezvous/joining/trust_folder.h"
 #include "rendezvous/listening/find_host.h"
-#include "rendezvous/listening/listen.h"
+#include "rendezvous/listening/listen_at.h"
 #include "rendezvous/listening/local_addresses.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/trust/openssl_modules.h"
@@ -40,19 +40,6 @@ namespace {
 int Refuse(int exit_code, absl::string_view why) {
   LogError(why);
   return exit_code;
-}
-
-absl::StatusOr<ListeningSocket> ListenAt(const Endpoint& endpoint) {
-  if (endpoint.host.empty() || IsAddressLiteral(endpoint.host)) {
-    return Listen(endpoint.host, endpoint.port);
-  }
-  HLAUNCH_ASSIGN_OR_RETURN(const auto addresses, ResolveHost(endpoint.host));
-  absl::StatusOr<ListeningSocket> listening = absl::UnavailableError("no address");
-  for (const std::string& address : addresses) {
-    listening = Listen(address, endpoint.port);
-    if (listening.ok()) break;
-  }
-  return listening;
 }
 
 // What was told, else what `hlaunch cluster init` has kept, else `otherwise`.
@@ -76,7 +63,6 @@ class HeadLoop {
   absl::Status Begin(const HeadOptions& options, ListeningSocket listening, TrustFolder folder) {
     HeadService::Options serving;
     const std::string host = absl::AsciiStrToLower(HostName());
-    serving.own_host = Known(options.own_host, folder, kOwnHostFile, host);
     const std::string name = options.listen.host.empty() ? host : options.listen.host;
     serving.join_at = Known(options.join_at, folder, kJoinAtFile, HostPort(name, listening.port));
     serving.limits = options.limits;
@@ -141,7 +127,7 @@ class HeadLoop {
 int Serve(const HeadOptions& options) {
   absl::StatusOr<TrustFolder> folder = TrustFolder::Open(options.folder);
   if (!folder.ok()) return Refuse(kExitUsage, folder.status().message());
-  absl::StatusOr<ListeningSocket> listening = ListenAt(options.listen);
+  absl::StatusOr<ListeningSocket> listening = ListenAt(options.listen.host, options.listen.port);
   if (!listening.ok()) {
     const bool taken = absl::IsAlreadyExists(listening.status());
     return Refuse(taken ? kExitPortInUse : kExitBadEndpoint, listening.status().message());

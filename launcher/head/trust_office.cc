@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/cluster/cluster_messages.h"
@@ -21,6 +22,11 @@ absl::StatusOr<std::string> ReadRequest(const nlohmann::json& body) {
   fields.Text("request", &request, kMaxRequestBytes);
   HLAUNCH_RETURN_IF_ERROR(fields.status());
   return request;
+}
+
+void WarnRarely(RareLog& log, const std::string& line) {
+  const std::string admitted = log.Admit(line, MonotonicClock().Now());
+  if (!admitted.empty()) LogWarning(admitted);
 }
 
 }  // namespace
@@ -41,9 +47,11 @@ absl::StatusOr<TrustOffice> TrustOffice::Open(const TrustFolder& folder, std::st
   return office;
 }
 
-absl::Status TrustOffice::Keep() {
-  kept_.Update(KeepJoinDesk(*folder_, desk_));
-  return kept_;
+absl::Status TrustOffice::KeepChanges() {
+  if (!changed_) return absl::OkStatus();
+  HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(*folder_, desk_));
+  changed_ = false;
+  return absl::OkStatus();
 }
 
 bool TrustOffice::OwnIsOld(std::time_t now) const {
@@ -67,7 +75,8 @@ std::optional<std::time_t> TrustOffice::first_host_expires() const {
 bool TrustOffice::Admits(const CertifiedHost& shown, std::time_t now) {
   const absl::Status admits = desk_.Admits(shown, now);
   if (!admits.ok()) {
-    LogWarning(absl::StrCat("host ", shown.host, " is refused: ", admits.message()));
+    WarnRarely(refused_[shown.host],
+               absl::StrCat("host ", shown.host, " is refused: ", admits.message()));
     return false;
   }
   shown_[shown.host] = shown;
@@ -82,11 +91,12 @@ absl::StatusOr<nlohmann::json> TrustOffice::Join(
   const absl::StatusOr<std::string> certificate =
       desk_.Join(question, address, connected(question.host), now);
   if (!certificate.ok()) {  // Nothing that is kept has changed: whoever knocks costs no disk.
-    LogWarning(absl::StrCat("host ", IsClusterHostName(question.host) ? question.host : "?", " at ",
-                            address, " may not join: ", certificate.status().message()));
+    const std::string host = IsClusterHostName(question.host) ? question.host : "?";
+    WarnRarely(refused_joins_, absl::StrCat("host ", host, " at ", address,
+                                            " may not join: ", certificate.status().message()));
     return certificate.status();
   }
-  HLAUNCH_RETURN_IF_ERROR(Keep());
+  changed_ = true;
   LogInfo(absl::StrCat("host ", question.host, " at ", address, " has joined"));
   return nlohmann::json{{"certificate", *certificate}, {"authority", authority_.certificate}};
 }
@@ -97,7 +107,7 @@ absl::StatusOr<nlohmann::json> TrustOffice::Renew(const std::string& host,
   if (shown == shown_.end()) return absl::PermissionDeniedError("only hosts may ask that");
   HLAUNCH_ASSIGN_OR_RETURN(const std::string request, ReadRequest(body));
   HLAUNCH_ASSIGN_OR_RETURN(const std::string certificate, desk_.Renew(shown->second, request, now));
-  HLAUNCH_RETURN_IF_ERROR(Keep());
+  changed_ = true;
   expires_[host] = now + kCertificateLife;
   LogInfo(absl::StrCat("host ", host, " has a new certificate"));
   return nlohmann::json{{"certificate", certificate}, {"authority", authority_.certificate}};
@@ -105,7 +115,7 @@ absl::StatusOr<nlohmann::json> TrustOffice::Renew(const std::string& host,
 
 absl::StatusOr<nlohmann::json> TrustOffice::Token(std::time_t now) {
   const JoinToken token = desk_.MakeToken(now);
-  HLAUNCH_RETURN_IF_ERROR(Keep());
+  changed_ = true;
   LogInfo("a join token was made");
   return nlohmann::json{{"join", join_at_}, {"token", TextOf(token)}, {"valid_s", kTokenLife}};
 }
@@ -113,9 +123,10 @@ absl::StatusOr<nlohmann::json> TrustOffice::Token(std::time_t now) {
 absl::Status TrustOffice::ThrowOut(const std::string& host, std::time_t now) {
   HLAUNCH_RETURN_IF_ERROR(desk_.ThrowOut(host, now));
   shown_.erase(host);
+  changed_ = true;
   expires_.erase(host);
   LogInfo(absl::StrCat("host ", host, " is thrown out"));
-  return Keep();
+  return absl::OkStatus();
 }
 
 }  // namespace hlaunch

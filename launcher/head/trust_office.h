@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "proto/base/rare_log.h"
 #include "rendezvous/joining/join_desk.h"
 #include "rendezvous/joining/trust_folder.h"
 #include "rendezvous/trust/cluster_authority.h"
@@ -19,8 +20,9 @@
 namespace hlaunch {
 
 // Who may be a host of this cluster: the desk, its file, and the head's own certificate. Whatever
-// is decided is on the disk before it is answered, and what is refused is logged. The head's own
-// certificate is made anew with each of its lives, and long before it expires.
+// is decided is on the disk once KeepChanges was called, and answered after that; what is refused
+// is logged, though not every time. The head's own certificate is made anew with each of its lives,
+// and long before it expires.
 //
 // Belongs to one thread; `folder` outlives it.
 class TrustOffice {
@@ -32,6 +34,9 @@ class TrustOffice {
   //   Unavailable - it cannot be written.
   static absl::StatusOr<TrustOffice> Open(const TrustFolder& folder, std::string join_at,
                                           std::time_t now);
+
+  // The host that the head is on; empty: nobody knows.
+  const std::string& own_host() const { return desk_.own_host(); }
 
   // What the head shows.
   const HostIdentity& identity() const { return identity_; }
@@ -51,8 +56,7 @@ class TrustOffice {
   // The answers to `join` (of a stranger), `renew` (of a host that was admitted), `token`, and
   // whatever `throw_out` means here.
   //
-  // Errors: as of JoinDesk, and
-  //   Unavailable - it could not be kept.
+  // Errors: as of JoinDesk.
   absl::StatusOr<nlohmann::json> Join(const nlohmann::json& body, const std::string& address,
                                       const std::function<bool(const std::string&)>& connected,
                                       std::time_t now);
@@ -61,11 +65,11 @@ class TrustOffice {
   absl::StatusOr<nlohmann::json> Token(std::time_t now);
   absl::Status ThrowOut(const std::string& host, std::time_t now);
 
-  // Why the desk could not be kept. From then on it is another than its file, and counts no more.
-  const absl::Status& kept() const { return kept_; }
+  // Errors:
+  //   Unavailable - the desk could not be kept. It is another than its file, and counts no more.
+  absl::Status KeepChanges();
 
  private:
-  absl::Status Keep();
   TrustOffice(const TrustFolder& folder, std::string join_at, Authority authority, JoinDesk desk);
 
   const TrustFolder* folder_;
@@ -74,7 +78,9 @@ class TrustOffice {
   HostIdentity identity_;
   std::time_t own_issued_ = 0;
   JoinDesk desk_;
-  absl::Status kept_;
+  bool changed_ = false;                    // The desk is another than its file.
+  RareLog refused_joins_;                   // Of strangers.
+  std::map<std::string, RareLog> refused_;  // Of each host with a certificate that counts no more.
   std::map<std::string, CertifiedHost> shown_;  // What each host has shown last.
   std::map<std::string, std::time_t> expires_;  // Of the newest certificate of each.
 };

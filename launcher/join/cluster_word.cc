@@ -78,11 +78,12 @@ std::string NameOfHost(const MembershipOptions& options) {
 
 std::string SocketPath() { return SocketOfDaemon(Environment::OfThisProcess()); }
 
-// The line that joins a host, as a line of its own that can be copied.
+// The line that joins a host, as a line of its own that can be copied. The token comes by stdin:
+// what is in a command line stands in sudo's log, and is seen by others.
 std::string JoinLines(const std::string& head, const std::string& token, std::time_t until) {
   const std::string at = WallTimeOfMinute(until);
-  return StrCat("Run this on the host that is to belong to it, as root, until ", at,
-                ":\n\n  hlaunch cluster join ", head, " --token ", token, "\n\n");
+  return StrCat("Run this on the host that is to belong to it, until ", at, ":\n\n  echo ", token,
+                " | sudo hlaunch cluster join ", head, " --token-file -\n\n");
 }
 
 // Starts `units` where systemd runs, anew if they run; what was done, or is to be done by hand.

@@ -60,7 +60,6 @@ absl::StatusOr<FoundedCluster> MakeAll(const ClusterPaths& paths, const Owner& o
   HLAUNCH_ASSIGN_OR_RETURN(const TrustFolder folder,
                            TrustFolder::Make(paths.head, owner.user, owner.group));
   HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(folder, desk));
-  HLAUNCH_RETURN_IF_ERROR(folder.Replace(kOwnHostFile, absl::StrCat(host, "\n")));
   HLAUNCH_RETURN_IF_ERROR(folder.Replace(kJoinAtFile, absl::StrCat(head, "\n")));
   HLAUNCH_RETURN_IF_ERROR(KeepIdentity(folder, kOfHead, of_head));
   HLAUNCH_RETURN_IF_ERROR(KeepAuthority(folder, authority));

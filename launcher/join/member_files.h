@@ -22,7 +22,6 @@ struct ClusterPaths {
 };
 
 inline constexpr char kHeadUser[] = "hlaunch-head";
-inline constexpr char kHeadPlaceFile[] = "head";  // Of a host's folder: HOST:PORT.
 
 // Whether this host has a certificate, or is a head.
 bool IsMember(const ClusterPaths& paths);

@@ -86,7 +86,9 @@ const OptionRow kDrain[] = {
     {"", "", "--within", "S", "it will be gone after S seconds, for everybody who looks at the job",
      nullptr},
     {"", "", "--deadline", "S",
-     "of a host of the cluster: its jobs of several nodes are asked to move (they stay)", nullptr},
+     "of a host of the cluster: its jobs are asked to move, and stopped after S seconds (they "
+     "stay)",
+     nullptr},
     kTokenToAsk,
     kTlsToAsk,
     kTlsCert,

@@ -39,7 +39,7 @@ int ShowClusterJobs(int argc, char** argv) {
   if (here.ok() && !here->connected) {
     return FailToAskCluster(absl::UnavailableError(WithoutHead(*here)));
   }
-  const absl::StatusOr<std::vector<JobView>> jobs =
+  const absl::StatusOr<JobsAnswer> jobs =
       AskJobs(client, {.all = options->all, .ended = options->ended});
   if (!jobs.ok()) return FailToAskCluster(jobs.status());
   return PrintOfCluster(options->json ? ClusterJobsJson(*jobs)

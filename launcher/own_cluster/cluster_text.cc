@@ -20,13 +20,8 @@ namespace {
 constexpr size_t kColumns = 80;
 constexpr size_t kHostsInLine = 8;
 
-// Cut off with an ellipsis, in bytes that a terminal shows as one column each or fewer.
 std::string Short(absl::string_view text, size_t most) {
-  std::string line = PrintableLine(text);
-  if (line.size() <= most) return line;
-  size_t end = most - 1;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
-  return line.substr(0, end) + "…";
+  return CutToColumns(PrintableLine(text), most, "…");
 }
 
 // Words of `text` in lines that fit, each behind `indent`.
@@ -38,7 +33,7 @@ std::string Wrapped(absl::string_view text, absl::string_view indent) {
     const size_t end = rest.find(' ');
     const absl::string_view word = rest.substr(0, end);
     rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-    if (!line.empty() && indent.size() + line.size() + 1 + word.size() > kColumns) {
+    if (!line.empty() && indent.size() + ColumnsOf(line) + 1 + ColumnsOf(word) > kColumns) {
       absl::StrAppend(&out, indent, std::exchange(line, ""), "\n");
     }
     absl::StrAppend(&line, line.empty() ? "" : " ", word);
@@ -92,7 +87,7 @@ std::string FittingTable(std::vector<std::vector<std::string>> rows,
   size_t before = 0;  // What the other columns take.
   for (size_t column = 0; column + 1 < rows[0].size(); ++column) {
     size_t widest = 0;
-    for (const auto& row : rows) widest = std::max(widest, row[column].size());
+    for (const auto& row : rows) widest = std::max(widest, ColumnsOf(row[column]));
     before += widest + 2;
   }
   const size_t left = before + 8 < kColumns ? kColumns - before : 8;
@@ -142,28 +137,47 @@ std::string PartsText(const JobView& job) {
   return FittingTable(std::move(rows), {});
 }
 
+// `each`: what one is called.
+std::string MissingText(const NotInList& missing, absl::string_view each) {
+  std::string text;
+  const auto are = [each](uint64_t count) {
+    return absl::StrCat(count, " ", each, count == 1 ? " is" : "s are");
+  };
+  if (missing.left_out > 0) {
+    absl::StrAppend(&text, "and ", are(missing.left_out), " not shown: too many for one answer\n");
+  }
+  if (missing.unreadable > 0) {
+    absl::StrAppend(&text, "and ", missing.unreadable,
+                    " cannot be read: the head may have another version of hlaunch\n");
+  }
+  return text;
+}
+
 nlohmann::ordered_json Ordered(const nlohmann::json& json) { return nlohmann::ordered_json(json); }
 
 }  // namespace
 
-std::string ClusterJobsText(const std::vector<JobView>& jobs, int64_t now_ms) {
-  if (jobs.empty()) return "no jobs\n";
+std::string ClusterJobsText(const JobsAnswer& answer, int64_t now_ms) {
+  const std::string missing = MissingText(answer.missing, "older job");
+  if (answer.jobs.empty()) return missing.empty() ? "no jobs\n" : missing;
   std::vector<std::vector<std::string>> rows = {
       {"JOB", "USER", "STATE", "NODES", "AGE", "RESTARTS", "GOODPUT", "NAME"}};
   std::vector<std::string> below;
-  for (const JobView& job : jobs) {
+  for (const JobView& job : answer.jobs) {
     rows.push_back({absl::StrCat(job.number), Short(job.user, 10), StateOf(job), NodesOf(job),
                     AgeOf(job, now_ms), absl::StrCat(job.restarts), GoodputOf(job),
                     PrintableLine(job.name)});
     below.push_back(job.state == ClusterJobState::kRunning ? "" : Wrapped(job.why, "    "));
   }
-  return FittingTable(std::move(rows), below);
+  return FittingTable(std::move(rows), below) + missing;
 }
 
-std::string ClusterJobsJson(const std::vector<JobView>& jobs) {
+std::string ClusterJobsJson(const JobsAnswer& answer) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const JobView& job : jobs) all.push_back(Ordered(ToJson(job)));
-  return JsonText({{"jobs", std::move(all)}});
+  for (const JobView& job : answer.jobs) all.push_back(Ordered(ToJson(job)));
+  return JsonText({{"jobs", std::move(all)},
+                   {"left_out", answer.missing.left_out},
+                   {"unreadable", answer.missing.unreadable}});
 }
 
 std::string ClusterJobText(const JobView& job, int64_t now_ms) {
@@ -193,7 +207,8 @@ std::string ClusterJobText(const JobView& job, int64_t now_ms) {
 std::string ClusterJobJson(const JobView& job) { return JsonText(Ordered(ToJson(job))); }
 
 std::string HostsText(const HostsAnswer& answer, int64_t now_ms) {
-  if (answer.hosts.empty()) return "no hosts\n";
+  const std::string missing = MissingText(answer.missing, "host");
+  if (answer.hosts.empty()) return missing.empty() ? "no hosts\n" : missing;
   std::vector<std::vector<std::string>> rows = {
       {"HOST", "STATE", "DEVICES", "SLOTS", "JOBS", "VERSION", "LABELS"}};
   std::vector<std::string> below;
@@ -204,13 +219,16 @@ std::string HostsText(const HostsAnswer& answer, int64_t now_ms) {
                     host.labels.empty() ? "-" : absl::StrJoin(host.labels, ",")});
     below.push_back(BelowHost(host, now_ms));
   }
-  return FittingTable(std::move(rows), below);
+  return FittingTable(std::move(rows), below) + missing;
 }
 
 std::string HostsJson(const HostsAnswer& answer) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const HostView& host : answer.hosts) all.push_back(Ordered(ToJson(host)));
-  return JsonText({{"head", answer.head}, {"hosts", std::move(all)}});
+  return JsonText({{"head", answer.head},
+                   {"hosts", std::move(all)},
+                   {"left_out", answer.missing.left_out},
+                   {"unreadable", answer.missing.unreadable}});
 }
 
 std::string WaitingText(const JobView& job) {

@@ -16,8 +16,9 @@
 namespace hlaunch {
 
 // A table of jobs; below each that waits or has ended, why. Nothing there: a line that says so.
-std::string ClusterJobsText(const std::vector<JobView>& jobs, int64_t now_ms);
-std::string ClusterJobsJson(const std::vector<JobView>& jobs);
+// What is not in the list is told in a line below it.
+std::string ClusterJobsText(const JobsAnswer& answer, int64_t now_ms);
+std::string ClusterJobsJson(const JobsAnswer& answer);
 
 // One job with its nodes.
 std::string ClusterJobText(const JobView& job, int64_t now_ms);

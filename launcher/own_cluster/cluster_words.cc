@@ -7,21 +7,19 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
 #include "launcher/options/read_words.h"
 #include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
+#include "proto/cluster/job_id.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
 namespace {
 
 using absl::InvalidArgumentError;
-
-constexpr char kOwnIds[] = "hlaunch-";
 
 std::string ExitCodes() {
   return absl::StrCat("\nExit code: 0; 2 wrong usage; ", kExitBadEndpoint,
@@ -102,13 +100,11 @@ absl::StatusOr<ClusterCommand> ParseTopOptions(int argc, const char* const* argv
 }
 
 std::optional<uint64_t> JobNumber(absl::string_view word) {
+  if (const std::optional<uint64_t> named = ClusterJobNumber(word)) return named;
   uint64_t number = 0;
-  absl::ConsumePrefix(&word, kOwnIds);
   const bool digits = !word.empty() && word.find_first_not_of("0123456789") == word.npos;
   if (!digits || !absl::SimpleAtoi(word, &number) || number == 0) return std::nullopt;
   return number;
 }
-
-std::string RendezvousId(uint64_t job) { return absl::StrCat(kOwnIds, job); }
 
 }  // namespace hlaunch

@@ -35,7 +35,4 @@ absl::StatusOr<ClusterCommand> ParseTopOptions(int argc, const char* const* argv
 // The number of the job that `word` names: "17", or "hlaunch-17" as its own nodes know it.
 std::optional<uint64_t> JobNumber(absl::string_view word);
 
-// The id that the agents of a job of the cluster know it by.
-std::string RendezvousId(uint64_t job);
-
 }  // namespace hlaunch

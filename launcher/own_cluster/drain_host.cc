@@ -65,7 +65,9 @@ std::optional<int> DrainHost(const std::vector<std::string>& words) {
       "host ", host, " takes no new jobs; ",
       (*question)->evict_s < 0
           ? std::string("those that are there go on")
-          : "jobs of several nodes that are there are asked to move, one of one node stays",
+          : absl::StrCat("jobs of several nodes that are there are asked to move, and what still "
+                         "runs there after ",
+                         (*question)->evict_s, " s is stopped"),
       "; hlaunch undrain ", host, " takes it back\n"));
 }
 

@@ -20,6 +20,7 @@
 #include "launcher/own_cluster/named_job.h"
 #include "launcher/own_cluster/watch_cluster.h"
 #include "proto/base/clock.h"
+#include "proto/cluster/job_id.h"
 
 namespace hlaunch {
 namespace {
@@ -59,7 +60,7 @@ absl::StatusOr<UniqueFd> SecretFile(const std::string& secret) {
 std::vector<std::string> WithMeetingOfCluster(std::vector<std::string> words, size_t at,
                                               uint64_t job, const MeetingAnswer& meeting,
                                               int secret) {
-  words[at] = RendezvousId(job);
+  words[at] = ClusterJobId(job);
   words.insert(words.end(), {"--rdzv-endpoint", meeting.endpoint, "--token-file",
                              absl::StrCat("/proc/self/fd/", secret)});
   return words;

@@ -77,7 +77,7 @@ class Watch {
 absl::StatusOr<Look> LookAtCluster(LocalClient& client, bool all) {
   const absl::StatusOr<HostsAnswer> hosts = AskNodes(client);
   if (!hosts.ok()) return hosts.status();
-  const absl::StatusOr<std::vector<JobView>> jobs = AskJobs(client, {.all = all});
+  const absl::StatusOr<JobsAnswer> jobs = AskJobs(client, {.all = all});
   if (!jobs.ok()) return jobs.status();
   int devices = 0, devices_free = 0;
   for (const HostView& host : hosts->hosts) {
@@ -85,15 +85,16 @@ absl::StatusOr<Look> LookAtCluster(LocalClient& client, bool all) {
     devices_free += host.devices_free;
   }
   std::string about;
-  for (const JobView& job : *jobs) absl::StrAppend(&about, job.number, ".", job.version, " ");
+  for (const JobView& job : jobs->jobs) absl::StrAppend(&about, job.number, ".", job.version, " ");
   for (const HostView& host : hosts->hosts) {
     absl::StrAppend(&about, host.name, host.state, host.devices_free, host.slots_free, " ");
   }
   const int64_t now = WallMillis();
   return Look{absl::StrCat("cluster of ", PrintableLine(hosts->head), ": ", hosts->hosts.size(),
                            " hosts, ", devices_free, " of ", devices, " devices free, ",
-                           jobs->size(), all ? " jobs\n\n" : " jobs of yours\n\n",
-                           ClusterJobsText(*jobs, now), "\n", HostsText(*hosts, now)),
+                           jobs->jobs.size() + jobs->missing.left_out,
+                           all ? " jobs\n\n" : " jobs of yours\n\n", ClusterJobsText(*jobs, now),
+                           "\n", HostsText(*hosts, now)),
               about, false};
 }
 

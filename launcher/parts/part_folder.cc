@@ -13,10 +13,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/parts/part_words.h"
-#include "launcher/parts/user_file.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
@@ -82,6 +82,8 @@ absl::Status ReplaceFile(const std::string& folder, const char* name, const std:
       ::fsync(file.get()) != 0 || ::rename(draft.c_str(), path.c_str()) != 0) {
     return CannotWrite(path);
   }
+  const UniqueFd kept(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!kept.valid() || ::fsync(kept.get()) != 0) return CannotWrite(folder);
   return absl::OkStatus();
 }
 
@@ -171,22 +173,57 @@ absl::StatusOr<PartRecord> PartFolders::Read(uint64_t job) const {
   return absl::InvalidArgumentError(absl::StrCat("part.json is of job ", record.order.job));
 }
 
-std::vector<uint64_t> PartFolders::All() const {
-  std::vector<uint64_t> all;
+std::vector<std::string> PartFolders::Names() const {
+  std::vector<std::string> names;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(path_, error), end; !error && entry != end;
        entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  return names;
+}
+
+std::vector<uint64_t> PartFolders::All() const {
+  std::vector<uint64_t> all;
+  for (const std::string& name : Names()) {
     uint64_t job = 0;
-    const std::string name = entry->path().filename().string();
     if (absl::SimpleAtoi(name, &job) && absl::StrCat(job) == name) all.push_back(job);
   }
   std::sort(all.begin(), all.end());
   return all;
 }
 
-bool PartFolders::Remove(uint64_t job) const {
+std::vector<std::string> PartFolders::AllSetAside() const {
+  std::vector<std::string> names = Names();
+  names.erase(
+      std::remove_if(names.begin(), names.end(),
+                     [](const std::string& name) { return !absl::StartsWith(name, kSetAside); }),
+      names.end());
+  return names;
+}
+
+// What was set aside under that name before may be there still.
+bool PartFolders::Take(const std::string& path, absl::string_view name) const {
+  constexpr int kTries = 1000;
+  for (int i = 0; i < kTries; ++i) {
+    const std::string aside = absl::StrCat(path_, "/", kSetAside, name, "-", i);
+    if (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, aside.c_str(), RENAME_NOREPLACE) == 0) {
+      return true;
+    }
+    if (errno != EEXIST) return false;
+  }
+  return false;
+}
+
+bool PartFolders::SetAside(uint64_t job) const { return Take(PartPath(job), absl::StrCat(job)); }
+
+bool PartFolders::SetAsidePrivate(uint64_t job) const {
+  return Take(PrivatePath(job), absl::StrCat(job, "-private"));
+}
+
+Removed PartFolders::RemoveSome(const std::string& name, int most) const {
   const absl::StatusOr<UniqueFd> folder = OpenFolder(path_);
-  return folder.ok() && RemoveTree(folder->get(), absl::StrCat(job));
+  return folder.ok() ? hlaunch::RemoveSome(folder->get(), name, most) : Removed::kNot;
 }
 
 absl::StatusOr<UniqueFd> PartFolders::OpenJob(uint64_t job) const {
@@ -209,6 +246,10 @@ JobFolderFacts PartFolders::Look(uint64_t job, uid_t uid) const {
 }
 
 std::string PartFolders::PartPath(uint64_t job) const { return absl::StrCat(path_, "/", job); }
+
+std::string PartFolders::PrivatePath(uint64_t job) const {
+  return absl::StrCat(PartPath(job), "/private");
+}
 
 std::string PartFolders::JobPath(uint64_t job) const {
   return absl::StrCat(PartPath(job), "/", kJobFolder);

@@ -12,7 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "launcher/detached/job_record.h"
+#include "launcher/parts/user_file.h"
 #include "proto/base/unique_fd.h"
 #include "proto/cluster/cluster_messages.h"
 
@@ -80,8 +82,14 @@ class PartFolders {
   absl::StatusOr<PartRecord> Read(uint64_t job) const;
   // The numbers of all parts, in ascending order.
   std::vector<uint64_t> All() const;
-  // False: something of it is left.
-  bool Remove(uint64_t job) const;
+  // Takes the folder of a part away, to be removed by and by. False: it is still there.
+  bool SetAside(uint64_t job) const;
+  // The same of what is private to a part that has ended. False: there is none.
+  bool SetAsidePrivate(uint64_t job) const;
+  // What was set aside, and is not removed yet.
+  std::vector<std::string> AllSetAside() const;
+  // Of one of those. See RemoveSome.
+  Removed RemoveSome(const std::string& name, int most) const;
 
   // The job's own folder. Errors: as OpenFolderIn.
   absl::StatusOr<UniqueFd> OpenJob(uint64_t job) const;
@@ -90,9 +98,14 @@ class PartFolders {
 
   std::string PartPath(uint64_t job) const;
   std::string JobPath(uint64_t job) const;
+  // Where a part has its own /tmp, if it has.
+  std::string PrivatePath(uint64_t job) const;
   const std::string& path() const { return path_; }
 
  private:
+  bool Take(const std::string& path, absl::string_view name) const;
+  std::vector<std::string> Names() const;
+
   std::string path_;
 };
 

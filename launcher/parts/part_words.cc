@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/cluster/job_id.h"
 #include "proto/contract/env_contract.h"
 
 namespace hlaunch {
@@ -65,7 +66,7 @@ Words OptionsOf(const PartOrder& order) {
     if (order.spares > 0) Add("--spares", absl::StrCat(order.spares), &words);
     AddMeeting(order, &words);
   }
-  Add("--rdzv-id", JobIdOf(order.job), &words);
+  Add("--rdzv-id", ClusterJobId(order.job), &words);
   // All of that is said here, whatever system the user's variables tell of.
   Add("--cluster", "none", &words);
   AddDevices(order, &words);
@@ -78,12 +79,10 @@ Words OptionsOf(const PartOrder& order) {
 
 }  // namespace
 
-std::string JobIdOf(uint64_t number) { return absl::StrCat("hlaunch-", number); }
-
 StartMessage StartOfPart(const PartOrder& order, const std::string& folder) {
   StartMessage message;
   message.version = WireVersion();
-  message.nonce = JobIdOf(order.job);
+  message.nonce = ClusterJobId(order.job);
   message.options = OptionsOf(order);
   if (order.max_nodes + order.spares > 1 && !HasOneOf(message.options, {"--drain-file"})) {
     // Beside the job's folder, where root alone writes.

@@ -11,9 +11,6 @@
 
 namespace hlaunch {
 
-// The id that the agents of job `number` know it by: "hlaunch-7".
-std::string JobIdOf(uint64_t number);
-
 // The file in the part's folder that tells its agent to let another node take its place.
 inline constexpr char kLeaveNotice[] = "drain";
 

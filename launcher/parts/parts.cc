@@ -3,10 +3,8 @@
 
 #include "launcher/parts/parts.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/inotify.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,15 +20,16 @@
 #include "agent/process/descendants.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
+#include "launcher/part_start/start_part.h"
+#include "launcher/part_start/unit_scope.h"
+#include "launcher/parts/kept_parts.h"
+#include "launcher/parts/part_holder.h"
 #include "launcher/parts/part_state.h"
 #include "launcher/parts/part_words.h"
-#include "launcher/parts/start_part.h"
-#include "launcher/parts/unit_scope.h"
 #include "launcher/words/printable.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
-#include "proto/base/unique_fd.h"
 #include "proto/cluster/json_fields.h"
 
 namespace hlaunch {
@@ -42,28 +41,9 @@ constexpr size_t kMostComplaint = 2000;
 // Where the kernel tells nothing: its watches may be used up.
 constexpr Duration kLookTime = std::chrono::seconds(2);
 constexpr Duration kLookPause = std::chrono::milliseconds(100);
-// A folder that is very large, or that something is mounted in.
-constexpr Duration kRemoveAgain = std::chrono::minutes(10);
 
 std::string BootId() {
   return std::string(absl::StripAsciiWhitespace(ReadSmallFile("/proc/sys/kernel/random/boot_id")));
-}
-
-// glibc's header of pidfd_open cannot be used from C++.
-UniqueFd OpenPid(pid_t pid) {
-  const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!fd.valid()) return UniqueFd();
-  return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
-}
-
-void SendSignal(int pidfd, int signal) {
-  ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0);
-}
-
-// Collects a child that has ended; one that a former daemon started is none.
-void Reap(int pidfd) {
-  siginfo_t ignored;
-  ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &ignored, WEXITED | WNOHANG);
 }
 
 }  // namespace
@@ -73,7 +53,7 @@ struct Parts::Part {
   explicit Part(asio::io_context& loop) : pause(loop) {}
   PartRecord record;
   JobFolderFacts said;
-  std::optional<asio::posix::stream_descriptor> holder;  // Its pidfd; unset: it has ended.
+  std::optional<PartHolder> holder;  // Unset: it has ended.
   std::optional<asio::posix::stream_descriptor> complaint;
   std::string complained;
   int watch = 0;
@@ -81,7 +61,6 @@ struct Parts::Part {
   bool paused = false;
   bool missed = false;     // Something has changed meanwhile.
   bool has_group = false;  // It has ended, and its control group has not.
-  Instant remove_from;     // Its folder is not tried earlier.
   std::string told;        // The last that was told, as text.
 };
 
@@ -93,6 +72,7 @@ Parts::Parts(asio::io_context& loop, Settings settings,
       folders_(settings_.folder),
       boot_id_(BootId()),
       watch_(loop, IN_MOVED_TO | IN_CREATE),
+      sweep_(loop, folders_),
       look_(loop) {}
 
 Parts::~Parts() = default;
@@ -108,6 +88,7 @@ absl::Status Parts::Open() {
     }
     FindAgain(*std::move(record));
   }
+  sweep_.Begin();
   LookAtAll();
   return absl::OkStatus();
 }
@@ -116,13 +97,11 @@ void Parts::FindAgain(PartRecord record) {
   auto part = std::make_unique<Part>(loop_);
   part->record = std::move(record);
   const PartRecord& kept = part->record;
-  UniqueFd pidfd;
-  if (kept.holder > 0 && kept.boot_id == boot_id_) pidfd = OpenPid(kept.holder);
-  const std::optional<ProcessEntry> found = pidfd.valid() ? ReadProcess(kept.holder) : std::nullopt;
-  const bool lives = found && found->start_time == kept.start_time && found->state != 'Z';
+  const bool lives =
+      kept.holder > 0 && kept.boot_id == boot_id_ && !HasEnded(kept.holder, kept.start_time);
   Part& there = *(parts_[kept.order.job] = std::move(part));
   if (lives) {
-    Watch(there, pidfd.Release());
+    Watch(there);
   } else {
     RemoveGroup(there);
   }
@@ -140,7 +119,10 @@ absl::Status Parts::Start(const PartOrder& order) {
       return absl::OkStatus();
     }
     if (found->second->holder) return refuse("a part of another head's job of that number runs");
-    if (!folders_.Remove(order.job)) return refuse("what an older job has left cannot be removed");
+    if (!folders_.SetAside(order.job)) {
+      return refuse("what an older job has left cannot be removed");
+    }
+    sweep_.Begin();
     parts_.erase(found);
   }
   if (living() >= settings_.most) {
@@ -149,7 +131,8 @@ absl::Status Parts::Start(const PartOrder& order) {
   if (const absl::Status made = folders_.Make(order.job); !made.ok()) return refuse(made.message());
   auto part = std::make_unique<Part>(loop_);
   if (const absl::Status begun = Begin(*part, order); !begun.ok()) {
-    folders_.Remove(order.job);
+    folders_.SetAside(order.job);
+    sweep_.Begin();
     return refuse(begun.message());
   }
   Part& there = *(parts_[order.job] = std::move(part));
@@ -169,21 +152,26 @@ absl::Status Parts::Begin(Part& part, const PartOrder& order) {
                            order.user,
                            order.uid,
                            settings_.rule,
+                           settings_.limits,
+                           settings_.private_tmp ? folders_.PrivatePath(order.job) : "",
                            folder,
                            settings_.program,
                            StartOfPart(order, folder)};
   HLAUNCH_ASSIGN_OR_RETURN(WaitingPart waiting, ForkPart(start));
-  part.record.holder = waiting.pid;
-  if (const auto found = ReadProcess(waiting.pid)) part.record.start_time = found->start_time;
-  part.record.order.token.clear();
-  part.record.order.request.environment.clear();
-  // Whoever is not written down is not let go: the process ends with its gate.
-  Watch(part, OpenPid(waiting.pid).Release());
-  if (const absl::Status kept = folders_.Keep(part.record); !kept.ok()) {
+  // Whoever cannot be named, or is not written down, is not let go: the process ends with its gate.
+  const auto give_up = [&waiting](absl::Status why) {
     waiting.gate.Close();
     ::waitpid(waiting.pid, nullptr, 0);
-    return kept;
-  }
+    return why;
+  };
+  const std::optional<ProcessEntry> found = ReadProcess(waiting.pid);
+  if (!found) return give_up(absl::ResourceExhaustedError("/proc cannot be read"));
+  part.record.holder = waiting.pid;
+  part.record.start_time = found->start_time;
+  part.record.order.token.clear();
+  part.record.order.request.environment.clear();
+  if (const absl::Status kept = folders_.Keep(part.record); !kept.ok()) return give_up(kept);
+  Watch(part);
   LetGo(waiting);
   part.complaint.emplace(loop_, waiting.complaint.Release());
   LogInfo(absl::StrCat("job ", order.job, ": starting node ", order.node_rank, " for user ",
@@ -191,15 +179,12 @@ absl::Status Parts::Begin(Part& part, const PartOrder& order) {
   return absl::OkStatus();
 }
 
-void Parts::Watch(Part& part, int pidfd) {
-  if (pidfd < 0) return;
+void Parts::Watch(Part& part) {
   const uint64_t job = part.record.order.job;
-  part.holder.emplace(loop_, pidfd);
-  part.holder->async_wait(asio::posix::stream_descriptor::wait_read,
-                          [this, job](std::error_code error) {
-                            const auto found = parts_.find(job);
-                            if (!error && found != parts_.end()) Ended(*found->second);
-                          });
+  part.holder.emplace(loop_, part.record.holder, part.record.start_time, [this, job] {
+    const auto found = parts_.find(job);
+    if (found != parts_.end() && found->second->holder) Ended(*found->second);
+  });
   const absl::StatusOr<UniqueFd> folder = folders_.OpenJob(job);
   if (!folder.ok()) return;
   part.watch = watch_.Watch(folder->get(), [this, job] {
@@ -225,7 +210,7 @@ void Parts::ReadComplaint(Part& part) {
 }
 
 void Parts::Ended(Part& part) {
-  Reap(part.holder->native_handle());
+  part.holder->Reap();
   part.holder.reset();
   if (part.complaint) {
     char bytes[kMostComplaint];
@@ -250,6 +235,7 @@ void Parts::Ended(Part& part) {
 void Parts::RemoveGroup(Part& part) {
   KillScope(part.record.order.job);
   part.has_group = !RemoveScope(part.record.order.job);
+  if (folders_.SetAsidePrivate(part.record.order.job)) sweep_.Begin();
 }
 
 // The first change is looked at at once, and those that follow at most so often: a job may make
@@ -288,6 +274,7 @@ PartTold Parts::ToldOf(const Part& part) const {
 
 void Parts::LookAtAll() {
   for (const auto& [job, part] : parts_) {
+    if (part->holder) part->holder->Look();
     if (part->holder) Look(*part);
     if (part->has_group) RemoveGroup(*part);
   }
@@ -298,19 +285,17 @@ void Parts::LookAtAll() {
   });
 }
 
-// The oldest go first.
 void Parts::RemoveOld() {
-  std::vector<uint64_t> known, unknown;
+  std::vector<EndedPart> known, unknown;
   for (const auto& [job, part] : parts_) {
-    if (!part->holder) (part->record.forgotten ? known : unknown).push_back(job);
+    if (!part->holder) {
+      (part->record.forgotten ? known : unknown).push_back({job, part->record.order.uid});
+    }
   }
-  const Instant now = MonotonicClock().Now();
-  const auto remove = [this, now](const std::vector<uint64_t>& jobs, size_t most) {
-    for (size_t i = 0; i + most < jobs.size(); ++i) {
-      Part& part = *parts_.at(jobs[i]);
-      if (now < part.remove_from) continue;
-      part.remove_from = now + kRemoveAgain;
-      if (folders_.Remove(jobs[i])) parts_.erase(jobs[i]);
+  const auto remove = [this](const std::vector<EndedPart>& ended, size_t most) {
+    for (const uint64_t job : PartsToRemove(ended, most)) {
+      if (folders_.SetAside(job)) parts_.erase(job);
+      sweep_.Begin();
     }
   };
   remove(known, kMostKept);
@@ -331,7 +316,7 @@ absl::Status Parts::Signal(const SignalOrder& order) {
     part.record.killed = true;
     folders_.Keep(part.record).IgnoreError();
   }
-  SendSignal(part.holder->native_handle(), order.signal);
+  part.holder->Signal(order.signal);
   if (order.signal == SIGKILL) KillScope(order.job);
   return absl::OkStatus();
 }

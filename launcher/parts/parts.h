@@ -12,9 +12,11 @@
 
 #include "absl/status/status.h"
 #include "asio/steady_timer.hpp"
+#include "launcher/part_start/part_limits.h"
+#include "launcher/part_start/user_entry.h"
+#include "launcher/parts/folder_sweep.h"
 #include "launcher/parts/folder_watch.h"
 #include "launcher/parts/part_folder.h"
-#include "launcher/parts/user_entry.h"
 #include "proto/cluster/cluster_messages.h"
 
 namespace asio {
@@ -34,7 +36,9 @@ class Parts {
     std::string folder;   // Where parts are kept.
     std::string program;  // `hlaunch`, by its path.
     UserRule rule;
-    size_t most = 256;  // Parts that run at the same time.
+    PartLimits limits;
+    bool private_tmp = false;  // Each part has a /tmp of its own.
+    size_t most = 256;         // Parts that run at the same time.
   };
 
   // `changed` is called from the loop with whatever there is to tell of a part.
@@ -82,7 +86,7 @@ class Parts {
   struct Part;
   absl::Status Begin(Part& part, const PartOrder& order);
   void FindAgain(PartRecord record);
-  void Watch(Part& part, int pidfd);
+  void Watch(Part& part);
   void ReadComplaint(Part& part);
   void Ended(Part& part);
   void RemoveGroup(Part& part);
@@ -99,6 +103,7 @@ class Parts {
   const std::string boot_id_;
   std::string reachable_at_;
   FolderWatch watch_;
+  FolderSweep sweep_;
   asio::steady_timer look_;
   std::map<uint64_t, std::unique_ptr<Part>> parts_;  // By job.
 };

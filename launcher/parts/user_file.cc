@@ -22,8 +22,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kMostDeep = 64;
-constexpr int kMostEntries = 20'000;
+constexpr int kMostDeep = 64;  // Each holds a descriptor.
 
 int OpenBeneath(int folder, const std::string& name, uint64_t more = 0) {
   open_how how = {};
@@ -54,22 +53,49 @@ std::vector<std::string> NamesIn(int folder, size_t most) {
 // Below one folder. Belongs to one thread: Remove, once.
 class Removal {
  public:
+  // `top`: that of the folder's name, where what is too deep is moved to.
+  Removal(int top, int most) : top_(top), left_(most) {}
+
+  // False: something is left.
   bool Remove(int parent, const std::string& name, int deep) {
-    if (++entries_ > kMostEntries || deep > kMostDeep) return false;
-    if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return true;
+    if (left_-- <= 0) return false;
+    if (::unlinkat(parent, name.c_str(), 0) == 0) return Progress();
+    if (errno == ENOENT) return true;
     if (errno != EISDIR && errno != EPERM) return false;
+    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0) return Progress();
     const UniqueFd folder(OpenBeneath(parent, name, O_DIRECTORY));
     if (!folder.valid()) return false;
     bool all = true;
-    const auto left = static_cast<size_t>(kMostEntries - entries_);
-    for (const std::string& below : NamesIn(folder.get(), left)) {
-      all = Remove(folder.get(), below, deep + 1) && all;
+    for (const std::string& below : NamesIn(folder.get(), static_cast<size_t>(left_))) {
+      all =
+          (deep < kMostDeep ? Remove(folder.get(), below, deep + 1) : Raise(folder.get(), below)) &&
+          all;
     }
-    return all && ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0;
+    return all && ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 && Progress();
   }
 
+  bool progress() const { return progress_; }
+
  private:
-  int entries_ = 0;
+  bool Progress() { return progress_ = true; }
+
+  // Moves what lies too deep to the top, where the next call finds it. True: it is not there.
+  bool Raise(int parent, const std::string& name) {
+    constexpr int kTries = 100;
+    for (int i = 0; i < kTries; ++i) {
+      const std::string raised = absl::StrCat(kSetAside, "deep-", next_++);
+      if (::renameat2(parent, name.c_str(), top_, raised.c_str(), RENAME_NOREPLACE) == 0) {
+        return Progress();
+      }
+      if (errno != EEXIST) return false;
+    }
+    return false;
+  }
+
+  const int top_;
+  int left_;
+  int next_ = 1;
+  bool progress_ = false;
 };
 
 }  // namespace
@@ -117,6 +143,10 @@ absl::StatusOr<std::string> ReadUserFile(int folder, const std::string& name, ui
   return text;
 }
 
-bool RemoveTree(int parent, const std::string& name) { return Removal().Remove(parent, name, 0); }
+Removed RemoveSome(int parent, const std::string& name, int most) {
+  Removal removal(parent, most);
+  if (removal.Remove(parent, name, 0)) return Removed::kAll;
+  return removal.progress() ? Removed::kMore : Removed::kNot;
+}
 
 }  // namespace hlaunch

@@ -41,8 +41,17 @@ absl::StatusOr<UniqueFd> OpenUserFile(int folder, const std::string& name, uid_t
 absl::StatusOr<std::string> ReadUserFile(int folder, const std::string& name, uid_t uid,
                                          size_t most);
 
-// Removes `name` in `parent` with everything below it, at most 64 folders deep and 20,000 entries.
-// False: something is left.
-bool RemoveTree(int parent, const std::string& name);
+// What the names of folders that are to be removed begin with.
+inline constexpr char kSetAside[] = "gone-";
+
+enum class Removed {
+  kAll,   // Nothing is left.
+  kMore,  // Some of it is gone, and more may go with the next call.
+  kNot,   // Nothing of it can be removed now.
+};
+
+// Removes `name` in `parent` with what is below it, at most about `most` entries in one call. What
+// lies very deep is moved beside `name` first, and has a name of what is to be removed then.
+Removed RemoveSome(int parent, const std::string& name, int most);
 
 }  // namespace hlaunch

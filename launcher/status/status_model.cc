@@ -13,6 +13,7 @@
 #include "launcher/status/time_words.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/shell_words.h"
+#include "proto/cluster/job_id.h"
 #include "rendezvous/round/figures.h"
 
 namespace hlaunch {
@@ -253,10 +254,13 @@ void AddHealth(const JobStatus& status, StatusModel& model) {
 
 void AddCommands(const JobStatus& status, const std::string& how_to_ask, StatusModel& model) {
   if (how_to_ask.empty() || status.state == JobState::kOver) return;
-  const std::string job = PrintableLine(ShellQuote(status.job_id));
+  // hlaunchd knows where the nodes of a cluster's job meet, and has the token.
+  const std::optional<uint64_t> number = ClusterJobNumber(status.job_id);
+  const std::string what = number ? absl::StrCat(*number)
+                                  : absl::StrCat(PrintableLine(ShellQuote(status.job_id)), " ",
+                                                 PrintableLine(how_to_ask));
   for (const char* word : {"why", "stacks"}) {
-    model.commands.push_back(
-        absl::StrCat("hlaunch ", word, " ", job, " ", PrintableLine(how_to_ask)));
+    model.commands.push_back(absl::StrCat("hlaunch ", word, " ", what));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "launcher/status/time_words.h"
+#include "launcher/words/text_table.h"
 
 namespace hlaunch {
 namespace {
@@ -37,21 +38,8 @@ const char* ColourOf(Light light) {
   return "\x1b[1m";
 }
 
-// How many columns a text takes, near enough: one for each character.
-size_t ColumnsOf(string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & '\xc0') != '\x80'; }));
-}
-
-// As much of `text` as fits, with ">" at its end if that is not all.
-std::string Cut(string_view text, size_t columns) {
-  if (ColumnsOf(text) <= columns) return std::string(text);
-  size_t bytes = 0;
-  for (size_t used = 0; bytes < text.size(); ++bytes) {
-    if ((text[bytes] & '\xc0') != '\x80' && ++used >= std::max<size_t>(columns, 1)) break;
-  }
-  return absl::StrCat(text.substr(0, bytes), ">");
-}
+// With ">" at its end if that is not all.
+std::string Cut(string_view text, size_t columns) { return CutToColumns(text, columns, ">"); }
 
 std::string Padded(string_view text, size_t columns) {
   const size_t has = ColumnsOf(text);

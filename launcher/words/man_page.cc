@@ -25,8 +25,12 @@ std::string Text(string_view text) {
   return absl::StrCat(leads ? "\\&" : "", plain);
 }
 
+// Or a setting of a file, "      name = VALUE".
 bool IsOption(string_view line) {
-  return absl::StartsWith(line, "  -") || absl::StartsWith(line, "      --");
+  const bool is_setting = absl::StartsWith(line, "      ") && line.size() > 6 &&
+                          absl::ascii_islower(static_cast<unsigned char>(line[6])) &&
+                          absl::StrContains(line, " = ");
+  return absl::StartsWith(line, "  -") || absl::StartsWith(line, "      --") || is_setting;
 }
 
 // Two spaces divide an option from its help; without them the help begins in the next line.

@@ -33,7 +33,7 @@ constexpr const char* kPartStates[] = {"starting", "running", "ended", "lost", "
 // MessageReader.
 template <typename Form>
 void Fields(Form& form, JobRequest* m) {
-  form.Text("name", &m->name, kMaxName);
+  form.Prose("name", &m->name, kMaxName);
   form.Number("min_nodes", &m->min_nodes, 1, kMaxNodes);
   form.Number("max_nodes", &m->max_nodes, 1, kMaxNodes);
   form.Ordered("max_nodes", &m->min_nodes, &m->max_nodes);
@@ -56,7 +56,7 @@ template <typename Form>
 void Fields(Form& form, PartView* m) {
   form.Number("node_rank", &m->node_rank, 0, kMaxNodes);
   form.Host("host", &m->host);
-  form.Text("state", &m->state);
+  form.Prose("state", &m->state);
   form.Numbers("devices", &m->devices, kMaxDevices);
   form.ExitCode("exit_code", &m->exit_code);
 }
@@ -66,9 +66,9 @@ void Fields(Form& form, JobView* m) {
   form.Number("number", &m->number);
   form.Number("version", &m->version);
   form.Text("user", &m->user, kMaxName);
-  form.Text("name", &m->name, kMaxName);
+  form.Prose("name", &m->name, kMaxName);
   form.State("state", &m->state, kJobStates);
-  form.Text("why", &m->why);
+  form.Prose("why", &m->why);
   form.Number("min_nodes", &m->min_nodes, 1, kMaxNodes);
   form.Number("max_nodes", &m->max_nodes, 1, kMaxNodes);
   form.Number("workers", &m->workers, 0, kMaxWorkers);
@@ -81,7 +81,7 @@ void Fields(Form& form, JobView* m) {
   form.Number("round", &m->round);
   form.Number("restarts", &m->restarts);
   form.Share("goodput", &m->goodput);
-  form.Texts("words", &m->words, kMaxWords, kMaxWord);
+  form.Texts("words", &m->words, 2 * kMaxWords, kMaxWord);  // A request's options and script.
 }
 
 template <typename Form>
@@ -94,7 +94,7 @@ template <typename Form>
 void Fields(Form& form, DeviceFact* m) {
   form.Number("id", &m->id);
   form.Text("kind", &m->kind, kMaxName);
-  form.Text("fault", &m->fault);
+  form.Prose("fault", &m->fault, kMaxName);
 }
 
 template <typename Form>
@@ -105,7 +105,7 @@ void Fields(Form& form, HostFacts* m) {
   form.Messages("devices", &m->devices, kMaxDevices, ReadDeviceFact);
   form.Number("slots", &m->slots, 0, kMaxSlots);
   form.Texts("labels", &m->labels, kMaxLabels, kMaxName);
-  form.Text("trouble", &m->trouble);
+  form.Prose("trouble", &m->trouble);
 }
 
 template <typename Form>
@@ -114,7 +114,7 @@ void Fields(Form& form, PartTold* m) {
   form.State("state", &m->state, kPartStates);
   form.Text("meeting", &m->meeting);
   form.ExitCode("exit_code", &m->exit_code);
-  form.Text("trouble", &m->trouble);
+  form.Prose("trouble", &m->trouble);
   form.Number("round", &m->round);
   form.Number("restarts", &m->restarts);
   form.Share("goodput", &m->goodput);
@@ -188,7 +188,7 @@ void Fields(Form& form, StopQuestion* m) {
 template <typename Form>
 void Fields(Form& form, DrainQuestion* m) {
   form.Host("host", &m->host);
-  form.Text("reason", &m->reason);
+  form.Prose("reason", &m->reason);
   form.Number("evict_s", &m->evict_s, -1, kMaxSeconds);
 }
 
@@ -196,7 +196,7 @@ template <typename Form>
 void Fields(Form& form, HostView* m) {
   form.Host("name", &m->name);
   form.Text("state", &m->state, kMaxName);
-  form.Text("why", &m->why);
+  form.Prose("why", &m->why);
   form.Text("version", &m->version, kMaxName);
   form.Text("device_kind", &m->device_kind, kMaxName);
   form.Number("devices", &m->devices);
@@ -206,6 +206,7 @@ void Fields(Form& form, HostView* m) {
   form.Texts("labels", &m->labels, kMaxLabels, kMaxName);
   form.Jobs("jobs", &m->jobs, kMaxJobs);
   form.Number("seen_ms", &m->seen_ms);
+  form.Number("stop_ms", &m->stop_ms);
 }
 
 template <typename T>

@@ -232,7 +232,7 @@ struct StopQuestion {
 
 // Of `drain` (`reason` is not empty) and `undrain`; for admins. What runs there goes on: no new job
 // is placed there. `evict_s` of zero or more: jobs of several nodes there are asked to move at
-// once, and one of one node stays; nobody sees to that time. -1: all stay.
+// once, and what still runs there after so many seconds is stopped. -1: all stay.
 struct DrainQuestion {
   std::string host;
   std::string reason;
@@ -253,6 +253,7 @@ struct HostView {
   std::vector<std::string> labels;
   std::vector<uint64_t> jobs;
   int64_t seen_ms = 0;  // When it was last heard of; 0: it is connected.
+  int64_t stop_ms = 0;  // Of drained: when what runs there is stopped, since 1970; 0: it is not.
 
   bool operator==(const HostView&) const = default;
 };

@@ -35,7 +35,8 @@ struct ClusterUser {
 struct Envelope {
   std::string ask;                  // A question's verb; empty: it is none.
   std::string tell;                 // The verb of news; empty: they are none.
-  uint64_t id = 0;                  // Of a question and its answer.
+  uint64_t id = 0;                  // Of a question and its answer; an error that says 0 answers
+                                    // whatever was asked, and the connection has ended.
   std::optional<ClusterUser> user;  // Who asks, where it is a user.
   nlohmann::json body = nlohmann::json::object();
   absl::Status error;  // Of an answer.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -93,6 +94,18 @@ std::string TextOf(const json& json) {
 
 std::string WithoutZeroBytes(string_view text) {
   return absl::StrReplaceAll(text, {{kZero, "\xEF\xBF\xBD"}});
+}
+
+std::string BeginningOf(string_view text, size_t max) {
+  const bool plain = std::all_of(text.begin(), text.end(),
+                                 [](char c) { return absl::ascii_isascii(c) && c != 0; });
+  if (plain) return std::string(text.substr(0, max));
+  std::string whole = WithoutZeroBytes(json::parse(TextOf(std::string(text))).get<std::string>());
+  if (whole.size() <= max) return whole;
+  const auto is_inside = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  while (max > 0 && is_inside(whole[max])) --max;
+  whole.resize(max);
+  return whole;
 }
 
 JsonFields::JsonFields(const json& object, string_view what) : object_(object), what_(what) {

@@ -27,6 +27,10 @@ std::string TextOf(const nlohmann::json& json);
 // `text` with U+FFFD where a zero byte is, which no reader of a text takes.
 std::string WithoutZeroBytes(absl::string_view text);
 
+// `text` as a reader takes it: UTF-8 without a zero byte, and at most `max` bytes of it, in whole
+// characters.
+std::string BeginningOf(absl::string_view text, size_t max);
+
 // Reads the fields of a JSON object that comes from outside, one after another. A field that is
 // missing keeps the value that its variable has; one that is there must have the right type and
 // keep its limits. Fields that nobody reads are for later versions. The first error is kept, and no

@@ -33,6 +33,10 @@ inline constexpr size_t kMaxWord = 128 << 10;  // The kernel's limit of a word a
 class MessageWriter {
  public:
   void Text(const char* name, const std::string* value, size_t = 0) { out_[name] = *value; }
+  // For people, who can do with its beginning where a reader takes no more.
+  void Prose(const char* name, const std::string* value, size_t max = JsonFields::kMaxText) {
+    out_[name] = BeginningOf(*value, max);
+  }
   void Host(const char* name, const std::string* value) { out_[name] = *value; }
   void Texts(const char* name, const std::vector<std::string>* value, size_t, size_t = 0) {
     out_[name] = *value;
@@ -83,6 +87,9 @@ class MessageReader {
 
   void Text(const char* name, std::string* value, size_t max = JsonFields::kMaxText) {
     fields_.Text(name, value, max);
+  }
+  void Prose(const char* name, std::string* value, size_t max = JsonFields::kMaxText) {
+    Text(name, value, max);
   }
   // Empty: none.
   void Host(const char* name, std::string* value) {

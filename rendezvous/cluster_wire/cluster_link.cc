@@ -263,8 +263,8 @@ void ClusterLink::State::Later(Done done, absl::StatusOr<nlohmann::json> answer)
 void ClusterLink::State::Fail(const absl::Status& why) {
   if (socket_ != nullptr) std::exchange(socket_, nullptr)->close();
   if (wire_ != nullptr) std::exchange(wire_, nullptr)->Drop();
-  // One that did not last is no reason to hurry.
-  if (phase_ == Phase::kUp && Now() - up_since_ > kSilence) retry_ = kFirstRetry;
+  // One that lasted less than the longest pause is no reason to hurry.
+  if (phase_ == Phase::kUp && Now() - up_since_ >= kLastRetry) retry_ = kFirstRetry;
   phase_ = Phase::kWaiting;
   std::uniform_real_distribution<double> part(0.5, 1);
   Await(Now() + std::chrono::duration_cast<Duration>(retry_ * part(random_)));

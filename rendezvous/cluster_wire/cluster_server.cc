@@ -23,12 +23,14 @@
 #include "rendezvous/cluster_wire/wire_connection.h"
 #include "rendezvous/cluster_wire/wire_limits.h"
 #include "rendezvous/listening/accept.h"
+#include "rendezvous/listening/route.h"
 #include "rendezvous/trust/certificate.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kAcceptedAtOnce = 64;
+constexpr std::time_t kRenewPatience = 300;  // In seconds, of one that has expired.
 constexpr Duration kSweep = std::chrono::milliseconds(500);
 
 Instant Now() { return MonotonicClock().Now(); }
@@ -39,17 +41,26 @@ absl::Status CheckHead(const HostIdentity& identity) {
   return absl::InvalidArgumentError("the certificate is not the head's");
 }
 
-absl::StatusOr<TlsContext> TlsOfHead(const HostIdentity& identity) {
+absl::StatusOr<TlsContext> TlsOfHead(const HostIdentity& identity, const Forgives& is_own) {
   HLAUNCH_RETURN_IF_ERROR(CheckHead(identity));
-  return TlsOfServer(identity);
+  return TlsOfServer(identity, is_own);
+}
+
+// A host may have two addresses, and a key that was copied is shown from another host.
+std::string Suspicion(const std::string& host, const std::string& former, const std::string& now) {
+  if (former == now) return "";
+  return absl::StrCat(". It came from ", former, " and now from ", now,
+                      "; if these are two hosts, its key was copied: run `hlaunch cluster "
+                      "throw-out ",
+                      host, "` here, and join it again");
 }
 
 //            handshake, a certificate
 //   kShaking ------------------------> kPeer
 //       |    handshake, none              its question
-//       +----------------> kStranger ----------------> kAnswered
+//       +----------------> kStranger ----------------> kAsked
 //   any --its time is over, it breaks the rules, or it goes--> none
-enum class Phase { kShaking, kStranger, kAnswered, kPeer };
+enum class Phase { kShaking, kStranger, kAsked, kPeer };
 
 struct Guest {
   std::shared_ptr<WireConnection> wire;
@@ -92,13 +103,19 @@ class ClusterServer::Connections : public std::enable_shared_from_this<Connectio
     guests_.clear();
   }
 
-  void Send(uint64_t peer, const Envelope& envelope) {
-    if (Guest* guest = FindPeer(peer)) guest->wire->Send(envelope);
+  void Send(uint64_t id, const Envelope& envelope) {
+    Guest* guest = Find(id);
+    if (guest == nullptr || (guest->phase != Phase::kPeer && guest->phase != Phase::kAsked)) return;
+    if (guest->phase == Phase::kAsked) guest->deadline = Now() + kStrangerPatience;
+    guest->wire->Send(envelope);
   }
   void Cut(uint64_t peer) {
     if (Guest* guest = FindPeer(peer)) guest->wire->End(absl::CancelledError("it was cut"));
   }
-  void SetTls(TlsContext tls) { tls_ = std::move(tls); }
+  absl::Status Renew(const HostIdentity& identity) {
+    HLAUNCH_ASSIGN_OR_RETURN(tls_, TlsOfHead(identity, events_.is_own));
+    return absl::OkStatus();
+  }
   size_t peers() const { return by_host_.size(); }
 
  private:
@@ -114,7 +131,7 @@ class ClusterServer::Connections : public std::enable_shared_from_this<Connectio
   void BecomePeer(uint64_t id, Guest& guest);
   void Replace(const std::string& host, uint64_t by);
   void Said(uint64_t id, Envelope envelope);
-  void Answer(Guest& guest, const Envelope& question);
+  void Pass(uint64_t id, Guest& guest, const Envelope& question);
   void Ended(uint64_t id, const absl::Status& why);
   void WarnOf(const Guest& guest, const absl::Status& why);
   void Forget(uint64_t id, const Guest& guest);
@@ -146,6 +163,7 @@ class ClusterServer::Connections : public std::enable_shared_from_this<Connectio
   CountByAddress strangers_{kMostStrangers, kMostStrangersOfOne};
   Instant next_sweep_;
   RareLog warnings_;
+  RareLog replacements_;  // Of its own: no stranger's noise hides a key that was copied.
 };
 
 void ClusterServer::Connections::AwaitConnections() {
@@ -224,12 +242,17 @@ void ClusterServer::Connections::Shaken(uint64_t id) {
   if (shown == nullptr) return BecomeStranger(id, *guest);
   const absl::StatusOr<CertifiedHost> certified = ReadHostCertificate(shown);
   if (!certified.ok()) return Refuse(*guest, certified.status().message());
+  const std::time_t wall = std::time(nullptr);
+  const bool has_expired = certified->expires <= wall;
+  if (has_expired && !IsOwnAddress(guest->address)) {  // TLS lets in one host alone with it.
+    return Refuse(*guest, "its certificate has expired");
+  }
   if (!events_.admits(*certified)) {
     return Refuse(*guest,
                   absl::StrCat("the certificate of ", certified->host, " is not taken any more"));
   }
   guest->host = certified->host;
-  guest->expires = certified->expires;
+  guest->expires = has_expired ? wall + kRenewPatience : certified->expires;
   BecomePeer(id, *guest);
 }
 
@@ -259,8 +282,11 @@ void ClusterServer::Connections::Replace(const std::string& host, uint64_t by) {
   by_host_[host] = by;
   const auto guest = guests_.find(former);
   if (guest == guests_.end()) return;
-  Warn(absl::StrCat(host, " has connected anew; its former connection, ",
-                    guest->second.wire->name(), ", is closed"));
+  const std::string line = replacements_.Admit(
+      absl::StrCat(host, " has connected anew; its former connection, ", guest->second.wire->name(),
+                   ", is closed", Suspicion(host, guest->second.address, guests_.at(by).address)),
+      Now());
+  if (!line.empty()) LogWarning(line);
   guest->second.wire->Drop();
   guests_.erase(guest);
   events_.left(former);
@@ -273,20 +299,20 @@ void ClusterServer::Connections::Said(uint64_t id, Envelope envelope) {
     case Phase::kPeer:
       return events_.said(id, std::move(envelope));
     case Phase::kStranger:
-      return Answer(*guest, envelope);
-    case Phase::kAnswered:
+      return Pass(id, *guest, envelope);
+    case Phase::kAsked:
       return Refuse(*guest, "a stranger may ask one question");
     case Phase::kShaking:
       break;  // Nothing is read yet.
   }
 }
 
-void ClusterServer::Connections::Answer(Guest& guest, const Envelope& question) {
+void ClusterServer::Connections::Pass(uint64_t id, Guest& guest, const Envelope& question) {
   if (question.ask.empty()) return Refuse(guest, "a stranger may ask, and say nothing else");
-  guest.phase = Phase::kAnswered;
+  guest.phase = Phase::kAsked;
   guest.deadline = Now() + kStrangerPatience;
-  const std::shared_ptr<WireConnection> wire = guest.wire;
-  wire->Send(events_.stranger(question, guest.address));
+  const std::string address = guest.address;
+  events_.stranger(id, question, address);
 }
 
 void ClusterServer::Connections::Ended(uint64_t id, const absl::Status& why) {
@@ -359,22 +385,20 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::Start(asio::io_con
                                                                     UniqueFd listener,
                                                                     HostIdentity identity,
                                                                     Events events) {
-  HLAUNCH_ASSIGN_OR_RETURN(TlsContext tls, TlsOfHead(identity));
+  HLAUNCH_ASSIGN_OR_RETURN(TlsContext tls, TlsOfHead(identity, events.is_own));
   auto connections = std::make_shared<Connections>(loop, std::move(tls), std::move(events));
   HLAUNCH_RETURN_IF_ERROR(connections->Open(std::move(listener)));
   return std::unique_ptr<ClusterServer>(new ClusterServer(std::move(connections)));
 }
 
-void ClusterServer::Send(uint64_t peer, const Envelope& envelope) {
-  connections_->Send(peer, envelope);
+void ClusterServer::Send(uint64_t id, const Envelope& envelope) {
+  connections_->Send(id, envelope);
 }
 
 void ClusterServer::Cut(uint64_t peer) { connections_->Cut(peer); }
 
 absl::Status ClusterServer::Renew(const HostIdentity& identity) {
-  HLAUNCH_ASSIGN_OR_RETURN(TlsContext tls, TlsOfHead(identity));
-  connections_->SetTls(std::move(tls));
-  return absl::OkStatus();
+  return connections_->Renew(identity);
 }
 
 size_t ClusterServer::peers() const { return connections_->peers(); }

@@ -31,11 +31,15 @@ class ClusterServer {
   struct Events {
     // Whether it may be a peer, beyond that its certificate is right.
     std::function<bool(const CertifiedHost&)> admits;
+    // Whether it is the host of this machine, which may come from here with a certificate that has
+    // expired, to have it renewed. Unset: none is.
+    std::function<bool(const CertifiedHost&)> is_own;
     std::function<void(uint64_t peer, const std::string& host)> came;
     std::function<void(uint64_t peer, Envelope)> said;
     std::function<void(uint64_t peer)> left;  // Of each that came, once.
-    // The answer to the question of a stranger at `address`.
-    std::function<Envelope(const Envelope& question, const std::string& address)> stranger;
+    // A stranger at `address` asks; Send answers, in kStrangerPatience.
+    std::function<void(uint64_t stranger, const Envelope& question, const std::string& address)>
+        stranger;
   };
 
   // `listener` listens and does not block. No event is called within this.
@@ -49,8 +53,8 @@ class ClusterServer {
                                                               HostIdentity identity, Events events);
   ~ClusterServer();  // Closes all connections; nothing is called any more.
 
-  // Dropped if the peer has left.
-  void Send(uint64_t peer, const Envelope& envelope);
+  // To a peer, or a stranger that has asked. Dropped if it has left.
+  void Send(uint64_t id, const Envelope& envelope);
   // Nothing that it says comes any more; `left` is called later.
   void Cut(uint64_t peer);
   // What those see who connect from now on.

@@ -69,6 +69,18 @@ bool IsHead(bool is_believed, asio::ssl::verify_context& context) {
   return false;
 }
 
+// What OpenSSL has found, but for a host's age that is forgiven.
+bool IsBelieved(bool is_believed, asio::ssl::verify_context& context, const Forgives& forgives) {
+  X509_STORE_CTX* chain = context.native_handle();
+  const bool is_only_old = !is_believed && X509_STORE_CTX_get_error_depth(chain) == 0 &&
+                           X509_STORE_CTX_get_error(chain) == X509_V_ERR_CERT_HAS_EXPIRED;
+  if (!is_only_old || !forgives) return is_believed;
+  const auto certified = ReadHostCertificate(X509_STORE_CTX_get_current_cert(chain));
+  if (!certified.ok() || !forgives(*certified)) return false;
+  X509_STORE_CTX_set_error(chain, X509_V_OK);
+  return true;
+}
+
 // Of those that the other end showed; null: none has the pin.
 X509* AuthorityWithPin(X509_STORE_CTX* shown, const std::string& pin) {
   STACK_OF(X509)* certificates = X509_STORE_CTX_get0_untrusted(shown);
@@ -109,7 +121,7 @@ int IsHeadWithPin(X509_STORE_CTX* shown, void* pin) {
 
 }  // namespace
 
-absl::StatusOr<TlsContext> TlsOfServer(const HostIdentity& identity) {
+absl::StatusOr<TlsContext> TlsOfServer(const HostIdentity& identity, Forgives forgives) {
   HLAUNCH_ASSIGN_OR_RETURN(TlsContext context, Bare(asio::ssl::context::tls_server));
   SSL_CTX* tls = context->native_handle();
   HLAUNCH_RETURN_IF_ERROR(Show(identity, tls));
@@ -117,6 +129,10 @@ absl::StatusOr<TlsContext> TlsOfServer(const HostIdentity& identity) {
   HLAUNCH_RETURN_IF_ERROR(Believe(authority.get(), SSL_CTX_get_cert_store(tls)));
   if (SSL_CTX_add1_chain_cert(tls, authority.get()) != 1) return OpenSslRefused("show a chain");
   context->set_verify_mode(asio::ssl::verify_peer);
+  context->set_verify_callback(
+      [forgives = std::move(forgives)](bool is_believed, asio::ssl::verify_context& chain) {
+        return IsBelieved(is_believed, chain, forgives);
+      });
   return context;
 }
 

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,13 +18,17 @@ namespace hlaunch {
 
 using TlsContext = std::shared_ptr<asio::ssl::context>;  // Owned by its connections, too.
 
+// Whether it is no matter that this host's certificate has expired.
+using Forgives = std::function<bool(const CertifiedHost&)>;
+
 // The head's. Who shows a certificate must show a host's of this authority; one without is a
-// stranger. It shows the authority's certificate, too, by whose pin strangers know it.
+// stranger. It shows the authority's certificate, too, by whose pin strangers know it. `forgives`
+// may be unset, and forgives nobody then.
 //
 // Errors, of all three:
 //   InvalidArgument - what is to be shown or believed is not whole; the message says what.
 //   Internal - OpenSSL refuses.
-absl::StatusOr<TlsContext> TlsOfServer(const HostIdentity& identity);
+absl::StatusOr<TlsContext> TlsOfServer(const HostIdentity& identity, Forgives forgives = nullptr);
 
 // A node daemon's, which believes the head of its authority alone: no other host can be it.
 absl::StatusOr<TlsContext> TlsOfHost(const HostIdentity& identity);

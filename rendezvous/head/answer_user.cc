@@ -3,6 +3,7 @@
 
 #include "rendezvous/head/answer_user.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <map>
@@ -27,6 +28,23 @@ absl::Status NoJob(uint64_t number) {
   return absl::NotFoundError(absl::StrCat("there is no job ", number));
 }
 
+// As many of a list's entries as fit in an answer: the first ones.
+struct AnswerList {
+  Json list = Json::array();
+  size_t size = 0, left_out = 0;
+
+  // `make` is not called for what is left out.
+  template <typename Make>
+  void Add(const Make& make) {
+    if (size <= kMaxList) {
+      Json entry = make();
+      size += TextOf(entry).size();
+      if (size <= kMaxList) return list.push_back(std::move(entry));
+    }
+    ++left_out;
+  }
+};
+
 // One question, with whoever asks it.
 class UserQuestion {
  public:
@@ -50,22 +68,13 @@ class UserQuestion {
   absl::StatusOr<Json> Jobs(const Json& body) {
     HLAUNCH_RETURN_IF_ERROR(MayAsk(verb_, user_, nullptr));
     HLAUNCH_ASSIGN_OR_RETURN(const JobsQuestion question, ReadJobsQuestion(body));
-    std::vector<Json> newest;
-    size_t size = 0, left_out = 0;
+    AnswerList newest;
     const auto& jobs = table_.jobs().all();
     for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
-      if (!Wanted(job->second, question)) continue;
-      Json view = View(job->second);
-      size +=
-          size > kMaxList ? 0 : view.dump(-1, ' ', false, Json::error_handler_t::replace).size();
-      if (size > kMaxList) {
-        ++left_out;
-      } else {
-        newest.push_back(std::move(view));
-      }
+      if (Wanted(job->second, question)) newest.Add([&] { return View(job->second); });
     }
-    return Json{{"jobs", std::vector<Json>(newest.rbegin(), newest.rend())},
-                {"left_out", left_out}};
+    std::reverse(newest.list.begin(), newest.list.end());
+    return Json{{"jobs", std::move(newest.list)}, {"left_out", newest.left_out}};
   }
 
   absl::StatusOr<Json> Job(const Json& body) {
@@ -76,18 +85,11 @@ class UserQuestion {
 
   absl::StatusOr<Json> Nodes(const Json&) {
     HLAUNCH_RETURN_IF_ERROR(MayAsk(verb_, user_, nullptr));
-    Json hosts = Json::array();
-    size_t size = 0, left_out = 0;
+    AnswerList hosts;
     for (const HostView& view : table_.hosts().Views()) {
-      Json json = ToJson(view);
-      size += size > kMaxList ? 0 : TextOf(json).size();
-      if (size > kMaxList) {
-        ++left_out;
-      } else {
-        hosts.push_back(std::move(json));
-      }
+      hosts.Add([&] { return ToJson(view); });
     }
-    return Json{{"hosts", std::move(hosts)}, {"left_out", left_out}};
+    return Json{{"hosts", std::move(hosts.list)}, {"left_out", hosts.left_out}};
   }
 
   absl::StatusOr<Json> Stop(const Json& body) {
@@ -118,7 +120,7 @@ class UserQuestion {
       return absl::InvalidArgumentError("drain: it gives no reason");
     }
     HLAUNCH_RETURN_IF_ERROR(
-        table_.Drain(question.host, undrain ? "" : question.reason, question.evict_s >= 0, t_));
+        table_.Drain(question.host, undrain ? "" : question.reason, question.evict_s, t_));
     return Json::object();
   }
 
@@ -176,6 +178,11 @@ absl::StatusOr<Json> AnswerUser(HeadTable& table, const ClusterUser& user, absl:
     return absl::UnimplementedError(absl::StrCat("no question \"", verb, "\""));
   }
   return (UserQuestion(table, user, verb, t).*answerer)(body);
+}
+
+bool IsSeen(const HeadTable& table, const ClusterUser& user, const JobQuestion& question) {
+  const HeadJob* job = table.jobs().Find(question.job);
+  return job != nullptr && job->version == question.seen && MayAsk("job", user, job).ok();
 }
 
 absl::StatusOr<std::string> HostOfLog(const HeadTable& table, const ClusterUser& user,

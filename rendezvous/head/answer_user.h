@@ -13,6 +13,10 @@
 
 namespace hlaunch {
 
+// Whether the job is as the asker has seen it, so that the answer can wait for it to change. Who
+// may not ask, or asks wrongly, does not wait.
+bool IsSeen(const HeadTable& table, const ClusterUser& user, const JobQuestion& question);
+
 // Answers what a user asks, after his right to it: all verbs but `log`, `token`, and the waiting
 // of `job`, which is answered at once.
 //

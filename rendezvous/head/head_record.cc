@@ -91,6 +91,8 @@ void ReadNumbers(JsonFields& fields, HeadJob* job) {
 nlohmann::json HostToJson(const HeadHost& host) {
   nlohmann::json json = {{"name", host.name},
                          {"drained", host.drained},
+                         {"stop_ms", host.stop_ms},
+                         {"told_to_move", host.told_to_move},
                          {"seen_ms", host.connected ? 0 : host.seen_ms}};
   if (host.facts) json["facts"] = ToJson(*host.facts);
   return json;
@@ -101,6 +103,8 @@ absl::StatusOr<HeadHost> ReadHost(const nlohmann::json& body) {
   JsonFields fields(body, "host");
   fields.Text("name", &host.name, kMaxHostName);
   fields.Text("drained", &host.drained);
+  fields.Number("stop_ms", &host.stop_ms, 0, kLatest);
+  fields.Flag("told_to_move", &host.told_to_move);
   fields.Number("seen_ms", &host.seen_ms, 0, kLatest);
   const nlohmann::json* facts = fields.Object("facts");
   HLAUNCH_RETURN_IF_ERROR(fields.status());

@@ -18,7 +18,6 @@ uint64_t VersionsFrom(HeadTime t) { return static_cast<uint64_t>(t.wall_ms) * 10
 // What the job may have at most, as its user's limit is.
 JobRequest WithinLimit(const JobRequest& request, const OwnJobs& own, const OwnLimits& limits) {
   JobRequest within = request;
-  if (limits.max_nodes == 0) return within;
   const int left = limits.max_nodes - own.nodes;
   within.max_nodes = std::min(within.max_nodes, left);
   within.spares = std::min(within.spares, left - within.max_nodes);
@@ -35,7 +34,8 @@ HeadTable::HeadTable(Options options, HeadRecord record, HeadTime t)
     : options_(std::move(options)),
       started_(t.now),
       hosts_(std::move(record.hosts), t.wall_ms),
-      jobs_(std::move(record.jobs), record.last_number, VersionsFrom(t)) {
+      jobs_(std::move(record.jobs), record.last_number, VersionsFrom(t)),
+      kept_number_(record.last_number) {
   HoldAgain();
 }
 
@@ -59,7 +59,6 @@ void HeadTable::Left(const std::string& host, HeadTime t) {
   hosts_.Left(host, t.wall_ms);
   LookersOn(host);
   place_ = true;
-  PlaceNext(t);
 }
 
 // Those who look on at jobs there are told that it is away, or there again.
@@ -71,38 +70,31 @@ void HeadTable::LookersOn(const std::string& host) {
   }
 }
 
-void HeadTable::TakeFacts(const std::string& name, HostFacts facts, HeadTime t) {
+void HeadTable::TakeFacts(const std::string& name, HostFacts facts) {
   HeadHost* host = hosts_.Find(name);
   if (host == nullptr || !host->connected) return;
-  if (!hosts_.TakeFacts(*host, std::move(facts))) return;
-  place_ = true;
-  PlaceNext(t);
+  place_ |= hosts_.TakeFacts(*host, std::move(facts));
 }
 
 void HeadTable::TakePart(const std::string& host, const PartTold& told, HeadTime t) {
   course_.TakePart(host, told, t);
-  PlaceNext(t);
 }
 
 void HeadTable::TakeAllTold(const std::string& host, HeadTime t) {
   course_.TakeAllTold(host, t);
   place_ = true;
-  PlaceNext(t);
 }
 
 void HeadTable::TakeAnswer(const HeadOrder& order, const absl::Status& answer, HeadTime t) {
   course_.TakeAnswer(order, answer, t);
-  PlaceNext(t);
 }
 
 // With what they would have if nothing ran there and nothing were the matter with them.
 absl::Status HeadTable::CouldEver(const JobRequest& request) const {
-  std::vector<HostRoom> rooms;
   for (const auto& [name, host] : hosts_.all()) {
     if (!host.facts) return absl::OkStatus();  // Who knows what it has.
-    rooms.push_back(EmptyRoomOf(host));
   }
-  const Placement placement = PlaceJob(request, rooms);
+  const Placement placement = PlaceJob(request, hosts_.EmptyRooms());
   return placement.nodes.empty() ? absl::FailedPreconditionError(placement.reason)
                                  : absl::OkStatus();
 }
@@ -125,7 +117,6 @@ absl::StatusOr<uint64_t> HeadTable::Submit(const ClusterUser& user, JobRequest r
   job.why = "waits until this cluster's hosts have come";
   const uint64_t number = jobs_.Add(std::move(job)).number;
   place_ = true;
-  PlaceNext(t);
   return number;
 }
 
@@ -136,18 +127,16 @@ absl::Status HeadTable::Stop(uint64_t number, const std::string& by, int signal,
   if (job->state == ClusterJobState::kWaiting) place_ = true;
   course_.End(*job, absl::StrCat("stopped by ", by), signal,
               grace_s < 0 ? job->request.grace_s : grace_s, t);
-  PlaceNext(t);
   return absl::OkStatus();
 }
 
-absl::Status HeadTable::Drain(const std::string& name, const std::string& reason, bool evict,
+absl::Status HeadTable::Drain(const std::string& name, const std::string& reason, int evict_s,
                               HeadTime t) {
   HeadHost* host = hosts_.Find(name);
   if (host == nullptr) return NoHost(name);
-  hosts_.Drain(*host, reason);
-  if (evict || reason.empty()) course_.Evict(name, reason);
+  hosts_.Drain(*host, reason, evict_s < 0 ? 0 : t.wall_ms + int64_t{evict_s} * 1000);
+  course_.TellToMove(*host);
   place_ = true;
-  PlaceNext(t);
   return absl::OkStatus();
 }
 
@@ -156,7 +145,6 @@ absl::Status HeadTable::ThrowOut(const std::string& name, const std::string& by,
   course_.TakeRemoval(name, absl::StrCat("its host was thrown out by ", by), t);
   hosts_.Remove(name);
   place_ = true;
-  PlaceNext(t);
   return absl::OkStatus();
 }
 
@@ -164,7 +152,6 @@ void HeadTable::Tick(HeadTime t) {
   course_.Tick(t);
   jobs_.Purge(t.wall_ms);
   if (settling_ && !Settling(t)) place_ = true;
-  PlaceNext(t);
 }
 
 // Whether hosts that were there before the head's start may still come.
@@ -176,35 +163,39 @@ bool HeadTable::Settling(HeadTime t) {
   return settling_;
 }
 
-void HeadTable::PlaceNext(HeadTime t) {
+bool HeadTable::PlaceSome(HeadTime t) {
   place_ |= course_.TakeReleased();
-  if (!place_ || Settling(t)) return;
-  place_ = false;
-  std::vector<HostRoom> rooms;
-  uint64_t behind = 0;
-  const std::set<uint64_t> waiting = jobs_.waiting();
-  for (const uint64_t number : waiting) {
-    HeadJob& job = *jobs_.Find(number);
-    if (behind != 0 && job.behind == behind) continue;
-    if (behind != 0) {
-      SayWhy(job, absl::StrCat("waits behind job ", behind), behind);
-      continue;
-    }
-    if (job.hopeless_with == hosts_.capacity()) continue;
-    if (rooms.empty()) rooms = hosts_.Rooms();
-    if (!PlaceOne(job, rooms, t)) behind = number;
+  if (Settling(t) || (tried_ == 0 && !std::exchange(place_, false))) return false;
+  const std::set<uint64_t>& waiting = jobs_.waiting();
+  uint64_t first = 0;
+  int tries = 0;
+  for (auto at = waiting.upper_bound(tried_); at != waiting.end() && first == 0;
+       at = waiting.upper_bound(tried_)) {
+    if (tries == kTries) return true;
+    HeadJob& job = *jobs_.Find(tried_ = *at);
+    if (job.hopeless_with == hosts_.capacity() || WaitsForItsUser(job)) continue;
+    ++tries;
+    if (!PlaceOne(job, t)) first = job.number;
   }
+  tried_ = 0;
+  SayBehind(first);
+  return place_;
+}
+
+bool HeadTable::WaitsForItsUser(HeadJob& job) {
+  const OwnJobs own = jobs_.OwnOf(job.user, job.uid);
+  const std::string over = OverOwnLimit(job.request, own, options_.limits);
+  if (!over.empty()) SayWhy(job, over, 0);
+  return !over.empty();
 }
 
 // Returns whether those behind it have their turn.
-bool HeadTable::PlaceOne(HeadJob& job, std::vector<HostRoom>& rooms, HeadTime t) {
+bool HeadTable::PlaceOne(HeadJob& job, HeadTime t) {
   const OwnJobs own = jobs_.OwnOf(job.user, job.uid);
-  const std::string over = OverOwnLimit(job.request, own, options_.limits);
-  if (!over.empty()) {
-    SayWhy(job, over, 0);
-    return true;
-  }
-  const Placement placement = PlaceJob(WithinLimit(job.request, own, options_.limits), rooms);
+  const Placement placement =
+      options_.limits.max_nodes == 0
+          ? PlaceJob(job.request, hosts_.Rooms())
+          : PlaceJob(WithinLimit(job.request, own, options_.limits), hosts_.Rooms());
   if (placement.nodes.empty()) {
     const char* others = placement.waits_for_jobs ? "" : "; jobs behind it go first";
     SayWhy(job, absl::StrCat(placement.reason, others), 0);
@@ -212,9 +203,21 @@ bool HeadTable::PlaceOne(HeadJob& job, std::vector<HostRoom>& rooms, HeadTime t)
     return !placement.waits_for_jobs;
   }
   waits_.push_back(t.wall_ms - job.submitted_ms);
-  TakeRoom(placement, job.request.exclusive, rooms);
   course_.Begin(job, placement, options_.make_token(), t);
   return true;
+}
+
+// Those behind `first` wait for it. Each is told once.
+void HeadTable::SayBehind(uint64_t first) {
+  if (first != first_) told_upto_ = first;
+  first_ = first;
+  if (first == 0) return;
+  const std::set<uint64_t>& waiting = jobs_.waiting();
+  const std::string why = absl::StrCat("waits behind job ", first);
+  for (auto at = waiting.upper_bound(told_upto_); at != waiting.end(); ++at) {
+    SayWhy(*jobs_.Find(*at), why, first);
+    told_upto_ = *at;
+  }
 }
 
 // Only those who look on need it: it is found again after a restart.
@@ -229,8 +232,10 @@ HeadChanges HeadTable::TakeChanges() {
   HeadChanges changes;
   changes.jobs = jobs_.TakeChanged();
   changes.forgotten = jobs_.TakeForgotten();
-  changes.hosts = hosts_.TakeChanged();
-  changes.hosts |= !changes.forgotten.empty();  // With the last number.
+  // No number is given twice, though all jobs are forgotten that have it or a higher one.
+  const bool in_a_job = !jobs_.all().empty() && jobs_.all().rbegin()->first == jobs_.last_number();
+  changes.hosts = hosts_.TakeChanged() || (!in_a_job && kept_number_ != jobs_.last_number());
+  if (changes.hosts) kept_number_ = jobs_.last_number();
   return changes;
 }
 

@@ -32,9 +32,9 @@ struct HeadChanges {
 };
 
 // A cluster of one's own as its head sees it: hosts that come and go, jobs that wait for their turn
-// and run. A state machine without I/O: whatever happens is told to it, and after each call
-// TakeChanges says what to write and TakeOrders what to send, in this order. Rights are asked
-// before (may_ask.h).
+// and run. A state machine without I/O: whatever happens is told to it. Once in a while, after one
+// or many of these calls, PlaceSome starts what has its turn; then TakeChanges says what to write
+// and TakeOrders what to send, in this order. Rights are asked before (may_ask.h).
 //
 // Jobs start in the order of their numbers: while one waits for others to end, none behind it
 // starts. A job that the hosts which are there and may be used could not have even if all others
@@ -43,6 +43,9 @@ struct HeadChanges {
 // Belongs to one thread.
 class HeadTable {
  public:
+  // So many jobs are tried on the hosts by one PlaceSome.
+  static constexpr int kTries = 64;
+
   struct Options {
     OwnLimits limits;
     // After its start it waits so long for the hosts that it knows before it places a job.
@@ -57,7 +60,7 @@ class HeadTable {
   //   ResourceExhausted - there are as many as a cluster may have.
   absl::Status Came(const std::string& host, HeadTime t);
   void Left(const std::string& host, HeadTime t);
-  void TakeFacts(const std::string& host, HostFacts facts, HeadTime t);
+  void TakeFacts(const std::string& host, HostFacts facts);
   void TakePart(const std::string& host, const PartTold& told, HeadTime t);
   void TakeAllTold(const std::string& host, HeadTime t);
   void TakeAnswer(const HeadOrder& order, const absl::Status& answer, HeadTime t);
@@ -78,16 +81,21 @@ class HeadTable {
   // Errors:
   //   NotFound - there is no such job.
   absl::Status Stop(uint64_t job, const std::string& by, int signal, int grace_s, HeadTime t);
-  // An empty reason: not any more. `evict`: jobs there are told to move.
+  // An empty reason: not any more. `evict_s` of zero or more: jobs there are told to move, and what
+  // runs there so many seconds later is stopped.
   //
   // Errors:
   //   NotFound - there is no such host.
-  absl::Status Drain(const std::string& host, const std::string& reason, bool evict, HeadTime t);
+  absl::Status Drain(const std::string& host, const std::string& reason, int evict_s, HeadTime t);
   // What was on it is lost, and it is known no more.
   absl::Status ThrowOut(const std::string& host, const std::string& by, HeadTime t);
 
   // At least once a second.
   void Tick(HeadTime t);
+
+  // Places jobs if anything has happened that they may wait for. Returns whether it has more to do,
+  // at once; it goes on behind the last job that it tried.
+  bool PlaceSome(HeadTime t);
 
   // ---- What is to be done.
   HeadChanges TakeChanges();
@@ -102,8 +110,9 @@ class HeadTable {
   void HoldAgain();
   bool Settling(HeadTime t);
   void LookersOn(const std::string& host);
-  void PlaceNext(HeadTime t);
-  bool PlaceOne(HeadJob& job, std::vector<HostRoom>& rooms, HeadTime t);
+  bool WaitsForItsUser(HeadJob& job);
+  bool PlaceOne(HeadJob& job, HeadTime t);
+  void SayBehind(uint64_t first);
   void SayWhy(HeadJob& job, const std::string& why, uint64_t behind);
 
   const Options options_;
@@ -112,7 +121,11 @@ class HeadTable {
   JobBook jobs_;
   JobCourse course_{hosts_, jobs_};
   std::vector<int64_t> waits_;
-  bool place_ = true;  // Something has changed that jobs may wait for.
+  uint64_t kept_number_;    // What the hosts' file has as the last one.
+  bool place_ = true;       // Something has changed that jobs may wait for.
+  uint64_t tried_ = 0;      // PlaceSome goes on behind this job; 0: at the first one.
+  uint64_t first_ = 0;      // The job that waits for others to end; 0: none does.
+  uint64_t told_upto_ = 0;  // Those behind it have been told that they do, as far as this one.
   bool settling_ = true;
 };
 

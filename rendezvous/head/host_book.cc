@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/release.h"
 #include "proto/base/wall_time.h"
-#include "rendezvous/round/quorum.h"
 
 namespace hlaunch {
 namespace {
@@ -36,29 +35,14 @@ std::string WhyClosed(const HeadHost& host) {
   return unfit.empty() ? "" : absl::StrCat("is unfit: ", unfit);
 }
 
-std::map<std::string, std::set<int>> HeldDevices(const HeadHost& host) {
-  std::map<std::string, std::set<int>> devices;
-  for (const auto& [job, held] : host.held) {
-    devices[held.kind].insert(held.devices.begin(), held.devices.end());
-  }
-  return devices;
-}
-
-void AddDevices(const HeadHost& host, HostRoom& room) {
-  std::map<std::string, std::set<int>> held = HeldDevices(host);
-  for (const DeviceFact& device : host.facts->devices) {
-    if (!device.fault.empty()) continue;
-    KindRoom& kind = room.kinds[device.kind];
-    ++kind.all;
-    if (!held[device.kind].contains(device.id)) kind.free.push_back(device.id);
-  }
-  for (auto& [name, kind] : room.kinds) std::sort(kind.free.begin(), kind.free.end());
-}
-
-int HeldSlots(const HeadHost& host) {
-  int slots = 0;
-  for (const auto& [job, held] : host.held) slots += held.slots;
-  return slots;
+// Takes out of its room what a job holds there.
+void TakeHeld(const HeadHost::Held& held, HostRoom& room) {
+  room.exclusive |= held.exclusive;
+  room.slots_free = std::max(0, room.slots_free - held.slots);
+  const auto kind = room.kinds.find(held.kind);
+  if (kind == room.kinds.end()) return;
+  const std::set<int> devices(held.devices.begin(), held.devices.end());
+  std::erase_if(kind->second.free, [&](int id) { return devices.contains(id); });
 }
 
 // The kind of most of its devices; empty: it has none.
@@ -79,15 +63,22 @@ const char* Use(const HostRoom& room, const HostView& view) {
   return room.exclusive || left == 0 ? "full" : "busy";
 }
 
+// Why it is drained, and what becomes of what runs there.
+std::string WhyDrained(const HeadHost& host) {
+  if (host.stop_ms == 0) return host.drained;
+  return absl::StrCat(host.drained, "; what still runs there at ", WallTime(host.stop_ms),
+                      " is stopped");
+}
+
 void SayState(const HeadHost& host, const HostRoom& room, HostView& view) {
   const std::string unfit = WhyUnfit(host);
   view.why = WhyClosed(host);
   if (!host.connected) {
     view.state = "away";
-    view.why = host.drained.empty() ? "" : absl::StrCat("drained: ", host.drained);
+    view.why = host.drained.empty() ? "" : absl::StrCat("drained: ", WhyDrained(host));
   } else if (!host.drained.empty()) {
     view.state = "drained";
-    view.why = host.drained;
+    view.why = WhyDrained(host);
   } else if (!view.why.empty()) {
     view.state = "unfit";
     if (!unfit.empty()) view.why = unfit;
@@ -99,30 +90,30 @@ void SayState(const HeadHost& host, const HostRoom& room, HostView& view) {
 }  // namespace
 
 HostRoom RoomOf(const HeadHost& host) {
-  HostRoom room;
-  room.name = host.name;
+  HostRoom room = EmptyRoomOf(host);
   room.closed = WhyClosed(host);
   room.used = !host.held.empty();
-  for (const auto& [job, held] : host.held) room.exclusive |= held.exclusive;
-  if (!host.facts) return room;
-  room.labels = host.facts->labels;
-  room.slots = host.facts->slots;
-  room.slots_free = std::max(0, room.slots - HeldSlots(host));
-  AddDevices(host, room);
+  for (const auto& [job, held] : host.held) TakeHeld(held, room);
   return room;
 }
 
 HostRoom EmptyRoomOf(const HeadHost& host) {
-  HeadHost empty;
-  empty.name = host.name;
-  empty.facts = host.facts;
-  HostRoom room = RoomOf(empty);
-  room.closed.clear();
+  HostRoom room;
+  room.name = host.name;
+  if (!host.facts) return room;
+  room.labels = host.facts->labels;
+  room.slots = room.slots_free = host.facts->slots;
+  for (const DeviceFact& device : host.facts->devices) {
+    if (!device.fault.empty()) continue;
+    KindRoom& kind = room.kinds[device.kind];
+    ++kind.all;
+    kind.free.push_back(device.id);
+  }
+  for (auto& [name, kind] : room.kinds) std::sort(kind.free.begin(), kind.free.end());
   return room;
 }
 
-HostView ViewOf(const HeadHost& host) {
-  const HostRoom room = RoomOf(host);
+HostView ViewOf(const HeadHost& host, const HostRoom& room) {
   HostView view;
   view.name = host.name;
   if (host.facts) view.version = host.facts->version;
@@ -137,6 +128,7 @@ HostView ViewOf(const HeadHost& host) {
   view.labels = room.labels;
   for (const auto& [job, held] : host.held) view.jobs.push_back(job);
   view.seen_ms = host.connected ? 0 : host.seen_ms;
+  view.stop_ms = host.stop_ms;
   SayState(host, room, view);
   return view;
 }
@@ -146,6 +138,7 @@ HostBook::HostBook(std::vector<HeadHost> kept, int64_t wall_ms) {
     const std::string name = host.name;
     if (host.seen_ms == 0) host.seen_ms = wall_ms;
     hosts_[name] = std::move(host);
+    stale_.insert(name);
   }
 }
 
@@ -173,7 +166,7 @@ absl::Status HostBook::Came(const std::string& name, int64_t wall_ms) {
   host.unwanted.clear();
   host.seen_ms = wall_ms;
   changed_ |= is_new;
-  ++capacity_;
+  CapacityChanged(host);
   return absl::OkStatus();
 }
 
@@ -182,7 +175,7 @@ void HostBook::Left(const std::string& name, int64_t wall_ms) {
   if (host == nullptr) return;
   host->connected = host->told_facts = host->told_all = false;
   host->seen_ms = wall_ms;  // Kept with the next change: it is only for people.
-  ++capacity_;
+  CapacityChanged(*host);
 }
 
 bool HostBook::TakeFacts(HeadHost& host, HostFacts facts) {
@@ -191,18 +184,25 @@ bool HostBook::TakeFacts(HeadHost& host, HostFacts facts) {
   host.facts = std::move(facts);
   host.told_facts = true;
   changed_ |= !same;
-  ++capacity_;
+  CapacityChanged(host);
   return true;
 }
 
-void HostBook::Drain(HeadHost& host, std::string reason) {
+void HostBook::Drain(HeadHost& host, std::string reason, int64_t stop_ms) {
+  host.stop_ms = reason.empty() ? 0 : stop_ms;
   host.drained = std::move(reason);
   changed_ = true;
-  ++capacity_;
+  CapacityChanged(host);
+}
+
+void HostBook::ToldToMove(HeadHost& host, bool move) {
+  changed_ |= host.told_to_move != move;
+  host.told_to_move = move;
 }
 
 void HostBook::Remove(const std::string& name) {
   hosts_.erase(name);
+  stale_.insert(name);
   changed_ = true;
   ++capacity_;
 }
@@ -211,25 +211,57 @@ void HostBook::Hold(const HeadJob& job, const HeadPart& part) {
   HeadHost& host = hosts_[part.host];
   host.name = part.host;
   host.held[job.number] = {job.device_kind, part.devices, part.slots, job.request.exclusive};
+  stale_.insert(part.host);
 }
 
 void HostBook::Release(uint64_t job, const std::string& name) {
-  if (HeadHost* host = Find(name)) host->held.erase(job);
+  HeadHost* host = Find(name);
+  if (host == nullptr) return;
+  host->held.erase(job);
+  stale_.insert(name);
 }
 
-std::vector<HostRoom> HostBook::Rooms() const {
-  std::vector<HostRoom> rooms;
-  rooms.reserve(hosts_.size());
-  for (const auto& [name, host] : hosts_) rooms.push_back(RoomOf(host));
-  return rooms;
+void HostBook::CapacityChanged(const HeadHost& host) {
+  ++capacity_;
+  stale_.insert(host.name);
+}
+
+void HostBook::RefreshRooms() const {
+  if (stale_.size() > rooms_.all().size() / 4) {  // One by one, each would be pushed on many times.
+    std::vector<HostRoom> rooms, empty;
+    for (const auto& [name, host] : hosts_) {
+      rooms.push_back(RoomOf(host));
+      empty.push_back(EmptyRoomOf(host));
+    }
+    rooms_.Fill(std::move(rooms));
+    empty_rooms_.Fill(std::move(empty));
+    return stale_.clear();
+  }
+  for (const std::string& name : std::exchange(stale_, {})) {
+    if (const HeadHost* host = Find(name)) {
+      rooms_.Put(RoomOf(*host));
+      empty_rooms_.Put(EmptyRoomOf(*host));
+    } else {
+      rooms_.Erase(name);
+      empty_rooms_.Erase(name);
+    }
+  }
+}
+
+const std::vector<HostRoom>& HostBook::Rooms() const {
+  RefreshRooms();
+  return rooms_.all();
+}
+
+const std::vector<HostRoom>& HostBook::EmptyRooms() const {
+  RefreshRooms();
+  return empty_rooms_.all();
 }
 
 std::vector<HostView> HostBook::Views() const {
   std::vector<HostView> views;
   views.reserve(hosts_.size());
-  for (const auto& [name, host] : hosts_) views.push_back(ViewOf(host));
-  std::sort(views.begin(), views.end(),
-            [](const HostView& a, const HostView& b) { return NaturalLess(a.name, b.name); });
+  for (const HostRoom& room : Rooms()) views.push_back(ViewOf(hosts_.at(room.name), room));
   return views;
 }
 

@@ -14,6 +14,7 @@
 #include "proto/cluster/cluster_messages.h"
 #include "rendezvous/head/head_job.h"
 #include "rendezvous/head/place_job.h"
+#include "rendezvous/head/room_list.h"
 
 namespace hlaunch {
 
@@ -22,6 +23,8 @@ struct HeadHost {
   std::string name;
   std::optional<HostFacts> facts;  // As it told last; unset: it has never told.
   std::string drained;             // Why; empty: it is not.
+  int64_t stop_ms = 0;             // When what runs there is stopped; 0: it may go on.
+  bool told_to_move = false;       // Jobs there have been asked to move, and not yet to stay.
   int64_t seen_ms = 0;             // When it was last heard of; kept as 0 while it is there.
 
   // What is not kept:
@@ -62,24 +65,32 @@ class HostBook {
   void Left(const std::string& name, int64_t wall_ms);
   // Returns whether anything is another than before.
   bool TakeFacts(HeadHost& host, HostFacts facts);
-  void Drain(HeadHost& host, std::string reason);  // Empty: not any more.
+  void Drain(HeadHost& host, std::string reason, int64_t stop_ms);  // Empty: not any more.
+  void ToldToMove(HeadHost& host, bool move);
   void Remove(const std::string& name);
 
   void Hold(const HeadJob& job, const HeadPart& part);
   void Release(uint64_t job, const std::string& name);
 
-  // By name, node9 before node10.
-  std::vector<HostRoom> Rooms() const;
+  // By name, node9 before node10; those of the second as EmptyRoomOf has them. Only what has
+  // changed since the last call is made anew.
+  const std::vector<HostRoom>& Rooms() const;
+  const std::vector<HostRoom>& EmptyRooms() const;
   std::vector<HostView> Views() const;
   // Another number whenever hosts are there that were not, or have what they had not, or may be
   // used that could not, whoever holds what of them.
   uint64_t capacity() const { return capacity_; }
-  void CapacityChanged() { ++capacity_; }
+  // Whoever changes a host by Find, so that more or less can be placed there, says so.
+  void CapacityChanged(const HeadHost& host);
   // What is kept of any host is another than when this was last called.
   bool TakeChanged();
 
  private:
+  void RefreshRooms() const;
+
   std::map<std::string, HeadHost> hosts_;
+  mutable std::set<std::string> stale_;  // The hosts that the next two have as they were.
+  mutable RoomList rooms_, empty_rooms_;
   uint64_t capacity_ = 1;
   bool changed_ = false;
 };
@@ -88,7 +99,7 @@ class HostBook {
 HostRoom RoomOf(const HeadHost& host);
 // The same, if it were there and open, and nobody held anything of it. Pure.
 HostRoom EmptyRoomOf(const HeadHost& host);
-// Pure.
-HostView ViewOf(const HeadHost& host);
+// `room`: of the host. Pure.
+HostView ViewOf(const HeadHost& host, const HostRoom& room);
 
 }  // namespace hlaunch

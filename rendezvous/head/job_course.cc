@@ -7,10 +7,13 @@
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/wall_time.h"
 #include "rendezvous/head/job_words.h"
 
 namespace hlaunch {
 namespace {
+
+constexpr size_t kMostUnwanted = 1024;  // Of a host that tells of jobs that never were, too.
 
 bool Lives(PartState state) {
   return state == PartState::kStarting || state == PartState::kRunning;
@@ -28,6 +31,13 @@ bool IsSpare(const HeadJob& job, const HeadPart& part) {
 // Whether it has been ordered, or will be as soon as its host is there.
 bool MayStart(const HeadJob& job, const HeadPart& part) {
   return part.node_rank == 0 || !job.meeting.empty();
+}
+
+// The jobs that hold something there. The ends of some of them change what is held.
+std::vector<uint64_t> HeldOn(const HeadHost& host) {
+  std::vector<uint64_t> held;
+  for (const auto& [number, what] : host.held) held.push_back(number);
+  return held;
 }
 
 // What only the start of a job needs, and what is secret.
@@ -113,6 +123,11 @@ void JobCourse::SignalParts(const HeadJob& job) {
   }
 }
 
+Duration JobCourse::TimeToEnd(const HeadJob& job) {
+  const bool is_own = job.grace_s == job.request.grace_s;
+  return std::chrono::seconds(job.grace_s) + (is_own ? kAfterGrace : Duration::zero());
+}
+
 void JobCourse::End(HeadJob& job, const std::string& why, int signal, int grace_s, HeadTime t) {
   if (job.state == ClusterJobState::kEnded) return;
   if (job.told_to_end.empty()) job.told_to_end = why;
@@ -121,7 +136,7 @@ void JobCourse::End(HeadJob& job, const std::string& why, int signal, int grace_
   job.signal = signal;
   job.grace_s = grace_s;
   job.kill_at.reset();
-  if (signal == SIGTERM) job.kill_at = t.now + std::chrono::seconds(grace_s) + kAfterGrace;
+  if (signal == SIGTERM) job.kill_at = t.now + TimeToEnd(job);
   job.why = job.told_to_end;
   jobs_.Move(job, ClusterJobState::kEnding);
   CloseThoseNeverOrdered(job, t);
@@ -138,14 +153,13 @@ void JobCourse::CloseThoseNeverOrdered(HeadJob& job, HeadTime t) {
 void JobCourse::TakePart(const std::string& name, const PartTold& told, HeadTime t) {
   HeadHost* host = hosts_.Find(name);
   if (host == nullptr || !host->connected) return;
-  host->told.insert(told.job);
+  if (host->held.contains(told.job)) host->told.insert(told.job);
   HeadJob* job = jobs_.Find(told.job);
   HeadPart* part = job == nullptr ? nullptr : PartOn(*job, name);
   if (part == nullptr || part->closed()) return TakeUnwanted(*host, told);
   TakeFigures(*job, *part, told);
   TakeMeeting(*job, *part, told);
   TakeState(*job, *part, told, t);
-  if (!host->told_all) OrderSignal(*job, *part);  // It was told while the host was away.
 }
 
 // A part that no job here counts on. While it lives, nobody else gets what it holds.
@@ -153,12 +167,13 @@ void JobCourse::TakeUnwanted(HeadHost& host, const PartTold& told) {
   if (!Lives(told.state)) {
     orders_.push_back({host.name, ForgetOrder{told.job}});
     if (host.unwanted.erase(told.job) == 0) return;
-    hosts_.CapacityChanged();
+    hosts_.CapacityChanged(host);
     released_ = true;
     return;
   }
-  if (!host.unwanted.insert(told.job).second) return;
-  hosts_.CapacityChanged();
+  if (host.unwanted.contains(told.job)) return;
+  if (host.unwanted.size() < kMostUnwanted) host.unwanted.insert(told.job);
+  hosts_.CapacityChanged(host);
   const bool known = jobs_.Find(told.job) != nullptr;
   orders_.push_back({host.name, SignalOrder{told.job, known ? SIGKILL : SIGTERM}});
 }
@@ -204,19 +219,19 @@ void JobCourse::TakeAllTold(const std::string& name, HeadTime t) {
   HeadHost* host = hosts_.Find(name);
   if (host == nullptr || !host->told_facts) return;
   host->told_all = true;
-  hosts_.CapacityChanged();
-  std::vector<uint64_t> held;
-  for (const auto& [number, what] : host->held) held.push_back(number);
-  for (const uint64_t number : held) {
+  hosts_.CapacityChanged(*host);
+  for (const uint64_t number : HeldOn(*host)) {
     HeadJob* job = jobs_.Find(number);
     HeadPart* part = job == nullptr ? nullptr : PartOn(*job, name);
     if (part == nullptr || part->closed()) continue;
     if (host->told.contains(number)) {
       if (part->state == PartState::kRunning) jobs_.Seen(*job);
+      OrderSignal(*job, *part);  // It was decided while the host was away, or telling its parts.
     } else {
       TakeMissing(*job, *part, *host, t);
     }
   }
+  TellToMove(*host);
 }
 
 // Its host came without it.
@@ -261,20 +276,19 @@ void JobCourse::TakeAnswer(const HeadOrder& order, const absl::Status& answer, H
 void JobCourse::TakeRemoval(const std::string& name, const std::string& why, HeadTime t) {
   const HeadHost* host = hosts_.Find(name);
   if (host == nullptr) return;
-  std::vector<uint64_t> held;
-  for (const auto& [number, what] : host->held) held.push_back(number);
-  for (const uint64_t number : held) {
+  for (const uint64_t number : HeldOn(*host)) {
     HeadJob* job = jobs_.Find(number);
     HeadPart* part = job == nullptr ? nullptr : PartOn(*job, name);
     if (part != nullptr && !part->closed()) Close(*job, *part, PartState::kLost, why, t);
   }
 }
 
-void JobCourse::Evict(const std::string& name, const std::string& reason) {
-  const HeadHost* host = hosts_.Find(name);
-  if (host == nullptr || !host->ready()) return;
-  for (const auto& [number, held] : host->held) {
-    orders_.push_back({name, LeaveOrder{number, reason}});
+void JobCourse::TellToMove(HeadHost& host) {
+  const bool move = host.stop_ms != 0;
+  if (!host.ready() || (!move && !host.told_to_move)) return;
+  hosts_.ToldToMove(host, move);
+  for (const auto& [number, held] : host.held) {
+    orders_.push_back({host.name, LeaveOrder{number, move ? host.drained : ""}});
   }
 }
 
@@ -311,17 +325,36 @@ void JobCourse::EndJob(HeadJob& job, HeadTime t) {
 }
 
 void JobCourse::Tick(HeadTime t) {
+  KillLate(t);
+  for (const auto& [name, host] : hosts_.all()) {
+    if (host.stop_ms != 0 && t.wall_ms >= host.stop_ms) EndOn(host, t);
+  }
+}
+
+void JobCourse::KillLate(HeadTime t) {
   const std::set<uint64_t> placed = jobs_.placed();
   for (const uint64_t number : placed) {
     HeadJob& job = *jobs_.Find(number);
     if (job.signal != SIGTERM) continue;
     if (!job.kill_at) {  // The head was started anew since.
-      job.kill_at = t.now + std::chrono::seconds(job.grace_s) + kAfterGrace;
+      job.kill_at = t.now + TimeToEnd(job);
     }
     if (t.now < *job.kill_at) continue;
     job.signal = SIGKILL;
     jobs_.Changed(job);
     SignalParts(job);
+  }
+}
+
+// Its deadline has passed.
+void JobCourse::EndOn(const HeadHost& host, HeadTime t) {
+  for (const uint64_t number : HeldOn(host)) {
+    HeadJob* job = jobs_.Find(number);
+    if (job == nullptr || job->signal != 0) continue;
+    End(*job,
+        absl::StrCat(host.name, " is drained: ", host.drained, "; its deadline of ",
+                     WallTime(host.stop_ms), " has passed"),
+        SIGTERM, job->request.grace_s, t);
   }
 }
 

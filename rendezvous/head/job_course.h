@@ -50,7 +50,8 @@ nlohmann::json BodyOf(const HeadOrder& order);
 // Belongs to one thread; both books outlive it.
 class JobCourse {
  public:
-  // After SIGTERM and the job's grace, until SIGKILL.
+  // After SIGTERM and the job's own grace, until SIGKILL: its agents kill its workers then, and
+  // take a moment to say how it ended. A time that a user named is waited for as he named it.
   static constexpr Duration kAfterGrace = std::chrono::seconds(10);
 
   JobCourse(HostBook& hosts, JobBook& jobs) : hosts_(hosts), jobs_(jobs) {}
@@ -68,10 +69,12 @@ class JobCourse {
   // The host is no host of this cluster any more.
   void TakeRemoval(const std::string& host, const std::string& why, HeadTime t);
 
-  // Jobs are to move away from this host. An empty reason: they may stay after all.
-  void Evict(const std::string& host, const std::string& reason);
+  // Jobs are to move away from this host, if it has a deadline, or may stay after all. A host that
+  // is away is told when it comes.
+  void TellToMove(HeadHost& host);
 
-  // SIGKILL for those that have not ended in time.
+  // SIGKILL for those that have not ended in time; an end for those that are still where they were
+  // to move away from.
   void Tick(HeadTime t);
 
   std::vector<HeadOrder> TakeOrders() { return std::exchange(orders_, {}); }
@@ -82,6 +85,8 @@ class JobCourse {
   void OrderStart(const HeadJob& job, const HeadPart& part);
   void OrderOthers(const HeadJob& job);
   void SignalParts(const HeadJob& job);
+  void KillLate(HeadTime t);
+  void EndOn(const HeadHost& host, HeadTime t);
   void OrderSignal(const HeadJob& job, const HeadPart& part);
   void TakeState(HeadJob& job, HeadPart& part, const PartTold& told, HeadTime t);
   void TakeFigures(HeadJob& job, const HeadPart& part, const PartTold& told);
@@ -89,6 +94,7 @@ class JobCourse {
   void TakeUnwanted(HeadHost& host, const PartTold& told);
   void TakeMissing(HeadJob& job, HeadPart& part, const HeadHost& host, HeadTime t);
   void Close(HeadJob& job, HeadPart& part, PartState state, std::string trouble, HeadTime t);
+  static Duration TimeToEnd(const HeadJob& job);
   void CloseThoseNeverOrdered(HeadJob& job, HeadTime t);
   void AfterClosed(HeadJob& job, const HeadPart& part, HeadTime t);
   void EndJob(HeadJob& job, HeadTime t);

@@ -12,19 +12,17 @@ namespace {
 
 enum class Right {
   kAnybody,
-  kOwner,        // And admins.
-  kAdmin,        // On any host.
-  kAdminOnHead,  // What makes or breaks trust.
+  kOwner,       // And admins.
+  kAdmin,       // On any host.
+  kRootOnHead,  // What makes or breaks trust: he could take the authority's key as well.
 };
 
 const Right* RightOf(absl::string_view verb) {
   static const auto* const rights = new std::map<absl::string_view, Right>{
-      {"submit", Right::kAnybody},    {"jobs", Right::kAnybody},
-      {"job", Right::kAnybody},       {"nodes", Right::kAnybody},
-      {"stop", Right::kOwner},        {"kill", Right::kOwner},
-      {"log", Right::kOwner},         {"meeting", Right::kOwner},
-      {"drain", Right::kAdmin},       {"undrain", Right::kAdmin},
-      {"token", Right::kAdminOnHead}, {"throw_out", Right::kAdminOnHead},
+      {"submit", Right::kAnybody}, {"jobs", Right::kAnybody},     {"job", Right::kAnybody},
+      {"nodes", Right::kAnybody},  {"stop", Right::kOwner},       {"kill", Right::kOwner},
+      {"log", Right::kOwner},      {"meeting", Right::kOwner},    {"drain", Right::kAdmin},
+      {"undrain", Right::kAdmin},  {"token", Right::kRootOnHead}, {"throw_out", Right::kRootOnHead},
   };
   const auto found = rights->find(verb);
   return found == rights->end() ? nullptr : &found->second;
@@ -43,8 +41,8 @@ bool MaySeeWords(const HeadJob& job, const ClusterUser& user) {
 absl::Status MayAsk(absl::string_view verb, const ClusterUser& user, const HeadJob* job) {
   const Right* right = RightOf(verb);
   if (right == nullptr) return absl::UnimplementedError(absl::StrCat("no question \"", verb, "\""));
-  if (*right == Right::kAdminOnHead && !(user.admin && user.on_head)) {
-    return absl::PermissionDeniedError("only an administrator on the head's own host may do that");
+  if (*right == Right::kRootOnHead && !(user.uid == 0 && user.on_head)) {
+    return absl::PermissionDeniedError("only root on the head's own host may do that");
   }
   if (*right == Right::kAdmin && !user.admin) {
     return absl::PermissionDeniedError("only an administrator of this cluster may do that");

@@ -29,7 +29,7 @@ bool HasLabels(const HostRoom& host, const std::vector<std::string>& labels) {
 
 using Names = absl::flat_hash_set<absl::string_view>;
 
-// Those that the job allows, by name.
+// Those that the job allows, in their order.
 std::vector<const HostRoom*> Allowed(const JobRequest& request,
                                      const std::vector<HostRoom>& hosts) {
   const Names names(request.hosts.begin(), request.hosts.end());
@@ -38,8 +38,6 @@ std::vector<const HostRoom*> Allowed(const JobRequest& request,
     const bool named = names.empty() || names.contains(host.name);
     if (named && HasLabels(host, request.labels)) allowed.push_back(&host);
   }
-  std::sort(allowed.begin(), allowed.end(),
-            [](const HostRoom* a, const HostRoom* b) { return NaturalLess(a->name, b->name); });
   return allowed;
 }
 
@@ -219,23 +217,6 @@ Placement PlaceJob(const JobRequest& request, const std::vector<HostRoom>& hosts
     first = false;
   }
   return best;
-}
-
-void TakeRoom(const Placement& placement, bool exclusive, std::vector<HostRoom>& hosts) {
-  std::map<std::string, const PlacedNode*> nodes;
-  for (const PlacedNode& node : placement.nodes) nodes[node.host] = &node;
-  for (HostRoom& host : hosts) {
-    const auto found = nodes.find(host.name);
-    if (found == nodes.end()) continue;
-    const PlacedNode& node = *found->second;
-    host.used = true;
-    host.exclusive |= exclusive;
-    host.slots_free -= node.slots;
-    if (placement.kind.empty()) continue;
-    std::erase_if(host.kinds[placement.kind].free, [&](int id) {
-      return std::find(node.devices.begin(), node.devices.end(), id) != node.devices.end();
-    });
-  }
 }
 
 }  // namespace hlaunch

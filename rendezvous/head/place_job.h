@@ -52,9 +52,8 @@ struct Placement {
 // jobs find empty hosts; else, and for the order of node ranks, by name, node9 before node10. Takes
 // as many nodes as the job may have and at least its fewest, then spares. All have the same kind of
 // devices. "auto" takes devices where any host that is allowed has some, else slots.
+//
+// Requires: `hosts` are in the order of their names, node9 before node10.
 Placement PlaceJob(const JobRequest& request, const std::vector<HostRoom>& hosts);
-
-// Takes away from the rooms what the nodes of a job hold.
-void TakeRoom(const Placement& placement, bool exclusive, std::vector<HostRoom>& hosts);
 
 }  // namespace hlaunch

@@ -49,7 +49,8 @@ JoinDesk::JoinDesk(Authority authority)
     : authority_(std::move(authority)), pin_(KeyPinOf(authority_.certificate)) {}
 
 JoinToken JoinDesk::MakeToken(std::time_t now) {
-  ForgetOld(now);
+  ForgetTokens(now);
+  ForgetHosts(now);
   JoinToken token = MakeJoinToken(pin_);
   tokens_[token.id] = {HashOfSecret(token.secret), now + kTokenLife, "", ""};
   return token;
@@ -57,19 +58,19 @@ JoinToken JoinDesk::MakeToken(std::time_t now) {
 
 absl::StatusOr<std::string> JoinDesk::Join(const JoinQuestion& question, const std::string& address,
                                            bool connected, std::time_t now) {
-  if (IsSuspect(address, now)) {
-    return absl::ResourceExhaustedError(
-        "too many wrong join tokens came from this address; wait a minute");
-  }
   if (!IsClusterHostName(question.host)) {
     return absl::InvalidArgumentError("that is not a host's name; choose one with --name");
   }
   const absl::StatusOr<std::string> id = CheckToken(question, now);
+  if (!id.ok() && IsSuspect(address, now)) {
+    return absl::ResourceExhaustedError(
+        "too many wrong join tokens came from this address; wait a minute");
+  }
   if (!id.ok()) {
     CountFailure(address, now);
     return id.status();
   }
-  if (IsOwn(question.host)) {
+  if (question.host == own_host_) {
     return absl::AlreadyExistsError(absl::StrCat(
         question.host, " is the head's own host; give this one another name with --name"));
   }
@@ -83,7 +84,7 @@ absl::StatusOr<std::string> JoinDesk::Join(const JoinQuestion& question, const s
     return absl::ResourceExhaustedError(
         absl::StrCat("this cluster has ", hosts_.size(), " hosts, which is as many as it may"));
   }
-  HLAUNCH_ASSIGN_OR_RETURN(std::string certificate, Certify(question.host, question.request, now));
+  HLAUNCH_ASSIGN_OR_RETURN(std::string certificate, Issue(question.host, question.request, now));
   if (again) return certificate;
   Host& host = hosts_[question.host];
   host.refused = host.issued - 1;
@@ -117,13 +118,6 @@ absl::StatusOr<std::string> JoinDesk::CheckToken(const JoinQuestion& question,
   return shown.id;
 }
 
-// Whether it has never joined by a token, as the head's own host alone: who has its name may make
-// tokens.
-bool JoinDesk::IsOwn(const std::string& host) const {
-  const auto at = hosts_.find(host);
-  return at != hosts_.end() && at->second.token.empty() && at->second.thrown_out == 0;
-}
-
 // Whether this is the question that has used the token, and nothing has befallen its host since.
 bool JoinDesk::IsAskedAgain(const JoinQuestion& question, const std::string& id) const {
   const Token& token = tokens_.at(id);
@@ -135,19 +129,26 @@ bool JoinDesk::IsAskedAgain(const JoinQuestion& question, const std::string& id)
 absl::StatusOr<std::string> JoinDesk::Renew(const CertifiedHost& shown, const std::string& request,
                                             std::time_t now) {
   HLAUNCH_RETURN_IF_ERROR(Admits(shown, now));
-  return Certify(shown.host, request, now);
+  return Issue(shown.host, request, now);
+}
+
+absl::StatusOr<std::string> JoinDesk::Certify(const std::string& host, const std::string& request,
+                                              std::time_t now) {
+  HLAUNCH_ASSIGN_OR_RETURN(std::string certificate, Issue(host, request, now));
+  own_host_ = host;
+  return certificate;
 }
 
 // Each certificate of a name has a second of its own, so that one can end and the next count.
-absl::StatusOr<std::string> JoinDesk::Certify(const std::string& host, const std::string& request,
-                                              std::time_t now) {
+absl::StatusOr<std::string> JoinDesk::Issue(const std::string& host, const std::string& request,
+                                            std::time_t now) {
   const auto known = hosts_.find(host);
   Host next = known == hosts_.end() ? Host{} : known->second;
   next.issued = std::max({now, next.issued + 1, next.refused + 1});
   next.expires = next.issued + kCertificateLife;
   HLAUNCH_ASSIGN_OR_RETURN(std::string certificate,
                            SignHostRequest(authority_, request, host, next.issued, next.expires));
-  ForgetOld(now);
+  ForgetHosts(now);
   hosts_[host] = next;
   return certificate;
 }
@@ -157,7 +158,7 @@ absl::Status JoinDesk::ThrowOut(const std::string& host, std::time_t now) {
   if (at == hosts_.end() || at->second.thrown_out != 0) {
     return absl::NotFoundError(absl::StrCat("no host named ", host, " is in the cluster"));
   }
-  if (IsOwn(host)) {
+  if (host == own_host_) {
     return absl::FailedPreconditionError(
         absl::StrCat(host, " is the head's own host: the cluster ends with it"));
   }
@@ -178,7 +179,7 @@ absl::Status JoinDesk::Admits(const CertifiedHost& shown, std::time_t now) const
         when != 0 ? absl::StrCat("it was thrown out at ", WallTime(int64_t{when} * 1000))
                   : std::string("another host has joined by that name since"));
   }
-  if (now >= shown.expires) {
+  if (now >= shown.expires && shown.host != own_host_) {
     return absl::PermissionDeniedError(absl::StrCat(
         "its certificate expired at ", WallTime(int64_t{shown.expires} * 1000), "; join it again"));
   }
@@ -202,15 +203,22 @@ void JoinDesk::CountFailure(const std::string& address, std::time_t now) {
   if (of.count++ == 0) of.since = now;
 }
 
-void JoinDesk::ForgetOld(std::time_t now) {
+// First those that are no good any more, of which only the answer gets poorer; then the oldest.
+void JoinDesk::ForgetTokens(std::time_t now) {
   std::erase_if(tokens_, [now](const auto& of) { return now >= of.second.until + kRemembered; });
+  const auto worth = [now](const Token& token) {
+    return std::make_pair(token.used_by.empty() && now < token.until, token.until);
+  };
   while (tokens_.size() >= kMaxTokens) {
     tokens_.erase(std::min_element(
         tokens_.begin(), tokens_.end(),
-        [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
+        [&](const auto& a, const auto& b) { return worth(a.second) < worth(b.second); }));
   }
+}
+
+void JoinDesk::ForgetHosts(std::time_t now) {
   std::erase_if(hosts_, [&](const auto& of) {
-    return now >= of.second.expires + kRemembered && !IsOwn(of.first);
+    return now >= of.second.expires + kRemembered && of.first != own_host_;
   });
 }
 
@@ -232,12 +240,13 @@ nlohmann::json JoinDesk::ToJson() const {
                      {"thrown_out", of.thrown_out},
                      {"token", of.token}});
   }
-  return {{"tokens", tokens}, {"hosts", hosts}};
+  return {{"tokens", tokens}, {"hosts", hosts}, {"own_host", own_host_}};
 }
 
 absl::StatusOr<JoinDesk> JoinDesk::FromJson(Authority authority, const nlohmann::json& state) {
   JoinDesk read(std::move(authority));
   JsonFields fields(state, kDeskFile);
+  fields.Text("own_host", &read.own_host_, kMaxHostName);
   for (const nlohmann::json* const of : fields.Objects("tokens", kMaxTokens)) {
     std::string id;
     Token token;

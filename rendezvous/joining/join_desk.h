@@ -62,8 +62,8 @@ class JoinDesk {
   //   DeadlineExceeded - its time is up.
   //   FailedPrecondition - another host, or another request of this one, has used it.
   //   AlreadyExists - `connected`, or it is the head's own host: the name is in use.
-  //   ResourceExhausted - too many wrong tokens came from there; wait a minute. Or there are as
-  //       many hosts as a cluster may have.
+  //   ResourceExhausted - the token is wrong, as many before it from there were; wait a minute. Or
+  //       there are as many hosts as a cluster may have.
   //   Internal - OpenSSL refuses.
   absl::StatusOr<std::string> Join(const JoinQuestion& question, const std::string& address,
                                    bool connected, std::time_t now);
@@ -78,10 +78,12 @@ class JoinDesk {
   absl::StatusOr<std::string> Renew(const CertifiedHost& shown, const std::string& request,
                                     std::time_t now);
 
-  // A certificate for this host without a token: for `hlaunch cluster init`, on the head's own.
-  // Errors: as of SignHostRequest.
+  // A certificate without a token, for the head's own host, which this is from then on: for
+  // `hlaunch cluster init`. Errors: as of SignHostRequest.
   absl::StatusOr<std::string> Certify(const std::string& host, const std::string& request,
                                       std::time_t now);
+  // Whose root may make tokens and throw hosts out. Empty: none was certified.
+  const std::string& own_host() const { return own_host_; }
 
   // No certificate that the host has counts any more. The caller cuts it off.
   //
@@ -90,7 +92,9 @@ class JoinDesk {
   //   FailedPrecondition - it is the head's own host.
   absl::Status ThrowOut(const std::string& host, std::time_t now);
 
-  // Whether a certificate that this authority has signed counts still.
+  // Whether a certificate that this authority has signed counts still. The one of the head's own
+  // host does though it has expired, or nobody could make tokens any more: only who is root there
+  // has its key, and the caller sees to it that it comes from there.
   //
   // Errors:
   //   PermissionDenied - it does not; the message says why, for the log.
@@ -117,13 +121,16 @@ class JoinDesk {
 
   absl::StatusOr<std::string> CheckToken(const JoinQuestion& question, std::time_t now) const;
   bool IsAskedAgain(const JoinQuestion& question, const std::string& id) const;
-  bool IsOwn(const std::string& host) const;
+  absl::StatusOr<std::string> Issue(const std::string& host, const std::string& request,
+                                    std::time_t now);
   bool IsSuspect(const std::string& address, std::time_t now);
   void CountFailure(const std::string& address, std::time_t now);
-  void ForgetOld(std::time_t now);
+  void ForgetTokens(std::time_t now);
+  void ForgetHosts(std::time_t now);
 
   Authority authority_;
   std::string pin_;
+  std::string own_host_;
   std::map<std::string, Token> tokens_;       // By id.
   std::map<std::string, Host> hosts_;         // By name.
   std::map<std::string, Failures> failures_;  // By address; not kept.

@@ -3,6 +3,7 @@
 
 #include "rendezvous/joining/trust_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,8 +12,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 
@@ -21,6 +24,7 @@ namespace {
 
 constexpr mode_t kOnlyOwner = S_IRUSR | S_IWUSR;
 constexpr char kAuthorityFile[] = "authority.pem";
+constexpr char kDraftEnd[] = ".draft";  // Of a file that is being written.
 constexpr char kAuthorityKeyFile[] = "authority.key";
 
 // Names of files here are ours; this is for a mistake of ours alone.
@@ -129,8 +133,14 @@ absl::StatusOr<std::string> TrustFolder::Read(const std::string& name, size_t li
 }
 
 absl::Status TrustFolder::Replace(const std::string& name, absl::string_view content) const {
+  HLAUNCH_RETURN_IF_ERROR(ReplaceUntilSync(name, content));
+  return Sync();
+}
+
+absl::Status TrustFolder::ReplaceUntilSync(const std::string& name,
+                                           absl::string_view content) const {
   HLAUNCH_CHECK(IsPlainName(name));
-  const std::string draft = absl::StrCat(".", name, ".draft");
+  const std::string draft = absl::StrCat(".", name, kDraftEnd);
   ::unlinkat(folder_.get(), draft.c_str(), 0);  // Of one who was killed.
   constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const UniqueFd file(::openat(folder_.get(), draft.c_str(), kNew, kOnlyOwner));
@@ -145,16 +155,30 @@ absl::Status TrustFolder::Replace(const std::string& name, absl::string_view con
     ::unlinkat(folder_.get(), draft.c_str(), 0);
     return why;
   }
-  return Sync();
+  return absl::OkStatus();
 }
 
 absl::Status TrustFolder::Remove(const std::string& name) const {
+  HLAUNCH_RETURN_IF_ERROR(RemoveUntilSync(name));
+  return Sync();
+}
+
+absl::Status TrustFolder::RemoveUntilSync(const std::string& name) const {
   HLAUNCH_CHECK(IsPlainName(name));
   if (::unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
     return absl::UnavailableError(
         absl::StrCat("cannot remove ", path_, "/", name, ": ", std::strerror(errno)));
   }
-  return Sync();
+  return absl::OkStatus();
+}
+
+void TrustFolder::RemoveDrafts() const {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path_.c_str()), ::closedir);
+  while (const dirent* const entry = folder ? ::readdir(folder.get()) : nullptr) {
+    const absl::string_view name = entry->d_name;
+    if (name.front() != '.' || !absl::EndsWith(name, kDraftEnd)) continue;
+    ::unlinkat(folder_.get(), entry->d_name, 0);
+  }
 }
 
 absl::Status TrustFolder::Sync() const {

@@ -60,9 +60,18 @@ class TrustFolder {
   //   Unavailable - it could not be removed.
   absl::Status Remove(const std::string& name) const;
 
+  // The same two of many files: until Sync, a loss of power may undo them, each by itself.
+  absl::Status ReplaceUntilSync(const std::string& name, absl::string_view content) const;
+  absl::Status RemoveUntilSync(const std::string& name) const;
+  // Errors:
+  //   Unavailable - the folder could not be written.
+  absl::Status Sync() const;
+
+  // Removes what was being written when its writer was killed. Nobody else writes meanwhile.
+  void RemoveDrafts() const;
+
  private:
   TrustFolder(std::string path, UniqueFd folder, uid_t owner, gid_t group);
-  absl::Status Sync() const;
 
   std::string path_;
   UniqueFd folder_;
@@ -74,9 +83,8 @@ class TrustFolder {
 inline constexpr char kOfHost[] = "host";
 inline constexpr char kOfHead[] = "head";
 
-// In the head's folder, a line each: its host's name in the cluster, and HOST:PORT where hosts find
-// it. `hlaunch cluster init` writes them.
-inline constexpr char kOwnHostFile[] = "own-host";
+// HOST:PORT of the head, in a line: in a host's folder; and in the head's own, as hosts find it.
+inline constexpr char kHeadPlaceFile[] = "head";
 inline constexpr char kJoinAtFile[] = "join-at";
 
 // The files authority.pem, NAME.pem and NAME.key. A key and its certificate are replaced together:

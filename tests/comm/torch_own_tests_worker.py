@@ -65,7 +65,7 @@ def main():
     for name in sys.argv[1:]:
         dist.init_process_group(os.environ["BACKEND"], rank=RANK, world_size=SIZE,
                                 store=dist.PrefixStore(name, store),
-                                timeout=datetime.timedelta(seconds=20))
+                                timeout=datetime.timedelta(seconds=120))
         print(f"RESULT {name} {json.dumps(run(name))}", flush=True)
         if dist.is_initialized():  # Some end it themselves.
             dist.destroy_process_group()

@@ -40,21 +40,30 @@ admins:x:41200:bob
 # Has the files of `folder` as /etc/passwd and /etc/group, for itself alone.
 WITH_USERS = ('mount --bind "$0/passwd" /etc/passwd && mount --bind "$0/group" /etc/group && '
               'mount --bind "$0/nsswitch.conf" /etc/nsswitch.conf && exec "$@"')
+# Where limits are, in control groups of version 1.
+LIMITING = [group for group in map(pathlib.Path, ("/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"))
+            if (group / "cgroup.procs").exists()]
+WITH_LIMITS = ('for group in $0; do umount $group && mount -t cgroup -o ${group##*/} cgroup $group || exit 1; done; '
+               'exec "$@"')
 
 
 class Daemon:
     """hlaunchd of one host in a folder of its own."""
 
-    def __init__(self, test, name):
+    def __init__(self, test, name, settings=""):
         self.test, self.name = test, name
         self.folder = test.folder / name
         self.folder.mkdir(mode=0o755)
         self.trust, self.parts = self.folder / "trust", self.folder / "parts"
         self.socket = self.folder / "socket"
         self.config = self.folder / "hlaunchd.conf"
-        self.config.write_text("least-uid = 1000\nadmin-group = admins\nslots = 4\n")
+        self.config.write_text(f"least-uid = 1000\nadmin-group = admins\nslots = 4\n{settings}")
         self.said = self.folder / "said"
         self.groups = own_cluster_lab.make_groups(name)
+        if settings:
+            self.groups += [group / self.groups[0].name for group in LIMITING]
+            for group in self.groups:
+                (group / name).mkdir(parents=True, exist_ok=True)
         self.process = None
 
     def join(self, authority, port):
@@ -72,8 +81,9 @@ class Daemon:
     def start(self, *more):
         with self.said.open("ab") as said:
             self.process = subprocess.Popen(
-                [*own_cluster_lab.in_groups(self.groups, self.name), "sh", "-c", WITH_USERS, self.test.folder,
-                 self.test.folder / "bin/hlaunchd", "--folder", self.trust, "--parts", self.parts,
+                [*own_cluster_lab.in_groups(self.groups, self.name), "sh", "-c", WITH_LIMITS,
+                 " ".join(str(group.parent) for group in self.groups if group.parent in LIMITING),
+                 "sh", "-c", WITH_USERS, self.test.folder, self.test.folder / "bin/hlaunchd", "--folder", self.trust, "--parts", self.parts,
                  "--socket", self.socket, "--config", self.config, *more],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         self.test.addCleanup(self.kill)
@@ -109,10 +119,12 @@ class Daemon:
 
 
 class DaemonTest(unittest.TestCase):
+    FOLDERS = None  # The usual ones.
+
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("needs root")
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunchd-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunchd-", dir=self.FOLDERS))
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.folder.chmod(0o755)
         (self.folder / "passwd").write_text(PASSWD)
@@ -141,8 +153,8 @@ class DaemonTest(unittest.TestCase):
                     os.kill(part["holder"], signal.SIGKILL)
             own_cluster_lab.remove_groups(daemon.groups)
 
-    def daemon(self, name="node0"):
-        daemon = Daemon(self, name)
+    def daemon(self, name="node0", settings=""):
+        daemon = Daemon(self, name, settings)
         daemon.join(self.authority, self.head.port)
         self.daemons.append(daemon)
         daemon.start()
@@ -301,6 +313,27 @@ class Parts(DaemonTest):
             self.assertIn(why, told["trouble"])
             self.assertFalse((daemon.parts / str(job) / "job/log").exists())
 
+    def test_who_cannot_be_looked_up_is_refused_and_not_unknown(self):
+        daemon = self.daemon()
+        getent = self.folder / "getent"
+        real = self.folder / "real"
+        shutil.copy("/usr/bin/getent", real)
+        getent.write_text(f'#!/bin/sh\n[ "$1" = initgroups ] && exit 3\nexec {real} "$@"\n')
+        getent.chmod(0o755)
+        place = ["nsenter", "-m", "-t", str(daemon.process.pid), "mount", "--bind"]
+        subprocess.run([*place, getent, "/usr/bin/getent"], check=True)
+        self.start(daemon, 7, shell("echo ran"))
+        told = self.await_state(daemon, 7, "failed")
+        self.assertIn("cannot find out the groups of the user ann: getent ended with exit code 3",
+                      told["trouble"])
+        getent.write_text("#!/bin/sh\nexit 1\n")
+        self.start(daemon, 8, shell("echo ran"))
+        told = self.await_state(daemon, 8, "failed")
+        self.assertIn("cannot find out who the user ann is: getent ended with exit code 1", told["trouble"])
+        refused = daemon.ask("jobs", uid=BOB)["error"]
+        self.assertEqual(refused["code"], "UNAVAILABLE")
+        self.assertIn("cannot find out who the user with number", refused["message"])
+
     def test_what_cannot_start_says_why(self):
         daemon = self.daemon()
         self.start(daemon, 7, shell("true"), request={"directory": "/no/such"})
@@ -430,6 +463,7 @@ class Users(DaemonTest):
                 "until = time.monotonic() + 60\n"
                 "while len(cut := select.select(all, [], [], 0.1)[0]) < 8:\n"
                 "    assert time.monotonic() < until, len(cut)\n"
+                "assert not [s for s in cut if b'too many connections of' not in s.recv(1000)]\n"
                 "print(len(cut), flush=True); sys.stdin.read()")
         with subprocess.Popen([PYTHON, "-c", hold, daemon.socket], user=ANN, group=ANN,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as many:
@@ -437,6 +471,74 @@ class Users(DaemonTest):
             self.assertIn("body", daemon.ask("here", uid=BOB))
             many.stdin.close()
         self.assertTrue(lab.poll(lambda: "body" in daemon.ask("here", uid=ANN), 5))
+
+
+class Bounds(DaemonTest):
+    """What hlaunchd.conf keeps from a part."""
+    FOLDERS = "/var/lib"
+
+    def test_each_part_has_a_tmp_of_its_own_that_goes_with_it(self):
+        daemon = self.daemon(settings="private-tmp = yes\n")
+        mine = pathlib.Path(tempfile.mkdtemp(prefix="hlaunchd-seen-", dir="/tmp"))
+        self.addCleanup(mine.rmdir)
+        go = self.folder / "go"
+        look = ("echo found $(ls -A /tmp /var/tmp | tr '\\n' ' ').; stat -c 'mode %a' /tmp; "
+                "echo x > /tmp/left && echo x > /var/tmp/left && mkdir /tmp/deep && ls /dev/shm > /dev/null; "
+                f"while [ ! -e {go} ]; do sleep 0.05; done; ls /tmp")
+        for job, user, uid in ((7, "ann", ANN), (8, "bob", BOB)):
+            self.start(daemon, job, shell(look), user=user, uid=uid)
+            said = lambda job=job: "mode" in self.log(daemon, job)
+            self.assertTrue(lab.poll(said, 20), self.log(daemon, job) + daemon.text())
+            self.assertRegex(self.log(daemon, job), r"found /tmp:( hlaunch-agent\.\w+)? /var/tmp: \.")
+            self.assertIn("mode 1777", self.log(daemon, job))
+        self.assertFalse(pathlib.Path("/tmp/left").exists())
+        private = daemon.parts / "7/private"
+        self.assertEqual(private.stat().st_mode & 0o777, 0o700)
+        daemon.kill()  # The next one removes it all the same.
+        go.touch()
+        gone = daemon.holder(7)
+        self.assertTrue(lab.poll(lambda: (lab.fields(gone) or "Z")[0] in "ZX", 20))
+        self.head.news.clear()
+        daemon.start()
+        self.await_up(daemon)
+        for job in (7, 8):
+            self.await_state(daemon, job, "ended")
+            self.assertRegex(self.log(daemon, job), "left")
+        empty = lambda: not [*daemon.parts.glob("*/private"), *daemon.parts.glob("gone-*")]
+        self.assertTrue(lab.poll(empty, 20), list(daemon.parts.iterdir()))
+
+    def test_a_part_over_its_memory_is_killed_and_says_so(self):
+        daemon = self.daemon(settings="memory-max = 200M\n")
+        eat = "x = []\nwhile True: x.append(bytes(b'x') * (8 << 20))"
+        self.start(daemon, 7, [PYTHON, "-c", eat])
+        told = self.await_ended(daemon, 7)
+        self.assertEqual(told["exit_code"], 128 + signal.SIGKILL, self.log(daemon, 7))
+        self.assertIn("for lack of memory (the cgroup's limit is 0.2 GiB)", self.log(daemon, 7))
+
+    def test_a_part_cannot_start_more_processes_than_it_may(self):
+        daemon = self.daemon(settings="tasks-max = 64\n")
+        self.start(daemon, 7, shell("for i in $(seq 80); do sleep 60 & done; echo all; kill 0"))
+        self.await_ended(daemon, 7)
+        self.assertRegex(self.log(daemon, 7), "[Cc]annot fork|Resource temporarily")
+        self.start(daemon, 8, shell("for i in $(seq 20); do sleep 0 & done; wait; echo all"))
+        self.await_ended(daemon, 8)
+        self.assertRegex(self.log(daemon, 8), "(?m)all$")
+
+    def await_ended(self, daemon, job):
+        """Skips where no group with the limit's controller can be had here."""
+        over = lambda: self.told(daemon.name, job).get("state") in ("ended", "failed")
+        self.assertTrue(lab.poll(over, 30), self.log(daemon, job) + daemon.text())
+        told = self.told(daemon.name, job)
+        if "cannot be held to" in told.get("trouble", ""):
+            self.skipTest(told["trouble"])
+        return told
+
+    def test_a_folder_of_parts_that_would_not_be_seen_is_refused(self):
+        daemon = Daemon(self, "node0", "private-tmp = yes\n")
+        self.daemons.append(daemon)
+        daemon.start("--parts", "/tmp/hlaunchd-parts")
+        self.assertEqual(daemon.process.wait(10 * lab.PATIENCE), 2)
+        self.assertIn("private-tmp = yes hides /tmp/hlaunchd-parts", daemon.text())
 
 
 class Membership(DaemonTest):

@@ -13,10 +13,12 @@ Each node has an /etc, a /run, a /var/lib and spool, control groups and a boot i
 import json
 import os
 import pathlib
+import re
 import secrets
-import shutil
 import signal
+import statistics
 import subprocess
+import time
 
 import lab
 import systemd_host
@@ -96,8 +98,26 @@ def missing():
 
 def join_words(said):
     """What follows on `hlaunch cluster join` in what a command printed: HOST:PORT, --token, TOKEN."""
-    line = next(line for line in said.splitlines() if " --token " in line)
-    return line[line.index(" join ") + 6:].split()
+    token, place = re.search(r"echo (\S+) \| sudo hlaunch cluster join (\S+) --token-file -$", said, re.MULTILINE).groups()
+    return [place, "--token", token]
+
+
+class Figures:
+    """How long something took, by what it was; told at the end, and never asserted."""
+
+    def __init__(self):
+        self.took = {}
+
+    def wait(self, what, since, condition, timeout):
+        """lab.poll, and counts what has passed since then on the monotonic clock."""
+        value = lab.poll(condition, timeout, 0.05)
+        self.took.setdefault(what, []).append(time.monotonic() - since)
+        return value
+
+    def tell(self):
+        for what, took in self.took.items():
+            print(f"figure: {what}: median {statistics.median(took):.2f} s, at most {max(took):.2f} s"
+                  f" of {len(took)}", flush=True)
 
 
 class OwnCluster:
@@ -260,10 +280,6 @@ class OwnCluster:
         else:
             self.start_daemon(which)
 
-    def jobs(self, name="eve", index=0):
-        """{number: job} of all, also of those that have ended."""
-        return {job["job"]: job for job in self.json(name, index, "ps", "-a")["jobs"]}
-
     def reboot(self, index):
         """All processes of the node die; it has another boot id then."""
         node = self.nodes[index]
@@ -275,10 +291,3 @@ class OwnCluster:
     def told(self):
         runs = [*self.daemons.values(), *([self.head] if self.head else [])]
         return "\n".join(str(run) for run in runs)
-
-
-def copy_programs(folder):
-    """Another copy of the programs, as an upgrade brings them."""
-    for name in ("hlaunch", "hlaunchd", "hlaunch-agent"):
-        shutil.copy(lab.BIN / name, folder / f"{name}.new")
-        os.replace(folder / f"{name}.new", folder / name)

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import lab
@@ -41,6 +42,26 @@ def package():
     if made.returncode != 0:
         raise AssertionError(made.stdout + made.stderr)
     return pathlib.Path(made.stdout.strip())
+
+
+@functools.cache
+def next_package():
+    """(its version, a .deb of it): this build's programs, but that they say another version."""
+    tree, own = pathlib.Path(MADE.name) / "next", package().name.split("_")[1]
+    version = f"{own[:-1]}{(int(own[-1]) + 1) % 10}"
+    subprocess.run(["dpkg-deb", "-R", package(), tree], check=True, timeout=60 * lab.PATIENCE)
+    (tree / "DEBIAN/md5sums").unlink()
+    control = tree / "DEBIAN/control"
+    control.write_text(control.read_text().replace(f"Version: {own}\n", f"Version: {version}\n"))
+    for program in ("bin/hlaunch", "sbin/hlaunchd", "libexec/hlaunch/hlaunch-agent"):
+        parts = (tree / "usr" / program).read_bytes().split(b"\0%s\0" % own.encode())
+        if len(parts) != 2:
+            raise AssertionError(f"{program} says its version {len(parts) - 1} times, and not once")
+        (tree / "usr" / program).write_bytes((b"\0%s\0" % version.encode()).join(parts))
+    deb = tree.with_name(f"hlaunch_{version}.deb")
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, deb], check=True,
+                   capture_output=True, timeout=60 * lab.PATIENCE)
+    return version, deb
 
 
 def files(nodes):
@@ -99,12 +120,15 @@ class ThreeHosts(unittest.TestCase):
         return done.returncode == 0 and sum(host["state"] == "free"
                                             for host in json.loads(done.stdout)["hosts"])
 
-    def user(self, name, index, *words, check=True, timeout=60):
+    @staticmethod
+    def login(name):
         uid = USERS[name]
-        return self.hosts[index].run(
-            "setpriv", f"--reuid={uid}", f"--regid={uid}", "--init-groups", "env", "-C", f"/home/{name}",
-            f"HOME=/home/{name}", f"USER={name}", "PYTHON_EXEC=/usr/bin/python3", "hlaunch", *words,
-            check=check, timeout=timeout)
+        return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--init-groups", "env", "-C",
+                f"/home/{name}", f"HOME=/home/{name}", f"USER={name}", "PYTHON_EXEC=/usr/bin/python3",
+                f"SECRET={name}ssecret")
+
+    def user(self, name, index, *words, check=True, timeout=60):
+        return self.hosts[index].run(*self.login(name), "hlaunch", *words, check=check, timeout=timeout)
 
     def submit(self, name, index, *words):
         return self.user(name, index, "--detach", *words).stdout.strip()
@@ -142,29 +166,58 @@ class ThreeHosts(unittest.TestCase):
         return pids
 
 
+# As a user, of what another's processes and files let it have. The kernel shows their command lines.
+TRY = r"""
+for process in /proc/[0-9]*; do
+  [ "$(stat -c %u "$process" 2> /dev/null)" = "$1" ] || continue
+  tried=$((tried + 1)) pid=${process#/proc/}
+  kill -0 "$pid" && echo "GOT a signal to $pid"
+  for file in environ maps mem; do head -c 1 "$process/$file" > /dev/null && echo "GOT $process/$file"; done
+  ls "$process/fd/" && echo "GOT $process/fd"
+done 2> /dev/null
+find /home /run /var/lib /var/spool /tmp /dev/shm -user "$1" ! -type l '(' -readable -o -writable ')' \
+  -printf 'GOT %p\n' 2> /dev/null
+echo "tried $tried"
+"""
+
+
 class FromPackages(ThreeHosts):
     """One story, since three hosts take a while to boot."""
 
     def test_a_cluster_of_ones_own(self):
         for host in self.hosts:  # Nothing runs that nobody asked for.
             self.assertEqual(host.show(DAEMON, "ActiveState"), "inactive")
-        self.form()
-        self.units_are_as_systemd_wants_them()
-        jobs = {self.submit("ann", 1, "--nnodes", 3, "tick.py"): ("ann", 3),
-                self.submit("bob", 2, "--nnodes", 2, "--nproc-per-node", 2, "tick.py"): ("bob", 4)}
-        before = {job: self.await_ranks(name, job, count) for job, (name, count) in jobs.items()}
-        wanted = {int(job): ("running", name) for job, (name, _) in jobs.items()}
-        self.parts_have_scopes(next(iter(jobs)))
-        self.users_are_apart(*jobs)
-        self.daemons_are_killed(wanted)
-        self.packages_come_anew(wanted)
-        for job, (name, _) in jobs.items():
-            self.assert_undisturbed(name, job, before[job])
-        self.a_host_is_drained(jobs)
-        for job, (name, _) in jobs.items():
-            self.user(name, 2, "stop", job)
-        self.assert_jobs({})
-        self.the_package_goes()
+        self.chapter(self.form)
+        self.chapter(self.units_are_as_systemd_wants_them)
+        self.chapter(self.five_jobs_run_and_one_waits)
+        self.chapter(self.parts_have_scopes)
+        self.chapter(self.users_are_apart)
+        self.chapter(self.daemons_are_killed)
+        self.chapter(self.another_version_comes)
+        self.chapter(self.nobody_was_disturbed)
+        self.chapter(self.a_host_is_drained)
+        self.chapter(self.jobs_end)
+        self.chapter(self.the_package_goes)
+
+    def chapter(self, what):
+        """Tells how long it took."""
+        since = time.monotonic()
+        what()
+        print(f"figure: {what.__name__}: {time.monotonic() - since:.0f} s", flush=True)
+
+    def five_jobs_run_and_one_waits(self):
+        """self.ran is {number: (user, ranks)}."""
+        self.ran = {}
+        for name, nodes, each in (("ann", 3, 1), ("bob", 2, 2), ("ann", 1, 2), ("bob", 3, 1), ("ann", 2, 1)):
+            job = self.submit(name, nodes - 1, "--cluster", "hlaunchd", "--nnodes", nodes,
+                              "--nproc-per-node", each, "-x", "SECRET", "tick.py", 10**9, 0,
+                              f"--password={name}sword")
+            self.ran[job] = (name, nodes * each)
+        self.waiting = self.submit("bob", 1, "--nnodes", 3, "--nproc-per-node", 8, "tick.py", 1)
+        self.before = {job: self.await_ranks(name, job, count) for job, (name, count) in self.ran.items()}
+        self.wanted = {int(job): ("running", name) for job, (name, _) in self.ran.items()}
+        self.wanted[int(self.waiting)] = ("waiting", "bob")
+        self.assert_jobs(self.wanted)
 
     def units_are_as_systemd_wants_them(self):
         for unit in (DAEMON, HEAD):
@@ -175,46 +228,101 @@ class FromPackages(ThreeHosts):
         for host in self.hosts:
             self.assertEqual(host.systemctl("is-enabled", DAEMON).stdout.strip(), "enabled")
 
-    def parts_have_scopes(self, job):
+    def parts_have_scopes(self):
+        job = next(iter(self.ran))
         for host in self.hosts:
             units = host.systemctl("list-units", "--type=scope", "--no-legend", "--plain").stdout
             self.assertIn(f"hlaunch-{job}.scope", units)
             mine = host.run("systemd-cgls", "--no-pager", "-u", DAEMON).stdout
             self.assertNotIn("tick.py", mine)
 
-    def users_are_apart(self, anns, bobs):
-        for words in (("stop", anns), ("kill", anns), ("logs", anns)):
-            self.assertNotEqual(self.user("bob", 0, *words, check=False).returncode, 0, words)
-        self.assertNotEqual(self.user("ann", 0, "stop", bobs, check=False).returncode, 0)
+    def users_are_apart(self):
+        for job, (owner, _) in self.ran.items():
+            other = "bob" if owner == "ann" else "ann"
+            for words in (("stop", job), ("kill", job), ("logs", job)):
+                self.assertNotEqual(self.user(other, 0, *words, check=False).returncode, 0, words)
+        for other, owner in (("ann", "bob"), ("bob", "ann")):
+            listed = self.user(other, 1, "ps", "-a", "--json").stdout
+            self.assertIn(f"{other}sword", listed)
+            for secret in (f"{owner}sword", f"{owner}ssecret"):
+                self.assertNotIn(secret, listed)
+            for host in self.hosts:
+                tried = host.run(*self.login(other), "bash", "-c", TRY, "try", USERS[owner]).stdout
+                self.assertRegex(tried, r"\Atried [1-9]\d*\n\Z")
 
-    def daemons_are_killed(self, wanted):
+    def daemons_are_killed(self):
+        self.figures = own_cluster_lab.Figures()
         for _ in range(KILLS):
-            for unit, hosts in ((DAEMON, self.hosts), (HEAD, self.hosts[:1])):
-                for host in hosts:
-                    restarts = int(host.show(unit, "NRestarts"))
-                    host.systemctl("kill", "-s", "KILL", "--kill-who=main", unit)
-                    host.await_property(unit, "NRestarts", lambda n, was=restarts: int(n) > was)
-                    host.await_property(unit, "ActiveState", "active".__eq__)
-            self.assert_jobs(wanted)
+            for index in range(COUNT):
+                self.kill_one(DAEMON, index)
+            self.kill_one(HEAD, 0)
+        lab.poll(lambda: self.states() == ["busy"] * COUNT, 10, 0.2)
+        self.assertEqual(self.states(), ["busy"] * COUNT, self.hosts[0].tail())
+        for unit, host in (*((DAEMON, host) for host in self.hosts), (HEAD, self.hosts[0])):
+            self.assertEqual(host.show(unit, "NRestarts"), str(KILLS))
+        self.figures.tell()
 
-    def packages_come_anew(self, wanted):
-        """The same version once more is an upgrade to dpkg: units that run are started anew."""
+    def kill_one(self, unit, index):
+        """And asks there and elsewhere until the answer is right."""
+        self.hosts[index].systemctl("kill", "-s", "KILL", "--kill-who=main", unit)
+        since = time.monotonic()
+        for where, asked in (("another host", (index + 1) % COUNT), ("its host", index)):
+            self.figures.wait(f"{unit} is killed: ps is right on {where}", since,
+                              lambda asked=asked: self.jobs(asked) == self.wanted, 10)
+            self.assertEqual(self.jobs(asked), self.wanted, self.hosts[index].tail())
+
+    def another_version_comes(self):
+        """Host by host; and the head's host goes back."""
+        version, deb = next_package()
+        own = package().name.split("_")[1]
         for host in self.hosts:
-            was = host.show(DAEMON, "MainPID")
-            host.run("sh", "-c", f"echo 'labels = mine' >> {SETTINGS}")
-            host.run("dpkg", "-i", host.bring(package()))
-            self.assertIn("labels = mine", host.run("cat", SETTINGS).stdout)  # An admin's file stays.
-            self.assertNotEqual(host.show(DAEMON, "MainPID"), was)
-            host.await_property(DAEMON, "ActiveState", "active".__eq__)
-        self.assert_jobs(wanted)
+            host.run("sh", "-c", f"echo 'labels = mine' >> {SETTINGS}")  # An admin's file stays.
+        for index in (1, 2, 0):
+            self.install(index, version, deb)
+            self.assertIn("labels = mine", self.hosts[index].run("cat", SETTINGS).stdout)
+            if index == 1:
+                self.assertEqual(self.versions(), [own, version, own])
+        self.assertEqual(self.versions(), [version] * COUNT)
+        self.install(0, own, package())
+        self.assertEqual(self.versions(), [own, version, version])
 
-    def a_host_is_drained(self, jobs):
+    def install(self, index, version, deb):
+        host, was = self.hosts[index], self.hosts[index].show(DAEMON, "MainPID")
+        host.run("dpkg", "-i", host.bring(deb))
+        self.assertIn(f" {version} ", host.run("hlaunch", "--version").stdout)
+        self.assertNotEqual(host.show(DAEMON, "MainPID"), was)
+        host.await_property(DAEMON, "ActiveState", "active".__eq__)
+        lab.poll(lambda: version in self.versions()[index:index + 1], 10, 0.2)
+        self.assert_jobs(self.wanted)
+
+    def nodes_now(self, index=1):
+        done = self.hosts[index].run("hlaunch", "nodes", "--json", check=False)
+        hosts = json.loads(done.stdout)["hosts"] if done.returncode == 0 else []
+        return sorted(hosts, key=lambda host: host["name"])
+
+    def states(self):
+        return [host["state"] for host in self.nodes_now()]
+
+    def versions(self):
+        return [host["version"].split("+")[0].split(" ")[0] for host in self.nodes_now()]
+
+    def nobody_was_disturbed(self):
+        for job, (name, _) in self.ran.items():
+            self.assert_undisturbed(name, job, self.before[job])
+
+    def a_host_is_drained(self):
         self.hosts[0].run("hlaunch", "drain", "node2", "--reason", "ECC errors")
-        node = [host for host in json.loads(self.hosts[1].run("hlaunch", "nodes", "--json").stdout)["hosts"]
-                if host["name"] == "node2"]
-        self.assertEqual((node[0]["state"], node[0]["why"]), ("drained", "ECC errors"))
-        self.assertEqual(len(self.jobs()), len(jobs))
+        node = self.nodes_now()[2]
+        self.assertEqual((node["state"], node["why"]), ("drained", "ECC errors"))
+        self.assert_jobs(self.wanted)
         self.hosts[0].run("hlaunch", "undrain", "node2")
+
+    def jobs_end(self):
+        """The one that waited has its turn, on hosts of two versions."""
+        for job, (name, _) in self.ran.items():
+            self.user(name, 2, "stop", job)
+        self.assert_jobs({}, timeout=30)
+        self.assertIn("tick 0", self.user("bob", 1, "logs", self.waiting).stdout)
 
     def the_package_goes(self):
         host = self.hosts[2]
@@ -245,9 +353,10 @@ class Power(ThreeHosts):
         self.form()
         job = self.submit("ann", 0, "--nnodes", 2, "--spares", 1, "--max-restarts", 3, "tick.py")
         self.await_ranks("ann", job, 2)
-        (view,) = json.loads(self.hosts[0].run("hlaunch", "ps", "-a", "--json").stdout)["jobs"]
-        host = view["parts"][1]["host"]
-        self.hosts[0].run("hlaunch", "drain", host, "--reason", "new disks", "--deadline", 60)
+        # The spare is whichever came last: its drain would change nothing.
+        busy = [host for host in self.hosts[1:]
+                if host.run("pgrep", "-f", "^/usr/bin/python3 -u tick.py", check=False).returncode == 0]
+        self.hosts[0].run("hlaunch", "drain", busy[0].node.name, "--reason", "new disks", "--deadline", 60)
         self.await_ranks("ann", job, 4)  # Two once more, in the next round.
         self.user("ann", 1, "stop", job)
         self.assert_jobs({})

@@ -242,56 +242,6 @@ class Strangers(ClusterTest):
         self.assertEqual(self.cluster.as_user("eve", 1, "undrain", "node1").code, 0)
 
 
-class Trust(ClusterTest):
-    """Who is let in, and who is not any more."""
-
-    forms = False
-
-    def setUp(self):
-        super().setUp()
-        self.cluster.init()
-
-    def joins(self, index, words, says):
-        run = self.cluster.root(index, "cluster", "join", *words)
-        self.assertNotEqual(run.code, 0, str(run))
-        self.assertRegex(run.out + run.err, says, f"{run}\n{self.cluster.told()}")
-
-    def test_tokens_are_good_once_and_only_here(self):
-        words = own_cluster_lab.join_words(self.cluster.line)
-        place, _, token = words
-        self.assertRegex(token, r"^hlj1\.[\w-]+\.[0-9a-f]{32}$")
-        start, secret, pin = token.split(".")
-        other = "A" if secret[-8] != "A" else "B"
-        wrong = ".".join((start, secret[:-8] + other + secret[-7:], pin))
-        self.joins(1, (place, "--token", wrong), "token")
-        another_pin = "0" * 32 if pin != "0" * 32 else "1" * 32
-        self.joins(1, (place, "--token", ".".join((start, secret, another_pin))), "key|authority|token|pin")
-        self.joins(1, (place, "--token", "nonsense"), "token")
-        self.cluster.join(1, words)
-        self.joins(2, words, "token")  # It was used.
-        self.cluster.join(2)
-        self.cluster.await_hosts(3)
-
-    def test_a_host_that_was_thrown_out_is_cut_off(self):
-        for index in (1, 2):
-            self.cluster.join(index)
-        self.cluster.await_hosts(3)
-        out = self.cluster.root(0, "cluster", "throw-out", "node2")
-        self.assertEqual(out.code, 0, str(out))
-        self.assertTrue(lab.poll(lambda: self.cluster.root(2, "nodes").code != 0, 20, 0.2))
-        self.assertTrue(lab.poll(lambda: "node2" not in self.cluster.hosts()
-                                 or self.cluster.hosts()["node2"]["state"] == "away", 20, 0.2))
-        # A restart of its daemon does not help it, a new token does.
-        self.cluster.kill(2)
-        self.cluster.start(2)
-        self.assertNotEqual(self.cluster.root(2, "nodes").code, 0)
-        self.cluster.kill(2)
-        left = self.cluster.root(2, "cluster", "leave")
-        self.assertEqual(left.code, 0, str(left))
-        self.cluster.join(2)
-        self.cluster.await_hosts(3)
-
-
 class Deaths(ClusterTest):
     """The daemons are killed in turn while five jobs run: no worker notices."""
 
@@ -305,6 +255,8 @@ class Deaths(ClusterTest):
         for job in self.numbers:
             self.await_state(job, "running")
         self.before = {job: self.said(job) for job in self.numbers}
+        self.figures = own_cluster_lab.Figures()
+        self.addCleanup(self.figures.tell)
 
     def ranks_of(self, job):
         return self.job(job)["max_nodes"]
@@ -327,21 +279,28 @@ class Deaths(ClusterTest):
             for rank, counted in ticks.items():
                 self.assertEqual(counted, list(range(len(counted))), f"job {job}, rank {rank}")
 
-    def assert_ps_is_right(self):
+    def assert_ps_is_right(self, what, since, *indices):
+        """On these hosts; counts how long that took since then."""
         wanted = {int(job): ("running", name) for job, name in self.numbers.items()}
-        def listed():
-            run = self.cluster.as_user("eve", 0, "ps", "-a", "--json")
+
+        def listed(index):
+            run = self.cluster.as_user("eve", index, "ps", "-a", "--json")
             if run.code != 0:
-                return {}
+                return run.err
             return {job["number"]: (job["state"], job["user"]) for job in json.loads(run.out)["jobs"]}
-        self.assertTrue(lab.poll(lambda: listed() == wanted, 5, 0.1),
-                        f"{listed()}, wanted {wanted}\n{self.cluster.told()}")
+        for where, index in indices:
+            right = self.figures.wait(f"{what}: ps is right on {where}", since,
+                                      lambda index=index: listed(index) == wanted, 5)
+            self.assertTrue(right, f"{listed(index)}, wanted {wanted}\n{self.cluster.told()}")
 
     def die(self, which):
+        died = 0 if which == "head" else which
+        what = "the head is killed" if which == "head" else "a daemon is killed"
         for _ in range(ROUNDS):
+            since = time.monotonic()
             self.cluster.kill(which)
             self.cluster.start(which)
-            self.assert_ps_is_right()
+            self.assert_ps_is_right(what, since, ("another host", (died + 1) % self.count), ("its host", died))
         self.cluster.await_all_here()
         self.assert_undisturbed()
 
@@ -359,8 +318,9 @@ class Deaths(ClusterTest):
         job = next(iter(self.numbers))
         ticks = self.last_tick(job)
         self.assertTrue(lab.poll(lambda: self.last_tick(job) > ticks + 20, 10, 0.2))
+        since = time.monotonic()
         self.cluster.start("head")
-        self.assert_ps_is_right()
+        self.assert_ps_is_right("the head starts", since, ("another host", 1), ("its host", 0))
         self.cluster.await_all_here()
         self.assert_undisturbed()
         self.end()

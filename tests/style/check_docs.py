@@ -36,7 +36,7 @@ OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch d
         "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
          "pip", "python3", "torchrun", "mpirun", "mpiexec", "srun", "salloc", "sbatch", "kill", "ip", "ls", "systemctl",
-         "journalctl", "podman", "kubectl", "grep", "tar", "dpkg", "rpm", "module"}
+         "journalctl", "podman", "kubectl", "grep", "tar", "dpkg", "rpm", "module", "echo"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)

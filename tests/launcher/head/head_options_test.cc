@@ -30,21 +30,18 @@ TEST(ParseHeadOptions, ListensAtTheClustersPortOfAllAddresses) {
 
 TEST(ParseHeadOptions, ReadsPlacesAndLimits) {
   const HeadOptions options = Parse({"--folder", "/x", "--listen", "10.0.0.1:7", "--max-running",
-                                     "4", "--own-host", "node1", "--metrics-port", "9400"})
+                                     "4", "--metrics-port", "9400"})
                                   .value();
   EXPECT_EQ(options.listen.host, "10.0.0.1");
   EXPECT_EQ(options.listen.port, 7);
   EXPECT_EQ(options.limits.max_running, 4);
-  EXPECT_EQ(options.own_host, "node1");
   EXPECT_EQ(options.metrics->port, 9400);
   EXPECT_EQ(Parse({"--listen", "7"})->listen.port, 7);
 }
 
 TEST(ParseHeadOptions, NamesWhatIsWrong) {
-  for (const std::vector<const char*>& words : {std::vector<const char*>{"--max-running", "0"},
-                                                {"--own-host", "../x"},
-                                                {"--listen", "a:b"},
-                                                {"x"}}) {
+  for (const std::vector<const char*>& words :
+       {std::vector<const char*>{"--max-running", "0"}, {"--listen", "a:b"}, {"x"}}) {
     const auto options = Parse(words);
     EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument) << words[0];
     EXPECT_THAT(std::string(options.status().message()), HasSubstr(words[0]));

@@ -13,14 +13,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "asio/io_context.hpp"
+#include "asio/post.hpp"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/release.h"
 #include "proto/cluster/cluster_messages.h"
+#include "rendezvous/cluster_wire/ask_as_stranger.h"
 #include "rendezvous/cluster_wire/cluster_link.h"
 #include "rendezvous/joining/join_desk.h"
 #include "rendezvous/joining/join_token.h"
@@ -37,6 +40,7 @@ constexpr Duration kPatience = std::chrono::seconds(60);
 
 const ClusterUser kAlice = {"alice", 1001, false, false};
 const ClusterUser kBob = {"bob", 1002, false, true};  // Says that he is on the head's host.
+const ClusterUser kAda = {"ada", 1003, true, false};
 const ClusterUser kRoot = {"root", 0, true, false};
 
 json OneNodeJob() {
@@ -124,15 +128,16 @@ class HeadServiceTest : public testing::Test {
     std::filesystem::remove_all(path_);
   }
 
-  HostIdentity Certified(JoinDesk& desk, const std::string& host) {
+  HostIdentity Certified(JoinDesk& desk, const std::string& host,
+                         std::time_t now = std::time(nullptr)) {
     const HostRequest request = MakeHostRequest(host).value();
-    const std::string certificate = desk.Certify(host, request.request, std::time(nullptr)).value();
+    const std::string certificate = desk.Certify(host, request.request, now).value();
     return {authority_.certificate, certificate, request.key};
   }
 
-  HostIdentity Joined(JoinDesk& desk, const std::string& host) {
+  HostIdentity Joined(JoinDesk& desk, const std::string& host,
+                      std::time_t now = std::time(nullptr)) {
     const HostRequest request = MakeHostRequest(host).value();
-    const std::time_t now = std::time(nullptr);
     const JoinQuestion question = {TextOf(desk.MakeToken(now)), host, request.request};
     const std::string certificate = desk.Join(question, "127.0.0.1", false, now).value();
     return {authority_.certificate, certificate, request.key};
@@ -140,7 +145,6 @@ class HeadServiceTest : public testing::Test {
 
   void StartHead(UniqueFd listener) {
     HeadService::Options options;
-    options.own_host = "node1";
     options.join_at = "node1:29400";
     options.failed = [this](const absl::Status& why) { failure_ = why; };
     auto started = HeadService::Start(loop_, std::move(listener), TrustFolder::Open(path_).value(),
@@ -176,7 +180,7 @@ class HeadServiceTest : public testing::Test {
     return is_so();
   }
 
-  absl::StatusOr<json> Ask(const std::string& host, const ClusterUser& user,
+  absl::StatusOr<json> Ask(const std::string& host, const std::optional<ClusterUser>& user,
                            const std::string& verb, json body = json::object()) {
     std::optional<absl::StatusOr<json>> answer;
     Daemon(host).link().Ask(verb, std::move(body), user,
@@ -268,8 +272,9 @@ TEST_F(HeadServiceTest, SaysThatALogIsOnAHostThatIsAway) {
               HasSubstr("node1, which has the log, is away"));
 }
 
-TEST_F(HeadServiceTest, MakesTokensForAdminsOnItsOwnHostOnly) {
+TEST_F(HeadServiceTest, MakesTokensForRootOnItsOwnHostOnly) {
   EXPECT_EQ(Ask("node1", kBob, "token").status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Ask("node1", kAda, "token").status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(Ask("node2", kRoot, "token").status().code(), absl::StatusCode::kPermissionDenied);
   const auto token = Ask("node1", kRoot, "token");
   ASSERT_TRUE(token.ok()) << token.status();
@@ -325,9 +330,53 @@ TEST_F(HeadServiceTest, RefusesAQuestionOfNobody) {
 
 TEST_F(HeadServiceTest, RenewsAHostsCertificate) {
   const HostRequest request = MakeHostRequest("node1").value();
-  const auto answer = Ask("node1", kAlice, "renew", {{"request", request.request}});
+  const json body = {{"request", request.request}};
+  const auto of_a_user = Ask("node1", kRoot, "renew", body);
+  EXPECT_FALSE(of_a_user.ok());  // He would have a host's certificate for a key of his own.
+  const auto answer = Ask("node1", std::nullopt, "renew", body);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(ReadHostCertificate(answer->at("certificate").get<std::string>())->host, "node1");
+}
+
+// As after 40 days without power.
+TEST_F(HeadServiceTest, RenewsTheExpiredCertificateOfItsOwnHostAndOfNoOther) {
+  head_.reset();
+  const std::time_t long_ago = std::time(nullptr) - 40 * 86400;
+  JoinDesk desk(authority_);
+  identities_["node1"] = Certified(desk, "node1", long_ago);
+  identities_["node2"] = Joined(desk, "node2", long_ago);
+  ASSERT_TRUE(KeepJoinDesk(TrustFolder::Open(path_).value(), desk).ok());
+  StartHead(Listen("127.0.0.1", port_).value().fd);
+  const HostRequest request = MakeHostRequest("node1").value();
+  const auto answer = Ask("node1", std::nullopt, "renew", {{"request", request.request}});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto renewed = ReadHostCertificate(answer->at("certificate").get<std::string>());
+  EXPECT_GT(renewed->expires, std::time(nullptr) + kCertificateLife - 3600);
+  absl::Status refused;
+  ClusterLink other(
+      loop_, "127.0.0.1", port_, identities_["node2"],
+      {[] {}, [](const Envelope&) {}, [&](const absl::Status& why) { refused = why; }});
+  ASSERT_TRUE(Until([&] { return !refused.ok(); }));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("expired"));
+}
+
+TEST_F(HeadServiceTest, AnswersAStrangerOnceItIsKeptThatHeHasJoined) {
+  Daemon("node1");
+  const std::string token = Ask("node1", kRoot, "token")->at("token");
+  const HostRequest request = MakeHostRequest("node3").value();
+  const json question = ToJson(JoinQuestion{token, "node3", request.request});
+  std::optional<absl::StatusOr<json>> answer;
+  std::thread stranger([&, pin = KeyPinOf(authority_.certificate)] {
+    absl::StatusOr<json> got =
+        AskAsStranger("127.0.0.1", port_, pin, Question(1, "join", question), kPatience);
+    asio::post(loop_, [&, got = std::move(got)] { answer = got; });
+  });
+  EXPECT_TRUE(Until([&] { return answer.has_value(); }));
+  stranger.join();
+  ASSERT_TRUE(answer->ok()) << answer->status();
+  const auto shown = ReadHostCertificate((*answer)->at("certificate").get<std::string>());
+  const JoinDesk kept = ReadJoinDesk(TrustFolder::Open(path_).value()).value();
+  EXPECT_TRUE(kept.Admits(*shown, std::time(nullptr)).ok());
 }
 
 TEST_F(HeadServiceTest, AnswersNobodyWhatItCannotKeep) {

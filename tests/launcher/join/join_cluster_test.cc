@@ -89,7 +89,7 @@ TEST_F(TwoHostsTest, FoundingMakesAllOfAHead) {
   EXPECT_EQ(made->head, "node0:29400");
   EXPECT_EQ(made->until, kNow + kTokenLife);
   const TrustFolder folder = *TrustFolder::Open(head_.head);
-  EXPECT_EQ(*folder.Read(kOwnHostFile), "node0\n");
+  EXPECT_EQ(ReadJoinDesk(folder)->own_host(), "node0");
   EXPECT_EQ(*folder.Read(kJoinAtFile), "node0:29400\n");
   const HostIdentity of_head = *ReadIdentity(folder, kOfHead);
   EXPECT_EQ(of_head.authority, ReadAuthority(folder)->certificate);

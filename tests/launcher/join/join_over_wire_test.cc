@@ -52,8 +52,8 @@ class HeadThread {
     events.came = [this](uint64_t, const std::string& host) { came_[host]++; };
     events.said = [](uint64_t, Envelope) {};
     events.left = [](uint64_t) {};
-    events.stranger = [this](const Envelope& question, const std::string& address) {
-      return Answer(question, address);
+    events.stranger = [this](uint64_t id, const Envelope& question, const std::string& address) {
+      server_->Send(id, Answer(question, address));
     };
     server_ = *ClusterServer::Start(loop_, std::move(listener.fd), *ReadIdentity(folder_, kOfHead),
                                     std::move(events));

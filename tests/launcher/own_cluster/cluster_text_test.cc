@@ -68,13 +68,32 @@ void ExpectFits(const std::string& text) {
 }
 
 TEST(ClusterJobsText, FitsAndSaysWhyAJobWaits) {
-  const std::string text = ClusterJobsText({Running(), Waiting()}, kNow);
+  const std::string text = ClusterJobsText({{Running(), Waiting()}, {}}, kNow);
   ExpectFits(text);
   EXPECT_THAT(text, HasSubstr("17 "));
   EXPECT_THAT(text, HasSubstr("93 %"));
   EXPECT_THAT(text, HasSubstr("2:16"));
   EXPECT_THAT(text, HasSubstr("    needs 2 nodes with 8 hpu; 1 is free, node3 is drained:"));
   EXPECT_EQ(ClusterJobsText({}, kNow), "no jobs\n");
+}
+
+TEST(HostsText, KeepsItsColumnsBelowEachOther) {
+  HostView host;
+  host.name = "nöde0";
+  host.state = "free";
+  host.version = "0.1.0+0123456789ab";  // Is cut, with an ellipsis of three bytes.
+  host.labels = {"rack7"};
+  const std::string text = HostsText({"", {host}, {}}, kNow);
+  EXPECT_THAT(text, HasSubstr("HOST   STATE  DEVICES  SLOTS  JOBS  VERSION       LABELS\n"
+                              "nöde0  free   -        0/0    -     0.1.0+01234…  rack7\n"));
+}
+
+TEST(ClusterJobsText, SaysWhatIsNotInTheList) {
+  const std::string text = ClusterJobsText({{Running()}, {312, 2}}, kNow);
+  ExpectFits(text);
+  EXPECT_THAT(text, HasSubstr("\nand 312 older jobs are not shown: too many for one answer\n"
+                              "and 2 cannot be read: "));
+  EXPECT_THAT(ClusterJobsText({{}, {0, 1}}, kNow), testing::StartsWith("and 1 cannot be read: "));
 }
 
 TEST(ClusterJobText, ShowsItsNodes) {
@@ -105,8 +124,8 @@ TEST(ClusterTexts, ObeyNothingOfStrangers) {
   host.state = "drained";
   host.why = "\x1b[5mblink\r\nforged";
   host.labels = {"a\x1b[7m"};
-  for (const std::string& text : {ClusterJobsText({job}, kNow), ClusterJobText(job, kNow),
-                                  HostsText({"h:1", {host}}, kNow), WaitingText(job)}) {
+  for (const std::string& text : {ClusterJobsText({{job}, {}}, kNow), ClusterJobText(job, kNow),
+                                  HostsText({"h:1", {host}, {}}, kNow), WaitingText(job)}) {
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
     EXPECT_THAT(text, Not(HasSubstr("\r")));
     EXPECT_THAT(text, Not(HasSubstr("\nroot")));
@@ -131,7 +150,8 @@ TEST(HostsText, ShowsWhatIsFreeAndWhyNot) {
   away.state = "away";
   away.seen_ms = kNow - 120'000;
   away.why = "not heard of";
-  const std::string text = HostsText({"node0:29400", {free, away}}, kNow);
+  const std::string text = HostsText({"node0:29400", {free, away}, {1, 0}}, kNow);
+  EXPECT_THAT(text, HasSubstr("\nand 1 host is not shown: "));
   ExpectFits(text);
   EXPECT_THAT(text, HasSubstr("4/8 hpu"));
   EXPECT_THAT(text, HasSubstr("60/64"));
@@ -141,13 +161,14 @@ TEST(HostsText, ShowsWhatIsFreeAndWhyNot) {
 }
 
 TEST(ClusterTexts, AreJsonForPrograms) {
-  const auto jobs = nlohmann::json::parse(ClusterJobsJson({Running(), Waiting()}));
+  const auto jobs = nlohmann::json::parse(ClusterJobsJson({{Running(), Waiting()}, {312, 0}}));
   EXPECT_EQ(jobs["jobs"].size(), 2u);
+  EXPECT_EQ(jobs["left_out"], 312);
   EXPECT_EQ(jobs["jobs"][0]["number"], 17);
   EXPECT_EQ(jobs["jobs"][0]["parts"].size(), 2u);
   HostView host;
   host.name = "node0";
-  const auto hosts = nlohmann::json::parse(HostsJson({"node0:29400", {host}}));
+  const auto hosts = nlohmann::json::parse(HostsJson({"node0:29400", {host}, {}}));
   EXPECT_EQ(hosts["head"], "node0:29400");
   EXPECT_EQ(hosts["hosts"][0]["name"], "node0");
 }

@@ -53,7 +53,7 @@ TEST(ClusterCommands, RefuseOtherWords) {
 
 TEST(JobNumber, IsANumberOrTheNameThatItsNodesKnow) {
   EXPECT_EQ(JobNumber("17"), 17u);
-  EXPECT_EQ(JobNumber(RendezvousId(17)), 17u);
+  EXPECT_EQ(JobNumber("hlaunch-17"), 17u);
   for (const char* word : {"", "0", "-1", "17.0", "job-17", "1e3", "99999999999999999999", " 7"}) {
     EXPECT_EQ(JobNumber(word), std::nullopt) << word;
   }

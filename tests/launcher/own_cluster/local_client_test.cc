@@ -48,6 +48,18 @@ TEST(LocalClient, PassesErrorsOnAndStaysConnected) {
   EXPECT_EQ(daemon.connections(), 1);
 }
 
+TEST(LocalClient, SaysWhyItsConnectionIsRefused) {
+  SmallDaemon daemon(SocketOfTest(), [](const Envelope&) {
+    return ErrorTo(Envelope(), absl::ResourceExhaustedError("too many connections of user ann"));
+  });
+  LocalClient client(SocketOfTest());
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(client.Ask("here", nlohmann::json::object(), seconds(20)).status(),
+              absl::ResourceExhaustedError("too many connections of user ann"));
+    EXPECT_EQ(daemon.connections(), again + 1);
+  }
+}
+
 TEST(LocalClient, SaysThatThereIsNoDaemon) {
   LocalClient client("/tmp/hl-no-such-socket");
   EXPECT_TRUE(absl::IsNotFound(client.Connect(MonotonicClock().Now())));
@@ -118,7 +130,8 @@ TEST(Questions, ReadTheirAnswers) {
       JobView job;
       job.number = 17;
       job.user = "anna";
-      return AnswerTo(question, {{"jobs", {ToJson(job)}}});
+      return AnswerTo(question,
+                      {{"jobs", {ToJson(job), {{"number", "strange"}}}}, {"left_out", 3}});
     }
     if (question.ask == "nodes") {
       HostView host;
@@ -133,7 +146,12 @@ TEST(Questions, ReadTheirAnswers) {
   JobRequest request;
   request.script = {"train.py"};
   EXPECT_EQ(*AskSubmit(client, request), 17u);
-  EXPECT_EQ(AskJobs(client, {})->at(0).number, 17u);
+  const auto jobs = AskJobs(client, {});
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  ASSERT_EQ(jobs->jobs.size(), 1u);
+  EXPECT_EQ(jobs->jobs[0].number, 17u);
+  EXPECT_EQ(jobs->missing.left_out, 3u);
+  EXPECT_EQ(jobs->missing.unreadable, 1u);
   EXPECT_EQ(AskNodes(client)->hosts.at(0).name, "node1");
   EXPECT_TRUE(absl::IsInternal(AskMeeting(client, 17).status()) || AskMeeting(client, 17).ok());
 }

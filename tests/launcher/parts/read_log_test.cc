@@ -4,8 +4,6 @@
 #include "launcher/parts/read_log.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -191,41 +189,6 @@ TEST_F(ReadLogTest, RefusesAPositionThatIsNone) {
   question.position = "1:2";
   EXPECT_TRUE(
       absl::IsInvalidArgument(ReadLog(folder_.get(), ::getuid(), question, false).status()));
-}
-
-TEST_F(ReadLogTest, RemovesAFolderWithoutLeavingIt) {
-  fs::create_directories(path_ / "part/job/deep/deeper");
-  fs::create_directories(path_ / "other");
-  Append("kept", "other/file");
-  Append("x", "part/job/deep/file");
-  fs::create_symlink(path_ / "other", path_ / "part/job/link");
-  EXPECT_TRUE(RemoveTree(folder_.get(), "part"));
-  EXPECT_FALSE(fs::exists(path_ / "part"));
-  EXPECT_TRUE(fs::exists(path_ / "other/file"));
-}
-
-TEST_F(ReadLogTest, RemovesALargeFolderPieceByPiece) {
-  fs::create_directories(path_ / "part");
-  for (int i = 0; i < 20'100; ++i) std::ofstream(path_ / "part" / absl::StrCat(i));
-  EXPECT_FALSE(RemoveTree(folder_.get(), "part"));
-  EXPECT_TRUE(fs::exists(path_ / "part"));
-  EXPECT_TRUE(RemoveTree(folder_.get(), "part"));
-}
-
-TEST_F(ReadLogTest, EntersNoFileSystemThatIsMountedThere) {
-  fs::create_directories(path_ / "part/job");
-  if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      ::mount("tmpfs", (path_ / "part/job").c_str(), "tmpfs", 0, nullptr) != 0) {
-    GTEST_SKIP() << "may not mount";
-  }
-  Append("theirs", "part/job/file");
-  const UniqueFd part = OpenFolder(path_ / "part").value();
-  EXPECT_FALSE(OpenFolderIn(part.get(), "job").ok());
-  EXPECT_FALSE(RemoveTree(folder_.get(), "part"));
-  EXPECT_TRUE(fs::exists(path_ / "part/job/file"));
-  ASSERT_EQ(::umount((path_ / "part/job").c_str()), 0);
-  EXPECT_TRUE(OpenFolderIn(part.get(), "job").ok());
-  EXPECT_TRUE(RemoveTree(folder_.get(), "part"));
 }
 
 }  // namespace

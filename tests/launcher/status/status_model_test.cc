@@ -38,6 +38,10 @@ TEST(ModelOf, SaysWhatARunningJobDoes) {
   EXPECT_THAT(model.commands, ElementsAre("hlaunch why train-17 --rdzv-endpoint node0:29400",
                                           "hlaunch stacks train-17 --rdzv-endpoint node0:29400"));
   EXPECT_THAT(ModelOf(RestartedJob()).commands, IsEmpty());
+  JobStatus of_cluster = RestartedJob();
+  of_cluster.job_id = "hlaunch-17";
+  EXPECT_THAT(ModelOf(of_cluster, "--rdzv-endpoint node0:29400").commands,
+              ElementsAre("hlaunch why 17", "hlaunch stacks 17"));
 }
 
 TEST(ModelOf, TellsRoundsWithWhyTheyEndedAndWhatARestartTook) {

@@ -66,5 +66,21 @@ TEST(ManPage, KeepsTheHelpOfEachTablesFirstOptionWithIt) {
                        ".TP\n.B \\-t, \\-\\-time S\nhow long,\nin words\n"));
 }
 
+TEST(ManPage, HasSettingsOfAFileAsOptions) {
+  EXPECT_THAT(ManPage("x", "do it",
+                      "usage: x\n"
+                      "\n"
+                      "Does it.\n"
+                      "\n"
+                      "Settings:\n"
+                      "      labels = A,B             words\n"
+                      "                               for hosts\n"
+                      "\n"
+                      "Remember.\n"),
+              EndsWith(".SS Settings\n"
+                       ".TP\n.B labels = A,B\nwords\nfor hosts\n"
+                       ".SH NOTES\nRemember.\n"));
+}
+
 }  // namespace
 }  // namespace hlaunch

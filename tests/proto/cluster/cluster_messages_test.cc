@@ -87,8 +87,8 @@ PartOrder FullOrder() {
 }
 
 HostView FullHostView() {
-  return {"node1", "drained", "a fan", "0.9.0",   "hpu",           8,
-          4,       16,        12,      {"rack3"}, {1, 1ull << 60}, 1'795'000'000'000};
+  return {"node1",   "drained",       "a fan",           "0.9.0",          "hpu", 8, 4, 16, 12,
+          {"rack3"}, {1, 1ull << 60}, 1'795'000'000'000, 1'795'000'000'001};
 }
 
 // A value of another type than `value` has.
@@ -164,6 +164,27 @@ TEST(ClusterMessages, DrainQuestion) {
   Check(DrainQuestion{"node1", "a fan", 60}, ReadDrainQuestion);
 }
 TEST(ClusterMessages, HostView) { Check(FullHostView(), ReadHostView); }
+
+// What people read is cut where it is too long, so that its reader takes it.
+TEST(ClusterMessages, TextsForPeopleAreCutBetweenCharactersAndNotRefused) {
+  JobView view;
+  view.why = std::string(4095, 'a') + "\u00e4" + std::string(100, 'b');
+  EXPECT_EQ(ReadJobView(ToJson(view))->why, std::string(4095, 'a'));
+  view.why = std::string(3000, '\xff') + std::string("\0", 1);  // Each is three bytes as U+FFFD.
+  const auto read = ReadJobView(json::parse(TextOf(ToJson(view))));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->why.size(), 4095u);
+  view.why = "\u00e4";
+  EXPECT_EQ(ReadJobView(ToJson(view))->why, "\u00e4");
+}
+
+TEST(ClusterMessages, AJobsWordsAreAsManyAsOptionsAndScriptTogether) {
+  JobView view;
+  view.words.assign(40'000, "x");
+  EXPECT_TRUE(ReadJobView(ToJson(view)).ok());
+  view.words.push_back("x");
+  EXPECT_FALSE(ReadJobView(ToJson(view)).ok());
+}
 
 TEST(ClusterMessages, NamesOfHostsAreChecked) {
   json request = ToJson(FullRequest());

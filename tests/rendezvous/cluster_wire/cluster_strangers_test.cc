@@ -152,6 +152,17 @@ TEST_F(Strangers, WithWrongCertificatesGetNothing) {
   EXPECT_TRUE(head_.said.empty());
 }
 
+TEST_F(Strangers, AreNotTheMachinesOwnHostThoughItsCertificateHasExpired) {
+  const OwnCluster cluster(std::time(nullptr) - 40 * 86400);
+  RecordingHead head(loop_, *MakeHeadIdentity(cluster.authority(), std::time(nullptr)));
+  head.own_host = "node0";
+  RecordingLink other(loop_, head.port(), cluster.Host("node1"));
+  RecordingLink own(loop_, head.port(), cluster.Host("node0"));
+  ASSERT_TRUE(Until([&] { return own.ups == 1 && !other.downs.empty(); }));
+  EXPECT_THAT(std::string(other.downs.back().message()), HasSubstr("expired"));
+  EXPECT_EQ(head.hosts.size(), 1u);
+}
+
 // A server of another's identity, which takes each connection.
 class FalseHead {
  public:

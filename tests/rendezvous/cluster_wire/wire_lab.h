@@ -71,6 +71,7 @@ class RecordingHead {
     port_ = listener.port;
     ClusterServer::Events events;
     events.admits = [this](const CertifiedHost& host) { return host.host != thrown_out; };
+    events.is_own = [this](const CertifiedHost& host) { return host.host == own_host; };
     events.came = [this](uint64_t peer, const std::string& host) {
       history.push_back(absl::StrCat("came ", host));
       hosts[peer] = host;
@@ -83,10 +84,11 @@ class RecordingHead {
       history.push_back(absl::StrCat("left ", hosts[peer]));
       hosts.erase(peer);
     };
-    events.stranger = [this](const Envelope& question, const std::string& address) {
+    events.stranger = [this](uint64_t id, const Envelope& question, const std::string& address) {
       stranger_address = address;
-      if (question.ask != "join") return ErrorTo(question, absl::PermissionDeniedError("no"));
-      return AnswerTo(question, question.body);
+      server->Send(id, question.ask == "join"
+                           ? AnswerTo(question, question.body)
+                           : ErrorTo(question, absl::PermissionDeniedError("no")));
     };
     server = *ClusterServer::Start(loop, std::move(listener.fd), identity, std::move(events));
   }
@@ -100,7 +102,7 @@ class RecordingHead {
   }
 
   std::unique_ptr<ClusterServer> server;
-  std::string thrown_out;
+  std::string thrown_out, own_host;
   std::map<uint64_t, std::string> hosts;
   std::vector<std::string> history;
   std::vector<std::pair<uint64_t, Envelope>> said;

@@ -58,6 +58,8 @@ TEST(HeadRecord, KeepsHosts) {
   HeadHost host;
   host.name = "node1";
   host.drained = "ECC";
+  host.stop_ms = 7;
+  host.told_to_move = true;
   host.facts = HostFacts();
   host.facts->boot_id = "boot1";
   host.seen_ms = 5;
@@ -71,6 +73,8 @@ TEST(HeadRecord, KeepsHosts) {
   EXPECT_EQ(read->hosts.at(0).drained, "ECC");
   EXPECT_EQ(read->hosts.at(0).facts->boot_id, "boot1");
   EXPECT_EQ(read->hosts.at(0).seen_ms, 5);
+  EXPECT_EQ(read->hosts.at(0).stop_ms, 7);
+  EXPECT_TRUE(read->hosts.at(0).told_to_move);
   EXPECT_EQ(read->hosts.at(1).seen_ms, 0);
 }
 

@@ -124,6 +124,62 @@ TEST_F(HeadTableTest, StartsJobsInTheOrderOfTheirNumbers) {
   EXPECT_EQ(world.State(third), ClusterJobState::kWaiting);
 }
 
+// However many turns of the loop the queue takes.
+TEST_F(HeadTableTest, PlacesAFewJobsATurnAndAllInTheirOrder) {
+  HostFacts facts = FactsOf(0);
+  facts.slots = 200;
+  world.Come("node1", facts);
+  for (int i = 0; i < 300; ++i) {
+    JobRequest request = RequestOf(1, i % 3 == 0 ? 1000 : 1);  // No host has a thousand.
+    request.devices = "none";
+    ASSERT_TRUE(
+        world.table
+            ->Submit({"user" + std::to_string(i % 2), 1001, false, false}, request, world.t())
+            .ok());
+  }
+  EXPECT_TRUE(world.table->PlaceSome(world.t()));
+  EXPECT_EQ(world.State(HeadTable::kTries - 1), ClusterJobState::kStarting);
+  EXPECT_EQ(world.State(HeadTable::kTries + 1), ClusterJobState::kWaiting);
+  EXPECT_EQ(world.table->jobs().placed().size(), 42u);
+  world.Place();
+  EXPECT_EQ(world.turns, 3);
+  EXPECT_EQ(world.table->jobs().placed().size(), 200u);
+  EXPECT_EQ(*world.table->jobs().placed().rbegin(), 300u);
+  EXPECT_THAT(world.Why(298), HasSubstr("jobs behind it go first"));
+}
+
+TEST_F(HeadTableTest, TriesAgainFromTheFrontWhatCameFreeInBetween) {
+  world.Come("node1", FactsOf(8));
+  const uint64_t running = world.Submit(RequestOf(1, 8));
+  const uint64_t first = world.Submit(RequestOf(1, 8));
+  const uint64_t second = world.Submit(RequestOf(1, 1));
+  world.table->TakePart("node1", Told(running, PartState::kEnded, 0), world.t());
+  ASSERT_TRUE(world.table->Submit(kBob, RequestOf(1, 1), world.t()).ok());
+  EXPECT_FALSE(world.table->PlaceSome(world.t()));
+  EXPECT_EQ(world.State(first), ClusterJobState::kStarting);
+  EXPECT_EQ(world.State(second), ClusterJobState::kWaiting);
+  EXPECT_THAT(world.Why(second + 1), HasSubstr("waits behind job 3, which needs 1 node"));
+}
+
+// One that has come late waits for the same one as those before it.
+TEST_F(HeadTableTest, SaysWhomAJobWaitsBehindWhoeverThatIsNow) {
+  world.Come("node1", FactsOf(8));
+  const uint64_t running = world.Submit(RequestOf(1, 8));
+  const uint64_t first = world.Submit(RequestOf(1, 8));
+  const uint64_t second = world.Submit(RequestOf(1, 8));
+  const uint64_t third = world.Submit(RequestOf(1, 8));
+  EXPECT_THAT(world.Why(third), HasSubstr("waits behind job 2,"));
+  world.Tell("node1", running, PartState::kEnded, "", 0);
+  const uint64_t fourth = world.Submit(RequestOf(1, 8));
+  EXPECT_EQ(world.State(first), ClusterJobState::kStarting);
+  for (const uint64_t job : {third, fourth}) {
+    EXPECT_THAT(world.Why(job), HasSubstr("waits behind job 3,"));
+  }
+  EXPECT_TRUE(world.table->Stop(second, "alice", SIGTERM, -1, world.t()).ok());
+  world.Place();
+  EXPECT_THAT(world.Why(fourth), HasSubstr("waits behind job 4,"));
+}
+
 TEST_F(HeadTableTest, LetsJobsPassOneThatCannotEverStart) {
   world.Come("node1", FactsOf(8));
   const uint64_t huge = world.Submit(RequestOf(1, 9));
@@ -145,15 +201,26 @@ TEST_F(HeadTableTest, EndsAWaitingJobAtOnce) {
 
 TEST_F(HeadTableTest, KillsWhatDoesNotEndInTime) {
   const uint64_t job = RunTwoNodes();
-  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, 5, world.t()).ok());
+  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, -1, world.t()).ok());
   EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 15", "node2 signal 1 15"));
   EXPECT_EQ(world.State(job), ClusterJobState::kEnding);
   world.Tell("node2", job, PartState::kEnded, "", 143);
   world.Orders();
-  world.Pass(seconds(14));
+  // Its agents kill its workers after 30 s, and then say so.
+  world.Pass(seconds(39));
   EXPECT_THAT(world.Orders(), IsEmpty());
   world.Pass(seconds(2));
   EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 9"));
+}
+
+TEST_F(HeadTableTest, KillsAfterTheTimeThatAUserNamed) {
+  const uint64_t job = RunTwoNodes();
+  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, 5, world.t()).ok());
+  world.Orders();
+  world.Pass(seconds(4));
+  EXPECT_THAT(world.Orders(), IsEmpty());
+  world.Pass(seconds(1));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 9", "node2 signal 1 9"));
 }
 
 TEST_F(HeadTableTest, StopsAJobBeforeItsOtherNodesStart) {
@@ -282,21 +349,88 @@ TEST_F(HeadTableTest, WaitsForItsHostsAfterARestartButNotForEver) {
 
 TEST_F(HeadTableTest, PlacesNothingOnADrainedHost) {
   world.Come("node1", FactsOf(8));
-  ASSERT_TRUE(world.table->Drain("node1", "ECC", false, world.t()).ok());
+  world.Drain("node1", "ECC");
   const uint64_t job = world.Submit(RequestOf(1));
   EXPECT_THAT(world.Why(job), HasSubstr("node1 is drained: ECC"));
   world.Pass(seconds(1));
   world.Restart();
   world.Come("node1", FactsOf(8));
   EXPECT_THAT(world.Why(job), HasSubstr("node1 is drained: ECC"));
-  ASSERT_TRUE(world.table->Drain("node1", "", false, world.t()).ok());
+  world.Drain("node1", "");
   EXPECT_EQ(world.State(job), ClusterJobState::kStarting);
 }
 
 TEST_F(HeadTableTest, TellsJobsToLeaveADrainedHost) {
   RunTwoNodes();
-  ASSERT_TRUE(world.table->Drain("node2", "ECC", true, world.t()).ok());
+  world.Drain("node2", "ECC", 60);
   EXPECT_THAT(world.Orders(), ElementsAre("node2 drain 1"));
+  const HostView view = world.table->hosts().Views().at(1);
+  EXPECT_EQ(view.stop_ms, world.wall_ms + 60'000);
+  EXPECT_EQ(view.why, "ECC; what still runs there at 2027-01-15T08:01:00.000Z is stopped");
+}
+
+TEST_F(HeadTableTest, TellsAHostThatWasAwayThatItsJobsAreToLeaveOrMayStay) {
+  const uint64_t job = RunTwoNodes();
+  const auto told = Told(job, PartState::kRunning);
+  const auto reason = [this] {
+    const std::vector<HeadOrder> orders = world.table->TakeOrders();
+    return orders.empty() ? "none" : BodyOf(orders.at(0))["reason"].get<std::string>();
+  };
+  world.table->Left("node2", world.t());
+  world.Drain("node2", "ECC", 600);
+  EXPECT_EQ(reason(), "none");
+  world.Write();
+  world.Restart();
+  world.Come("node1", FactsOf(8), {told});
+  world.Come("node2", FactsOf(8), {told});
+  EXPECT_EQ(reason(), "ECC");
+  world.table->Left("node2", world.t());
+  world.Drain("node2", "");
+  EXPECT_EQ(reason(), "none");
+  world.Write();
+  world.Restart();
+  world.Come("node2", FactsOf(8), {told});
+  EXPECT_EQ(reason(), "");
+  world.table->Left("node2", world.t());
+  world.Come("node2", FactsOf(8), {told});
+  EXPECT_EQ(reason(), "none");
+}
+
+TEST_F(HeadTableTest, StopsWhatStillRunsOnADrainedHostAtItsDeadline) {
+  const uint64_t job = RunTwoNodes();
+  world.Come("node3", FactsOf(8));
+  const uint64_t elsewhere = world.Submit(RequestOf(1));
+  world.Drain("node2", "new disks", 60);
+  world.Orders();
+  world.Pass(seconds(30));
+  world.Write();
+  world.Restart();
+  for (const char* host : {"node1", "node2"}) {
+    world.Come(host, FactsOf(8), {Told(job, PartState::kRunning)});
+  }
+  world.Come("node3", FactsOf(8), {Told(elsewhere, PartState::kRunning)});
+  world.Pass(seconds(29));
+  EXPECT_EQ(world.State(job), ClusterJobState::kRunning);
+  world.Orders();
+  world.Pass(seconds(2));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 15", "node2 signal 1 15"));
+  EXPECT_EQ(world.Why(job),
+            "node2 is drained: new disks; its deadline of 2027-01-15T08:01:00.000Z has passed");
+  EXPECT_EQ(world.State(elsewhere), ClusterJobState::kRunning);
+  world.Pass(seconds(5));
+  EXPECT_THAT(world.Orders(), IsEmpty());
+}
+
+TEST_F(HeadTableTest, SignalsAPartThatWasToldBeforeTheStopAndWhoseHostWasStillTelling) {
+  const uint64_t job = RunTwoNodes();
+  world.table->Left("node2", world.t());
+  ASSERT_TRUE(world.table->Came("node2", world.t()).ok());
+  world.table->TakeFacts("node2", FactsOf(8));
+  world.Tell("node2", job, PartState::kRunning);
+  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, -1, world.t()).ok());
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 signal 1 15"));
+  world.table->TakeAllTold("node2", world.t());
+  EXPECT_THAT(world.Orders(), ElementsAre("node2 signal 1 15"));
 }
 
 TEST_F(HeadTableTest, LosesWhatWasOnAHostThatIsThrownOut) {
@@ -381,6 +515,30 @@ TEST_F(HeadTableTest, ForgetsOldJobsButNoNumber) {
   EXPECT_EQ(world.kept_jobs.size(), 0u);
   world.Come("node1", FactsOf(8));
   EXPECT_EQ(world.Submit(RequestOf(1)), 1101u);
+}
+
+TEST_F(HeadTableTest, WritesNoHostsAgainBecauseAJobIsForgotten) {
+  world.Come("node1", FactsOf(8));
+  for (int i = 0; i < 1001; ++i) {
+    world.Tell("node1", world.Submit(RequestOf(1)), PartState::kEnded, "", 0);
+  }
+  world.Write();
+  world.table->Tick(world.t());
+  const HeadChanges changes = world.table->TakeChanges();
+  EXPECT_THAT(changes.forgotten, ElementsAre(1));
+  EXPECT_FALSE(changes.hosts);
+}
+
+TEST_F(HeadTableTest, KeepsLittleOfWhatAHostTellsOfJobsThatNeverWere) {
+  world.Come("node1", FactsOf(8));
+  for (uint64_t job = 1; job <= 100'000; ++job) {
+    world.table->TakePart("node1", Told(job, PartState::kRunning), world.t());
+    world.table->TakeOrders();
+  }
+  const HeadHost& host = *world.table->hosts().Find("node1");
+  EXPECT_EQ(host.told.size(), 0u);
+  EXPECT_EQ(host.unwanted.size(), 1024u);
+  EXPECT_TRUE(world.table->TakeChanges().jobs.empty());
 }
 
 TEST_F(HeadTableTest, TakesNoJobThatItsHostsCouldNeverHave) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -65,13 +66,20 @@ class HeadWorld {
     now += time;
     wall_ms += std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
     table->Tick(t());
+    Place();
+  }
+
+  // The turns of the loop that follow what has happened.
+  void Place() {
+    while (table->PlaceSome(t())) ++turns;
   }
 
   void Come(const std::string& host, HostFacts facts, const std::vector<PartTold>& parts = {}) {
     ASSERT_TRUE(table->Came(host, t()).ok());
-    table->TakeFacts(host, std::move(facts), t());
+    table->TakeFacts(host, std::move(facts));
     for (const PartTold& part : parts) table->TakePart(host, part, t());
     table->TakeAllTold(host, t());
+    Place();
   }
 
   void Tell(const std::string& host, uint64_t job, PartState state, const std::string& meeting = "",
@@ -82,14 +90,22 @@ class HeadWorld {
     told.meeting = meeting;
     told.exit_code = exit_code;
     table->TakePart(host, told, t());
+    Place();
   }
 
   uint64_t Submit(const JobRequest& request, const ClusterUser& user = kAlice) {
-    return table->Submit(user, request, t()).value();
+    const uint64_t job = table->Submit(user, request, t()).value();
+    Place();
+    return job;
+  }
+  void Drain(const std::string& host, const std::string& reason, int evict_s = -1) {
+    ASSERT_TRUE(table->Drain(host, reason, evict_s, t()).ok());
+    Place();
   }
 
   // What the head has ordered since: "node1 start 7", "node1 signal 7 15".
   std::vector<std::string> Orders() {
+    Place();
     Write();
     std::vector<std::string> words;
     for (const HeadOrder& order : table->TakeOrders()) {
@@ -109,12 +125,28 @@ class HeadWorld {
   std::string Why(uint64_t job) const { return View(job).why; }
 
   void Write() {
+    WriteSome([] { return true; });
+  }
+
+  // As WriteChanges does it. The power may go before all of it is on the disk: `is_written` is
+  // asked for each file. What is forgotten goes after that, and may come back.
+  void WriteSome(const std::function<bool()>& is_written) {
     const HeadChanges changes = table->TakeChanges();
+    bool all = true;
+    const auto written = [&] {
+      const bool is = is_written();
+      all &= is;
+      return is;
+    };
     for (const uint64_t number : changes.jobs) {
-      kept_jobs[number] = JobToJson(*table->jobs().Find(number));
+      if (written()) kept_jobs[number] = JobToJson(*table->jobs().Find(number));
     }
-    for (const uint64_t number : changes.forgotten) kept_jobs.erase(number);
-    if (changes.hosts) kept_hosts = HostsToJson(table->jobs().last_number(), table->hosts().all());
+    if (changes.hosts && written()) {
+      kept_hosts = HostsToJson(table->jobs().last_number(), table->hosts().all());
+    }
+    for (const uint64_t number : changes.forgotten) {
+      if (all && is_written()) kept_jobs.erase(number);
+    }
   }
 
   OwnLimits limits;
@@ -123,6 +155,7 @@ class HeadWorld {
   nlohmann::json kept_hosts = nlohmann::json::object();
   std::map<uint64_t, nlohmann::json> kept_jobs;
   std::unique_ptr<HeadTable> table;
+  int turns = 0;  // That were not enough to place all that had its turn.
 
  private:
   int tokens_ = 0;

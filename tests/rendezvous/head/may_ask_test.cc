@@ -17,6 +17,8 @@ const ClusterUser kNamesake = {"alice", 1002, false, false};
 const ClusterUser kSameUid = {"carol", 1001, false, true};
 const ClusterUser kAdmin = {"ada", 1003, true, false};
 const ClusterUser kAdminOnHead = {"ada", 1003, true, true};
+const ClusterUser kRoot = {"root", 0, true, false};
+const ClusterUser kRootOnHead = {"root", 0, true, true};
 
 HeadJob JobOfOwner() {
   HeadJob job;
@@ -35,9 +37,11 @@ TEST(MayAsk, IsDecidedByVerbAndUser) {
   const std::vector<ClusterUser> others = {kOther, kNamesake, kSameUid};
   const std::vector<Row> rows = {
       {{"submit", "jobs", "job", "nodes"}, {kOwner, kOther, kNamesake, kSameUid, kAdmin}, {}},
-      {{"stop", "kill", "log", "meeting"}, {kOwner, kAdmin, kAdminOnHead}, others},
+      {{"stop", "kill", "log", "meeting"}, {kOwner, kAdmin, kAdminOnHead, kRoot}, others},
       {{"drain", "undrain"}, {kAdmin, kAdminOnHead}, {kOwner, kOther, kSameUid}},
-      {{"token", "throw_out"}, {kAdminOnHead}, {kOwner, kOther, kSameUid, kAdmin}},
+      {{"token", "throw_out"},
+       {kRootOnHead},
+       {kOwner, kOther, kSameUid, kAdmin, kAdminOnHead, kRoot}},
   };
   const HeadJob job = JobOfOwner();
   for (const Row& row : rows) {
@@ -52,7 +56,7 @@ TEST(MayAsk, IsDecidedByVerbAndUser) {
 
 TEST(MayAsk, KnowsNoOtherQuestion) {
   for (const char* verb : {"", "start", "signal", "forget", "host", "part", "renew", "join"}) {
-    EXPECT_EQ(MayAsk(verb, kAdminOnHead, nullptr).code(), absl::StatusCode::kUnimplemented) << verb;
+    EXPECT_EQ(MayAsk(verb, kRootOnHead, nullptr).code(), absl::StatusCode::kUnimplemented) << verb;
   }
 }
 

@@ -126,10 +126,43 @@ TEST_F(JoinDeskTest, LooksAtNoMoreTokensOfOneWhoGuesses) {
     EXPECT_EQ(Join("node1", TextOf(MakeJoinToken("")), kNow).status().code(),
               StatusCode::kInvalidArgument);
   }
-  const std::string token = NewToken(kNow);
-  EXPECT_EQ(Join("node1", token, kNow + 1).status().code(), StatusCode::kResourceExhausted);
-  EXPECT_TRUE(desk_.Join({token, "node2", Request()}, "192.0.2.8", false, kNow + 1).ok());
-  EXPECT_TRUE(Join("node1", NewToken(kNow + 60), kNow + 60).ok());
+  const std::string wrong = TextOf(MakeJoinToken("0123"));
+  EXPECT_EQ(Join("node1", wrong, kNow + 1).status().code(), StatusCode::kResourceExhausted);
+  const auto elsewhere = desk_.Join({wrong, "node1", Request()}, "192.0.2.8", false, kNow + 1);
+  EXPECT_EQ(elsewhere.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Join("node1", wrong, kNow + 60).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(JoinDeskTest, TakesARightTokenWhateverElseCameFromThere) {
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(Join("node1", "guess", kNow).ok());
+  EXPECT_TRUE(Join("node1", NewToken(kNow), kNow).ok());
+}
+
+TEST_F(JoinDeskTest, ForgetsNotTheTokenThatIsBeingUsed) {
+  const std::string oldest = NewToken(kNow);
+  for (int i = 0; i < 255; ++i) desk_.MakeToken(kNow + 1);
+  ASSERT_TRUE(Join("node1", oldest, kNow + 1).ok());
+  EXPECT_EQ(desk_.ToJson()["tokens"].size(), 256u);
+  const auto again = Join("node2", oldest, kNow + 1);
+  EXPECT_THAT(std::string(again.status().message()), HasSubstr("used already, by node1"));
+}
+
+TEST_F(JoinDeskTest, ForgetsUsedTokensBeforeThoseThatAreGood) {
+  const std::string good = NewToken(kNow);
+  Joined("node1", kNow + 1);
+  for (int i = 0; i < 255; ++i) desk_.MakeToken(kNow + 1);
+  EXPECT_TRUE(Join("node2", good, kNow + 1).ok());
+}
+
+// Its root may make tokens.
+TEST_F(JoinDeskTest, NoHostIsTheHeadsOwnButTheOneThatInitHasCertified) {
+  ASSERT_TRUE(desk_.Certify("node0", Request(), kNow).ok());
+  Joined("node1", kNow);
+  nlohmann::json state = desk_.ToJson();
+  for (nlohmann::json& host : state["hosts"]) host["token"] = "";
+  desk_ = *JoinDesk::FromJson(OurAuthority(), state);
+  EXPECT_EQ(desk_.own_host(), "node0");
+  EXPECT_TRUE(desk_.ThrowOut("node1", kNow).ok());
 }
 
 TEST_F(JoinDeskTest, AHostThatWasMadeAnewEndsItsFormerCertificates) {
@@ -189,7 +222,7 @@ TEST_F(JoinDeskTest, NobodyJoinsByTheNameOfTheHeadsOwnHost) {
   EXPECT_EQ(Join("node0", NewToken(kNow), kNow).status().code(), StatusCode::kAlreadyExists);
   EXPECT_EQ(Refusal(own, kNow), "");
   EXPECT_EQ(desk_.ThrowOut("node0", kNow).code(), StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(desk_.Renew(own, Request(), kNow).ok());
+  ASSERT_TRUE(desk_.Renew(own, Request(), own.expires + 10 * 86400).ok());
   const std::time_t later = kNow + 10 * kCertificateLife;
   EXPECT_EQ(Join("node0", NewToken(later), later).status().code(), StatusCode::kAlreadyExists);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/parts/unit_scope.h"
+#include "launcher/part_start/unit_scope.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,8 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/process/descendants.h"
-#include "launcher/parts/run_tool.h"
+#include "launcher/part_start/run_tool.h"
 #include "proto/base/unique_fd.h"
+#include "proto/cluster/job_id.h"
 
 namespace hlaunch {
 namespace {
@@ -63,22 +64,48 @@ std::string EnterOwnGroup(uint64_t job) {
 
 }  // namespace
 
-std::string ScopeName(uint64_t job) { return absl::StrCat("hlaunch-", job, ".scope"); }
+std::string ScopeName(uint64_t job) { return absl::StrCat(ClusterJobId(job), ".scope"); }
 
-std::vector<std::string> ScopeCommand(uint64_t job, pid_t pid) {
-  return {"busctl", "--system", "--quiet", "call", "org.freedesktop.systemd1",
-          "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartTransientUnit",
-          "ssa(sv)a(sa(sv))", ScopeName(job), "fail",
-          // Five properties, and no further units.
-          "5", "PIDs", "au", "1", absl::StrCat(pid), "Slice", "s", "hlaunch.slice", "Delegate", "b",
-          "true", "CollectMode", "s", "inactive-or-failed", "Description", "s",
-          absl::StrCat("Part of hlaunch's job ", job), "0"};
+std::vector<std::string> ScopeCommand(uint64_t job, pid_t pid, const PartLimits& limits) {
+  constexpr size_t kOwn = 5;  // Properties here.
+  const std::vector<std::string> limiting = ScopeProperties(limits);
+  std::vector<std::string> words = {"busctl",
+                                    "--system",
+                                    "--quiet",
+                                    "call",
+                                    "org.freedesktop.systemd1",
+                                    "/org/freedesktop/systemd1",
+                                    "org.freedesktop.systemd1.Manager",
+                                    "StartTransientUnit",
+                                    "ssa(sv)a(sa(sv))",
+                                    ScopeName(job),
+                                    "fail",
+                                    absl::StrCat(kOwn + limiting.size() / 3),
+                                    "PIDs",
+                                    "au",
+                                    "1",
+                                    absl::StrCat(pid),
+                                    "Slice",
+                                    "s",
+                                    "hlaunch.slice",
+                                    "Delegate",
+                                    "b",
+                                    "true",
+                                    "CollectMode",
+                                    "s",
+                                    "inactive-or-failed",
+                                    "Description",
+                                    "s",
+                                    absl::StrCat("Part of hlaunch's job ", job)};
+  words.insert(words.end(), limiting.begin(), limiting.end());
+  words.emplace_back("0");  // No further units.
+  return words;
 }
 
-std::string EnterScope(uint64_t job, Duration patience) {
+std::string EnterScope(uint64_t job, const PartLimits& limits, Duration patience) {
   const Instant until = MonotonicClock().Now() + patience;
   if (::access(kSystemdRuns, F_OK) == 0) {
-    const ToolAnswer asked = RunTool(ScopeCommand(job, ::getpid()), patience);
+    const ToolAnswer asked = RunTool(ScopeCommand(job, ::getpid(), limits), patience);
     if (asked.exit_code == 0 && AwaitScope(job, until)) return ScopeName(job);
   }
   return EnterOwnGroup(job);
@@ -96,7 +123,7 @@ bool KillScope(uint64_t job) {
 }
 
 bool RemoveScope(uint64_t job) {
-  bool gone = true;
+  bool gone = RemoveLimits(job);
   for (const char* mount : kMounts) {
     gone = (::rmdir(OwnGroup(mount, job).c_str()) == 0 || errno != EBUSY) && gone;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/parts/start_part.h"
+#include "launcher/part_start/start_part.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -19,8 +19,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "launcher/parts/run_tool.h"
-#include "launcher/parts/unit_scope.h"
+#include "launcher/part_start/private_tmp.h"
+#include "launcher/part_start/run_tool.h"
+#include "launcher/part_start/unit_scope.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
@@ -90,6 +91,10 @@ bool AwaitGate(int gate) {
 
 absl::StatusOr<UserEntry> FindUser(const PartStart& start) {
   const ToolAnswer found = RunTool({"getent", "passwd", "--", start.user}, kNamesTime);
+  if (const absl::Status asked = CheckGetent(found.exit_code); absl::IsUnavailable(asked)) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot find out who the user ", start.user, " is: ", asked.message()));
+  }
   absl::StatusOr<UserEntry> user = ReadUserEntry(found.text);
   if (!user.ok() || user->name != start.user) {
     return absl::PermissionDeniedError(
@@ -99,10 +104,17 @@ absl::StatusOr<UserEntry> FindUser(const PartStart& start) {
   return user;
 }
 
-std::vector<gid_t> GroupsOf(const UserEntry& user) {
-  std::vector<gid_t> groups =
-      ReadGroups(RunTool({"getent", "initgroups", "--", user.name}, kNamesTime).text, user.name);
-  groups.insert(groups.begin(), user.gid);
+// Without some of them the job might be kept from its files, or not be kept from others'.
+absl::StatusOr<std::vector<gid_t>> GroupsOf(const UserEntry& user) {
+  const ToolAnswer found = RunTool({"getent", "initgroups", "--", user.name}, kNamesTime);
+  const absl::Status asked = CheckGetent(found.exit_code);
+  absl::StatusOr<std::vector<gid_t>> groups =
+      asked.ok() ? ReadGroups(found.text, user.name) : absl::StatusOr<std::vector<gid_t>>(asked);
+  if (!groups.ok()) {
+    return absl::UnavailableError(absl::StrCat("cannot find out the groups of the user ", user.name,
+                                               ": ", groups.status().message()));
+  }
+  groups->insert(groups->begin(), user.gid);
   return groups;
 }
 
@@ -154,10 +166,12 @@ absl::Status Execute(const PartStart& start, const UserEntry& user) {
 }
 
 absl::Status RunPart(const PartStart& start, int message, int complaint) {
-  EnterScope(start.job, kScopeTime);  // Without one the job runs all the same.
+  EnterScope(start.job, start.limits, kScopeTime);  // Without one the job runs all the same.
+  HLAUNCH_RETURN_IF_ERROR(HoldToLimits(start.job, ScopeName(start.job), start.limits));
   HLAUNCH_ASSIGN_OR_RETURN(const UserEntry user, FindUser(start));
-  const std::vector<gid_t> groups = GroupsOf(user);
+  HLAUNCH_ASSIGN_OR_RETURN(const std::vector<gid_t> groups, GroupsOf(user));
   HLAUNCH_RETURN_IF_ERROR(GiveFolder(start.folder, user));
+  if (!start.private_tmp.empty()) HLAUNCH_RETURN_IF_ERROR(EnterPrivateTmp(start.private_tmp));
   TakeSignals(false);
   HLAUNCH_RETURN_IF_ERROR(Become(user, groups));
   ::prctl(PR_SET_DUMPABLE, 0);  // Until exec; the drop may have set it.

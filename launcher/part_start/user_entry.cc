@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/parts/user_entry.h"
+#include "launcher/part_start/user_entry.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +23,15 @@ std::vector<std::string> FirstLine(absl::string_view text) {
 
 }  // namespace
 
+absl::Status CheckGetent(int exit_code) {
+  constexpr int kNoSuchEntry = 2;  // getent(1).
+  if (exit_code == 0) return absl::OkStatus();
+  if (exit_code == kNoSuchEntry) return absl::NotFoundError("there is no such entry");
+  return absl::UnavailableError(exit_code < 0
+                                    ? "getent did not answer in time, or could not be run"
+                                    : absl::StrCat("getent ended with exit code ", exit_code));
+}
+
 absl::StatusOr<UserEntry> ReadUserEntry(absl::string_view getent) {
   const std::vector<std::string> fields = FirstLine(getent);
   UserEntry user;
@@ -36,11 +45,11 @@ absl::StatusOr<UserEntry> ReadUserEntry(absl::string_view getent) {
   return user;
 }
 
-std::vector<gid_t> ReadGroups(absl::string_view getent, absl::string_view name) {
+absl::StatusOr<std::vector<gid_t>> ReadGroups(absl::string_view getent, absl::string_view name) {
   std::vector<gid_t> groups;
   absl::string_view line = getent.substr(0, getent.find('\n'));
   if (!absl::ConsumePrefix(&line, name) || line.substr(0, 1).find_first_of(" \t") != 0) {
-    return groups;
+    return absl::NotFoundError("getent says nothing of the groups");
   }
   const std::vector<std::string> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());

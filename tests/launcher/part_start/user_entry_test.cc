@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/parts/user_entry.h"
+#include "launcher/part_start/user_entry.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,15 +31,23 @@ TEST(ReadUserEntry, RefusesWhatIsNone) {
 }
 
 TEST(ReadGroups, TakesWhatFollowsTheName) {
-  EXPECT_THAT(ReadGroups("ann                   4 24 1001\n", "ann"), ElementsAre(4u, 24u, 1001u));
-  EXPECT_THAT(ReadGroups("ann                  \n", "ann"), IsEmpty());
-  EXPECT_THAT(ReadGroups("", "ann"), IsEmpty());
+  EXPECT_THAT(*ReadGroups("ann                   4 24 1001\n", "ann"), ElementsAre(4u, 24u, 1001u));
+  EXPECT_THAT(*ReadGroups("ann                  \n", "ann"), IsEmpty());
+  EXPECT_TRUE(absl::IsNotFound(ReadGroups("", "ann").status()));
 }
 
 TEST(ReadGroups, TakesNoNumberOfTheNameForAGroup) {
-  EXPECT_THAT(ReadGroups("ann 0                 4 24\n", "ann 0"), ElementsAre(4u, 24u));
-  EXPECT_THAT(ReadGroups("HOST\\a b 10           4\n", "HOST\\a b 10"), ElementsAre(4u));
-  EXPECT_THAT(ReadGroups("anna                  4\n", "ann"), IsEmpty());
+  EXPECT_THAT(*ReadGroups("ann 0                 4 24\n", "ann 0"), ElementsAre(4u, 24u));
+  EXPECT_THAT(*ReadGroups("HOST\\a b 10           4\n", "HOST\\a b 10"), ElementsAre(4u));
+  EXPECT_FALSE(ReadGroups("anna                  4\n", "ann").ok());
+}
+
+TEST(CheckGetent, TellsWhatIsNotThereFromWhatIsNotKnown) {
+  EXPECT_TRUE(CheckGetent(0).ok());
+  EXPECT_TRUE(absl::IsNotFound(CheckGetent(2)));
+  EXPECT_TRUE(absl::IsUnavailable(CheckGetent(-1)));
+  EXPECT_TRUE(absl::IsUnavailable(CheckGetent(1)));
+  EXPECT_TRUE(absl::IsUnavailable(CheckGetent(127)));
 }
 
 TEST(ReadGroupNumber, TakesALineOfGetent) {

@@ -10,7 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/hosts/start_message.h"
-#include "launcher/parts/user_entry.h"
+#include "launcher/part_start/part_limits.h"
+#include "launcher/part_start/user_entry.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
@@ -21,8 +22,10 @@ struct PartStart {
   std::string user;
   uid_t uid = 0;
   UserRule rule;
-  std::string folder;   // The job folder, which becomes the user's.
-  std::string program;  // `hlaunch`.
+  PartLimits limits;
+  std::string private_tmp;  // The folder to be made for it; empty: /tmp is the host's.
+  std::string folder;       // The job folder, which becomes the user's.
+  std::string program;      // `hlaunch`.
   StartMessage message;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/parts/run_tool.h"
+#include "launcher/part_start/run_tool.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -18,6 +18,13 @@
 
 namespace hlaunch {
 
+// Whether getent found what it was asked for, by how it ended.
+//
+// Errors:
+//   NotFound - there is no such entry.
+//   Unavailable - it does not know: it took too long, or could not be run.
+absl::Status CheckGetent(int exit_code);
+
 // A line of `getent passwd`. A value.
 struct UserEntry {
   std::string name;
@@ -33,7 +40,10 @@ absl::StatusOr<UserEntry> ReadUserEntry(absl::string_view getent);
 
 // The groups that `getent initgroups NAME` prints behind the name, which may have blanks and
 // numbers in it.
-std::vector<gid_t> ReadGroups(absl::string_view getent, absl::string_view name);
+//
+// Errors:
+//   NotFound - the text has no line of that name.
+absl::StatusOr<std::vector<gid_t>> ReadGroups(absl::string_view getent, absl::string_view name);
 
 // The number of the group that `getent group NAME` prints. Errors: as ReadUserEntry.
 absl::StatusOr<gid_t> ReadGroupNumber(absl::string_view getent);
