@@ -17,6 +17,7 @@
 #include "launcher/own_cluster/named_job.h"
 #include "launcher/own_cluster/watch_cluster.h"
 #include "proto/base/clock.h"
+#include "proto/contract/exit_code.h"
 
 namespace hlaunch {
 
@@ -66,6 +67,24 @@ int ShowTop(int argc, char** argv, const BecomeAgentFn& become_agent) {
                     become_agent);
 }
 
+namespace {
+
+bool InCluster() {
+  LocalClient client = ClientOfDaemon();
+  const absl::StatusOr<HereAnswer> here = AskHere(client);
+  return here.ok() && !here->head.empty();
+}
+
+// Of all jobs there is as much to say as `ps` does; beside them are those that run here alone.
+int ShowAllJobs(int argc, char** argv) {
+  const int shown = ShowClusterJobs(argc, argv);
+  const std::vector<DetachedJob> kept = JobsKeptHere();
+  if (shown != kExitOk || kept.empty()) return shown;
+  return PrintOfCluster(absl::StrCat("\nDetached, of this host alone:\n", JobsText(kept)));
+}
+
+}  // namespace
+
 std::optional<int> RunForCluster(absl::string_view word, int argc, char** argv,
                                  const BecomeAgentFn& become_agent) {
   if (word == "attach" || word == "logs" || word == "stop" || word == "kill") {
@@ -78,6 +97,7 @@ std::optional<int> RunForCluster(absl::string_view word, int argc, char** argv,
         argc > 3 && !absl::StartsWith(words[2], "-") && !absl::StartsWith(words[3], "-");
     return has_job ? RunAtMeeting(words, become_agent) : std::nullopt;
   }
+  if (word == "status" && argc == 2 && InCluster()) return ShowAllJobs(argc, argv);
   const bool asks = word == "status" || word == "why" || word == "stacks";
   return asks ? RunAtMeeting(words, become_agent) : std::nullopt;
 }

@@ -111,6 +111,9 @@ class Jobs(ClusterTest):
         self.assertEqual(len(job["parts"]), 2, job)
         listed = self.cluster.as_user("ann", 0, "ps")
         self.assertRegex(listed.out, rf"(?m)^ *{number} +ann .*running")
+        # A word that names no job says the same.
+        stands = self.cluster.as_user("ann", 0, "status")
+        self.assertRegex(stands.out, rf"(?m)^ *{number} +ann .*running")
         self.assertEqual(self.cluster.as_user("ann", 0, "stop", number).code, 0)
         self.end_of(number, STOPPED, jobs.NODE_STOPPED)
         self.assertEqual(follows.wait(20), 0, str(follows))
