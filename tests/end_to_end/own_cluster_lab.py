@@ -98,7 +98,8 @@ def missing():
 
 def join_words(said):
     """What follows on `hlaunch cluster join` in what a command printed: HOST:PORT, --token, TOKEN."""
-    token, place = re.search(r"echo (\S+) \| sudo hlaunch cluster join (\S+) --token-file -$", said, re.MULTILINE).groups()
+    token, place = re.search(r"echo (\S+) \| sudo hlaunch cluster join (\S+) --token-file -$", said,
+                             re.MULTILINE).groups()
     return [place, "--token", token]
 
 

@@ -48,23 +48,34 @@ class Trust(own_cluster_test.ClusterTest):
         self.age_tokens()
         self.joins(1, (place, "--token", token), "expired [0-9]+s ago")
         self.head_says(rf"host node1 at {self.nodes[1].ip} may not join: the join token expired")
-        another = self.cluster.root(2, "cluster", "init", "--listen", f"{self.nodes[2].ip}:{own_cluster_lab.PORT}")
+        another = self.cluster.root(2, "cluster", "init", "--listen",
+                                    f"{self.nodes[2].ip}:{own_cluster_lab.PORT}")
         self.assertEqual(another.code, 0, str(another))
         of_another = own_cluster_lab.join_words(another.out)[2]
         left = self.cluster.root(2, "cluster", "leave", "--end-cluster")
         self.assertEqual(left.code, 0, str(left))
         self.joins(1, (place, "--token", of_another), "head of another cluster than the one of the token")
         start, secret, _ = of_another.split(".")
-        self.joins(1, (place, "--token", ".".join((start, secret, token.split(".")[2]))), "knows no such token")
-        self.head_says(rf"host node1 at {self.nodes[1].ip} may not join: the join token is wrong")
+        self.is_refused(1, (place, "--token", ".".join((start, secret, token.split(".")[2]))), "node1",
+                        "the join token is wrong: the head knows no such token")
         words = self.cluster.token()
         self.cluster.join(1, words)
-        self.joins(2, (*words, "--name", "node9"), "used already, by node1")
-        self.head_says(rf"host node9 at {self.nodes[2].ip} may not join: the join token was used already, by node1")
+        self.is_refused(2, (*words, "--name", "node9"), "node9", "the join token was used already, by node1")
         # Nobody has the name of a host that is there, whatever token he has.
-        for name, why in (("node1", "a host named node1 is connected"), ("node0", "the head's own host")):
-            self.joins(2, (*self.cluster.token(), "--name", name), why)
-            self.head_says(rf"host {name} at {self.nodes[2].ip} may not join: ")
+        for name, why in (("node1", "a host named node1 is connected"), ("node0", "node0 is the head's own host")):
+            self.is_refused(2, (*self.cluster.token(), "--name", name), name, why)
+
+    def is_refused(self, index, words, name, why):
+        """The host hears why, and a new head's log, which takes one such line in ten seconds, says who it was."""
+        self.new_head()
+        self.joins(index, words, why)
+        self.head_says(f"host {name} at {self.nodes[index].ip} may not join: {why}")
+
+    def new_head(self):
+        self.cluster.kill("head")
+        self.cluster.start_head()
+        for index in self.cluster.daemons:
+            self.head_says(f"host node{index} is there")
 
     def age_tokens(self):
         """All that the head has given out end now."""
@@ -116,9 +127,7 @@ class Trust(own_cluster_test.ClusterTest):
 
     def shows(self, identity, why):
         """node2 connects with this, or with noise; a new head's log says why it was refused."""
-        self.cluster.kill("head")  # Its log takes one such line in ten seconds.
-        self.cluster.start_head()
-        self.cluster.await_connected(0)
+        self.new_head()
         place = f"{self.nodes[0].ip}:{own_cluster_lab.PORT}"
         if identity is None:
             words = ["bash", "-c", f"echo 'GET / HTTP/1.0' > /dev/tcp/{place.replace(':', '/')}; sleep 1"]
