@@ -306,8 +306,10 @@ void JobCourse::AfterClosed(HeadJob& job, const HeadPart& part, HeadTime t) {
   if (AllClosed(job)) return EndJob(job, t);
   // Nobody can join a node 0 that ran and is gone before it told where.
   const bool alone = part.node_rank == 0 && job.meeting.empty();
-  if (alone && job.state == ClusterJobState::kRunning) return CloseThoseNeverOrdered(job, t);
-  if (job.state != ClusterJobState::kStarting || IsSpare(job, part)) return;
+  // A short job has done all it was to do before it was told to run.
+  const bool ran = job.state == ClusterJobState::kRunning || part.exit_code == 0;
+  if (ran && alone) return CloseThoseNeverOrdered(job, t);
+  if (ran || job.state != ClusterJobState::kStarting || IsSpare(job, part)) return;
   std::string why = absl::StrCat(NameOf(job, part), " ended before the job ran");
   if (part.exit_code) absl::StrAppend(&why, ", with exit code ", *part.exit_code);
   if (!part.trouble.empty()) absl::StrAppend(&why, ": ", part.trouble);

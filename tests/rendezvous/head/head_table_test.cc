@@ -236,6 +236,18 @@ TEST_F(HeadTableTest, StopsAJobBeforeItsOtherNodesStart) {
   EXPECT_EQ(world.State(job), ClusterJobState::kEnded);
 }
 
+TEST_F(HeadTableTest, AJobThatIsOverAtOnceHasEndedWell) {
+  world.Come("node1", FactsOf(8));
+  world.Come("node2", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(2));
+  world.Tell("node1", job, PartState::kStarting, "node1:5000");
+  world.Orders();
+  world.Tell("node1", job, PartState::kEnded, "", 0);
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 forget 1"));  // Nobody is told to stop.
+  world.Tell("node2", job, PartState::kEnded, "", 0);
+  EXPECT_EQ(world.Why(job), "ended with exit code 0");
+}
+
 TEST_F(HeadTableTest, EndsAJobOfWhichAPartDoesNotStart) {
   world.Come("node1", FactsOf(8));
   world.Come("node2", FactsOf(8));
