@@ -143,7 +143,7 @@ const Row kRows[] = {
      TakeSlots},
     {{"", "", "labels", "= A,B=C", "words by which jobs choose hosts (none)", nullptr}, TakeLabels},
     {{"", "", "admin-group", "= NAME",
-      "its members may see and stop all jobs, drain hosts and make join tokens, as root may (none)",
+      "its members may see and stop all jobs and drain hosts, as root may (none)",
       nullptr},
      TakeAdminGroup},
     {{"", "", "least-uid", "= N", "users with lower numbers run nothing here (1000)", nullptr},
