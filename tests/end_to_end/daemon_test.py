@@ -271,9 +271,11 @@ class Parts(DaemonTest):
                 self.skipTest(f"no control group of its own: {group}")
             if again:
                 daemon.kill()
-            for pid in {daemon.holder(7), *lab.descendants(daemon.holder(7))} - {left}:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            dying = {daemon.holder(7), *lab.descendants(daemon.holder(7))} - {left}
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # None is to end what is left meanwhile.
+                for pid in dying:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
             if again:
                 self.assertNotIn((lab.fields(left) or "Z")[0], "ZX")
                 daemon.start()

@@ -132,7 +132,7 @@ class Trust(own_cluster_test.ClusterTest):
         if identity is None:
             words = ["bash", "-c", f"echo 'GET / HTTP/1.0' > /dev/tcp/{place.replace(':', '/')}; sleep 1"]
         else:
-            words = ["timeout", "2", "openssl", "s_client", "-connect", place, "-cert", f"{identity}.pem",
+            words = ["timeout", str(2 * lab.PATIENCE), "openssl", "s_client", "-connect", place, "-cert", f"{identity}.pem",
                      "-key", f"{identity}.key", "-quiet"]
         self.nodes[2].run(*words)
         self.head_says(rf"a connection from \S*{self.nodes[2].ip} port \d+ is refused: .*{why}")
