@@ -48,7 +48,8 @@ absl::StatusOr<UserEntry> ReadUserEntry(absl::string_view getent) {
 absl::StatusOr<std::vector<gid_t>> ReadGroups(absl::string_view getent, absl::string_view name) {
   std::vector<gid_t> groups;
   absl::string_view line = getent.substr(0, getent.find('\n'));
-  if (!absl::ConsumePrefix(&line, name) || line.substr(0, 1).find_first_of(" \t") != 0) {
+  // A long name without groups has nothing behind it.
+  if (!absl::ConsumePrefix(&line, name) || line.find_first_not_of(" \t") == 0) {
     return absl::NotFoundError("getent says nothing of the groups");
   }
   const std::vector<std::string> words =

@@ -3,6 +3,9 @@
 
 #include "launcher/parts/folder_sweep.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "asio/io_context.hpp"
 #include "launcher/parts/user_file.h"
 
@@ -21,24 +24,33 @@ void FolderSweep::Begin() {
   Step();
 }
 
+// In turn, so that none keeps the others waiting.
 void FolderSweep::Step() {
-  for (const std::string& name : folders_.AllSetAside()) {
-    if (stuck_.count(name) > 0) continue;
-    if (folders_.RemoveSome(name, kSlice) == Removed::kNot) stuck_.insert(name);
-    return After(kPause);
+  std::vector<std::string> names = folders_.AllSetAside();
+  std::sort(names.begin(), names.end());
+  std::rotate(names.begin(), std::upper_bound(names.begin(), names.end(), last_), names.end());
+  for (const std::string& name : names) {
+    if (stuck_.contains(name)) continue;
+    last_ = name;
+    if (folders_.RemoveSome(name, kSlice) == Removed::kNot) Keep(name);
+    pause_.expires_after(kPause);
+    return pause_.async_wait([this](std::error_code error) {
+      if (!error) Step();
+    });
   }
   busy_ = false;
-  if (!stuck_.empty()) After(kAgain);
 }
 
-void FolderSweep::After(Duration pause) {
-  pause_.expires_after(pause);
-  pause_.async_wait([this](std::error_code error) {
-    if (error) return;
-    if (!busy_) stuck_.clear();
-    busy_ = true;
-    Step();
-  });
+void FolderSweep::Keep(const std::string& name) {
+  if (stuck_.empty()) {
+    again_.expires_after(kAgain);
+    again_.async_wait([this](std::error_code error) {
+      if (error) return;
+      stuck_.clear();
+      Begin();
+    });
+  }
+  stuck_.insert(name);
 }
 
 }  // namespace hlaunch

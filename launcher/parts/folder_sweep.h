@@ -23,18 +23,20 @@ namespace hlaunch {
 class FolderSweep {
  public:
   FolderSweep(asio::io_context& loop, const PartFolders& folders)
-      : folders_(folders), pause_(loop) {}
+      : folders_(folders), pause_(loop), again_(loop) {}
 
   // Begins, unless it goes on already.
   void Begin();
 
  private:
   void Step();
-  void After(Duration pause);
+  void Keep(const std::string& name);
 
   const PartFolders& folders_;
-  asio::steady_timer pause_;
+  asio::steady_timer pause_;  // Between two slices.
+  asio::steady_timer again_;  // Until those that could not be removed are tried again.
   bool busy_ = false;
+  std::string last_;  // The next one is the one behind it.
   std::set<std::string> stuck_;
 };
 

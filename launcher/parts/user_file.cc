@@ -64,7 +64,11 @@ class Removal {
     if (errno != EISDIR && errno != EPERM) return false;
     if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0) return Progress();
     const UniqueFd folder(OpenBeneath(parent, name, O_DIRECTORY));
-    if (!folder.valid()) return false;
+    // Its user puts nothing more into it, or it would never be empty.
+    if (!folder.valid() || ::fchown(folder.get(), ::geteuid(), ::getegid()) != 0 ||
+        ::fchmod(folder.get(), 0700) != 0) {
+      return false;
+    }
     bool all = true;
     for (const std::string& below : NamesIn(folder.get(), static_cast<size_t>(left_))) {
       all =

@@ -33,6 +33,7 @@ TEST(ReadUserEntry, RefusesWhatIsNone) {
 TEST(ReadGroups, TakesWhatFollowsTheName) {
   EXPECT_THAT(*ReadGroups("ann                   4 24 1001\n", "ann"), ElementsAre(4u, 24u, 1001u));
   EXPECT_THAT(*ReadGroups("ann                  \n", "ann"), IsEmpty());
+  EXPECT_THAT(*ReadGroups("a.very.long.name.of.ann\n", "a.very.long.name.of.ann"), IsEmpty());
   EXPECT_TRUE(absl::IsNotFound(ReadGroups("", "ann").status()));
 }
 

@@ -55,6 +55,14 @@ TEST_F(UserFileTest, RemovesALargeFolderPieceByPiece) {
   EXPECT_FALSE(fs::exists(path_ / "part"));
 }
 
+TEST_F(UserFileTest, WhatIsBeingRemovedIsNoLongerItsUsers) {
+  fs::create_directories(path_ / "part/job");
+  for (int i = 0; i < 10; ++i) std::ofstream(path_ / "part/job" / absl::StrCat(i));
+  fs::permissions(path_ / "part/job", fs::perms::all);
+  EXPECT_EQ(RemoveSome(folder_.get(), "part", 5), Removed::kMore);
+  EXPECT_EQ(fs::status(path_ / "part/job").permissions(), fs::perms::owner_all);
+}
+
 TEST_F(UserFileTest, RemovesWhatIsDeeperThanItGoes) {
   fs::path deep = path_ / "gone-part";
   for (int i = 0; i < 300; ++i) deep /= "d";
