@@ -103,6 +103,8 @@ void JobCourse::OrderStart(const HeadJob& job, const HeadPart& part) {
   order.workers = part.workers;
   order.request = job.request;
   orders_.push_back({part.host, std::move(order)});
+  // When the host was told of its drain there was nothing of the job there.
+  if (host->stop_ms != 0) orders_.push_back({part.host, LeaveOrder{job.number, host->drained}});
 }
 
 void JobCourse::OrderOthers(const HeadJob& job) {
@@ -158,7 +160,7 @@ void JobCourse::TakePart(const std::string& name, const PartTold& told, HeadTime
   HeadPart* part = job == nullptr ? nullptr : PartOn(*job, name);
   if (part == nullptr || part->closed()) return TakeUnwanted(*host, told);
   TakeFigures(*job, *part, told);
-  TakeMeeting(*job, *part, told);
+  if (Lives(told.state)) TakeMeeting(*job, *part, told);  // Nobody is there any more.
   TakeState(*job, *part, told, t);
 }
 
@@ -307,7 +309,8 @@ void JobCourse::AfterClosed(HeadJob& job, const HeadPart& part, HeadTime t) {
   // Nobody can join a node 0 that ran and is gone before it told where.
   const bool alone = part.node_rank == 0 && job.meeting.empty();
   // A short job has done all it was to do before it was told to run.
-  const bool ran = job.state == ClusterJobState::kRunning || part.exit_code == 0;
+  const bool ran = job.state == ClusterJobState::kRunning || part.exit_code == 0 ||
+                   job.parts.front().exit_code == 0;
   if (ran && alone) return CloseThoseNeverOrdered(job, t);
   if (ran || job.state != ClusterJobState::kStarting || IsSpare(job, part)) return;
   std::string why = absl::StrCat(NameOf(job, part), " ended before the job ran");

@@ -248,6 +248,29 @@ TEST_F(HeadTableTest, AJobThatIsOverAtOnceHasEndedWell) {
   EXPECT_EQ(world.Why(job), "ended with exit code 0");
 }
 
+TEST_F(HeadTableTest, ANodeThatIsNoLongerThereIsNoPlaceToMeet) {
+  world.Come("node1", FactsOf(8));
+  world.Come("node2", FactsOf(8));
+  world.Come("node3", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(3));
+  world.Orders();
+  world.Tell("node1", job, PartState::kEnded, "node1:5000", 0);
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 forget 1"));
+  EXPECT_EQ(world.State(job), ClusterJobState::kEnded);
+  EXPECT_EQ(world.Why(job), "ended with exit code 0");
+}
+
+TEST_F(HeadTableTest, APartThatStartsOnADrainedHostIsToldToLeaveToo) {
+  world.Come("node1", FactsOf(8));
+  world.Come("node2", FactsOf(8));
+  const uint64_t job = world.Submit(RequestOf(2));
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 start 1"));
+  world.Drain("node2", "new disks", 600);
+  world.Orders();
+  world.Tell("node1", job, PartState::kStarting, "node1:5000");
+  EXPECT_THAT(world.Orders(), ElementsAre("node2 start 1", "node2 drain 1"));
+}
+
 TEST_F(HeadTableTest, EndsAJobOfWhichAPartDoesNotStart) {
   world.Come("node1", FactsOf(8));
   world.Come("node2", FactsOf(8));
