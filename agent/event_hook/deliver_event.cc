@@ -32,6 +32,7 @@ namespace {
 using absl::string_view;
 
 constexpr Duration kFirstPause = std::chrono::milliseconds(500);
+constexpr Duration kConnectLimit = std::chrono::seconds(3);  // Of one address.
 constexpr int kTries = 4;
 
 Instant Now() { return MonotonicClock().Now(); }
@@ -92,9 +93,12 @@ absl::StatusOr<UniqueFd> Connect(const EventUrl& url, Instant until) {
     int error = 0;
     UniqueFd socket = BeginToConnect(address, url.port, &error);
     if (socket.valid()) {
-      if (!Await(socket.get(), POLLOUT, until)) return TookTooLong();
       socklen_t size = sizeof(error);
-      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+      if (!Await(socket.get(), POLLOUT, std::min(until, Now() + kConnectLimit))) {
+        error = ETIMEDOUT;
+      } else {
+        ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+      }
       if (error == 0) return socket;
     }
     why = std::strerror(error);
@@ -147,7 +151,7 @@ absl::Status Post(const EventUrl& url, string_view event, Instant until) {
 }  // namespace
 
 std::string EventReceiver::Name() const {
-  if (url) return absl::StrCat("http://", HostPort(url->host, url->port), url->target);
+  if (url) return absl::StrCat("http://", HostPort(url->host, url->port));
   return command.empty() ? "" : command.front();
 }
 

@@ -20,7 +20,7 @@ struct EventReceiver {
   std::optional<EventUrl> url;       // Where each event is posted.
 
   bool none() const { return command.empty() && !url; }
-  // For people: "notify.sh", "http://hooks.example:8080/7".
+  // For people: "notify.sh", "http://hooks.example:8080", for what follows may be a secret.
   std::string Name() const;
 };
 

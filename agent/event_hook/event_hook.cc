@@ -125,7 +125,10 @@ absl::StatusOr<EventHook> EventHook::Begin(const EventReceiver& receiver) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return absl::ResourceExhaustedError(std::strerror(errno));
   }
-  UniqueFd ours(ends[0]), theirs(ends[1]);
+  // Above those of stdin to stderr, which may be closed here and are filled later.
+  const UniqueFd low[] = {UniqueFd(ends[0]), UniqueFd(ends[1])};
+  UniqueFd ours(::fcntl(ends[0], F_DUPFD_CLOEXEC, 3)), theirs(::fcntl(ends[1], F_DUPFD_CLOEXEC, 3));
+  if (!ours.valid() || !theirs.valid()) return absl::ResourceExhaustedError(std::strerror(errno));
   const pid_t giver = ::fork();
   if (giver < 0) return absl::ResourceExhaustedError(std::strerror(errno));
   if (giver == 0) {
