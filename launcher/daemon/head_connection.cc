@@ -113,7 +113,9 @@ absl::Status HeadConnection::Begin() {
   head_ = HostPort(head);
   trouble_ = absl::StrCat("no connection to the head, ", head_, ", yet");
   if (certified.expires <= Now()) {
-    LogWarning("this host's certificate has expired; unless it is the head's, join it anew");
+    LogWarning(
+        "this host's certificate has expired: on the head run `hlaunch cluster token`, and what it "
+        "prints here (the head's own host renews it by itself)");
   }
   ClusterLink::Events events;
   events.up = [this] { Up(); };

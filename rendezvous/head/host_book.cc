@@ -18,7 +18,8 @@ namespace {
 std::string WhyUnfit(const HeadHost& host) {
   if (!host.facts) return "";
   if (host.facts->protocol < kClusterProtocol - 1 || host.facts->protocol > kClusterProtocol + 1) {
-    return absl::StrCat("has hlaunch ", host.facts->version, ", which is too far from the head's");
+    return absl::StrCat("has hlaunch ", host.facts->version, ", the head has ", kRelease,
+                        ": they do not understand each other; update the older one");
   }
   std::string too_far = WhyReleaseIsTooFar(host.facts->version, "the head", kRelease);
   if (!too_far.empty()) return too_far;
