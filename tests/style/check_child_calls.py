@@ -23,7 +23,7 @@ def calls(library):
     """Yields (function of the child, the line that calls something outside of the child)."""
     text = subprocess.run(["objdump", "--disassemble", "--reloc", "--demangle",
                            "--no-show-raw-insn", library],
-                          text=True, check=True, capture_output=True, timeout=60).stdout
+                          text=True, check=True, capture_output=True, timeout=600).stdout
     function = ""
     for line in text.splitlines():
         if named := FUNCTION.match(line):
@@ -34,7 +34,7 @@ def calls(library):
 
 def runs_in_child(library):
     text = subprocess.run(["nm", "--demangle", library], text=True, check=True, capture_output=True,
-                          timeout=60).stdout
+                          timeout=600).stdout
     return "::RunChild(" in text
 
 

@@ -136,7 +136,7 @@ def page_problems(root, documents):
     for page in GENERATED if maker.exists() else []:
         name = page.rpartition("/")[2]
         made = subprocess.run([maker, name], text=True, capture_output=True, check=False,
-                              timeout=10).stdout if page in texts else None
+                              timeout=100).stdout if page in texts else None
         if made != texts.get(page):
             found.append(f"{page}: is not what the program's table says; make it anew: "
                          f"build/launcher/hlaunch_man {name} > {page}")
@@ -170,7 +170,7 @@ def run_problems(root, path, text):
         for line, _ in commands(lines):
             done = subprocess.run(["bash", "-c", line.removeprefix("$ ")], cwd=root, env=env,
                                   text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, check=False, timeout=60)
+                                  stderr=subprocess.STDOUT, check=False, timeout=600)
             if done.returncode != 0:
                 found.append(f"{path.relative_to(root)}:{start}: `{line}` exited "
                              f"{done.returncode}: {done.stdout.strip()[-200:]}")
@@ -188,7 +188,7 @@ def option_problems(root, documents, command):
     if not program.exists():
         return []
     shown = subprocess.run([program, *command.split()[1:], "--help"], text=True,
-                           capture_output=True, check=False, timeout=10).stdout
+                           capture_output=True, check=False, timeout=100).stdout
     real = set(OPTION.findall(shown))
     if not real:  # hlaunch-agent, which answers, was not built yet.
         return []

@@ -19,7 +19,7 @@ def problems(root):
     found = []
     if sources:
         done = subprocess.run([TOOL, "--dry-run", *sources], text=True, capture_output=True,
-                              check=False, cwd=root, timeout=120)
+                              check=False, cwd=root, timeout=1200)
         crooked = {}
         for file, line in re.findall(r"^([^:\n]+):(\d+):\d+: (?:warning|error):", done.stderr, re.M):
             crooked.setdefault(file.replace(f"{root}/", ""), {})[line] = None

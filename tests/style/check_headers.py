@@ -45,7 +45,7 @@ def proven(root):
 def compile_alone(compiler, root, flags, header):
     done = subprocess.run(
         [compiler, f"-I{root}", *flags, *FLAGS], input=f'#include "{header}"\n', text=True,
-        capture_output=True, check=False, timeout=120)
+        capture_output=True, check=False, timeout=1200)
     if done.returncode == 0:
         return None
     errors = [line for line in done.stderr.splitlines() if "error" in line]
