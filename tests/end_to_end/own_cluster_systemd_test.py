@@ -109,6 +109,7 @@ class ThreeHosts(unittest.TestCase):
     def form(self):
         """As the manual has it: init, and two lines."""
         said = self.hosts[0].run("hlaunch", "cluster", "init").stdout
+        lab.poll(self.free, 30, 0.2)
         for host in self.hosts[1:]:
             host.run("hlaunch", "cluster", "join", *own_cluster_lab.join_words(said))
             said = self.hosts[0].run("hlaunch", "cluster", "token").stdout
