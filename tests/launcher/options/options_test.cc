@@ -226,7 +226,7 @@ TEST(ParseOptions, DividesACommandThatIsToldOfEventsAndReadsAUrl) {
   EXPECT_THAT(command.command, ElementsAre("notify", "my job"));
   EXPECT_FALSE(command.url);
   const EventReceiver url = MustParse({"--on-event=http://hooks:81/7", "x"}).output.on_event;
-  EXPECT_EQ(url.Name(), "http://hooks:81/7");
+  EXPECT_EQ(url.Name(), "http://hooks:81");
   EXPECT_TRUE(url.command.empty());
   EXPECT_TRUE(MustParse({"x"}).output.on_event.none());
 }
