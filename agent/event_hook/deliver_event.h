@@ -26,7 +26,8 @@ struct EventReceiver {
 
 // Gives `event`, one JSON object, to `receiver`: a command reads it from its standard input, and
 // what it prints comes out of our stderr. Blocks until it is taken, at the latest `until`, when a
-// command that still runs is killed. A URL is tried again while it cannot be reached.
+// command that still runs is killed; what it leaves in the background is killed as it ends. A URL
+// is tried again while it cannot be reached; only the look-up of its host's name knows no `until`.
 //
 // Belongs to one thread. SIGCHLD must not be ignored.
 //

@@ -3,7 +3,6 @@
 
 #include "launcher/part_start/part_limits.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/process/descendants.h"
-#include "proto/base/unique_fd.h"
+#include "launcher/part_start/own_group.h"
 
 namespace hlaunch {
 namespace {
@@ -66,12 +65,6 @@ std::optional<Group> FindGroup(const std::string& controller) {
   return unified;
 }
 
-bool WriteText(const std::string& path, const std::string& text) {
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-  const auto size = static_cast<ssize_t>(text.size());
-  return file.valid() && ::write(file.get(), text.data(), text.size()) == size;
-}
-
 bool IsLimited(const std::string& file) {
   const std::string text(absl::StripAsciiWhitespace(ReadSmallFile(file)));
   if (text.empty() || absl::StartsWith(text, "max") || absl::StartsWith(text, "-1")) return false;
@@ -92,17 +85,13 @@ std::string TextOf(const Row& row, uint64_t value, bool unified) {
   return unified ? absl::StrCat(quota, " ", kCpuPeriod) : quota;
 }
 
-// As EnterScope makes it where there is no systemd.
-std::string OwnGroup(const std::string& mount, uint64_t job) {
-  return absl::StrCat(mount, "/hlaunch/", job);
-}
-
 bool LimitUnified(const Row& row, uint64_t job, uint64_t value) {
   for (const char* folder : {"", "/hlaunch"}) {
-    WriteText(absl::StrCat(kMount, folder, "/cgroup.subtree_control"),
-              absl::StrCat("+", row.controller));
+    WriteGroupFile(absl::StrCat(kMount, folder, "/cgroup.subtree_control"),
+                   absl::StrCat("+", row.controller));
   }
-  return WriteText(absl::StrCat(OwnGroup(kMount, job), "/", row.file), TextOf(row, value, true));
+  return WriteGroupFile(absl::StrCat(OwnGroup(kMount, job), "/", row.file),
+                        TextOf(row, value, true));
 }
 
 bool LimitOld(const Row& row, uint64_t job, uint64_t value) {
@@ -110,8 +99,8 @@ bool LimitOld(const Row& row, uint64_t job, uint64_t value) {
   const std::string group = OwnGroup(mount, job);
   ::mkdir(absl::StrCat(mount, "/hlaunch").c_str(), 0755);
   ::mkdir(group.c_str(), 0755);
-  return WriteText(absl::StrCat(group, "/", row.old_file), TextOf(row, value, false)) &&
-         WriteText(absl::StrCat(group, "/cgroup.procs"), "0");
+  return WriteGroupFile(absl::StrCat(group, "/", row.old_file), TextOf(row, value, false)) &&
+         WriteGroupFile(absl::StrCat(group, "/cgroup.procs"), "0");
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "launcher/part_start/unit_scope.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/process/descendants.h"
+#include "launcher/part_start/own_group.h"
 #include "launcher/part_start/run_tool.h"
-#include "proto/base/unique_fd.h"
 #include "proto/cluster/job_id.h"
 
 namespace hlaunch {
@@ -26,19 +25,8 @@ constexpr char kSystemdRuns[] = "/run/systemd/system";
 constexpr const char* kMounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 constexpr int kStepMs = 5;
 
-bool WriteText(const std::string& path, const std::string& text) {
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-  const auto size = static_cast<ssize_t>(text.size());
-  return file.valid() && ::write(file.get(), text.data(), text.size()) == size;
-}
-
 bool IsUnified(const std::string& mount) {
   return ::access(absl::StrCat(mount, "/cgroup.controllers").c_str(), F_OK) == 0;
-}
-
-// The group that is made where there is no systemd.
-std::string OwnGroup(const std::string& mount, uint64_t job) {
-  return absl::StrCat(mount, "/hlaunch/", job);
 }
 
 bool AwaitScope(uint64_t job, Instant until) {
@@ -56,7 +44,7 @@ std::string EnterOwnGroup(uint64_t job) {
     const std::string group = OwnGroup(mount, job);
     ::mkdir(absl::StrCat(mount, "/hlaunch").c_str(), 0755);
     ::mkdir(group.c_str(), 0755);
-    if (WriteText(absl::StrCat(group, "/cgroup.procs"), "0")) return group;
+    if (WriteGroupFile(absl::StrCat(group, "/cgroup.procs"), "0")) return group;
     ::rmdir(group.c_str());
   }
   return "";
@@ -116,7 +104,7 @@ bool KillScope(uint64_t job) {
   for (const char* mount : kMounts) {
     for (const std::string& group :
          {absl::StrCat(mount, "/hlaunch.slice/", ScopeName(job)), OwnGroup(mount, job)}) {
-      killed = WriteText(absl::StrCat(group, "/cgroup.kill"), "1") || killed;
+      killed = WriteGroupFile(absl::StrCat(group, "/cgroup.kill"), "1") || killed;
     }
   }
   return killed;

@@ -50,8 +50,9 @@ enum class Removed {
   kNot,   // Nothing of it can be removed now.
 };
 
-// Removes `name` in `parent` with what is below it, at most about `most` entries in one call. What
-// lies very deep is moved beside `name` first, and has a name of what is to be removed then.
+// Removes `name` in `parent` with what is below it, at most about `most` entries in one call. A
+// folder that is begun is this process' own, so that its user puts nothing more into it. What lies
+// very deep is moved beside `name` first, and has a name of what is to be removed then.
 Removed RemoveSome(int parent, const std::string& name, int most);
 
 }  // namespace hlaunch
