@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """`--detach`: a job that goes on without its terminal, is followed, and ends when it is stopped."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -39,12 +40,23 @@ class Commands:
 
     def holder(self):
         """The process that holds the job, as the test sees it."""
-        return next(pid for pid in lab.descendants(self.nodes[0].init)
-                    if pathlib.Path(f"/proc/{pid}/comm").read_text() == "hlaunch-holder\n")
+        found = lab.poll(lambda: [pid for pid in lab.descendants(self.nodes[0].init)
+                                  if lab.name_of(pid) == "hlaunch-holder"], 10)
+        self.assertEqual(len(found), 1)
+        return found[0]
 
     def conductor(self):
         keeper = lab.children(self.holder())[0]
         return lab.children(keeper)[0]
+
+    def kill_ssh(self, to=""):
+        """Those of the job that lead there, as far as none has ended the others."""
+        found = [pid for pid in lab.descendants(self.holder())
+                 if re.match(f"ssh .*{to}", lab.command_line(pid))]
+        self.assertTrue(found)
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 class OnOneHost(Commands, jobs.JobTest):
@@ -142,6 +154,7 @@ class OnHosts(Commands, hosts_test.SshTest):
                           f"--shutdown-timeout 3 {jobs.WORKER} env await {script}-go fail 2 37 0 "
                           "sleep 60\nsleep 600\n", encoding="utf-8")
         terminal = self.nodes[0].start("setsid", "-w", "sh", script, env=self.env())
+        # The id comes first.
         self.assertTrue(lab.poll(lambda: "hlaunch stop" in terminal.err, 40), str(terminal))
         job = terminal.out.strip()
         # All that the terminal has, with its session.
@@ -158,8 +171,7 @@ class OnHosts(Commands, hosts_test.SshTest):
         self.assertEqual(len(json.loads(status.out)["nodes"]), 3, str(status))
         self.assert_says(f"job {job}, round 1: 3 workers", "why")
         # Whose agent is no worse for it.
-        os.kill(next(pid for pid in lab.descendants(self.holder())
-                     if re.match("ssh .*node2", lab.command_line(pid))), signal.SIGKILL)
+        self.kill_ssh("node2")
         self.assertTrue(lab.poll(lambda: "connection to node2 broke" in attached.err, 10),
                         str(attached))
         self.assertEqual(sum(self.alive()), 3, str(attached))
@@ -173,9 +185,7 @@ class OnHosts(Commands, hosts_test.SshTest):
         job = self.detached(run)
         everywhere = lambda: all(self.alive())
         self.assertTrue(lab.poll(everywhere, 20), str(run))
-        for pid in lab.descendants(self.holder()):
-            if lab.command_line(pid).startswith("ssh "):  # It goes on without any of them.
-                os.kill(pid, signal.SIGKILL)
+        self.kill_ssh()  # It goes on without any of them.
         follows = self.command("logs", "-f", job)
         self.assertTrue(lab.poll(lambda: follows.out.count(" broke") == 2, 10), str(follows))
         self.assertTrue(everywhere(), self.alive())
@@ -194,8 +204,7 @@ class OnHosts(Commands, hosts_test.SshTest):
                                   env=self.env()))
         attached = self.command("attach", "--tail", "all")
         self.assertTrue(lab.poll(lambda: "ENV" in attached.out, 20), str(attached))
-        os.kill(next(pid for pid in lab.descendants(self.holder())
-                     if lab.command_line(pid).startswith("ssh ")), signal.SIGKILL)
+        self.kill_ssh()
         self.assertEqual(attached.wait(20), jobs.NODE_LOST, str(attached))
         self.assertIn("its workers are ended there", attached.err)
         self.assert_nothing_left()

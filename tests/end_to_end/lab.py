@@ -16,6 +16,7 @@ meet. Needs root or user namespaces; `main` skips (exit 77) with the reason wher
 Run as a program (`lab.py init …`) this file is pid 1 of a node.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -94,6 +95,14 @@ def command_line(pid, proc="/proc"):
     try:
         words = pathlib.Path(proc, str(pid), "cmdline").read_bytes().split(b"\0")
         return " ".join(word.decode(errors="replace") for word in words).strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def name_of(pid):
+    """The name that a process has given itself; empty where it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
     except (FileNotFoundError, ProcessLookupError):
         return ""
 
@@ -354,7 +363,8 @@ class Lab:
     def close(self):
         for outer in self._outer:
             for child in children(outer.pid):
-                os.kill(child, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # It was powered off just now.
+                    os.kill(child, signal.SIGKILL)
             outer.kill()
         for process in self._outer + [run.process for run in self.runs]:
             process.wait(10 * PATIENCE)

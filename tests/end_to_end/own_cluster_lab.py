@@ -146,12 +146,13 @@ class OwnCluster:
                                                    encoding="utf-8")
         people = "".join(f"{name}:x:{uid}:{uid}::/home/{name}:/bin/sh\n" for name, uid in USERS.items())
         passwd = pathlib.Path("/etc/passwd").read_text(encoding="utf-8")
+        # First, since this machine may have somebody of one of these numbers.
         (etc / "passwd").write_text(
-            f"{passwd}{people}{HEAD_USER}:x:{HEAD_UID}:{HEAD_UID}::/var/lib/hlaunch-head:/bin/false\n",
+            f"{people}{HEAD_USER}:x:{HEAD_UID}:{HEAD_UID}::/var/lib/hlaunch-head:/bin/false\n{passwd}",
             encoding="utf-8")
         groups = pathlib.Path("/etc/group").read_text(encoding="utf-8")
         own = "".join(f"{name}:x:{uid}:\n" for name, uid in {**USERS, HEAD_USER: HEAD_UID}.items())
-        (etc / "group").write_text(f"{groups}{own}hlaunch-admin:x:{ADMINS}:eve\n", encoding="utf-8")
+        (etc / "group").write_text(f"{own}hlaunch-admin:x:{ADMINS}:eve\n{groups}", encoding="utf-8")
         self.new_boot(node)
         subprocess.run([*node.enter(), "bash", "-c", PREPARE, "bash", node.folder,
                         self.lab.folder / f"hosts{node.index}", self.home, ""], check=True,

@@ -68,8 +68,9 @@ def files(nodes):
     known = "127.0.0.1 localhost\n" + "".join(f"{node.ip} {node.name}\n" for node in nodes)
     etc = {name: pathlib.Path("/etc", name).read_text(encoding="utf-8") for name in ("passwd", "group")}
     for name, uid in USERS.items():
-        etc["passwd"] += f"{name}:x:{uid}:{uid}::/home/{name}:/bin/sh\n"
-        etc["group"] += f"{name}:x:{uid}:\n"
+        # First, since this machine may have somebody of that number.
+        etc["passwd"] = f"{name}:x:{uid}:{uid}::/home/{name}:/bin/sh\n" + etc["passwd"]
+        etc["group"] = f"{name}:x:{uid}:\n" + etc["group"]
     return {"/etc/hosts": known, "/etc/nsswitch.conf": "hosts: files\npasswd: files\ngroup: files\n",
             "/etc/passwd": etc["passwd"], "/etc/group": etc["group"],
             **{f"/home/{name}/tick.py": own_cluster_lab.TICK for name in USERS}}
@@ -135,10 +136,10 @@ class ThreeHosts(unittest.TestCase):
         return self.user(name, index, "--detach", *words).stdout.strip()
 
     def jobs(self, index=0):
-        """{number: (state, user)}, as an administrator sees it; empty where nobody answers."""
+        """{number: (state, user)}, as an administrator sees it; None where nobody answers."""
         done = self.hosts[index].run("hlaunch", "ps", "-a", "--json", check=False)
         if done.returncode != 0:
-            return {}
+            return None
         return {job["number"]: (job["state"], job["user"]) for job in json.loads(done.stdout)["jobs"]}
 
     def assert_jobs(self, wanted, timeout=10):
@@ -282,10 +283,10 @@ class FromPackages(ThreeHosts):
             self.install(index, version, deb)
             self.assertIn("labels = mine", self.hosts[index].run("cat", SETTINGS).stdout)
             if index == 1:
-                self.assertEqual(self.versions(), [own, version, own])
-        self.assertEqual(self.versions(), [version] * COUNT)
+                self.assert_versions(own, version, own)
+        self.assert_versions(*[version] * COUNT)
         self.install(0, own, package())
-        self.assertEqual(self.versions(), [own, version, version])
+        self.assert_versions(own, version, version)
 
     def install(self, index, version, deb):
         host, was = self.hosts[index], self.hosts[index].show(DAEMON, "MainPID")
@@ -306,6 +307,11 @@ class FromPackages(ThreeHosts):
 
     def versions(self):
         return [host["version"].split("+")[0].split(" ")[0] for host in self.nodes_now()]
+
+    def assert_versions(self, *wanted):
+        """A head that was started anew knows a host's once it has heard it again."""
+        lab.poll(lambda: self.versions() == list(wanted), 10, 0.2)
+        self.assertEqual(self.versions(), list(wanted), self.hosts[0].tail())
 
     def nobody_was_disturbed(self):
         for job, (name, _) in self.ran.items():

@@ -75,6 +75,11 @@ class ClusterTest(lab.LabTest):
     def home(self, name):
         return self.cluster.home / name
 
+    def interrupt(self, run):
+        """As by Ctrl-C. Node 0 may hear of another's end first."""
+        run.signal(signal.SIGINT)
+        self.assertIn(run.wait(30), (STOPPED, 128 + signal.SIGINT, jobs.NODE_STOPPED), str(run))
+
     def end_of(self, number, *codes):
         job = self.await_state(number, "ended", timeout=30)
         self.assertIn(job["exit_code"], codes, f"{job}\n{self.cluster.told()}")
@@ -98,8 +103,7 @@ class Jobs(ClusterTest):
     def test_ctrl_c_stops_it(self):
         run = self.cluster.user("ann", 0, "--nnodes", 2, "tick.py")
         self.ranks(run, 2)
-        run.signal(signal.SIGINT)
-        self.assertIn(run.wait(30), (STOPPED, 128 + signal.SIGINT), str(run))
+        self.interrupt(run)
         self.assertEqual(self.cluster.json("ann", 0, "ps")["jobs"], [])
 
     def test_a_detached_job_is_listed_read_and_stopped(self):
@@ -126,7 +130,7 @@ class Jobs(ClusterTest):
         number = self.submit("ann", 1, "--nnodes", 2, "--no-python", "sh", "-c", "trap '' TERM; sleep 600")
         self.await_state(number, "running")
         self.assertEqual(self.cluster.as_user("ann", 2, "kill", number).code, 0)
-        self.end_of(number, 128 + signal.SIGKILL)
+        self.end_of(number, 128 + signal.SIGKILL, jobs.NODE_LOST)  # The same.
 
     def test_a_job_that_waits_says_for_what(self):
         first = self.submit("ann", 0, "--nnodes", 3, "--exclusive", "tick.py")
@@ -169,12 +173,12 @@ class Jobs(ClusterTest):
         self.assertEqual(drained.code, 0, str(drained))
         self.assertEqual(self.cluster.root(0, "undrain", "node2").code, 0)
         time.sleep(3)  # The agent looks for its notice each second.
+        lab.poll(lambda: self.job(number)["round"], 20, 0.1)
         job = self.await_state(number, "running")
         self.assertEqual((job["round"], job["restarts"]), (1, 0), f"{job}\n{run}")
         self.assertEqual(self.ranks(run, 2), before)
         self.assertEqual(self.cluster.hosts()["node2"]["state"], "busy", self.cluster.hosts())
-        run.signal(signal.SIGINT)
-        self.assertIn(run.wait(30), (STOPPED, 128 + signal.SIGINT), str(run))
+        self.interrupt(run)
 
 
 class Strangers(ClusterTest):
@@ -257,12 +261,20 @@ class Deaths(ClusterTest):
             self.numbers[job] = name
         for job in self.numbers:
             self.await_state(job, "running")
-        self.before = {job: self.said(job) for job in self.numbers}
+        self.before = {job: self.await_ranks(job) for job in self.numbers}
         self.figures = own_cluster_lab.Figures()
         self.addCleanup(self.figures.tell)
 
     def ranks_of(self, job):
         return self.job(job)["max_nodes"]
+
+    def await_ranks(self, job):
+        """What its log has once all ranks have said who they are: a job runs once one of them does."""
+        count = self.ranks_of(job)
+        lab.poll(lambda: len(self.said(job)[0]) == count, 20, 0.2)
+        said = self.said(job)
+        self.assertEqual(len(said[0]), count, f"{job}: {said[0]}\n{self.cluster.told()}")
+        return said
 
     def said(self, job):
         """(pids of the ranks, {rank: its ticks}) that its log has."""

@@ -46,7 +46,7 @@ class Trust(own_cluster_test.ClusterTest):
     def test_each_refusal_of_a_token_is_logged(self):
         place, _, token = own_cluster_lab.join_words(self.cluster.line)
         self.age_tokens()
-        self.joins(1, (place, "--token", token), "expired [0-9]+s ago")
+        self.joins(1, (place, "--token", token), "expired .* ago")
         self.head_says(rf"host node1 at {self.nodes[1].ip} may not join: the join token expired")
         another = self.cluster.root(2, "cluster", "init", "--listen",
                                     f"{self.nodes[2].ip}:{own_cluster_lab.PORT}")

@@ -144,6 +144,7 @@ class SmallHead:
         self.hosts, self.news, self.asked = {}, [], []
         self.replies = {}  # By verb: what it answers instead of the question.
         self.port = 0
+        self.lock = threading.Lock()  # Of who is let in, and whether anybody is.
         self.listener = None
         self.listen()
 
@@ -158,16 +159,19 @@ class SmallHead:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self.shake, args=(connection,), daemon=True).start()
+            threading.Thread(target=self.shake, args=(connection, listener), daemon=True).start()
 
-    def shake(self, connection):
+    def shake(self, connection, listener):
         try:
             stream = self.context.wrap_socket(connection, server_side=True)
             subject = dict(pair for entry in stream.getpeercert()["subject"] for pair in entry)
         except OSError:
             return
         host = Host(self, stream, subject["commonName"])
-        self.hosts[host.name] = host
+        with self.lock:
+            if listener.fileno() < 0:  # It was powered off meanwhile.
+                return stream.close()
+            self.hosts[host.name] = host
         host.serve()
 
     def left(self, host):
@@ -200,10 +204,12 @@ class SmallHead:
 
     def close(self):
         """As if it were powered off."""
-        if self.listener.fileno() >= 0:
-            self.listener.shutdown(socket.SHUT_RDWR)  # Which accept() hears; close() it does not.
-            self.listener.close()
-        for host in list(self.hosts.values()):
+        with self.lock:
+            if self.listener.fileno() >= 0:
+                self.listener.shutdown(socket.SHUT_RDWR)  # Which accept() hears; close() it does not.
+                self.listener.close()
+            hosts = list(self.hosts.values())
+        for host in hosts:
             try:
                 host.stream.shutdown(socket.SHUT_RDWR)
             except OSError:

@@ -7,6 +7,7 @@ as `cmake --install` lays them out. It starts no service that this machine has i
 network of a lab's node, or none but loopback. All of it hangs on the test by a parent-death signal.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -195,7 +196,8 @@ class Host:
     def close(self):
         if self.process is not None:
             for child in lab.children(self.process.pid):
-                os.kill(child, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # It has ended by itself.
+                    os.kill(child, signal.SIGKILL)
             self.process.wait(20 * lab.PATIENCE)
             self.log.close()
         for group in self.groups:
