@@ -35,9 +35,19 @@ PYTHON = "/usr/bin/python3"
 TORCH_ENDS_BADLY = "terminate called without an active exception"
 
 
+def story(events):
+    """The events, but those of a node that is slow, silent or waits, as on a busy machine."""
+    return [event for event in events if not re.match("waiting|health_|contact_", event["event"])]
+
+
 def own_lines(run):
     """What hlaunch itself said on stderr, line by line."""
     return [line for line in run.err.splitlines() if re.match(r"hlaunch(\[[^]]*\])?: ", line)]
+
+
+def said_at_once(run):
+    """The lines of stderr, but those that say how long it waits, as on a busy machine."""
+    return [line for line in run.err.splitlines() if not re.match(r"hlaunch(\[[^]]*\])?: waiting ", line)]
 
 
 def environments(run):

@@ -41,9 +41,10 @@ class Join(jobs.JobTest):
         self.assert_done([first, second], jobs.OK, 20)
 
     def test_static_form_shares_the_port_that_was_named_in_every_round(self):
+        seen = self.lab.folder / "seen"
         runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--node-rank", node.index, "--master-addr",
                            "node0", "--master-port", "29777", "--max-restarts", "1", jobs.WORKER,
-                           "env", "sleep", "0.5", "finish", "1", "fail", "1", "7", "0", "sleep",
+                           "env", "await", seen, "finish", "1", "fail", "1", "7", "0", "sleep",
                            "600", env={"PYTHON_EXEC": jobs.PYTHON}) for node in self.nodes]
         self.wait_for_workers(runs, 2)
         listening = self.nodes[0].run("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6").out
@@ -51,6 +52,7 @@ class Join(jobs.JobTest):
         ports = {int(port, 16) for port in re.findall(
             r": (?!0100007F)[0-9A-F]+:([0-9A-F]{4}) \S+ 0A ", listening)}
         self.assertEqual(ports, {29777})
+        seen.touch()
         self.assert_done(runs, jobs.OK, 20)
         workers = [facts for run in runs for facts in jobs.environments(run)]
         self.assertEqual(len(workers), 4, self.told(runs))
@@ -151,7 +153,7 @@ class CannotStart(jobs.JobTest):
                     env={"PYTHON_EXEC": jobs.PYTHON, **unable.env})
                 self.assert_done([*waiting, other], unable.code, 20)
                 self.assert_said(waiting[0], "job failed: node1 cannot start: .*" + unable.says)
-                self.assertEqual(len(other.err.splitlines()), 1, str(other))
+                self.assertEqual(len(jobs.said_at_once(other)), 1, str(other))
 
     def test_a_host_that_cannot_start_tells_who_waits_for_it(self):
         waiting = self.start(jobs.WORKER, "env", nodes=self.nodes[1:])
@@ -200,7 +202,7 @@ class Refusal(jobs.JobTest):
                     env={**env, **misfit.env})
                 self.assertIn(other.wait(5), misfit.code if isinstance(misfit.code, tuple)
                               else (misfit.code,), str(other))
-                self.assertEqual(len(other.err.splitlines()), 1, str(other))
+                self.assertEqual(len(jobs.said_at_once(other)), 1, str(other))
                 self.assertRegex(other.err, misfit.says)
                 self.assertEqual(self.nodes[1].left_over(), {})
         second = self.nodes[1].start(*fitting, env=env)
@@ -213,7 +215,7 @@ class Refusal(jobs.JobTest):
         server.wait_for("up")
         run = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])[0]
         self.assertEqual(run.wait(10), jobs.PORT_IN_USE, str(run))
-        self.assertEqual(len(run.err.splitlines()), 1, str(run))
+        self.assertEqual(len(jobs.said_at_once(run)), 1, str(run))
         self.assertRegex(run.err, r"29400")
 
 

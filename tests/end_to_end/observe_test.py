@@ -47,7 +47,7 @@ class Observed(jobs.JobTest):
         self.assert_done(runs, jobs.OK, 60)
         for index, run in enumerate(runs):
             told = self.events(run)
-            names = [event["event"] for event in told if event["event"] != "waiting"]
+            names = [event["event"] for event in jobs.story(told)]
             start, end = ["worker_started"] * 2, ["worker_ended"] * 2
             first_end = end if index == 0 else end[:1]  # Rank 3 ends before the stop.
             early = [] if index == 0 else end[:1]
