@@ -128,15 +128,19 @@ class CommandLine(jobs.JobTest):
         self.assert_said(run, "no-interpreter")
 
     def test_nohup_holds(self):
-        run = self.nodes[0].start("nohup", lab.HLAUNCH, "--nproc-per-node", "2", W, "env", "sleep",
-                                  "1", env={"PYTHON_EXEC": jobs.PYTHON})
+        end = self.lab.folder / "end"
+        run = self.nodes[0].start("nohup", lab.HLAUNCH, "--nproc-per-node", "2", W, "env", "await",
+                                  end, env={"PYTHON_EXEC": jobs.PYTHON})
         self.wait_for_workers([run], 2)
         run.signal(signal.SIGHUP)
+        end.touch()
         self.assert_done([run], 0, 15)
 
     def test_the_terminals_stop_key_stops_it_and_fg_goes_on(self):
         # As a shell starts it: the kernel stops no member of an orphaned process group.
-        run = self.hlaunch("--no-python", "sh", "-c", "echo up; sleep 1", process_group=0)
+        end = self.lab.folder / "end"
+        run = self.hlaunch("--no-python", "sh", "-c", f"echo up; until test -e {end}; do sleep 0.1; done",
+                           process_group=0)
         run.wait_for("up")
         keeper = run.pid
         run.signal(signal.SIGTSTP)
@@ -145,6 +149,7 @@ class CommandLine(jobs.JobTest):
         self.assertTrue(lab.poll(lambda: lab.fields(run.process.pid)[0] == "T", 5), str(run))
         run.process.send_signal(signal.SIGCONT)
         run.signal(signal.SIGCONT)
+        end.touch()
         self.assert_done([run], 0, 10)
 
     def test_it_stops_though_nobody_reads_what_it_says(self):

@@ -100,7 +100,7 @@ class SpotNotice(unittest.TestCase):
                 self.assertEqual(notice.read(),
                                  'the cloud takes this machine: {"action": "terminate"}\n')
             server.shutdown()
-        self.assertEqual(Imds.asked, 2)
+        self.assertGreaterEqual(Imds.asked, 2)  # More where an answer came too late.
 
 
 if __name__ == "__main__":

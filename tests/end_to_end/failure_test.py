@@ -132,8 +132,11 @@ class WorkerFailsOnOneNode(jobs.JobTest):
                 self.assert_done(runs, code, 15)
 
     def test_restart(self):
-        plan = ["env", "sleep", "0.5", "finish", "1", "fail", "1", "7", "0", "sleep", "600"]
+        both = self.lab.folder / "both"
+        plan = ["env", "await", both, "finish", "1", "fail", "1", "7", "0", "sleep", "600"]
         runs = self.start(jobs.WORKER, *plan, options=[*OPTIONS, "--max-restarts", "1"])
+        self.wait_for_workers(runs, 2)
+        both.touch()
         self.assert_done(runs, jobs.OK, 20)
         self.assertEqual([facts["TORCHELASTIC_RESTART_COUNT"]
                           for facts in jobs.environments(runs[0])], list("0011"))

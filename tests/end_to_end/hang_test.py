@@ -305,7 +305,7 @@ class WhyWithoutTorch(Asking):
     def test_a_job_that_waits_for_nodes_says_so(self):
         self.nnodes = 3
         self.job()
-        self.runs[0].wait_for("waiting 1 s for 1 of 3 nodes")
+        self.runs[0].wait_for(r"waiting \d+ s for 1 of 3 nodes")
         self.assertRegex(self.ask("why").out, "^job a: no worker runs: waiting for 1 of 3 nodes")
         self.end()
 

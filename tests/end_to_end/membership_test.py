@@ -22,15 +22,17 @@ class Members(jobs.JobTest):
                 for node in (self.nodes if nodes is None else nodes)]
 
     def test_a_surplus_node_stands_by_and_ends_with_the_job(self):
-        runs = self.start_for_two("env", "sleep", "4", nodes=self.nodes[:2])
+        end = self.lab.folder / "end"
+        runs = self.start_for_two("env", "await", end, nodes=self.nodes[:2])
         self.wait_for_workers(runs, 2)
         runs += self.start_for_two("env", nodes=self.nodes[2:])
         runs[2].wait_for("stands by as a spare")
+        end.touch()
         self.assert_done(runs, jobs.OK, 20)
         self.assertEqual(jobs.environments(runs[2]), [])
 
     def test_a_spare_takes_the_place_of_a_node_that_dies(self):
-        options = ["--max-restarts", "1", "--loss-limit", "3", "--shutdown-timeout", "1"]
+        options = ["--max-restarts", "1", "--loss-limit", "6", "--shutdown-timeout", "1"]
         runs = self.start_for_two("env", "finish", "1", "sleep", "600", options=options,
                                   nodes=self.nodes[:2])
         self.wait_for_workers(runs, 2)
@@ -61,13 +63,17 @@ class Members(jobs.JobTest):
         self.assertEqual((spare["RANK"], spare["TORCHELASTIC_RESTART_COUNT"]), ("1", "0"))
 
     def test_a_node_that_joins_a_running_round_begins_the_next_one_uncharged(self):
-        def start(node):
-            return node.start(lab.HLAUNCH, "--nnodes", "1:3", "--last-call", "1",
-                              "--rdzv-endpoint", "node0:29400", jobs.WORKER, "env", "sleep", "3",
+        end = self.lab.folder / "end"
+
+        def start(node):  # Both others come within the last call.
+            return node.start(lab.HLAUNCH, "--nnodes", "1:3", "--last-call", "5",
+                              "--rdzv-endpoint", "node0:29400", jobs.WORKER, "env", "await", end,
                               env={"PYTHON_EXEC": jobs.PYTHON})
         runs = [start(self.nodes[0])]
         self.wait_for_workers(runs, 1)
         runs += [start(node) for node in self.nodes[1:]]
+        self.wait_for_workers(runs, 4)
+        end.touch()
         self.assert_done(runs, jobs.OK, 30)
         self.assert_said(runs[0], "node1, node2 joined: from 1 to 3 nodes")
         sizes = [(facts["WORLD_SIZE"], facts["TORCHELASTIC_RESTART_COUNT"])

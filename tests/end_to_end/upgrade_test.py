@@ -67,7 +67,7 @@ class OtherReleases(Mixed):
             (folder / name).write_bytes(content)
             (folder / name).chmod(0o755)
         said = subprocess.run([folder / "hlaunch", "--version"], text=True, capture_output=True,
-                              check=True, timeout=30).stdout
+                              check=True, timeout=30 * lab.PATIENCE).stdout
         self.assertTrue(said.startswith(f"hlaunch {release} "), said)
         return str(folder / "hlaunch")
 
