@@ -51,8 +51,8 @@ def announced():
 
 
 def pauses():
-    time.sleep(4)
-    pathlib.Path("done").touch()
+    while not os.path.exists("done"):  # The test makes it.
+        time.sleep(0.02)
 
 
 def wait_for_the_others():
@@ -70,9 +70,7 @@ def main():
         import torch.distributed
         torch.distributed.init_process_group("gloo")
     if sys.argv[1] == "silent" and RANK == 1:
-        time.sleep(3)
-        pathlib.Path("done").touch()
-        return
+        return pauses()
     for step in range(9):
         print("told" if hlaunch.heartbeat(step) else "nobody listens", flush=True)
         time.sleep(0.05)
