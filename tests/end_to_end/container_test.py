@@ -40,7 +40,7 @@ class WithoutInit(jobs.JobTest):
 
     def test_the_agent_is_killed_under_pid_1(self):
         runs = self.start("--no-python", jobs.WRAPPER, *FAMILY,
-                          options=[*OPTIONS, "--loss-limit", "3"])
+                          options=[*OPTIONS, "--loss-limit", "6"])
         self.wait_for_workers(runs, 4)
         keeper = lab.children(runs[1].pid)[0]
         os.kill(lab.children(keeper)[0], signal.SIGKILL)
@@ -107,7 +107,7 @@ class Podman(jobs.JobTest):
             "run", "--rm", "--name", name, f"--network=ns:/proc/{node.init}/ns/net",
             "--hostname", node.name, "-e", f"PYTHON_EXEC={jobs.PYTHON}", "--rootfs", "/:O",
             lab.HLAUNCH, "--nnodes", "2", "--rdzv-endpoint", f"{self.nodes[0].ip}:29400",
-            *OPTIONS, "--loss-limit", "3", *command)
+            *OPTIONS, "--loss-limit", "6", *command)
             for name, node in zip(self.names, self.nodes)]
 
     def assert_codes(self, processes, codes, timeout=30):
@@ -123,6 +123,10 @@ class Podman(jobs.JobTest):
                 timeout=20 * lab.PATIENCE)[0]
             return int(out) if re.fullmatch(rb"[1-9]\d*\s*", out) else 0
         return lab.poll(ask, 20, 0.2)
+
+    @staticmethod
+    def workers_of(keeper):
+        return sum(lab.command_line(pid).startswith(f"{jobs.PYTHON} ") for pid in lab.descendants(keeper))
 
     def wait_for_family(self, keeper):
         """Until both workers have forked all of theirs."""
@@ -144,8 +148,9 @@ class Podman(jobs.JobTest):
 
     def test_stop_is_graceful(self):
         processes = self.start_containers(jobs.WORKER, "env", "sleep", "600")
-        lab.poll(lambda: len(lab.descendants(self.pid_1(self.names[0]))) >= 3, 20, 0.2)
-        self.podman("stop", "-t", "10", self.names[0]).communicate(
+        for name in self.names:
+            self.assertTrue(lab.poll(lambda name=name: self.workers_of(self.pid_1(name)) == 2, 20, 0.2))
+        self.podman("stop", "-t", str(10 * lab.PATIENCE), self.names[0]).communicate(
             timeout=30 * lab.PATIENCE)
         self.assert_codes(processes, [143, jobs.NODE_STOPPED])
 

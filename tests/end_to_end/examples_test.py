@@ -38,7 +38,7 @@ class Elastic(torch_test.WithTorch):
         self.assert_done(runs, 128 + signal.SIGTERM, LONG)
 
     def test_it_goes_on_when_a_node_is_lost_and_when_it_is_started_again(self):
-        runs = self.train(self.nodes, options=["--loss-limit", 3])
+        runs = self.train(self.nodes, options=["--loss-limit", 6])
         runs[0].wait_for(r"steps 0 to \d+ with 4 workers, restart 0", LONG)
         runs[0].wait_for(r"step +20 .*saved", LONG)
         self.nodes[1].power_off()
