@@ -121,7 +121,7 @@ class CommOnTwoHosts(BadNetwork, Ranks):
     count = 2
 
     def test_large_messages_go_over_several_connections(self):
-        self.start_ranks(3, 3000000)
+        self.start_ranks(10, 3000000)  # Long enough to be looked at.
         self.wait_begun()
 
         def connections():

@@ -80,7 +80,7 @@ class Nobody(jobs.JobTest):
 
     CASES = [  # job id, endpoint, options, what it must say
         ("refused", "node1:29477", [],
-         r"nobody answers at node1:29477 for 2 s: node1 resolves to 10\.77\.0\.11, which is no "
+         r"nobody answers at node1:29477 for 5 s: node1 resolves to 10\.77\.0\.11, which is no "
          r"address of this host, and this node is not node rank 0 \(this host: eth0 10\.77\.0\.10, "
          r"eth0 fd77::10\); that port is refused.*; start hlaunch on the host.*--node-rank 0 or "
          r"--rdzv-conf is_host=1"),
@@ -104,7 +104,7 @@ class Nobody(jobs.JobTest):
         for job, endpoint, options, _ in self.CASES:
             meet = ["--rdzv-endpoint", endpoint] if endpoint else []
             runs[job] = self.nodes[0].start(
-                lab.HLAUNCH, "--nnodes", 2, "--rdzv-id", job, *meet, "--join-timeout", "4",
+                lab.HLAUNCH, "--nnodes", 2, "--rdzv-id", job, *meet, "--join-timeout", "10",
                 *options, "--no-python", "true")
         for job, _, _, says in self.CASES:
             with self.subTest(job):
@@ -115,10 +115,10 @@ class Nobody(jobs.JobTest):
 
     def test_a_host_whom_nobody_meets_says_why_it_hosts(self):
         run = self.nodes[0].start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0",
-                                  "--join-timeout", "3", "--no-python", "true")
+                                  "--join-timeout", "6", "--no-python", "true")
         self.assertEqual(run.wait(15), jobs.JOIN_TIMEOUT, str(run))
         self.assert_said(run, r"this node hosts the rendezvous at node0:29400, since node0 resolves "
-                         r"to 127\.0\.1\.1.*no other node has come for 1\.5 s")
+                         r"to 127\.0\.1\.1.*no other node has come for 3 s")
         self.assert_nothing_left()
 
 

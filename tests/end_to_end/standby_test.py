@@ -148,10 +148,14 @@ class EtcdTest(StandbyTest):
         return run.out
 
     def etcd_leader(self):
-        for i, status in enumerate(json.loads(self.etcdctl("endpoint", "status", "-w", "json"))):
-            if status["Status"]["leader"] == status["Status"]["header"]["member_id"]:
-                return i
-        raise AssertionError("etcd has no leader")
+        """Which member leads; they may be electing one."""
+        def leaders():
+            told = json.loads(self.etcdctl("endpoint", "status", "-w", "json"))
+            return [i for i, status in enumerate(told)
+                    if status["Status"]["leader"] == status["Status"]["header"]["member_id"]]
+        found = lab.poll(leaders, 10, 0.2)
+        self.assertTrue(found, "etcd has no leader")
+        return found[0]
 
     def state(self):
         members = ",".join(f"etcd:{23790 + i}" for i in range(len(MEMBERS)))

@@ -60,10 +60,13 @@ class Proxy1(torch_test.WithTorch):
         places = {(fact["GROUP_RANK"], fact["MASTER_ADDR"]) for fact in facts}
         self.assertEqual(places, {("0", self.nodes[0].ip), ("1", "127.0.0.1")}, self.told(runs))
         port = int(next(fact["MASTER_PORT"] for fact in facts if fact["GROUP_RANK"] == "0"))
-        tables = self.nodes[0].run("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6").out
         peer = "".join(f"{int(part):02X}" for part in reversed(self.nodes[1].ip.split(".")))
-        from_node1 = re.findall(rf":{port:04X} [0-9A-F]*{peer}:[0-9A-F]+ 01 ", tables)
-        self.assertEqual(len(from_node1), 1, tables)
+
+        def from_node1():
+            tables = self.nodes[0].run("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6").out
+            return re.findall(rf":{port:04X} [0-9A-F]*{peer}:[0-9A-F]+ 01 ", tables)
+        lab.poll(lambda: len(from_node1()) == 1, 5, 0.2)  # What is closed may take a moment.
+        self.assertEqual(len(from_node1()), 1, self.told(runs))
         end.touch()
         self.assert_done(runs, jobs.OK, 30)
 
