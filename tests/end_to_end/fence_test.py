@@ -13,7 +13,7 @@ import time
 import jobs
 import lab
 
-LOSS_LIMIT, MARGIN = 3, 6
+LOSS_LIMIT, MARGIN = 6, 6  # A busy machine lets a process wait for seconds.
 WORKER = str(lab.WORKERS / "e2e_rounds_worker.py")
 OPTIONS = ["--nproc-per-node", 2, "--loss-limit", LOSS_LIMIT, "--shutdown-timeout", 1,
            "--max-restarts", 3, "--last-call", 1, "--preflight", "off"]
@@ -110,7 +110,7 @@ class StandsStill(StandsStillOfTwo):
         os.kill(agent, signal.SIGCONT)
         self.stay(LOSS_LIMIT + MARGIN)
         self.end_well(runs)
-        self.assertEqual(len(self.assert_one_round_at_a_time(runs)), 1)
+        self.assertEqual(len(self.assert_one_round_at_a_time(runs)), 1, self.told(runs))
 
     def test_a_keeper_that_is_stopped_harms_nobody_also_when_it_goes_on(self):
         runs = self.start_all()
@@ -120,7 +120,7 @@ class StandsStill(StandsStillOfTwo):
         self.go_on(runs[-1], keeper)
         self.stay(LOSS_LIMIT + MARGIN)
         self.end_well(runs)
-        self.assertEqual(len(self.assert_one_round_at_a_time(runs)), 1)
+        self.assertEqual(len(self.assert_one_round_at_a_time(runs)), 1, self.told(runs))
 
     def test_an_agent_that_goes_on_after_its_place_was_given_away_says_so(self):
         runs = self.start_all()
