@@ -24,6 +24,7 @@ KEY, VALUE = "a-key-of-ours", "a-value-of-ours"
 SNIFF = """
 import socket, sys
 packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+packets.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE: it may come to it late.
 with open(sys.argv[1], "wb", buffering=0) as out:
     print("listening to the wire", flush=True)
     while True:
@@ -31,6 +32,8 @@ with open(sys.argv[1], "wb", buffering=0) as out:
         if place[0] != "lo":
             out.write(packet)
 """
+LAST_WORD = ("import socket, sys; socket.socket(type=socket.SOCK_DGRAM).sendto("
+             "b'the last word', (sys.argv[1], 9))")
 FAIL = f"import os, sys, time; time.sleep(20 * (1 - int(os.environ['NODE_RANK']))); sys.exit('{REASON}')"
 # A client of torch 2.2: node rank 1 sets a key, and all get what it holds.
 STORE = f"""
@@ -85,6 +88,8 @@ class OnTheWire(jobs.JobTest):
                 for rank, node in enumerate(self.nodes)]
         for run in runs:
             self.assertEqual(run.wait(60), code, self.told(runs))
+        self.nodes[1].run(sys.executable, "-c", LAST_WORD, self.nodes[0].ip)
+        self.assertTrue(lab.poll(lambda: b"the last word" in packets.read_bytes(), 20))
         listener.signal(9)
         listener.wait(10)
         return packets.read_bytes(), runs
