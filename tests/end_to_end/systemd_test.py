@@ -18,6 +18,7 @@ import lab
 import systemd_host
 
 RENDEZVOUS = "hlaunch-rendezvous.service"
+WATCHDOG = 8  # Seconds: what is well and waits for a processor is not ended.
 # Says who it is, then works until SIGTERM, which takes it $1 seconds to obey.
 WORKER = """#!/bin/sh
 trap 'sleep $1; echo drained; exit 0' TERM
@@ -72,13 +73,13 @@ FILES = {
     "/etc/hlaunch/left.json": two_nodes(0),
     "/etc/hlaunch/right.json": two_nodes(1),
     "/etc/hlaunch/alone.json": job(rdzv_id="alone", nproc_per_node=2),
-    "/etc/hlaunch/slow.json": job(4, rdzv_id="slow", shutdown_timeout=30),
+    "/etc/hlaunch/slow.json": job(10, rdzv_id="slow", shutdown_timeout=60),
     "/etc/hlaunch/wrong.json": '{"nnodes": 2, "nproc": 3}',
     "/etc/systemd/system/hlaunch@alone.service.d/test.conf":
-        "[Service]\nWatchdogSec=1\nRestartSec=100ms\n",
-    "/etc/systemd/system/hlaunch@slow.service.d/test.conf": "[Service]\nTimeoutStopSec=2\n",
+        f"[Service]\nWatchdogSec={WATCHDOG}\nRestartSec=100ms\n",
+    "/etc/systemd/system/hlaunch@slow.service.d/test.conf": "[Service]\nTimeoutStopSec=5\n",
     "/etc/systemd/system/hlaunch-rendezvous.service.d/test.conf":
-        "[Service]\nWatchdogSec=1\nRestartSec=100ms\nLoadCredential=token:/etc/hlaunch/token\n"
+        f"[Service]\nWatchdogSec={WATCHDOG}\nRestartSec=100ms\nLoadCredential=token:/etc/hlaunch/token\n"
         "Environment=\"OPTIONS=--token-file %d/token\"\n",
     "/etc/hlaunch/stranger.json": job(nnodes=2, rdzv_endpoint="127.0.0.1", rdzv_conf="is_host=0",
                                       rdzv_id="pair", token_file="/etc/hlaunch/another-token"),
@@ -204,7 +205,7 @@ class Systemd(unittest.TestCase):
             side = "left" if rank in "01" else "right"
             self.assertEqual(entry["_SYSTEMD_UNIT"], f"hlaunch@{side}.service")
             self.assertIn("notify '' journal ''", entry["MESSAGE"])
-        complaints = host.journal("HLAUNCH_STREAM=stderr", "HLAUNCH_RANK=3")
+        complaints = host.await_message("complaint", "HLAUNCH_STREAM=stderr", "HLAUNCH_RANK=3")
         self.assertEqual([entry["MESSAGE"] for entry in complaints], ["[3] a complaint"])
         own = host.await_message("waiting ", "HLAUNCH_JOB_ID=pair", "_SYSTEMD_UNIT=hlaunch@left.service")
         self.assertEqual(own[0]["PRIORITY"], "6")
