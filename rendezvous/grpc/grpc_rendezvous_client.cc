@@ -474,6 +474,9 @@ class GrpcRendezvousClient::Conversation {
       witnesses.push_back(*std::move(witness));
       if (witnesses.size() == kMaxWitnessesTold) break;
     }
+    if (witnesses.size() != learned_.size()) {
+      LogDebug(absl::StrCat("this node knows of ", witnesses.size(), " witnesses"));
+    }
     learned_ = std::move(witnesses);
     place_ = options_.endpoint.others.size();  // The next turn begins with whoever leads them.
     if (stream.response.has_policy()) {
