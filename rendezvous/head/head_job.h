@@ -30,9 +30,12 @@ struct HeadPart {
   int slots = 0;             // Held, where it has no devices.
   int workers = 0;
   PartState state = PartState::kStarting;
-  int signalled = 0;    // Its host has taken the order to end it with this signal.
+  int signalled = 0;  // Its host has taken the order to end it with this signal.
+  // It was told to leave its host, which has not taken the order that it may stay after all.
+  bool is_leaving = false;
   std::string trouble;  // Of a part that is lost or failed.
   std::optional<int> exit_code;
+  uint64_t leave_orders = 0;  // To leave or to stay, in this life of the head. Not kept.
 
   // Nothing of it lives any more.
   bool closed() const { return state != PartState::kStarting && state != PartState::kRunning; }

@@ -28,6 +28,7 @@ nlohmann::json PartToJson(const HeadPart& part) {
                          {"workers", part.workers},
                          {"state", static_cast<int>(part.state)},
                          {"signalled", part.signalled},
+                         {"is_leaving", part.is_leaving},
                          {"trouble", part.trouble}};
   if (part.exit_code) json["exit_code"] = *part.exit_code;
   return json;
@@ -52,6 +53,7 @@ absl::StatusOr<HeadPart> ReadPart(const nlohmann::json& body) {
   fields.Number("workers", &part.workers, 0, kMost);
   fields.Number("state", &state, 0, kPartStates - 1);
   fields.Number("signalled", &part.signalled, 0, 64);
+  fields.Flag("is_leaving", &part.is_leaving);
   fields.Text("trouble", &part.trouble, kMaxRecordedText);
   ReadExitCode(fields, &part.exit_code);
   HLAUNCH_RETURN_IF_ERROR(fields.status());
@@ -92,7 +94,6 @@ nlohmann::json HostToJson(const HeadHost& host) {
   nlohmann::json json = {{"name", host.name},
                          {"drained", host.drained},
                          {"stop_ms", host.stop_ms},
-                         {"told_to_move", host.told_to_move},
                          {"seen_ms", host.connected ? 0 : host.seen_ms}};
   if (host.facts) json["facts"] = ToJson(*host.facts);
   return json;
@@ -104,7 +105,6 @@ absl::StatusOr<HeadHost> ReadHost(const nlohmann::json& body) {
   fields.Text("name", &host.name, kMaxHostName);
   fields.Text("drained", &host.drained);
   fields.Number("stop_ms", &host.stop_ms, 0, kLatest);
-  fields.Flag("told_to_move", &host.told_to_move);
   fields.Number("seen_ms", &host.seen_ms, 0, kLatest);
   const nlohmann::json* facts = fields.Object("facts");
   HLAUNCH_RETURN_IF_ERROR(fields.status());

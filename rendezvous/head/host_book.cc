@@ -196,11 +196,6 @@ void HostBook::Drain(HeadHost& host, std::string reason, int64_t stop_ms) {
   CapacityChanged(host);
 }
 
-void HostBook::ToldToMove(HeadHost& host, bool move) {
-  changed_ |= host.told_to_move != move;
-  host.told_to_move = move;
-}
-
 void HostBook::Remove(const std::string& name) {
   hosts_.erase(name);
   stale_.insert(name);

@@ -24,7 +24,6 @@ struct HeadHost {
   std::optional<HostFacts> facts;  // As it told last; unset: it has never told.
   std::string drained;             // Why; empty: it is not.
   int64_t stop_ms = 0;             // When what runs there is stopped; 0: it may go on.
-  bool told_to_move = false;       // Jobs there have been asked to move, and not yet to stay.
   int64_t seen_ms = 0;             // When it was last heard of; kept as 0 while it is there.
 
   // What is not kept:
@@ -66,7 +65,6 @@ class HostBook {
   // Returns whether anything is another than before.
   bool TakeFacts(HeadHost& host, HostFacts facts);
   void Drain(HeadHost& host, std::string reason, int64_t stop_ms);  // Empty: not any more.
-  void ToldToMove(HeadHost& host, bool move);
   void Remove(const std::string& name);
 
   void Hold(const HeadJob& job, const HeadPart& part);

@@ -85,7 +85,7 @@ void JobCourse::Begin(HeadJob& job, const Placement& placement, std::string toke
   OrderStart(job, job.parts.front());
 }
 
-void JobCourse::OrderStart(const HeadJob& job, const HeadPart& part) {
+void JobCourse::OrderStart(HeadJob& job, HeadPart& part) {
   const HeadHost* host = hosts_.Find(part.host);
   if (host == nullptr || !host->ready()) return;
   PartOrder order;
@@ -104,11 +104,22 @@ void JobCourse::OrderStart(const HeadJob& job, const HeadPart& part) {
   order.request = job.request;
   orders_.push_back({part.host, std::move(order)});
   // When the host was told of its drain there was nothing of the job there.
-  if (host->stop_ms != 0) orders_.push_back({part.host, LeaveOrder{job.number, host->drained}});
+  OrderLeave(job, part, *host);
 }
 
-void JobCourse::OrderOthers(const HeadJob& job) {
-  for (const HeadPart& part : job.parts) {
+// That its host has been told to have it leave is kept before the order goes, and until the host
+// has taken the order that it may stay.
+void JobCourse::OrderLeave(HeadJob& job, HeadPart& part, const HeadHost& host) {
+  const bool leave = host.stop_ms != 0;
+  if (!leave && !part.is_leaving) return;
+  if (!part.is_leaving) jobs_.Changed(job);
+  part.is_leaving = true;
+  orders_.push_back(
+      {part.host, LeaveOrder{job.number, leave ? host.drained : "", ++part.leave_orders}});
+}
+
+void JobCourse::OrderOthers(HeadJob& job) {
+  for (HeadPart& part : job.parts) {
     if (part.node_rank != 0 && part.state == PartState::kStarting) OrderStart(job, part);
   }
 }
@@ -257,13 +268,16 @@ void JobCourse::TakeMissing(HeadJob& job, HeadPart& part, const HeadHost& host, 
 void JobCourse::TakeAnswer(const HeadOrder& order, const absl::Status& answer, HeadTime t) {
   // Whether it was taken is not known. It is ordered again when the host comes.
   if (absl::IsUnavailable(answer) || absl::IsDeadlineExceeded(answer)) return;
-  const auto* start = std::get_if<PartOrder>(&order.what);
-  const auto* signal = std::get_if<SignalOrder>(&order.what);
-  if (start == nullptr && signal == nullptr) return;
-  HeadJob* job = jobs_.Find(start != nullptr ? start->job : signal->job);
+  if (std::holds_alternative<ForgetOrder>(order.what)) return;
+  const uint64_t number = std::visit([](const auto& what) { return what.job; }, order.what);
+  HeadJob* job = jobs_.Find(number);
   HeadPart* part = job == nullptr ? nullptr : PartOn(*job, order.host);
   if (part == nullptr || part->closed()) return;
-  if (start != nullptr && !answer.ok()) {
+  if (const auto* leave = std::get_if<LeaveOrder>(&order.what)) {
+    return TakeLeaveAnswer(*job, *part, *leave, answer);
+  }
+  const auto* signal = std::get_if<SignalOrder>(&order.what);
+  if (signal == nullptr && !answer.ok()) {
     return Close(*job, *part, PartState::kFailed, std::string(answer.message()), t);
   }
   if (signal != nullptr && answer.ok()) {
@@ -273,6 +287,15 @@ void JobCourse::TakeAnswer(const HeadOrder& order, const absl::Status& answer, H
   if (signal != nullptr && answer.code() == absl::StatusCode::kNotFound) {
     Close(*job, *part, PartState::kLost, "its host does not have it any more", t);
   }
+}
+
+void JobCourse::TakeLeaveAnswer(HeadJob& job, HeadPart& part, const LeaveOrder& order,
+                                const absl::Status& answer) {
+  // A host that has no such part, or knows nothing of leaving, has nobody leave.
+  const bool taken = answer.ok() || absl::IsNotFound(answer) || absl::IsUnimplemented(answer);
+  if (!taken || !order.reason.empty() || order.nth != part.leave_orders) return;
+  part.is_leaving = false;
+  jobs_.Changed(job);
 }
 
 void JobCourse::TakeRemoval(const std::string& name, const std::string& why, HeadTime t) {
@@ -285,12 +308,12 @@ void JobCourse::TakeRemoval(const std::string& name, const std::string& why, Hea
   }
 }
 
-void JobCourse::TellToMove(HeadHost& host) {
-  const bool move = host.stop_ms != 0;
-  if (!host.ready() || (!move && !host.told_to_move)) return;
-  hosts_.ToldToMove(host, move);
+void JobCourse::TellToMove(const HeadHost& host) {
+  if (!host.ready()) return;
   for (const auto& [number, held] : host.held) {
-    orders_.push_back({host.name, LeaveOrder{number, move ? host.drained : ""}});
+    HeadJob* job = jobs_.Find(number);
+    HeadPart* part = job == nullptr ? nullptr : PartOn(*job, host.name);
+    if (part != nullptr) OrderLeave(*job, *part, host);
   }
 }
 

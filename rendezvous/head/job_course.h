@@ -25,6 +25,7 @@ namespace hlaunch {
 struct LeaveOrder {
   uint64_t job = 0;
   std::string reason;  // Empty: it may stay after all.
+  uint64_t nth = 0;    // Of the orders of this kind for this part. It is not sent.
 };
 nlohmann::json ToJson(const LeaveOrder& order);
 
@@ -71,7 +72,7 @@ class JobCourse {
 
   // Jobs are to move away from this host, if it has a deadline, or may stay after all. A host that
   // is away is told when it comes.
-  void TellToMove(HeadHost& host);
+  void TellToMove(const HeadHost& host);
 
   // SIGKILL for those that have not ended in time; an end for those that are still where they were
   // to move away from.
@@ -82,13 +83,16 @@ class JobCourse {
   bool TakeReleased() { return std::exchange(released_, false); }
 
  private:
-  void OrderStart(const HeadJob& job, const HeadPart& part);
-  void OrderOthers(const HeadJob& job);
+  void OrderStart(HeadJob& job, HeadPart& part);
+  void OrderOthers(HeadJob& job);
+  void OrderLeave(HeadJob& job, HeadPart& part, const HeadHost& host);
   void SignalParts(const HeadJob& job);
   void KillLate(HeadTime t);
   void EndOn(const HeadHost& host, HeadTime t);
   void OrderSignal(const HeadJob& job, const HeadPart& part);
   void TakeState(HeadJob& job, HeadPart& part, const PartTold& told, HeadTime t);
+  void TakeLeaveAnswer(HeadJob& job, HeadPart& part, const LeaveOrder& order,
+                       const absl::Status& answer);
   void TakeFigures(HeadJob& job, const HeadPart& part, const PartTold& told);
   void TakeMeeting(HeadJob& job, const HeadPart& part, const PartTold& told);
   void TakeUnwanted(HeadHost& host, const PartTold& told);

@@ -40,6 +40,7 @@ HeadJob AnyJob() {
   part.workers = 2;
   part.state = PartState::kEnded;
   part.signalled = SIGTERM;
+  part.is_leaving = true;
   part.exit_code = 143;
   job.parts = {part};
   return job;
@@ -52,6 +53,7 @@ TEST(HeadRecord, KeepsAJob) {
   EXPECT_EQ(JobToJson(*read), kept);
   EXPECT_EQ(read->uid, 4294967294);
   EXPECT_EQ(read->parts.at(0).exit_code, 143);
+  EXPECT_TRUE(read->parts.at(0).is_leaving);
 }
 
 TEST(HeadRecord, KeepsHosts) {
@@ -59,7 +61,6 @@ TEST(HeadRecord, KeepsHosts) {
   host.name = "node1";
   host.drained = "ECC";
   host.stop_ms = 7;
-  host.told_to_move = true;
   host.facts = HostFacts();
   host.facts->boot_id = "boot1";
   host.seen_ms = 5;
@@ -74,7 +75,6 @@ TEST(HeadRecord, KeepsHosts) {
   EXPECT_EQ(read->hosts.at(0).facts->boot_id, "boot1");
   EXPECT_EQ(read->hosts.at(0).seen_ms, 5);
   EXPECT_EQ(read->hosts.at(0).stop_ms, 7);
-  EXPECT_TRUE(read->hosts.at(0).told_to_move);
   EXPECT_EQ(read->hosts.at(1).seen_ms, 0);
 }
 

@@ -27,7 +27,7 @@ struct Plan {
   int jobs = 2000;
   int jobs_a_second = 5;
   // One of so many host seconds, and seconds.
-  int host_leaves = 4000, host_boots = 20000, head_ends = 60;
+  int host_leaves = 4000, host_boots = 20000, host_drained = 2000, head_ends = 60;
   int turn_is_cut = 20000;  // One of so many turns, before all is written, and before all is sent.
 };
 
@@ -76,6 +76,7 @@ class Simulation {
     SubmitSome();
     StopSome();
     DisturbHosts();
+    DrainSome();
     Quiet();
     if (OneOf(plan_.head_ends)) EndHead();
   }
@@ -147,6 +148,32 @@ class Simulation {
       Cut(*host, boots ? Random(30, 300) : Random(1, 100));
       if (boots) host->BootAnew();
       if (was_there) Do([&] { world_.table->Left(host->name(), world_.t()); });
+    }
+  }
+
+  // Hosts that are to be empty soon, and then not after all. The connection may die with the order.
+  void DrainSome() {
+    for (auto& host : hosts_) {
+      const HeadHost* known = world_.table->hosts().Find(host->name());
+      if (known == nullptr || !OneOf(known->drained.empty() ? plan_.host_drained : 20)) continue;
+      const char* reason = known->drained.empty() ? "ECC" : "";
+      const int evict_s = OneOf(5) ? 10 : 1000;
+      Do([&] { world_.table->Drain(host->name(), reason, evict_s, world_.t()).IgnoreError(); });
+      if (!host->connected || !OneOf(3)) continue;
+      Cut(*host, Random(1, 8));
+      Do([&] { world_.table->Left(host->name(), world_.t()); });
+    }
+  }
+
+  // Whoever was told to leave hears that he may stay.
+  void CheckNobodyLeaves(const SimulatedHost& host) {
+    const HeadHost* known = world_.table->hosts().Find(host.name());
+    if (!host.connected || known == nullptr || !known->ready() || known->stop_ms != 0) return;
+    for (const HeadOrder& order : orders_) {
+      if (order.host == host.name() && std::holds_alternative<LeaveOrder>(order.what)) return;
+    }
+    for (const auto& [job, part] : host.parts()) {
+      ASSERT_FALSE(part.lives() && part.is_leaving) << host.name() << " " << job << " " << now_;
     }
   }
 
@@ -232,6 +259,7 @@ class Simulation {
 
   void Check() {
     for (const auto& host : hosts_) ASSERT_EQ(host->Conflict(), "") << now_;
+    for (const auto& host : hosts_) CheckNobodyLeaves(*host);
     for (const auto& [name, host] : world_.table->hosts().all()) {
       if (!host.ready())
         continue;  // It may be that an end there was not kept, and what followed was.

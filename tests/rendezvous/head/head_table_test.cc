@@ -43,6 +43,18 @@ class HeadTableTest : public testing::Test {
     return job;
   }
 
+  // The reasons of the orders to leave since, empty for those to stay; each is answered so.
+  std::vector<std::string> LeaveOrders(const absl::Status& answer = absl::UnavailableError("")) {
+    std::vector<std::string> reasons;
+    world.Write();
+    for (const HeadOrder& order : world.table->TakeOrders()) {
+      const auto* leave = std::get_if<LeaveOrder>(&order.what);
+      if (leave != nullptr) reasons.push_back(leave->reason);
+      world.table->TakeAnswer(order, answer, world.t());
+    }
+    return reasons;
+  }
+
   HeadWorld world;
 };
 
@@ -407,28 +419,51 @@ TEST_F(HeadTableTest, TellsJobsToLeaveADrainedHost) {
 TEST_F(HeadTableTest, TellsAHostThatWasAwayThatItsJobsAreToLeaveOrMayStay) {
   const uint64_t job = RunTwoNodes();
   const auto told = Told(job, PartState::kRunning);
-  const auto reason = [this] {
-    const std::vector<HeadOrder> orders = world.table->TakeOrders();
-    return orders.empty() ? "none" : BodyOf(orders.at(0))["reason"].get<std::string>();
-  };
   world.table->Left("node2", world.t());
   world.Drain("node2", "ECC", 600);
-  EXPECT_EQ(reason(), "none");
-  world.Write();
+  EXPECT_THAT(LeaveOrders(), IsEmpty());
   world.Restart();
   world.Come("node1", FactsOf(8), {told});
   world.Come("node2", FactsOf(8), {told});
-  EXPECT_EQ(reason(), "ECC");
+  EXPECT_THAT(LeaveOrders(), ElementsAre("ECC"));
   world.table->Left("node2", world.t());
   world.Drain("node2", "");
-  EXPECT_EQ(reason(), "none");
-  world.Write();
+  EXPECT_THAT(LeaveOrders(), IsEmpty());
   world.Restart();
   world.Come("node2", FactsOf(8), {told});
-  EXPECT_EQ(reason(), "");
+  EXPECT_THAT(LeaveOrders(), ElementsAre(""));
+}
+
+TEST_F(HeadTableTest, TellsAHostThatItsJobsMayStayUntilItHasTakenThat) {
+  const auto told = Told(RunTwoNodes(), PartState::kRunning);
+  world.Drain("node2", "ECC", 600);
+  LeaveOrders(absl::OkStatus());
+  world.Drain("node2", "");
+  EXPECT_THAT(LeaveOrders(absl::UnavailableError("cut off")), ElementsAre(""));
+  world.Restart();
+  world.Come("node1", FactsOf(8), {told});
+  world.Come("node2", FactsOf(8), {told});
+  EXPECT_THAT(LeaveOrders(absl::InternalError("no room on the disk")), ElementsAre(""));
+  for (const char* order : {"", "none"}) {
+    world.table->Left("node2", world.t());
+    world.Come("node2", FactsOf(8), {told});
+    const std::vector<std::string> orders = LeaveOrders(absl::OkStatus());
+    EXPECT_EQ(orders.empty() ? "none" : orders.at(0), order);
+  }
+}
+
+TEST_F(HeadTableTest, AnAnswerToAnEarlierDrainSaysNothingOfALaterOne) {
+  const auto told = Told(RunTwoNodes(), PartState::kRunning);
+  world.Drain("node2", "ECC", 600);
+  world.Drain("node2", "");
+  const std::vector<HeadOrder> before = world.table->TakeOrders();
+  world.Drain("node2", "ECC", 600);
+  world.Drain("node2", "");
+  for (const HeadOrder& order : before) world.table->TakeAnswer(order, absl::OkStatus(), world.t());
+  LeaveOrders(absl::UnavailableError("cut off"));
   world.table->Left("node2", world.t());
   world.Come("node2", FactsOf(8), {told});
-  EXPECT_EQ(reason(), "none");
+  EXPECT_THAT(LeaveOrders(), ElementsAre(""));
 }
 
 TEST_F(HeadTableTest, StopsWhatStillRunsOnADrainedHostAtItsDeadline) {

@@ -40,6 +40,11 @@ std::vector<PartTold> SimulatedHost::Take(const HeadOrder& order, int64_t now,
   if (const auto* signal = std::get_if<SignalOrder>(&order.what)) {
     return Signal(*signal, now, answer);
   }
+  if (const auto* leave = std::get_if<LeaveOrder>(&order.what)) {
+    const auto found = parts_.find(leave->job);
+    if (found == parts_.end()) *answer = absl::NotFoundError("no such part");
+    if (found != parts_.end()) found->second.is_leaving = !leave->reason.empty();
+  }
   if (const auto* forget = std::get_if<ForgetOrder>(&order.what)) {
     const auto found = parts_.find(forget->job);
     if (found != parts_.end() && !found->second.lives()) parts_.erase(found);

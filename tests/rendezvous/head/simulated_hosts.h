@@ -22,7 +22,8 @@ struct SimulatedPart {
   std::string meeting;
   int64_t runs_at = 0, ends_at = 0;  // Seconds.
   int code = 0;
-  bool stubborn = false;  // SIGTERM does not end it.
+  bool stubborn = false;    // SIGTERM does not end it.
+  bool is_leaving = false;  // It was told to leave, and not since that it may stay.
 
   bool lives() const { return state == PartState::kStarting || state == PartState::kRunning; }
   PartTold Told(uint64_t job) const;
