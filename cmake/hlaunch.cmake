@@ -51,7 +51,7 @@ if(HLAUNCH_SANITIZE)
   # wrong where a test has no descriptors left: no vptr.
   target_compile_options(hlaunch_sanitize INTERFACE
     -fsanitize=${HLAUNCH_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all
-    -fno-omit-frame-pointer -g1 -O1 $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
+    -fno-omit-frame-pointer -g1 $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   target_compile_definitions(hlaunch_sanitize INTERFACE HLAUNCH_SANITIZED)
   target_link_options(hlaunch_sanitize INTERFACE -fsanitize=${HLAUNCH_SANITIZE})
 endif()
