@@ -14,6 +14,7 @@ import check_headers
 import check_includes
 import check_layers
 import check_licence
+import check_tests
 
 SPDX = "".join(f"// {line}\n" for line in check_licence.LINES)
 CLEAN = {
@@ -24,6 +25,10 @@ CLEAN = {
     "proto/contract/CMakeLists.txt": "hlaunch_room(proto/contract)\n",
     "rendezvous/CMakeLists.txt": "hlaunch_room(rendezvous SOURCES b.cc USES proto/base)\n"
                                  "if(HLAUNCH_GRPC)\n  add(SOURCES service.cc)\nendif()\n",
+    "tests/end_to_end/CMakeLists.txt": "hlaunch_end_to_end(a_test A)\n",
+    "tests/end_to_end/a_test.py": SPDX.replace("//", "#") +
+                                  "class Base:\n    def test_it(self):\n        pass\n\n\n"
+                                  "class A(Base):\n    count = 2\n",
     "tests/run": "#!/bin/sh\n" + SPDX.replace("//", "#"),
     ".clang-format": "BasedOnStyle: Google\nColumnLimit: 100\n",
     "README.md": "# x\n\n[design](proto/base/a.h)\n\n```sh\ntests/run\n```\n\n"
@@ -55,7 +60,7 @@ class PlantedViolation(unittest.TestCase):
             self.assertIn(word, found[0])
 
     def test_a_clean_tree_passes_all(self):
-        for check in (check_docs, check_headers, check_layers, check_licence):
+        for check in (check_docs, check_headers, check_layers, check_licence, check_tests):
             self.assertEqual(self.check(check), [], check.__name__)
 
     def test_layers_catches_an_arrow_up(self):
@@ -241,6 +246,13 @@ class PlantedViolation(unittest.TestCase):
         found = self.check(check_docs, files={"proto/v1/a.proto": SPDX + "service Store {\n}\n",
                                               "proto/DESIGN.md": "one service, `Rendezvous`\n"})
         self.assert_only(found, "the service Store")
+
+    def test_tests_catches_a_class_that_nothing_runs(self):
+        name = "tests/end_to_end/a_test.py"
+        found = self.check(check_tests, files={name: CLEAN[name] + "\n\nclass B(Base):\n    count = 3\n"})
+        self.assert_only(found, name, "no test runs B")
+        self.assert_only(self.check(check_tests, files={name.replace("a_", "b_"): CLEAN[name].replace(
+            "class A(Base):\n    count = 2\n", "")}), "b_test.py: no test runs Base")
 
 
 if __name__ == "__main__":
