@@ -344,12 +344,13 @@ class Holder(RapidReset):
             self.assert_bounded(service.pid, runs)
             share = (processor_time(service.pid) - used) / (time.monotonic() - began)
             costly = costly or share > 1 / 4
-        if costly:
-            self.assert_said(service, closed)
+        self.assertTrue(closed in service.err or not costly, str(service))
         runs[0].signal(15)
         self.assertEqual([run.wait(20) for run in runs], [143, jobs.NODE_STOPPED], self.told(runs))
         service.signal(15)
         self.assertEqual(service.wait(20), 0, str(service))
+        if closed not in service.err:
+            self.skipTest("on this busy machine no flood cost the service an eighth of a processor")
 
     def test_rapid_reset_by_a_holder_of_the_token_does_not_fill_the_agent(self):
         runs = self.job(JOB, MANY)
