@@ -352,7 +352,7 @@ int RunTranslated(int argc, char** argv, bool as_mpirun, const ConnectFn& connec
 // `hlaunch help [COMMAND]` and `hlaunch version`, which mean what `option` does. `most` is the
 // greatest argc.
 int RunAsOption(int argc, char** argv, char* option, int most, const ConnectFn& connect,
-                const std::vector<Command>& agent_commands) {
+                const std::vector<ProgramCommand>& agent_commands) {
   const char* const named[] = {argv[0], argc == 3 ? argv[2] : "help"};
   if (argc > most || FindCommand(2, named) == nullptr) {  // It might be a script, and be started.
     LogError(absl::StrCat("hlaunch ", argv[1], " takes no word like ",
@@ -375,10 +375,10 @@ int BecomeAgentWith(const std::vector<std::string>& words) {
 }
 
 // A token for one job needs OpenSSL, which only the agent's program has.
-int RunToken(int argc, char** argv, const std::vector<Command>& agent_commands) {
+int RunToken(int argc, char** argv, const std::vector<ProgramCommand>& agent_commands) {
   const absl::StatusOr<TokenOptions> options = ParseTokenOptions(argc, argv);
   if (!options.ok() || !options->derives()) return MakeToken(argc, argv);
-  for (const Command& command : agent_commands) {
+  for (const ProgramCommand& command : agent_commands) {
     if (absl::string_view(command.word) == argv[1]) return command.run(argc, argv);
   }
   LogError(absl::StrCat("hlaunch token ", ExecAgentProgram(argv)));
@@ -412,7 +412,7 @@ int RefuseSingletonSpawn() {
 }  // namespace
 
 int Launch(int argc, char** argv, const ConnectFn& connect,
-           const std::vector<Command>& agent_commands, const ConductFn& conduct) {
+           const std::vector<ProgramCommand>& agent_commands, const ConductFn& conduct) {
   if (argc > 1 && absl::string_view(argv[1]) == "-pmi_args") return RefuseSingletonSpawn();
   ChooseNameServices();
   DoWithoutOpenSslModules();
@@ -423,7 +423,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
   }
   if (row == nullptr) return RunTranslated(argc, argv, as_mpirun, connect, conduct);
   static char help[] = "--help", version[] = "--version";
-  std::vector<Command> commands = {
+  std::vector<ProgramCommand> commands = {
       {"devices", ShowDevices},
       {"check", CheckNode},
       {"attach", AttachJob},
@@ -449,7 +449,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
     if (done.has_value()) return *done;
   }
   commands.insert(commands.end(), agent_commands.begin(), agent_commands.end());
-  for (const Command& command : commands) {
+  for (const ProgramCommand& command : commands) {
     if (absl::string_view(command.word) == row->word) return command.run(argc, argv);
   }
   HLAUNCH_CHECK(row->program == CommandProgram::kAgent && !connect);

@@ -14,7 +14,7 @@
 namespace hlaunch {
 
 // How this program carries out a command of CommandTable().
-struct Command {
+struct ProgramCommand {
   const char* word;
   std::function<int(int argc, char** argv)> run;  // From the command line to the exit code.
 };
@@ -31,6 +31,7 @@ using ConductFn = std::function<int(const Options&, const Environment&, KeeperLi
 // commands of that program, which are `agent_commands` there, and for jobs on other hosts, which
 // `conduct` starts; it is there where `connect` is.
 int Launch(int argc, char** argv, const ConnectFn& connect,
-           const std::vector<Command>& agent_commands = {}, const ConductFn& conduct = nullptr);
+           const std::vector<ProgramCommand>& agent_commands = {},
+           const ConductFn& conduct = nullptr);
 
 }  // namespace hlaunch

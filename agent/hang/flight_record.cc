@@ -75,8 +75,8 @@ std::string Sizes(const Json& entry) {
   return absl::StrJoin(words, ", ");
 }
 
-Collective CollectiveOf(const Json& entry) {
-  Collective call;
+CollectiveCall CollectiveOf(const Json& entry) {
+  CollectiveCall call;
   call.sequence = NumberOf(At(entry, "collective_seq_id"));
   const std::string name = WordOf(At(entry, "profiling_name"));
   call.op = name.substr(name.find(':') == name.npos ? 0 : name.find(':') + 1);
@@ -98,9 +98,9 @@ std::vector<Rank> Ranks(const Json& json) {
 }
 
 // Adds `call` where its number belongs: a recorder that has wrapped begins in the middle.
-void Add(Collective call, GroupPicture* group) {
-  std::vector<Collective>& latest = group->latest;
-  const auto place = std::find_if(latest.begin(), latest.end(), [&](const Collective& one) {
+void Add(CollectiveCall call, GroupPicture* group) {
+  std::vector<CollectiveCall>& latest = group->latest;
+  const auto place = std::find_if(latest.begin(), latest.end(), [&](const CollectiveCall& one) {
     return one.sequence >= call.sequence;
   });
   if (place != latest.end() && place->sequence == call.sequence) {

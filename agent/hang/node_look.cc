@@ -62,7 +62,7 @@ class NodeLook::RankLook {
     picture_.ended = succeeded;
     picture_.in_store = picture_.in_p2p = picture_.busy = picture_.holds_interpreter = false;
     for (GroupPicture& group : picture_.groups) {
-      for (Collective& call : group.latest) call.inside = false;
+      for (CollectiveCall& call : group.latest) call.inside = false;
     }
   }
 
@@ -174,7 +174,7 @@ class NodeLook::RankLook {
     return picture_.in_store ||
            std::any_of(picture_.groups.begin(), picture_.groups.end(), [](const auto& group) {
              return std::any_of(group.latest.begin(), group.latest.end(),
-                                [](const Collective& call) { return call.inside; });
+                                [](const CollectiveCall& call) { return call.inside; });
            });
   }
 

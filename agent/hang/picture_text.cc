@@ -21,10 +21,12 @@ constexpr size_t kMaxMembers = 1 << 20;  // Of all groups of all its ranks.
 
 bool IsInside(const GroupPicture& group) {
   return std::any_of(group.latest.begin(), group.latest.end(),
-                     [](const Collective& call) { return call.inside; });
+                     [](const CollectiveCall& call) { return call.inside; });
 }
 
-Json ToJson(const Collective& call) { return {call.sequence, call.op, call.sizes, call.inside}; }
+Json ToJson(const CollectiveCall& call) {
+  return {call.sequence, call.op, call.sizes, call.inside};
+}
 
 Json ToJson(const GroupPicture& group) {
   Json json = {{"n", group.name}};
@@ -59,8 +61,8 @@ Json ToJson(const RankPicture& rank) {
   return json;
 }
 
-Collective CollectiveOf(const Json& json) {
-  Collective call;
+CollectiveCall CollectiveOf(const Json& json) {
+  CollectiveCall call;
   if (!json.is_array() || json.size() != 4) return call;
   call.sequence = NumberOf(json[0]);
   call.op = WordOf(json[1]);

@@ -33,7 +33,7 @@ std::string PieceKey(const std::string& name, size_t piece) {
 
 }  // namespace
 
-NodeMeeting::NodeMeeting(MeetingPlace place, Events events)
+NodeMeeting::NodeMeeting(NodeMeetingPlace place, Events events)
     : place_(std::move(place)), events_(std::move(events)) {}
 NodeMeeting::~NodeMeeting() = default;
 

@@ -21,7 +21,7 @@ namespace hlaunch {
 class C10dClient;
 
 // Where a node meets the others. A value.
-struct MeetingPlace {
+struct NodeMeetingPlace {
   std::string store_host;  // Of the round's master store, or of this node's way to it.
   uint16_t store_port = 0;
   int node_rank = 0;
@@ -41,7 +41,7 @@ class NodeMeeting {
     std::function<void(std::string)> on_waiting;
   };
 
-  NodeMeeting(MeetingPlace place, Events events);
+  NodeMeeting(NodeMeetingPlace place, Events events);
   ~NodeMeeting();
 
   // Says `own` under `name` and returns what all of `nodes` have said there, one after the other.
@@ -73,7 +73,7 @@ class NodeMeeting {
   absl::Status SayWhole(const std::string& name, absl::string_view whole);
   absl::StatusOr<std::string> ReadWhole(const std::string& name);
 
-  const MeetingPlace place_;
+  const NodeMeetingPlace place_;
   const Events events_;
   Mutex mu_;
   std::unique_ptr<C10dClient> store_ ABSL_GUARDED_BY(mu_);  // Stays once it is there.

@@ -91,7 +91,7 @@ ordered_json ToJson(const RankPicture& rank) {
   json["collectives"] = ordered_json::array();
   for (const GroupPicture& group : rank.groups) {
     if (group.latest.empty()) continue;
-    const Collective& call = group.latest.back();
+    const CollectiveCall& call = group.latest.back();
     json["collectives"].push_back({{"group", group.name},
                                    {"description", group.description},
                                    {"number", call.sequence},

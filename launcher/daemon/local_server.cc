@@ -59,7 +59,7 @@ void RefuseAt(int socket, const std::string& why) {
 // One user's connection. Belongs to the server; what is under way in the loop shares it.
 class LocalServer::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(LocalServer& server, uint64_t number, UniqueFd socket, Peer peer)
+  Connection(LocalServer& server, uint64_t number, UniqueFd socket, PeerUser peer)
       : server_(&server),
         number_(number),
         peer_(std::move(peer)),
@@ -93,7 +93,7 @@ class LocalServer::Connection : public std::enable_shared_from_this<Connection> 
 
   LocalServer* server_;  // Null: this is cut.
   const uint64_t number_;
-  const Peer peer_;
+  const PeerUser peer_;
   asio::posix::stream_descriptor socket_;
   asio::steady_timer limit_;
   std::optional<Instant> idle_since_ = MonotonicClock().Now();
@@ -198,7 +198,7 @@ void LocalServer::Accept() {
 }
 
 void LocalServer::Take(UniqueFd socket) {
-  absl::StatusOr<Peer> peer = PeerOf(socket.get());
+  absl::StatusOr<PeerUser> peer = PeerOf(socket.get());
   if (!peer.ok()) return;
   const auto his = of_user_.find(peer->uid);
   if (peer->uid != 0 && his != of_user_.end() && his->second >= kMostOfUser) {

@@ -33,13 +33,13 @@ absl::Status CannotTell(uid_t uid, const absl::Status& why) {
 
 }  // namespace
 
-absl::StatusOr<Peer> PeerOf(int socket) {
+absl::StatusOr<PeerUser> PeerOf(int socket) {
   ucred who = {};
   socklen_t size = sizeof who;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
     return absl::UnavailableError("the kernel does not say who asks");
   }
-  Peer peer{who.uid, {}};
+  PeerUser peer{who.uid, {}};
   peer.groups.resize(kMostGroups);
   size = static_cast<socklen_t>(peer.groups.size() * sizeof(gid_t));
   const bool known =
@@ -55,7 +55,7 @@ PeerUsers::PeerUsers(asio::io_context& loop, std::string admin_group)
 
 PeerUsers::~PeerUsers() = default;
 
-void PeerUsers::Find(const Peer& peer, Done done) {
+void PeerUsers::Find(const PeerUser& peer, Done done) {
   const auto named = [this, peer, done = std::move(done)](const Said& said) {
     if (!said.ok()) return done(CannotTell(peer.uid, said.status()));
     const absl::StatusOr<UserEntry> entry = ReadUserEntry(*said);

@@ -25,14 +25,14 @@ class io_context;
 namespace hlaunch {
 
 // The process at the other end of a local socket, as the kernel saw it when it connected. A value.
-struct Peer {
+struct PeerUser {
   uid_t uid = 0;
   std::vector<gid_t> groups;  // All of its.
 };
 
 // Errors:
 //   Unavailable - the kernel does not say.
-absl::StatusOr<Peer> PeerOf(int socket);
+absl::StatusOr<PeerUser> PeerOf(int socket);
 
 // Finds out who peers are: their names by getent, and whether they are administrators.
 //
@@ -50,7 +50,7 @@ class PeerUsers {
   // Errors:
   //   PermissionDenied - the user has no name here.
   //   Unavailable - nobody says who he is, or whether he is an administrator.
-  void Find(const Peer& peer, Done done);
+  void Find(const PeerUser& peer, Done done);
 
  private:
   // What getent said; Unavailable: it did not.

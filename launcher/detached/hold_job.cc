@@ -51,7 +51,7 @@ void LeaveTerminal() {
 struct Stream {
   explicit Stream(int number) : cutter(number) {}
   UniqueFd pipe;
-  LineCutter cutter;
+  LogLineCutter cutter;
 };
 
 // The job as its holder sees it. Belongs to one thread: Run, once.

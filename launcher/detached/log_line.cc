@@ -50,7 +50,7 @@ std::vector<Rank> RanksOfText(string_view text) {
   return ParseRankList(list);
 }
 
-std::string LineCutter::Take(string_view time, string_view bytes) {
+std::string LogLineCutter::Take(string_view time, string_view bytes) {
   std::string lines;
   while (!bytes.empty()) {
     const size_t end = bytes.find('\n');
@@ -65,7 +65,7 @@ std::string LineCutter::Take(string_view time, string_view bytes) {
   return lines;
 }
 
-std::string LineCutter::Flush(string_view time) {
+std::string LogLineCutter::Flush(string_view time) {
   if (line_.empty()) return "";
   return MakeLogLine(time, fd_, false, std::exchange(line_, ""));
 }

@@ -36,9 +36,9 @@ std::vector<Rank> RanksOfText(absl::string_view text);
 // Cuts the bytes of one stream into lines of the log.
 //
 // Belongs to one thread.
-class LineCutter {
+class LogLineCutter {
  public:
-  explicit LineCutter(int fd) : fd_(fd) {}
+  explicit LogLineCutter(int fd) : fd_(fd) {}
 
   // The lines that `bytes` complete, as the log has them; what is too long goes in parts.
   std::string Take(absl::string_view time, absl::string_view bytes);

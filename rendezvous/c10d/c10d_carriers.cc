@@ -56,7 +56,7 @@ class C10dCarriers::Carrier final : public CarrierSocket {
   const std::string sealing_key_;
   bool begun_ = false;   // The greeting's first byte has come,
   bool opened_ = false;  // and the second.
-  FrameReader reader_{/*greeted=*/true};
+  StreamFrameReader reader_{/*greeted=*/true};
   // 0: ended here; what still comes of it is dropped.
   absl::flat_hash_map<uint32_t, C10dConnections::Id> streams_;
 };
@@ -121,7 +121,7 @@ absl::Status C10dCarriers::Carrier::TakeOpening(absl::string_view* bytes) {
     return absl::FailedPreconditionError(
         "its job has a token or certificates, and there are none here");
   }
-  reader_ = FrameReader(/*greeted=*/false);
+  reader_ = StreamFrameReader(/*greeted=*/false);
   return Seal(SealedStream::Side::kServer, sealing_key_);
 }
 

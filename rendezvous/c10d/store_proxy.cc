@@ -85,7 +85,7 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
   Duration pause_ = kFirstPause;
   std::minstd_rand random_{std::random_device{}()};
   std::unique_ptr<Master> master_;  // Null while it pauses.
-  FrameReader reader_{/*greeted=*/false};
+  StreamFrameReader reader_{/*greeted=*/false};
   uint32_t last_stream_ = 0;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Client>> clients_;
   std::set<uint32_t> touched_;  // Clients that are new, have room or may have something to send.
@@ -165,7 +165,7 @@ void StoreProxy::Carrying::BeginAttempt() {
 
 void StoreProxy::Carrying::EndAttempt(int error) {
   if (error != 0) return LoseMaster(error);
-  reader_ = FrameReader(/*greeted=*/false);
+  reader_ = StreamFrameReader(/*greeted=*/false);
   Greet();
 }
 

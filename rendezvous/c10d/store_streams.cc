@@ -17,7 +17,7 @@ void PutFrame(std::string* out, uint32_t stream, absl::string_view bytes) {
   out->append(bytes.data(), bytes.size());
 }
 
-absl::Status FrameReader::Take(
+absl::Status StreamFrameReader::Take(
     absl::string_view bytes,
     absl::FunctionRef<void(uint32_t stream, absl::string_view piece)> take) {
   const absl::string_view greeting = greeting_left_.substr(0, bytes.size());

@@ -31,10 +31,10 @@ inline constexpr char kSealedSecond = 0x16;  // The first byte of TLS: tells the
 void PutFrame(std::string* out, uint32_t stream, absl::string_view bytes);
 
 // Takes frames apart as their bytes come. Belongs to one thread.
-class FrameReader {
+class StreamFrameReader {
  public:
   // `greeted`: what comes begins with the greeting.
-  explicit FrameReader(bool greeted) : greeting_left_(greeted ? kStreamsGreeting : "") {}
+  explicit StreamFrameReader(bool greeted) : greeting_left_(greeted ? kStreamsGreeting : "") {}
 
   // Calls `take` for each piece of a frame in `bytes`, and with an empty one for an end.
   //

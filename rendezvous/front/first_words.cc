@@ -86,8 +86,8 @@ std::optional<std::string> ServerNameOf(absl::string_view record) {
 FirstWords ReadFirstWords(absl::string_view bytes) {
   FirstWords words;
   if (bytes.empty()) return words;
-  if (Hello hello = ReadHello(bytes); hello.kind != Hello::Kind::kNone) {
-    const bool whole = hello.kind == Hello::Kind::kWhole;
+  if (TokenHello hello = ReadHello(bytes); hello.kind != TokenHello::Kind::kNone) {
+    const bool whole = hello.kind == TokenHello::Kind::kWhole;
     return {whole ? FirstWords::Kind::kGreeting : FirstWords::Kind::kMore, hello.size,
             std::move(hello.server_name)};
   }

@@ -24,10 +24,10 @@ struct Group {
   std::set<Rank> members;
   std::map<Rank, const GroupPicture*> pictures;  // Of those that have called a collective of it.
 
-  const Collective* Call(Rank rank, int64_t sequence) const {
+  const CollectiveCall* Call(Rank rank, int64_t sequence) const {
     const auto found = pictures.find(rank);
     if (found == pictures.end()) return nullptr;
-    for (const Collective& call : found->second->latest) {
+    for (const CollectiveCall& call : found->second->latest) {
       if (call.sequence == sequence) return &call;
     }
     return nullptr;
@@ -49,7 +49,7 @@ struct Group {
   std::vector<Rank> Inside(int64_t sequence) const {
     std::vector<Rank> inside;
     for (const Rank rank : members) {
-      const Collective* call = Call(rank, sequence);
+      const CollectiveCall* call = Call(rank, sequence);
       if (call != nullptr && call->inside) inside.push_back(rank);
     }
     return inside;
@@ -60,7 +60,7 @@ struct Group {
 struct Wait {
   Rank rank = 0;
   const Group* group = nullptr;
-  const Collective* call = nullptr;
+  const CollectiveCall* call = nullptr;
   std::vector<Rank> behind;  // For whom; empty: all have come.
 };
 
@@ -92,7 +92,7 @@ std::vector<Wait> Waits(const std::vector<Group>& groups) {
   for (const Group& group : groups) {
     for (const auto& [rank, picture] : group.pictures) {
       const auto call = std::find_if(picture->latest.begin(), picture->latest.end(),
-                                     [](const Collective& one) { return one.inside; });
+                                     [](const CollectiveCall& one) { return one.inside; });
       if (call == picture->latest.end()) continue;
       waits.push_back({rank, &group, &*call, group.Behind(call->sequence)});
     }
@@ -105,7 +105,7 @@ bool SizesMustAgree(const std::string& op) {
   return op == "all_reduce" || op == "allreduce" || op == "broadcast" || op == "reduce";
 }
 
-std::string Signature(const Collective& call, bool with_sizes) {
+std::string Signature(const CollectiveCall& call, bool with_sizes) {
   return with_sizes && !call.sizes.empty() ? absl::StrCat(call.op, " ", call.sizes) : call.op;
 }
 
@@ -114,7 +114,7 @@ std::vector<SameCall> DifferentCalls(const Group& group, int64_t sequence) {
   std::map<std::string, std::vector<Rank>> ops, calls;
   bool sizes = true;
   for (const Rank rank : group.members) {
-    const Collective* call = group.Call(rank, sequence);
+    const CollectiveCall* call = group.Call(rank, sequence);
     if (call == nullptr) continue;
     ops[call->op].push_back(rank);
     calls[Signature(*call, true)].push_back(rank);
@@ -130,7 +130,7 @@ std::vector<SameCall> DifferentCalls(const Group& group, int64_t sequence) {
   return different;
 }
 
-HangVerdict VerdictOn(HangKind kind, const Group& group, const Collective& call) {
+HangVerdict VerdictOn(HangKind kind, const Group& group, const CollectiveCall& call) {
   HangVerdict verdict;
   verdict.kind = kind;
   verdict.waiting = group.Inside(call.sequence);

@@ -36,7 +36,7 @@ struct HangVerdict {
   std::string group;           // Its description, else its name; empty: they wait elsewhere,
   bool for_peers = false;      // in send or recv, else in the master store.
   size_t group_size = 0;
-  Collective collective;        // In which they wait.
+  CollectiveCall collective;    // In which they wait.
   std::vector<SameCall> calls;  // kMismatch: the rarest first. kCrossed: where each of them is.
   std::string wavefront;        // The same for as long as the same ranks hold up the same thing.
   bool busy = false;            // All culprits compute, read or write, or may wait for such a rank.

@@ -33,7 +33,7 @@ std::string Waiting(const HangVerdict& verdict) {
     return absl::StrCat(count == 1 ? "Rank " : "Ranks ", RankList(verdict.waiting),
                         count == 1 ? " waits" : " wait", " for ", Where(verdict));
   }
-  const Collective& call = verdict.collective;
+  const CollectiveCall& call = verdict.collective;
   return absl::StrCat(count, " of ", verdict.group_size, count == 1 ? " ranks is" : " ranks are",
                       " in ", Where(verdict),
                       call.sizes.empty() ? "" : absl::StrCat(" (", call.sizes, ")"));

@@ -14,7 +14,7 @@
 namespace hlaunch {
 
 // One collective of a process group, as a rank has called it.
-struct Collective {
+struct CollectiveCall {
   int64_t sequence = 0;  // Counted by the group's ranks, from 1.
   std::string op;        // "all_reduce"
   std::string sizes;     // "[1024, 8] Float", of what goes in.
@@ -23,10 +23,10 @@ struct Collective {
 
 // One process group, as a rank sees it.
 struct GroupPicture {
-  std::string name;                // Torch's, unique in the job.
-  std::string description;         // For people; may be empty.
-  std::vector<Rank> members;       // Empty: the rank does not know.
-  std::vector<Collective> latest;  // In their order; empty: it has called none.
+  std::string name;                    // Torch's, unique in the job.
+  std::string description;             // For people; may be empty.
+  std::vector<Rank> members;           // Empty: the rank does not know.
+  std::vector<CollectiveCall> latest;  // In their order; empty: it has called none.
 };
 
 // One rank.

@@ -21,7 +21,7 @@ std::string NameOf(const GroupPicture& group) {
 // none.
 std::string InsideOf(const RankPicture& rank) {
   for (const GroupPicture& group : rank.groups) {
-    for (const Collective& call : group.latest) {
+    for (const CollectiveCall& call : group.latest) {
       if (!call.inside) continue;
       return absl::StrCat(call.op, " number ", call.sequence, " of ", NameOf(group),
                           call.sizes.empty() ? "" : absl::StrCat(" (", call.sizes, ")"));
@@ -68,13 +68,13 @@ std::vector<SameState> GroupByState(std::vector<RankPicture> ranks) {
 
 std::string DescribeProgress(const std::vector<RankPicture>& ranks) {
   struct Span {
-    Collective first, last;
+    CollectiveCall first, last;
   };
   std::map<std::string, Span> groups;
   for (const RankPicture& rank : ranks) {
     for (const GroupPicture& group : rank.groups) {
       if (!GoesOn(rank) || group.latest.empty()) continue;
-      const Collective& call = group.latest.back();
+      const CollectiveCall& call = group.latest.back();
       Span& span = groups.try_emplace(NameOf(group), Span{call, call}).first->second;
       if (call.sequence < span.first.sequence) span.first = call;
       if (call.sequence > span.last.sequence) span.last = call;

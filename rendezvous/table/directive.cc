@@ -15,7 +15,7 @@ namespace hlaunch {
 namespace {
 
 // One node is told the whole outcome; the others only the first failure.
-Outcome OutcomeFor(const JobView& job, const Seat& seat) {
+Outcome OutcomeFor(const TableView& job, const Seat& seat) {
   Outcome outcome = job.record.outcome;
   outcome.report = seat.info.node_id == job.reporter;
   if (outcome.exit_code == kExitNodeStopped && IsSignalExit(seat.left_exit_code)) {
@@ -40,7 +40,7 @@ Outcome OutcomeOfLeaver(const JobRecord& record, const Seat& seat) {
 
 }  // namespace
 
-Assignment AssignmentOf(const JobView& job, int node_rank, Rank first_rank) {
+Assignment AssignmentOf(const TableView& job, int node_rank, Rank first_rank) {
   const JobRecord& record = job.record;
   Assignment assignment;
   assignment.round = record.round;
@@ -66,7 +66,7 @@ Assignment AssignmentOf(const JobView& job, int node_rank, Rank first_rank) {
   return assignment;
 }
 
-Directive DirectiveOf(const JobView& job, const Seat& seat) {
+Directive DirectiveOf(const TableView& job, const Seat& seat) {
   const JobRecord& record = job.record;
   const bool member = InRound(record, seat);
   Directive directive;

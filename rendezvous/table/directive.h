@@ -12,8 +12,8 @@
 namespace hlaunch {
 
 // The part of a node in the latest round, as it is told of it. O(1), O(n) for node rank 0.
-Assignment AssignmentOf(const JobView& job, int node_rank, Rank first_rank);
+Assignment AssignmentOf(const TableView& job, int node_rank, Rank first_rank);
 
-Directive DirectiveOf(const JobView& job, const Seat& seat);
+Directive DirectiveOf(const TableView& job, const Seat& seat);
 
 }  // namespace hlaunch

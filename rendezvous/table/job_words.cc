@@ -16,7 +16,7 @@ namespace hlaunch {
 namespace {
 
 // What a node outside the round is told.
-std::string StandingBy(const JobView& job, const Seat& seat) {
+std::string StandingBy(const TableView& job, const Seat& seat) {
   const JobRecord& record = job.record;
   const std::string runs =
       absl::StrCat("round ", record.round, " runs with ", Nodes(record.round_nodes));
@@ -36,7 +36,7 @@ std::string StandingBy(const JobView& job, const Seat& seat) {
                       "--rdzv-id and port");
 }
 
-std::string PreflightReason(const JobView& job) {
+std::string PreflightReason(const TableView& job) {
   std::vector<std::string> awaited;
   for (const auto& [id, seat] : job.membership.seats()) {
     if (InRound(job.record, seat) && !seat.prepared) awaited.push_back(seat.info.host);
@@ -59,7 +59,7 @@ std::string WhenItGrows(const GrowthView& growth, Instant t) {
 }
 
 // "; node1 joined: from 1 to 2 nodes with the next round".
-std::string Growth(const JobView& job, Instant t) {
+std::string Growth(const TableView& job, Instant t) {
   if (!job.growth.who.empty()) {
     return absl::StrCat("; ", job.growth.who, WhenItGrows(job.growth, t));
   }
@@ -71,14 +71,14 @@ std::string Growth(const JobView& job, Instant t) {
                       " until it ends (--on-join ", OnJoinName(record.policy.on_join), ")");
 }
 
-std::string RunningReason(const JobView& job, Instant t) {
+std::string RunningReason(const TableView& job, Instant t) {
   const JobRecord& record = job.record;
   return absl::StrCat("round ", record.round, " runs with ", Nodes(record.round_nodes), " and ",
                       record.world_size, record.world_size == 1 ? " worker" : " workers",
                       Growth(job, t), DrainedWords(record, job.membership));
 }
 
-std::string StoppingReason(const JobView& job) {
+std::string StoppingReason(const TableView& job) {
   std::vector<std::string> running;
   for (const auto& [id, seat] : job.membership.seats()) {
     if (!seat.left && InRound(job.record, seat) && !seat.stopped) running.push_back(seat.info.host);
@@ -87,7 +87,7 @@ std::string StoppingReason(const JobView& job) {
                       "; still running: ", NameSome(running));
 }
 
-std::string OverReason(const JobView& job) {
+std::string OverReason(const TableView& job) {
   const std::string& reason = job.record.outcome.reason;
   return absl::StrCat(
       "the job is over", reason.empty() ? "" : ": ", reason,
@@ -107,7 +107,7 @@ std::string Suspects(const Membership& membership, Instant t) {
   return silent.empty() ? "" : absl::StrCat("; not heard of: ", NameSome(silent));
 }
 
-std::string PlainStateOf(const JobView& job, const Seat& seat, Instant t) {
+std::string PlainStateOf(const TableView& job, const Seat& seat, Instant t) {
   const JobRecord& record = job.record;
   if (seat.left) return absl::StrCat("left: ", seat.left_reason);
   if (job.membership.Suspect(seat, t)) {
@@ -128,14 +128,14 @@ std::string PlainStateOf(const JobView& job, const Seat& seat, Instant t) {
   return seat.succeeded ? "succeeded" : "running";
 }
 
-std::string StateOf(const JobView& job, const Seat& seat, Instant t) {
+std::string StateOf(const TableView& job, const Seat& seat, Instant t) {
   const std::string state = PlainStateOf(job, seat, t);
   if (seat.left || FindDrained(job.record, seat.info) == nullptr) return state;
   return InRound(job.record, seat) ? absl::StrCat(state, ", drained") : "drained";
 }
 
 // At most kMaxNodesShown seats, those that are awaited first, then by rank and host.
-std::vector<const Seat*> SeatsToShow(const JobView& job, Instant t) {
+std::vector<const Seat*> SeatsToShow(const TableView& job, Instant t) {
   std::vector<std::pair<bool, const Seat*>> order;
   for (const auto& [id, seat] : job.membership.seats()) {
     order.emplace_back(!job.membership.Suspect(seat, t), &seat);
@@ -171,7 +171,7 @@ std::vector<std::string> Unfinished(const Membership& membership) {
   return hosts;
 }
 
-std::string WaitReason(const JobView& job, const Seat& seat) {
+std::string WaitReason(const TableView& job, const Seat& seat) {
   if (const DrainedNode* drained = FindDrained(job.record, seat.info)) {
     return absl::StrCat("this node is drained, and takes no part: ", drained->reason);
   }
@@ -182,7 +182,7 @@ std::string WaitReason(const JobView& job, const Seat& seat) {
                       Nodes(job.record.round_nodes), " to stop: ", job.reason);
 }
 
-std::string Explain(const JobView& job, Instant t) {
+std::string Explain(const TableView& job, Instant t) {
   switch (job.record.state) {
     case JobState::kForming:
       if (job.begins_at && t < *job.begins_at) {
@@ -202,7 +202,7 @@ std::string Explain(const JobView& job, Instant t) {
   return "";
 }
 
-JobStatus StatusOf(const JobView& job, Instant t) {
+JobStatus StatusOf(const TableView& job, Instant t) {
   const JobRecord& record = job.record;
   JobStatus status;
   status.job_id = record.job_id;

@@ -20,7 +20,7 @@
 namespace hlaunch {
 
 // All that words and directives are made of. A view: it is used at once, and not kept.
-struct JobView {
+struct TableView {
   const JobRecord& record;
   const Membership& membership;
   absl::string_view reason;    // kForming: who is awaited; kStopping: why the round stops.
@@ -40,12 +40,12 @@ bool AllFinished(const JobRecord& record, const Membership& membership);
 std::vector<std::string> Unfinished(const Membership& membership);
 
 // What a node that is to wait is told: why it waits, in one line.
-std::string WaitReason(const JobView& job, const Seat& seat);
+std::string WaitReason(const TableView& job, const Seat& seat);
 
 // Why the job stands where it stands, in one line. `t` is an instant on the table's clock.
-std::string Explain(const JobView& job, Instant t);
+std::string Explain(const TableView& job, Instant t);
 
 // The same with the nodes: those that are awaited first, then by rank. O(n log n).
-JobStatus StatusOf(const JobView& job, Instant t);
+JobStatus StatusOf(const TableView& job, Instant t);
 
 }  // namespace hlaunch

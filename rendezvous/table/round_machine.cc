@@ -487,7 +487,7 @@ void RoundMachine::Exclude(const PreflightVerdict& verdict, const std::vector<Se
   }
 }
 
-JobView RoundMachine::View() const {
+TableView RoundMachine::View() const {
   return {*record_, membership_, reason_,        gathering_.growth(),
           notice_,  reporter_,   news_.latest(), gathering_.begins_at()};
 }

@@ -64,7 +64,7 @@ class RoundMachine {
   // When Settle or CheckJoinTimeout is due.
   std::optional<Instant> NextDeadline() const;
 
-  JobView View() const;
+  TableView View() const;
   TimeLine& time_line() { return time_line_; }
   const TimeLine& time_line() const { return time_line_; }
 

@@ -60,17 +60,17 @@ size_t NumberAt(absl::string_view bytes, size_t at) {
 
 }  // namespace
 
-Hello ReadHello(absl::string_view bytes) {
-  Hello hello;
+TokenHello ReadHello(absl::string_view bytes) {
+  TokenHello hello;
   if (!MayBegin(bytes, kHelloHead)) return hello;
   hello.size = kLeastHelloBytes;
   if (bytes.size() >= kLeastHelloBytes) {
     const size_t job_bytes = NumberAt(bytes, kJobAt);
-    if (job_bytes > kMostJobBytes) return Hello();
+    if (job_bytes > kMostJobBytes) return TokenHello();
     hello.size += job_bytes;
   }
-  hello.kind = bytes.size() < hello.size ? Hello::Kind::kMore : Hello::Kind::kWhole;
-  if (hello.kind == Hello::Kind::kMore) return hello;
+  hello.kind = bytes.size() < hello.size ? TokenHello::Kind::kMore : TokenHello::Kind::kWhole;
+  if (hello.kind == TokenHello::Kind::kMore) return hello;
   hello.server_name = std::string(bytes.substr(kHeadBytes, kServerNameBytes));
   hello.job_id = std::string(bytes.substr(kLeastHelloBytes, hello.size - kLeastHelloBytes));
   return hello;

@@ -33,7 +33,7 @@ inline constexpr size_t kAnswerBytes = 8 + kNonceBytes + 32;
 inline constexpr size_t kProofBytes = 8 + 32;
 
 // What the first bytes of a connection say as a hello. A value.
-struct Hello {
+struct TokenHello {
   enum class Kind {
     kNone,   // They are none, and no bytes that follow make them one.
     kMore,   // They may be; `size` bytes are to be looked at.
@@ -47,7 +47,7 @@ struct Hello {
 };
 
 // Pure.
-Hello ReadHello(absl::string_view bytes);
+TokenHello ReadHello(absl::string_view bytes);
 
 // Why a rendezvous does not answer a hello. The numbers are those on the wire.
 enum class GreetingRefusal : uint8_t {

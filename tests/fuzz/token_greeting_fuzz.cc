@@ -29,19 +29,19 @@ const std::string& Nonce() {
 
 // What was decided must not change with the bytes that follow.
 void CheckHello(absl::string_view bytes) {
-  const Hello hello = ReadHello(bytes);
-  if (hello.kind == Hello::Kind::kMore) {
+  const TokenHello hello = ReadHello(bytes);
+  if (hello.kind == TokenHello::Kind::kMore) {
     HLAUNCH_CHECK(hello.size > bytes.size() && hello.size <= kMostHelloBytes);
     return;
   }
-  if (hello.kind == Hello::Kind::kNone) {
-    HLAUNCH_CHECK(ReadHello(absl::StrCat(bytes, "x")).kind == Hello::Kind::kNone);
+  if (hello.kind == TokenHello::Kind::kNone) {
+    HLAUNCH_CHECK(ReadHello(absl::StrCat(bytes, "x")).kind == TokenHello::Kind::kNone);
     return;
   }
   HLAUNCH_CHECK(hello.size <= bytes.size() && hello.size <= kMostHelloBytes);
   const absl::string_view own = bytes.substr(0, hello.size);
-  const Hello again = ReadHello(own);
-  HLAUNCH_CHECK(again.kind == Hello::Kind::kWhole && again.size == hello.size);
+  const TokenHello again = ReadHello(own);
+  HLAUNCH_CHECK(again.kind == TokenHello::Kind::kWhole && again.size == hello.size);
   HLAUNCH_CHECK(again.server_name == hello.server_name && again.job_id == hello.job_id);
   const ServerGreeting server(Holder(), own, Nonce());
   HLAUNCH_CHECK(server.answer().size() == kAnswerBytes && server.job_id() == hello.job_id);

@@ -14,6 +14,7 @@ import check_headers
 import check_includes
 import check_layers
 import check_licence
+import check_names
 import check_tests
 
 SPDX = "".join(f"// {line}\n" for line in check_licence.LINES)
@@ -60,7 +61,8 @@ class PlantedViolation(unittest.TestCase):
             self.assertIn(word, found[0])
 
     def test_a_clean_tree_passes_all(self):
-        for check in (check_docs, check_headers, check_layers, check_licence, check_tests):
+        for check in (check_docs, check_headers, check_layers, check_licence, check_names,
+                      check_tests):
             self.assertEqual(self.check(check), [], check.__name__)
 
     def test_layers_catches_an_arrow_up(self):
@@ -246,6 +248,13 @@ class PlantedViolation(unittest.TestCase):
         found = self.check(check_docs, files={"proto/v1/a.proto": SPDX + "service Store {\n}\n",
                                               "proto/DESIGN.md": "one service, `Rendezvous`\n"})
         self.assert_only(found, "the service Store")
+
+    def test_names_catches_a_type_that_two_files_define(self):
+        of = lambda inside: SPDX + f"namespace hlaunch {{\n{inside}struct Frame {{\n}};\n"
+        one, other = "proto/base/c.h", "rendezvous/d.cc"
+        self.assert_only(self.check(check_names, files={one: of(""), other: of("")}),
+                         "hlaunch::Frame", one, other)
+        self.assertEqual(self.check(check_names, files={one: of(""), other: of("namespace {\n")}), [])
 
     def test_tests_catches_a_class_that_nothing_runs(self):
         name = "tests/end_to_end/a_test.py"

@@ -49,8 +49,8 @@ TEST(RanksOfText, AreThoseBeforeTheLine) {
   }
 }
 
-TEST(LineCutter, WaitsForTheEndOfALineAndCutsALongOne) {
-  LineCutter cutter(STDOUT_FILENO);
+TEST(LogLineCutter, WaitsForTheEndOfALineAndCutsALongOne) {
+  LogLineCutter cutter(STDOUT_FILENO);
   EXPECT_EQ(cutter.Take(kTime, "a\nb"), absl::StrCat(kTime, " stdout F a\n"));
   EXPECT_TRUE(cutter.waits());
   EXPECT_EQ(cutter.Take(kTime, "c\n\n"),

@@ -72,7 +72,7 @@ std::string Frame(uint32_t stream, absl::string_view bytes) {
 
 // What `bytes` hold, given in pieces of that size: "stream bytes" each.
 std::vector<std::string> Frames(absl::string_view bytes, size_t size) {
-  FrameReader reader(/*greeted=*/true);
+  StreamFrameReader reader(/*greeted=*/true);
   std::vector<std::string> seen;
   for (; !bytes.empty(); bytes.remove_prefix(std::min(size, bytes.size()))) {
     const absl::Status taken =
@@ -90,7 +90,7 @@ std::vector<std::string> Frames(absl::string_view bytes, size_t size) {
   return seen;
 }
 
-TEST(FrameReader, TakesFramesApartHoweverTheyAreSplit) {
+TEST(StreamFrameReader, TakesFramesApartHoweverTheyAreSplit) {
   const std::string bytes = absl::StrCat(kStreamsGreeting, Frame(1, "hello"), Frame(70'000, "x"),
                                          Frame(1, ""), Frame(2, "there"));
   for (const size_t size : {1, 2, 3, 8, 11, 1000}) {

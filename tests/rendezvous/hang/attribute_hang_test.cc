@@ -19,8 +19,8 @@ using ::testing::IsEmpty;
 
 constexpr Duration kAge = std::chrono::seconds(75);
 
-Collective Call(int64_t sequence, bool inside, std::string op = "all_reduce",
-                std::string sizes = "[4] Float") {
+CollectiveCall Call(int64_t sequence, bool inside, std::string op = "all_reduce",
+                    std::string sizes = "[4] Float") {
   return {sequence, std::move(op), std::move(sizes), inside};
 }
 
@@ -37,7 +37,7 @@ RankPicture Picture(Rank rank, std::vector<GroupPicture> groups) {
 }
 
 // In the group of all ranks.
-RankPicture InAll(Rank rank, Collective call) {
+RankPicture InAll(Rank rank, CollectiveCall call) {
   return Picture(rank, {{"0", "default_pg", {}, {std::move(call)}}});
 }
 
@@ -104,7 +104,7 @@ TEST(AttributeHang, FindsGroupsThatAreUsedInDifferentOrders) {
 }
 
 TEST(AttributeHang, NamesTheMinorityThatCallsSomethingElse) {
-  for (const Collective& other :
+  for (const CollectiveCall& other :
        {Call(2, true, "all_gather"), Call(2, true, "all_reduce", "[8] Float")}) {
     const std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true)),
                                             InAll(2, other)};

@@ -17,7 +17,7 @@
 namespace hlaunch {
 
 // A message between an agent and the rendezvous. A value.
-struct Message {
+struct SimulatedMessage {
   enum class Kind { kJoin, kUpdate, kBeat, kAnswer, kDirective, kProbe, kEnd };
   Kind kind = Kind::kBeat;
   uint32_t stream = 0;  // Of this agent.
@@ -67,7 +67,7 @@ struct Event {
   EventKind kind = EventKind::kFault;
   int agent = -1;
   uint32_t token = 0;  // A timer that was set anew ignores the older ones; a stream; a life.
-  std::shared_ptr<Message> message;
+  std::shared_ptr<SimulatedMessage> message;
   int service = 0;  // Of those that share a place.
 };
 

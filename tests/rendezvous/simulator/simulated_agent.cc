@@ -88,7 +88,7 @@ void SimulatedAgent::ClientTimer() {
     Drop();
     Retry();
   } else if (stream_ != 0 && now >= said_ + lease_.lease / 2) {
-    Transmit(Message::Kind::kBeat);
+    Transmit(SimulatedMessage::Kind::kBeat);
   }
   Arm();
 }
@@ -99,7 +99,7 @@ void SimulatedAgent::Connect() {
   written_ = answered_ = 0;
   unanswered_.clear();
   heard_ = around_.Now();
-  Transmit(Message::Kind::kJoin);
+  Transmit(SimulatedMessage::Kind::kJoin);
   Arm();
 }
 
@@ -115,12 +115,12 @@ void SimulatedAgent::Retry() {
                 last_stream_);
 }
 
-void SimulatedAgent::Transmit(Message::Kind kind) {
-  auto message = std::make_shared<Message>();
+void SimulatedAgent::Transmit(SimulatedMessage::Kind kind) {
+  auto message = std::make_shared<SimulatedMessage>();
   message->kind = kind;
   message->stream = stream_;
   message->number = ++written_;
-  if (kind != Message::Kind::kBeat) {
+  if (kind != SimulatedMessage::Kind::kBeat) {
     message->update = says_;
     sent_ = version_;
   }
@@ -139,13 +139,13 @@ void SimulatedAgent::Tell() {
 
 void SimulatedAgent::Say() {
   saying_ = false;
-  if (!over_ && stream_ != 0 && sent_ != version_) Transmit(Message::Kind::kUpdate);
+  if (!over_ && stream_ != 0 && sent_ != version_) Transmit(SimulatedMessage::Kind::kUpdate);
 }
 
-void SimulatedAgent::Hear(const Message& message) {
+void SimulatedAgent::Hear(const SimulatedMessage& message) {
   if (over_ || message.stream != stream_) return;
   const Instant now = around_.Now();
-  if (message.kind == Message::Kind::kEnd) {
+  if (message.kind == SimulatedMessage::Kind::kEnd) {
     around_.Closed(*this, std::exchange(stream_, 0));
     if (message.end.ok() && IsLastWord(says_.phase)) return Exit();
     if (IsRefusal(message.end.code())) return Ended(message.end);
@@ -161,8 +161,8 @@ void SimulatedAgent::Hear(const Message& message) {
     unanswered_.pop_front();
     ++answered_;
   }
-  if (message.kind == Message::Kind::kProbe) Transmit(Message::Kind::kBeat);
-  if (message.kind == Message::Kind::kDirective) {
+  if (message.kind == SimulatedMessage::Kind::kProbe) Transmit(SimulatedMessage::Kind::kBeat);
+  if (message.kind == SimulatedMessage::Kind::kDirective) {
     inbox_.push_back(message.directive);
     around_.Later(*this, EventKind::kObeys,
                   local_ ? Duration::zero() : milliseconds(around_.Below(30)), 0);

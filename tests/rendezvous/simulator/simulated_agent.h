@@ -17,15 +17,15 @@ namespace hlaunch {
 class SimulatedAgent;
 
 // What an agent finds around it. All calls are one thread's.
-class Surroundings {
+class AgentSurroundings {
  public:
-  virtual ~Surroundings() = default;
+  virtual ~AgentSurroundings() = default;
   virtual Instant Now() const = 0;
   virtual int Below(int n) = 0;  // 0 … n - 1, at random.
   // The event comes back to Handle.
   virtual void Later(const SimulatedAgent& agent, EventKind kind, Duration delay,
                      uint32_t token) = 0;
-  virtual void Send(SimulatedAgent& agent, std::shared_ptr<Message> message) = 0;
+  virtual void Send(SimulatedAgent& agent, std::shared_ptr<SimulatedMessage> message) = 0;
   virtual void Closed(SimulatedAgent& agent, uint32_t stream) = 0;  // By the agent.
   virtual bool MasterAnswers(const Assignment& assignment) = 0;
   // How long the workers of a round run; whether one fails then.
@@ -41,7 +41,7 @@ class Surroundings {
 // have it, without I/O. One thread.
 class SimulatedAgent {
  public:
-  SimulatedAgent(int index, int slot, NodeInfo info, bool local, Surroundings& around)
+  SimulatedAgent(int index, int slot, NodeInfo info, bool local, AgentSurroundings& around)
       : index_(index), slot_(slot), local_(local), info_(std::move(info)), around_(around) {}
 
   void Start();
@@ -97,10 +97,10 @@ class SimulatedAgent {
   void Connect();
   void Drop();
   void Retry();
-  void Transmit(Message::Kind kind);
+  void Transmit(SimulatedMessage::Kind kind);
   void Tell();
   void Say();
-  void Hear(const Message& message);
+  void Hear(const SimulatedMessage& message);
   void Ended(const absl::Status& status);
   void Wake();
 
@@ -124,7 +124,7 @@ class SimulatedAgent {
   const int slot_;
   const bool local_;
   const NodeInfo info_;
-  Surroundings& around_;
+  AgentSurroundings& around_;
   bool alive_ = false;
   bool unfit_ = false;
   int bad_one_in_ = 0;

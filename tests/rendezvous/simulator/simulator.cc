@@ -102,7 +102,7 @@ struct Place {
   Instant down_until;
 };
 
-class Simulator final : public Surroundings {
+class Simulator final : public AgentSurroundings {
  public:
   explicit Simulator(const Simulation& simulation)
       : simulation_(simulation),
@@ -122,7 +122,7 @@ class Simulator final : public Surroundings {
   void Later(const SimulatedAgent& agent, EventKind kind, Duration delay, uint32_t token) override {
     queue_.Push({now_ + delay, 0, kind, agent.index(), token, nullptr});
   }
-  void Send(SimulatedAgent& agent, std::shared_ptr<Message> message) override;
+  void Send(SimulatedAgent& agent, std::shared_ptr<SimulatedMessage> message) override;
   void Closed(SimulatedAgent& agent, uint32_t stream) override;
   bool MasterAnswers(const Assignment& assignment) override;
   std::pair<Duration, bool> WorkersFate(const SimulatedAgent& agent, Round round) override;
@@ -162,15 +162,15 @@ class Simulator final : public Surroundings {
   // The network.
   Link& LinkOf(const SimulatedAgent& agent) { return links_[static_cast<size_t>(agent.index())]; }
   Instant Arrival(const Link& link, Way& way);
-  void SendDown(int agent, std::shared_ptr<Message> message);
+  void SendDown(int agent, std::shared_ptr<SimulatedMessage> message);
   void Break(SimulatedAgent& agent, bool seen_here, bool seen_there);
 
   // The rendezvous.
   void AtRendezvous(const Event& event);
   void Arrives(const Event& event);
-  void Joins(SimulatedAgent& agent, const Message& message);
-  void Updates(SimulatedAgent& agent, const Message& message);
-  void Answer(const SimulatedAgent& agent, const Message& message);
+  void Joins(SimulatedAgent& agent, const SimulatedMessage& message);
+  void Updates(SimulatedAgent& agent, const SimulatedMessage& message);
+  void Answer(const SimulatedAgent& agent, const SimulatedMessage& message);
   void End(int agent, uint32_t stream, const absl::Status& status);
   void Notices(int agent, uint32_t stream);
   void Reported(const Event& event);
@@ -521,9 +521,9 @@ Instant Simulator::Arrival(const Link& link, Way& way) {
   return way.last;
 }
 
-void Simulator::Send(SimulatedAgent& agent, std::shared_ptr<Message> message) {
+void Simulator::Send(SimulatedAgent& agent, std::shared_ptr<SimulatedMessage> message) {
   Link& link = LinkOf(agent);
-  if (message->kind == Message::Kind::kJoin) {
+  if (message->kind == SimulatedMessage::Kind::kJoin) {
     link.up = {link.up.cut_until, {}, false};
     link.down = {link.down.cut_until, {}, false};
     if (shared()) link.service = link.tries++ % simulation_.services;
@@ -534,7 +534,7 @@ void Simulator::Send(SimulatedAgent& agent, std::shared_ptr<Message> message) {
   }
   if (link.up.lost) return;
   const Instant at = Arrival(link, link.up);
-  if (!calm_ && OneIn(500) && message->kind == Message::Kind::kUpdate) {
+  if (!calm_ && OneIn(500) && message->kind == SimulatedMessage::Kind::kUpdate) {
     Count(Fault::kDoubled);
     queue_.Push({at + UpTo(seconds(8)), 0, EventKind::kArrives, agent.index(), life, message,
                  link.service});
@@ -542,13 +542,13 @@ void Simulator::Send(SimulatedAgent& agent, std::shared_ptr<Message> message) {
   queue_.Push({at, 0, EventKind::kArrives, agent.index(), life, std::move(message), link.service});
 }
 
-void Simulator::SendDown(int index, std::shared_ptr<Message> message) {
+void Simulator::SendDown(int index, std::shared_ptr<SimulatedMessage> message) {
   Link& link = links_[static_cast<size_t>(index)];
   Instant at = now_;
   if (!agents_[static_cast<size_t>(index)]->local()) {
     if (link.down.lost) return;
     // A holder whose question is late may lose its place; that is known, and no promise.
-    if (shared() && message->kind != Message::Kind::kProbe) StandBeforeWord(link);
+    if (shared() && message->kind != SimulatedMessage::Kind::kProbe) StandBeforeWord(link);
     at = Arrival(link, link.down);
   }
   queue_.Push({at, 0, EventKind::kReaches, index, 0, std::move(message)});
@@ -614,16 +614,16 @@ void Simulator::AtRendezvous(const Event& event) {
 
 void Simulator::Arrives(const Event& event) {
   SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
-  const Message& message = *event.message;
+  const SimulatedMessage& message = *event.message;
   if (at_->table == nullptr || event.token != at_->life) {  // Of a life before: its stream is gone.
     if (message.stream == agent.stream()) Break(agent, false, true);
     return;
   }
   Link& link = LinkOf(agent);
-  if (message.kind == Message::Kind::kJoin) return Joins(agent, message);
+  if (message.kind == SimulatedMessage::Kind::kJoin) return Joins(agent, message);
   if (message.stream > link.joined) return;  // Its join was refused.
   if (message.stream < link.joined) Count(Fault::kLate);
-  if (message.kind == Message::Kind::kUpdate) return Updates(agent, message);
+  if (message.kind == SimulatedMessage::Kind::kUpdate) return Updates(agent, message);
   promises_.Heard(agent, now_);
   at_->table->Heard(agent.info().node_id, agent.info().incarnation, now_);
   // Not one that has been given up and is told so once that is kept. Elsewhere it is told at once.
@@ -632,7 +632,7 @@ void Simulator::Arrives(const Event& event) {
   AfterCall();
 }
 
-void Simulator::Joins(SimulatedAgent& agent, const Message& message) {
+void Simulator::Joins(SimulatedAgent& agent, const SimulatedMessage& message) {
   Link& link = LinkOf(agent);
   if (message.stream < link.joined) Count(Fault::kLate);
   promises_.Joins(agent);
@@ -658,7 +658,7 @@ void Simulator::Joins(SimulatedAgent& agent, const Message& message) {
   }
 }
 
-void Simulator::Updates(SimulatedAgent& agent, const Message& message) {
+void Simulator::Updates(SimulatedAgent& agent, const SimulatedMessage& message) {
   const absl::Status status =
       at_->table->Update(agent.info().node_id, agent.info().incarnation, message.update, now_);
   Trace(agent.Name(), " says ", Words(message.update), status.ok() ? "" : ": ",
@@ -676,17 +676,17 @@ void Simulator::Updates(SimulatedAgent& agent, const Message& message) {
   }
 }
 
-void Simulator::Answer(const SimulatedAgent& agent, const Message& message) {
-  auto answer = std::make_shared<Message>();
-  answer->kind = Message::Kind::kAnswer;
+void Simulator::Answer(const SimulatedAgent& agent, const SimulatedMessage& message) {
+  auto answer = std::make_shared<SimulatedMessage>();
+  answer->kind = SimulatedMessage::Kind::kAnswer;
   answer->stream = message.stream;
   answer->number = message.number;
   SendDown(agent.index(), std::move(answer));
 }
 
 void Simulator::End(int agent, uint32_t stream, const absl::Status& status) {
-  auto message = std::make_shared<Message>();
-  message->kind = Message::Kind::kEnd;
+  auto message = std::make_shared<SimulatedMessage>();
+  message->kind = SimulatedMessage::Kind::kEnd;
   message->stream = stream;
   message->end = status;
   SendDown(agent, std::move(message));
@@ -747,8 +747,8 @@ void Simulator::HandsOver(const Event& event) {
   Session& session = at_->sessions[static_cast<size_t>(event.agent)];
   if (session.agent < 0 || !std::exchange(session.news, false)) return;
   const SimulatedAgent& agent = *agents_[static_cast<size_t>(session.agent)];
-  auto message = std::make_shared<Message>();
-  message->kind = Message::Kind::kDirective;
+  auto message = std::make_shared<SimulatedMessage>();
+  message->kind = SimulatedMessage::Kind::kDirective;
   message->stream = session.stream;
   message->directive = at_->table->DirectiveFor(agent.info().node_id);
   Trace(agent.Name(), " is told: ", KindName(message->directive.kind), " ",
@@ -793,8 +793,8 @@ void Simulator::Probe(const std::vector<std::string>& asked) {
     promises_.Asked(SlotOf(id), now_);
     const Session& session = at_->sessions[static_cast<size_t>(SlotOf(id))];
     if (session.agent < 0) continue;
-    auto message = std::make_shared<Message>();
-    message->kind = Message::Kind::kProbe;
+    auto message = std::make_shared<SimulatedMessage>();
+    message->kind = SimulatedMessage::Kind::kProbe;
     message->stream = session.stream;
     SendDown(session.agent, std::move(message));
   }

@@ -48,13 +48,13 @@ TEST(ReadHello, IsWholeOnceItsLastByteHasCome) {
     const std::string hello = ClientGreeting(trust, Nonce('c')).hello();
     ASSERT_LE(hello.size(), kMostHelloBytes);
     for (size_t size = 1; size < hello.size(); ++size) {
-      const Hello part = ReadHello(absl::string_view(hello).substr(0, size));
-      ASSERT_EQ(part.kind, Hello::Kind::kMore) << size;
+      const TokenHello part = ReadHello(absl::string_view(hello).substr(0, size));
+      ASSERT_EQ(part.kind, TokenHello::Kind::kMore) << size;
       ASSERT_GT(part.size, size);
       ASSERT_LE(part.size, hello.size());
     }
-    const Hello whole = ReadHello(hello + "PRI * HTTP/2.0");
-    EXPECT_EQ(whole.kind, Hello::Kind::kWhole);
+    const TokenHello whole = ReadHello(hello + "PRI * HTTP/2.0");
+    EXPECT_EQ(whole.kind, TokenHello::Kind::kWhole);
     EXPECT_EQ(whole.size, hello.size());
     EXPECT_EQ(whole.server_name, trust.server_name());
     EXPECT_EQ(whole.job_id, trust.job().value_or(""));
@@ -64,7 +64,7 @@ TEST(ReadHello, IsWholeOnceItsLastByteHasCome) {
 TEST(ReadHello, TakesNothingElseForOne) {
   for (const char* bytes :
        {"PRI * HTTP/2.0", "\x16\x03\x01", "hlaunch\x02", "hlauncher", "\x15hl"}) {
-    EXPECT_EQ(ReadHello(bytes).kind, Hello::Kind::kNone) << bytes;
+    EXPECT_EQ(ReadHello(bytes).kind, TokenHello::Kind::kNone) << bytes;
   }
 }
 
@@ -72,7 +72,7 @@ TEST(ReadHello, RefusesAJobsIdThatIsTooLong) {
   std::string hello = ClientGreeting(Holder(), Nonce('c')).hello();
   hello[hello.size() - 2] = 1;
   hello[hello.size() - 1] = 1;  // 257.
-  EXPECT_EQ(ReadHello(hello).kind, Hello::Kind::kNone);
+  EXPECT_EQ(ReadHello(hello).kind, TokenHello::Kind::kNone);
 }
 
 TEST(TokenGreeting, SucceedsBetweenHoldersOfTheSame) {
