@@ -59,27 +59,33 @@ add_library(hlaunch_options INTERFACE)
 target_include_directories(hlaunch_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_link_libraries(hlaunch_options INTERFACE hlaunch_sanitize)
 
-# hlaunch_library(name SOURCES a.cc … DEPS target … PRIVATE_DEPS target …)
+# hlaunch_library(name SOURCES a.cc … DEPS target … PRIVATE_DEPS target … [APART a.cc …]). Where
+# HLAUNCH_UNITY is on, twelve files at once are one to the compiler. Those APART are not among them,
+# since a name of their own, in a nameless namespace, is a neighbour's as well.
 function(hlaunch_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS;APART" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${HLAUNCH_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_property(GLOBAL APPEND PROPERTY hlaunch_libraries ${name})
   target_link_libraries(${name} PUBLIC hlaunch_options ${ARG_DEPS}
     PRIVATE hlaunch_warnings ${ARG_PRIVATE_DEPS})
 endfunction()
 
-# hlaunch_room(folder SOURCES a.cc … USES room … [DEPS target …] [PRIVATE_DEPS target …]): the library
-# of a folder of the house, hlaunch_ and its path. USES names the rooms whose headers it may
+# hlaunch_room(folder SOURCES a.cc … USES room … [DEPS target …] [PRIVATE_DEPS target …] [APART a.cc …]):
+# the library of a folder of the house, hlaunch_ and its path. USES names the rooms whose headers it may
 # include; style.layers holds it to them.
 function(hlaunch_room folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;DEPS;PRIVATE_DEPS;APART" ${ARGN})
   list(TRANSFORM ARG_USES REPLACE "/" "_")
   list(TRANSFORM ARG_USES PREPEND hlaunch_)
   string(REPLACE "/" "_" name hlaunch_${folder})
   hlaunch_library(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_USES} ${ARG_DEPS}
-    PRIVATE_DEPS ${ARG_PRIVATE_DEPS})
+    PRIVATE_DEPS ${ARG_PRIVATE_DEPS} APART ${ARG_APART})
   if(folder MATCHES "^(proto|rendezvous|comm)")  # What libhlcomm may take.
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  elseif(HLAUNCH_SANITIZE)  # The others cost more to optimise than it saves their tests.
+    target_compile_options(${name} PRIVATE -O0)
   endif()
   set_property(GLOBAL APPEND PROPERTY hlaunch_rooms ${name})
 endfunction()
@@ -127,7 +133,11 @@ function(hlaunch_precompile)
   foreach(target ${ARGN})
     get_target_property(links ${target} LINK_LIBRARIES)
     get_target_property(pic ${target} POSITION_INDEPENDENT_CODE)
+    get_target_property(options ${target} COMPILE_OPTIONS)
     set(kind hlaunch_precompiled)
+    if("-O0" IN_LIST options)
+      string(APPEND kind _O0)
+    endif()
     if(pic)
       string(APPEND kind _pic)
     endif()
@@ -142,7 +152,7 @@ function(hlaunch_precompile)
       string(APPEND kind _grpc)
       list(APPEND needs hlaunch_messages)
       list(APPEND headers ${hlaunch_grpc_headers})
-    elseif("hlaunch_asio" IN_LIST links AND kind STREQUAL "hlaunch_precompiled")
+    elseif("hlaunch_asio" IN_LIST links AND kind MATCHES "^hlaunch_precompiled(_O0)?$")
       string(APPEND kind _asio)
       list(APPEND needs hlaunch_asio)
       list(APPEND headers ${hlaunch_asio_headers})
@@ -152,7 +162,6 @@ function(hlaunch_precompile)
       file(CONFIGURE OUTPUT ${source} CONTENT "")
       add_library(${kind} OBJECT ${source})
       target_link_libraries(${kind} PRIVATE hlaunch_options hlaunch_warnings ${needs})
-      get_target_property(options ${target} COMPILE_OPTIONS)
       target_compile_options(${kind} PRIVATE "${keep}")
       if(options)
         target_compile_options(${kind} PRIVATE ${options})
