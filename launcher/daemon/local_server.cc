@@ -198,7 +198,7 @@ void LocalServer::Accept() {
 }
 
 void LocalServer::Take(UniqueFd socket) {
-  absl::StatusOr<PeerUser> peer = PeerOf(socket.get());
+  absl::StatusOr<PeerUser> peer = UserOfPeer(socket.get());
   if (!peer.ok()) return;
   const auto his = of_user_.find(peer->uid);
   if (peer->uid != 0 && his != of_user_.end() && his->second >= kMostOfUser) {

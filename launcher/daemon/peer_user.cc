@@ -33,7 +33,7 @@ absl::Status CannotTell(uid_t uid, const absl::Status& why) {
 
 }  // namespace
 
-absl::StatusOr<PeerUser> PeerOf(int socket) {
+absl::StatusOr<PeerUser> UserOfPeer(int socket) {
   ucred who = {};
   socklen_t size = sizeof who;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {

@@ -32,7 +32,7 @@ struct PeerUser {
 
 // Errors:
 //   Unavailable - the kernel does not say.
-absl::StatusOr<PeerUser> PeerOf(int socket);
+absl::StatusOr<PeerUser> UserOfPeer(int socket);
 
 // Finds out who peers are: their names by getent, and whether they are administrators.
 //

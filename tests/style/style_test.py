@@ -4,6 +4,7 @@
 """Each style check passes a clean tree and fails on a planted violation."""
 
 import pathlib
+import subprocess
 import shutil
 import tempfile
 import unittest
@@ -15,6 +16,7 @@ import check_includes
 import check_layers
 import check_licence
 import check_names
+import check_symbols
 import check_tests
 
 SPDX = "".join(f"// {line}\n" for line in check_licence.LINES)
@@ -255,6 +257,18 @@ class PlantedViolation(unittest.TestCase):
         self.assert_only(self.check(check_names, files={one: of(""), other: of("")}),
                          "hlaunch::Frame", one, other)
         self.assertEqual(self.check(check_names, files={one: of(""), other: of("namespace {\n")}), [])
+
+    def test_symbols_catches_a_function_that_two_libraries_define(self):
+        with tempfile.TemporaryDirectory() as folder:
+            libraries = []
+            for name, text in {"a": "int Peer(int) { return 1; } inline int Sum() { return 2; }",
+                               "b": "int Peer(int) { return 3; } static int Sum() { return 4; }",
+                               "c": "int Peer(long) { return 5; }"}.items():
+                libraries.append(f"{folder}/lib{name}.a")
+                subprocess.run(["c++", "-c", "-x", "c++", "-", "-o", f"{folder}/{name}.o"], input=text,
+                               text=True, check=True, timeout=100)
+                subprocess.run(["ar", "rc", libraries[-1], f"{folder}/{name}.o"], check=True, timeout=100)
+            self.assert_only(check_symbols.problems(libraries), "Peer(int)", "liba.a", "libb.a")
 
     def test_tests_catches_a_class_that_nothing_runs(self):
         name = "tests/end_to_end/a_test.py"
