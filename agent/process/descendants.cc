@@ -36,6 +36,8 @@ std::string ReadSmallFile(const std::string& path) {
 
 namespace {
 
+constexpr uint32_t kExitingFlag = 0x4;  // PF_EXITING of linux/sched.h.
+
 // "4711 (a ) name) S 1 4711 4711 …": the name may hold anything, the last ')' ends it.
 std::optional<ProcessEntry> ReadEntry(pid_t pid) {
   const std::string stat = ReadSmallFile(absl::StrCat("/proc/", pid, "/stat"));
@@ -45,13 +47,15 @@ std::optional<ProcessEntry> ReadEntry(pid_t pid) {
   const std::vector<absl::string_view> fields =
       absl::StrSplit(absl::string_view(stat).substr(close + 1), ' ', absl::SkipEmpty());
   ProcessEntry entry;
-  if (fields.size() < 20 || !absl::SimpleAtoi(fields[1], &entry.parent) ||
-      !absl::SimpleAtoi(fields[3], &entry.session) ||
+  uint32_t flags = 0;
+  if (fields.size() < 20 || !absl::SimpleAtoi(fields[6], &flags) ||
+      !absl::SimpleAtoi(fields[1], &entry.parent) || !absl::SimpleAtoi(fields[3], &entry.session) ||
       !absl::SimpleAtoi(fields[19], &entry.start_time)) {
     return std::nullopt;
   }
   entry.pid = pid;
   entry.state = fields[0][0];
+  entry.exiting = (flags & kExitingFlag) != 0;
   entry.command = stat.substr(open + 1, close - open - 1);
   return entry;
 }

@@ -25,6 +25,7 @@ struct ProcessEntry {
   pid_t parent = 0;
   pid_t session = 0;
   char state = '?';         // R, S, D, Z … as in proc(5).
+  bool exiting = false;     // It is on its way out, and closes its files if it has not.
   uint64_t start_time = 0;  // With pid: names one process for ever.
   std::string command;      // At most 15 bytes.
 

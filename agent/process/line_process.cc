@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/process/descendants.h"
 #include "agent/process/process.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
@@ -24,7 +25,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kExitMs = 1000;         // From the end of its output to its own.
+constexpr int kExitMs = 1000;         // From the end of its output, or its way out, to its end.
 constexpr size_t kMaxLine = 1 << 20;  // What is longer is no line of ours.
 
 struct Pipe {
@@ -119,10 +120,20 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
          status.ShellCode()});
   }
 
+  // What others had from a process that ends may close before its output does.
+  bool IsExiting() const {
+    const std::optional<ProcessEntry> entry = ReadProcess(process->pid());
+    return entry && entry->exiting;
+  }
+
   void TellNow() {
-    if (ended || !process || ReadNow() || ended) return;
+    if (ended || !process) return;
+    const bool open = ReadNow();
+    if (ended || (open && !IsExiting())) return;
     pollfd exited = {process->pidfd(), POLLIN, 0};
-    if (::poll(&exited, 1, kExitMs) > 0) EndByExit();
+    if (::poll(&exited, 1, kExitMs) <= 0) return;
+    if (open) ReadNow();
+    if (!ended) EndByExit();
   }
 
   void End(const LineProcessEnd& end) {

@@ -50,7 +50,7 @@ class LineProcess {
   void Say(absl::string_view line);
   void CloseInput();
   // Tells at once, from within, what it has said until now, and its end if it has closed its
-  // output.
+  // output or is on its way out: whoever lost a connection to it finds its end told.
   void TellNow();
   pid_t pid() const;  // 0: it does not live.
 

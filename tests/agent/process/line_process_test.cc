@@ -3,15 +3,20 @@
 
 #include "agent/process/line_process.h"
 
+#include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "agent/process/descendants.h"
 #include "asio/io_context.hpp"
 #include "gtest/gtest.h"
+#include "proto/base/unique_fd.h"
 
 namespace hlaunch {
 namespace {
@@ -40,6 +45,29 @@ TEST(LineProcess, TellsItsEndAtOnceWhereThatIsAsked) {
   process.TellNow();
   loop.run();
   EXPECT_EQ(told, (std::vector<std::string>{"one", "two", "it ended with exit code 3"}));
+}
+
+// The reader of a pipe that the process holds is woken while the process still closes its files.
+TEST(LineProcess, TellsTheEndOfOneThatWasKilledToWhoeverLostAConnectionToIt) {
+  for (int round = 0; round < 30; ++round) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const UniqueFd read_end(ends[0]);
+    UniqueFd write_end(ends[1]);
+    asio::io_context loop;
+    std::vector<std::string> told;
+    const std::string other = absl::StrCat("/proc/", ::getpid(), "/fd/", write_end.get());
+    LineProcess process(loop, {"sh", "-c", absl::StrCat("exec 9>", other, " && exec sleep 1000")},
+                        {nullptr, [&](const LineProcessEnd& end) { told.push_back(end.why); }});
+    const std::string its = absl::StrCat("/proc/", process.pid(), "/");
+    while (ReadSmallFile(its + "comm") != "sleep\n") ::usleep(1000);
+    write_end.Close();
+    ASSERT_EQ(::kill(process.pid(), SIGKILL), 0);
+    char byte;
+    ASSERT_EQ(::read(read_end.get(), &byte, 1), 0);  // Whoever has lost it.
+    process.TellNow();
+    EXPECT_EQ(told, std::vector<std::string>{"it ended with killed by SIGKILL"}) << round;
+  }
 }
 
 TEST(LineProcess, OneThatLivesTellsOnlyWhatItHasSaid) {
