@@ -266,7 +266,7 @@ class Node:
         self.lab.at_switch("ip", "link", "set", self.port, "down")
 
     def heal(self):
-        self.lab.at_switch("ip", "link", "set", self.port, "up")
+        self.lab.at_switch("ip", "link", "set", self.port, "master", "br0", "up")
         forward = ("bridge", "link", "set", "dev", self.port, "state", "3")
         # Refused ("Network is down") until the carrier is there, a moment later.
         if not poll(lambda: self.lab.at_switch(*forward, check=False) == 0, 5):
@@ -274,7 +274,8 @@ class Node:
 
     def drop(self):
         """A silent black hole: the carrier stays, no frame passes either way."""
-        self.lab.at_switch("bridge", "link", "set", "dev", self.port, "state", "0")
+        # A port that stayed in the bridge, disabled, would be enabled by a late word of its carrier.
+        self.lab.at_switch("ip", "link", "set", self.port, "nomaster")
 
     def power_off(self):
         """All processes of the node die at once, without a word on the wire."""
