@@ -72,9 +72,9 @@ function(hlaunch_library name)
     PRIVATE hlaunch_warnings ${ARG_PRIVATE_DEPS})
 endfunction()
 
-# hlaunch_room(folder SOURCES a.cc … USES room … [DEPS target …] [PRIVATE_DEPS target …] [APART a.cc …]):
-# the library of a folder of the house, hlaunch_ and its path. USES names the rooms whose headers it may
-# include; style.layers holds it to them.
+# hlaunch_room(folder SOURCES a.cc … USES room … [DEPS target …] [PRIVATE_DEPS target …]
+# [APART a.cc …]): the library of a folder of the house, hlaunch_ and its path. USES names the rooms
+# whose headers it may include; style.layers holds it to them.
 function(hlaunch_room folder)
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;DEPS;PRIVATE_DEPS;APART" ${ARGN})
   list(TRANSFORM ARG_USES REPLACE "/" "_")

@@ -132,7 +132,7 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     if (ended || (open && !IsExiting())) return;
     pollfd exited = {process->pidfd(), POLLIN, 0};
     if (::poll(&exited, 1, kExitMs) <= 0) return;
-    if (open) ReadNow();
+    ReadNow();  // Its last words.
     if (!ended) EndByExit();
   }
 

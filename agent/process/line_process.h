@@ -51,6 +51,7 @@ class LineProcess {
   void CloseInput();
   // Tells at once, from within, what it has said until now, and its end if it has closed its
   // output or is on its way out: whoever lost a connection to it finds its end told.
+  // Blocks until it has ended, at most a second.
   void TellNow();
   pid_t pid() const;  // 0: it does not live.
 

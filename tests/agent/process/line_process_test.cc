@@ -3,6 +3,7 @@
 
 #include "agent/process/line_process.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/process/descendants.h"
 #include "asio/io_context.hpp"
 #include "gtest/gtest.h"
 #include "proto/base/unique_fd.h"
@@ -56,15 +56,16 @@ TEST(LineProcess, TellsTheEndOfOneThatWasKilledToWhoeverLostAConnectionToIt) {
     UniqueFd write_end(ends[1]);
     asio::io_context loop;
     std::vector<std::string> told;
-    const std::string other = absl::StrCat("/proc/", ::getpid(), "/fd/", write_end.get());
-    LineProcess process(loop, {"sh", "-c", absl::StrCat("exec 9>", other, " && exec sleep 1000")},
+    const std::string held = absl::StrCat("/proc/", ::getpid(), "/fd/", write_end.get());
+    LineProcess process(loop, {"sh", "-c", absl::StrCat("exec 9>", held, "; echo >&9; read line")},
                         {nullptr, [&](const LineProcessEnd& end) { told.push_back(end.why); }});
-    const std::string its = absl::StrCat("/proc/", process.pid(), "/");
-    while (ReadSmallFile(its + "comm") != "sleep\n") ::usleep(1000);
+    pollfd opened = {read_end.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&opened, 1, 60'000), 1);
+    char byte;
+    ASSERT_EQ(::read(read_end.get(), &byte, 1), 1);
     write_end.Close();
     ASSERT_EQ(::kill(process.pid(), SIGKILL), 0);
-    char byte;
-    ASSERT_EQ(::read(read_end.get(), &byte, 1), 0);  // Whoever has lost it.
+    ASSERT_EQ(::read(read_end.get(), &byte, 1), 0);  // The process is lost to this reader.
     process.TellNow();
     EXPECT_EQ(told, std::vector<std::string>{"it ended with killed by SIGKILL"}) << round;
   }
