@@ -27,6 +27,10 @@ namespace {
 
 constexpr size_t kChildStack = 64 * 1024;
 
+// The kernel's struct sigaction is all zero for SIG_DFL, on every architecture. Not made in the
+// child: without optimisation, that would call memset.
+constexpr unsigned long kDefaultAction[8] = {};
+
 // What runs in the child makes no call that a sanitizer or a linker puts something into. With
 // no_sanitize("thread") alone, clang still tells ThreadSanitizer of every function that begins or
 // ends: the child would do that as the parent's thread, while the parent does it too.
@@ -83,10 +87,8 @@ HLAUNCH_IN_CHILD long TakeStreams(ChildPlan* plan) {
 }
 
 HLAUNCH_IN_CHILD void ResetSignals() {
-  // The kernel's struct sigaction is all zero for SIG_DFL, on every architecture.
-  const unsigned long defaults[8] = {};
   for (int signal = 1; signal <= 64; ++signal) {
-    RawSyscall(SYS_rt_sigaction, signal, RawArgument(defaults), 0, 8);
+    RawSyscall(SYS_rt_sigaction, signal, RawArgument(kDefaultAction), 0, 8);
   }
   const unsigned long no_signals = 0;
   RawSyscall(SYS_rt_sigprocmask, SIG_SETMASK, RawArgument(&no_signals), 0, 8);
