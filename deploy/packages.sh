@@ -10,7 +10,7 @@ build_packages=(build-essential cmake ninja-build pkg-config protobuf-compiler
   libboost-dev)
 # What the programs need on a machine that does not build them.
 run_packages=(libgrpc++1.51 libprotobuf32 libssl3 zlib1g python3)
-test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux
+test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux procps
   iproute2 iptables clang-14 lld-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich libmpich-dev openmpi-bin libopenmpi-dev
   podman openssh-server openssh-client runc catatonit systemd systemd-container mmdebstrap python3-yaml strace ccache zsh groff-base busybox-static
   slurmctld slurmd slurm-client munge etcd-server etcd-client)

@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """What runs between clone and exec, in its parent's memory, calls nothing: no library, no sanitizer.
 
-    check_child_calls.py LIBRARY
+    check_child_calls.py OBJECT...
 
 Mend: mark what the child runs with HLAUNCH_IN_CHILD, and let it use RawSyscall only.
 """
@@ -19,10 +19,10 @@ FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
 CALL = re.compile(r"\b(?:call|bl)\b|R_X86_64_PLT32")
 
 
-def calls(library):
+def calls(file):
     """Yields (function of the child, the line that calls something outside of the child)."""
     text = subprocess.run(["objdump", "--disassemble", "--reloc", "--demangle",
-                           "--no-show-raw-insn", library],
+                           "--no-show-raw-insn", file],
                           text=True, check=True, capture_output=True, timeout=600).stdout
     function = ""
     for line in text.splitlines():
@@ -32,17 +32,17 @@ def calls(library):
             yield function, line.strip()
 
 
-def runs_in_child(library):
-    text = subprocess.run(["nm", "--demangle", library], text=True, check=True, capture_output=True,
+def runs_in_child(file):
+    text = subprocess.run(["nm", "--demangle", file], text=True, check=True, capture_output=True,
                           timeout=600).stdout
     return "::RunChild(" in text
 
 
 def main():
-    library = sys.argv[1]
-    if not runs_in_child(library):
-        sys.exit(f"{library} has no RunChild: this check looks at nothing")
-    bad = [(function, line) for function, line in calls(library)
+    files = [file for file in sys.argv[1:] if runs_in_child(file)]
+    if not files:
+        sys.exit("no object has RunChild: this check looks at nothing")
+    bad = [(function, line) for file in files for function, line in calls(file)
            if "(anonymous namespace)" not in line]
     for function, line in bad:
         print(f"{function} calls {line}")
