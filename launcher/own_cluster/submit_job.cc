@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -113,7 +114,10 @@ int EndOfFollowed(const ClusterFollowed& followed, uint64_t job, int signal) {
   if (followed.end == ClusterFollowEnd::kLeft) {
     return kExitSignalBase + (signal > 0 ? signal : SIGHUP);
   }
-  if (followed.job.exit_code.has_value()) return *followed.job.exit_code;
+  const std::optional<int> code = followed.job.exit_code;
+  const bool ended_it = code == kExitSignalBase + SIGTERM || code == kExitSignalBase + SIGKILL;
+  if (signal > 0 && ended_it) return kExitSignalBase + signal;  // As without a cluster.
+  if (code.has_value()) return *code;
   LogError(absl::StrCat("job ", job, " ended: ", PrintableLine(followed.job.why)));
   return signal > 0 ? kExitSignalBase + signal : kExitNodeLost;
 }

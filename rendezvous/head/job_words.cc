@@ -3,12 +3,14 @@
 
 #include "rendezvous/head/job_words.h"
 
+#include <algorithm>
 #include <csignal>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/wall_time.h"
+#include "proto/contract/exit_code.h"
 #include "rendezvous/round/quorum.h"
 
 namespace hlaunch {
@@ -88,10 +90,13 @@ std::string WhyStarting(const HeadJob& job) {
 }
 
 std::optional<int> ExitCodeOf(const HeadJob& job) {
-  for (const HeadPart& part : job.parts) {
-    if (part.exit_code) return part.exit_code;
-  }
-  return std::nullopt;
+  const auto part = std::find_if(job.parts.begin(), job.parts.end(),
+                                 [](const HeadPart& one) { return one.exit_code.has_value(); });
+  if (part == job.parts.end()) return std::nullopt;
+  // A part may hear of the end of another before its own order comes.
+  const bool other = part->exit_code == kExitNodeStopped || part->exit_code == kExitNodeLost ||
+                     part->exit_code == kExitRendezvousLost;
+  return job.signal != 0 && other ? kExitSignalBase + job.signal : part->exit_code;
 }
 
 std::string HowItEnded(const HeadJob& job) {

@@ -21,7 +21,8 @@ std::string NameOf(const HeadJob& job, const HeadPart& part);
 // What a job that is starting waits for.
 std::string WhyStarting(const HeadJob& job);
 
-// The code of the lowest node rank that has one.
+// The code of the lowest node rank that has one; of the signal, where the job was told to end and
+// that node says no more than that another one was stopped or lost.
 std::optional<int> ExitCodeOf(const HeadJob& job);
 
 // Why a job whose parts are all closed has ended.

@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/contract/exit_code.h"
 #include "tests/rendezvous/head/head_world.h"
 
 namespace hlaunch {
@@ -95,6 +96,24 @@ TEST_F(HeadTableTest, EndsAJobWithTheCodeOfItsLowestNode) {
   EXPECT_EQ(world.State(job), ClusterJobState::kEnded);
   EXPECT_EQ(world.View(job).exit_code, 3);
   EXPECT_EQ(world.Why(job), "ended with exit code 3");
+}
+
+TEST_F(HeadTableTest, AStoppedJobHasTheCodeOfTheSignalWhicheverNodeHeardOfTheOtherFirst) {
+  for (const int heard : {kExitNodeStopped, kExitNodeLost, kExitRendezvousLost, 143}) {
+    const uint64_t job = RunTwoNodes();
+    ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, -1, world.t()).ok());
+    world.Tell("node2", job, PartState::kEnded, "", 143);
+    world.Tell("node1", job, PartState::kEnded, "", heard);
+    EXPECT_EQ(world.View(job).exit_code, 143) << heard;
+  }
+}
+
+TEST_F(HeadTableTest, AJobThatFailsWhileItIsStoppedKeepsItsCode) {
+  const uint64_t job = RunTwoNodes();
+  ASSERT_TRUE(world.table->Stop(job, "alice", SIGTERM, -1, world.t()).ok());
+  world.Tell("node2", job, PartState::kEnded, "", kExitNodeStopped);
+  world.Tell("node1", job, PartState::kEnded, "", 3);
+  EXPECT_EQ(world.View(job).exit_code, 3);
 }
 
 TEST_F(HeadTableTest, EndsAJobWhoseNode0EndsWithoutAMeeting) {
