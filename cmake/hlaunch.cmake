@@ -63,12 +63,14 @@ target_compile_options(hlaunch_options INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 
 # hlaunch_library(name SOURCES a.cc … DEPS target … PRIVATE_DEPS target … [APART a.cc …]). Where
-# HLAUNCH_UNITY is on, twelve files at once are one to the compiler. Those APART are not among them,
+# HLAUNCH_UNITY is `all`, twelve files at once are one to the compiler. Those APART are not among them,
 # since a name of their own, in a nameless namespace, is a neighbour's as well.
 function(hlaunch_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS;APART" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${HLAUNCH_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  if(HLAUNCH_UNITY STREQUAL all)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_property(GLOBAL APPEND PROPERTY hlaunch_libraries ${name})
   target_link_libraries(${name} PUBLIC hlaunch_options ${ARG_DEPS}
@@ -93,24 +95,58 @@ function(hlaunch_room folder)
   set_property(GLOBAL APPEND PROPERTY hlaunch_rooms ${name})
 endfunction()
 
-# hlaunch_test(room/x_test [ALONE] DEPS target … [LABELS …]): one GoogleTest program and one CTest
-# case per test. ALONE: no other test runs beside it.
+# hlaunch_test(room/x_test [ALONE] DEPS target … [LABELS label]): a file of GoogleTest tests,
+# one CTest case per test. The files of a room that have the same label are one program, room_test or
+# room_integration_test; so are those that start no thread, room_one_thread_test, which
+# ThreadSanitizer leaves out. ALONE: no other test runs beside those of the file.
 function(hlaunch_test source)
-  cmake_parse_arguments(ARG "ALONE" "" "DEPS;LABELS" ${ARGN})
-  get_filename_component(name ${source} NAME)
-  if(HLAUNCH_SANITIZE STREQUAL thread AND name IN_LIST hlaunch_one_thread)
-    return()
-  endif()
-  add_executable(${name} ${source}.cc)
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
-    hlaunch_options hlaunch_warnings)
-  target_compile_options(${name} PRIVATE -O0)  # half of the time to compile
-  set_property(GLOBAL APPEND PROPERTY hlaunch_test_programs ${name})
+  cmake_parse_arguments(ARG "ALONE" "LABELS" "DEPS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 1800 RUN_SERIAL ${ARG_ALONE})
+  file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  get_filename_component(room ${path} DIRECTORY)
+  string(REPLACE "/" "_" program ${room})
+  if(path IN_LIST hlaunch_one_thread)
+    if(HLAUNCH_SANITIZE STREQUAL thread)
+      return()
+    endif()
+    string(APPEND program _one_thread)
+  endif()
+  if(NOT ARG_LABELS STREQUAL unit)
+    string(APPEND program _${ARG_LABELS})
+  endif()
+  if(ARG_ALONE)
+    string(APPEND program _alone)
+  endif()
+  string(APPEND program _test)
+  if(NOT TARGET ${program})
+    add_executable(${program})
+    target_link_libraries(${program} PRIVATE hlaunch_options hlaunch_warnings)
+    # After all of DEPS: the linker looks for what it lacks in what follows, and with ours behind it,
+    # it would take what it needs of std::string from files of ours, with all that these need.
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL
+      target_link_libraries ${program} PRIVATE GTest::gmock GTest::gtest_main)")
+    target_compile_options(${program} PRIVATE -O0)  # half of the time to compile
+    set_target_properties(${program} PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
+    if(HLAUNCH_UNITY)
+      set_target_properties(${program} PROPERTIES UNITY_BUILD ON)
+    endif()
+    set_property(GLOBAL APPEND PROPERTY hlaunch_test_programs ${program})
+    if(path IN_LIST hlaunch_one_thread)
+      set_property(GLOBAL APPEND PROPERTY hlaunch_one_thread_programs ${program})
+    endif()
+    gtest_discover_tests(${program} TEST_PREFIX "${program}." DISCOVERY_MODE PRE_TEST
+      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 1800 RUN_SERIAL ${ARG_ALONE})
+  endif()
+  target_sources(${program} PRIVATE ${source}.cc)
+  target_link_libraries(${program} PRIVATE ${ARG_DEPS})
+endfunction()
+
+# hlaunch_tests_apart(room/x_test …): the like of APART in hlaunch_library.
+function(hlaunch_tests_apart)
+  list(TRANSFORM ARGN APPEND .cc)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 # Precompiled headers: what most files include is parsed once per kind of target, not once per file.

@@ -28,15 +28,6 @@ BUILD = ROOT / "build-clang"
 PATH = {"PATH": f"/usr/bin:/bin:{os.environ['PATH']}"}
 
 
-def compiled(build):
-    """The files that clang compiled in that folder, also those that it compiled together."""
-    entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    files = {pathlib.Path(entry["file"]) for entry in entries}
-    together = [file for file in files if file.parent.name == "Unity"]
-    return files.union(*(map(pathlib.Path, re.findall('#include "(.*)"', file.read_text("utf-8")))
-                         for file in together))
-
-
 def compile_commands():
     """[(file, clang command)] of our own sources, after configuring and generating code."""
     for command in (["cmake", "--preset", "clang"],
@@ -88,7 +79,7 @@ def main():
         source_tree.skip(f"{tool} is not installed")
     done, names = set(), sys.argv[2:]
     if names[:1] == ["--beyond"]:
-        done, names = compiled(ROOT / names[1]), []
+        done, names = source_tree.compiled(ROOT / names[1]), []
     only = {pathlib.Path(name).resolve() for name in names}
     commands = [(file, command) for file, command in compile_commands()
                 if file not in done and (not only or file in only)]

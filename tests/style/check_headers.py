@@ -7,7 +7,6 @@ of those that a source file includes before all else; the others are compiled he
 import concurrent.futures
 import json
 import os
-import pathlib
 import re
 import shlex
 import shutil
@@ -32,13 +31,11 @@ def build_flags(root):
 
 def proven(root):
     """Headers that a source file of the build includes first."""
-    commands = root / "build/compile_commands.json"
-    if not commands.exists():
+    if not (root / "build/compile_commands.json").exists():
         return set()
-    sources = [entry["file"] for entry in json.loads(commands.read_text(encoding="utf-8"))]
-    first = (re.search(r'^ *# *include *[<"](.*)[">]', pathlib.Path(source).read_text(
-        encoding="utf-8", errors="replace"), re.MULTILINE) for source in sources
-        if os.path.exists(source))
+    first = (re.search(r'^ *# *include *[<"](.*)[">]', source.read_text(
+        encoding="utf-8", errors="replace"), re.MULTILINE)
+        for source in source_tree.compiled(root / "build") if source.exists())
     return {match.group(1) for match in first if match}
 
 

@@ -6,7 +6,9 @@ A check is a function `problems(root) -> list of lines`; its file is also a prog
 them with the command that mends them. Exit code: 0 clean, 1 problems, 77 cannot be checked here.
 """
 
+import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -27,6 +29,15 @@ def files(root, *suffixes):
                  and not any(part.startswith((".git", "build")) for part in
                              path.relative_to(root).parts[:-1])]
     return sorted(path for path in found if not suffixes or path.suffix in suffixes)
+
+
+def compiled(build):
+    """The files that were compiled in that folder, also those that were compiled together."""
+    entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    files = {pathlib.Path(entry["file"]) for entry in entries}
+    together = [file for file in files if file.parent.name == "Unity"]
+    return files.union(*(map(pathlib.Path, re.findall('#include "(.*)"', file.read_text("utf-8")))
+                         for file in together))
 
 
 def run(problems, fix):

@@ -23,7 +23,7 @@ TEST(PlacesOfProgram, AreTheOwnFolderAndThatOfAnInstallation) {
 }
 
 TEST(PathOfThisProgram, IsWhatRuns) {
-  EXPECT_THAT(PathOfThisProgram(), EndsWith("/programs_test"));
+  EXPECT_THAT(PathOfThisProgram(), EndsWith("/launcher_words_test"));
 }
 
 }  // namespace

@@ -9,11 +9,18 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/rendezvous/store_contract.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/base/clock.h"
 
 namespace hlaunch {
-namespace store_contract {
 namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Instant Within(Duration time) { return MonotonicClock().Now() + time; }
 
 struct Folder {
   Folder() {
@@ -24,16 +31,6 @@ struct Folder {
   std::string path;
 };
 
-TestedStore MakeFileStore() {
-  const auto folder = std::make_shared<Folder>();
-  return {folder, *FileStore::Open(folder->path + "/store"), nullptr, {}};
-}
-
-INSTANTIATE_TEST_SUITE_P(All, StoreContract, testing::Values(StoreKind{"FileStore", MakeFileStore}),
-                         [](const auto& tested) { return tested.param.name; });
-
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WatchableStoreContract);
-
 TEST(FileStore, IsSharedByProcesses) {
   const Folder folder;
   const std::string path = folder.path + "/store";
@@ -43,7 +40,7 @@ TEST(FileStore, IsSharedByProcesses) {
     auto store = FileStore::Open(path);
     bool good = store.ok();
     for (int i = 0; good && i < 50; ++i) good = (*store)->Add("n", 1).ok();
-    good = good && (*store)->Get("go", In(100s)).ok();
+    good = good && (*store)->Get("go", Within(100s)).ok();
     ::_exit(good ? 0 : 1);
   }
   const auto store = *FileStore::Open(path);
@@ -67,7 +64,7 @@ TEST(FileStore, WhatAKilledWriterLeftHalfWrittenNeverWas) {
     const auto store = *FileStore::Open(path);
     EXPECT_FALSE(*store->Check({"half"}));
     ASSERT_TRUE(store->Set("next", "3").ok());
-    EXPECT_EQ(*(*FileStore::Open(path))->Get("next", In(0s)), "3");
+    EXPECT_EQ(*(*FileStore::Open(path))->Get("next", Within(0s)), "3");
   }
 }
 
@@ -85,5 +82,4 @@ TEST(FileStore, AFileThatIsNoStoreIsRefusedAndStaysAsItIs) {
 }
 
 }  // namespace
-}  // namespace store_contract
 }  // namespace hlaunch

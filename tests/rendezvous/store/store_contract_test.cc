@@ -3,12 +3,18 @@
 
 #include "tests/rendezvous/store_contract.h"
 
+#include <stdlib.h>
+
+#include <filesystem>
 #include <functional>
 #include <future>
+#include <memory>
+#include <string>
 
 #include "rendezvous/c10d/c10d_client.h"
 #include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/c10d/store_proxy.h"
+#include "rendezvous/store/file_store.h"
 #include "rendezvous/store/memory_store.h"
 
 namespace hlaunch {
@@ -18,6 +24,16 @@ namespace {
 TestedStore MakeMemoryStore() {
   const auto store = std::make_shared<MemoryStore>();
   return {nullptr, store, store, {}};
+}
+
+TestedStore MakeFileStore() {
+  std::string name = testing::TempDir() + "/file_store_XXXXXX";
+  const std::shared_ptr<std::string> folder(new std::string(::mkdtemp(name.data())),
+                                            [](const std::string* path) {
+                                              std::filesystem::remove_all(*path);
+                                              delete path;
+                                            });
+  return {folder, *FileStore::Open(*folder + "/store"), nullptr, {}};
 }
 
 TestedStore MakeC10dStore() {
@@ -39,7 +55,8 @@ TestedStore MakeProxiedStore() {
 INSTANTIATE_TEST_SUITE_P(All, StoreContract,
                          testing::Values(StoreKind{"MemoryStore", MakeMemoryStore},
                                          StoreKind{"C10dClientByProxy", MakeProxiedStore},
-                                         StoreKind{"C10dClient", MakeC10dStore}),
+                                         StoreKind{"C10dClient", MakeC10dStore},
+                                         StoreKind{"FileStore", MakeFileStore}),
                          [](const auto& tested) { return tested.param.name; });
 INSTANTIATE_TEST_SUITE_P(All, WatchableStoreContract,
                          testing::Values(StoreKind{"MemoryStore", MakeMemoryStore}),
