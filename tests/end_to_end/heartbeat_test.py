@@ -60,12 +60,15 @@ class Stalls(ThreeWorkers):
         for way in ("announced", "silent"):
             with self.subTest(way):
                 self.nodes[0].run("rm", "-f", "done", cwd=self.nodes[0].folder)
-                run = self.hlaunch(WORKER, way)
-                if way == "silent":  # Others may take longer than the limit to start.
-                    run.wait_for(r"no heartbeat has come from [^:]*\brank 1\b[^:]*: not watched")
+                # Ten times what a worker needs to start.
+                run = self.hlaunch(WORKER, way, timeout=10)
+                unheard = "no heartbeat has come from rank 1: not watched"
+                if way == "silent":
+                    run.wait_for(unheard)
                     (self.nodes[0].folder / "done").touch()
                 self.assert_done([run], jobs.OK, 60)
                 self.assertNotIn("has stalled", run.err)
+                self.assertEqual(unheard in run.err, way == "silent", str(run))
 
     def test_nobody_listens_unless_it_is_asked_for(self):
         node = self.nodes[0]

@@ -20,10 +20,9 @@
 
 #include "rendezvous/store/key_space.h"
 #include "rendezvous/store/store.h"
+#include "tests/rendezvous/store_fixtures.h"
 
 namespace hlaunch {
-
-inline Instant In(Duration time) { return MonotonicClock().Now() + time; }
 
 // A store and whatever must live as long as it does.
 struct TestedStore {

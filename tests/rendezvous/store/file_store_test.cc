@@ -11,7 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/base/clock.h"
+#include "tests/rendezvous/store_fixtures.h"
 
 namespace hlaunch {
 namespace {
@@ -20,19 +20,8 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 
-Instant Within(Duration time) { return MonotonicClock().Now() + time; }
-
-struct Folder {
-  Folder() {
-    std::string name = testing::TempDir() + "/file_store_XXXXXX";
-    path = ::mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
 TEST(FileStore, IsSharedByProcesses) {
-  const Folder folder;
+  const StoreFolder folder;
   const std::string path = folder.path + "/store";
   constexpr int kChildren = 3;
   for (int child = 0; child < kChildren; ++child) {
@@ -40,7 +29,7 @@ TEST(FileStore, IsSharedByProcesses) {
     auto store = FileStore::Open(path);
     bool good = store.ok();
     for (int i = 0; good && i < 50; ++i) good = (*store)->Add("n", 1).ok();
-    good = good && (*store)->Get("go", Within(100s)).ok();
+    good = good && (*store)->Get("go", In(100s)).ok();
     ::_exit(good ? 0 : 1);
   }
   const auto store = *FileStore::Open(path);
@@ -54,7 +43,7 @@ TEST(FileStore, IsSharedByProcesses) {
 }
 
 TEST(FileStore, WhatAKilledWriterLeftHalfWrittenNeverWas) {
-  const Folder folder;
+  const StoreFolder folder;
   const std::string path = folder.path + "/store";
   ASSERT_TRUE((*FileStore::Open(path))->Set("whole", "1").ok());
   const auto whole = std::filesystem::file_size(path);
@@ -64,12 +53,12 @@ TEST(FileStore, WhatAKilledWriterLeftHalfWrittenNeverWas) {
     const auto store = *FileStore::Open(path);
     EXPECT_FALSE(*store->Check({"half"}));
     ASSERT_TRUE(store->Set("next", "3").ok());
-    EXPECT_EQ(*(*FileStore::Open(path))->Get("next", Within(0s)), "3");
+    EXPECT_EQ(*(*FileStore::Open(path))->Get("next", In(0s)), "3");
   }
 }
 
 TEST(FileStore, AFileThatIsNoStoreIsRefusedAndStaysAsItIs) {
-  const Folder folder;
+  const StoreFolder folder;
   const std::string path = folder.path + "/notes";
   std::ofstream(path) << "my notes of today, more than a line";
   const auto size = std::filesystem::file_size(path);

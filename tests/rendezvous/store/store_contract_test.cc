@@ -3,13 +3,9 @@
 
 #include "tests/rendezvous/store_contract.h"
 
-#include <stdlib.h>
-
-#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
-#include <string>
 
 #include "rendezvous/c10d/c10d_client.h"
 #include "rendezvous/c10d/c10d_server.h"
@@ -27,13 +23,8 @@ TestedStore MakeMemoryStore() {
 }
 
 TestedStore MakeFileStore() {
-  std::string name = testing::TempDir() + "/file_store_XXXXXX";
-  const std::shared_ptr<std::string> folder(new std::string(::mkdtemp(name.data())),
-                                            [](const std::string* path) {
-                                              std::filesystem::remove_all(*path);
-                                              delete path;
-                                            });
-  return {folder, *FileStore::Open(*folder + "/store"), nullptr, {}};
+  const auto folder = std::make_shared<StoreFolder>();
+  return {folder, *FileStore::Open(folder->path + "/store"), nullptr, {}};
 }
 
 TestedStore MakeC10dStore() {
