@@ -55,7 +55,15 @@ class MpiTest(jobs.JobTest):
 
     def launch(self, program, *words, options=(), env=None):
         return self.start(*program, *words, options=["--nproc-per-node", self.nproc, *options],
-                          env={**(WIRES if len(self.nodes) > 1 else ON_ONE_HOST), **(env or {})})
+                          env={**(WIRES if len(self.nodes) > 1 else ON_ONE_HOST),
+                               **({"STAYS": "1"} if self.stays(env) else {}), **(env or {})})
+
+    def stays(self, env):
+        """MPICH 4.0.2, which needs no `env`, hangs over TCP in MPI_Finalize of every third run, also
+        under its own mpiexec: a rank that waits in the last barrier does not help one that still
+        closes connections. So between hosts its ranks are ended before that, when none is in a call
+        that fails for one that was ended first."""
+        return env is None and len(self.nodes) > 1
 
     def assert_world(self, runs, rounds=1):
         size = self.nproc * len(self.nodes)
@@ -70,29 +78,24 @@ class MpiTest(jobs.JobTest):
         for node in self.nodes:
             self.assertEqual(node.shared_memory(), [], node.name)
 
-    def assert_ends(self, runs, rounds, in_c):
-        """MPICH 4.0.2 over TCP hangs in MPI_Finalize of every third run, also under its own
-        mpiexec: a rank that waits in the last barrier does not help one that still closes
-        connections. So between hosts the job is ended once all have said their part."""
-        if in_c and len(self.nodes) > 1:
+    def assert_ends(self, runs, rounds, env):
+        if self.stays(env):
             size = self.nproc * len(self.nodes)
-            lab.poll(lambda: "".join(run.out for run in runs).count("MPI rank") >= rounds * size, 60)
-            for run in runs:
-                if run.process.poll() is None:
-                    run.signal(signal.SIGTERM)
-            self.assert_done(runs, [(jobs.OK, 128 + signal.SIGTERM, jobs.NODE_STOPPED)] * 2, 60)
+            lab.poll(lambda: "".join(run.out for run in runs).count(" stays\n") == size, 60)
+            runs[0].signal(signal.SIGTERM)
+            self.assert_done(runs, [128 + signal.SIGTERM] + [jobs.NODE_STOPPED] * (len(runs) - 1), 60)
         else:
             self.assert_done(runs, jobs.OK, 60)
         self.assert_world(runs, rounds)
         self.assert_nothing_shared()
 
     def assert_hello(self, program, env=None):
-        self.assert_ends(self.launch(program, env=env), 1, in_c=env is None)
+        self.assert_ends(self.launch(program, env=env), 1, env)
 
     def assert_second_round(self, program, env=None):
         """Killed in a barrier, and then all is well."""
         runs = self.launch(program, "kill", options=["--max-restarts", 1], env=env)
-        self.assert_ends(runs, 2, in_c=env is None)
+        self.assert_ends(runs, 2, env)
 
     def assert_groups(self, runs):
         self.assert_done(runs, jobs.OK, 60)
@@ -310,7 +313,7 @@ class OpenMpiOnTwoHosts(OpenMpiTest):
         program, env = self.open_mpi("in C")
         runs = self.launch(["sh", "-c", f"OMPI_MCA_pmix_base_collect_data=0 {program[0]}"],
                            options=["--mpi", "pmix"], env=env)
-        self.assert_ends(runs, 1, in_c=False)
+        self.assert_ends(runs, 1, env)
 
     def test_a_spawn_is_refused(self):
         self.open_mpi("wheel")  # Or there is no server.
@@ -333,7 +336,7 @@ class OnOneHost(PmiTest):
         link = self.lab.folder / "mpiexec"
         link.symlink_to(lab.HLAUNCH)
         run = self.nodes[0].start(link, "-n", self.nproc, program)
-        self.assert_ends([run], 1, in_c=True)
+        self.assert_ends([run], 1, None)
 
     def test_a_group_under_another_launcher(self):
         if not shutil.which("mpiexec.hydra"):

@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 // A worker that is an MPI program: says its place, passes a number round the ring, and does what its
-// first argument says. The same as mpi_worker.py. Rank 1 is the one that fails.
+// first argument says. The same as mpi_worker.py. Rank 1 is the one that fails. Where STAYS is set, a
+// rank that is done with all of the others stays until it is ended.
 
 #include <mpi.h>
 #include <signal.h>
@@ -38,6 +39,11 @@ int main(int argc, char** argv) {
   if (strcmp(what, "exit-before-finalize") == 0 && fails) _exit(0);
   if (strcmp(what, "kill") == 0 && fails) kill(getpid(), SIGKILL);
   MPI_Barrier(MPI_COMM_WORLD);
+  if (getenv("STAYS") != NULL) {
+    printf("rank %d stays\n", rank);
+    fflush(stdout);
+    pause();
+  }
   MPI_Finalize();
   return 0;
 }
