@@ -18,15 +18,15 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxGroups = 256;  // Of one rank,
+constexpr size_t kMaxGroups = 256;  // For one rank.
 constexpr size_t kMaxMembers = 1 << 16;
-constexpr size_t kCallsKept = 4;   // of each group,
-constexpr size_t kMaxTensors = 2;  // Of a collective,
-constexpr size_t kMaxExtents = 8;  // and of a tensor.
+constexpr size_t kCallsKept = 4;   // For each group.
+constexpr size_t kMaxTensors = 2;  // For one collective.
+constexpr size_t kMaxExtents = 8;  // For one tensor.
 
 struct TypeRow {
-  absl::string_view name;  // As torch's C++ has it,
-  absl::string_view word;  // and its Python.
+  absl::string_view name;  // As in torch's C++.
+  absl::string_view word;  // As in torch's Python.
   int bytes;
 };
 constexpr TypeRow kTypes[] = {{"Float", "float32", 4},     {"Double", "float64", 8},
@@ -87,7 +87,7 @@ CollectiveCall CollectiveOf(const Json& entry) {
   return call;
 }
 
-// "[0, 1]", or a list of them.
+// Parses "[0, 1]", or a JSON list of ranks.
 std::vector<Rank> Ranks(const Json& json) {
   if (json.is_string()) return ParseRankList(json.get_ref<const std::string&>());
   std::vector<Rank> ranks;
@@ -97,7 +97,7 @@ std::vector<Rank> Ranks(const Json& json) {
   return ranks;
 }
 
-// Adds `call` where its number belongs: a recorder that has wrapped begins in the middle.
+// Inserts `call` by its number: a recorder that has wrapped begins in the middle.
 void Add(CollectiveCall call, GroupPicture* group) {
   std::vector<CollectiveCall>& latest = group->latest;
   const auto place = std::find_if(latest.begin(), latest.end(), [&](const CollectiveCall& one) {
@@ -108,7 +108,7 @@ void Add(CollectiveCall call, GroupPicture* group) {
   } else {
     latest.insert(place, std::move(call));
   }
-  // The first that is not over is where the rank is, however many it has called since.
+  // The first unfinished call is where the rank is, however many it has called since.
   if (latest.size() > kCallsKept) {
     latest.erase(latest[0].inside ? latest.begin() + 1 : latest.begin());
   }

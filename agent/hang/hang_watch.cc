@@ -24,11 +24,11 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kMostApart = std::chrono::seconds(5);  // Two looks,
+constexpr Duration kMostApart = std::chrono::seconds(5);  // The longest time between two looks.
 constexpr Duration kLeastApart = std::chrono::milliseconds(200);
-constexpr int kLooks = 8;                             // in an eighth of the time-out.
-constexpr Duration kPause = std::chrono::seconds(2);  // By which no look is late but in a pause.
-constexpr char kMoves[] = "-";                        // Of a node that goes on.
+constexpr int kLooks = 8;                             // Looks within the time-out.
+constexpr Duration kPause = std::chrono::seconds(2);  // A later look shows a pause of this process.
+constexpr char kMoves[] = "-";                        // What a node says while its ranks go on.
 
 Duration Apart(const HangRule& rule) {
   return rule.timeout ? std::clamp(*rule.timeout / kLooks, kLeastApart, kMostApart) : kMostApart;
@@ -51,13 +51,13 @@ struct HangWatch::State {
     if (nodes > 1) exchange.emplace(the_loop, assignment);
   }
 
-  // After as long a time as between two looks.
+  // Waits for the time between two looks, then looks.
   void Rest() {
     next = MonotonicClock().Now() + apart;
     timer.expires_at(next);
     timer.async_wait([this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
       if (error || alive.expired()) return;
-      // Who was not there to look may have been stopped together with the ranks.
+      // If this process did not run, the ranks may have been stopped together with it.
       const Duration late = MonotonicClock().Now() - next;
       if (late > kPause) judge.Forgive(late);
       look.Begin([this] {
@@ -67,7 +67,7 @@ struct HangWatch::State {
     });
   }
 
-  // With the nodes of the round, as long as something stands still.
+  // Shares the pictures with the other nodes of the round once something stands still.
   void Share() {
     if (!exchange) return Judge(look.still() ? look.pictures() : std::vector<RankPicture>());
     if (exchange->busy()) return;
@@ -84,7 +84,7 @@ struct HangWatch::State {
     std::vector<RankPicture> all;
     for (const std::string& text : told) {
       const std::optional<std::vector<RankPicture>> ranks = ParsePictures(text);
-      if (!ranks) return Judge({});  // It goes on, or has not come so far.
+      if (!ranks) return Judge({});  // That node goes on, or has not said anything yet.
       all.insert(all.end(), ranks->begin(), ranks->end());
     }
     Judge(all);
@@ -114,7 +114,7 @@ struct HangWatch::State {
     }
   }
 
-  // What node rank 0 has made of it.
+  // Takes the verdict of node rank 0.
   void Hear(const std::string& text) {
     if (text == heard) return;
     heard = text;
@@ -137,13 +137,13 @@ struct HangWatch::State {
   const OnHang on_hang;
   NodeLook look;
   HangJudge judge;
-  std::optional<PictureExchange> exchange;  // Where there are other nodes.
-  bool shares = false;                      // It has said something to them.
+  std::optional<PictureExchange> exchange;  // Set if there are other nodes.
+  bool shares = false;                      // This node has told the others something.
   std::string heard;
-  std::string standstill;  // Of the last look, and not told.
+  std::string standstill;  // From the last look, if not reported.
   asio::steady_timer timer;
   Instant next;
-  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 };
 
 std::unique_ptr<HangWatch> HangWatch::Open(asio::io_context& loop, const Assignment& assignment,

@@ -9,9 +9,9 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxWordBytes = 400;
-constexpr int kMaxDepth = 16;  // Of what torch or another agent writes, 6 are used.
+constexpr int kMaxDepth = 16;  // What torch or another agent writes uses 6.
 
-// Whether brackets nest so deep that to free what was read of them could take all of the stack.
+// True if brackets nest so deeply that freeing the parsed value could use up the stack.
 bool IsDeep(absl::string_view text) {
   int depth = 0;
   bool quoted = false;

@@ -9,19 +9,19 @@
 
 #include "absl/strings/string_view.h"
 
-// Reads JSON that others wrote: what is not there, or of another kind, is empty. Pure.
+// Reads JSON that other programs wrote: a value that is missing or of another kind is empty. Pure.
 
 namespace hlaunch {
 
 using Json = nlohmann::json;
 
-// Discarded: the text is none.
+// Discarded if the text is not JSON.
 Json ParseJson(absl::string_view text);
 
-// A member of `object`; null where there is none.
+// A member of `object`; null if there is none.
 const Json& At(const Json& object, const char* name);
 
-// Short, and of characters that may be shown on a terminal.
+// The text, shortened, with only characters that may be shown on a terminal.
 std::string WordOf(const Json& json);
 
 int64_t NumberOf(const Json& json);

@@ -33,7 +33,7 @@ std::string DirectoryOf(const std::string& path) {
   return slash == path.npos ? "" : path.substr(0, slash);
 }
 
-// Before its import of torch a script says nothing; it may be stuck there.
+// A script reports nothing before it imports torch; it may be stuck there.
 bool IsPython(pid_t pid) {
   std::error_code error;
   const auto program = std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error);
@@ -42,7 +42,7 @@ bool IsPython(pid_t pid) {
 
 }  // namespace
 
-// One rank: its questions come one after the other.
+// Looks at one rank: its questions are asked one after the other.
 class NodeLook::RankLook {
  public:
   RankLook(asio::io_context& loop, const LookPlan& plan, int local_rank)
@@ -95,7 +95,7 @@ class NodeLook::RankLook {
                      plan_.answer_limit);
   }
 
-  // It would leave the question unanswered.
+  // A stopped process would leave the question unanswered.
   void NoteStopped() {
     picture_.answers = false;
     still_ = true;
@@ -135,8 +135,9 @@ class NodeLook::RankLook {
     }
   }
 
-  // These two need the interpreter's lock, so a rank that has not answered one is not asked again
-  // until it has gone on: its server would run out of threads.
+  // The questions about groups and stacks need the interpreter's lock. So a rank that has not
+  // answered one of them is not asked again until it has gone on: its server would run out of
+  // threads.
   bool MayAskPython() const { return !picture_.holds_interpreter; }
 
   void AskForGroups() {
@@ -182,12 +183,12 @@ class NodeLook::RankLook {
     if (absl::IsDeadlineExceeded(answer.status())) picture_.holds_interpreter = true;
   }
 
-  // By a debugger's means: it does not say so itself.
+  // Gets the stack by a debugger's means, because the rank does not report it itself.
   void DumpStack() {
     dumped_ = true;
     const auto process = ReadProcess(server_);
     const bool is_held = !process || process->state == 'T' || process->state == 'D';
-    if (is_held || picture_.traced) return End();  // No tool could stop it to look.
+    if (is_held || picture_.traced) return End();  // No tool could stop the process to look.
     dump_.emplace(loop_, std::vector<StackTarget>{TapStackTarget(*process)}, plan_.tools,
                   plan_.dump_limit, [this](const std::vector<ProcessStacks>& found) {
                     if (!found.empty()) picture_.place = UserPlace(SummarizeStacks(found[0].text));
@@ -206,7 +207,8 @@ class NodeLook::RankLook {
     seen_at_ = now_;
   }
 
-  // What our questions make it read and write does not count.
+  // Notes the bytes moved until now: what our questions make the process read and write must not
+  // count.
   void End() {
     if (still_) moved_before_ = BytesMoved(server_);
     picture_.still = still();
@@ -220,13 +222,13 @@ class NodeLook::RankLook {
   bool alive_ = true;
   bool still_ = false;
   pid_t server_ = 0;
-  std::string progress_;  // What the flight recorder has counted.
+  std::string progress_;  // The counters of the flight recorder.
   Instant started_;
   Instant still_since_;
-  Instant now_;                // The look began.
+  Instant now_;                // When the look began.
   bool dumped_ = false;        // In this standstill.
-  uint64_t moved_ = 0;         // While it stood still,
-  uint64_t moved_before_ = 0;  // by the end of the last look.
+  uint64_t moved_ = 0;         // Bytes moved while it stood still.
+  uint64_t moved_before_ = 0;  // Bytes moved by the end of the last look.
   std::optional<RankActivity> seen_;
   Instant seen_at_;
   std::map<std::string, std::vector<Rank>> groups_;

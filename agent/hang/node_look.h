@@ -23,49 +23,49 @@ class io_context;
 
 namespace hlaunch {
 
-// The workers of a node, to be looked at. A value.
+// How to look at the workers of a node. A value.
 struct LookPlan {
   std::string tap;  // HLAUNCH_TAP
   std::string host;
   Rank first_rank = 0;
   int workers = 0;
-  Duration patience{};  // Who has stood still for so long is asked for its stack.
-  std::string tools;    // As StackDump has it.
-  Duration answer_limit = TapRequest::kLimit;      // For one question to a rank,
-  Duration dump_limit = std::chrono::seconds(10);  // and for a debugger.
+  Duration patience{};  // A rank that has stood still for this long is asked for its stack.
+  std::string tools;    // As in StackDump.
+  Duration answer_limit = TapRequest::kLimit;      // For one question to a rank.
+  Duration dump_limit = std::chrono::seconds(10);  // For a debugger.
 };
 
-// Of the workers of one round. Pure.
+// The plan for the workers of one round. Pure.
 LookPlan PlanLook(const Assignment& assignment, const WorkerSpec& spec, const NodeFacts& facts);
 
-// Looks at the workers of this node from time to time, and remembers what it has seen: what their
-// torch's flight recorders say, and while they stand still what the kernel knows of them, whether
-// they wait for the master store, and where they stand. A rank that goes on is asked for nothing
-// but its flight record.
+// Looks at the workers of this node from time to time and remembers what it saw: their flight
+// records from torch, and while they stand still also what the kernel knows of them, whether they
+// wait for the master store, and where in the code they are. A rank that goes on is asked only for
+// its flight record.
 //
-// Belongs to the loop thread. Destruction gives up without a word.
+// Belongs to the loop thread. The destructor gives up and calls nothing.
 class NodeLook {
  public:
   NodeLook(asio::io_context& loop, LookPlan plan);
   ~NodeLook();
 
-  // Process `pid`, a child of this one, is that worker, until it has ended.
+  // Process `pid`, a child of this one, runs that worker until Ended.
   void Started(int local_rank, pid_t pid);
   void Ended(int local_rank, bool succeeded);
 
-  // Looks at all of them. `done` is called once, from the loop, a few seconds later at the latest;
-  // it may destroy this.
-  // Requires: no look is under way.
+  // Looks at all workers. `done` is called once, from the loop, a few seconds later at the latest;
+  // it may destroy this object.
+  // Requires: no look is in progress.
   void Begin(std::function<void()> done);
 
-  // Whether some rank has not called a collective since the look before the last one, or all have
+  // True if at the last look some rank had not moved on since the look before, or if all ranks have
   // exited with 0.
   bool still() const;
 
-  // Children of this process that are no workers.
+  // Children of this process that are not workers.
   std::vector<pid_t> tools() const;
 
-  // As of the last look.
+  // The result of the last look.
   std::vector<RankPicture> pictures() const;
 
  private:

@@ -24,7 +24,7 @@ constexpr Duration kLimit = std::chrono::seconds(5);  // For the store to answer
 std::string KeyOf(int node_rank) { return absl::StrCat("hlaunch/hang/", node_rank); }
 constexpr char kVerdictKey[] = "hlaunch/hang/verdict";
 
-// The thread's side.
+// The thread's part.
 class Speaker {
  public:
   explicit Speaker(const Assignment& assignment)
@@ -59,7 +59,7 @@ class Speaker {
     return Read(keys);
   }
 
-  // What it has not said already.
+  // Sends `text` unless it was sent already.
   absl::Status Say(const std::string& key, const std::string& text) {
     const auto said = said_.find(key);
     if (said != said_.end() ? said->second == text : text.empty()) return absl::OkStatus();
@@ -68,7 +68,7 @@ class Speaker {
     return absl::OkStatus();
   }
 
-  // Empty unless all are there.
+  // Returns empty texts unless all keys are there.
   absl::StatusOr<PictureExchange::Told> Read(const std::vector<std::string>& keys) {
     HLAUNCH_ASSIGN_OR_RETURN(const bool all, store_->Check(keys));
     if (!all) return PictureExchange::Told(keys.size());
@@ -114,9 +114,9 @@ struct PictureExchange::State {
     });
   }
 
-  Speaker speaker;                                 // The thread's alone.
-  std::function<void(absl::StatusOr<Told>)> done;  // The loop's alone; empty: none is under way.
-  bool begun = false;                              // The same.
+  Speaker speaker;                                 // Only the thread uses it.
+  std::function<void(absl::StatusOr<Told>)> done;  // Only the loop uses it; empty if no call runs.
+  bool begun = false;                              // Only the loop uses it.
   Mutex mu;
   CondVar changed;
   asio::io_context* const loop;

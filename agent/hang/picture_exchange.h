@@ -17,29 +17,30 @@ class io_context;
 
 namespace hlaunch {
 
-// By the master store of a round its nodes tell each other what their ranks do: each writes a key
-// of its own, node rank 0 reads them all and writes what it makes of them, and the others read
-// that. A thread of its own speaks with the store, and only after the first call: a job in which
-// nothing stands still does not connect.
+// The nodes of a round tell each other through the master store what their ranks do. Each node
+// writes a key of its own. Node rank 0 reads all of them and writes its verdict, which the other
+// nodes read. A separate thread talks to the store, and starts only with the first call: a job in
+// which nothing stands still does not connect.
 //
-// Belongs to the loop thread. Destruction gives up without a word, at once.
+// Belongs to the loop thread. The destructor gives up at once and does not call `done`.
 class PictureExchange {
  public:
   PictureExchange(asio::io_context& loop, const Assignment& assignment);
   ~PictureExchange();
 
-  // What was read: at node rank 0 what each node has said last, in their order, empty where a node
-  // has said nothing; at the others node rank 0's verdict alone, empty if there is none.
+  // The result. On node rank 0 it is the last text of each node, in order; all are empty if some
+  // node has said nothing yet. On the other nodes it is only node rank 0's verdict, empty if there
+  // is none.
   using Told = std::vector<std::string>;
 
-  // Says `own`. `done` is called once from the loop, unless this ends before.
-  // Requires: no call is under way.
+  // Sends `own`. `done` is called once from the loop, unless this object is destroyed first.
+  // Requires: no call is in progress.
   //
   // Errors: as Store.
   void Swap(std::string own, std::function<void(absl::StatusOr<Told>)> done);
   bool busy() const;
 
-  // For the others to read, with the next Swap. Requires: this is node rank 0.
+  // Sets the verdict that the next Swap sends to the other nodes. Requires: this is node rank 0.
   void SetVerdict(std::string verdict);
 
  private:

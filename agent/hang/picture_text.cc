@@ -14,10 +14,10 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxRanks = 1024;       // Of one node.
-constexpr size_t kMaxGroups = 256;       // Of one rank,
-constexpr size_t kMaxCalls = 8;          // and of one group.
-constexpr size_t kMaxMembers = 1 << 20;  // Of all groups of all its ranks.
+constexpr size_t kMaxRanks = 1024;       // For one node.
+constexpr size_t kMaxGroups = 256;       // For one rank.
+constexpr size_t kMaxCalls = 8;          // For one group.
+constexpr size_t kMaxMembers = 1 << 20;  // For all groups of all ranks of one node.
 
 bool IsInside(const GroupPicture& group) {
   return std::any_of(group.latest.begin(), group.latest.end(),
@@ -71,7 +71,7 @@ CollectiveCall CollectiveOf(const Json& json) {
   return call;
 }
 
-// `members_left`: how many more may be read.
+// `members_left` says how many more members may be read.
 GroupPicture GroupOf(const Json& json, size_t* members_left) {
   GroupPicture group;
   group.name = WordOf(At(json, "n"));

@@ -17,7 +17,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr uint64_t kMovedAtWork = 1 << 16;  // Bytes in a second.
+constexpr uint64_t kMovedAtWork = 1 << 16;  // Bytes per second.
 constexpr int kPartAtWork = 50;  // A fiftieth of one CPU: threads that only wake up need less.
 
 uint64_t NumberAfter(absl::string_view text, absl::string_view word) {
@@ -43,7 +43,7 @@ RankActivity ReadActivity(pid_t pid) {
   if (name_end == stat.npos) return activity;
   const std::vector<absl::string_view> fields =
       absl::StrSplit(absl::string_view(stat).substr(name_end + 2), ' ');
-  constexpr size_t kUserTime = 11, kTimes = 4;  // Counted from the state.
+  constexpr size_t kUserTime = 11, kTimes = 4;  // Counted from the state field.
   if (fields.size() < kUserTime + kTimes || fields[0].size() != 1) return activity;
   activity.state = fields[0][0];
   uint64_t ticks = 0;

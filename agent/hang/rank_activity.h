@@ -12,24 +12,25 @@
 
 namespace hlaunch {
 
-// What the kernel says of a process. A value.
+// What the kernel tells about a process. A value.
 struct RankActivity {
   char state = '?';          // R, S, D, T … as in proc(5).
-  std::string kernel;        // The kernel's function in which it waits, if it may be known.
+  std::string kernel;        // The kernel's function in which it waits, if we may know it.
   bool traced = false;       // By a debugger.
-  Duration computed{};       // CPU time so far, of all its threads and of children that have ended.
+  Duration computed{};       // CPU time so far of all its threads and of its ended children.
   uint64_t moved = 0;        // Bytes read and written so far.
-  uint64_t transferred = 0;  // By TCP, however they were received and sent.
+  uint64_t transferred = 0;  // Bytes by TCP so far, whatever calls were used.
 };
 
-// Of a process that is there; else all is empty.
+// Empty if there is no such process.
 RankActivity ReadActivity(pid_t pid);
 
-// What a process has read and written so far, but for what it received and sent by other calls.
+// How many bytes a process has read and written so far; bytes received and sent by socket calls do
+// not count.
 uint64_t BytesMoved(pid_t pid);
 
-// Whether a process was at work between two looks that are `apart`. Waiting costs little: one that
-// only waits is not. Pure.
+// True if a process was at work between two looks that are `apart`. A process that only waits is
+// not at work, because waiting costs little. Pure.
 bool WasBusy(const RankActivity& before, const RankActivity& now, Duration apart);
 
 }  // namespace hlaunch

@@ -27,12 +27,12 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 16;
-// Of the kernel's tcp_info.
-constexpr size_t kBytesAcked = 120;  // Followed by those received.
+// Offsets in the kernel's tcp_info.
+constexpr size_t kBytesAcked = 120;  // Followed by the bytes received.
 constexpr size_t kInfoBytes = kBytesAcked + 2 * sizeof(uint64_t);
-constexpr int kMostReads = 1024;  // Some 100,000 connections.
+constexpr int kMostReads = 1024;  // About 100,000 connections.
 
-// Those of its sockets, of all kinds.
+// The inodes of its sockets, of all kinds.
 std::set<uint32_t> SocketInodes(pid_t pid) {
   std::set<uint32_t> inodes;
   std::error_code error;
@@ -65,7 +65,7 @@ bool AskForConnections(const UniqueFd& netlink, uint8_t family) {
   return ::send(netlink.get(), &message, sizeof(message), 0) == sizeof(message);
 }
 
-// glibc's tcp_info ends before them.
+// glibc's tcp_info ends before these fields.
 uint64_t BytesOfInfo(const char* info) {
   uint64_t bytes[2];
   std::memcpy(bytes, info + kBytesAcked, sizeof(bytes));
@@ -95,7 +95,7 @@ uint64_t BytesOfConnection(const char* data, size_t size, const std::set<uint32_
   return BytesOf(data + sizeof(connection), size - sizeof(connection));
 }
 
-// Adds what one answer says. False: it was the last.
+// Adds the bytes in one answer. Returns false if it was the last answer.
 bool Take(const char* data, size_t size, const std::set<uint32_t>& inodes, uint64_t* bytes) {
   while (size >= sizeof(nlmsghdr)) {
     nlmsghdr head;

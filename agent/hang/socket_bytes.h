@@ -9,9 +9,9 @@
 
 namespace hlaunch {
 
-// How many bytes have come and gone by the TCP connections that a process has, so far; less once
-// one of them is closed. 0 where the kernel does not say. Takes a few milliseconds where the host
-// has thousands of connections.
+// How many bytes the open TCP connections of a process have received and sent so far; the number
+// falls when a connection is closed. 0 if the kernel does not tell. Takes a few milliseconds if the
+// host has thousands of connections.
 uint64_t SocketBytes(pid_t pid);
 
 }  // namespace hlaunch

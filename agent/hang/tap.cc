@@ -34,9 +34,9 @@ constexpr size_t kMaxNameBytes = 24;  // "/<rank>.<pid>"
 constexpr char kMetadata[] = "Metadata-Version: 2.1\nName: hlaunch-tap\nVersion: 1\n";
 constexpr char kEntryPoints[] = "[torch.backends]\nhlaunch_tap = hlaunch_tap:register\n";
 
-// Whatever goes wrong in it is swallowed: the script did not ask for it. The server's object is
-// never destroyed, for that would write to stderr at the end of every rank; its socket is removed
-// before the interpreter ends, so that nobody asks while it does.
+// It swallows all errors, because the script did not ask for it. The server object is never
+// destroyed, since that would write to stderr at the end of every rank. Its socket is removed
+// before the interpreter ends, so that no question comes while it ends.
 constexpr char kModule[] = R"py(# SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """Opens torch's own control server in this rank for the hlaunch that started it: HLAUNCH_TAP=0
@@ -152,8 +152,8 @@ absl::Status CannotMake(const std::string& path, absl::string_view why) {
       absl::StrCat("no directory for torch's control servers at ", path, ": ", why));
 }
 
-// Whether a signal that is handled changes nothing for it: it computes, or is in a call that the
-// kernel begins again. A sleep or a poll would end.
+// True if handling a signal does not disturb the process: it computes, or is in a call that the
+// kernel restarts. A sleep or a poll would end early.
 bool BearsSignals(const ProcessEntry& process) {
   constexpr int kRestarted[] = {SYS_read,  SYS_write, SYS_openat, SYS_wait4,
                                 SYS_futex, SYS_flock, SYS_fsync,  SYS_fdatasync};

@@ -18,14 +18,14 @@
 
 namespace hlaunch {
 
-// A directory by which torch opens its own control server in every rank of an unmodified script: it
-// holds a Python package for the end of the workers' PYTHONPATH, which torch 2.5 and later load by
-// themselves, and the servers' sockets. Only its owner may enter it.
+// A directory that makes torch open its own control server in every rank of an unmodified script.
+// It holds the servers' sockets, and a Python package for the end of the workers' PYTHONPATH, which
+// torch 2.5 and later load by themselves. Only its owner may enter it.
 //
-// Belongs to one thread. Destruction removes the directory.
+// Belongs to one thread. The destructor removes the directory.
 class Tap {
  public:
-  // Below `parent`; where that is empty, in an AgentDirectory of its own.
+  // Makes the directory below `parent`, or in an AgentDirectory of its own if `parent` is empty.
   //
   // Errors:
   //   FailedPrecondition - the directory cannot be made, or its name is too long for sockets.
@@ -34,7 +34,7 @@ class Tap {
 
   const std::string& directory() const { return directory_; }  // HLAUNCH_TAP
 
-  // What is removed at the end and is not in `parent`; empty: nothing.
+  // The directory outside `parent` that is removed at the end; empty if there is none.
   std::string to_remove() const { return own_ == nullptr ? "" : own_->path(); }
 
  private:
@@ -45,26 +45,27 @@ class Tap {
   const std::string directory_;
 };
 
-// Whether a user with this environment wants one: HLAUNCH_TAP=0 says no. Pure.
+// True if a user with this environment wants a tap: HLAUNCH_TAP=0 turns it off. Pure.
 bool WantsTap(const std::vector<std::string>& env);
 
-// On the signal SIGRTMAX minus this a rank writes its stacks where FindStacksFile finds them.
+// On the signal SIGRTMAX minus this, a rank writes its stacks to the file that FindStacksFile
+// finds.
 constexpr int kTapSignalBelowMax = 7;
 
-// Where the package is, for PYTHONPATH. Pure.
+// The directory of the package, for PYTHONPATH. Pure.
 std::string TapPackages(absl::string_view tap);
 
-// The processes of `rank` that have opened a server, in the order of their pids, also those that
-// were killed, in earlier rounds for example. Empty where the directory cannot be read.
+// The processes of `rank` that have opened a server, ordered by pid. Includes processes that were
+// killed, for example in earlier rounds. Empty if the directory cannot be read.
 std::vector<pid_t> TapServers(const std::string& tap, Rank rank);
 
-// That of `worker`: its own, or of a process that came from it. 0: there is none.
+// The server process of `worker`: the worker itself or one of its descendants. 0 if there is none.
 pid_t FindTapServer(const std::string& tap, Rank rank, pid_t worker);
 
-// How its stacks may be had: by the signal where that changes nothing for what it does.
+// How to get the stacks of `process`: by the signal if that does not disturb the process.
 StackTarget TapStackTarget(const ProcessEntry& process);
 
-// The socket of one of them. Pure.
+// The socket of a server process. Pure.
 std::string TapSocketPath(absl::string_view tap, Rank rank, pid_t pid);
 
 }  // namespace hlaunch

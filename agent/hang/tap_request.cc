@@ -52,7 +52,7 @@ struct TapRequest::State : std::enable_shared_from_this<State> {
                       });
   }
 
-  // Never waits: a server that is stopped lets only a few in.
+  // Never waits: a stopped server accepts only a few connections.
   absl::Status Connect(const std::string& path) {
     asio::error_code error;
     socket.open(asio::local::stream_protocol(), error);
@@ -90,7 +90,7 @@ struct TapRequest::State : std::enable_shared_from_this<State> {
 
   asio::local::stream_protocol::socket socket;
   asio::steady_timer timer;
-  std::function<void(absl::StatusOr<std::string>)> done;  // Empty once it is over.
+  std::function<void(absl::StatusOr<std::string>)> done;  // Empty once it was called.
   std::string request;
   std::string answer;
 };

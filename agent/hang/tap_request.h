@@ -17,31 +17,31 @@ class io_context;
 
 namespace hlaunch {
 
-// One question to torch's control server in a worker, which answers in time or not at all, and with
-// at most 8 MiB.
+// One question to torch's control server in a worker. The answer has a time limit, and has to be
+// smaller than 8 MiB.
 //
-// Belongs to the loop thread. Destruction gives up without a word.
+// Belongs to the loop thread. The destructor gives up and does not call `done`.
 class TapRequest {
  public:
   static constexpr Duration kLimit = std::chrono::seconds(5);
 
-  // `handler` is what is asked: "fr_trace_json". `done` is called once, from the loop and never
-  // from within the constructor; it may destroy the request.
+  // `handler` is the question: "fr_trace_json". `done` is called once, from the loop and never by
+  // the constructor; it may destroy the request.
   //
   //   Unavailable - there is no such server, or it has ended.
-  //   DeadlineExceeded - it does not answer.
-  //   NotFound - it does not know the question.
-  //   InvalidArgument - the answer is nonsense, or too long.
+  //   DeadlineExceeded - the server does not answer.
+  //   NotFound - the server does not know the question.
+  //   InvalidArgument - the answer is not HTTP, or too long.
   TapRequest(asio::io_context& loop, const std::string& socket, const std::string& handler,
              std::function<void(absl::StatusOr<std::string>)> done, Duration limit = kLimit);
   ~TapRequest();
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // Shared with what is under way in the loop.
+  std::shared_ptr<State> state_;  // Shared with handlers pending in the loop.
 };
 
-// The body of a whole answer. Pure.
+// The body of a complete answer. Pure.
 //
 // Errors: NotFound, InvalidArgument - as above.
 absl::StatusOr<std::string> BodyOf(absl::string_view answer);

@@ -12,16 +12,16 @@
 
 namespace hlaunch {
 
-// What node rank 0 tells the others of a hang. A value.
+// What node rank 0 tells the other nodes about a hang. A value.
 struct ToldHang {
-  std::string text;                     // For a person, of several lines.
-  std::map<Rank, std::string> reasons;  // By the ranks that are to fail, where that is wished.
+  std::string text;                     // For a person, several lines.
+  std::map<Rank, std::string> reasons;  // For the ranks that are to fail; may be empty.
 };
 
 // Pure.
 std::string ToText(const ToldHang& hang);
 
-// Unset: `text` is none. What is in it may be shown on a terminal. Pure.
+// Unset if `text` is something else. The content may be shown on a terminal. Pure.
 std::optional<ToldHang> ParseToldHang(absl::string_view text);
 
 }  // namespace hlaunch

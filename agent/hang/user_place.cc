@@ -31,8 +31,8 @@ std::string FileName(absl::string_view path) {
   return std::string(path.substr(path.rfind('/') == path.npos ? 0 : path.rfind('/') + 1));
 }
 
-// "load (/home/me/loader.py:88)" without the directory; gdb's "open (file=0x1) at ../io/open.c:41"
-// and "open () from /lib/libc.so.6" in the same form.
+// Removes the directory from "load (/home/me/loader.py:88)"; brings gdb's "open (file=0x1) at
+// ../io/open.c:41" and "open () from /lib/libc.so.6" into the same form.
 std::string Short(const std::string& frame) {
   for (const absl::string_view word : {") at ", ") from "}) {
     const size_t place = frame.rfind(word.data());

@@ -9,8 +9,8 @@
 
 namespace hlaunch {
 
-// The innermost frame that is the user's own and no library's, else the innermost of all:
-// "__getitem__ (loader.py:88)". Empty: there are no frames. Pure.
+// The innermost frame of the user's own code, else the innermost frame outside of libraries, else
+// the innermost frame: "__getitem__ (loader.py:88)". Empty if there are no frames. Pure.
 std::string UserPlace(const StackSummary& stack);
 
 }  // namespace hlaunch

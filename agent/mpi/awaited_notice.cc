@@ -40,10 +40,10 @@ struct AwaitedNotice::State {
   asio::steady_timer timer;
   const std::function<std::string()> awaited;
   const std::string hint;
-  std::optional<Instant> since;  // Somebody waits.
+  std::optional<Instant> since;  // When the wait began; unset if no rank waits.
   Duration patience = kFirstNotice;
   bool hushed = false;
-  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this.
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 };
 
 AwaitedNotice::AwaitedNotice(asio::io_context& loop, std::function<std::string()> awaited,

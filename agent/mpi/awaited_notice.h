@@ -13,19 +13,20 @@ class io_context;
 
 namespace hlaunch {
 
-// Says who waits for whom, once that has lasted for 10 s, and then after twice as long each time.
+// Logs which ranks wait for which, once that has lasted for 10 s, then after twice as long each
+// time.
 //
 // Belongs to the loop thread.
 class AwaitedNotice {
  public:
-  // `awaited` says it in one line; empty: nobody waits. `hint` is added to each line.
+  // `awaited` describes the wait in one line; empty if no rank waits. `hint` is added to each line.
   AwaitedNotice(asio::io_context& loop, std::function<std::string()> awaited, std::string hint);
   ~AwaitedNotice();
 
-  // Something has changed.
+  // Call this when something has changed.
   void Look();
 
-  // Says nothing any more.
+  // Stops all logging.
   void Hush();
 
  private:

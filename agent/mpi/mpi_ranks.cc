@@ -36,7 +36,7 @@ std::optional<MpiFailure> MpiRanks::Enter(int local_rank) {
 
 MpiFailure MpiRanks::Abort(int local_rank, int code) {
   Close(local_rank);
-  const int shown = code & 0xff;  // As exit() has it.
+  const int shown = code & 0xff;  // As exit() truncates it.
   return {local_rank, shown == 0 ? 1 : shown,
           absl::StrCat("rank ", RankOf(local_rank), " called MPI_Abort(", code, ")")};
 }

@@ -64,7 +64,7 @@ struct NodeExchange::State {
   std::optional<std::string> Next() {
     MutexLock lock(&mu);
     while (waiting.empty() && !ended) changed.Wait(&mu);
-    if (waiting.empty()) return std::nullopt;  // Others may still wait for what was to be said.
+    if (waiting.empty()) return std::nullopt;  // Pending messages are still sent: others may wait.
     std::string own = std::move(waiting.front());
     waiting.pop_front();
     return own;
@@ -81,7 +81,7 @@ struct NodeExchange::State {
   Mutex mu;
   CondVar changed;
   asio::io_context* const loop;
-  Events events;  // The loop's alone; emptied as this ends.
+  Events events;  // Only the loop uses it; emptied by the destructor.
   std::deque<std::string> waiting ABSL_GUARDED_BY(mu);
   bool ended ABSL_GUARDED_BY(mu) = false;
   const ExchangePlace place;

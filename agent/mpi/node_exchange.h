@@ -17,35 +17,36 @@ class io_context;
 
 namespace hlaunch {
 
-// Where a node meets the others. A value.
+// Where a node meets the other nodes. A value.
 struct ExchangePlace {
-  std::string store_host;  // Of the round's master store, or of this node's way to it.
+  std::string store_host;  // The round's master store, or this node's proxy to it.
   uint16_t store_port = 0;
   int node_rank = 0;
   int num_nodes = 1;
 };
 
-// How the nodes of a round give each other what their ranks have put, over the master store: each
-// writes one key, node rank 0 reads them all and writes the whole, which the others read. A thread
-// of its own speaks with the store, and only after the first call: where no rank comes to MPI_Init,
-// nothing connects.
+// Exchanges the data that ranks have put between the nodes of a round, through the master store.
+// Each node writes one key; node rank 0 reads all of them and writes the whole, which the other
+// nodes read. A separate thread talks to the store, and starts only with the first call: if no rank
+// calls MPI_Init, nothing connects.
 //
-// Belongs to the loop thread. Destruction gives up without a word, at once.
+// Belongs to the loop thread. The destructor gives up at once and calls no event.
 class NodeExchange {
  public:
   struct Events {
-    // The messages of all nodes; once for each Swap, in the order of these. After an error no more.
+    // Called with the messages of all nodes, once for each Swap and in the same order. Not called
+    // again after an error.
     //
-    // Errors: as Store, and DecodeMessages; ResourceExhausted - there is no thread left.
+    // Errors: as Store, and DecodeMessages; ResourceExhausted - no thread could be started.
     std::function<void(absl::StatusOr<NodeMessages>)> on_messages;
-    // At node rank 0, from time to time: some nodes have not said anything yet. One line.
+    // Called on node rank 0 from time to time while some nodes have not sent anything. One line.
     std::function<void(std::string)> on_waiting;
   };
 
   NodeExchange(asio::io_context& loop, ExchangePlace place, Events events);
   ~NodeExchange();
 
-  // Gives `own` to the others. Several may be under way.
+  // Sends `own` to the other nodes. Several calls may be in progress.
   void Swap(const NodeMessage& own);
 
  private:

@@ -17,10 +17,10 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kReach = std::chrono::seconds(30);  // For the store to answer.
-constexpr Duration kLook = std::chrono::seconds(2);    // Between two looks whether all is over.
+constexpr Duration kReach = std::chrono::seconds(30);        // For the store to answer.
+constexpr Duration kLook = std::chrono::seconds(2);          // Between two calls of may_wait.
 constexpr Duration kFirstNotice = std::chrono::seconds(10);  // Then after twice as long each time.
-constexpr size_t kPiece = 4 << 20;  // Of the whole: the store takes values of 8 MiB.
+constexpr size_t kPiece = 4 << 20;  // Per part: the store takes values of up to 8 MiB.
 constexpr size_t kMostPieces = 1024;
 
 std::string KeyOf(const std::string& name, int node_rank) {
@@ -76,7 +76,7 @@ absl::StatusOr<std::string> NodeMeeting::Await(const std::string& key) {
   return std::move(values[0]);
 }
 
-// To write the same once more harms nothing.
+// Writing the same value again does no harm.
 absl::Status NodeMeeting::Say(const std::string& key, absl::string_view text) {
   HLAUNCH_ASSIGN_OR_RETURN(C10dClient * store, Store());
   const Instant until = MonotonicClock().Now() + kReach;

@@ -20,42 +20,43 @@ namespace hlaunch {
 
 class C10dClient;
 
-// Where a node meets the others. A value.
+// Where a node meets the other nodes. A value.
 struct NodeMeetingPlace {
-  std::string store_host;  // Of the round's master store, or of this node's way to it.
+  std::string store_host;  // The round's master store, or this node's proxy to it.
   uint16_t store_port = 0;
   int node_rank = 0;
 };
 
-// How nodes of a round give each other what they have to say, over the master store: each writes
-// one key, the first of them reads them all and writes the whole, which the others read. That is
-// two keys and two waits for a node, however many there are.
+// Exchanges messages between nodes of a round through the master store. Each node writes one key;
+// the first node reads all of them and writes the whole, which the other nodes read. So each node
+// needs two keys and two waits, however many nodes there are.
 //
-// Thread-safe; calls block. The store is connected to at the first call.
+// Thread-safe; calls block. The first call connects to the store.
 class NodeMeeting {
  public:
   struct Events {
-    // Asked every two seconds while a call waits for others: what is not OK ends it so.
+    // Called every two seconds while a call waits for other nodes: a status that is not OK ends the
+    // call with it.
     std::function<absl::Status()> may_wait;
-    // From time to time: some nodes have not said anything yet. One line.
+    // Called from time to time while some nodes have not sent anything. One line.
     std::function<void(std::string)> on_waiting;
   };
 
   NodeMeeting(NodeMeetingPlace place, Events events);
   ~NodeMeeting();
 
-  // Says `own` under `name` and returns what all of `nodes` have said there, one after the other.
-  // `nodes` are ascending, and this one is among them. `where` is for people: "MPI_Init".
+  // Sends `own` under `name` and returns the messages of all `nodes` under that name, one after the
+  // other. `nodes` are ascending and include this node. `where` is for people: "MPI_Init".
   //
-  // Errors: as Store; as may_wait; InvalidArgument - what the first one said is damaged.
+  // Errors: as Store; as may_wait; InvalidArgument - the first node's message is damaged.
   absl::StatusOr<std::string> Meet(const std::string& name, const std::vector<int>& nodes,
                                    absl::string_view own, absl::string_view where);
 
-  // Removes what Meet left under `name`. Call it at the first of the nodes, once they all have read
-  // it: as soon as they have met under another name.
+  // Removes what Meet left under `name`. Call it on the first node, once all nodes have read it:
+  // that is certain when they have met under another name.
   void Forget(const std::string& name);
 
-  // The value of `key`, once it is there.
+  // Waits for `key` and returns its value.
   //
   // Errors: as Store; as may_wait.
   absl::StatusOr<std::string> Await(const std::string& key);
@@ -76,7 +77,7 @@ class NodeMeeting {
   const NodeMeetingPlace place_;
   const Events events_;
   Mutex mu_;
-  std::unique_ptr<C10dClient> store_ ABSL_GUARDED_BY(mu_);  // Stays once it is there.
+  std::unique_ptr<C10dClient> store_ ABSL_GUARDED_BY(mu_);  // Never replaced once it is set.
 };
 
 }  // namespace hlaunch

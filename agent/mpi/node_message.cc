@@ -14,7 +14,7 @@ namespace {
 
 constexpr absl::string_view kMagic = "hlm1";
 constexpr size_t kNumberBytes = 4;
-constexpr size_t kMostWorkers = 1 << 20;  // Of a node, whatever it says.
+constexpr size_t kMostWorkers = 1 << 20;  // For one node, whatever it says.
 
 void PutNumber(std::string* out, size_t number) {
   for (size_t i = 0; i < kNumberBytes; ++i) out->push_back(static_cast<char>(number >> 8 * i));
@@ -25,7 +25,7 @@ void PutText(std::string* out, absl::string_view text) {
   absl::StrAppend(out, text);
 }
 
-// Takes what was put off the start of a text; once that is not there, it is bad for good.
+// Reads encoded values from the start of a text. After the first missing value it stays bad.
 class Cursor {
  public:
   explicit Cursor(absl::string_view text) : rest_(text) {}

@@ -17,7 +17,8 @@
 namespace hlaunch {
 namespace {
 
-// Where the value of `key` begins in `text`, whose tokens are divided by `divider`; npos: nowhere.
+// Where the value of `key` begins in `text`, whose tokens are separated by `divider`; npos if it is
+// missing.
 size_t ValueOf(absl::string_view text, absl::string_view key, char divider) {
   const std::string token = absl::StrCat(key, "=");
   for (size_t at = text.find(token); at != text.npos; at = text.find(token, at + 1)) {
@@ -33,7 +34,7 @@ absl::Status Nonsense(absl::string_view line) {
                                                  line.size() > kShown ? "…'" : "'"));
 }
 
-constexpr int kMaxRanks = 4096;  // Of one call.
+constexpr int kMaxRanks = 4096;  // In one call.
 
 // The lines `key=value` of a block.
 using Fields = absl::flat_hash_map<absl::string_view, absl::string_view>;
@@ -48,14 +49,14 @@ Fields FieldsOf(absl::string_view block) {
   return fields;
 }
 
-// The number of `key`; 0 where none is said.
+// The number of `key`; 0 if there is none.
 int Number(const Fields& fields, absl::string_view key) {
   const auto found = fields.find(key);
   int number = 0;
   return found != fields.end() && absl::SimpleAtoi(found->second, &number) ? number : 0;
 }
 
-// The values of `name`, of which there are `count`, numbered from `first` on.
+// The `count` values of `name`, numbered from `first`.
 absl::StatusOr<std::vector<std::string>> Values(const Fields& fields, absl::string_view name,
                                                 int first, int count) {
   std::vector<std::string> values;
@@ -137,7 +138,7 @@ absl::Status AddProgram(const PmiRequest& block, SpawnRequest* request) {
   }
   HLAUNCH_ASSIGN_OR_RETURN(PairList given,
                            Pairs(fields, "preput_num", "preput_key_", "preput_val_"));
-  if (request->programs.empty()) request->given = std::move(given);  // All blocks say the same.
+  if (request->programs.empty()) request->given = std::move(given);  // All blocks contain the same.
   request->programs.push_back(std::move(program));
   return absl::OkStatus();
 }

@@ -13,55 +13,55 @@
 #include "absl/strings/string_view.h"
 #include "agent/worker/spawn_request.h"
 
-// The words of PMI-1, which MPICH, MVAPICH and Intel MPI speak with whoever started them: a request
-// is one line, `cmd=NAME key=value …`, but for spawn, which is a block of lines from `mcmd=spawn`
-// to `endcmd`.
+// The protocol PMI-1, which MPICH, MVAPICH and Intel MPI use to talk to their launcher. A request
+// is one line, `cmd=NAME key=value …`, except for spawn, which is a block of lines from
+// `mcmd=spawn` to `endcmd`.
 
 namespace hlaunch {
 
-inline constexpr size_t kMaxPmiLine = 64 << 10;  // Values of a spawn block are some KB long.
-inline constexpr size_t kMaxPmiBlock = 1 << 20;  // All lines of such a block.
+inline constexpr size_t kMaxPmiLine = 64 << 10;  // Values in a spawn block are some KB long.
+inline constexpr size_t kMaxPmiBlock = 1 << 20;  // For all lines of one block.
 
 // One request. A value.
 struct PmiRequest {
-  std::string command;    // Of `cmd=` or `mcmd=`.
-  std::string arguments;  // What follows it: a line's rest, or a block's lines.
+  std::string command;    // The value of `cmd=` or `mcmd=`.
+  std::string arguments;  // The rest of the line, or the lines of the block.
   bool block = false;
 
-  // The value of `key`, in a line up to the next blank; unset: it is not there. In a line of keys
-  // before `value=` and `message=` alone, whose values may hold anything.
+  // The value of `key`, which in a line ends at the next blank; unset if `key` is missing. In a
+  // line, only keys before `value=` and `message=` are found, because those two values may contain
+  // anything.
   std::optional<std::string> Word(absl::string_view key) const;
-  // All that follows `key=` in a line, blanks included.
+  // Everything that follows `key=` in a line, blanks included.
   std::optional<std::string> Rest(absl::string_view key) const;
-  // A decimal number that fits an int; unset: there is none.
+  // A decimal number that fits an int; unset if there is none.
   std::optional<int> Number(absl::string_view key) const;
 };
 
-// Adds the program that a block of spawn asks for to `request`. Of MPI_Info's reserved keys `wdir`
-// and `host` are heeded; the others say where to look for the program, and PATH does. Pure.
+// Adds the program of a spawn block to `request`. Of MPI_Info's reserved keys only `wdir` and
+// `host` are used. The other keys say where to look for the program; PATH is used instead. Pure.
 //
 // Errors:
-//   InvalidArgument - no program, no rank, too many of them, or arguments that are missing.
+//   InvalidArgument - there is no program, no rank or too many ranks, or arguments are missing.
 absl::Status AddProgram(const PmiRequest& block, SpawnRequest* request);
 
-// Whether a block of spawn is the last one of its call. Pure.
+// True if a spawn block is the last one of its call. Pure.
 bool IsLastOfSpawn(const PmiRequest& block);
 
-// Divides what a client sends into requests. Belongs to one thread.
+// Splits what a client sends into requests. Belongs to one thread.
 class PmiReader {
  public:
-  // Takes `bytes` as they come and returns the requests that are whole.
+  // Takes the next `bytes` and returns the requests that are complete.
   //
   // Errors:
-  //   InvalidArgument - a line that is none of PMI's, or too long; after it the reader is of no
-  //   use.
+  //   InvalidArgument - a line is too long or not PMI-1's; the reader cannot be used after that.
   absl::StatusOr<std::vector<PmiRequest>> Take(absl::string_view bytes);
 
  private:
   absl::StatusOr<std::optional<PmiRequest>> TakeLine(absl::string_view line);
 
-  std::string begun_;                // A line that is not whole.
-  std::optional<PmiRequest> block_;  // The same of a block.
+  std::string begun_;                // An incomplete line.
+  std::optional<PmiRequest> block_;  // An incomplete block.
 };
 
 }  // namespace hlaunch

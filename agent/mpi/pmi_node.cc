@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kMaxKeyBytes = 256;         // A client is told 64.
 constexpr size_t kMaxValueBytes = 2048;      // A client is told 1024.
-constexpr size_t kMaxSpaceBytes = 1u << 28;  // Of all ranks; 500 bytes each are usual.
-constexpr size_t kMaxRequests = 64;          // Of a rank that waits. A client sends one.
+constexpr size_t kMaxSpaceBytes = 1u << 28;  // For all ranks; 500 bytes each are usual.
+constexpr size_t kMaxRequests = 64;          // For a rank that waits. A client sends one at a time.
 constexpr size_t kMaxPorts = 4096;           // That are published.
 
 constexpr char kMappingKey[] = "PMI_process_mapping";
@@ -25,8 +25,8 @@ std::string PlainWord(absl::string_view text) {
   return absl::StrReplaceAll(text, {{" ", "_"}, {"=", "_"}, {"\n", "_"}});
 }
 
-// Of so many processes that were started. Old clients read 1,024 bytes of an answer, and take what
-// is not said for 0.
+// The error codes of `count` started processes. Old clients read 1,024 bytes of an answer, and take
+// a missing code for 0.
 std::string ErrorCodes(int count) {
   constexpr int kMost = 256;
   if (count > kMost) return "";
@@ -69,7 +69,7 @@ PmiStep PmiNode::Take(int local_rank, absl::string_view bytes) {
   return step;
 }
 
-// Answers what can be answered now.
+// Answers the requests that can be answered now.
 void PmiNode::Go(int local_rank, PmiStep& step) {
   Session& session = At(local_rank);
   while (!session.requests.empty() && !ranks_.in_barrier(local_rank) && session.spawning == 0 &&
@@ -81,7 +81,7 @@ void PmiNode::Go(int local_rank, PmiStep& step) {
   }
 }
 
-// Returns false where the answer has to wait for the other nodes.
+// Returns false if the answer has to wait for the other nodes.
 bool PmiNode::Answer(int local_rank, const PmiRequest& request, PmiStep& step) {
   const std::string& command = request.command;
   const auto say = [&](std::string line) {
@@ -144,11 +144,11 @@ std::string PmiNode::Init(int local_rank, const PmiRequest& request, PmiStep& st
   }
   if (auto left = ranks_.Enter(local_rank)) step.failures.push_back(*std::move(left));
   if (!alone()) Hello("", step);
-  // 1.1: with a higher one clients ask for barriers of groups.
+  // Version 1.1: with a higher one clients ask for barriers of groups.
   return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0";
 }
 
-// The first message to the other nodes.
+// Sends the first message to the other nodes.
 void PmiNode::Hello(std::string absent, PmiStep& step) {
   if (std::exchange(said_hello_, true)) return;
   step.messages.push_back({place_.nproc, place_.kvs_name, {}, std::move(absent)});
@@ -215,7 +215,7 @@ std::string PmiNode::NameService(const PmiRequest& request) {
   return done;
 }
 
-// One answer for all blocks of a call.
+// Answers only the last block of a call.
 void PmiNode::Spawn(int local_rank, const PmiRequest& block, PmiStep& step) {
   Session& session = At(local_rank);
   if (!session.spawn) session.spawn.emplace();
@@ -239,7 +239,7 @@ PmiStep PmiNode::Spawned(int local_rank, const absl::Status& started) {
 
 void PmiNode::Abort(int local_rank, const PmiRequest& request, PmiStep& step) {
   step.failures.push_back(ranks_.Abort(local_rank, request.Number("exitcode").value_or(1)));
-  step.closed.push_back(local_rank);  // It ends itself then.
+  step.closed.push_back(local_rank);  // The rank ends itself after that.
 }
 
 void PmiNode::EnterBarrier(int local_rank, PmiStep& step) {
@@ -299,7 +299,8 @@ PmiStep PmiNode::Exited(int local_rank) {
     step.failures.push_back(*std::move(failure));
   } else if (state(local_rank) == MpiState::kSilent && !alone() &&
              (place_.certain || ranks_.AllLeftBeforeInit())) {
-    // Where the program may be none of MPI, only a node that is done with it knows that none comes.
+    // If the program may be no MPI program, only a node whose ranks have all exited knows that none
+    // will call MPI_Init.
     Hello(ranks_.LeftBeforeInit(local_rank), step);
   }
   return step;

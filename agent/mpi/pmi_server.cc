@@ -32,21 +32,21 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kReadAtOnce = 64 << 10;
-constexpr size_t kMaxUnread = 4 << 20;  // Answers that a worker does not take.
+constexpr size_t kMaxUnread = 4 << 20;  // Answers that a worker does not read.
 constexpr int kAcceptsPerTurn = 64;
-constexpr size_t kMaxGuests = 256;  // That came to the port and have not said who they are.
+constexpr size_t kMaxGuests = 256;  // Connections that have not yet said which worker they are.
 
 }  // namespace
 
 struct PmiServer::State {
-  // One worker's stream, or that of somebody who has not said yet which one it is.
+  // One worker's stream, or a connection that has not yet said which worker it is.
   struct Stream {
     explicit Stream(asio::io_context& loop) : fd(loop) {}
     asio::posix::stream_descriptor fd;
-    int local_rank = -1;  // -1: not known yet.
-    PmiReader greeting;   // Until then.
-    std::string out;      // Answers that are not taken yet.
-    bool writes = false;  // They wait for room.
+    int local_rank = -1;  // -1 until it is known.
+    PmiReader greeting;   // Used until then.
+    std::string out;      // Answers that are not sent yet.
+    bool writes = false;  // `out` waits for room.
     const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with the stream.
   };
   using StreamAt = std::list<Stream>::iterator;
@@ -125,11 +125,11 @@ struct PmiServer::State {
       return Listen(stream);
     }
     const int local_rank = stream->local_rank;
-    Listen(stream);  // What follows may drop it.
+    Listen(stream);  // Take and Do may drop the stream.
     Do(node.Take(local_rank, text));
   }
 
-  // Returns false where `stream` is of nobody who may come.
+  // Returns false if `stream` does not belong to an expected worker.
   bool Welcome(StreamAt stream, absl::string_view text) {
     const absl::StatusOr<std::vector<PmiRequest>> requests = stream->greeting.Take(text);
     if (!requests.ok() || requests->size() > 1) return false;
@@ -138,7 +138,7 @@ struct PmiServer::State {
     for (int i = 0; id && i < place.nproc; ++i) {
       int& expected = ids[static_cast<size_t>(i)];
       if (expected == 0 || expected != *id) continue;
-      expected = 0;  // Once.
+      expected = 0;  // An id works only once.
       --guests;
       BelongsTo(stream, i);
       Say(stream, WelcomeOfPmi(place.world_size, place.first_rank + i));
@@ -163,7 +163,7 @@ struct PmiServer::State {
         ::send(stream->fd.native_handle(), out.data(), out.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (size > 0) out.erase(0, static_cast<size_t>(size));
     const bool full = size < 0 && (errno == EAGAIN || errno == EINTR);
-    // Who is gone is seen by its exit; one that takes nothing has no need of more.
+    // A process that is gone is noticed by its exit; one that reads nothing needs no more answers.
     if ((size < 0 && !full) || out.size() > kMaxUnread) out.clear();
     stream->writes = !out.empty();
     if (!stream->writes) return;
@@ -202,7 +202,7 @@ struct PmiServer::State {
     notice.Look();
   }
 
-  // A rank that waits for others fails, for `why`.
+  // Reports one rank that waits for others as failed, for `why`.
   void Fail(const std::string& why) {
     for (int i = 0; !hushed && i < place.nproc; ++i) {
       if (node.state(i) != MpiState::kInMpi) continue;
@@ -243,17 +243,17 @@ struct PmiServer::State {
   const Events events;
   PmiNode node;
   std::list<Stream> streams;
-  std::vector<StreamAt> streams_of;  // By local rank; end(): it has none.
-  size_t guests = 0;                 // Streams that belong to nobody yet.
-  RareLog strangers;                 // Warnings of them.
-  std::vector<int> ids;              // By local rank; 0: it came, or is not to come to the port.
+  std::vector<StreamAt> streams_of;  // By local rank; end() if the rank has no stream.
+  size_t guests = 0;                 // Streams that do not belong to a worker yet.
+  RareLog strangers;                 // Limits the warnings about them.
+  std::vector<int> ids;              // By local rank; 0: already used, or the worker uses no port.
   uint16_t port = 0;
   asio::posix::stream_descriptor listener;  // On the port, if there is one.
-  asio::steady_timer pause;                 // Of accepting, where no descriptor is left.
+  asio::steady_timer pause;                 // Before the next accept, if no descriptor is left.
   std::optional<NodeExchange> exchange;
   AwaitedNotice notice;
   bool hushed = false;
-  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this.
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 };
 
 absl::StatusOr<std::unique_ptr<PmiServer>> PmiServer::Open(asio::io_context& loop, PmiPlace place,

@@ -17,32 +17,33 @@ class io_context;
 
 namespace hlaunch {
 
-// The descriptor that a worker finds its server behind, where it is given one.
+// The descriptor by which a worker finds its server, if it gets one.
 inline constexpr int kPmiDescriptor = 3;
 
-// What one worker needs to find its server. A movable value.
+// How one worker finds its server: by `fd`, or by `port` and `id`. A movable value.
 struct PmiLink {
-  UniqueFd fd;        // To be kPmiDescriptor in the worker; closed here once it runs. Or:
-  uint16_t port = 0;  // on 127.0.0.1,
-  int id = 0;         // where the worker says this. A stranger would have to guess it.
+  UniqueFd fd;        // Becomes kPmiDescriptor in the worker; closed here once the worker runs.
+  uint16_t port = 0;  // On 127.0.0.1.
+  int id = 0;         // The worker sends it first; a stranger would have to guess it.
 };
 
-// Serves PMI-1 to the workers of one round on this node: each has a socket of its own, or they come
-// to a port of loopback. Where the round has several nodes, it meets their servers at the master
+// Serves PMI-1 to the workers of one round on this node. Each worker has its own socket, or all
+// connect to a loopback port. If the round has several nodes, their servers meet through the master
 // store.
 //
 // Belongs to the loop thread.
 class PmiServer {
  public:
   struct Events {
-    // A rank has failed by MPI's rules; it may have exited, or live.
+    // A rank has failed by MPI's rules; it may have exited or still run.
     std::function<void(const MpiFailure&)> on_failure;
-    // Starts what a rank asks for, and returns why it cannot. The answer ends its MPI_Comm_spawn.
+    // Starts the processes that a rank asks for, or returns why it cannot. The result ends the
+    // rank's MPI_Comm_spawn.
     std::function<absl::Status(int local_rank, const SpawnRequest& request)> spawn;
   };
 
-  // `store_host` and `store_port` are where the round's master store is to be found; without a port
-  // there is none. `by_port`: workers come to a port.
+  // `store_host` and `store_port` are the address of the round's master store; port 0 means that
+  // there is none. With `by_port`, workers connect to a port.
   //
   // Errors: as Listen.
   static absl::StatusOr<std::unique_ptr<PmiServer>> Open(asio::io_context& loop, PmiPlace place,
@@ -54,13 +55,14 @@ class PmiServer {
   //   ResourceExhausted - out of descriptors.
   absl::StatusOr<PmiLink> Link(int local_rank);
 
-  // `local_rank` has exited with 0, and nobody had stopped it. Tells failures from within this.
+  // `local_rank` has exited with 0, and hlaunch had not stopped it. May call on_failure before it
+  // returns.
   void Exited(int local_rank);
 
-  // Tells of no failure any more, and waits for nobody: the workers are being stopped.
+  // Reports no more failures and logs no more waiting: the workers are being stopped.
   void Hush();
 
-  bool used() const;  // Whether a worker has come to MPI_Init.
+  bool used() const;  // True if a worker has called MPI_Init.
 
  private:
   struct State;

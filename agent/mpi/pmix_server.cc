@@ -20,8 +20,8 @@
 namespace hlaunch {
 namespace {
 
-// Open MPI 5 ends a rank that has lost a connection to another one by this code, MPI_ERR_UNKNOWN,
-// and says nothing else.
+// The code MPI_ERR_UNKNOWN, with which Open MPI 5 ends a rank that has lost a connection to another
+// rank, without any message.
 constexpr int kOpenMpiLost = 14;
 
 }  // namespace
@@ -59,7 +59,7 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
   }
 
   void Take(absl::string_view line) {
-    const std::shared_ptr<State> self = shared_from_this();  // What follows may destroy us.
+    const std::shared_ptr<State> self = shared_from_this();  // The events may destroy this object.
     const absl::StatusOr<PmixNews> news = PmixNewsIn(line);
     if (!news.ok()) return LogWarning(absl::StrCat(kPmixProgram, " says ", line));
     const int local_rank = news->rank - (news->world == 0 ? plan.first_rank : 0);
@@ -93,7 +93,7 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
     }
   }
 
-  // Of world 0 those of this node. Null: there is none of that number.
+  // The ranks of `world`; for world 0 only those of this node. Null if there is no such world.
   MpiRanks* WorldOf(int world) {
     if (world == 0) return &ranks;
     const auto found = spawned.find(world);
@@ -103,7 +103,7 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
   void Spawn(int world, int rank, const SpawnRequest& request) {
     const int number = request.pmix_world;
     const int size = RanksOf(request);
-    spawned.emplace(number, MpiRanks(0, size, size));  // They may come to MPI_Init at once.
+    spawned.emplace(number, MpiRanks(0, size, size));  // The new ranks may call MPI_Init at once.
     const absl::Status started = events.spawn == nullptr || hushed
                                      ? absl::UnavailableError("the job is being stopped")
                                      : events.spawn(world, rank, request);
@@ -129,7 +129,7 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
     if (failure && events.on_failure && !hushed) events.on_failure(world, *failure);
   }
 
-  // Nobody will be served any more. Ranks that are in MPI wait for what does not come.
+  // The server is gone. A rank that is in MPI would wait for ever, so it is reported as failed.
   void Break(const std::string& why) {
     const std::shared_ptr<State> self = shared_from_this();
     if (on_ready) return BeReady(absl::FailedPreconditionError(why));
@@ -155,9 +155,9 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
 
   const PmixPlan plan;
   MpiRanks ranks;
-  std::map<int, MpiRanks> spawned;                     // By their numbers.
+  std::map<int, MpiRanks> spawned;                     // By world number.
   std::vector<std::vector<std::string>> environments;  // By local rank.
-  std::function<void(absl::Status)> on_ready;          // Until it was called.
+  std::function<void(absl::Status)> on_ready;          // Empty once it was called.
   Events events;
   AwaitedNotice notice;
   std::optional<LineProcess> process;
@@ -187,7 +187,7 @@ void PmixServer::Watch(Events events) { state_->events = std::move(events); }
 void PmixServer::Exited(int world, int rank) { state_->Exited(world, rank); }
 
 void PmixServer::WorkerFailed() {
-  const std::shared_ptr<State> state = state_;  // What follows may destroy us.
+  const std::shared_ptr<State> state = state_;  // The events may destroy this object.
   if (state->process) state->process->TellNow();
 }
 

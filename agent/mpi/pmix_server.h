@@ -20,14 +20,14 @@ class io_context;
 
 namespace hlaunch {
 
-// Has PMIx served to the workers of one round on this node, by a process of hlaunch-pmix. What that
-// says and the exits of workers make up how far the ranks have come.
+// Runs a hlaunch-pmix process, which serves PMIx to the workers of one round on this node. Its
+// reports and the exits of workers show how far the ranks are.
 //
-// Belongs to the loop thread. Destruction kills the process and removes the plan's directory.
+// Belongs to the loop thread. The destructor kills the process and removes the plan's directory.
 class PmixServer {
  public:
-  // Makes the directory and starts `program`. `on_ready` is called from the loop, once: workers may
-  // be started, or why they cannot be.
+  // Makes the directory and starts `program`. The loop calls `on_ready` once: OK if workers may be
+  // started, else why they cannot.
   //
   // Errors of on_ready:
   //   FailedPrecondition - libpmix, the store or the other nodes; the message says which.
@@ -35,36 +35,39 @@ class PmixServer {
              std::function<void(absl::Status)> on_ready);
   ~PmixServer();
 
-  // By which variables a worker finds it, NAME=value each. Requires: it is ready.
+  // The variables by which a worker finds the server, NAME=value each. Requires: the server is
+  // ready.
   const std::vector<std::string>& Environment(int local_rank) const;
 
-  // In these a rank is one of this node's by its number here, or one of a spawn's.
+  // In these calls `world` is 0 and the rank a local rank of this node, or `world` is the number of
+  // a spawn and the rank is one of its ranks.
   struct Events {
-    // It has failed by MPI's rules.
+    // The rank has failed by MPI's rules.
     std::function<void(int world, const MpiFailure&)> on_failure;
-    // It asks for what is to be started. Starts it, and returns why that cannot be.
+    // The rank asks to start processes. Starts them, or returns why it cannot.
     std::function<absl::Status(int world, int rank, const SpawnRequest&)> spawn;
   };
 
-  // From now on these are called.
+  // From now on the server calls these.
   void Watch(Events events);
 
-  // A rank has exited with 0, and nobody had stopped it. Tells failures from within this.
+  // A rank has exited with 0, and hlaunch had not stopped it. May call on_failure before it
+  // returns.
   void Exited(int world, int rank);
 
-  // Some worker has failed. Where that is since the server has ended, tells so from within: ranks
-  // that lose it end by that.
+  // A worker has failed. If the server has ended before that, reports the server's end before it
+  // returns: ranks that lose their server end because of that.
   void WorkerFailed();
 
-  // Tells of no failure any more, and waits for nobody: the workers are being stopped.
+  // Reports no more failures and logs no more waiting: the workers are being stopped.
   void Hush();
 
-  bool used() const;  // Whether a worker has come to MPI_Init.
-  pid_t pid() const;  // Of the process; 0: it does not live.
+  bool used() const;  // True if a worker has called MPI_Init.
+  pid_t pid() const;  // The process's pid; 0: it does not run.
 
  private:
   struct State;
-  const std::shared_ptr<State> state_;  // Shared with what is under way in the loop.
+  const std::shared_ptr<State> state_;  // Shared with handlers pending in the loop.
 };
 
 }  // namespace hlaunch

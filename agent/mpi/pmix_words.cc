@@ -19,7 +19,7 @@ namespace {
 constexpr absl::string_view kKinds[] = {"environment", "ready",   "connected", "finalized",
                                         "abort",       "waiting", "broken",    "spawn"};
 
-// One option: where its value is in a plan.
+// One option, and the member of the plan that holds its value.
 struct PmixOption {
   absl::string_view name;
   std::string PmixPlan::*text = nullptr;
@@ -39,7 +39,8 @@ constexpr PmixOption kOptions[] = {{"--library", &PmixPlan::library},
 constexpr absl::string_view kPort = "--store-port";
 constexpr absl::string_view kOversubscribed = "--oversubscribed";
 
-// Takes one option and its value. False: there is none of that name, or it is no number.
+// Takes one option and its value. Returns false if there is no such option or the value is not a
+// number.
 bool TakeOption(absl::string_view name, const std::string& value, PmixPlan& plan) {
   int number = 0;
   const bool is_number = absl::SimpleAtoi(value, &number) && number >= 0;
@@ -73,7 +74,7 @@ nlohmann::json ToJson(const SpawnRequest& request) {
           {"environments", request.environments}};
 }
 
-// Throws what nlohmann::json does.
+// Throws the exceptions of nlohmann::json.
 SpawnRequest SpawnIn(const nlohmann::json& read) {
   SpawnRequest request;
   for (const nlohmann::json& program : read.at("programs")) {

@@ -10,8 +10,8 @@
 namespace hlaunch {
 namespace {
 
-// What an MPICH client has room for, with the lengths that PmiNode tells it: a longer text crashes
-// it.
+// An MPICH client has room for this many bytes, with the lengths that PmiNode tells it: a longer
+// text crashes the client.
 constexpr size_t kMost = 673;
 
 }  // namespace

@@ -8,9 +8,10 @@
 
 namespace hlaunch {
 
-// Which ranks are on which node, as MPICH reads it: "(vector,(0,2,4))" says that from node 0 on two
-// nodes have four ranks each. `nprocs` are the workers of each node in the order of their ranks.
-// Empty where it is longer than a client can take: it then finds out by host names. Pure.
+// The ranks of each node, in the format that MPICH reads: "(vector,(0,2,4))" says that two nodes,
+// from node 0 on, have four ranks each. `nprocs` are the workers of each node in the order of node
+// ranks. Empty if the text is longer than a client can take: the client then compares host names.
+// Pure.
 std::string ProcessMapping(const std::vector<int>& nprocs);
 
 }  // namespace hlaunch

@@ -22,7 +22,7 @@
 namespace hlaunch {
 namespace {
 
-// A file, whatever its name: device and inode.
+// Identifies a file, whatever its name: device and inode.
 using FileId = std::pair<uint64_t, uint64_t>;
 
 FileId IdOf(const struct stat& status) { return {status.st_dev, status.st_ino}; }
@@ -32,7 +32,7 @@ struct Remain {
   FileId id;
 };
 
-// Names in a folder; none where it cannot be read.
+// The names in a folder; none if it cannot be read.
 std::vector<std::string> NamesIn(const std::string& directory) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(directory.c_str()), ::closedir);
   std::vector<std::string> names;
@@ -53,7 +53,7 @@ std::vector<Remain> Candidates(int64_t since_ms, const std::string& directory) {
     if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     const int64_t changed_ms =
         int64_t{status.st_ctim.tv_sec} * 1000 + status.st_ctim.tv_nsec / 1'000'000;
-    // File systems take the time of the last tick of the clock.
+    // A file system takes the time from the last clock tick.
     constexpr int64_t kTickMs = 20;
     if (status.st_uid != ::geteuid() || changed_ms + kTickMs < since_ms) continue;
     found.push_back({path, IdOf(status)});

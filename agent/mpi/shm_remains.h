@@ -10,13 +10,13 @@
 
 namespace hlaunch {
 
-// Whether a file of shared memory is one that MPICH, MVAPICH, Intel MPI or Open MPI makes, by its
-// name. Pure.
+// True if the name of a shared memory file is one that MPICH, MVAPICH, Intel MPI or Open MPI uses.
+// Pure.
 bool IsOfMpi(absl::string_view name);
 
-// Removes the shared memory of MPI programs that were killed: files in `directory` of such a name
-// that are this user's, have changed since `since_ms` (of WallMillis) and that no process of this
-// user has open or mapped. What it cannot remove stays. Returns how many it removed.
+// Removes the shared memory of MPI programs that were killed: files in `directory` with such a name
+// that belong to this user, have changed since `since_ms` (of WallMillis) and that no process of
+// this user has open or mapped. Files that it cannot remove stay. Returns how many it removed.
 int RemoveMpiRemains(int64_t since_ms, const std::string& directory = "/dev/shm");
 
 }  // namespace hlaunch

@@ -26,15 +26,16 @@
 namespace hlaunch {
 namespace {
 
-// No log directory that is kept has such a name: `_` is before its random letters.
+// No log directory that is kept has such a name: those have `_` before the random letters.
 constexpr absl::string_view kPrefix = "hlaunch-agent.";
 constexpr size_t kRandomLetters = 6;
 constexpr char kLockFile[] = "lock";
 constexpr char kNewLockFile[] = "lock.new";
 constexpr mode_t kOwnerOnly = S_IRWXU;
-constexpr unsigned kZfs = 0x2fc12fc1;  // In no header of the kernel's.
+constexpr unsigned kZfs = 0x2fc12fc1;  // Not defined in the kernel's headers.
 
-// Makes the lock file. It has its name only once it is locked: whoever finds it free may remove it.
+// Makes the lock file. It gets its name only once it is locked: an agent that finds it unlocked may
+// remove the directory.
 UniqueFd MakeLock(const std::string& directory) {
   const std::string fresh = absl::StrCat(directory, "/", kNewLockFile);
   UniqueFd lock(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
@@ -45,7 +46,7 @@ UniqueFd MakeLock(const std::string& directory) {
   return lock;
 }
 
-// Whether every process that can see `directory` sees the same locks there.
+// True if every process that can see `directory` sees the same locks there.
 bool IsOfThisHostAlone(const std::string& directory) {
   struct statfs fs = {};
   if (::statfs(directory.c_str(), &fs) != 0) return false;
@@ -70,8 +71,8 @@ bool IsOwn(int fd, mode_t type, mode_t mode) {
          st.st_uid == ::geteuid();
 }
 
-// Removes the content of what `directory` holds, whatever has its name by now. The lock file goes
-// last: a process that is killed meanwhile leaves what the next one can remove.
+// Removes the content of the open `directory`, whatever its path is by now. The lock file goes
+// last: if this process is killed meanwhile, the next agent can still remove the rest.
 void RemoveContent(int directory) {
   std::error_code ignored;
   const std::filesystem::path held = absl::StrCat("/proc/self/fd/", directory);
@@ -83,7 +84,7 @@ void RemoveContent(int directory) {
   if (!ignored) ::unlinkat(directory, kLockFile, 0);
 }
 
-// Removes it if it was an agent's that is gone; whether it is gone now.
+// Removes `path` if it is the directory of an agent that is gone. Returns true if it was removed.
 bool RemoveIfAbandoned(const std::string& path) {
   const UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory.valid() || !IsOwn(directory.get(), S_IFDIR, kOwnerOnly)) return false;

@@ -14,16 +14,17 @@ namespace hlaunch {
 // $TMPDIR, or /tmp.
 std::string TemporaryDirectory();
 
-// A directory of this process alone, `<parent>/hlaunch-agent.<random>`, for what lasts as long as
-// the process. Removed with this object; by the keeper if the agent is killed; and if both were
-// killed, or the host went down, by the next agent that starts on this host: the living one holds a
-// lock on a file in it. Belongs to one thread.
+// A directory of this process alone, `<parent>/hlaunch-agent.<random>`, for files that live as long
+// as the process. It is removed with this object, or by the keeper if the agent is killed. If both
+// were killed or the host went down, the next agent that starts on this host removes it: a living
+// agent holds a lock on a file in it. Belongs to one thread.
 class AgentDirectory {
  public:
-  // Removes what agents of this user that are gone left below `parent`, and makes a new one.
+  // Removes the directories below `parent` of this user's agents that are gone, and makes a new
+  // one.
   //
   // Errors:
-  //   FailedPrecondition - it cannot be made; the message says why, and not where.
+  //   FailedPrecondition - the directory cannot be made; the message says why, but not where.
   static absl::StatusOr<std::unique_ptr<AgentDirectory>> Make(const std::string& parent);
   ~AgentDirectory();
 
@@ -34,12 +35,12 @@ class AgentDirectory {
       : path_(std::move(path)), lock_(std::move(lock)) {}
 
   const std::string path_;
-  const UniqueFd lock_;  // Invalid: it could not be locked, and is nobody else's to remove.
+  const UniqueFd lock_;  // Invalid if locking failed; then no other agent may remove the directory.
 };
 
-// Removes below `parent` the directories of agents that are gone. Leaves alone what has another
-// name, owner or mode, is no directory, has no lock file or one that is held, and all that is on a
-// file system of several hosts, where a lock may not be seen. Follows no link.
+// Removes the directories of agents that are gone below `parent`. Leaves alone what has another
+// name, owner or mode, is no directory, or has no lock file or a locked one. Does nothing on a file
+// system that several hosts share, where another host's lock may be invisible. Follows no link.
 void RemoveAbandonedDirectories(const std::string& parent);
 
 }  // namespace hlaunch

@@ -19,13 +19,13 @@
 namespace hlaunch {
 namespace {
 
-// SGR codes; no red, which is for errors.
+// SGR codes, without red, which is for errors.
 constexpr std::array<int, 10> kColours = {36, 32, 33, 35, 34, 96, 92, 93, 95, 94};
 
 constexpr absl::string_view kStream = "${stream}";
 constexpr absl::string_view kTime = "${time}";
 
-// The name that `text` begins with, as Python's Template takes it; empty if none does.
+// The name at the start of `text`, as Python's Template reads it; empty if there is none.
 absl::string_view NameAt(absl::string_view text) {
   size_t n = 0;
   while (n < text.size() && (absl::ascii_isalpha(static_cast<unsigned char>(text[n])) ||
@@ -35,7 +35,7 @@ absl::string_view NameAt(absl::string_view text) {
   return text.substr(0, n);
 }
 
-// What torchrun's macro `name` stands for; unset if it has none of that name.
+// The value of torchrun's macro `name`; unset if there is no such macro.
 std::optional<std::string> MacroValue(absl::string_view name, const LineOrigin& origin) {
   if (name == "role_name") return origin.role;
   if (name == "hostname") return origin.host;

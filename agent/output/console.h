@@ -10,19 +10,19 @@
 
 namespace hlaunch {
 
-// What may be written to a descriptor besides text. A value.
+// What may be written to a descriptor besides plain text. A value.
 struct ConsoleStyle {
-  bool terminal = false;  // A person looks at it, and lines can be erased.
+  bool terminal = false;  // A person reads it, and lines can be erased.
   bool colour = false;
 };
 
-// Of a terminal or none; `no_color` and `term` are the variables of that name, null if unset:
-// https://no-color.org. Pure.
+// `no_color` and `term` are the variables of those names, null if unset: https://no-color.org.
+// Pure.
 ConsoleStyle DecideConsoleStyle(bool is_terminal, const char* no_color, const char* term);
-// Of `fd` and our own environment.
+// Decides for `fd` and our own environment.
 ConsoleStyle ConsoleStyleOf(int fd);
 
-// The worker whose lines they are. A value.
+// The worker that wrote a line. A value.
 struct LineOrigin {
   std::string role;
   std::string host;
@@ -30,12 +30,12 @@ struct LineOrigin {
   int rank = 0;
 };
 
-// What stands before a worker's lines: `pattern` with ${role_name}, ${hostname}, ${local_rank} and
-// ${rank} replaced as Python's Template.safe_substitute does; what differs from line to line is
-// left to FillPrefix. Pure.
+// The prefix of a worker's lines: `pattern` with ${role_name}, ${hostname}, ${local_rank} and
+// ${rank} replaced, as Python's Template.safe_substitute does. FillPrefix replaces what differs
+// from line to line. Pure.
 std::string LinePrefix(absl::string_view pattern, const LineOrigin& origin);
 
-// Whether `prefix` says when a line came: then it is new for each.
+// True if `prefix` contains the time of a line, and so differs for each line.
 bool HasTime(absl::string_view prefix);
 
 // `prefix` with ${stream} and ${time} replaced by these. Pure.

@@ -16,35 +16,35 @@
 
 namespace hlaunch {
 
-// What stands around the lines of one source. A value.
+// How the lines of one source are shown. A value.
 struct LineLook {
   std::string prefix;
-  bool colour = false;                     // Of the prefix of lines that several ranks share.
-  std::shared_ptr<TerminalLine> terminal;  // As of LineCutter.
+  bool colour = false;                     // Colours the prefix of lines shared by several ranks.
+  std::shared_ptr<TerminalLine> terminal;  // As in LineCutter.
 };
 
-// The lines of several ranks on their way to our streams: what several of them say is shown once,
-// with all their ranks before it, as "[0-2,4-15] ".
+// The lines of several ranks on their way to our streams. A line that several ranks print is shown
+// once, with all those ranks before it, as "[0-2,4-15] ".
 //
 // A value; `now` is an argument.
 class FoldedConsole {
  public:
-  // Takes bytes for our `fd`.
+  // Receives bytes for our `fd`.
   using ShowFn = std::function<void(int fd, std::string bytes)>;
   explicit FoldedConsole(ShowFn show) : show_(std::move(show)) {}
 
-  // How this source's lines look from now on.
+  // Sets how this source's lines look from now on.
   void SetLook(LineSource source, LineLook look);
 
   void Add(LineSource source, absl::string_view bytes, Instant now);
   // The source writes no more; see LineFolder::EndLine.
   void End(LineSource source, Instant now) { folder_.EndLine(source, now); }
-  // Shows what is held, and takes the line that this source has begun.
+  // Shows all held lines; returns this source's unfinished line and drops it here.
   std::string TakeOver(LineSource source);
 
-  // When Show is to be called; unset while nothing is held.
+  // When Show has to be called; unset if nothing is held.
   std::optional<Instant> due() const { return folder_.due(); }
-  // Shows all whole lines that are held.
+  // Shows all whole lines held.
   void Show();
 
  private:

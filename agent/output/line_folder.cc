@@ -17,7 +17,7 @@ namespace {
 
 constexpr absl::string_view kTraceback = "Traceback (most recent call last):";
 
-// `line` without the "[rank3]: " that torch puts before those of a traceback.
+// Returns `line` without the "[rank3]: " that torch puts before the lines of a traceback.
 absl::string_view WithoutTorchPrefix(absl::string_view line) {
   absl::string_view rest = line;
   if (!absl::ConsumePrefix(&rest, "[rank")) return line;
@@ -27,7 +27,7 @@ absl::string_view WithoutTorchPrefix(absl::string_view line) {
   return absl::ConsumePrefix(&rest, "]: ") || absl::ConsumePrefix(&rest, "]:") ? rest : line;
 }
 
-// Each run of digits as one '#'.
+// Replaces each run of digits by one '#'.
 std::string WithoutNumbers(absl::string_view text) {
   std::string masked;
   for (const char c : text) {
@@ -99,7 +99,8 @@ void LineFolder::EndTraceback(Lines& lines) {
   lines.blocks.back().key = WithoutNumbers(lines.blocks.back().text);
 }
 
-// All blocks that are held, as one takes them away. A word is a number for equal keys.
+// All held blocks, to be taken one by one. A word is a number that stands for a key: equal keys
+// have the same word.
 class LineFolder::Queues {
  public:
   explicit Queues(std::map<LineSource, Lines>& sources) {
@@ -120,7 +121,7 @@ class LineFolder::Queues {
     for (const Queue& queue : queues_) ++in_front_[queue.words.front()];
   }
 
-  // The next block to be shown, with all ranks that have it in front; none if all are taken.
+  // Takes the next block to be shown, with all ranks that have it in front; unset if all are taken.
   std::optional<Block> Take() {
     const Queue* const next = Next();
     if (next == nullptr) return std::nullopt;
@@ -149,8 +150,8 @@ class LineFolder::Queues {
     std::deque<size_t> words;
   };
 
-  // The rank whose first block is shown next: the oldest that no rank has further down, so that
-  // what is equal meets; if each waits for another one, the oldest.
+  // The rank whose first block is shown next. Prefers the oldest block that no rank has further
+  // down, so that equal blocks meet. If all ranks wait for each other, takes the oldest block.
   const Queue* Next() const {
     const auto order = [this](const Queue& queue) {
       const size_t word = queue.words.front();
@@ -165,8 +166,8 @@ class LineFolder::Queues {
   }
 
   std::vector<Queue> queues_;
-  std::vector<int> held_;      // By word: how many blocks say it,
-  std::vector<int> in_front_;  // and of these, how many are the first of their rank.
+  std::vector<int> held_;      // By word: how many blocks have it.
+  std::vector<int> in_front_;  // How many of these are the first of their rank.
 };
 
 std::vector<LineFolder::Block> LineFolder::Take() {

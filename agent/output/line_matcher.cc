@@ -14,7 +14,7 @@ namespace hlaunch {
 
 struct LinePatterns::Pattern {
   std::unique_ptr<const RE2> regex;
-  std::map<int, std::string> names;  // Of the groups that have one.
+  std::map<int, std::string> names;  // The groups that have a name.
 };
 
 LinePatterns::LinePatterns() = default;
@@ -39,7 +39,7 @@ std::vector<LineMatch> LinePatterns::Find(absl::string_view line) const {
   std::vector<LineMatch> found;
   for (size_t i = 0; i < patterns_.size(); ++i) {
     const Pattern& pattern = patterns_[i];
-    // Without groups to read the match alone is asked for, which RE2 finds faster.
+    // Without named groups only the match itself is needed, which RE2 finds faster.
     const int last = pattern.names.empty() ? -1 : pattern.names.rbegin()->first;
     std::vector<re2::StringPiece> groups(static_cast<size_t>(last + 1));
     if (!pattern.regex->Match(text, 0, text.size(), RE2::UNANCHORED, groups.data(), last + 1)) {

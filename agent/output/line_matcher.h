@@ -12,29 +12,29 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// Patterns that are looked for in lines of output.
+// Searches lines of output for patterns.
 
 namespace hlaunch {
 
-// A line that one of the patterns was found in. A value.
+// A line in which a pattern was found. A value.
 struct LineMatch {
-  size_t pattern = 0;                    // Its index.
-  std::string line;                      // The first kMaxMatchedLine bytes of it; they may be any.
-  std::map<std::string, double> values;  // Of the named groups that hold a number.
+  size_t pattern = 0;                    // The pattern's index.
+  std::string line;                      // Its first kMaxMatchedLine bytes; any bytes are possible.
+  std::map<std::string, double> values;  // By named group, if it matched a number.
 };
 
-inline constexpr size_t kMaxMatchedLine = 64 * 1024;  // What follows in a line is not looked at.
+inline constexpr size_t kMaxMatchedLine = 64 * 1024;  // The rest of a line is not searched.
 
-// Patterns in the syntax of RE2, whose cost grows linearly with the output. Immutable.
+// Patterns in RE2's syntax; their cost grows linearly with the output. Immutable.
 class LinePatterns {
  public:
   // Errors:
-  //   InvalidArgument - RE2's words on what is wrong with a pattern; they do not name it.
+  //   InvalidArgument - RE2's description of the error in a pattern; it does not name the pattern.
   static absl::StatusOr<std::shared_ptr<const LinePatterns>> Compile(
       const std::vector<std::string>& patterns);
   ~LinePatterns();
 
-  // Which of them are in `line`.
+  // Returns a match for each pattern that is found in `line`.
   std::vector<LineMatch> Find(absl::string_view line) const;
 
  private:
@@ -43,19 +43,19 @@ class LinePatterns {
   std::vector<Pattern> patterns_;
 };
 
-// Looks for patterns in the lines of one stream, which end with '\n', or with the '\r' of a
-// progress bar. A value.
+// Searches the lines of one stream, which end with '\n', or with the '\r' of a progress bar. A
+// value.
 class LineMatcher {
  public:
   explicit LineMatcher(std::shared_ptr<const LinePatterns> patterns)
       : patterns_(std::move(patterns)) {}
 
-  // Takes the next bytes; returns what was found in the lines that they end.
+  // Takes the next bytes; returns the matches in the lines that these bytes complete.
   std::vector<LineMatch> Feed(absl::string_view bytes);
 
  private:
   std::shared_ptr<const LinePatterns> patterns_;
-  std::string pending_;  // Of the line that has not ended.
+  std::string pending_;  // The unfinished line.
 };
 
 }  // namespace hlaunch

@@ -26,7 +26,7 @@ bool Has(Streams set, Streams stream) {
   return (static_cast<int>(set) & static_cast<int>(stream)) != 0;
 }
 
-// One component of a path, whatever the job is called.
+// Makes one component of a path from any job id.
 std::string FileName(absl::string_view job_id) {
   std::string name(job_id.substr(0, kMaxIdBytes));
   for (char& c : name) {
@@ -35,7 +35,7 @@ std::string FileName(absl::string_view job_id) {
   return name;
 }
 
-// Makes `<parent>/<name>_<random>`. Returns it, or nothing and errno is set.
+// Makes `<parent>/<name>_<random>`. Returns its path, or "" and sets errno.
 std::string MakeUnique(const std::string& parent, const std::string& name) {
   std::string path = absl::StrCat(parent, "/", name, "_XXXXXX");
   return ::mkdtemp(path.data()) == nullptr ? "" : path;
@@ -46,7 +46,7 @@ absl::Status CannotMake(const std::string& path, const std::string& why) {
       absl::StrCat("cannot use ", path, " for log files: ", why, "; see --log-dir"));
 }
 
-// An absolute path: workers may change their directory.
+// Returns an absolute path, since workers may change their directory.
 absl::StatusOr<std::string> MakeNamed(const std::string& name) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(name, error);

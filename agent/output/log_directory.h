@@ -15,28 +15,29 @@
 
 namespace hlaunch {
 
-// The job's log directory on this node, and what goes there. A value; copies share `losses`.
+// The job's log directory on this node, and the options for its files. A value; copies share
+// `losses`.
 struct JobLogs {
   LogSpec spec;
   std::string job_id;
   std::string directory;  // `<log dir>/<job id>_<random>`; empty: no files.
-  bool kept = false;      // The user shall find it; else it serves for error files alone.
+  bool kept = false;      // The user is to find the directory; else it holds error files only.
   std::shared_ptr<LogLosses> losses = std::make_shared<LogLosses>();
 };
 
-// Makes the log directory of a job; if nobody asked for one, an AgentDirectory serves. As
-// torchrun's, only its owner may enter it.
+// Makes the log directory of a job, or an AgentDirectory if the user asked for no files. As with
+// torchrun, only the owner may enter it.
 class LogDirectory {
  public:
   // Errors:
-  //   FailedPrecondition - the directory that the user named, or one for the files that were
-  //     asked for, cannot be made; the message names it.
+  //   FailedPrecondition - the directory that the user named, or one for the requested files,
+  //     cannot be made; the message names it.
   static absl::StatusOr<std::unique_ptr<LogDirectory>> Make(const LogSpec& spec,
                                                             absl::string_view job_id);
 
   const JobLogs& logs() const { return logs_; }
 
-  // What is removed at the end; empty: nothing.
+  // The directory to remove at the end; empty if there is none.
   std::string to_remove() const { return own_ == nullptr ? "" : own_->path(); }
 
  private:
@@ -44,25 +45,25 @@ class LogDirectory {
       : logs_(std::move(logs)), own_(std::move(own)) {}
 
   const JobLogs logs_;
-  const std::unique_ptr<AgentDirectory> own_;  // Null: the user's is used, or none.
+  const std::unique_ptr<AgentDirectory> own_;  // Null if the user's directory is used, or none.
 };
 
-// Where the output of one round's workers goes on this node. Belongs to one thread.
+// The log files of one round's workers on this node. Belongs to one thread.
 class RoundLogs {
  public:
-  // Makes the directories `attempt_<restart count>/<local rank>`, or only the first of them where
-  // no files are kept; what cannot be made costs log files, not the round. A round that begins
-  // again without a restart leaves those of the one before alone: `attempt_<restart
-  // count>_round_<round>`.
+  // Makes the directories `attempt_<restart count>/<local rank>`, or only the first part if no
+  // files are kept. If a directory cannot be made, log files are lost but the round goes on. A
+  // round that begins again without a restart uses `attempt_<restart count>_round_<round>`, so that
+  // the earlier files stay.
   RoundLogs(const JobLogs& logs, const Assignment& assignment, std::string role, int nproc);
 
-  // Where the worker may put files of its own. Empty: none is kept.
+  // Where the worker may put files of its own. Empty if no files are kept.
   std::string WorkerDirectory(int local_rank) const;
-  // Where torch's @record of this worker writes. Empty: nowhere.
+  // Where torch's @record of this worker writes. Empty if there is no directory.
   std::string ErrorFile(int local_rank) const;
-  // Where a worker's stacks are kept if it stalls. Empty: nowhere.
+  // Where a worker's stacks are kept if it stalls. Empty if no files are kept.
   std::string StacksFile(int local_rank) const;
-  // Call once for each worker: it makes the files.
+  // Call this once for each worker: it creates the log files.
   WorkerRoutes Routes(int local_rank);
 
  private:
@@ -74,8 +75,8 @@ class RoundLogs {
   const Round round_;
   const bool only_worker_;
   const std::string role_;
-  std::string directory_;  // Of the attempt; empty: none.
-  // Of the lines that the filters pick, of all workers.
+  std::string directory_;  // The attempt's directory; empty if there is none.
+  // Hold the lines that the filters pick, from all workers.
   std::shared_ptr<LogFile> filtered_out_;
   std::shared_ptr<LogFile> filtered_err_;
 };

@@ -101,7 +101,7 @@ size_t LogFile::WriteAll(absl::string_view bytes) {
   return written;
 }
 
-// Puts the file aside between two lines: before the one that would not fit, unless it begins the
+// Rotates between two lines: before a line that would not fit, unless that line is the first in the
 // file.
 size_t LogFile::WriteRotating(absl::string_view bytes) {
   size_t written = 0;

@@ -14,14 +14,14 @@
 
 namespace hlaunch {
 
-// What all log files of a node could not take. Says the first loss at once.
+// Counts what all log files of a node could not write. Logs the first loss at once.
 //
 // Thread-safe.
 class LogLosses {
  public:
-  // `bytes` of what was meant for `path` are gone: errno `error`.
+  // Records that `bytes` bytes meant for `path` are lost because of errno `error`.
   void Add(absl::string_view path, int error, size_t bytes);
-  // How much was lost in all, for the person; empty if nothing was.
+  // Says, for the person, how much was lost in all; empty if nothing was.
   std::string Summary() const;
 
  private:
@@ -31,15 +31,14 @@ class LogLosses {
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// A file that workers' output is written to. What it cannot take (a full disk, a file system that
-// went away) is lost, every later Write tries again, and a line in the file says how much is
-// missing where.
+// A file for workers' output. Output that cannot be written (a full disk, a file system that went
+// away) is lost. Every later Write tries again, and a line in the file then says how many bytes are
+// missing there.
 //
-// Made on one thread, then belongs to another, that of an OutputWriter.
+// Created on one thread, then belongs to another, that of an OutputWriter.
 class LogFile {
  public:
-  // Makes the file, which must not exist, and the directory that it lies in. Where that fails,
-  // Write tries again.
+  // Creates the file, which must not exist, and its directory. If that fails, Write tries again.
   LogFile(std::string path, Rotation rotation, std::shared_ptr<LogLosses> losses);
 
   void Write(absl::string_view bytes);
@@ -50,7 +49,7 @@ class LogFile {
   int Open();
   bool SayWhatIsMissing();
   void Rotate();
-  // Both return how much was written, and set `error_` where that was not all.
+  // Both return how much was written, and set `error_` if that was not all.
   size_t WriteAll(absl::string_view bytes);
   size_t WriteRotating(absl::string_view bytes);
 
@@ -60,8 +59,8 @@ class LogFile {
   UniqueFd fd_;
   size_t size_ = 0;
   bool mid_line_ = false;
-  size_t missing_ = 0;  // Bytes lost since the last that were written.
-  int error_ = 0;       // Why.
+  size_t missing_ = 0;  // Bytes lost since the last successful write.
+  int error_ = 0;       // Why the last write failed.
 };
 
 }  // namespace hlaunch

@@ -16,14 +16,14 @@
 namespace hlaunch {
 namespace {
 
-// What is kept so that kMaxTailBytes remain after control bytes and rewritten lines are gone.
+// Enough that kMaxTailBytes remain after control bytes and overwritten text are removed.
 constexpr size_t kKeptBytes = 4 * kMaxTailBytes;
-constexpr size_t kKeptOfLine = kMaxTailBytes;  // At least; a character is not cut.
-// A bar that is longer is shown once it is whole.
+constexpr size_t kKeptOfLine = kMaxTailBytes;  // A little more if a character would be cut.
+// A longer bar is shown only once it is complete.
 constexpr size_t kMaxBarBytes = 4096;
-constexpr absl::string_view kEraseLine = "\x1b[K";  // From the cursor on.
+constexpr absl::string_view kEraseLine = "\x1b[K";  // From the cursor to the end of the line.
 
-// The length of the UTF-8 character that `text` begins with, 0 if it begins with none.
+// The length of the UTF-8 character at the start of `text`; 0 if there is no valid one.
 size_t CharacterLength(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -37,7 +37,7 @@ size_t CharacterLength(absl::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates, and what is beyond U+10FFFF.
+  // Rejects overlong forms, surrogates and code points beyond U+10FFFF.
   if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
       (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F)) {
     return 0;
@@ -45,7 +45,8 @@ size_t CharacterLength(absl::string_view text) {
   return length;
 }
 
-// A printed "\x1b[31m" would colour the report: colour codes go, other control bytes become '?'.
+// A printed "\x1b[31m" would colour the report: colour codes are removed, other control bytes
+// become '?'.
 std::string Printable(absl::string_view line) {
   std::string text;
   while (!line.empty()) {
@@ -67,7 +68,7 @@ std::string Printable(absl::string_view line) {
   return text;
 }
 
-// What a terminal shows of "10%\r20%\r": the last thing written over the line.
+// What a terminal shows of "10%\r20%\r": the text written last over the line.
 absl::string_view LastState(absl::string_view line) {
   while (absl::ConsumeSuffix(&line, "\r")) {
   }
@@ -75,8 +76,8 @@ absl::string_view LastState(absl::string_view line) {
   return cr == absl::string_view::npos ? line : line.substr(cr + 1);
 }
 
-// Where the lines at the end of `bytes` begin of which kKeptBytes are kept: what is before them
-// need not be looked at.
+// Returns where the last lines of `bytes` begin that fill kKeptBytes. Earlier bytes need not be
+// looked at.
 size_t BeginOfLastLines(absl::string_view bytes) {
   size_t begin = bytes.size(), kept = 0;
   while (begin > 0 && kept < kKeptBytes) {
@@ -95,7 +96,7 @@ void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::str
     if (terminal_->holds_bar) out->append(kEraseLine.data(), kEraseLine.size());
     terminal_->holds_bar = end == "\r";
   }
-  // Not StrAppend, which fills with zeros first: here every byte of the output passes.
+  // Not StrAppend, which fills with zeros first: every byte of the output passes here.
   out->append(prefix_).append(pending_);
   out->append(rest.data(), rest.size()).append(end.data(), end.size());
   pending_.clear();
@@ -115,13 +116,13 @@ std::string LineCutter::Feed(absl::string_view bytes) {
   if (terminal_ != nullptr && in_bar_ && !pending_.empty() && pending_.size() <= kMaxBarBytes) {
     const std::string bar = pending_;
     AddUnit("", "\r", &out);
-    pending_ = bar;  // More of it may come.
+    pending_ = bar;  // The bar may continue.
   }
   return out;
 }
 
 void LineCutter::AddLines(absl::string_view bytes, std::string* out) {
-  // Where the next of each is, so that no byte is looked at twice.
+  // The next position of each, so that no byte is looked at twice.
   size_t lf = bytes.find('\n');
   size_t cr = bytes.find('\r');
   for (size_t begin = 0; begin < bytes.size();) {
@@ -143,7 +144,7 @@ void LineCutter::AddLines(absl::string_view bytes, std::string* out) {
     const absl::string_view terminator = bytes.substr(end, crlf ? 2 : 1);
     begin = end + terminator.size();
     in_bar_ = terminator == "\r";
-    // A progress bar begins with '\r': nothing to show yet.
+    // A bare '\r' begins a progress bar: there is nothing to show yet.
     if (!in_bar_ || !line.empty() || !pending_.empty()) {
       AddUnit(line, terminator, out);
       after_cr_ = in_bar_ && begin == bytes.size();
@@ -221,7 +222,7 @@ void OutputTail::Add(absl::string_view bytes) {
     line_bytes_ = 0;
     bytes.remove_prefix(end + 1);
   }
-  // Rarely, so that a byte is not moved for every byte that comes.
+  // This is rare, so that the cost of moving bytes stays small.
   if (bytes_.size() > 2 * kKeptBytes) bytes_.erase(0, bytes_.size() - kKeptBytes);
 }
 
@@ -244,7 +245,7 @@ std::string OutputTail::Text() const {
   }
   if (begin != std::string::npos && begin < text.size()) text.erase(0, begin + 1);
   if (text.size() <= kMaxTailBytes) return text;
-  // From a line's beginning if there is one near, else from a character's.
+  // Start at a line if one begins near, else at a character.
   size_t start = text.size() - kMaxTailBytes;
   const size_t newline = text.find('\n', start);
   if (newline != std::string::npos && newline - start < kMaxTailBytes / 2) {

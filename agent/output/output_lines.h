@@ -16,35 +16,37 @@ namespace hlaunch {
 inline constexpr size_t kMaxLineBytes = 1024 * 1024;
 inline constexpr size_t kMaxTailLines = 20;
 
-// The line of a terminal where the cursor is, for all streams that the terminal shows. A value.
+// The terminal's current line, where the cursor is; shared by all streams shown there. A value.
 struct TerminalLine {
-  bool holds_bar = false;  // It shows what the next unit is to replace.
+  bool holds_bar = false;  // It shows a bar that the next unit is to replace.
 };
 
-// Cuts the bytes of one stream into units that may stand between those of other streams: lines,
-// and what a progress bar rewrites with '\r'. Each gets the prefix. Without a prefix there are
-// no other streams, and every byte passes at once and unchanged, unless AlwaysCut. A value.
+// Cuts the bytes of one stream into units that can be interleaved with those of other streams:
+// lines, and the states of a progress bar, which end with '\r'. Each gets the prefix. If there is
+// no prefix, there are no other streams: every byte passes unchanged at once, unless AlwaysCut was
+// called. A value.
 //
-// On a terminal bars of several streams take turns on one line: a unit that follows a bar erases
-// it, and a bar that begins with '\r' is shown as soon as it came, not when the next one does.
+// On a terminal the bars of several streams take turns on one line. A unit that follows a bar
+// erases it. A bar that begins with '\r' is shown as soon as it comes, not when the next one comes.
 class LineCutter {
  public:
-  // `terminal` is shared by all cutters of one terminal; null where none reads the output.
+  // `terminal` is shared by all cutters of one terminal; null if the output goes to none.
   explicit LineCutter(std::string prefix, std::shared_ptr<TerminalLine> terminal = nullptr)
       : prefix_(std::move(prefix)), terminal_(std::move(terminal)) {}
 
-  // Cuts also where there is no prefix.
+  // Cuts even if there is no prefix.
   void AlwaysCut() { always_cuts_ = true; }
-  // Of units from now on.
+  // Applies to later units.
   void SetPrefix(std::string prefix) { prefix_ = std::move(prefix); }
 
-  // Takes the next bytes; returns what is complete. A line beyond kMaxLineBytes comes in pieces,
-  // each a line.
+  // Takes the next bytes; returns the complete units. A line longer than kMaxLineBytes is split
+  // into several lines.
   std::string Feed(absl::string_view bytes);
-  // At the end of the stream: the last line, if nothing ended it, as a line.
+  // Call this at the end of the stream: returns the last line if no newline ended it, with a
+  // newline.
   std::string Finish();
 
-  // Whether the next byte begins a line.
+  // True if the next byte begins a line.
   bool at_line_start() const { return pending_.empty() && !after_cr_ && !in_bar_; }
 
  private:
@@ -55,18 +57,18 @@ class LineCutter {
   std::shared_ptr<TerminalLine> terminal_;
   std::string pending_;
   bool always_cuts_ = false;
-  bool after_cr_ = false;  // The bytes so far end in a '\r' that is out already.
-  bool in_bar_ = false;    // What is pending follows a '\r'.
+  bool after_cr_ = false;  // The bytes so far end in a '\r' that was already returned.
+  bool in_bar_ = false;    // The pending bytes follow a '\r'.
 };
 
-// Picks the lines of one stream that hold any of some words, each with the prefix. A value.
+// Picks the lines of one stream that contain any of some words, and adds the prefix. A value.
 class LineFilter {
  public:
   LineFilter(std::string prefix, std::vector<std::string> words)
       : prefix_(std::move(prefix)), words_(std::move(words)) {}
 
   std::string Feed(absl::string_view bytes);
-  // At the end of the stream: the last line, if nothing ended it.
+  // Call this at the end of the stream: returns the last line, filtered, if no newline ended it.
   std::string Finish() { return pending_.empty() ? "" : Feed("\n"); }
 
  private:
@@ -75,18 +77,18 @@ class LineFilter {
   std::string pending_;
 };
 
-// Cuts the bytes of one stream into entries of systemd's journal: a line each, with the prefix and
-// some fields; of a progress bar the last state. A value.
+// Cuts the bytes of one stream into entries of systemd's journal: one for each line, with the
+// prefix and some fields. Only the last state of a progress bar is entered. A value.
 class JournalCutter {
  public:
-  // A longer line comes in pieces, as from journald itself.
+  // A longer line is split, as by journald itself.
   static constexpr size_t kMaxLine = 48 * 1024;
 
   JournalCutter(std::string prefix, JournalFields fields)
       : prefix_(std::move(prefix)), fields_(std::move(fields)) {}
 
   std::vector<std::string> Feed(absl::string_view bytes);
-  // At the end of the stream: the last line, if nothing ended it.
+  // Call this at the end of the stream: returns the last line if no newline ended it.
   std::vector<std::string> Finish();
 
  private:
@@ -97,21 +99,22 @@ class JournalCutter {
   std::string pending_;
 };
 
-// The last lines of one stream; of a long one its head, which says what it is. A value.
+// Keeps the last lines of one stream. Of a long line it keeps the head, which says what the line
+// is. A value.
 class OutputTail {
  public:
   void Add(absl::string_view bytes);
-  // At most kMaxTailLines lines and kMaxTailBytes bytes of printable UTF-8, '?' for the rest.
-  // Of a progress bar the last state.
+  // At most kMaxTailLines lines and kMaxTailBytes bytes of printable UTF-8, with '?' for other
+  // bytes. A progress bar appears in its last state.
   std::string Text() const;
-  // All lines that are kept, of 16 KiB or more, in the same form.
+  // All lines that are kept, 16 KiB or more, in the same form.
   std::string LongText() const;
 
  private:
   void AddOfLine(absl::string_view piece);
 
   std::string bytes_;
-  size_t line_bytes_ = 0;  // Kept of the line that has not ended.
+  size_t line_bytes_ = 0;  // How many bytes of the unfinished line are kept.
 };
 
 }  // namespace hlaunch

@@ -32,12 +32,13 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kReadSize = 256 * 1024;
-// Larger than the kernel's 64 KiB: fewer turns for much output, at no cost for little. Far below
-// the 64 MiB that one user's pipes may take in all.
+// Larger than the kernel's 64 KiB: large output needs fewer reads, and small output costs nothing
+// more. Far below the 64 MiB that all pipes of one user may take.
 constexpr int kPipeSize = 256 * 1024;
-// A pipe never holds more, unless root made it so; a grandchild may write for ever.
+// A pipe never holds more, unless root made it larger. The limit is needed because a grandchild may
+// write for ever.
 constexpr size_t kMaxDrain = 1024 * 1024;
-// How long the journal may take for what it has been given.
+// How long the journal may take to read what it was sent.
 constexpr Duration kJournalPatience = std::chrono::seconds(1);
 
 struct Pipe {
@@ -51,9 +52,10 @@ absl::StatusOr<Pipe> MakePipe() {
     return absl::ResourceExhaustedError(
         absl::StrCat("no pipe for a worker's output: ", std::strerror(errno)));
   }
-  // The read end only: the worker's end is another open file and blocks, as programs expect.
+  // Only the read end: the worker's end is another open file description and blocks, as programs
+  // expect.
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  ::fcntl(ends[0], F_SETPIPE_SZ, kPipeSize);  // Refused: it stays as it is.
+  ::fcntl(ends[0], F_SETPIPE_SZ, kPipeSize);  // If this fails, the size stays as it is.
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
@@ -83,7 +85,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr, IsJournal(out_fd, journal_stream)};
     err_ = {err_fd, ConsoleStyleOf(err_fd), nullptr, IsJournal(err_fd, journal_stream)};
     if (out_.is_journal || err_.is_journal) journal_ = OpenJournal();
-    // Two terminals are the same one, or nobody minds.
+    // If both are terminals, they are assumed to be the same one; a wrong guess does no harm.
     const auto line = std::make_shared<TerminalLine>();
     if (out_.style.terminal) out_.line = line;
     if (err_.style.terminal) err_.line = line;
@@ -151,7 +153,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     for (const Console* console : {&out_, &err_}) {
       if (console->line == nullptr || !console->line->holds_bar) continue;
       console->line->holds_bar = false;
-      console_->writer().Push(console->fd, "\n");  // The last state of a progress bar stays.
+      console_->writer().Push(console->fd, "\n");  // Keeps the last state of a progress bar.
     }
     const bool files_done = files_ == nullptr || files_->writer().WaitEmpty(deadline);
     const bool console_done = console_->writer().WaitEmpty(deadline);
@@ -166,7 +168,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   struct Console {
     int fd = -1;
     ConsoleStyle style;
-    std::shared_ptr<TerminalLine> line;  // Shared with cutters; null if it is no terminal.
+    std::shared_ptr<TerminalLine> line;  // Shared with cutters; null if this is no terminal.
     bool is_journal = false;
     bool folds = false;
   };
@@ -174,13 +176,13 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     Stream(asio::io_context& loop, LineCutter the_cutter) : fd(loop), cutter(the_cutter) {}
     asio::posix::stream_descriptor fd;
     LineCutter cutter;
-    std::string timed_prefix;              // Of the cutter, with ${time}; empty: it stays as it is.
-    std::optional<JournalCutter> journal;  // Set: in place of `cutter` and `console_fd`.
+    std::string timed_prefix;              // The cutter's, with ${time}; empty if it never changes.
+    std::optional<JournalCutter> journal;  // If set, replaces `cutter` and `console_fd`.
     int console_fd = -1;
-    bool folds = false;  // Its lines may go to our stream by way of `folded_`.
-    LineSource source;   // There.
+    bool folds = false;  // Its lines may go to our stream through `folded_`.
+    LineSource source;   // Its name in `folded_`.
     StreamRoute route;
-    std::shared_ptr<OutputTail> tail;  // Also the worker's; null for stdout.
+    std::shared_ptr<OutputTail> tail;  // Shared with the worker; null for stdout.
   };
   // A stream is owned by its worker and by the handler that waits for it.
   struct Worker {
@@ -192,7 +194,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     return route.file != nullptr || route.filtered != nullptr;
   }
 
-  // `ours`, or what `route` has in its place, to which nobody else writes.
+  // Returns `ours`, or the descriptor that `route` uses instead, which nothing else writes to.
   static Console ConsoleOf(const Console& ours, const StreamRoute& route) {
     if (route.console_fd < 0) return ours;
     return {route.console_fd, ConsoleStyleOf(route.console_fd), nullptr, false, false};
@@ -209,13 +211,13 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     if (routes.whole_lines) stream->cutter.AlwaysCut();
     if (timed) stream->timed_prefix = prefix;
     stream->console_fd = console.fd;
-    // Lines of two streams, or with the time, are never equal.
+    // Lines of two streams, or with a time, are never equal.
     stream->folds =
         console.folds && !routes.prefix.empty() && !timed && !routes.merge_stderr && !routes.apart;
     stream->source = {routes.rank, console.fd};
     if (stream->folds) folded_.SetLook(stream->source, {prefix, colour, console.line});
     if (console.is_journal && journal_.valid()) {
-      stream->journal.emplace(timed ? "" : plain,  // It notes the time itself.
+      stream->journal.emplace(timed ? "" : plain,  // The journal adds the time itself.
                               JournalFields{{"PRIORITY", "6"},
                                             {"SYSLOG_IDENTIFIER", program_invocation_short_name},
                                             {"HLAUNCH_JOB_ID", routes.job_id},
@@ -229,7 +231,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     return stream;
   }
 
-  // The sink that has no room for more of this stream, if one has not.
+  // Returns a sink that has no room for more of this stream; null if all have.
   OutputSink* FullSink(const StreamRoute& route) const {
     if (route.console && console_->writer().full()) return console_.get();
     if (NeedsFiles(route) && files_->writer().full()) return files_.get();
@@ -261,13 +263,14 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 
   void Push(int fd, std::string bytes) { console_->writer().Push(fd, std::move(bytes)); }
 
-  // Lines that end from here on came now.
+  // Lines that end from here on get the current time.
   static void SetTime(Stream& stream) {
     if (stream.timed_prefix.empty()) return;
     stream.cutter.SetPrefix(FillPrefix(stream.timed_prefix, "", TimeText(WallMillis())));
   }
 
-  // Lines of several workers are folded. A progress bar is not, up to its line's end.
+  // Folds lines if there are several workers. A progress bar is not folded, up to the end of its
+  // line.
   void Show(Stream& stream, absl::string_view bytes) {
     if (stream.journal) return PushEntries(stream.journal->Feed(bytes));
     SetTime(stream);
@@ -282,7 +285,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     Push(stream.console_fd, stream.cutter.Feed(all));
   }
 
-  // Shows what `folded_` holds once it is due.
+  // Shows the lines in `folded_` once they are due.
   void AwaitFolded() {
     if (!folded_.due() || std::exchange(awaits_folded_, true)) return;
     fold_timer_.expires_at(*folded_.due());
@@ -296,7 +299,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
-  // Returns how many bytes came; 0 if none is there now or the stream has ended.
+  // Returns how many bytes were read; 0 if none is available or the stream has ended.
   size_t ReadOnce(Stream& stream) {
     const ssize_t n = ::read(stream.fd.native_handle(), buffer_.data(), buffer_.size());
     if (n > 0) {
@@ -333,7 +336,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   asio::io_context& loop_;
   Console out_;
   Console err_;
-  UniqueFd journal_;  // Invalid unless one of the two is it.
+  UniqueFd journal_;  // Invalid unless one of the two is the journal.
   const std::unique_ptr<OutputSink> console_;
   FoldedConsole folded_;
   asio::steady_timer fold_timer_;  // Armed while `awaits_folded_`.

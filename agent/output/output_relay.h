@@ -24,7 +24,7 @@ namespace hlaunch {
 
 class LogFile;
 
-// The write ends of one worker's stdout and stderr: hand them to Spawn, then drop them.
+// The write ends of one worker's stdout and stderr: pass them to Spawn, then close them.
 struct WorkerOutput {
   UniqueFd out;
   UniqueFd err;
@@ -32,48 +32,48 @@ struct WorkerOutput {
 
 // Where one stream goes. A value.
 struct StreamRoute {
-  bool console = true;                // Our stdout or stderr,
-  int console_fd = -1;                // or this in its place; -1: none is.
-  std::shared_ptr<LogFile> file;      // Takes every byte unchanged; null: none does.
-  std::shared_ptr<LogFile> filtered;  // Takes what `filter` picks; null: nothing does.
-  std::optional<LineFilter> filter;   // Set if `filtered` is.
-  std::function<void(absl::string_view)> reader = {};  // Sees every byte, too; may be empty.
+  bool console = true;                                 // Our stdout or stderr.
+  int console_fd = -1;                                 // Used instead of ours; -1: not set.
+  std::shared_ptr<LogFile> file;                       // Gets every byte unchanged; may be null.
+  std::shared_ptr<LogFile> filtered;                   // Gets what `filter` picks; may be null.
+  std::optional<LineFilter> filter;                    // Set if `filtered` is.
+  std::function<void(absl::string_view)> reader = {};  // Also gets every byte; may be empty.
 };
 
 // Where the output of one worker goes. A value.
 struct WorkerRoutes {
-  // Of its lines on the console, with ${stream} and ${time}, see FillPrefix; empty: every byte
-  // passes unchanged, at once, unless `whole_lines`.
+  // The prefix of its lines on the console, with ${stream} and ${time}, see FillPrefix. Empty:
+  // every byte passes unchanged at once, unless `whole_lines`.
   std::string prefix;
-  bool whole_lines = false;   // Nothing but whole lines goes to the console.
+  bool whole_lines = false;   // Only whole lines go to the console.
   bool merge_stderr = false;  // Both streams go to our stdout.
-  bool apart = false;         // `rank` is of another world: equal lines of others are not joined.
-  int rank = 0;               // Decides the prefix' colour on a terminal.
-  std::string job_id;         // Beside round and ranks in systemd's journal.
+  bool apart = false;         // `rank` is of another world: its equal lines are not folded.
+  int rank = 0;               // Chooses the prefix's colour on a terminal.
+  std::string job_id;         // For systemd's journal, as `rank` and `round`.
   uint64_t round = 0;
   StreamRoute out;
   StreamRoute err;
 };
 
-// Carries the workers' stdout and stderr to ours and to files: whole lines with the worker's
-// prefix, never mixed, and the end of each stderr kept for the report. Never blocks the loop:
-// while what a stream goes to blocks, its pipe is not read; what is closed or full only loses
-// what it is sent. Where ours is systemd's journal, every line is an entry of it, with the fields
-// HLAUNCH_JOB_ID, HLAUNCH_ROUND, HLAUNCH_RANK, HLAUNCH_LOCAL_RANK and HLAUNCH_STREAM.
+// Carries the workers' stdout and stderr to ours and to files: as whole lines with the worker's
+// prefix, never mixed. Keeps the end of each stderr for the report. Never blocks the loop: while a
+// destination blocks, the pipes of its streams are not read; a destination that is closed or full
+// only loses what it is sent. If our stream is systemd's journal, every line becomes an entry with
+// the fields HLAUNCH_JOB_ID, HLAUNCH_ROUND, HLAUNCH_RANK, HLAUNCH_LOCAL_RANK and HLAUNCH_STREAM.
 //
 // Belongs to the loop's thread; `loop` outlives it. Workers are named by local rank.
 class OutputRelay {
  public:
-  // `folding` is of lines with a prefix, while there are several workers.
+  // `folding` applies to lines with a prefix, while there are several workers.
   //
   // Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<OutputRelay>> Make(asio::io_context& loop, int out_fd = 1,
                                                            int err_fd = 2,
                                                            Folding folding = Folding::kOnTerminal);
-  // Drops what ours has not taken: Flush first.
+  // Drops what our streams have not taken: call Flush first.
   ~OutputRelay();
 
-  // New pipes for `worker`, in place of those it had; its tail starts empty.
+  // Makes new pipes for `worker`, which replace its earlier ones; its tail starts empty.
   //
   // Errors: ResourceExhausted - out of descriptors or threads.
   absl::StatusOr<WorkerOutput> Open(int worker, WorkerRoutes routes);
@@ -81,27 +81,28 @@ class OutputRelay {
   // The last lines of the worker's stderr, as OutputTail::Text says.
   std::string Tail(int worker) const;
 
-  // More of it, as OutputTail::LongText says: for what stands further up.
+  // More of it, as OutputTail::LongText says, for a message that stands further up.
   std::string LongTail(int worker) const;
 
-  // Reads what the worker has written until now, without waiting for what still holds its pipes
-  // open. Call once it has exited, before Tail.
+  // Reads what the worker has written until now; does not wait for other processes that hold its
+  // pipes open. Call this once the worker has exited, before Tail.
   void Drain(int worker);
 
-  // Drains, ends the last lines and closes the pipes; who still writes gets SIGPIPE. The tail
-  // stays.
+  // Drains, ends the last lines and closes the pipes; a process that still writes gets SIGPIPE. The
+  // tail stays.
   void Close(int worker);
 
-  // Bytes of all workers that were read so far.
+  // The bytes of all workers read so far.
   uint64_t bytes_read() const;
 
-  // Blocks until files, our stdout and stderr have taken all, or `deadline`: false then.
+  // Blocks until files and our streams have taken everything; returns false if `deadline` passes
+  // first.
   bool Flush(Instant deadline);
 
  private:
   class Impl;
   explicit OutputRelay(std::shared_ptr<Impl> impl);
-  // Owned by this object; a handler in the loop holds it while it runs.
+  // Owned by this object; a handler in the loop keeps it alive while the handler runs.
   const std::shared_ptr<Impl> impl_;
 };
 

@@ -15,7 +15,7 @@ class io_context;
 
 namespace hlaunch {
 
-// A thread that writes, and the streams in the loop that wait until it has room.
+// A writer thread, and the loop's streams that wait until the writer has room.
 //
 // Belongs to the loop thread; `loop` outlives it.
 class OutputSink {

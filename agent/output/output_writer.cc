@@ -31,12 +31,12 @@ namespace {
 constexpr size_t kBatch = 64 * 1024;
 constexpr std::chrono::milliseconds kJoinTime(100);
 
-// Goes to `file`, else to `fd`.
+// Bytes for `file` if it is set, else for `fd`.
 struct Chunk {
   int fd = -1;
   std::shared_ptr<LogFile> file;
   std::string bytes;
-  bool whole = false;  // Never joined with its neighbours.
+  bool whole = false;  // Never joined with other chunks.
 };
 
 std::string NameOf(int fd) {
@@ -53,7 +53,7 @@ struct OutputWriter::State {
   explicit State(UniqueFd event) : room(std::move(event)) {}
 
   const UniqueFd room;
-  std::thread thread;  // Of the OutputWriter.
+  std::thread thread;  // Owned by the OutputWriter.
   mutable Mutex mu;
   mutable CondVar changed;
   std::deque<Chunk> queue ABSL_GUARDED_BY(mu);
@@ -103,7 +103,7 @@ struct OutputWriter::State {
     if (has_room) ::eventfd_write(room.get(), 1);
   }
 
-  // Returns 0, or the errno that ended it.
+  // Returns 0, or the errno that stopped it.
   int Write(const Chunk& chunk) const {
     absl::string_view left = chunk.bytes;
     while (!left.empty()) {
@@ -111,7 +111,7 @@ struct OutputWriter::State {
       if (n > 0) {
         left.remove_prefix(static_cast<size_t>(n));
       } else if (n < 0 && errno == EAGAIN) {
-        // Somebody who shares it made it non-blocking.
+        // Another process that shares the descriptor made it non-blocking.
         pollfd writable = {chunk.fd, POLLOUT, 0};
         ::poll(&writable, 1, static_cast<int>(kJoinTime.count()));
         if (Stopping()) return 0;
@@ -124,7 +124,7 @@ struct OutputWriter::State {
 
   static void Complain(int fd, int error, std::set<int>* complained, std::set<int>* closed) {
     if (error == 0) return;
-    // A full disk may have room again, a closed pipe has no reader ever again.
+    // A full disk may have room again, but a closed pipe never gets another reader.
     if (error != ENOSPC && error != EDQUOT) closed->insert(fd);
     if (!complained->insert(fd).second) return;
     LogWarning(absl::StrCat("output is lost: ", NameOf(fd), ": ", std::strerror(error)));
@@ -155,7 +155,7 @@ absl::StatusOr<std::unique_ptr<OutputWriter>> OutputWriter::Make() {
     return absl::ResourceExhaustedError(absl::StrCat("eventfd: ", std::strerror(errno)));
   }
   auto state = std::make_shared<State>(std::move(room));
-  // No signal is the writer's; a blocked SIGPIPE leaves write with EPIPE.
+  // The writer thread takes no signal; with SIGPIPE blocked, write returns EPIPE.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);

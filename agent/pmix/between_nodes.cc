@@ -24,7 +24,7 @@ constexpr char kInGroup[] = "the making of a group: not all of its ranks have co
 
 std::string AskedKey(int node) { return absl::StrCat("hlaunch/pmix/asked/", node); }
 
-// Returns whether there is a thread for it.
+// Returns false if no thread could be started.
 bool InThread(std::function<void()> work) {
   try {
     std::thread(std::move(work)).detach();
@@ -34,7 +34,7 @@ bool InThread(std::function<void()> work) {
   return true;
 }
 
-// FNV-1a of 64 bits: the same on all nodes.
+// 64-bit FNV-1a: the same on all nodes.
 uint64_t HashOf(absl::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
@@ -82,7 +82,8 @@ void BetweenNodes::Group(absl::string_view name, const std::vector<Rank>& ranks,
        });
 }
 
-// `nodes` have come to `name`, as often as others have; `done` gets what they all have said.
+// All of `nodes` meet under `name`, each time under a new number; `done` gets what all of them
+// said.
 void BetweenNodes::Meet(const std::string& name, const char* where, const std::vector<int>& nodes,
                         std::string own, PmixWork::Done done) {
   if (nodes.size() < 2) return done(std::move(own));

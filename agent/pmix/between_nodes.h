@@ -19,24 +19,24 @@
 
 namespace hlaunch {
 
-// What PMIx servers of a round do together, over the master store: fences, and to ask each other
-// for what a rank has said. Each of these that is under way has a thread, so that none waits for
-// another; mostly there is one at a time.
+// The work that the PMIx servers of a round do together, through the master store: they hold
+// fences, make groups and ask each other for the data of a rank. Each such operation in progress
+// has its own thread, so that none waits for another; mostly there is one at a time.
 //
 // Thread-safe. It must live as long as the process.
 class BetweenNodes {
  public:
-  // `on_broken` is told why ranks wait for what will not come.
+  // `on_broken` is told why ranks would wait for ever.
   BetweenNodes(NodeMeeting& meeting, const JobMap& map, int node_rank,
                std::function<void(std::string)> on_broken);
 
-  // As PmixWork says; do not block.
+  // As in PmixWork; these do not block.
   void Fence(const std::vector<Rank>& ranks, std::string own, PmixWork::Done done);
   void Group(absl::string_view name, const std::vector<Rank>& ranks, absl::string_view own,
              PmixWork::GroupDone done);
   void Ask(Rank rank, PmixWork::Done done);
 
-  // Answers what other nodes ask `host`, from a thread of its own.
+  // Answers the questions of other nodes from `host`, on a separate thread.
   void Answer(const PmixHost& host);
 
  private:
@@ -52,12 +52,13 @@ class BetweenNodes {
   const int node_rank_;
   const std::function<void(std::string)> on_broken_;
   Mutex mu_;
-  std::map<std::string, int> met_ ABSL_GUARDED_BY(mu_);  // How many times, by the name.
-  uint64_t groups_ ABSL_GUARDED_BY(mu_) = 0;             // That this node has given a number.
+  std::map<std::string, int> met_ ABSL_GUARDED_BY(mu_);  // How many times, by name.
+  uint64_t groups_ ABSL_GUARDED_BY(mu_) = 0;             // How many groups this node has numbered.
   int64_t asked_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// The name of fences of `ranks`, none: of all; and of the making of their group `name`. Pure.
+// The names of a fence of `ranks` (empty: all ranks), and of the making of their group `name`.
+// Pure.
 std::string FenceName(const std::vector<Rank>& ranks);
 std::string GroupName(absl::string_view name, const std::vector<Rank>& ranks);
 

@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kDigits = 16;  // Of each of the two numbers before the data.
+constexpr size_t kDigits = 16;  // For each of the two numbers before the data.
 
 absl::StatusOr<uint64_t> TakeNumber(absl::string_view& text) {
   uint64_t number = 0;

@@ -11,24 +11,24 @@
 
 namespace hlaunch {
 
-// What ranks that make a group of PMIx get.
+// The answer to ranks that make a PMIx group.
 struct GroupAnswer {
-  uint32_t number = 0;  // No other group of the job has it: PMIx's "context id". Never 0.
-  std::string data;     // What all nodes that have one of the ranks have said, one after the other.
+  uint32_t number = 0;  // PMIx's "context id". No other group of the job has it. Never 0.
+  std::string data;     // The data of all nodes that have one of the ranks, one after the other.
 };
 
-// What one node says of a group, for the others: the number that it gives, 0 if another node gives
-// it, and what its ranks have said. Pure.
+// One node's part of a group, for the other nodes: the group's number, or 0 if another node gives
+// it, and the data of this node's ranks. Pure.
 std::string GroupPart(uint32_t number, absl::string_view data);
 
-// What the parts of all nodes, one after the other, come to. Pure.
+// Joins the parts of all nodes, which stand one after the other. Pure.
 //
 // Errors:
-//   InvalidArgument - they are damaged, or none of them gives a number.
+//   InvalidArgument - the parts are damaged, or none of them has a number.
 absl::StatusOr<GroupAnswer> JoinGroupParts(absl::string_view parts);
 
-// The number of the group that `node` of `num_nodes` is the `count`th to give; 0: they have run
-// out. They go down from the largest, as those of PRRTE do: Open MPI has small ones of its own.
+// The number for the group that is number `count` of `node` among `num_nodes`; 0 if the numbers are
+// used up. They go down from the largest, as in PRRTE, because Open MPI uses small ones itself.
 // Pure.
 uint32_t GroupNumber(uint64_t count, int node, int num_nodes);
 

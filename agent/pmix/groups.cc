@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-// What libpmix is handed, until it gives it back.
+// The data passed to libpmix, kept until libpmix gives it back.
 struct Handed {
   std::vector<pmix_proc_t> members;
   pmix_data_array_t array{};
@@ -27,7 +27,7 @@ struct Handed {
   }
 };
 
-// libpmix takes the bytes and leaves null, or leaves them.
+// Frees the bytes if libpmix has left them; if it took them over, it has set them to null.
 void GiveBack(void* handed) {
   const std::unique_ptr<Handed> owned(static_cast<Handed*>(handed));
   for (const pmix_info_t& info : owned->infos) {

@@ -19,9 +19,9 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kMostWorkers = 1 << 20;  // Of all nodes, whatever they say.
+constexpr int kMostWorkers = 1 << 20;  // On all nodes together, whatever they say.
 
-// As the grammar of libpmix takes it: a name of something else is not shown to people anyway.
+// Makes a name that libpmix's grammar accepts: people do not see a replaced name anyway.
 std::string PlainHost(absl::string_view host, size_t node) {
   const bool plain = !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
     return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';

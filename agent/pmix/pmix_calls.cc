@@ -18,8 +18,8 @@
 #include "agent/pmix/published.h"
 #include "proto/contract/ids.h"
 
-// All of these run on libpmix's thread. An operation that has been done is
-// PMIX_OPERATION_SUCCEEDED: since 5.0.8 PMIX_SUCCESS is the promise to call back.
+// All of these run on libpmix's thread. An operation that is complete returns
+// PMIX_OPERATION_SUCCEEDED: since 5.0.8 PMIX_SUCCESS promises a callback.
 
 namespace hlaunch {
 namespace {
@@ -35,12 +35,12 @@ void CallBack(pmix_modex_cbfunc_t callback, void* context, const PmixWork::Data&
       [](void* text) { delete static_cast<std::string*>(text); }, kept);
 }
 
-// Unset: it is of nobody here.
+// Unset if `name` is not a world of this job.
 std::optional<int> WorldOf(const pmix_proc_t& name) {
   return PmixWorldIn(name.nspace, *the_name_space);
 }
 
-// What is published on this node, and who waits for it.
+// The data published on this node, and the lookups that wait for it.
 Published& TheBoard() {
   static auto* const board = new Published;
   return *board;
@@ -68,7 +68,8 @@ pmix_status_t OnAbort(const pmix_proc_t* rank, void*, int code, const char messa
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-// Ranks of this job in their order; empty: all of it. False: of another one too.
+// Collects the ranks of this job in order; empty if a wildcard names all of them. Returns false if
+// a rank of another job comes before a wildcard.
 bool RanksOf(const pmix_proc_t names[], size_t count, std::vector<Rank>* ranks) {
   for (size_t i = 0; i < count; ++i) {
     if (names[i].nspace != *the_name_space) return false;
@@ -82,13 +83,13 @@ bool RanksOf(const pmix_proc_t names[], size_t count, std::vector<Rank>* ranks) 
   return true;
 }
 
-// `data` is ours to free.
+// `data` has to be freed here.
 pmix_status_t OnFence(const pmix_proc_t names[], size_t count, const pmix_info_t[], size_t,
                       char* data, size_t size, pmix_modex_cbfunc_t callback, void* context) {
   std::string own = data == nullptr ? "" : std::string(data, size);
   std::free(data);
   std::vector<Rank> ranks;
-  if (!RanksOf(names, count, &ranks)) {  // libpmix has waited for all that are here.
+  if (!RanksOf(names, count, &ranks)) {  // libpmix has waited for all ranks of this node.
     if (!the_work->all_here) return PMIX_ERR_NOT_SUPPORTED;
     CallBack(callback, context, std::move(own));
     return PMIX_SUCCESS;
@@ -106,7 +107,8 @@ pmix_status_t OnAsk(const pmix_proc_t* rank, const pmix_info_t[], size_t,
   return PMIX_SUCCESS;
 }
 
-// libpmix has waited for all that are here. Nothing is kept of a group, so its end needs nobody.
+// libpmix has waited for all ranks of this node. Nothing is stored about a group, so its end needs
+// no work.
 pmix_status_t OnGroup(pmix_group_operation_t operation, char* name, const pmix_proc_t members[],
                       size_t count, const pmix_info_t infos[], size_t num_infos,
                       pmix_info_cbfunc_t callback, void* context) {
@@ -127,7 +129,7 @@ pmix_status_t OnGroup(pmix_group_operation_t operation, char* name, const pmix_p
   return PMIX_SUCCESS;
 }
 
-// libpmix has waited for all that are here.
+// libpmix has waited for all ranks of this node.
 pmix_status_t OnConnect(const pmix_proc_t[], size_t, const pmix_info_t[], size_t, pmix_op_cbfunc_t,
                         void*) {
   return the_work->all_here ? PMIX_OPERATION_SUCCEEDED : PMIX_ERR_NOT_SUPPORTED;
@@ -153,7 +155,7 @@ std::string Text(const char* text) { return text == nullptr ? "" : text; }
 // Adds one program to `request`.
 void AddProgram(const pmix_app_t& app, SpawnRequest& request) {
   OtherProgram program{app.maxprocs, {Text(app.cmd)}, {}, Text(app.cwd)};
-  // argv[0] is the program's name for itself.
+  // argv[0] is only the name that the program sees.
   for (char** word = app.argv; word != nullptr && *word != nullptr; ++word) {
     if (word != app.argv) program.argv.emplace_back(*word);
   }
@@ -173,7 +175,8 @@ void AddProgram(const pmix_app_t& app, SpawnRequest& request) {
   request.programs.push_back(std::move(program));
 }
 
-// By one call: the agent is told where each finds its server in one line, of a megabyte at most.
+// For one call: the agent gets the environments of all new ranks in one line, of a megabyte at
+// most.
 constexpr int kMaxSpawned = 512;
 
 pmix_status_t OnSpawn(const pmix_proc_t* rank, const pmix_info_t[], size_t, const pmix_app_t apps[],
@@ -198,7 +201,7 @@ pmix_status_t OnSpawn(const pmix_proc_t* rank, const pmix_info_t[], size_t, cons
   return PMIX_SUCCESS;
 }
 
-// A later libpmix copies more functions than are known here: those are none.
+// A later libpmix copies more functions than are known here: those stay null.
 struct Module {
   pmix_server_module_t known{};
   void* further[64] = {};

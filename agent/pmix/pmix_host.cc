@@ -17,7 +17,7 @@
 namespace hlaunch {
 namespace {
 
-// Keys and values for libpmix. The strings must stay until it has copied them.
+// Keys and values for libpmix. The strings must stay valid until libpmix has copied them.
 class InfoList {
  public:
   explicit InfoList(const PmixLibrary& library) : library_(library) {}
@@ -29,7 +29,7 @@ class InfoList {
     library_.info_load(&Next(), key, &number, PMIX_UINT32);
   }
   void Add(const char* key, bool flag) { library_.info_load(&Next(), key, &flag, PMIX_BOOL); }
-  // What generate_regex or generate_ppn has made.
+  // `map` comes from generate_regex or generate_ppn.
   void AddMap(const char* key, const char* map) {
     library_.info_load(&Next(), key, map, PMIX_REGEX);
   }
@@ -56,10 +56,10 @@ class InfoList {
   pmix_info_t& Next() { return infos_.emplace_back(pmix_info_t{}); }
 
   const PmixLibrary& library_;
-  std::vector<pmix_info_t> infos_;  // libpmix's own memory within; it lives as long as the process.
+  std::vector<pmix_info_t> infos_;  // libpmix allocates inside; that memory is never freed.
 };
 
-// "0 2" of {2, 1}: the first rank of each program.
+// "0 2" for {2, 1}: the first rank of each program.
 std::string FirstRanks(const std::vector<int>& programs) {
   std::vector<int> first = {0};
   for (const int ranks : programs) first.push_back(first.back() + ranks);
@@ -67,8 +67,8 @@ std::string FirstRanks(const std::vector<int>& programs) {
   return absl::StrJoin(first, " ");
 }
 
-// What is said of each rank where they run several programs. libpmix takes then nothing else of it
-// from the maps.
+// Describes each rank if the ranks run several programs. libpmix then takes nothing else about a
+// rank from the maps.
 void AddRanks(const PmixLibrary& library, const PmixHost::Place& place, InfoList& infos) {
   Rank rank = 0;
   int node = -1;
@@ -129,7 +129,8 @@ absl::Status PmixHost::Init() {
   infos.Add(PMIX_SYSTEM_TMPDIR, place_.directory);
   infos.Add(PMIX_HOSTNAME, place_.map.host(place_.node_rank));
   infos.AddRank(PMIX_SERVER_RANK, place_.node_rank);
-  // Ranks take what this has found out about the machine, and need not look themselves.
+  // Ranks use the machine's topology that this server has found, and need not look for it
+  // themselves.
   infos.Add(PMIX_SERVER_SHARE_TOPOLOGY, true);
   pmix_server_module_t* const calls =
       PmixCalls(&work_, &place_.map.name_space(), ServesGroups(library_.version()));
@@ -162,7 +163,7 @@ absl::Status PmixHost::RegisterJob(const Place& place, const pmix_proc_t* parent
   infos.Add(PMIX_TMPDIR, place.directory);
   infos.Add(PMIX_NSDIR, place.directory);
   infos.Add(PMIX_TDIR_RMCLEAN, true);
-  // Its presence alone makes waiting ranks give way.
+  // The mere presence of this key makes waiting ranks yield.
   if (place.oversubscribed) infos.Add(PMIX_NODE_OVERSUBSCRIBED, true);
   if (parent != nullptr) {
     infos.AddName(PMIX_PARENT_ID, *parent);

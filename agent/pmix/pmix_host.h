@@ -15,49 +15,50 @@
 
 namespace hlaunch {
 
-// The server of libpmix in this process: it serves the ranks of one node in one round, and asks its
-// PmixWork for what it cannot do alone. libpmix keeps one server for a process, so there is one of
-// this.
+// The libpmix server in this process. It serves the ranks of one node in one round, and uses its
+// PmixWork for what libpmix cannot do alone. libpmix has one server per process, so there is only
+// one PmixHost.
 //
 // Thread-safe once it is started.
 class PmixHost {
  public:
-  // What it serves. A value.
+  // The ranks that it serves. A value.
   struct Place {
     JobMap map;
     int node_rank = 0;
     Rank first_rank = 0;
     int nproc = 1;
-    std::string directory;        // Of this round alone; its sockets and files come there.
+    std::string directory;        // For this round alone; its sockets and files are made there.
     std::vector<int> programs;    // How many ranks run each program, in the order of ranks.
-    bool oversubscribed = false;  // More ranks than cores: those that wait give way.
+    bool oversubscribed = false;  // More ranks than cores: waiting ranks yield.
   };
 
-  // Starts it. `library` and what `work` refers to must live as long as the process.
+  // Starts the server. `library`, and the objects that `work` refers to, must live as long as the
+  // process.
   //
   // Errors:
-  //   Internal - libpmix refuses; the message has its words.
+  //   Internal - libpmix refuses; the message has its error text.
   static absl::StatusOr<std::unique_ptr<PmixHost>> Start(const PmixLibrary& library, Place place,
                                                          PmixWork work);
 
-  // By which variables a rank of this node finds this server, NAME=value each.
+  // The variables by which a rank of this node finds this server, NAME=value each.
   //
   // Errors: as above.
   absl::StatusOr<std::vector<std::string>> EnvironmentOf(int local_rank) const;
 
-  // Takes a world that `parent` has spawned, whose ranks are all here, and returns by which
-  // variables each of them finds this server. Must not be called on libpmix's thread.
+  // Registers a world that `parent` has spawned, whose ranks are all on this node. Returns for each
+  // rank the variables by which it finds this server. Must not be called on libpmix's thread.
   //
   // Errors: as above.
   absl::StatusOr<std::vector<std::vector<std::string>>> Spawn(const Place& world,
                                                               const std::string& parent_world,
                                                               Rank parent) const;
 
-  // Where it serves.
+  // The ranks that it serves.
   const Place& place() const { return place_; }
 
-  // What a rank of this node has said for others, as soon as it has. `done` is called on libpmix's
-  // thread.
+  // Gets the data that a rank of this node has given for others, once the rank has given it. `done`
+  // is called on libpmix's thread.
   void Said(Rank rank, PmixWork::Done done) const;
 
  private:

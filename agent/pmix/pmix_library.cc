@@ -10,7 +10,7 @@
 namespace hlaunch {
 
 absl::StatusOr<PmixLibrary> LoadPmix(const std::string& path) {
-  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // Its plugins look in it.
+  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // Its plugins use it.
   if (handle == nullptr) {
     return absl::NotFoundError(absl::StrCat("cannot load libpmix: ", ::dlerror()));
   }

@@ -12,7 +12,8 @@
 
 namespace hlaunch {
 
-// What is used of libpmix, whichever release of it this machine has: 4.x to 6.x have one ABI.
+// The functions of libpmix that are used, from any release on this machine: 4.x to 6.x have one
+// ABI.
 struct PmixLibrary {
   decltype(&::PMIx_server_init) server_init = nullptr;
   decltype(&::PMIx_server_register_nspace) register_nspace = nullptr;
@@ -26,10 +27,10 @@ struct PmixLibrary {
   decltype(&::PMIx_Get_version) version = nullptr;
 };
 
-// Loads it from `path`, for as long as this process lives.
+// Loads libpmix from `path`, for the life of this process.
 //
 // Errors:
-//   NotFound - it cannot be loaded, or lacks a function; the message says what.
+//   NotFound - libpmix cannot be loaded, or lacks a function; the message says what.
 absl::StatusOr<PmixLibrary> LoadPmix(const std::string& path);
 
 }  // namespace hlaunch

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// hlaunch-pmix: serves PMIx, by which Open MPI programs start, to the workers of one round on one
-// node. It is a process of its own since libpmix has to be loaded, which a static agent cannot do,
-// and starts threads. Its words: agent/mpi/pmix_words.h.
+// hlaunch-pmix: serves PMIx, which Open MPI programs need to start, to the workers of one round on
+// one node. It is a separate process, since libpmix has to be loaded, which a static agent cannot
+// do, and since libpmix starts threads. Its protocol: agent/mpi/pmix_words.h.
 
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ void TellOf(int world, PmixNews news) {
   Tell(news);
 }
 
-// Whether those who wait may do so longer: not if a rank will never come.
+// OK if calls may wait longer; an error if a rank will never call MPI_Init.
 absl::Status MayWait(NodeMeeting& meeting) {
   HLAUNCH_ASSIGN_OR_RETURN(C10dClient * store, meeting.Store());
   const absl::StatusOr<bool> absent = store->Check({kAbsentKey});
@@ -61,7 +61,7 @@ absl::Status MayWait(NodeMeeting& meeting) {
   return absl::FailedPreconditionError(why);
 }
 
-// Of "2 1"; one program of all ranks where nothing is said.
+// Parses "2 1"; one program for all ranks if nothing is given.
 absl::StatusOr<std::vector<int>> ProgramsOf(const PmixPlan& plan, int world_size) {
   std::vector<int> programs;
   int all = 0;
@@ -110,7 +110,7 @@ PmixWork WorkOver(BetweenNodes& others, Spawns& spawns, bool all_here) {
   return work;
 }
 
-// What the agent says, until it has nothing more to say.
+// Reads the agent's lines until the agent closes them.
 void Listen(NodeMeeting& meeting, Spawns& spawns) {
   for (std::string line; std::getline(std::cin, line);) {
     spawns.Answered(line);
@@ -121,15 +121,16 @@ void Listen(NodeMeeting& meeting, Spawns& spawns) {
   }
 }
 
-// libpmix asks hwloc for the machine. Its plugins (X, OpenCL, libxml2) tell ranks nothing that they
-// need, and its look at x86 visits every core.
+// libpmix asks hwloc about the machine. Ranks need nothing from hwloc's plugins (X, OpenCL,
+// libxml2), and its x86 component visits every core.
 void LookAtTheMachineBriefly() {
   ::setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 0);
   ::setenv("HWLOC_COMPONENTS", "-x86", 0);
 }
 
-// Ends the process once the agent has closed our input; returns only why ranks cannot be served.
-// What libpmix's threads use is never taken down: the process ends around it.
+// Ends the process once the agent has closed our input; returns only to say why ranks cannot be
+// served. The objects that libpmix's threads use are never destroyed: the process exits without
+// that.
 absl::Status Serve(const std::vector<std::string>& words) {
   HLAUNCH_ASSIGN_OR_RETURN(const PmixPlan plan, ParsePmixArguments(words));
   LookAtTheMachineBriefly();

@@ -10,7 +10,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxBytes = 64 << 20;  // Of all that is published on a node.
+constexpr size_t kMaxBytes = 64 << 20;  // For everything published on a node.
 
 bool IsPmixs(const char* key) { return absl::StartsWith(key, "pmix."); }
 
@@ -31,7 +31,7 @@ bool ReadOnce(const pmix_info_t infos[], size_t count) {
 
 bool IsTaken(pmix_data_type_t type) { return type == PMIX_STRING || type == PMIX_BYTE_OBJECT; }
 
-// Requires: it is taken.
+// Requires: IsTaken(value.type).
 std::string BytesOf(const pmix_value_t& value) {
   if (value.type == PMIX_STRING) return value.data.string == nullptr ? "" : value.data.string;
   return value.data.bo.size == 0 ? "" : std::string(value.data.bo.bytes, value.data.bo.size);
@@ -60,13 +60,13 @@ pmix_status_t Published::Publish(const pmix_proc_t& owner, const pmix_info_t inf
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-// Returns false where not all is there yet.
+// Returns false if some key is not published yet.
 bool Published::Answer(const Waiting& waiting) {
   for (const std::string& key : waiting.keys) {
     if (values_.count(key) == 0) return false;
   }
   std::vector<pmix_pdata_t> found(waiting.keys.size());
-  std::vector<Value> kept;  // The bytes must stay until libpmix has packed them.
+  std::vector<Value> kept;  // The bytes must stay valid until libpmix has packed them.
   kept.reserve(found.size());
   for (size_t i = 0; i < found.size(); ++i) {
     const auto value = values_.find(waiting.keys[i]);

@@ -13,24 +13,26 @@
 
 namespace hlaunch {
 
-// What ranks of this node have published by PMIx, and who looks for it: MPI_Comm_spawn and
-// MPI_Comm_connect meet so. Values are texts and bytes; Open MPI publishes nothing else.
+// The data that ranks of this node have published through PMIx, and the lookups that wait for it.
+// MPI_Comm_spawn and MPI_Comm_connect use it to meet. Values are texts and bytes; Open MPI
+// publishes nothing else.
 //
 // Belongs to libpmix's thread.
 class Published {
  public:
-  // Takes what `infos` says beside PMIx's own keys; whoever waits for it gets it from within.
+  // Stores the values in `infos` except PMIx's own keys. Answers the lookups that wait for them
+  // before it returns.
   pmix_status_t Publish(const pmix_proc_t& owner, const pmix_info_t infos[], size_t count);
 
-  // Has `callback` called with the values of `keys`, a list that ends with a null: at once, or,
-  // where `infos` says that they are to be awaited, as soon as they are all there.
+  // Calls `callback` with the values of `keys`, a list that ends with a null. Calls it at once or,
+  // if `infos` asks to wait, as soon as all of them are published.
   pmix_status_t LookUp(const pmix_proc_t& asker, char** keys, const pmix_info_t infos[],
                        size_t count, pmix_lookup_cbfunc_t callback, void* context);
 
-  // `rank` has left: it waits for nothing any more.
+  // `rank` has left: drops its waiting lookups.
   void Forget(const pmix_proc_t& rank);
 
-  // Forgets `keys` of `owner`; null: all of them.
+  // Removes `keys` of `owner`; null: all of its keys.
   pmix_status_t Unpublish(const pmix_proc_t& owner, char** keys);
 
  private:
@@ -38,7 +40,7 @@ class Published {
     pmix_proc_t owner{};
     pmix_data_type_t type = PMIX_STRING;  // Or PMIX_BYTE_OBJECT.
     std::string bytes;
-    bool once = false;  // The first to read it takes it away.
+    bool once = false;  // The first lookup removes it.
   };
   struct Waiting {
     pmix_proc_t asker{};

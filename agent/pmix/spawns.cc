@@ -21,7 +21,7 @@ void Spawns::Ask(int world, Rank rank, SpawnRequest request, PmixWork::Done done
     number = request.pmix_world = ++count_;
     waiting_[number] = std::move(done);
   }
-  try {  // What libpmix is to be told waits for its own thread, which we are on.
+  try {  // Registering a world waits for libpmix's thread, on which this runs.
     std::thread([this, world, rank, request] { Prepare(world, rank, request); }).detach();
   } catch (const std::system_error&) {
     Finish(number, absl::ResourceExhaustedError("there is no thread left for it"));

@@ -16,22 +16,22 @@
 
 namespace hlaunch {
 
-// What ranks ask to be spawned by PMIx: libpmix is told of the new world, then the agent starts its
-// processes, and the rank hears of it.
+// The spawns that ranks request through PMIx. libpmix is told of the new world, then the agent
+// starts its processes, then the rank gets its answer.
 //
 // Thread-safe. It must live as long as the process.
 class Spawns {
  public:
-  // `tell` has the agent know.
+  // `tell` sends news to the agent.
   explicit Spawns(std::function<void(const PmixNews&)> tell) : tell_(std::move(tell)) {}
 
-  // Before any Ask.
+  // Call this before any Ask.
   void Serve(const PmixHost& host) { host_ = &host; }
 
-  // As PmixWork says; does not block.
+  // As in PmixWork; does not block.
   void Ask(int world, Rank rank, SpawnRequest request, PmixWork::Done done);
 
-  // What the agent has said, if it answers a spawn.
+  // Takes a line from the agent; does nothing if it is no answer to a spawn.
   void Answered(absl::string_view line);
 
  private:

@@ -38,7 +38,7 @@ namespace {
 
 constexpr uint32_t kExitingFlag = 0x4;  // PF_EXITING of linux/sched.h.
 
-// "4711 (a ) name) S 1 4711 4711 …": the name may hold anything, the last ')' ends it.
+// "4711 (a ) name) S 1 4711 4711 …": the name may contain anything; the last ')' ends it.
 std::optional<ProcessEntry> ReadEntry(pid_t pid) {
   const std::string stat = ReadSmallFile(absl::StrCat("/proc/", pid, "/stat"));
   const size_t open = stat.find('(');
@@ -60,8 +60,8 @@ std::optional<ProcessEntry> ReadEntry(pid_t pid) {
   return entry;
 }
 
-// False where /proc is missing or belongs to another pid namespace (unshare --pid without
-// --mount-proc): its numbers mean other processes then.
+// False if /proc is missing or belongs to another pid namespace (unshare --pid without
+// --mount-proc): its numbers then mean other processes.
 bool ProcIsOurs() {
   char target[32];
   const ssize_t n = ::readlink("/proc/self", target, sizeof(target));
@@ -81,8 +81,8 @@ std::multimap<pid_t, ProcessEntry> AllByParent() {
   return all;
 }
 
-// The children of all threads of this process, as the kernel lists them; unset where it does not
-// (CONFIG_PROC_CHILDREN), or where a thread has just ended.
+// The children of all threads of this process, as the kernel lists them. Unset if the kernel does
+// not list them (CONFIG_PROC_CHILDREN) or if a thread has just ended.
 std::optional<std::vector<pid_t>> ReadChildren() {
   const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir("/proc/self/task"), ::closedir);
   if (threads == nullptr || !ProcIsOurs()) return std::nullopt;
@@ -112,8 +112,8 @@ bool IsIn(absl::Span<const pid_t> pids, pid_t pid) {
   return std::find(pids.begin(), pids.end(), pid) != pids.end();
 }
 
-// Waits until one of the children in `entries` exits, at most 50 ms: a grandchild that loses
-// its parent becomes ours without a word.
+// Waits until one of the children in `entries` exits, at most 50 ms: nothing tells us when a
+// grandchild that lost its parent becomes our child.
 void WaitForAnExit(const std::vector<ProcessEntry>& entries, Duration left) {
   std::vector<UniqueFd> pidfds;
   std::vector<pollfd> polls;
@@ -126,8 +126,8 @@ void WaitForAnExit(const std::vector<ProcessEntry>& entries, Duration left) {
   ::poll(polls.data(), polls.size(), static_cast<int>(std::clamp<int64_t>(ms, 1, 50)));
 }
 
-// Without /proc nobody but the children themselves can be seen. The init of a pid namespace
-// may kill all that is in it; others wait for what dies by itself.
+// Without /proc only the children themselves can be seen. The init of a pid namespace may kill
+// everything in it; other processes wait for children that end by themselves.
 KillReport KillUnseen(const Clock& clock, Instant deadline) {
   KillReport report;
   do {
@@ -157,14 +157,14 @@ std::optional<ProcessEntry> ReadProcess(pid_t pid) {
 }
 
 bool SignalProcess(const ProcessEntry& entry, int signal) {
-  // A child of ours keeps its pid until we reap it, and we are the thread that does.
+  // Our child keeps its pid until this thread reaps it.
   if (entry.parent == ::getpid()) return ::kill(entry.pid, signal) == 0;
-  // The pid of others may have been reused since it was read: hold it, then look again.
+  // Another process's pid may have been reused since it was read: take a pidfd, then check again.
   const UniqueFd pidfd = OpenPidfd(entry.pid);
   const bool unheld = !pidfd.valid() && !KernelHasPidfds();
   const std::optional<ProcessEntry> again = ReadEntry(entry.pid);
   if (!again.has_value() || again->start_time != entry.start_time) return false;
-  // An old kernel might reuse it in the microseconds since that look.
+  // On an old kernel the pid might be reused in the microseconds since that check.
   if (unheld) return ::kill(entry.pid, signal) == 0;
   return pidfd.valid() && ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
 }
@@ -179,7 +179,7 @@ std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared
     }
   };
   add_children(root, spared);
-  // The table is not one instant's: a reused pid could close a circle, hence the limit.
+  // The table is not a snapshot: a reused pid could close a cycle, hence the limit.
   for (size_t i = 0; i < found.size() && found.size() <= all.size(); ++i) {
     add_children(found[i].pid, {});
   }
@@ -223,7 +223,8 @@ KillReport KillAndReapDescendants(const Clock& clock, Instant deadline,
   while (true) {
     if (!HasChildren()) return report;
     std::vector<ProcessEntry> left = Descendants(::getpid(), spared);
-    // Children first: who loses its parent is ours in the next turn, so this ends.
+    // Our children come first. A process that loses its parent becomes our child for the next pass,
+    // so the loop ends.
     for (const ProcessEntry& entry : left) SignalProcess(entry, SIGKILL);
     const auto reaped = std::remove_if(left.begin(), left.end(), [](const ProcessEntry& entry) {
       return entry.parent == ::getpid() && Reap(entry.pid);

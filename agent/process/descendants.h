@@ -13,9 +13,9 @@
 #include "absl/types/span.h"
 #include "proto/base/clock.h"
 
-// Who descends from this process, and ending them. A process that called BecomeSubreaper
-// inherits every orphan below it, so "all descendants" means all that ever came from it,
-// whatever sessions they made. Belongs to the thread that reaps children.
+// The descendants of this process, and how to end them. A process that called BecomeSubreaper
+// inherits every orphan below it. So "all descendants" means every process that it ever started,
+// directly or not, whatever sessions they made. Belongs to the thread that reaps children.
 
 namespace hlaunch {
 
@@ -25,42 +25,44 @@ struct ProcessEntry {
   pid_t parent = 0;
   pid_t session = 0;
   char state = '?';         // R, S, D, Z … as in proc(5).
-  bool exiting = false;     // It is on its way out, and closes its files if it has not.
-  uint64_t start_time = 0;  // With pid: names one process for ever.
+  bool exiting = false;     // It is ending; it closes its files if it has not yet.
+  uint64_t start_time = 0;  // Together with pid it identifies one process for ever.
   std::string command;      // At most 15 bytes.
 
-  // "worker.py[4711], state D in nfs_wait": for the person.
+  // "worker.py[4711], state D in nfs_wait", for messages.
   std::string ToString() const;
 };
 
-// The descendants of `root`, parents before children; without `spared` children of `root` and
-// what they started. Empty if /proc is missing or shows another pid namespace.
+// Returns the descendants of `root`, parents before children, without those children of `root` that
+// are in `spared` and without their descendants. Empty if /proc is missing or shows another pid
+// namespace.
 std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared = {});
 
-// What one read of a file of /proc gives: at most its first 8 KiB; empty where it cannot be read.
+// Reads a file of /proc once: at most its first 8 KiB; empty if it cannot be read.
 std::string ReadSmallFile(const std::string& path);
 
-// Process `pid` as it is now; unset where there is none or /proc does not show it.
+// Returns process `pid` as it is now; unset if it does not exist or /proc does not show it.
 std::optional<ProcessEntry> ReadProcess(pid_t pid);
 
-// Whether this process has a child that is not `spared`, running or not. A subreaper without one
-// has no descendants; unlike Descendants, this does not look at every process of the machine.
+// True if this process has a child that is not `spared`, running or not. A subreaper without
+// children has no descendants. Unlike Descendants, this does not look at every process of the
+// machine.
 bool HasChildren(absl::Span<const pid_t> spared = {});
 
 // Orphans of this process's descendants reparent to it from now on. Survives exec, not fork.
 void BecomeSubreaper();
 
-// Sends `signal` to the process that `entry` was read of, never to one that has its pid now.
-// False: it is gone, or not ours to signal.
+// Sends `signal` to the process that `entry` describes, never to another one that has reused its
+// pid. Returns false if the process is gone or we may not signal it.
 bool SignalProcess(const ProcessEntry& entry, int signal);
 
-// Sends `signal` to every descendant of `root` but not to `root`. Returns how many were sent.
-// Never reaches a stranger, even where pids are reused meanwhile.
+// Sends `signal` to every descendant of `root` but not to `root`. Returns the number of processes
+// that were signalled. Never reaches another process, even if pids are reused meanwhile.
 int SignalDescendants(pid_t root, int signal, absl::Span<const pid_t> spared = {});
 
-// Reaps children of this process that have exited, without waiting, except those in `owned`
-// (whose Process reaps them): it stops at one of those. Returns how many. Call on SIGCHLD and
-// whenever one of `owned` was reaped. Costs nothing but the reaping: /proc is not read.
+// Reaps children of this process that have exited, without waiting. It stops at a child in `owned`,
+// which its Process reaps. Returns how many it reaped. Call it on SIGCHLD and whenever one of
+// `owned` was reaped. It is cheap: it does not read /proc.
 int ReapOrphans(absl::Span<const pid_t> owned);
 
 struct KillReport {

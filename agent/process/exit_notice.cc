@@ -30,18 +30,18 @@ void* AwaitExitOf(void* argument) {
   while (::waitid(P_PID, static_cast<id_t>(notice->pid), &info, WEXITED | WNOWAIT) != 0 &&
          errno == EINTR) {
   }
-  ::eventfd_write(notice->tell.get(), 1);  // Also where somebody else has reaped it.
+  ::eventfd_write(notice->tell.get(), 1);  // Also if another thread has reaped the child.
   return nullptr;
 }
 
-// Whether the thread has begun; it owns `notice` then.
+// Returns true if the thread has started; it then owns `notice`.
 bool StartThread(Notice* notice) {
   pthread_t thread;
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   ::pthread_attr_setstacksize(&attributes, kStack);
-  sigset_t all, before;  // Signals are for the other threads.
+  sigset_t all, before;  // The other threads handle signals.
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const int error = ::pthread_create(&thread, &attributes, AwaitExitOf, notice);
@@ -66,7 +66,7 @@ UniqueFd NoticeExit(pid_t pid) {
   notice->pid = pid;
   notice->tell = UniqueFd(::fcntl(exited.get(), F_DUPFD_CLOEXEC, 0));
   if (!notice->tell.valid() || !StartThread(notice.get())) return {};
-  (void)notice.release();  // The thread's.
+  (void)notice.release();  // The thread owns it now.
   return exited;
 }
 

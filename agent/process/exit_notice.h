@@ -9,13 +9,13 @@
 
 namespace hlaunch {
 
-// Whether the kernel makes pidfds: from Linux 5.3 on, unless a container runtime is older than that
-// and refuses. Thread-safe.
+// True if the kernel has pidfds: Linux 5.3 or later, unless an older container runtime refuses
+// them. Thread-safe.
 bool KernelHasPidfds();
 
-// In place of a pidfd: a descriptor that is readable once the child `pid` of this process has
-// exited. A thread waits for that, which takes up to 64 KiB as long as the child lives; it leaves
-// the reaping to others. Not valid where there is no descriptor or no thread left. Thread-safe.
+// Replaces a pidfd: a descriptor that becomes readable once the child `pid` of this process has
+// exited. A thread waits for the exit, which takes up to 64 KiB while the child lives; it does not
+// reap the child. Not valid if no descriptor or no thread could be had. Thread-safe.
 UniqueFd NoticeExit(pid_t pid);
 
 }  // namespace hlaunch

@@ -25,8 +25,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kExitMs = 1000;         // From the end of its output, or its way out, to its end.
-constexpr size_t kMaxLine = 1 << 20;  // What is longer is no line of ours.
+constexpr int kExitMs = 1000;         // From closed output, or from exiting, to the exit.
+constexpr size_t kMaxLine = 1 << 20;  // A longer line is an error.
 
 struct Pipe {
   UniqueFd read_end, write_end;
@@ -66,7 +66,7 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     asio::post(loop, [self = shared_from_this(), end = std::move(end)] { self->End(end); });
   }
 
-  // Bytes are read only where they are told, so that TellNow has them in their order.
+  // Bytes are read only where their lines are passed on at once, so that TellNow keeps their order.
   void Read() {
     out.async_wait(asio::posix::stream_descriptor::wait_read,
                    [self = shared_from_this()](const asio::error_code& error) {
@@ -77,7 +77,7 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
                    });
   }
 
-  // Takes what has come; false: nothing more will.
+  // Reads the available output; returns false if no more will come.
   bool ReadNow() {
     pollfd said = {out.native_handle(), POLLIN, 0};
     while (!ended && ::poll(&said, 1, 0) > 0) {
@@ -120,7 +120,7 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
          status.ShellCode()});
   }
 
-  // What others had from a process that ends may close before its output does.
+  // An exiting process may close its connections to others before it closes its output.
   bool IsExiting() const {
     const std::optional<ProcessEntry> entry = ReadProcess(process->pid());
     return entry && entry->exiting;
@@ -132,7 +132,7 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     if (ended || (open && !IsExiting())) return;
     pollfd exited = {process->pidfd(), POLLIN, 0};
     if (::poll(&exited, 1, kExitMs) <= 0) return;
-    ReadNow();  // Its last words.
+    ReadNow();  // Its last lines.
     if (!ended) EndByExit();
   }
 
@@ -151,10 +151,10 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     if (process) ReapOnceKilled();
   }
 
-  // Nobody waits for it; whoever reaps orphans may come first.
+  // Nothing else waits for the process, but the reaping of orphans may reap it first.
   void ReapOnceKilled() {
     exit.assign(::fcntl(process->pidfd(), F_DUPFD_CLOEXEC, 0), ignored_error);
-    process.reset();  // Kills what still runs.
+    process.reset();  // Kills the process if it still runs.
     exit.async_wait(asio::posix::stream_descriptor::wait_read,
                     [self = shared_from_this()](const asio::error_code& error) {
                       if (error) return;
@@ -185,13 +185,13 @@ LineProcess::~LineProcess() { state_->Stop(); }
 
 void LineProcess::Say(absl::string_view line) {
   if (!state_->input.valid()) return;
-  const std::string text = absl::StrCat(line, "\n");  // Short: it is written whole or not at all.
+  const std::string text = absl::StrCat(line, "\n");  // Short: written whole or not at all.
   ::fcntl(state_->input.get(), F_SETFL, O_NONBLOCK);
   if (::write(state_->input.get(), text.data(), text.size()) < 0) state_->input.Close();
 }
 
 void LineProcess::TellNow() {
-  const std::shared_ptr<State> state = state_;  // What follows may destroy us.
+  const std::shared_ptr<State> state = state_;  // The events may destroy this object.
   state->TellNow();
 }
 

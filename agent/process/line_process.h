@@ -18,46 +18,46 @@ class io_context;
 
 namespace hlaunch {
 
-// How it ended. A value.
+// How a LineProcess ended. A value.
 struct LineProcessEnd {
-  std::string why;       // "it ended with exit code 1", or why it could not be started or heard.
+  std::string why;       // "it ended with exit code 1", or why it could not be started or read.
   bool missing = false;  // There is no such program.
   bool success = false;  // It exited with 0.
-  int exit_code = -1;    // As a shell has it; -1: it did not exit by itself.
+  int exit_code = -1;    // As in a shell; -1: it did not exit by itself.
 };
 
-// A process that tells what it finds in lines of at most a mebibyte, and may be killed at any
-// time: it is for a longer one.
+// A process that reports in lines of at most a mebibyte; a longer line gets it killed. It must be
+// safe to kill at any time.
 //
-// Belongs to the loop thread. Destruction kills the process and gives up without a word.
+// Belongs to the loop thread. The destructor kills the process and calls no event.
 class LineProcess {
  public:
   struct Events {
-    std::function<void(absl::string_view)> on_line;     // Without its end.
-    std::function<void(const LineProcessEnd&)> on_end;  // Once: nothing more will come.
+    std::function<void(absl::string_view)> on_line;     // Without the newline.
+    std::function<void(const LineProcessEnd&)> on_end;  // Called once: nothing follows.
   };
 
-  // Starts `argv`; what fails is told by on_end. The events are called from the loop, and may
-  // destroy the process. It reads a standard input that has what Say was given and ends with
-  // CloseInput; what it says on stderr is ours, or is among the lines.
+  // Starts `argv`; on_end reports a failure. The events are called from the loop, and may destroy
+  // this object. The process reads from standard input what Say was given, until CloseInput. Its
+  // stderr is hlaunch's own, or its lines are read like those of stdout.
   enum class Stderr { kOurs, kLines };
   LineProcess(asio::io_context& loop, const std::vector<std::string>& argv, Events events,
               Stderr to = Stderr::kOurs);
   ~LineProcess();
 
-  // Gives it a line, without its end; it is lost if the process has ended, or has not read 64 KiB
-  // of such.
+  // Sends a line, given without its newline. If the process has ended, or has left 64 KiB unread,
+  // the line is lost and the input is closed.
   void Say(absl::string_view line);
   void CloseInput();
-  // Tells at once, from within, what it has said until now, and its end if it has closed its
-  // output or is on its way out: whoever lost a connection to it finds its end told.
-  // Blocks until it has ended, at most a second.
+  // Calls the events before it returns, for all output until now, and for the end if the process
+  // has closed its output or is exiting. So a caller that lost a connection to the process learns
+  // of its end first. Blocks until the process has ended, at most a second.
   void TellNow();
-  pid_t pid() const;  // 0: it does not live.
+  pid_t pid() const;  // 0: it does not run.
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // Shared with what is under way in the loop.
+  std::shared_ptr<State> state_;  // Shared with handlers pending in the loop.
 };
 
 }  // namespace hlaunch

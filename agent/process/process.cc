@@ -26,7 +26,7 @@
 namespace hlaunch {
 namespace {
 
-// A set of numbers as the kernel reads them.
+// A set of numbers, in the kernel's format.
 using Mask = std::vector<unsigned long>;
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
@@ -47,7 +47,7 @@ Mask MakeMask(const std::vector<int>& numbers) {
   return mask;
 }
 
-// Where the child is to take its memory. Whoever started us under `numactl` has decided it.
+// The NUMA node for the child's memory; empty if we run under `numactl`, whose policy then stays.
 Mask MemoryMask(const Command& command) {
   int policy = MPOL_DEFAULT;
   if (command.memory_node < 0) return {};
@@ -58,7 +58,7 @@ Mask MemoryMask(const Command& command) {
   return MakeMask({command.memory_node});
 }
 
-// What could not be bound; empty: all is as asked.
+// Says what could not be bound; empty if nothing failed.
 std::string BindingWarning(const ChildPlan& plan, const Command& command) {
   std::string text;
   if (plan.cpus_error != 0) {
@@ -104,7 +104,7 @@ std::string ExitStatus::ToString() const {
   return absl::StrCat("killed by ", SignalName(signal), core ? " (core dumped)" : "");
 }
 
-// All that the child reads until it executes its program.
+// Everything that the child reads until it executes its program.
 struct StartingProcess::State {
   explicit State(Command what) : command(std::move(what)) {}
 
@@ -152,7 +152,7 @@ struct StartingProcess::State {
     return NoResources("nothing tells of its exit");
   }
 
-  // `_` is the path of the program itself, as in a shell, and not that of hlaunch.
+  // Sets `_` to the path of the program, as a shell does; the inherited value is hlaunch's path.
   void SayProgram() {
     own_path = absl::StrCat("_=", path);
     env.erase(std::remove_if(env.begin(), env.end() - 1,

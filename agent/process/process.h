@@ -18,21 +18,21 @@
 
 namespace hlaunch {
 
-// What to run. A value; the descriptors stay the caller's.
+// What to run. A value; the caller keeps owning the descriptors.
 struct Command {
-  std::vector<std::string> argv = {};  // argv[0] with a '/' is a path, else sought in env's PATH.
+  std::vector<std::string> argv = {};  // A path if it has a '/', else looked up in env's PATH.
   std::vector<std::string> env = {};   // `NAME=value` each; nothing else is inherited.
-  bool as_a_shell = false;             // Adds `_` to it, the path of the program.
+  bool as_a_shell = false;             // Adds `_`, the path of the program, to env.
   std::string working_directory = {};  // Empty: ours. A relative argv[0] is relative to it.
   int stdin_fd = -1;                   // -1: /dev/null
   int stdout_fd = 1;
   int stderr_fd = 2;
-  int further_fd = -1;  // It is descriptor 3 there; -1: there is none.
-  // The soft limit on its descriptors, no higher than our hard one. Unset: ours.
+  int further_fd = -1;  // Becomes descriptor 3 of the child; -1: there is none.
+  // The soft limit on descriptors, at most our hard limit. Unset: ours.
   std::optional<uint64_t> descriptor_limit = {};
-  std::vector<int> cpus = {};  // Where it may run; empty: where we may.
-  // The NUMA node it takes memory from as long as there is some; -1, or where somebody has given
-  // us a policy: as we do.
+  std::vector<int> cpus = {};  // The CPUs it may run on; empty: ours.
+  // The NUMA node that its memory comes from as long as that has some. -1: as ours. It has no
+  // effect if we already run under a memory policy.
   int memory_node = -1;
 };
 
@@ -42,7 +42,7 @@ struct ExitStatus {
   int signal = 0;     // The signal that ended it, else 0.
   bool core = false;  // A core was dumped.
 
-  // What waitid said.
+  // Converts the result of waitid.
   static ExitStatus Of(const siginfo_t& info);
   // The shell's number: the exit code, or 128 + signal.
   int ShellCode() const { return signal == 0 ? exit_code : 128 + signal; }
@@ -50,19 +50,19 @@ struct ExitStatus {
   std::string ToString() const;
 };
 
-// "SIGTERM"; "signal 42" where the number has no name.
+// "SIGTERM", or "signal 42" if the number has no name.
 std::string SignalName(int signal);
 
 class Process;
 
-// A child that is on its way to its program. Several may be at once, which is faster than one after
-// the other. Belongs to one thread, as Process. Movable.
+// A child that is on its way to executing its program. Several children may start at the same time,
+// which is faster than one after the other. Belongs to one thread, as Process. Movable.
 class StartingProcess {
  public:
   StartingProcess(StartingProcess&&) noexcept;
-  ~StartingProcess();  // Waits for it, and kills it, unless Await did.
+  ~StartingProcess();  // Waits for it, and kills it, unless Await was called.
 
-  // Waits until the program is executed or the child has failed; no child is left then. Call once.
+  // Waits until the program is executed or the child has failed; then no child is left. Call once.
   //
   // Errors: as Process::Spawn.
   absl::StatusOr<Process> Await();
@@ -74,17 +74,16 @@ class StartingProcess {
   std::unique_ptr<State> state_;
 };
 
-// One child process, leader of its own session, and the one place that makes processes.
+// One child process, leader of its own session. All processes are made here.
 //
-// Promises: a Process exists only if the program was really executed; it has its own session
-// and process group before Spawn returns, so no signal can miss it; it dies with the thread
-// that spawned it; it starts with an empty signal mask, default dispositions and the
-// descriptors 0, 1 and 2 only, and Command's further one. Resource limits but Command's are left
-// alone.
+// Promises: a Process exists only if the program was really executed. It has its own session and
+// process group before Spawn returns, so no signal can miss it. It dies with the thread that
+// spawned it. It starts with an empty signal mask, default dispositions and only the descriptors 0,
+// 1 and 2, plus Command's further one. Resource limits other than Command's are left alone.
 //
-// Belongs to one thread, which must live as long as the process shall: spawn, signal and reap
-// there, so that a signal never reaches a recycled pid. Movable. Destroying one that was not
-// reaped kills its group and leaves the reaping to KillAndReapDescendants.
+// Belongs to one thread, which must live as long as the process is needed: spawn, signal and reap
+// there, so that a signal never reaches a recycled pid. Movable. The destructor kills the group of
+// a process that was not reaped, and leaves the reaping to KillAndReapDescendants.
 class Process {
  public:
   // Starts `command`. On error no child is left behind.
@@ -92,12 +91,12 @@ class Process {
   // Requires: SIGCHLD is not ignored.
   // Errors:
   //   NotFound - no such program, script interpreter or working directory; the message names it.
-  //   PermissionDenied - it is there and cannot be executed.
-  //   InvalidArgument - argv is empty, or argv and env are more than the kernel takes.
+  //   PermissionDenied - the program exists but cannot be executed.
+  //   InvalidArgument - argv is empty, or argv and env are larger than the kernel accepts.
   //   ResourceExhausted - out of processes, descriptors or memory.
   static absl::StatusOr<Process> Spawn(Command command);
 
-  // The same, but does not wait for the program: what the child itself fails with comes from Await.
+  // Like Spawn, but does not wait for the program: Await returns the errors of the child itself.
   // `command`'s descriptors must stay open until then.
   static absl::StatusOr<StartingProcess> Start(Command command);
 
@@ -109,13 +108,13 @@ class Process {
   ~Process() { Abandon(); }
 
   pid_t pid() const { return pid_; }
-  // Readable once the child has exited; of an old kernel not a pidfd.
+  // Readable once the child has exited; on an old kernel it is not a pidfd.
   int pidfd() const { return pidfd_.get(); }
-  // What of Command's CPUs and memory node could not be had; the program runs without. Empty: all
-  // is as asked.
+  // Says which of Command's CPUs and memory node could not be set; the program runs without them.
+  // Empty if all were set.
   const std::string& warning() const { return warning_; }
 
-  // Signal the child's process group, or the child alone. No effect once all have exited.
+  // Signals the child's process group, or the child alone. No effect once all have exited.
   // Requires: not reaped.
   void SignalGroup(int signal) const;
   void Signal(int signal) const;

@@ -32,7 +32,7 @@ bool IsFile(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
 }
 
-// The first bytes of `path`: enough for the kernel to tell what it is.
+// The first bytes of `path`: enough for the kernel to recognise the file type.
 std::string Head(const std::string& path) {
   char buffer[256];
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -40,14 +40,14 @@ std::string Head(const std::string& path) {
   return n > 0 ? std::string(buffer, static_cast<size_t>(n)) : std::string();
 }
 
-// "/usr/bin/python4" of "#! /usr/bin/python4 -u\n…"; empty if `head` is of no script.
+// "/usr/bin/python4" from "#! /usr/bin/python4 -u\n…"; empty if `head` is not from a script.
 std::string Interpreter(absl::string_view head) {
   if (!absl::ConsumePrefix(&head, "#!")) return "";
   const absl::string_view line = head.substr(0, head.find('\n'));
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
   if (words.empty()) return "";
-  // A carriage return is part of the name to the kernel, and the reason why it is not found.
+  // The kernel takes a carriage return as part of the name, and so does not find the file.
   return absl::StrCat(words[0], absl::EndsWith(line, "\r") ? " (the line ends in CR LF)" : "");
 }
 

@@ -11,24 +11,24 @@
 
 namespace hlaunch {
 
-// The path to execute for `name`, which is a path if it has a '/', else sought in the PATH of `env`
-// (`NAME=value` each). As execvp: a file that may not be executed does not end the search.
-// `directory` is where the program will run; empty: here.
+// Returns the path to execute for `name`. A `name` with a '/' is a path; else it is looked up in
+// the PATH of `env` (`NAME=value` each). As in execvp, a file that may not be executed does not end
+// the search. `directory` is where the program will run; empty: here.
 //
 // Errors:
 //   NotFound - there is no such program; the message names it.
-//   PermissionDenied - there is one and it is not executable.
+//   PermissionDenied - the program exists but is not executable.
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const std::vector<std::string>& env,
                                         const std::string& directory);
 
-// Says why execve of `path` in `directory` failed with `error`, an errno, by a look at the file:
-// its interpreter may be missing, or the file may be none for this machine.
+// Explains why execve of `path` in `directory` failed with `error`, an errno, by looking at the
+// file: its interpreter may be missing, or the file may be for another machine.
 //
 // Returns, never OK:
 //   NotFound - no such program, script interpreter or loader.
-//   PermissionDenied - it is there and cannot be executed.
-//   InvalidArgument - arguments and environment are more than the kernel takes.
+//   PermissionDenied - the program exists but cannot be executed.
+//   InvalidArgument - arguments and environment are larger than the kernel accepts.
 //   ResourceExhausted - out of memory, processes or descriptors.
 absl::Status ExecError(int error, const std::string& path, const std::string& directory);
 

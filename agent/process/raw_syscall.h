@@ -5,8 +5,8 @@
 
 namespace hlaunch {
 
-// A system call that touches no memory of ours, also not errno: its result, or the negative errno.
-// For a child that shares our memory and our thread's errno while we go on.
+// A system call that writes no memory of ours, not even errno. Returns its result, or the negative
+// errno. For a child that shares our memory and this thread's errno while we go on.
 //
 // The calling conventions are those of syscall(2).
 inline __attribute__((always_inline)) long RawSyscall(long number, long a = 0, long b = 0,
@@ -34,7 +34,7 @@ inline __attribute__((always_inline)) long RawSyscall(long number, long a = 0, l
 #endif
 }
 
-// The same for a pointer among the arguments.
+// Converts a pointer to an argument of RawSyscall.
 inline __attribute__((always_inline)) long RawArgument(const void* pointer) {
   return reinterpret_cast<long>(pointer);
 }

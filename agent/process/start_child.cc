@@ -17,8 +17,8 @@
 
 #include "agent/process/raw_syscall.h"
 
-// clone() by the name that ThreadSanitizer does not intercept: it takes every clone for a fork,
-// and then no longer checks this thread, whose memory the child shares.
+// This name of clone() is not intercepted by ThreadSanitizer. ThreadSanitizer takes every clone for
+// a fork and then stops checking this thread, whose memory the child shares.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): glibc's own name.
 extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
 
@@ -27,13 +27,13 @@ namespace {
 
 constexpr size_t kChildStack = 64 * 1024;
 
-// The kernel's struct sigaction is all zero for SIG_DFL, on every architecture. Not made in the
-// child: without optimisation, that would call memset.
+// The kernel's struct sigaction is all zero for SIG_DFL, on every architecture. It is not made in
+// the child: without optimisation, that would call memset.
 constexpr unsigned long kDefaultAction[8] = {};
 
-// What runs in the child makes no call that a sanitizer or a linker puts something into. With
-// no_sanitize("thread") alone, clang still tells ThreadSanitizer of every function that begins or
-// ends: the child would do that as the parent's thread, while the parent does it too.
+// Code that runs in the child must contain no call inserted by a sanitizer or a linker. With only
+// no_sanitize("thread"), clang still reports every function entry and exit to ThreadSanitizer: the
+// child would do that as the parent's thread, while the parent does it too.
 #if defined(__clang__)
 #define HLAUNCH_IN_CHILD \
   __attribute__((no_sanitize("address", "undefined"), disable_sanitizer_instrumentation))
@@ -49,11 +49,12 @@ HLAUNCH_IN_CHILD int Fail(ChildPlan* plan, const char* where, long result) {
 
 HLAUNCH_IN_CHILD void CloseFrom(unsigned first) {
   if (RawSyscall(SYS_close_range, first, ~0U, 0) == 0) return;
-  // Old container runtimes refuse the call. What hlaunch opens is close-on-exec anyway.
+  // Old container runtimes refuse close_range. All descriptors that hlaunch opens are close-on-exec
+  // anyway.
   for (unsigned fd = first; fd < 65536; ++fd) RawSyscall(SYS_close, fd);
 }
 
-// A failure is told and changes nothing else.
+// Records a failure in `plan`; the child goes on.
 HLAUNCH_IN_CHILD void Bind(ChildPlan* plan) {
   long result = 0;
   if (plan->cpu_words > 0) {
@@ -63,17 +64,18 @@ HLAUNCH_IN_CHILD void Bind(ChildPlan* plan) {
   }
   if (result < 0) plan->cpus_error = static_cast<int>(-result);
   result = 0;
-  if (plan->memory_words > 0) {  // The kernel takes one bit less than it is told.
+  if (plan->memory_words > 0) {  // The kernel uses one bit less than it is told.
     result = RawSyscall(SYS_set_mempolicy, MPOL_PREFERRED, RawArgument(plan->memory),
                         static_cast<long>(plan->memory_words * kBitsPerWord + 1));
   }
   if (result < 0) plan->memory_error = static_cast<int>(-result);
 }
 
-// The child's first descriptors are `plan->fds`, and nothing else is open. Returns 0 or an error.
+// Makes `plan->fds` the child's first descriptors and closes all others. Returns 0 or an error.
 HLAUNCH_IN_CHILD long TakeStreams(ChildPlan* plan) {
   const int count = plan->fds[3] < 0 ? 3 : 4;
-  // Above them first, so that no dup3 overwrites a descriptor that is still to be copied.
+  // First copy all of them above that range, so that no dup3 overwrites a descriptor still to be
+  // copied.
   for (int i = 0; i < count; ++i) {
     const long above = RawSyscall(SYS_fcntl, plan->fds[i], F_DUPFD, count);
     if (above < 0) return above;
@@ -95,14 +97,14 @@ HLAUNCH_IN_CHILD void ResetSignals() {
 }
 
 // Runs in the child between clone and exec, on its own stack but in the parent's memory and with
-// the parent thread's errno, while the parent goes on: only RawSyscall, no library function, no
-// allocation. `plan` is how it reports.
+// the parent thread's errno, while the parent goes on. So it uses only RawSyscall, no library
+// function, no allocation. It reports through `plan`.
 HLAUNCH_IN_CHILD int RunChild(void* argument) {
   auto* plan = static_cast<ChildPlan*>(argument);
   long result = RawSyscall(SYS_setsid);
   if (result < 0) return Fail(plan, "setsid", result);
   RawSyscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-  // A parent that died before the line above will never be signalled for.
+  // If the parent died before the line above, no signal will come.
   if (RawSyscall(SYS_getppid) != plan->parent) return 127;
   result = TakeStreams(plan);
   if (result < 0) return Fail(plan, "its standard streams", result);
@@ -126,10 +128,11 @@ pid_t StartChild(ChildPlan* plan, int* pidfd) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  // Kernels that know no CLONE_PIDFD ignore it.
+  // Kernels without CLONE_PIDFD ignore it.
   const int flags =
       CLONE_VM | (pidfd == nullptr ? 0 : CLONE_PIDFD) | CLONE_CHILD_CLEARTID | SIGCHLD;
-  // No CLONE_VFORK, which lets the parent go on at the same moment as CLONE_CHILD_CLEARTID says.
+  // No CLONE_VFORK: it would block the parent until the moment that CLONE_CHILD_CLEARTID tells
+  // anyway.
   const pid_t pid = ::__clone(RunChild, plan->stack.get() + kChildStack, flags, plan, pidfd,
                               nullptr, &plan->shares_memory);
   const int error = errno;

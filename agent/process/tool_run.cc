@@ -50,7 +50,7 @@ struct ToolRun::State : std::enable_shared_from_this<State> {
 
   void Stop() {
     timer.cancel();
-    process.reset();  // Kills what still runs.
+    process.reset();  // Kills the program if it still runs.
   }
 
   asio::steady_timer timer;

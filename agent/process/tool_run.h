@@ -18,18 +18,18 @@ class io_context;
 
 namespace hlaunch {
 
-// What a program said. A value.
+// The output of a program. A value.
 struct ToolOutput {
-  std::string text;      // Of stdout and stderr, at most ToolRun::kMaxBytes.
-  std::string problem;   // Why there is no more; empty: it exited with 0.
+  std::string text;      // stdout and stderr, at most ToolRun::kMaxBytes.
+  std::string problem;   // Why the output is not complete; empty: the program exited with 0.
   bool missing = false;  // There is no such program.
   int exit_code = -1;    // -1: it did not exit by itself.
 };
 
-// Runs a program for what it prints, and kills it where it takes too long or prints too much.
+// Runs a program for its output, and kills it if it takes too long or prints too much.
 //
-// Belongs to the loop thread. Destruction kills the program and gives up without a word; whoever
-// reaps orphans reaps it then.
+// Belongs to the loop thread. The destructor kills the program and does not call `done`; the
+// reaping of orphans then reaps the program.
 class ToolRun {
  public:
   static constexpr size_t kMaxBytes = 256 << 10;
@@ -39,11 +39,11 @@ class ToolRun {
           std::function<void(ToolOutput)> done);
   ~ToolRun();
 
-  pid_t pid() const;  // A child of this process that this object reaps; 0: it does not run.
+  pid_t pid() const;  // A child that this object reaps; 0: it does not run.
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // Shared with what is under way in the loop.
+  std::shared_ptr<State> state_;  // Shared with handlers pending in the loop.
 };
 
 }  // namespace hlaunch

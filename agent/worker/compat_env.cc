@@ -16,7 +16,7 @@ namespace {
 
 using Variables = std::vector<std::pair<absl::string_view, std::string>>;
 
-// The index that scripts choose their device by.
+// The index by which scripts choose their device.
 int DeviceRank(const WorkerSpec& spec, int local_rank) {
   return spec.virtual_local_rank ? 0 : local_rank;
 }
@@ -28,13 +28,13 @@ void AddOpenMpi(const Assignment& round, int local_rank, const WorkerSpec& spec,
                             {kEnvOmpiSize, world_size},
                             {kEnvOmpiLocalRank, absl::StrCat(DeviceRank(spec, local_rank))},
                             {kEnvOmpiLocalSize, absl::StrCat(spec.nproc)},
-                            // Open MPI's word for the place among all jobs' processes on the node.
+                            // For Open MPI this counts the processes of all jobs on the node.
                             {kEnvOmpiNodeRank, absl::StrCat(local_rank)},
                             {kEnvOmpiUniverseSize, world_size},
                         });
 }
 
-// The nodes as Slurm writes them: the step's that hlaunch was started in, else the allocation's.
+// Slurm's node list: that of the step in which hlaunch was started, else that of the allocation.
 absl::string_view SlurmNodeList(const WorkerSpec& spec) {
   absl::string_view list;
   for (const absl::string_view name : {kEnvSlurmJobNodeList, kEnvSlurmStepNodeList}) {
@@ -47,7 +47,8 @@ absl::string_view SlurmNodeList(const WorkerSpec& spec) {
   return list;
 }
 
-// The task's names. The allocation's (SLURM_JOB_ID, SLURM_NNODES, …) are Slurm's own to set.
+// The variables of the task. Slurm itself sets those of the allocation (SLURM_JOB_ID, SLURM_NNODES,
+// …).
 void AddSlurm(const Assignment& round, int local_rank, const WorkerSpec& spec,
               const std::string& host, Variables& env) {
   const std::string tasks = absl::StrCat(round.world_size);
@@ -62,7 +63,7 @@ void AddSlurm(const Assignment& round, int local_rank, const WorkerSpec& spec,
                             {kEnvSlurmStepNumNodes, absl::StrCat(round.num_nodes)},
                             {kEnvSlurmStepNodeList, nodes.empty() ? host : std::string(nodes)},
                         });
-  // Said only where it is one number.
+  // Set only if every node has the same number of tasks.
   if (round.world_size == spec.nproc * round.num_nodes) {
     env.emplace_back(kEnvSlurmTasksPerNode, absl::StrCat(spec.nproc));
   }

@@ -12,21 +12,21 @@
 #include "agent/worker/worker_spec.h"
 #include "rendezvous/round/round.h"
 
-// The variables of other launchers, for scripts that read nothing else. Off by default: whoever
-// sees such names takes the launcher for present and calls it.
+// The variables of other launchers, for scripts that read only those. Off by default: a framework
+// that sees such names assumes that the launcher is present and calls it.
 //
 //   openmpi  frameworks conclude "under mpirun", import mpi4py, and get N worlds of one process
-//            or hang. Half a set is worse: Horovod raises on one of rank and size.
+//            or hang. Half a set is worse: Horovod raises if only one of rank and size is set.
 //   slurm    Lightning's and JAX's Slurm environments take over; an Open MPI in the worker warns
-//            of a singleton, or asks a PMI server that is not there.
+//            of a singleton, or asks a PMI server that does not exist.
 
 namespace hlaunch {
 
 // The names of `--compat`.
 inline constexpr const char* kCompatSets[] = {"openmpi", "slurm"};
 
-// What the worker with `local_rank` sees of the sets in `spec.compat`, each complete. `host` is
-// this node's name: Slurm's list of nodes where there is one node and no Slurm. Pure.
+// Returns the variables of all sets in `spec.compat` for the worker with `local_rank`. `host` is
+// this node's name: it stands for Slurm's node list if there is one node and no Slurm. Pure.
 //
 // Requires: CheckCompat.
 std::vector<std::pair<absl::string_view, std::string>> CompatEnv(const Assignment& round,
@@ -34,10 +34,10 @@ std::vector<std::pair<absl::string_view, std::string>> CompatEnv(const Assignmen
                                                                  const WorkerSpec& spec,
                                                                  const std::string& host);
 
-// Whether the sets in `spec.compat` can be had complete in a job of at most `max_nodes`. Pure.
+// Checks that the sets in `spec.compat` can be complete in a job of at most `max_nodes`. Pure.
 //
 // Errors:
-//   InvalidArgument - no such set, or Slurm's list of several nodes is not known.
+//   InvalidArgument - there is no such set, or Slurm's list of several nodes is not known.
 absl::Status CheckCompat(const WorkerSpec& spec, int max_nodes);
 
 }  // namespace hlaunch

@@ -18,7 +18,7 @@ namespace {
 
 constexpr absl::string_view kMore = "…";
 
-// Its head, in whole UTF-8 characters.
+// Cuts the end off, between whole UTF-8 characters.
 std::string Shorten(std::string text) {
   if (text.size() <= kMaxTextBytes) return text;
   size_t end = kMaxTextBytes - kMore.size();
@@ -26,7 +26,7 @@ std::string Shorten(std::string text) {
   return absl::StrCat(text.substr(0, end), kMore);
 }
 
-// The member of that name; nullptr if there is none.
+// Returns the member called `name`; nullptr if there is none.
 const nlohmann::json* Member(const nlohmann::json* object, const char* name) {
   if (object == nullptr || !object->is_object()) return nullptr;
   const auto found = object->find(name);
@@ -37,8 +37,8 @@ nlohmann::json Parse(absl::string_view json) {
   return nlohmann::json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
 }
 
-// Of a file whose end is cut off within a text: what is there. An escape sequence or a character
-// that was cut in two is left out.
+// Parses a file whose end is cut off within a string. Leaves out an escape sequence or a character
+// that was cut in two.
 nlohmann::json ParseCut(absl::string_view json) {
   if (json.empty() || json.front() != '{') return nullptr;
   if (const size_t escape = json.rfind('\\'); escape != json.npos && escape + 12 > json.size()) {

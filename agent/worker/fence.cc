@@ -13,8 +13,8 @@ namespace hlaunch {
 namespace {
 
 constexpr absl::string_view kWord = "until ";
-constexpr Duration kLate = std::chrono::seconds(1);      // What a busy host may be late.
-constexpr Duration kPatience = std::chrono::seconds(2);  // For an agent that goes on with us.
+constexpr Duration kLate = std::chrono::seconds(1);      // How late a busy host may be.
+constexpr Duration kPatience = std::chrono::seconds(2);  // For an agent that resumes as well.
 constexpr Duration kUnknownStep = std::chrono::seconds(5);
 constexpr Duration kLeastStep = std::chrono::milliseconds(100);
 constexpr int kSignsWithinTheLimit = 8;
@@ -29,7 +29,7 @@ void Fence::Allow(Instant until, Instant now) {
   if (until > now) {
     step_ = NextSignOfLife(until, now);
   } else if (until_ == Instant::max() || until > until_) {
-    // It lay unread while this process was paused; a newer one is about to come.
+    // The message lay unread while this process was paused; a newer one will follow soon.
     if (step_ == Duration::zero()) step_ = kUnknownStep;
     forgiven_until_ = now + step_ + kPatience;
   }

@@ -45,19 +45,19 @@ using std::chrono::seconds;
 
 constexpr seconds kCleanUpTime(10);
 constexpr seconds kObituaryTime(5);
-constexpr seconds kDyingTime(1);  // Of a killed agent that is not stuck in the kernel.
+constexpr seconds kDyingTime(1);  // For a killed agent to die, unless it is stuck in the kernel.
 
-// A descriptor of ours must never be 0, 1 or 2 because hlaunch was started without them.
+// None of our descriptors may become 0, 1 or 2 when hlaunch was started without those.
 void FillStandardDescriptors() {
   int fd = ::open("/dev/null", O_RDWR);
   while (fd >= 0 && fd < 3) fd = ::dup(fd);
   if (fd >= 3) ::close(fd);
 }
 
-// Closes the descriptors from `first` to `last`; none where that is smaller.
+// Closes the descriptors from `first` to `last`; none if `last` is smaller.
 void CloseRange(unsigned first, unsigned last) {
   if (first > last || ::syscall(SYS_close_range, first, last, 0) == 0) return;
-  constexpr unsigned kMost = 65536;  // Linux before 5.9: one by one.
+  constexpr unsigned kMost = 65536;  // Linux before 5.9 needs a call for each.
   for (unsigned fd = first; fd <= std::min(last, kMost); ++fd) ::close(static_cast<int>(fd));
 }
 
@@ -66,13 +66,13 @@ struct Keeper {
   pid_t agent = 0;
   UniqueFd signals;
   UniqueFd link;
-  std::vector<pid_t> spared;  // Children from before: `job & exec hlaunch` in a script.
+  std::vector<pid_t> spared;  // Earlier children: `job & exec hlaunch` in a script.
   std::optional<Obituary> obituary;
-  std::string directory;  // Of the agent alone; empty: none.
+  std::string directory;  // The agent's own directory; empty if there is none.
   Fence fence;
-  std::string standstill;  // Why the agent was ended; empty: it was not.
+  std::string standstill;  // Why the agent was killed; empty if it was not.
   std::optional<ExitStatus> agent_status;
-  int ended = 0;  // Of what the agent leaves, before its own death was seen.
+  int ended = 0;  // The agent's processes killed before its own death was seen.
 };
 
 void ReapAll(Keeper* keeper) {
@@ -80,14 +80,14 @@ void ReapAll(Keeper* keeper) {
   while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) {
     if (info.si_pid == keeper->agent) {
       keeper->agent_status = ExitStatus::Of(info);
-      return;  // The rest is cleaned up, and counted, later.
+      return;  // Conclude cleans up and counts the rest.
     }
-    // A pid that was reaped may come back as another process.
+    // A reaped pid may be reused by another process.
     const auto left = std::remove(keeper->spared.begin(), keeper->spared.end(), info.si_pid);
     const bool was_spared = left != keeper->spared.end();
     keeper->spared.erase(left, keeper->spared.end());
-    // A worker is killed as the thread that started it ends (PR_SET_PDEATHSIG), which may be
-    // before the last thread of the agent.
+    // A worker is killed when the thread that started it ends (PR_SET_PDEATHSIG). That can be
+    // before the agent's last thread ends.
     if (!was_spared && info.si_code == CLD_KILLED && info.si_status == SIGKILL) ++keeper->ended;
     info = {};
   }
@@ -101,7 +101,7 @@ void ReadSignals(Keeper* keeper) {
     if (signal == SIGCHLD) {
       ReapAll(keeper);
     } else {
-      ::kill(keeper->agent, signal);  // Not reaped yet, so nobody else has this pid.
+      ::kill(keeper->agent, signal);  // The agent is not reaped yet: the pid is its own.
     }
   }
 }
@@ -119,11 +119,11 @@ void ReadLink(Keeper* keeper) {
       keeper->obituary = DecodeObituary(text);
     }
   } else if (n == 0) {
-    keeper->link.Close();  // The agent is gone or about to go; SIGCHLD says which.
+    keeper->link.Close();  // The agent is gone or about to go; SIGCHLD tells which.
   }
 }
 
-// Waits until `until`, unset: for ever, for a signal or a message, and takes it.
+// Waits for a signal or a message and handles it. Gives up at `until`; unset: never.
 void TakeNext(Keeper* keeper, std::optional<Instant> until) {
   int ms = -1;
   if (until.has_value()) {
@@ -149,10 +149,11 @@ std::string WhyTheFenceFell(const Keeper& keeper) {
                       "), and other nodes may go on without its workers");
 }
 
-// Ends the workers, and the agent with them, so that it cannot report their deaths as failures.
+// Kills the workers, and the agent with them so that it cannot report their deaths as failures.
 void EndAgent(Keeper* keeper) {
   keeper->standstill = WhyTheFenceFell(*keeper);
-  // The kernel kills the workers of an agent that dies; one that is stuck in the kernel does not.
+  // The kernel kills the workers of an agent that dies, but not those of one that is stuck in the
+  // kernel.
   const std::vector<ProcessEntry> below = Descendants(keeper->agent);
   ::kill(keeper->agent, SIGKILL);
   for (const ProcessEntry& entry : below) SignalProcess(entry, SIGKILL);
@@ -161,7 +162,7 @@ void EndAgent(Keeper* keeper) {
     TakeNext(keeper, give_up);
   }
   if (keeper->agent_status.has_value()) return;
-  keeper->agent_status = ExitStatus{0, SIGKILL, false};  // It has no say in anything any more.
+  keeper->agent_status = ExitStatus{0, SIGKILL, false};  // What it still does no longer counts.
 }
 
 void WaitForAgent(Keeper* keeper) {
@@ -170,7 +171,7 @@ void WaitForAgent(Keeper* keeper) {
     if (keeper->agent_status.has_value()) break;
     if (keeper->fence.Fallen(MonotonicClock().Now())) EndAgent(keeper);
   }
-  // What the agent said last may still be on its way.
+  // The agent's last message may still be unread.
   if (keeper->link.valid()) ReadLink(keeper);
 }
 
@@ -182,7 +183,7 @@ KillReport CleanUp(const Keeper& keeper) {
 void RunObituary(const Keeper& keeper) {
   Command command;
   command.argv = keeper.obituary->argv;
-  command.env = keeper.obituary->env;  // First, so that it wins.
+  command.env = keeper.obituary->env;  // First, so that it takes precedence.
   for (char** entry = environ; *entry != nullptr; ++entry) command.env.push_back(*entry);
   if (!keeper.standstill.empty()) {
     command.env.push_back(absl::StrCat(kEnvObituaryReason, "=its agent ", keeper.standstill));
@@ -223,20 +224,21 @@ int Conclude(Keeper* keeper) {
     RunObituary(*keeper);
     CleanUp(*keeper);
   }
-  // Last, since a file system may hang.
+  // This comes last, since a file system may hang.
   std::error_code ignored;
   if (!keeper->directory.empty()) std::filesystem::remove_all(keeper->directory, ignored);
   return kExitAgentLost;
 }
 
 int BeKeeper(Keeper keeper, const SignalNumbers& named, std::vector<int> kept) {
-  // A terminal in tostop mode must not stop the keeper for its last words.
+  // A terminal in tostop mode must not stop the keeper when it writes its last messages.
   ::signal(SIGTTOU, SIG_IGN);
   ::prctl(PR_SET_NAME, "hlaunch-keeper", 0, 0, 0);
   absl::StatusOr<UniqueFd> signals = AgentSignals(named);
   HLAUNCH_CHECK(signals.ok());
   keeper.signals = *std::move(signals);
-  // What else hlaunch was given is the agent's: a pipe's reader must not wait for the keeper.
+  // The other descriptors that hlaunch inherited are the agent's: a pipe's reader must not wait for
+  // the keeper.
   kept.push_back(keeper.signals.get());
   kept.push_back(keeper.link.get());
   std::sort(kept.begin(), kept.end());
@@ -280,8 +282,8 @@ int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers
     return BeKeeper(std::move(keeper), named, std::move(kept));
   }
   keeper.link.Close();
-  // A terminal signals the keeper's process group; in a session of its own the agent hears of
-  // Ctrl-C from the keeper alone, once.
+  // A terminal sends signals to the keeper's process group. In its own session the agent gets
+  // Ctrl-C only once, from the keeper.
   ::setsid();
   BecomeSubreaper();
   return agent(KeeperLink(std::move(agent_end)));

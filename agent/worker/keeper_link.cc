@@ -64,7 +64,7 @@ void KeeperLink::LeaveBehind(const std::string& directory) const {
 
 void KeeperLink::ShowLife(Instant until) const {
   const std::string message = EncodeSignOfLife(until);
-  // If the keeper is dead, fd() says so; if it is stopped, nobody could act on this.
+  // If the keeper is dead, fd() becomes readable; a stopped keeper could not act on the message.
   (void)::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -19,36 +19,38 @@ class KeeperLink {
  public:
   explicit KeeperLink(UniqueFd socket) : socket_(std::move(socket)) {}
 
-  // The link of an agent that was exec'ed with ForExec() in its environment. Removes it there.
+  // The link of an agent that was exec'ed with ForExec() in its environment. Removes the variable
+  // from the environment.
   //
   // Errors:
   //   NotFound - HLAUNCH_KEEPER_FD is not set: this process has no keeper.
-  //   InvalidArgument - it does not name a keeper's socket.
+  //   InvalidArgument - HLAUNCH_KEEPER_FD does not name a keeper's socket.
   static absl::StatusOr<KeeperLink> FromEnv();
 
-  // `HLAUNCH_KEEPER_FD=n` for the environment of a program that this process is about to exec
-  // as the agent. The descriptor stays open over that exec.
+  // Returns `HLAUNCH_KEEPER_FD=n` for the environment of a program that this process is about to
+  // exec as the agent. The descriptor stays open across that exec.
   std::string ForExec();
 
   // Readable once the keeper is dead, and never before. Do not read from it.
   int fd() const { return socket_.get(); }
 
-  // Has the keeper run `argv` if the agent is killed, after all else has ended, for at most
-  // 5 s. `env` is added to the keeper's own environment: secrets belong there, argv
-  // is public. The last call counts.
+  // Makes the keeper run `argv` if the agent is killed. It runs after everything else has ended,
+  // for at most 5 s. `env` is added to the keeper's own environment: secrets belong there, since
+  // argv is public. A later call replaces an earlier one.
   //
   // Errors:
-  //   InvalidArgument - more than kMaxObituaryBytes.
-  //   Unavailable - the keeper is dead.
+  //   InvalidArgument - `argv` is empty, or the message is larger than kMaxObituaryBytes.
+  //   Unavailable - the keeper is dead, or stopped and its queue is full.
   absl::Status RegisterObituary(const std::vector<std::string>& argv,
                                 const std::vector<std::string>& env) const;
 
-  // Has the keeper remove `directory`, of this process alone, if this process is killed.
+  // Makes the keeper remove `directory`, which this process alone uses, if this process is killed.
+  // A later call replaces an earlier one.
   void LeaveBehind(const std::string& directory) const;
 
   // Tells the keeper that this process goes on: its workers may live until `until` without another
-  // such word. Afterwards the keeper ends them, and this process. Instant::max(): without an end.
-  // Never blocks; what a stopped keeper does not read is lost.
+  // such message. After that the keeper ends the workers and this process. Instant::max(): without
+  // an end. Never blocks; a message that a stopped keeper does not read is lost.
   void ShowLife(Instant until) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace hlaunch {
 namespace {
 
-// For the loop to send SIGKILL.
+// The time that the loop needs to send SIGKILL.
 constexpr Duration kKilling = std::chrono::milliseconds(500);
 
 }  // namespace

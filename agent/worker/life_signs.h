@@ -14,8 +14,8 @@ class io_context;
 
 namespace hlaunch {
 
-// Shows the keeper that the loop turns, for as long as workers live: a loop that stands still does
-// not obey the rendezvous either, so its workers must not live beyond what the rendezvous allows.
+// Shows the keeper that the loop turns, for as long as workers live. A loop that stands still does
+// not obey the rendezvous either, so its workers must not live longer than the rendezvous allows.
 //
 // Belongs to the loop thread.
 class LifeSigns {
@@ -23,10 +23,10 @@ class LifeSigns {
   // Tells the keeper until when the workers may live; Instant::max(): without an end.
   using ShowFn = std::function<void(Instant until)>;
 
-  // `allowed` says until when the workers may live by what is known now; Instant::max(): no other
-  // node can take over, and so it stays. An empty `show`: there is no keeper.
+  // `allowed` returns until when the workers may live by what is known now; Instant::max() if no
+  // other node can take over, which then never changes. `show` is empty if there is no keeper.
   // `on_due` is called from the loop, once after each Begin, a moment before the keeper would end
-  // the workers though the loop turns.
+  // the workers although the loop turns.
   LifeSigns(asio::io_context& loop, std::function<Instant(Instant now)> allowed, ShowFn show,
             std::function<void()> on_due);
   ~LifeSigns();
@@ -43,7 +43,7 @@ class LifeSigns {
   const std::function<Instant(Instant now)> allowed_;
   const ShowFn show_;
   const std::function<void()> on_due_;
-  bool limited_ = false;  // The keeper was told of an end.
+  bool limited_ = false;  // The keeper was given a time limit.
   bool due_ = false;      // on_due_ was called.
   const std::unique_ptr<Timer> timer_;
 };

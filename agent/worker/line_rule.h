@@ -7,24 +7,24 @@
 
 #include "proto/base/clock.h"
 
-// What lines of the workers' output mean, as the user says. Values.
+// The user's rules for lines of the workers' output. Values.
 
 namespace hlaunch {
 
-// What becomes of a worker that writes a line with the pattern.
+// What happens to a worker that writes a matching line.
 enum class LineAction {
   kMetric,  // Only the pattern's named groups are read.
-  kWarn,    // It is named as well.
-  kFail,    // It has failed: it is killed, and what follows is the restart policy's.
+  kWarn,    // The worker is also named in a message.
+  kFail,    // The worker counts as failed: it is killed, and the restart policy decides the rest.
 };
 
-// Of --watch-log.
+// The rule of --watch-log.
 struct LineRule {
-  std::string pattern;  // In RE2's syntax; it is looked for anywhere in a line.
+  std::string pattern;  // In RE2's syntax; may match anywhere in a line.
   LineAction action = LineAction::kWarn;
 };
 
-// Of --watch-log-silence: once a line with the pattern has come, the next one comes within `limit`.
+// The rule of --watch-log-silence: after a matching line the next one has to come within `limit`.
 struct SilenceRule {
   std::string pattern;
   Duration limit = {};

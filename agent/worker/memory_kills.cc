@@ -31,7 +31,7 @@ std::optional<uint64_t> Number(absl::string_view text) {
   return number;
 }
 
-// Of lines "name number" the number.
+// Returns the number from the line "name number".
 std::optional<uint64_t> Counter(const std::string& content, absl::string_view name) {
   for (absl::string_view line : absl::StrSplit(content, '\n')) {
     if (absl::ConsumePrefix(&line, name) && absl::ConsumePrefix(&line, " ")) return Number(line);
@@ -39,9 +39,9 @@ std::optional<uint64_t> Counter(const std::string& content, absl::string_view na
   return std::nullopt;
 }
 
-// Where this process' memory is accounted for.
+// The cgroup that accounts for this process' memory.
 struct Place {
-  std::string mount;  // Below which `path` lies; empty: nowhere.
+  std::string mount;  // The mount point that `path` is relative to; empty if there is none.
   std::string path;   // "/a/b", or "/" as a container sees it.
   bool v2 = false;
 };

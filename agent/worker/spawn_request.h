@@ -11,20 +11,20 @@
 
 namespace hlaunch {
 
-// What a rank asks to be started by MPI_Comm_spawn or MPI_Comm_spawn_multiple: a world of its own.
-// A value.
+// The programs that a rank starts with MPI_Comm_spawn or MPI_Comm_spawn_multiple: they form a world
+// of their own. A value.
 struct SpawnRequest {
   std::vector<OtherProgram> programs = {};  // In the order of its ranks.
-  std::vector<std::string> hosts = {};      // Where they are to run, as it says; mostly nothing.
-  // What its ranks find said from the beginning, by PMI-1: key and value.
+  std::vector<std::string> hosts = {};      // Where the rank wants them to run; mostly empty.
+  // The keys and values that the new ranks find set from the beginning, by PMI-1.
   std::vector<std::pair<std::string, std::string>> given = {};
-  // Where PMIx serves it: its number there, and by which variables each rank finds the server,
-  // NAME=value each.
+  // If PMIx serves the world: its number there, and for each rank the variables (NAME=value each)
+  // by which it finds the server.
   int pmix_world = 0;
   std::vector<std::vector<std::string>> environments = {};
 };
 
-// How many ranks it asks for. Pure.
+// How many ranks the request starts. Pure.
 inline int RanksOf(const SpawnRequest& request) {
   int ranks = 0;
   for (const OtherProgram& program : request.programs) ranks += program.ranks;

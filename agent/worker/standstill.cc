@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-// "gdb[4711]"; empty: nothing traces `pid`.
+// "gdb[4711]"; empty if nothing traces `pid`.
 std::string TracerOf(pid_t pid) {
   const std::string status = ReadSmallFile(absl::StrCat("/proc/", pid, "/status"));
   for (absl::string_view line : absl::StrSplit(status, '\n')) {

@@ -11,12 +11,12 @@
 
 namespace hlaunch {
 
-// Why a process does not go on, for the person, in words that follow "it": `state` as in proc(5),
-// `kernel` the function of the kernel that it waits in, `debugger` what traces it; either may be
-// empty. Pure.
+// Tells a person why a process does not go on, in words that follow "it". `state` is as in proc(5),
+// `kernel` is the kernel function in which the process waits, `debugger` is its tracer; the last
+// two may be empty. Pure.
 std::string StandstillWords(char state, absl::string_view kernel, absl::string_view debugger);
 
-// The same of process `pid` as /proc shows its first thread now.
+// Describes process `pid` in this way, from what /proc shows of its first thread now.
 std::string DescribeStandstill(pid_t pid);
 
 }  // namespace hlaunch

@@ -16,8 +16,9 @@
 namespace hlaunch {
 namespace {
 
-// What people and schedulers say to hlaunch. The stop signals of a terminal are not here: they
-// stop the keeper alone, so that the shell has its prompt back and `fg` works; the job goes on.
+// The signals that people and schedulers send to hlaunch. The stop signals of a terminal are not
+// among them: they stop only the keeper, so that the shell shows its prompt again and `fg` works;
+// the job goes on.
 constexpr int kEnding[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 constexpr int kPassedOn[] = {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
 
@@ -45,7 +46,7 @@ void BlockAgentSignals(const SignalNumbers& named) {
     ::sigaddset(&taken, signal);
     ::sigdelset(&others, signal);
   }
-  // Ignored, it would reap our children behind our back.
+  // If SIGCHLD were ignored, the kernel would reap our children before we can.
   ::signal(SIGCHLD, SIG_DFL);
   ::sigaddset(&taken, SIGCHLD);
   ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
@@ -62,8 +63,8 @@ bool TerminationPending(const SignalNumbers& named) {
 }
 
 absl::StatusOr<UniqueFd> AgentSignals(const SignalNumbers& named) {
-  // What BlockAgentSignals has blocked, whatever the mask held before; so it is the same after an
-  // exec.
+  // Takes the signals that BlockAgentSignals has blocked, whatever was blocked before it; so the
+  // result is the same after an exec.
   sigset_t blocked, ours;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   ::sigemptyset(&ours);

@@ -10,26 +10,26 @@
 
 namespace hlaunch {
 
-// The signals by which hlaunch ends its node's part in the job, sending the workers the same one:
-// those that the user named, or torchrun's four. Each function below is told what the user
-// named; empty: nothing. Then SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH are taken as well, and
-// passed on to the workers, without an end. Where the user named any, those are all that is taken:
-// every other signal keeps its default action, and the keeper and the agent each end what the
-// other leaves if that kills it.
+// The signals that make hlaunch end its node's part in the job; it sends the same signal to the
+// workers. They are the signals that the user named, else torchrun's four. `named` below is what
+// the user named; if it is empty, SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH are taken as well and
+// passed on to the workers, and they end nothing. If the user named any, only those are taken:
+// every other signal keeps its default action. If such a signal kills the keeper or the agent, the
+// other one ends what is left.
 using SignalNumbers = std::vector<int>;
 SignalNumbers EndingSignals(const SignalNumbers& named);
 
-// Blocks the signals that the keeper forwards and the agent takes, except those that are ignored
-// (nohup's SIGHUP): blocked, they would be queued after all. For main's first line, so that none
-// is lost before RunUnderKeeper, which does the same. Called again, it frees those that `named`
-// leaves out.
+// Blocks the signals that the keeper forwards and the agent takes, except ignored ones (nohup's
+// SIGHUP): if those were blocked, they would be queued after all. Call this in main's first line,
+// so that no signal is lost before RunUnderKeeper, which does the same. A second call unblocks the
+// signals that `named` leaves out.
 void BlockAgentSignals(const SignalNumbers& named = {});
 
-// Whether a signal that asks hlaunch to end waits to be taken from AgentSignals().
+// Returns true if a signal that asks hlaunch to end waits in AgentSignals().
 bool TerminationPending(const SignalNumbers& named = {});
 
-// A descriptor with the agent's signals as signalfd_siginfo, non-blocking: SIGCHLD, and those
-// that ask hlaunch for something. Also right after an exec.
+// Opens a non-blocking descriptor that delivers the agent's signals as signalfd_siginfo: SIGCHLD,
+// and those that ask hlaunch for something. Also works right after an exec.
 //
 // Errors: ResourceExhausted.
 absl::StatusOr<UniqueFd> AgentSignals(const SignalNumbers& named = {});

@@ -33,7 +33,7 @@ std::string Names(const SignalNumbers& signals) {
       signals, ",", [](std::string* out, int signal) { absl::StrAppend(out, SignalName(signal)); });
 }
 
-// The devices that hlaunch was given, by CUDA's words; unset: all of the host's.
+// The devices that hlaunch was given in CUDA_VISIBLE_DEVICES; unset: it may use all of the host's.
 std::optional<std::vector<std::string>> VisibleDevices(const WorkerSpec& spec) {
   for (absl::string_view entry : spec.inherited_env) {
     if (NameOf(entry) != kEnvCudaVisibleDevices || !absl::StrContains(entry, '=')) continue;
@@ -45,8 +45,8 @@ std::optional<std::vector<std::string>> VisibleDevices(const WorkerSpec& spec) {
   return std::nullopt;
 }
 
-// The one device of this worker, by its place among those that hlaunch was given; empty if it was
-// given none.
+// The one device of this worker: the entry at its local rank in the list that hlaunch was given;
+// empty if the list has no such entry.
 std::string OwnDevice(const WorkerSpec& spec, int local_rank) {
   const auto devices = VisibleDevices(spec);
   if (!devices) return absl::StrCat(local_rank);
@@ -54,15 +54,16 @@ std::string OwnDevice(const WorkerSpec& spec, int local_rank) {
   return index < devices->size() ? (*devices)[index] : "";
 }
 
-// What is said of this worker's device.
+// The changes that this worker's device makes to its environment.
 const std::vector<EnvChange>& DeviceChanges(const WorkerSpec& spec, int local_rank) {
   static const std::vector<EnvChange> kNone;
   const auto index = static_cast<size_t>(local_rank);
   return index < spec.device_env.size() ? spec.device_env[index] : kNone;
 }
 
-// Where a worker starts the others of its node itself, each gets its number from there: the names
-// by which frameworks know that somebody else has done it are not set.
+// True for names that must not be set if a worker itself starts the others of its node, since each
+// of those gets its own number from that worker. By these names frameworks see that a launcher has
+// already started all ranks.
 bool IsOfOneRank(absl::string_view name) {
   for (const char* one :
        {kEnvRank, kEnvWorldSize, kEnvLocalRank, kEnvLocalWorldSize, kEnvRoleRank, kEnvRoleWorldSize,
@@ -72,14 +73,15 @@ bool IsOfOneRank(absl::string_view name) {
   return false;
 }
 
-// The length of the name that `text` starts with.
+// The length of the name at the start of `text`.
 size_t NameLength(absl::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(),
                                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
   return static_cast<size_t>(end - text.begin());
 }
 
-// Takes `$local_rank` or `${local_rank}` off the start of `text`, if it starts so.
+// Removes `$local_rank` or `${local_rank}` from the start of `text`; returns false if it is not
+// there.
 bool ConsumeLocalRank(absl::string_view* text) {
   absl::string_view rest = *text;
   if (!absl::ConsumePrefix(&rest, "$")) return false;
@@ -91,8 +93,8 @@ bool ConsumeLocalRank(absl::string_view* text) {
   return true;
 }
 
-// By the rules of Python's string.Template, which torchrun uses, except that `$$` is not halved:
-// `sh -c 'kill $$'` means it.
+// Follows the rules of Python's string.Template, which torchrun uses, except that `$$` is not
+// halved: `sh -c 'kill $$'` needs both.
 std::string SubstituteLocalRank(absl::string_view word, int local_rank) {
   std::string out;
   while (!word.empty()) {
@@ -108,8 +110,9 @@ std::string SubstituteLocalRank(absl::string_view word, int local_rank) {
   return out;
 }
 
-// How it finds the server of MPI programs. Who only may be one is not told its rank by MPI's names:
-// oneCCL, Accelerate and Horovod take these for a sign that they run under MPI.
+// The variables by which the worker finds the server of MPI programs. A worker that only may be an
+// MPI program does not get its rank in MPI's names: oneCCL, Accelerate and Horovod take these for a
+// sign that they run under MPI.
 Variables MpiPlace(const Assignment& round, int local_rank, const WorkerSpec& spec,
                    const NodeFacts& facts) {
   Variables place = {
@@ -126,7 +129,7 @@ Variables MpiPlace(const Assignment& round, int local_rank, const WorkerSpec& sp
   return place;
 }
 
-// What is said of the worker's place; replaces what it inherits.
+// The variables of the worker's place in the round; they replace those it inherits.
 Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
                 const NodeFacts& facts) {
   const std::string rank = absl::StrCat(round.first_rank + local_rank);
@@ -189,8 +192,9 @@ Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
   return place;
 }
 
-// The threads that a worker can run at once: one for each core of its own, or of an even share;
-// of that too, where a quota leaves the node fewer cores than the workers are bound to.
+// The number of threads that a worker can run at once: one for each core it is bound to, else an
+// even share of the node's cores. If a quota leaves the node fewer cores than the workers are bound
+// to, the even share is a limit as well.
 int NumThreads(const WorkerSpec& spec, const NodeFacts& facts, int local_rank) {
   const int sharers = spec.own_cpus ? 1 : std::max(1, spec.nproc);
   const int even = std::max(1, facts.usable_cores / sharers);
@@ -201,15 +205,16 @@ int NumThreads(const WorkerSpec& spec, const NodeFacts& facts, int local_rank) {
   return bound <= facts.usable_cores ? own : std::min(own, even);
 }
 
-// Where the Neuron runtimes of a job meet, on node rank 0's host: beside MASTER_PORT, whose
-// neighbours are kept free, and not JAX's port, for JAX on Neuron needs both.
+// The address at which the Neuron runtimes of a job meet, on node rank 0's host. It is the port
+// after MASTER_PORT, whose neighbours are kept free. It is not JAX's port, because JAX on Neuron
+// needs both.
 std::string NeuronRoot(const Assignment& round, const WorkerSpec& spec) {
   constexpr uint16_t kLastPort = 65535;
   if (!spec.on_neuron || round.master_port == kLastPort) return "";
   return HostPort(round.master_addr, static_cast<uint16_t>(round.master_port + 1));
 }
 
-// What is set only where the user has not.
+// The variables that are set only if the user has not set them.
 Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& spec,
                    const NodeFacts& facts) {
   return {
@@ -228,8 +233,8 @@ Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& sp
   };
 }
 
-// `entry`, a variable with a list of directories, and one more at its end; an empty list means the
-// same as none.
+// Appends a directory to `entry`, a variable with a list of directories. An empty list means the
+// same as no list.
 std::string WithDirectory(const std::string& entry, const std::string& directory) {
   if (directory.empty()) return entry;
   return absl::StrCat(entry, entry.back() == '=' ? "" : ":", directory);
@@ -240,7 +245,8 @@ bool Has(const Variables& variables, absl::string_view name) {
                      [name](const auto& v) { return v.first == name; });
 }
 
-// What the user gives this worker: what all inherit, and what its program has instead.
+// The variables that the user gives this worker: those that all inherit, overridden by those of its
+// program.
 std::vector<std::string> GivenEnv(const Assignment& round, int local_rank, const WorkerSpec& spec) {
   const OtherProgram* const program =
       OtherProgramOf(spec.others, round.first_rank + local_rank, round.world_size);
@@ -256,8 +262,8 @@ std::vector<std::string> GivenEnv(const Assignment& round, int local_rank, const
   return given;
 }
 
-// The collectives read their settings in the worker. The secret is none of them: each round has its
-// own.
+// True for settings of the collectives, which read them in the worker. The secret is not such a
+// setting: each round has its own.
 bool IsSettingOfComm(absl::string_view name) {
   return name == kEnvSocketInterface ||
          (absl::StartsWith(name, kCommPrefix) && name != kEnvCommSecret);
@@ -283,7 +289,7 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
   std::vector<std::string> env;
   for (const std::string& entry : GivenEnv(assignment, local_rank, spec)) {
     const absl::string_view name = NameOf(entry);
-    if (name.empty() || name.size() == entry.size()) continue;  // No `NAME=value`.
+    if (name.empty() || name.size() == entry.size()) continue;  // Not `NAME=value`.
     const bool kept = spec.keep_env && !absl::StartsWith(name, kOwnPrefix);
     if (!(kept || IsInherited(name)) || Has(place, name)) continue;
     env.push_back(name == kEnvPythonPath ? WithDirectory(entry, facts.tap_packages) : entry);
@@ -340,7 +346,7 @@ int ProgramNumber(const std::vector<OtherProgram>& others, Rank rank, int world_
 }
 
 absl::Status CheckWorkerSpec(const WorkerSpec& spec, int max_nodes) {
-  // A task that runs a worker has been given its device by others.
+  // A task that runs a worker has already been given its device.
   const bool chooses = spec.virtual_local_rank && spec.stand_ins.empty();
   const auto devices = chooses ? VisibleDevices(spec) : std::nullopt;
   if (devices && std::max<size_t>(devices->size(), 1) < static_cast<size_t>(spec.nproc)) {
