@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The nodes that a scheduler gave a job, and how it runs words on one of them. These must get this
-// side's stdin: pbsdsh hands none on, so that the nodes of PBS are started by ssh.
+// The nodes that a scheduler gave a job, and how it runs a command on one of them. The command must
+// get our stdin. pbsdsh does not pass stdin on, so ssh starts the nodes of PBS.
 
 #include <algorithm>
 #include <string>
@@ -25,18 +25,18 @@ struct Allocation {
   std::string title;  // "Slurm job 17"
   const char* hosts_variable = "";
   std::vector<std::string> hosts;
-  std::vector<int> slots;  // As many as hosts, or none.
-  std::string starter;     // As --launch-agent takes it; empty: ssh.
+  std::vector<int> slots;  // One for each host, or empty.
+  std::string starter;     // In the format of --launch-agent; empty: ssh.
 };
 
-// "4" of "4" and of "a100:4"; -1: neither.
+// Returns 4 for "4" and for "a100:4"; -1: neither form.
 int CountOfGres(absl::string_view text) {
   return IntFrom(text.substr(text.rfind(':') + 1), 1, 1 << 20);
 }
 
-// The GPUs of each node where the job counts them otherwise: a step gets what the job asked for a
-// node by itself, and of what it asked for a task or for all nodes the wrong number. 0: says
-// nothing.
+// The GPUs of each node if the job does not count them by node. A step gets by itself the GPUs that
+// the job asked for by node. Of GPUs asked for by task or for all nodes it would get the wrong
+// number. Returns 0 if no option is needed or the number is unknown.
 int GpusPerNode(const Environment& environment, const std::vector<int>& tasks, size_t nodes) {
   if (!environment.Get("SLURM_GPUS_PER_NODE").empty() || nodes == 0) return 0;
   const int per_task = CountOfGres(environment.Get("SLURM_GPUS_PER_TASK"));
@@ -52,13 +52,14 @@ Allocation OfSlurm(const Environment& environment) {
   Allocation found{"slurm", "", "SLURM_JOB_NODELIST", {}, {}, ""};
   const Variable job = FirstSet(environment, "SLURM_JOB_ID|SLURM_JOBID");
   const auto hosts = ExpandHostlist(environment.Get(found.hosts_variable), kMaxNodes);
-  // Of a heterogeneous job the list has the nodes of one part.
+  // In a heterogeneous job the list has only the nodes of one part.
   if (job.value.empty() || !hosts.ok() || !environment.Get("SLURM_HET_SIZE").empty()) return {};
   found.title = absl::StrCat("Slurm job ", PrintableLine(job.value));
   found.hosts = *hosts;
   const auto tasks = ExpandCounts(environment.Get("SLURM_TASKS_PER_NODE"), kMaxNodes);
   if (tasks.ok() && tasks->size() == hosts->size()) found.slots = *tasks;
-  // All that the job has there: without a number of CPUs a step gets those of the whole node.
+  // The step gets all that the job has there. Without a number of CPUs it gets those of the whole
+  // node.
   found.starter = "srun -w %h -N1 -n1 --overlap --mem=0 --cpu-bind=none --mpi=none";
   const int gpus = GpusPerNode(environment, found.slots, found.hosts.size());
   if (gpus > 0) absl::StrAppend(&found.starter, " --gres=gpu:", gpus);
@@ -92,8 +93,9 @@ Allocation Find(const Surroundings& surroundings) {
                  HostsOfSge(surroundings), "qrsh -inherit %h");
 }
 
-// "a:4,b:4", with what the job was given for: -n, the ranks of all nodes together, goes by it. One
-// process on each node is what schedulers count where nobody says a number.
+// Makes "a:4,b:4" with the slots that the job was given, since -n, the number of all ranks, goes by
+// them. Leaves the slots out if none is above one: schedulers count one process on each node if the
+// user gives no number.
 std::string HostsText(const Allocation& found) {
   const size_t count = found.hosts.size();
   const bool counted =
@@ -134,7 +136,7 @@ bool StartsAllocation(const Surroundings& surroundings) {
   const Environment& environment = surroundings.environment;
   if (surroundings.alone || IsInWorker(environment)) return false;
   const Allocation found = Find(surroundings);
-  // On a login node salloc's shell is on none of the job's.
+  // salloc's shell may run on a login node, which is not one of the job's.
   const bool elsewhere = environment.Get("SLURMD_NODENAME").empty() && !found.hosts.empty() &&
                          found.hosts[0] != surroundings.host &&
                          !absl::StartsWith(surroundings.host, absl::StrCat(found.hosts[0], "."));

@@ -19,7 +19,7 @@
 namespace hlaunch {
 namespace {
 
-// PBS_NODEFILE: a line for each process that a node was given.
+// PBS_NODEFILE has one line for each process that a node was given.
 HostsOfJob ReadNodeFile(const std::string& path) {
   HostsOfJob hosts;
   std::ifstream file(path);
@@ -40,7 +40,7 @@ HostsOfJob ReadHostSlots(const std::string& text) {
   return hosts;
 }
 
-// The leading number of "4711.server" and "4711[7].server".
+// Returns the leading number of "4711.server" and "4711[7].server".
 uint64_t LeadingNumber(absl::string_view text) {
   uint64_t number = 0;
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -49,7 +49,7 @@ uint64_t LeadingNumber(absl::string_view text) {
 
 struct Origin {
   const char* cluster;
-  std::string job;  // The scheduler's id, and the variable that has it.
+  std::string job;  // The scheduler's id for the job. `job_variable` has it.
   const char* job_variable;
   std::string reason;
   const char* hosts_variable;
@@ -206,7 +206,7 @@ ClusterPlace FindLsf(const Surroundings& surroundings, bool told) {
                      "--nproc-per-node ", local,
                      " ...; for a job of its own in every task add --standalone"));
   }
-  // Where jobs start on a launch node, that is the first host, and jsrun never uses it.
+  // If jobs start on a launch node, that node is the first host, and jsrun never uses it.
   if (hosts.names.size() > 1 &&
       IntFrom(size, 1, kMaxNodes) + 1 == static_cast<int>(hosts.names.size())) {
     hosts.names.erase(hosts.names.begin());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What users, and services such as AzureML, MosaicML and PAI, set themselves on every node:
-// MASTER_ADDR, this node's number and how many there are.
+// The variables that users, and services such as AzureML, MosaicML and PAI, set on every node:
+// MASTER_ADDR, this node's number and the number of nodes.
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,11 +19,11 @@ constexpr char kNodeCounts[] = "NNODES|NUM_NODES";
 constexpr char kNodeRank[] = "NODE_RANK";
 constexpr char kPerNode[] = "NPROC_PER_NODE|LOCAL_WORLD_SIZE";
 
-// Which node of how many. Without a node's own number, RANK and WORLD_SIZE count nodes, unless a
-// LOCAL_RANK says that they count workers.
+// This node's number and the number of nodes. Without NODE_RANK, RANK and WORLD_SIZE count nodes,
+// unless LOCAL_RANK shows that they count workers.
 struct Numbers {
   Variable rank, nodes;
-  int count = -1;  // -1: nothing says it.
+  int count = -1;  // -1: unknown.
 };
 
 Numbers ReadNumbers(const Environment& environment) {
@@ -47,8 +47,8 @@ bool IsHere(const std::string& address) {
   return address == "localhost" || IsLoopbackLiteral(address);
 }
 
-// MASTER_ADDR alone. It may be left over, so it counts only where somebody says that there are
-// several nodes, which then agree on their ranks themselves.
+// Makes a place from MASTER_ADDR alone. The variable may be left over, so it counts only if the
+// user says that there are several nodes, which then agree on their ranks themselves.
 ClusterPlace FromAddress(const std::string& address, const std::string& port) {
   ClusterPlace place;
   if (address.empty() || IsHere(address)) return place;
@@ -64,7 +64,7 @@ ClusterPlace FromAddress(const std::string& address, const std::string& port) {
   return place;
 }
 
-// A node's number, and nothing says where the nodes meet.
+// Makes a place from a node's number if nothing says where the nodes meet.
 ClusterPlace WithoutAddress(const Numbers& numbers, int rank) {
   ClusterPlace place;
   place.cluster = "env";
@@ -91,8 +91,8 @@ std::string WrongNumber(const Numbers& numbers) {
 
 }  // namespace
 
-// Its variables are the launcher's words for it. One that has a LOCAL_RANK and no node's number is
-// a worker as well.
+// The first two variables are those of launchers. A process that has a LOCAL_RANK and no node's
+// number is a worker as well.
 bool IsInWorker(const Environment& environment) {
   return !environment.Get("TORCHELASTIC_RUN_ID").empty() || !environment.Get(kEnvJobId).empty() ||
          (!environment.Get("LOCAL_RANK").empty() && environment.Get(kNodeRank).empty());
@@ -105,7 +105,7 @@ ClusterPlace FindByHand(const Surroundings& surroundings, bool told) {
   const Numbers numbers = ReadNumbers(environment);
   if (!told && (IsInWorker(environment) || !environment.Get("PET_NNODES").empty())) return {};
   if (numbers.rank.value.empty()) return FromAddress(address, port);
-  // Only NODE_RANK is a word for nodes by itself; RANK may be left over from a script's test.
+  // Only NODE_RANK certainly counts nodes. RANK may be left over from a test of a script.
   const bool of_node = numbers.rank.name == kNodeRank;
   const bool elsewhere = !address.empty() && !IsHere(address);
   if (!told && (numbers.count == 1 || (!of_node && !elsewhere))) return {};
@@ -138,7 +138,7 @@ ClusterPlace FindByHand(const Surroundings& surroundings, bool told) {
                                           ", where only nodes on this host meet; set it to the ",
                                           "first node's name if they are on several"));
   }
-  // Node 0 may be the only one where it names itself.
+  // If node 0 names itself, it may be the only node.
   if (rank == 0 && !elsewhere) return place;
   place.needs_nnodes =
       absl::StrCat("MASTER_ADDR is ", PrintableLine(address), " and ", numbers.rank.name, " is ",

@@ -19,8 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-// The pools of a Vertex job in the order of their names, one host after the other, and which of
-// them this one is (-1: none).
+// The hosts of a Vertex job, pool by pool in the order of the pools' names, and which of them this
+// one is (-1: none).
 struct VertexHosts {
   std::vector<std::string> names;
   int own = -1;
@@ -53,7 +53,8 @@ ClusterPlace FindSageMaker(const Surroundings& surroundings, bool) {
   for (const json& host : list.is_array() ? list : json::array()) {
     if (host.is_string() && hosts.size() < kMaxNodes) hosts.push_back(host.get<std::string>());
   }
-  std::sort(hosts.begin(), hosts.end());  // As SageMaker's own launchers choose the first.
+  // SageMaker's own launchers choose the first host in this order.
+  std::sort(hosts.begin(), hosts.end());
   const auto found = std::find(hosts.begin(), hosts.end(), own);
   if (found == hosts.end()) {
     return RefusedPlace(

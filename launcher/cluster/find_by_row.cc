@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Systems whose variables alone say a node's place: system_row.h.
+// Systems whose variables alone tell a node's place; see system_row.h.
 
 #include <string>
 #include <utility>
@@ -32,13 +32,14 @@ bool IsProven(const SystemRow& row, const Environment& environment) {
   return true;
 }
 
-// The number of nodes, as the system says it or as many hosts as it names; -1: neither.
+// Returns the number of nodes that the system says, or else of the hosts that it names; -1:
+// neither.
 int CountNodes(const Variable& nnodes, const std::vector<std::string>& hosts) {
   if (!nnodes.value.empty()) return IntFrom(nnodes.value, 1, kMaxNodes);
   return hosts.size() > 1 && hosts.size() <= kMaxNodes ? static_cast<int>(hosts.size()) : -1;
 }
 
-// Why nothing can be made of several processes on this node; empty: there is one.
+// Says why several processes on this node cannot be used; empty: there is one process.
 std::string SeveralHere(const SystemRow& row, const Environment& environment, int nodes) {
   const Variable local = FirstSet(environment, row.local_size),
                  all = FirstSet(environment, row.tasks);
@@ -97,7 +98,7 @@ ClusterPlace FindByRow(const SystemRow& row, const Surroundings& surroundings) {
             "node alone"));
   }
   if (const std::string why = SeveralHere(row, environment, nodes); !why.empty()) {
-    // How many all nodes have, all of them know.
+    // Without local_size every process of the job meets this error, and one of them tells it.
     return RefusedTask(row.word, why, row.local_size.empty() ? rank.value : "");
   }
   if (nodes > 0) {

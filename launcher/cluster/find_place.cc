@@ -24,7 +24,7 @@ namespace {
 
 struct System {
   std::string word;
-  std::string variable;  // Without it the system is not there.
+  std::string variable;  // Without this variable the system is not there.
   std::function<ClusterPlace(const Surroundings& surroundings, bool told)> find;
 };
 
@@ -33,8 +33,9 @@ System FromRow(const SystemRow& row) {
           [&row](const Surroundings& surroundings, bool) { return FindByRow(row, surroundings); }};
 }
 
-// In the order in which they are asked: a site's own, then the innermost first, since mpirun starts
-// its own within a job of a scheduler, and services run their nodes as pods.
+// Returns the systems in the order in which they are asked. A site's own come first. Then come the
+// innermost, since mpirun starts its processes within a scheduler's job, and services run their
+// nodes as pods.
 std::vector<System> Systems(const std::vector<SystemRow>& own) {
   std::vector<System> systems;
   for (const SystemRow& row : own) systems.push_back(FromRow(row));
@@ -52,19 +53,19 @@ std::vector<System> Systems(const std::vector<SystemRow>& own) {
   return systems;
 }
 
-// The parent of `pid`; 0 if it is gone or has none.
+// Returns the parent of `pid`; 0 if `pid` is gone or has no parent.
 int ParentOf(int pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string stat;
   std::getline(file, stat);
-  const size_t name_end = stat.rfind(") ");  // A name may hold anything.
+  const size_t name_end = stat.rfind(") ");  // A process name may contain anything.
   if (name_end == stat.npos || name_end + 4 >= stat.size()) return 0;
   int parent = 0;
   const std::vector<std::string> words = absl::StrSplit(stat.substr(name_end + 4), ' ');
   return absl::SimpleAtoi(words.front(), &parent) ? parent : 0;
 }
 
-// Whether this process is in another namespace of pids than the host's, whose number is fixed:
+// Returns true if this process is in another pid namespace than the host's, whose number is fixed:
 // PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
 bool HasOwnPids() {
   std::error_code error;
@@ -72,7 +73,7 @@ bool HasOwnPids() {
   return !error && link.string() != "pid:[4026531836]";
 }
 
-// A MASTER_ADDR that may be left over.
+// Returns true if the place comes from MASTER_ADDR alone, which may be left over.
 bool IsAddressAlone(const ClusterPlace& place) {
   return place.cluster == "env" && place.refusal.ok() && place.values.size() <= 2 &&
          std::all_of(place.values.begin(), place.values.end(), [](const PlaceValue& value) {
@@ -83,7 +84,8 @@ bool IsAddressAlone(const ClusterPlace& place) {
 }  // namespace
 
 Surroundings SurroundingsOfThisProcess(Environment environment) {
-  constexpr size_t kMaxDepth = 1000;  // A loop would be the kernel's bug, but no hang here.
+  // Only a kernel bug could make a loop, but then this must not hang.
+  constexpr size_t kMaxDepth = 1000;
   Surroundings surroundings;
   surroundings.environment = std::move(environment);
   surroundings.host = HostName();
@@ -98,7 +100,7 @@ Surroundings SurroundingsOfThisProcess(Environment environment) {
 std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own) {
   std::vector<std::string> words = {"auto", "none", kOwnCluster};
   for (const System& system : Systems(own)) {
-    // Some have a row for each kind of job.
+    // Some systems have a row for each kind of job.
     if (std::find(words.begin(), words.end(), system.word) == words.end()) {
       words.push_back(system.word);
     }
@@ -118,14 +120,14 @@ ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
   for (const System& system : Systems(own)) {
     if (told && word != system.word) continue;
     ClusterPlace place = system.find(surroundings, told);
-    // What says which node this is, is nearer to this process than its allocation.
+    // A system that says which node this is, is nearer to this process than its allocation.
     if (!place.start_reason.empty() && !told) {
       if (!start) start = std::move(place);
       continue;
     }
     if (place.found()) {
       if (start && IsAddressAlone(place)) break;
-      // What the system around it says of one node by itself is as true.
+      // The warnings of the system around it about running on one node alone hold as well.
       const std::vector<std::string>& warnings = start ? start->warnings : nothing.warnings;
       if (place.no_nnodes.empty()) place.no_nnodes = absl::StrJoin(warnings, "; ");
       return place;
@@ -140,7 +142,8 @@ ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
 }
 
 uint16_t MeetingPort(uint64_t job, uint64_t step) {
-  // A prime, so that near jobs and steps differ; the sum stays below 32768, where Linux begins.
+  // kPorts is a prime, so that near jobs and steps differ. The sum stays below 32768, where Linux
+  // begins to assign ports.
   constexpr uint64_t kFirst = 12000, kPorts = 16381;
   return static_cast<uint16_t>(kFirst + (16 * (job % kPorts) + step % kPorts) % kPorts);
 }
@@ -183,7 +186,7 @@ NamedDevices CountNamedDevices(const Environment& environment) {
        {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
         "HABANA_VISIBLE_MODULES", "ZE_AFFINITY_MASK", "ASCEND_RT_VISIBLE_DEVICES"}) {
     const std::string value = environment.Get(name);
-    // Schedulers that hide all devices write something that is no id.
+    // Schedulers that hide all devices write values that are no ids.
     if (value.empty() || value == "NoDevFiles" || value == "-1" || value == "all") continue;
     const std::vector<std::string> ids = absl::StrSplit(value, ',', absl::SkipWhitespace());
     return {static_cast<int>(ids.size()), name};

@@ -12,40 +12,41 @@
 #include "launcher/cluster/place.h"
 #include "launcher/words/environment.h"
 
-// How each system tells a process its place, and what these finders share.
+// How each system tells a process its place, and the helpers of these finders.
 
 namespace hlaunch {
 
-// The port where the nodes of a step meet, 12000 + (16 * job + step) mod 16381: the same on every
-// node, below those that kernels give out, and another one for jobs and steps that may share a
-// host. Pure.
+// The port where the nodes of a step meet: 12000 + (16 * job + step) mod 16381. It is the same on
+// every node, below the ports that kernels assign, and differs between jobs and steps that may
+// share a host. Pure.
 uint16_t MeetingPort(uint64_t job, uint64_t step);
 
-// The port where the nodes of the Slurm step meet that gave a job the id "17.0"; unset: it has
-// another kind of id. Pure.
+// The port where the nodes of a Slurm step meet that gave a job the id "17.0". Unset: the id has
+// another form. Pure.
 std::optional<uint16_t> PortOfStep(absl::string_view job_id);
 
-// The hosts that a scheduler gave a job, each once, in its order. A value.
+// The hosts that a scheduler gave a job, each once, in the scheduler's order. A value.
 struct HostsOfJob {
   std::vector<std::string> names;
-  std::vector<int> slots;  // How many processes each was given.
+  std::vector<int> slots;  // How many processes each host was given.
 
   void Add(const std::string& name, int count);
-  // The index of the host that `own` is, with or without its domain; -1: none of them.
+  // Returns the index of the host `own`, with or without its domain; -1: it is not among them.
   int Find(const std::string& own) const;
 };
 HostsOfJob HostsOfPbs(const Surroundings& surroundings);
 HostsOfJob HostsOfLsf(const Surroundings& surroundings);
 HostsOfJob HostsOfSge(const Surroundings& surroundings);
 
-// Whether hlaunch, in the script or shell of Slurm's job, is to start the job's nodes from here.
+// Returns true if hlaunch runs in the script or shell of a scheduler's job and shall start the
+// job's nodes from here.
 bool StartsAllocation(const Surroundings& surroundings);
 
-// Whether this is a worker of another launcher, or of our own.
+// Returns true if this is a worker of another launcher, or of hlaunch.
 bool IsInWorker(const Environment& environment);
 
-// The finder of each system. None of its variables there: an empty `reason`. `told`: the user
-// named it.
+// The finder of each system. If none of its variables are set, the place has an empty `reason`.
+// `told` says that the user named the system.
 ClusterPlace FindMpirun(const Surroundings& surroundings, bool told);
 ClusterPlace FindSlurm(const Surroundings& surroundings, bool told);
 ClusterPlace FindPbs(const Surroundings& surroundings, bool told);
@@ -55,32 +56,33 @@ ClusterPlace FindSge(const Surroundings& surroundings, bool told);
 ClusterPlace FindVertex(const Surroundings& surroundings, bool told);
 ClusterPlace FindKubernetes(const Surroundings& surroundings, bool told);
 ClusterPlace FindByHand(const Surroundings& surroundings, bool told);
-// The same of a system that a row of a table describes.
+// The finder of a system that a row of a table describes.
 ClusterPlace FindByRow(const SystemRow& row, const Surroundings& surroundings);
 
-// The first host of the scheduler's job that this process is in, whoever started it there; empty:
-// none is known.
+// Returns the first host of the scheduler's job that contains this process, whatever launcher
+// started the process; empty: unknown.
 std::string FirstHostOfJob(const Surroundings& surroundings);
 
-// Nothing is taken, and why.
+// Makes a place from which nothing is taken, and says why.
 ClusterPlace NoPlace(std::string reason);
-// It is a job's place and none can be made of it.
+// Makes a place that belongs to a job but is not usable.
 ClusterPlace RefusedPlace(std::string cluster, std::string message);
-// The same of several processes, of which the one with `rank` 0 tells the user, or one without it.
+// The same if several processes get this message. Only the one with `rank` 0 tells the user; a
+// process without a rank tells it, too.
 ClusterPlace RefusedTask(std::string cluster, std::string message, absl::string_view rank);
 // A variable of the environment and its value.
 struct Variable {
   std::string name, value;
 };
-// The first variable of "A|B" that is set; else the first name and no value.
+// Returns the first variable of "A|B" that is set; else the first name and no value.
 Variable FirstSet(const Environment& environment, absl::string_view names);
-// What a message ends with where a system's variables do not make a place.
+// The end of a message that says that a system's variables do not make a place.
 inline constexpr char kSayPlaceYourself[] =
     "; give --nnodes, --node-rank and --rdzv-endpoint, or --cluster none";
-// A whole number from `min` to `max`; else -1.
+// Reads a whole number from `min` to `max`; else returns -1.
 int IntFrom(absl::string_view text, int min, int max);
-// How many devices the environment leaves visible to this process, and by which variable. None
-// named: an empty `source`, and what the variable means is the kind's own business.
+// How many devices the environment leaves visible to this process, and by which variable. If none
+// are named, `source` is empty, and each kind of device interprets its variable itself.
 struct NamedDevices {
   int count = 0;
   std::string source;

@@ -24,15 +24,16 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 
 constexpr size_t kMaxText = 1 << 20;
-constexpr size_t kMaxDigits = 18;        // What an int64 holds.
+constexpr size_t kMaxDigits = 18;        // As many as an int64 holds.
 constexpr uint64_t kMaxRange = 1 << 16;  // Slurm's own limit on one range.
-constexpr size_t kMaxName = 255;         // Of a host; 65536 longer ones would fill the memory.
-constexpr size_t kMaxShown = 60;         // Of a word in a message.
+// The longest name of a host; 65536 longer names would fill the memory.
+constexpr size_t kMaxName = 255;
+constexpr size_t kMaxShown = 60;  // How much of a word a message shows.
 
 struct Range {
   uint64_t low = 0;
   uint64_t count = 0;
-  int width = 0;  // The digits of the low end, zeros included.
+  int width = 0;  // The number of digits of the low end, with its zeros.
 };
 
 // "rack[1-2]n[01-04]": texts[i] stands before brackets[i].
@@ -89,7 +90,7 @@ absl::StatusOr<Item> ParseItem(string_view word) {
   return item;
 }
 
-// The numbers of a bracket as they are written.
+// Returns the numbers of a bracket as text.
 std::vector<std::string> Numbers(const std::vector<Range>& ranges) {
   std::vector<std::string> numbers;
   for (const Range& range : ranges) {
@@ -100,7 +101,7 @@ std::vector<std::string> Numbers(const std::vector<Range>& ranges) {
   return numbers;
 }
 
-// How long a host's name can get.
+// Returns the length of the longest host name.
 size_t MaxName(const Item& item) {
   size_t length = 0;
   for (const std::string& text : item.texts) length += text.size();
@@ -139,7 +140,7 @@ void AppendHosts(const Item& item, std::vector<std::string>& hosts) {
     std::string host;
     for (size_t i = 0; i < brackets; ++i) absl::StrAppend(&host, item.texts[i], numbers[i][at[i]]);
     hosts.push_back(std::move(host));
-    // The last bracket is the fastest, then the first, the second, ….
+    // The last bracket counts fastest, then the first, the second and so on.
     size_t turn = 0;
     for (; turn < brackets; ++turn) {
       const size_t i = turn == 0 ? brackets - 1 : turn - 1;
@@ -150,7 +151,7 @@ void AppendHosts(const Item& item, std::vector<std::string>& hosts) {
   }
 }
 
-// Where the word that begins at `text` ends: at a comma or blank outside of brackets.
+// Returns where the word at the beginning of `text` ends: at a comma or blank outside of brackets.
 size_t WordEnd(string_view text) {
   bool inside = false;
   for (size_t i = 0; i < text.size(); ++i) {

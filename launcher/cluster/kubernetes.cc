@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Pods: the variables of PyTorchJob (Kubeflow v1), an Indexed Job's or JobSet's index, the ordinal
-// in a StatefulSet pod's name. Kubeflow Trainer v2 speaks in PET_*, which are options by
-// themselves.
+// Pods: the variables of PyTorchJob (Kubeflow v1), the index of an Indexed Job or JobSet, and the
+// ordinal in the name of a StatefulSet's pod. Kubeflow Trainer v2 uses PET_*, which hlaunch reads
+// as options.
 
 #include <fstream>
 #include <optional>
@@ -19,9 +19,9 @@
 namespace hlaunch {
 namespace {
 
-// A name "web-3" and what stands behind it in the pod's own line of /etc/hosts, which kubelet
-// writes: "10.1.0.7 web-3.web.default.svc.cluster.local web-3". Only a pod with a subdomain, that
-// is one of a headless service, has it.
+// A pod's name "web-3" and its domain in the pod's own line of /etc/hosts, which kubelet writes:
+// "10.1.0.7 web-3.web.default.svc.cluster.local web-3". Only a pod with a subdomain, which is one
+// of a headless service, has a domain there.
 struct PodName {
   std::string base;    // "web"
   int ordinal = -1;    // -1: the name does not end in a number.
@@ -68,7 +68,7 @@ ClusterPlace FromIndex(const PodName& pod, const std::string& index_text) {
   place.cluster = "kubernetes";
   place.reason = "a pod of an Indexed Job (JOB_COMPLETION_INDEX)";
   place.Add("--node-rank", absl::StrCat(index), "JOB_COMPLETION_INDEX", "the pod's index");
-  // A name with another number at its end is no name of the Job's.
+  // A name that ends in another number is not the Job's name for this pod.
   AddFirstPod(pod.ordinal == index ? pod : PodName(), place);
   place.no_nnodes = absl::StrCat("this pod has index ", index,
                                  " of an Indexed Job (JOB_COMPLETION_INDEX) and runs by itself; "
@@ -86,7 +86,7 @@ ClusterPlace FromOrdinal(const PodName& pod) {
   return place;
 }
 
-// The operator gives the pod, not a worker, a RANK and a WORLD_SIZE. A worker of another launcher
+// The operator gives RANK and WORLD_SIZE to the pod, not to a worker. A worker of another launcher
 // has a LOCAL_RANK as well.
 bool IsPyTorchJob(const Environment& environment) {
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"}) {
@@ -112,7 +112,7 @@ ClusterPlace FromPyTorchJob(const Surroundings& surroundings) {
   place.reason = "a pod of a PyTorchJob (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK)";
   place.Add("--nnodes", absl::StrCat(nodes), "WORLD_SIZE", "the operator counts pods");
   place.Add("--node-rank", absl::StrCat(rank), "RANK", "the pod's number");
-  // Old operators give the first pod "localhost", where no other pod reaches it.
+  // Old operators give the first pod "localhost" as the address, where no other pod reaches it.
   const std::string address = environment.Get("MASTER_ADDR");
   const bool itself = rank == 0 && (address == "localhost" || IsLoopbackLiteral(address));
   place.Add("--master-addr", itself ? surroundings.host : address, "MASTER_ADDR",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// `mpirun hlaunch ...`, once on every node: Open MPI, and MPICH's and Intel MPI's mpiexec (Hydra).
+// `mpirun hlaunch ...` starts hlaunch once on every node, or several times. It may be Open MPI, or
+// the mpiexec of MPICH and Intel MPI (Hydra).
 
 #include <algorithm>
 #include <fstream>
@@ -20,14 +21,14 @@
 namespace hlaunch {
 namespace {
 
-// The words of one kind of mpirun.
+// The variables and options of one kind of mpirun.
 struct Names {
   const char* kind;
   const char* size;
   const char* rank;
   const char* local_size;
   const char* local_rank;
-  const char* once_a_node;  // Its option for one process on each node.
+  const char* once_a_node;  // The option for one process on each node.
 };
 constexpr Names kOpenMpi = {"Open MPI",
                             "OMPI_COMM_WORLD_SIZE",
@@ -44,7 +45,8 @@ constexpr Names kMvapich = {"MVAPICH",
                             "MV2_COMM_WORLD_LOCAL_RANK",
                             "-ppn 1"};
 
-// The kind that has started this process; null: none, or only some of its words are there.
+// Returns the kind that has started this process. Null: none has, or only some of its variables are
+// set.
 const Names* FindKind(const Environment& environment) {
   for (const Names* names : {&kOpenMpi, &kMvapich, &kHydra}) {
     if (environment.Get(names->size).empty()) continue;
@@ -53,19 +55,20 @@ const Names* FindKind(const Environment& environment) {
   return nullptr;
 }
 
-// srun sets the like for its own tasks where its PMIx plugin is used.
+// srun sets such variables for its own tasks if its PMIx plugin is used.
 bool IsSruns(const Environment& environment, const Names& names) {
   return !environment.Get("SLURM_STEP_ID").empty() &&
          environment.Get("SLURM_PROCID") == environment.Get(names.rank) &&
          environment.Get("SLURM_STEP_NUM_TASKS") == environment.Get(names.size);
 }
 
-// IBM's Open MPI sets them for the tasks of jsrun, of which LSF knows the hosts.
+// IBM's Open MPI sets the variables for the tasks of jsrun. LSF knows the hosts of those tasks.
 bool IsJsruns(const Environment& environment) {
   return !environment.Get("JSM_NAMESPACE_SIZE").empty() && !environment.Get("LSB_JOBID").empty();
 }
 
-// The first address of "id;tcp://10.0.0.1,10.1.0.1:4242;tcp6://…"; empty if there is none.
+// Returns the first address of "id;tcp://10.0.0.1,10.1.0.1:4242;tcp6://…" that is not loopback;
+// empty if there is none.
 std::string HostOfUri(absl::string_view uri) {
   for (absl::string_view part : absl::StrSplit(uri, ';')) {
     if (!absl::ConsumePrefix(&part, "tcp://")) continue;
@@ -78,7 +81,8 @@ std::string HostOfUri(absl::string_view uri) {
   return "";
 }
 
-// The host in a namespace of PRRTE, Open MPI 5's: "prterun-node1-4711@1"; empty if there is none.
+// Returns the host in a namespace of PRRTE, which Open MPI 5 uses: "prterun-node1-4711@1". Empty if
+// there is none.
 std::string HostOfNamespace(absl::string_view name) {
   if (!absl::ConsumePrefix(&name, "prterun-") && !absl::ConsumePrefix(&name, "prte-")) return "";
   const absl::string_view before_pid = name.substr(0, name.rfind('-'));
@@ -90,11 +94,12 @@ std::string OnceANode(const Names& names, int local) {
   return absl::StrCat("mpirun ", names.once_a_node, " hlaunch --nproc-per-node ", local, " ...");
 }
 
-// What all processes of one mpirun on this node have in common and no others; empty: nothing is
-// known. Hydra has its own process on each node, whose children they are.
+// Returns a name that all processes of one mpirun on this node share, and no others; empty: none is
+// known. Hydra has a process of its own on each node, which is the parent of the others there.
 std::string NameOfMpirun(const Surroundings& surroundings) {
   const std::string name = surroundings.environment.Get("PMIX_NAMESPACE");
-  constexpr size_t kKept = 48;  // Its end: what differs comes after a host's name.
+  // The end is kept, since the differing part comes after a host's name.
+  constexpr size_t kKept = 48;
   if (!name.empty()) {
     return absl::StrCat("mpirun-", name.substr(name.size() - std::min(name.size(), kKept)));
   }
@@ -107,8 +112,8 @@ std::string NameOfMpirun(const Surroundings& surroundings) {
   return "";
 }
 
-// The processes of this node, where there are several and each node has as many; unset: it cannot
-// be told who they are, or how many nodes there are.
+// Reads the tasks of this node if it has several and each node has as many. Unset: it cannot be
+// told which processes they are, or how many nodes there are.
 std::optional<NodeTasks> ReadTasks(const Surroundings& surroundings, const Names& names, int size,
                                    int rank, int local_size) {
   NodeTasks tasks;
@@ -137,8 +142,8 @@ void AddTasks(const NodeTasks& tasks, const Names& names, int size, ClusterPlace
   place.tasks = tasks;
 }
 
-// Where the nodes meet: what the user has handed on, else where mpirun itself runs, else the first
-// host of the scheduler's job around it.
+// Adds where the nodes meet: the address that the user has passed on, else the host where mpirun
+// itself runs, else the first host of the scheduler's job around it.
 void AddEndpoint(const Surroundings& surroundings, const std::string& name, ClusterPlace& place) {
   const Environment& environment = surroundings.environment;
   uint64_t number = 0;

@@ -14,58 +14,59 @@
 #include "launcher/cluster/system_row.h"
 #include "launcher/words/environment.h"
 
-// How a run finds its place: which nodes there are, which one this is and where they meet, from
-// what a scheduler or an outer launcher has left in the environment.
+// How a run finds its place: which nodes there are, which one this is and where they meet. The
+// source is what a scheduler or an outer launcher has left in the environment.
 
 namespace hlaunch {
 
-// What a place is found from. A value: tests make their own.
+// The facts from which a place is found. A value: tests make their own.
 struct Surroundings {
   Environment environment;
   std::string host;            // This host's own name.
-  std::vector<int> ancestors;  // The pids of this process and of those that it descends from.
-  std::string root;            // Before the names of files that are read; empty: this machine's.
+  std::vector<int> ancestors;  // The pids of this process and its ancestors.
+  std::string root;            // Prefix of the names of files that are read; empty: this machine's.
   bool own_pids = false;       // A container hides the processes outside of it.
-  // No other node is to be started from here, whatever this is, and no worker in another task.
+  // Never start other nodes from here, nor a worker in another task.
   bool alone = false;
 };
 
-// Those of this process.
+// Returns the surroundings of this process.
 Surroundings SurroundingsOfThisProcess(Environment environment);
 
-// One thing that is known. A value.
+// One fact that is known of the place. A value.
 struct PlaceValue {
-  std::string name;  // The option that it is a default of, "--nnodes"; else what it is: "restarts".
+  std::string name;  // The option whose default it is, "--nnodes"; else a word: "restarts".
   std::string value;
   std::string source;   // The variable or file: "SLURM_STEP_NUM_NODES".
-  std::string meaning;  // In words.
+  std::string meaning;  // Its meaning in words.
 
   bool is_option() const { return name[0] == '-'; }
 };
 
-// What was found. A value.
+// The place that was found. A value.
 struct ClusterPlace {
   std::string cluster = "none";  // A word of ClusterWords(); "none": nothing is taken.
   std::string reason;            // One line: the proof, or why nothing is taken. Always set.
   std::vector<PlaceValue> values;
   std::vector<std::string> warnings;  // One line each.
-  std::vector<std::string> cautions;  // The same, however many nodes the user wants.
-  // Not OK: a job cannot be made of this, unless the user says which nodes there are and where
+  std::vector<std::string> cautions;  // Warnings that hold for any number of nodes.
+  // Not OK: no job can be made of this place, unless the user says which nodes there are and where
   // they meet. InvalidArgument, with what to write instead.
   absl::Status refusal;
   // Not empty: this is the script or shell of an allocation, whose nodes can be started from here.
-  // --hosts and --launch-agent are among the values then; all else is told of this node alone.
+  // Then --hosts and --launch-agent are among the values, and all other values describe this node
+  // alone.
   std::string start_reason;
-  // Several of its tasks are on this node, which together are that node's part; unset: this one is
-  // it by itself. --nproc-per-node is among the values then.
+  // The scheduler's tasks on this node, if there are several: together they are the node's part of
+  // the job. Then --nproc-per-node is among the values. Unset: this process alone is the node's
+  // part.
   std::optional<NodeTasks> tasks;
-  bool told_elsewhere = false;  // Another process of this node or another one says the same.
-  // What to say where there are several nodes and nobody says where they meet.
+  bool told_elsewhere = false;  // Another process tells the user about errors.
+  // The message if there are several nodes and nothing says where they meet.
   std::string no_endpoint;
-  // A warning where nobody says how many nodes there are; empty: none.
+  // A warning if nothing says how many nodes there are; empty: no warning.
   std::string no_nnodes;
-  // The same, and it is certain that there are others, which train something of their own: an
-  // error.
+  // An error for that case: there certainly are other nodes, and each would train by itself.
   std::string needs_nnodes;
 
   bool found() const { return cluster != "none"; }
@@ -74,31 +75,30 @@ struct ClusterPlace {
   }
 };
 
-// The word of --cluster for a cluster of one's own, which no variables tell: a job goes there, and
-// this process is none of its nodes.
+// The word of --cluster for a cluster of one's own, which no variables describe. The job goes to
+// that cluster, and this process is none of its nodes.
 inline constexpr char kOwnCluster[] = "hlaunchd";
 
-// What --cluster takes: "auto", "none", kOwnCluster, "slurm", …, and the words of a site's own
-// systems.
+// Returns the words that --cluster takes: "auto", "none", kOwnCluster, "slurm", …, and the words of
+// a site's own systems.
 std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own);
 
-// Decides whether this process was started as one node's part of a job, and by whom. With "auto"
-// only what proves that counts: a shell in an allocation, a batch script and variables that were
-// left behind give nothing. Where it is certain that other nodes or processes were started, and
-// not which one this is, the place is refused: each would train by itself. With a system's name its
-// variables are taken at their word. A site's `own` systems are asked first. Reads files below
-// `root`, else pure.
+// Decides whether this process was started as one node's part of a job, and by which system. With
+// "auto" only proof counts: a shell in an allocation, a batch script and variables that were left
+// behind give no place. If it is certain that other nodes or processes were started, but not which
+// one this is, the place is refused, since each would train by itself. With a system's name its
+// variables are believed. A site's `own` systems come first. Reads files below `root`, else pure.
 //
 // Requires: `word` is one of ClusterWords().
 ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
                        const std::vector<SystemRow>& own = {});
 
-// What --hosts stands for where it is this word.
+// With this word --hosts stands for the hosts of the scheduler's job.
 inline constexpr char kHostsOfAllocation[] = "allocation";
 
-// The job of a scheduler that this process is in, whether a script, a shell or a task of it, as a
-// place that starts its nodes from here. Refused where there is none. Reads files below `root`,
-// else pure.
+// Returns the scheduler's job that contains this process, be it a script, a shell or a task, as a
+// place that starts the job's nodes from here. Refused if there is no such job. Reads files below
+// `root`, else pure.
 ClusterPlace AllocationPlace(const Surroundings& surroundings);
 
 }  // namespace hlaunch

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Slurm, of whose variables those of the step count: in a batch script and in a shell of salloc
-// the job's are there as well, SLURM_PROCID among them, and nothing runs on the other nodes.
+// Slurm. Only the variables of a step count. In a batch script and in a shell of salloc the job's
+// variables are set as well, SLURM_PROCID among them, but nothing runs on the other nodes.
 
 #include <algorithm>
 #include <fstream>
@@ -25,11 +25,13 @@
 namespace hlaunch {
 namespace {
 
-constexpr uint64_t kFirstSpecialStep = 0xfffffff0;  // Batch scripts, salloc's shell and the like.
+// The ids from here on belong to batch scripts, salloc's shell and so on.
+constexpr uint64_t kFirstSpecialStep = 0xfffffff0;
 constexpr int kDefaultKillWait = 30;
 constexpr int kMaxKillWait = 65535;
 
-// "A wins" of two spellings, as Slurm has them for the same thing.
+// Returns the first of two variables that Slurm has for the same thing, or if that is empty, the
+// second.
 std::string Either(const Environment& environment, const char* name, const char* other) {
   const std::string value = environment.Get(name);
   return value.empty() ? environment.Get(other) : value;
@@ -40,7 +42,7 @@ struct Step {
   uint64_t job = 0, step = 0;
 };
 
-// The step that this process is a task of; unset: none.
+// Returns the step of which this process is a task; unset: none.
 std::optional<Step> ReadStep(const Environment& environment) {
   Step step;
   step.job_text = Either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
@@ -53,8 +55,9 @@ std::optional<Step> ReadStep(const Environment& environment) {
   return step;
 }
 
-// Whether a batch script's shell has started this process and waits for it: Slurm signals that
-// shell alone. A script's last `exec` makes this process the shell's own.
+// Returns true if a batch script's shell has started this process and waits for it: Slurm signals
+// that shell alone. After a script's last `exec` this process is the shell's own and gets the
+// signals.
 bool IsBelowBatchScript(const Surroundings& surroundings) {
   const int shell = IntFrom(surroundings.environment.Get("SLURM_TASK_PID"), 1, 1 << 30);
   const auto& ancestors = surroundings.ancestors;
@@ -62,7 +65,7 @@ bool IsBelowBatchScript(const Surroundings& surroundings) {
   return found != ancestors.end() && found != ancestors.begin();
 }
 
-// In a job and in no step of it: this process runs where it was started, alone.
+// The place of a process in a job and in no step of it: it runs alone, where it was started.
 ClusterPlace OutsideOfSteps(const Surroundings& surroundings, const std::string& job, bool told) {
   const Environment& environment = surroundings.environment;
   const std::string nodes = Either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES");
@@ -89,15 +92,16 @@ ClusterPlace OutsideOfSteps(const Surroundings& surroundings, const std::string&
   return place;
 }
 
-// Variables of a step that this process is no part of: copied, or left behind by a terminal
-// multiplexer of another node. One of two signs is enough, since containers hide the first and a
-// site's own node names the second.
+// Returns true if the variables are those of a step to which this process does not belong: they
+// were copied, or left behind by a terminal multiplexer of another node. One of two signs proves
+// that it belongs: the task among its ancestors, which containers hide, or the node's name, which a
+// site may choose differently from the host's.
 bool IsStray(const Surroundings& surroundings, const std::string& node) {
   const int task = IntFrom(surroundings.environment.Get("SLURM_TASK_PID"), 1, 1 << 30);
   const auto& ancestors = surroundings.ancestors;
   if (std::find(ancestors.begin(), ancestors.end(), task) != ancestors.end()) return false;
-  // A container hides the task, and may have a host name of its own; slurmd's name of the node is
-  // then the sign that is left.
+  // A container hides the task, and may have a host name of its own. Then slurmd's name of the node
+  // is the only sign left.
   if (surroundings.own_pids && !node.empty() &&
       surroundings.environment.Get("SLURMD_NODENAME") == node) {
     return false;
@@ -121,10 +125,10 @@ absl::Status Wrong(const Environment& environment, const char* name, absl::strin
       absl::StrCat(name, " '", PrintableLine(environment.Get(name).substr(0, 80)), "': ", why));
 }
 
-// The step's nodes.
+// Reads the step's nodes.
 //
 // Errors:
-//   InvalidArgument - the variable, and what is wrong with it.
+//   InvalidArgument - names the variable and says what is wrong with it.
 absl::StatusOr<Nodes> ReadNodes(const Environment& environment) {
   const int count = IntFrom(environment.Get("SLURM_STEP_NUM_NODES"), 1, kMaxNodes);
   if (count < 0) {
@@ -143,7 +147,7 @@ absl::StatusOr<Nodes> ReadNodes(const Environment& environment) {
       absl::StrCat("names ", nodes.count(), " hosts and SLURM_STEP_NUM_NODES says ", count));
 }
 
-// What each of the fewer tasks then needs: as much as `tasks` of them had.
+// Returns the options that give each of the fewer tasks as much as `tasks` of them had.
 std::string PerTask(const Environment& environment, int tasks) {
   std::string text;
   const int gpus = IntFrom(environment.Get("SLURM_GPUS_PER_TASK"), 1, kMaxNodes);
@@ -153,10 +157,10 @@ std::string PerTask(const Environment& environment, int tasks) {
   return text;
 }
 
-// How many tasks of the step each node has.
+// Reads how many tasks of the step each node has.
 //
 // Errors:
-//   InvalidArgument - the variable, and what is wrong with it.
+//   InvalidArgument - names the variable and says what is wrong with it.
 absl::StatusOr<std::vector<int>> ReadTaskCounts(const Environment& environment,
                                                 const Nodes& nodes) {
   const char* name = "SLURM_STEP_TASKS_PER_NODE";
@@ -176,7 +180,8 @@ std::string OneTaskOnEachNode(const Environment& environment, const Nodes& nodes
                       PerTask(environment, most), " hlaunch --nproc-per-node ", most, " ...");
 }
 
-// Whether Slurm numbers its tasks as hlaunch does its ranks: all of one node, then the next's.
+// Returns true if Slurm numbers its tasks as hlaunch numbers its ranks: all of one node, then those
+// of the next.
 bool IsNumberedByNode(const Environment& environment, const NodeTasks& tasks) {
   const std::vector<std::string> numbers =
       absl::StrSplit(environment.Get("SLURM_GTIDS"), ',', absl::SkipEmpty());
@@ -187,10 +192,10 @@ bool IsNumberedByNode(const Environment& environment, const NodeTasks& tasks) {
   return true;
 }
 
-// Several tasks of the step are on some node; those of this one, of which there may be one.
+// Reads this node's tasks of a step that has several tasks on some node. This node may have one.
 //
 // Errors:
-//   InvalidArgument - what they are cannot be told, or their numbers would not be their ranks.
+//   InvalidArgument - the tasks cannot be told, or their numbers would not be their ranks.
 absl::StatusOr<NodeTasks> ReadTasks(const Environment& environment, const Step& step,
                                     const Nodes& nodes, const std::vector<int>& counts) {
   const auto node = static_cast<size_t>(nodes.rank);
@@ -214,14 +219,14 @@ absl::StatusOr<NodeTasks> ReadTasks(const Environment& environment, const Step& 
       nodes.rank, "), as ranks are: add --distribution=block, or write ", tasks.instead));
 }
 
-// The first port that `srun --resv-ports` has reserved for the step, as in "12000-12003,12010"; -1:
-// none.
+// Returns the first port that `srun --resv-ports` has reserved for the step, as in
+// "12000-12003,12010"; -1: none.
 int FirstReservedPort(const Environment& environment) {
   const std::string ports = environment.Get("SLURM_STEP_RESV_PORTS");
   return IntFrom(ports.substr(0, ports.find_first_of(",-")), 1, 65535);
 }
 
-// The configuration that this node's Slurm goes by; empty if it cannot be read.
+// Returns the path of the configuration that this node's Slurm uses; empty if it cannot be read.
 std::string ConfigurationFile(const Surroundings& surroundings, std::string& content) {
   std::vector<std::string> paths = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
                                     "/etc/slurm-llnl/slurm.conf"};
@@ -238,7 +243,7 @@ std::string ConfigurationFile(const Surroundings& surroundings, std::string& con
   return "";
 }
 
-// From SIGTERM to SIGKILL at the time limit, on preemption, requeue and scancel.
+// The time from SIGTERM to SIGKILL at the time limit, on preemption, requeue and scancel.
 struct KillWait {
   int seconds = kDefaultKillWait;
   std::string source = "Slurm's own default, for no slurm.conf can be read here";
@@ -261,7 +266,7 @@ KillWait FindKillWait(const Surroundings& surroundings) {
   return wait;
 }
 
-// What of KillWait is the workers': hlaunch needs the rest to end what is left and to report.
+// Returns the workers' part of KillWait. hlaunch needs the rest to end what is left and to report.
 int Grace(int kill_wait) { return kill_wait - std::clamp(kill_wait / 5, 1, 5); }
 
 // Each of several tasks has its own part of the node, and one worker.
@@ -291,7 +296,7 @@ void AddWorkers(const Environment& environment, ClusterPlace& place) {
   }
 }
 
-// What people ask for and no option needs.
+// Adds facts that people ask for and no option needs.
 void AddFacts(const Surroundings& surroundings, const KillWait& wait, ClusterPlace& place) {
   const Environment& environment = surroundings.environment;
   const auto tell = [&](const char* name, const char* variable, const char* meaning) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Sources: each system's own documentation of the variables that it sets.
+// Sources: each system's documentation of the variables that it sets.
 
 #include "launcher/cluster/system_row.h"
 
@@ -66,7 +66,7 @@ std::vector<SystemRow> MakeTable() {
                   .nnodes = "LWS_GROUP_SIZE",
                   .rank = "LWS_WORKER_INDEX",
                   .hosts = "LWS_LEADER_ADDRESS"});
-  // With a task of masters beside the workers no variable says of which task this pod is.
+  // If a job has masters besides workers, no variable says to which task this pod belongs.
   rows.push_back({.word = "volcano",
                   .title = "a pod of a Volcano job with masters and workers",
                   .proof = {"VC_TASK_INDEX|VK_TASK_INDEX", "VC_MASTER_HOSTS", "VC_WORKER_HOSTS"},
@@ -114,7 +114,7 @@ constexpr TextField kTextFields[] = {
     {"first_node", &SystemRow::first_node},
 };
 
-// A text or a list of texts.
+// Reads a text or a list of texts.
 bool ReadList(const json& value, std::vector<std::string>& list) {
   if (value.is_string()) list = {value.get<std::string>()};
   if (!value.is_array()) return value.is_string();

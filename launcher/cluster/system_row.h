@@ -10,35 +10,36 @@
 
 namespace hlaunch {
 
-// A system whose variables alone say a node's place. A value. A field names a variable, or several
-// with '|' between them, of which the first that is set counts; empty: the system has none.
+// A system whose variables alone tell a node's place. A value. A field names a variable, or several
+// with '|' between them, of which the first that is set counts. An empty field: the system has no
+// such variable.
 struct SystemRow {
-  std::string word = {};                 // Of --cluster: "skypilot".
+  std::string word = {};                 // The word of --cluster: "skypilot".
   std::string title = {};                // "a node of a SkyPilot task"
-  std::vector<std::string> proof = {};   // All must be set.
-  std::vector<std::string> absent = {};  // None may be set.
+  std::vector<std::string> proof = {};   // All of these must be set.
+  std::vector<std::string> absent = {};  // None of these may be set.
   std::string nnodes = {};               // The number of nodes.
-  std::string rank = {};                 // This node's, from 0.
-  std::string hosts =
-      {};  // The first node, or all: commas, semicolons, blanks or line ends between.
-  std::string port = {};   // Where the first node listens.
-  std::string nproc = {};  // Workers of this node.
-  std::string id = {};     // The job's.
-  std::string tasks = {};  // All processes that the system started: more than nodes are refused.
-  std::string local_size = {};       // Those on this node: more than one are refused.
-  bool hosts_unset_is_here = false;  // The first node itself has no `hosts`.
-  std::string once_a_node = {};      // How the system starts one process on each node, in words.
-  std::string first_node = {};  // What to write after --rdzv-endpoint where nothing names a host.
+  std::string rank = {};                 // This node's number, from 0.
+  std::string hosts = {};       // The first node or all, between commas, semicolons, white space.
+  std::string port = {};        // Where the first node listens.
+  std::string nproc = {};       // The number of workers of this node.
+  std::string id = {};          // The job's id.
+  std::string tasks = {};       // The number of all processes; more than nodes are refused.
+  std::string local_size = {};  // The number of processes on this node; more than one are refused.
+  bool hosts_unset_is_here = false;  // `hosts` is not set on the first node itself.
+  std::string once_a_node = {};      // Says how the system starts one process on each node.
+  std::string first_node = {};  // What to write after --rdzv-endpoint if no variable names a host.
 };
 
-// The systems that are known so, the more specific first.
+// Returns the known systems of this form. More specific ones come first.
 const std::vector<SystemRow>& KnownSystems();
 
-// The rows of a site's own file: {"systems": [{"word": "x", "title": …}, …]}, with the names of
-// SystemRow's fields.
+// Reads the rows in a site's own file: {"systems": [{"word": "x", "title": …}, …]}, with the names
+// of SystemRow's fields.
 //
 // Errors:
-//   NotFound, InvalidArgument - what is wrong with the file, or with which row and field.
+//   NotFound - the file cannot be read.
+//   InvalidArgument - the message says what is wrong, and in which row and field.
 absl::StatusOr<std::vector<SystemRow>> ReadSystems(const std::string& path);
 
 }  // namespace hlaunch

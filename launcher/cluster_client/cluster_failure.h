@@ -9,10 +9,10 @@
 
 namespace hlaunch {
 
-// Says why a question was not answered, and returns what to exit with.
+// Logs why the cluster did not answer a question. Returns the exit code for that error.
 int FailToAskCluster(const absl::Status& status);
 
-// Prints a text of this room, and returns what to exit with.
+// Prints `text` to stdout. Returns the exit code.
 int PrintOfCluster(const std::string& text);
 
 }  // namespace hlaunch

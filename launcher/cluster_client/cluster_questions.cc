@@ -9,14 +9,16 @@
 namespace hlaunch {
 namespace {
 
-// What a reader makes of an answer; what it refuses is not the user's error.
+// Returns what a reader has made of an answer. An answer that the reader refuses is not the user's
+// error.
 template <typename T>
 absl::StatusOr<T> AsAnswer(absl::StatusOr<T> read) {
   if (read.ok()) return read;
   return absl::InternalError(read.status().message());
 }
 
-// One entry that a head of another version has made otherwise does not hide all others.
+// Reads each entry for itself, so that one entry in another version's format does not hide the
+// others.
 template <typename T>
 void TakeList(const std::vector<const nlohmann::json*>& list,
               absl::StatusOr<T> (*read)(const nlohmann::json&), std::vector<T>& taken,

@@ -12,33 +12,34 @@
 #include "launcher/cluster_client/local_client.h"
 #include "proto/cluster/cluster_messages.h"
 
-// What users ask, with the answers as values. Errors are those of LocalClient::Ask; what is no
-// answer to the question is Internal.
+// The questions that users ask, one function each, with the answers as values. Errors are those of
+// LocalClient::Ask. An answer that does not fit the question is Internal.
 
 namespace hlaunch {
 
 inline constexpr Duration kAnswerPatience = std::chrono::seconds(10);
-inline constexpr int kMaxWaitSeconds = 20;  // Of long polls.
+inline constexpr int kMaxWaitSeconds = 20;  // For long polls.
 
-// NotFound: no hlaunchd is here.
+// NotFound if this host has no hlaunchd.
 absl::StatusOr<HereAnswer> AskHere(LocalClient& client);
 
-// The new job's number.
+// Returns the new job's number.
 absl::StatusOr<uint64_t> AskSubmit(LocalClient& client, const JobRequest& request);
 
-// What a list does not have.
+// The entries that a list lacks.
 struct NotInList {
-  uint64_t left_out = 0;  // There were too many for one answer.
-  size_t unreadable = 0;  // What this version cannot read.
+  uint64_t left_out = 0;  // Entries that did not fit into one answer.
+  size_t unreadable = 0;  // Entries that this version cannot read.
 };
 
 struct JobsAnswer {
   std::vector<JobView> jobs;
-  NotInList missing;  // The oldest are left out first.
+  NotInList missing;  // The oldest jobs are left out first.
 };
 absl::StatusOr<JobsAnswer> AskJobs(LocalClient& client, const JobsQuestion& question);
 
-// Once its version is not `seen` any more, after `wait_s` at the latest. NotFound: there is none.
+// Returns the job once its version differs from `seen`, or after `wait_s` seconds at the latest.
+// NotFound if there is no such job.
 absl::StatusOr<JobView> AskJob(LocalClient& client, uint64_t job, uint64_t seen = 0,
                                int wait_s = 0);
 

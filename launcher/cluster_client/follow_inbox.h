@@ -18,28 +18,29 @@
 
 namespace hlaunch {
 
-// What those who poll tell the one who shows it. A value.
+// What a polling thread tells the thread that shows a job. A value.
 struct FollowNews {
   std::optional<JobView> job;
-  int node_rank = -1;          // Of the lines.
-  std::vector<LogLine> lines;  // Of that node.
-  bool lost = false;           // Lines before these are gone.
-  bool node_ended = false;     // Nothing more comes of it.
-  absl::Status trouble;        // Why a question was not answered, once; it is asked again.
-  bool well = false;           // It is answered again.
-  absl::Status refused;        // The job cannot be followed at all.
+  int node_rank = -1;  // The node that `lines` come from.
+  std::vector<LogLine> lines;
+  bool lost = false;        // Lines before these are lost.
+  bool node_ended = false;  // This node sends no more lines.
+  absl::Status trouble;     // Why a question failed. Told once; the question is asked again.
+  bool well = false;        // Questions are answered again after a trouble.
+  absl::Status refused;     // The job cannot be followed at all.
 };
 
-// Carries news from several threads to one. Thread-safe; who puts waits while much lies there.
+// Carries news from several threads to one. Thread-safe. Put blocks while too many bytes wait to be
+// taken.
 class FollowInbox {
  public:
   FollowInbox();
 
   void Put(FollowNews news);
   std::deque<FollowNews> Take();
-  // Readable while something lies there.
+  // This descriptor is readable while news wait to be taken.
   int fd() const { return wake_.get(); }
-  // From now on nobody waits in Put, and what is put is dropped.
+  // From now on Put does not block, and it drops what it gets.
   void Close();
 
  private:

@@ -29,10 +29,10 @@ namespace {
 
 constexpr int kWaitSeconds = 15;
 constexpr int kRetryMs = 1000;
-// From the job's end until its last lines must have come.
+// How long after the job's end its last lines may take to come.
 constexpr Duration kPatienceAfterEnd = std::chrono::seconds(20);
 
-// Asks for the job again and again, until it has ended. Its thread ends with it.
+// Asks for the job again and again until it has ended. The object's thread ends with it.
 class JobPoller {
  public:
   JobPoller(const std::string& path, uint64_t job, FollowInbox& inbox)
@@ -92,7 +92,7 @@ class JobPoller {
   FollowInbox& inbox_;
   const UniqueFd stop_;
   LocalClient client_;
-  std::thread thread_;  // The last, so that it begins when all else is there.
+  std::thread thread_;  // The last member: the thread starts when all others are there.
 };
 
 // Belongs to the thread that follows.
@@ -119,7 +119,7 @@ class Follower {
   }
 
  private:
-  // Until there is something to do. True: a signal came.
+  // Waits until there is something to do. Returns true if a signal came.
   bool Wait() const {
     constexpr int kTick = 500;  // For the deadline after the job's end.
     pollfd polls[] = {{inbox_.fd(), POLLIN, 0}, {wish_.signals, POLLIN, 0}};
@@ -152,7 +152,7 @@ class Follower {
     if (news.node_ended) over_.insert(news.node_rank);
   }
 
-  // Several who ask meet the same trouble.
+  // Several threads ask and meet the same trouble, which is told once.
   void TellTrouble(const FollowNews& news) {
     if (!news.trouble.ok() && news.trouble.message() != trouble_) {
       trouble_ = std::string(news.trouble.message());
@@ -169,7 +169,7 @@ class Follower {
     job_ = std::move(job);
     has_job_ = true;
     if (wish_.seen) wish_.seen(job_);
-    // While it waits it has no part that has a log.
+    // While the job waits, no part of it has a log.
     const bool begun = job_.state != ClusterJobState::kWaiting;
     for (const PartView& part : job_.parts) {
       if (begun && wish_.shows_logs && IsNode(part, wish_.node)) logs_.Add(part.node_rank);
@@ -183,8 +183,8 @@ class Follower {
   JobView job_;
   bool has_job_ = false;
   absl::Status refused_;
-  std::string trouble_;  // That was told last; empty: all is well.
-  std::set<int> over_;   // Nodes that say nothing more.
+  std::string trouble_;  // The trouble that was told last; empty: there is none.
+  std::set<int> over_;   // Nodes that send no more lines.
   Instant give_up_;
   FollowInbox inbox_;
   LogPollers logs_;

@@ -14,42 +14,41 @@
 
 namespace hlaunch {
 
-// What is wanted of a job of the cluster. A value.
+// What to follow of a job of the cluster, and how. A value.
 struct ClusterFollowWish {
-  std::string socket;  // Of hlaunchd.
+  std::string socket;  // The path of hlaunchd's socket.
   uint64_t job = 0;
-  int tail = -1;           // Of the lines that are there the last ones of each node; -1: all.
-  bool shows_logs = true;  // Else only the job is watched.
-  std::string node;        // A host or a node rank: only that one's lines; empty: of all nodes.
+  int tail = -1;           // How many of each node's existing lines to show; -1: all.
+  bool shows_logs = true;  // If false, only the job's state is followed.
+  std::string node;        // A host or a node rank, whose lines alone are shown; empty: all nodes.
   int signals = -1;        // A signalfd; -1: none.
-  // All of these are called by the thread that follows; null: nothing is done then.
+  // The thread that follows calls all of these. A null function is not called.
   std::function<void(const LogLine&)> show;
-  std::function<void()> shown;                 // All that has come was.
-  std::function<void(const JobView&)> seen;    // Whenever the job has changed.
-  std::function<bool(const JobView&)> enough;  // No more is wanted.
-  std::function<bool(int signal)> asked;       // A signal came; whether to leave the job alone.
+  std::function<void()> shown;                 // After each batch of lines.
+  std::function<void(const JobView&)> seen;    // Whenever the job may have changed.
+  std::function<bool(const JobView&)> enough;  // True: stop following.
+  std::function<bool(int signal)> asked;       // For each signal. True: leave the job alone.
 };
 
 enum class ClusterFollowEnd {
-  kEnded,    // The job has, and its nodes' last lines were shown.
-  kEnough,   // As wish.enough said,
-  kLeft,     // or wish.asked.
-  kRefused,  // There is no such job, or it is another's.
+  kEnded,    // The job has ended, and its nodes' last lines were shown.
+  kEnough,   // wish.enough returned true.
+  kLeft,     // wish.asked returned true.
+  kRefused,  // There is no such job, or it belongs to another user.
 };
 
 struct ClusterFollowed {
   ClusterFollowEnd end = ClusterFollowEnd::kEnded;
-  JobView job;       // As it was last.
-  absl::Status why;  // Of kRefused.
+  JobView job;       // Its last known state.
+  absl::Status why;  // Set for kRefused.
 };
 
-// Follows a job: its state, and what its nodes say as it comes. If hlaunchd or the cluster's head
-// is gone it says so on stderr, waits, and goes on once they are back. Call where there is one
-// thread; its own have ended when it returns.
+// Follows a job's state and shows its nodes' lines as they come. If hlaunchd or the cluster's head
+// is away, this function says so on stderr, waits, and goes on once they are back. Call it while
+// the process has only one thread. Its own threads have ended when it returns.
 ClusterFollowed FollowJobOfCluster(const ClusterFollowWish& wish);
 
-// Whether `part` is the one that `node` names, by its host or its rank; all of them if it is empty.
-// Pure.
+// Returns true if `node` names `part` by its host or its node rank, or if `node` is empty. Pure.
 bool IsNode(const PartView& part, const std::string& node);
 
 }  // namespace hlaunch

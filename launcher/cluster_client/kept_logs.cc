@@ -23,7 +23,7 @@
 namespace hlaunch {
 namespace {
 
-// The log of one node, as far as it goes now. Belongs to one thread.
+// The log of one node up to now. Belongs to one thread.
 class KeptLog {
  public:
   KeptLog(LocalClient& client, uint64_t job, int node_rank, int tail) : client_(client) {
@@ -32,13 +32,14 @@ class KeptLog {
     question_.tail = tail;
   }
 
-  // The next line, or nothing: there is none, or `trouble` says why.
+  // Returns the next line, or nothing at the end of the log. `trouble` tells if the log could not
+  // be read.
   std::optional<LogLine> Next() {
     while (lines_.empty() && !over_) Ask();
     if (lines_.empty()) return std::nullopt;
     LogLine line = std::move(lines_.front());
     lines_.pop_front();
-    if (line.time.empty()) line.time = time_;  // It follows the line before it.
+    if (line.time.empty()) line.time = time_;  // It belongs right after the line before it.
     time_ = line.time;
     return line;
   }
@@ -48,7 +49,7 @@ class KeptLog {
   void Ask() {
     const absl::StatusOr<LogAnswer> answer = AskLog(client_, question_);
     trouble_ = answer.status();
-    // Without a new position the same would come again.
+    // If the position did not change, the same text would come again.
     over_ = !answer.ok() || answer->ended || answer->text.empty() ||
             answer->position == question_.position;
     if (answer.ok()) {
@@ -71,7 +72,7 @@ class KeptLog {
   absl::Status trouble_;
 };
 
-// Lines of several logs in the order of their times. Belongs to one thread.
+// Merges the lines of several logs by their times. Belongs to one thread.
 class MergedLogs {
  public:
   explicit MergedLogs(std::vector<KeptLog> logs) : logs_(std::move(logs)) {

@@ -12,10 +12,10 @@
 
 namespace hlaunch {
 
-// Prints what the nodes of `job` have said until now, in the order of its times, as `options` ask
-// for it; `since` as ReadSince gives it. A node whose log cannot be read is told on stderr.
+// Prints what the nodes of `job` have said until now, ordered by time, as `options` ask for it.
+// `since` is a result of ReadSince. If a node's log cannot be read, a warning on stderr says so.
 //
-// Errors: those of AskLog, where no node's log can be read.
+// Errors: those of AskLog, if no node's log could be read.
 absl::Status ShowKeptLogs(LocalClient& client, const JobView& job, const DetachedOptions& options,
                           const std::string& since);
 

@@ -81,7 +81,7 @@ absl::Status LocalClient::Connect(Instant deadline) {
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return ConnectError(errno, path_);
     if (MonotonicClock().Now() >= deadline) return ConnectError(EAGAIN, path_);
-    pollfd poll = {interrupt_, POLLIN, 0};  // Its queue of connections is full.
+    pollfd poll = {interrupt_, POLLIN, 0};  // The daemon's queue of connections is full.
     ::poll(&poll, 1, MillisUntil(MonotonicClock().Now() + kLookAgain));
     if (poll.revents != 0) return absl::CancelledError("asked to end");
   }
@@ -129,7 +129,7 @@ absl::StatusOr<nlohmann::json> LocalClient::ReadAnswer(uint64_t id, Instant dead
       absl::StatusOr<Envelope> answer = DecodeEnvelope(frame);
       if (!answer.ok()) return absl::InternalError(answer.status().message());
       if (!answer->is_answer()) continue;
-      if (answer->id == 0 && !answer->error.ok()) return answer->error;  // It takes no questions.
+      if (answer->id == 0 && !answer->error.ok()) return answer->error;  // hlaunchd refuses.
       if (answer->id != id) continue;
       answered_ = true;
       if (!answer->error.ok()) return answer->error;
@@ -153,10 +153,11 @@ absl::StatusOr<nlohmann::json> LocalClient::Ask(absl::string_view verb, nlohmann
   answered_ = false;
   const absl::Status written = Write(EncodeFrameOf(question), deadline);
   absl::StatusOr<nlohmann::json> answer(written.ok() ? absl::UnknownError("") : written);
-  // Whoever has ended the connection may have said why.
+  // If the daemon has closed the connection, it may have sent the reason before.
   if (written.ok() || absl::IsUnavailable(written)) answer = ReadAnswer(last_id_, deadline);
   if (!written.ok() && absl::IsUnavailable(answer.status())) answer = written;
-  if (!answered_) socket_.Close();  // What comes later on it would answer another question.
+  // The answer may still come later, so the connection is not used for another question.
+  if (!answered_) socket_.Close();
   return answer;
 }
 

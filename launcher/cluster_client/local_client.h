@@ -18,49 +18,53 @@
 
 namespace hlaunch {
 
-// Where this host's hlaunchd listens: HLAUNCHD_SOCKET, else its usual place. Pure.
+// Returns the socket path of this host's hlaunchd: the value of HLAUNCHD_SOCKET, or else its usual
+// path. Pure.
 std::string SocketOfDaemon(const Environment& environment);
 
-// What the daemon says of itself. A value.
+// What the daemon says about itself. A value.
 struct HereAnswer {
   std::string version;
   std::string host;
-  std::string head;  // HOST:PORT; empty: it belongs to no cluster.
+  std::string head;  // HOST:PORT; empty: the daemon belongs to no cluster.
   bool connected = false;
-  std::string trouble;  // Why it is not, and since when.
+  std::string trouble;  // Why it is not connected; if it is, why the host is unfit.
 };
 
 // Errors:
-//   InvalidArgument - it is none.
+//   InvalidArgument - `body` is no such answer.
 absl::StatusOr<HereAnswer> ReadHereAnswer(const nlohmann::json& body);
 
-// Asks this host's hlaunchd, one question after another, over one connection that is made when it
-// is needed and made again after it broke. Each wait ends.
+// Asks this host's hlaunchd one question after another over one connection. The client connects
+// when it needs to, and again after the connection broke. Every wait has a deadline.
 //
 // Belongs to one thread.
 class LocalClient {
  public:
-  // `interrupt`: once it is readable, nothing is waited for any more; -1: never. It is not owned.
+  // Once the descriptor `interrupt` is readable, every wait ends with Cancelled; -1: no interrupt.
+  // The client does not own `interrupt`.
   explicit LocalClient(std::string path, int interrupt = -1)
       : path_(std::move(path)), interrupt_(interrupt) {}
 
   // Connects, if it is not connected.
   //
   // Errors:
-  //   NotFound - no hlaunchd is of this host: there is no such socket.
-  //   PermissionDenied - this user may not ask it.
-  //   Unavailable - it does not run, or takes no connection now.
+  //   NotFound - this host has no hlaunchd: there is no such socket.
+  //   PermissionDenied - this user may not ask hlaunchd.
+  //   Unavailable - hlaunchd does not run, or accepts no connection now.
+  //   Cancelled - by `interrupt`.
   absl::Status Connect(Instant deadline);
 
-  // The answer to one question. Only what changes nothing may be asked again after Unavailable:
-  // nobody knows whether the question arrived.
+  // Returns the answer to one question. After Unavailable, ask again only if the question changes
+  // nothing: the question may have arrived.
   //
   // Errors:
-  //   Unavailable - no daemon, the connection broke, or the daemon does not reach its head.
-  //   DeadlineExceeded - no answer in time.
+  //   Unavailable - there is no daemon, the connection broke, or the daemon does not reach its
+  //       head.
+  //   DeadlineExceeded - no answer came in time.
   //   Cancelled - by `interrupt`.
-  //   Internal - what came is no answer.
-  //   Whatever the daemon or the head answers.
+  //   Internal - what came is not a valid answer.
+  //   Any error that the daemon or the head answers with.
   absl::StatusOr<nlohmann::json> Ask(absl::string_view verb, nlohmann::json body,
                                      Duration patience);
 
@@ -76,7 +80,7 @@ class LocalClient {
   UniqueFd socket_;
   FrameReader frames_{kMaxClusterFrame};
   uint64_t last_id_ = 0;
-  bool answered_ = false;  // The question that was asked last, be it with an error.
+  bool answered_ = false;  // The last question got its answer, which may be an error.
 };
 
 }  // namespace hlaunch

@@ -16,12 +16,12 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kWaitSeconds = 10;   // Of a connection's only node.
-constexpr int kTurnMs = 200;       // Of several nodes, where none has said anything.
-constexpr int kRetryMs = 1000;     // After a question that nobody answered.
-constexpr int kTriesAfterEnd = 5;  // Of a node that says nothing, once the job has ended.
+constexpr int kWaitSeconds = 10;   // If the connection serves one node.
+constexpr int kTurnMs = 200;       // If it serves several nodes and none has said anything.
+constexpr int kRetryMs = 1000;     // After a question that was not answered.
+constexpr int kTriesAfterEnd = 5;  // For a node that says nothing after the job has ended.
 
-// Whether it may be answered later.
+// Returns true if the question may be answered later.
 bool IsPassing(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsResourceExhausted(status);
@@ -29,7 +29,7 @@ bool IsPassing(const absl::Status& status) {
 
 }  // namespace
 
-// One connection, and the nodes that it asks for in turn. Thread-safe.
+// One connection and the nodes whose logs it asks for in turn. Thread-safe.
 class LogPollers::Poller {
  public:
   Poller(const std::string& path, uint64_t job, int tail, FollowInbox& inbox, int stop,
@@ -78,20 +78,20 @@ class LogPollers::Poller {
     }
   }
 
-  // Whether the job has ended.
+  // Returns true if the job has ended.
   bool TakeNew(std::vector<Node>& nodes) {
     MutexLock lock(&mu_);
     for (const int rank : std::exchange(added_, {})) nodes.emplace_back(rank);
     return ended_;
   }
 
-  // Whether this is to end.
+  // Returns true if the thread shall end.
   bool Pause(int ms) const {
     pollfd poll = {stop_, POLLIN, 0};
     return ::poll(&poll, 1, ms) > 0;
   }
 
-  // Whether the node has said something.
+  // Returns true if the node has said something.
   bool Ask(Node& node, int wait_s, bool job_ended) {
     LogQuestion question;
     question.job = job_;
@@ -131,14 +131,14 @@ class LogPollers::Poller {
 
   void TakeError(Node& node, const absl::Status& why, bool job_ended) {
     if (absl::IsCancelled(why)) return;
-    // Its part may not have begun yet, or its log may be gone by now.
+    // The node's part may not have begun yet, or its log may be gone already.
     const bool not_there = absl::IsNotFound(why);
     if (job_ended) ++node.silent_since_end;
     node.over = (!not_there && !IsPassing(why)) || node.silent_since_end >= kTriesAfterEnd;
     FollowNews news;
     news.node_rank = node.rank;
     news.node_ended = node.over;
-    if (absl::IsPermissionDenied(why)) {  // It is another user's job, and so for all nodes.
+    if (absl::IsPermissionDenied(why)) {  // Another user's job: all its nodes are refused.
       news.refused = why;
       return inbox_.Put(std::move(news));
     }
@@ -152,12 +152,12 @@ class LogPollers::Poller {
   const int tail_;
   FollowInbox& inbox_;
   const int stop_;
-  LocalClient client_;       // The thread's alone,
-  bool in_trouble_ = false;  // as this.
+  LocalClient client_;       // Only the thread uses it.
+  bool in_trouble_ = false;  // Only the thread uses it.
   Mutex mu_;
   std::vector<int> added_ ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;  // The last, so that it begins when all else is there.
+  std::thread thread_;  // The last member: the thread starts when all others are there.
 };
 
 LogPollers::LogPollers(std::string path, uint64_t job, int tail, FollowInbox& inbox)

@@ -19,24 +19,26 @@
 
 namespace hlaunch {
 
-// Of one follower, beside the one for the job. hlaunchd takes 32 connections of a user, who may
-// follow ten jobs with that, and still asks other things.
+// The log connections of one follower; it has one more for the job. hlaunchd takes 32 connections
+// of a user, who can follow ten jobs with that and still ask other questions.
 inline constexpr size_t kMaxLogConnections = 2;
 
-// Asks for the logs of a job's nodes, all of them at the same time: a connection and a thread for a
-// node or, where there are more nodes than connections, for several in turn. What comes goes to the
-// inbox. A daemon or a head that is away is asked again until it answers.
+// Asks for the logs of all nodes of a job at the same time. Each connection has a thread and serves
+// one node. If there are more nodes than connections, a connection serves several nodes in turn.
+// The answers go to the inbox. While a daemon or a head is away, its question is repeated until it
+// is answered.
 //
-// Belongs to one thread; its own threads end with it.
+// Belongs to one thread. Its own threads end with it.
 class LogPollers {
  public:
-  // `tail`: only so many of the lines that are there; -1: all. The inbox outlives this.
+  // `tail` is how many of each node's existing lines to ask for; -1: all. The inbox outlives this
+  // object.
   LogPollers(std::string path, uint64_t job, int tail, FollowInbox& inbox);
   ~LogPollers();
 
-  // From now on this node's log is asked for, too; once each.
+  // From now on this node's log is asked for, too. A second call for a node does nothing.
   void Add(int node_rank);
-  // The job has ended: what a node does not say now, it never will.
+  // The job has ended: its nodes say nothing new from now on.
   void JobEnded();
   size_t nodes() const { return count_; }
 
@@ -47,7 +49,7 @@ class LogPollers {
   const uint64_t job_;
   const int tail_;
   FollowInbox& inbox_;
-  const UniqueFd stop_;  // Readable once the threads are to end.
+  const UniqueFd stop_;  // Readable once the threads shall end.
   std::set<int> added_;
   size_t count_ = 0;
   std::vector<std::unique_ptr<Poller>> pollers_;

@@ -13,20 +13,20 @@
 
 namespace hlaunch {
 
-// The lines of one node's log, made of the text of answers. Parts of a long line are joined, so
-// that lines of several nodes can follow each other; a line without an end in sight goes in pieces.
+// Makes the lines of one node's log from the text of answers. Joins the pieces of a long line, so
+// that lines of several nodes can be mixed. A line that grows too long is returned in pieces.
 //
 // Belongs to one thread. Pure.
 class NodeLines {
  public:
-  // `text` has whole lines of the log.
+  // `text` consists of whole lines of the log file.
   std::vector<LogLine> Take(absl::string_view text);
 
-  // What waits for a part that never came.
+  // Returns the lines whose last pieces never came.
   std::vector<LogLine> Rest();
 
  private:
-  std::array<std::optional<LogLine>, 2> open_;  // Of stdout and stderr.
+  std::array<std::optional<LogLine>, 2> open_;  // Incomplete lines of stdout and stderr.
 };
 
 }  // namespace hlaunch

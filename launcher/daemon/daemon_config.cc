@@ -32,10 +32,10 @@ constexpr size_t kMostLabels = 64;
 constexpr size_t kLongestName = 64;
 constexpr string_view kNoLimit = "infinity";
 
-// Each returns what would be right; empty: `value` was, and is taken.
+// Each function takes `value`, or returns what would be right. Empty: it has taken `value`.
 using Take = std::string (*)(string_view value, DaemonConfig& config);
 
-// As a label or a group may be written.
+// Returns true if `text` is a valid name of a label or a group.
 bool IsName(string_view text) {
   if (text.empty() || text.size() > kLongestName || text[0] == '-') return false;
   for (const char letter : text) {
@@ -85,7 +85,7 @@ std::string TakePrivateTmp(string_view value, DaemonConfig& config) {
   return TakeYesOrNo(value, config.private_tmp);
 }
 
-// `text` is a number from `least` to `most` of units that are 2 to the power of `shift`.
+// Reads `text` as a number of units of 2^`shift`. The result must be from `least` to `most`.
 bool TakeLimit(string_view text, uint64_t least, uint64_t most, int shift,
                std::optional<uint64_t>& taken) {
   uint64_t number = 0;
@@ -134,7 +134,7 @@ std::string TakeMaxParts(string_view value, DaemonConfig& config) {
 }
 
 struct Row {
-  OptionRow says;  // As --help has it.
+  OptionRow says;  // The row of --help.
   Take take;
 };
 const Row kRows[] = {
@@ -168,7 +168,7 @@ std::string Names() {
       kRows, ", ", [](std::string* out, const Row& row) { absl::StrAppend(out, row.says.name); });
 }
 
-// Why the line is wrong; empty: it is right, and was taken.
+// Returns why the line is wrong. Empty: the line was right and has been taken.
 std::string TakeLine(string_view line, std::set<std::string>& seen, DaemonConfig& config) {
   line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
   if (line.empty()) return "";

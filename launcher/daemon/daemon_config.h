@@ -14,30 +14,30 @@
 
 namespace hlaunch {
 
-// /etc/hlaunch/hlaunchd.conf: what this host's administrator has decided. A value.
+// The settings in /etc/hlaunch/hlaunchd.conf, which this host's administrator makes. A value.
 struct DaemonConfig {
-  std::optional<int> slots;         // Workers without devices at the same time; unset: its CPUs.
-  std::vector<std::string> labels;  // For --constraint.
-  std::string admin_group;          // Its members are administrators; empty: root alone is.
+  std::optional<int> slots;  // Workers without devices at the same time; unset: number of CPUs.
+  std::vector<std::string> labels;  // What jobs can ask for with --constraint.
+  std::string admin_group;          // Its members are administrators; empty: only root is one.
   UserRule rule;
-  int max_parts = 256;  // Parts of jobs at the same time.
-  PartLimits limits;    // Of each of them.
+  int max_parts = 256;  // How many parts of jobs run at the same time.
+  PartLimits limits;    // The limits of each part.
   bool private_tmp = false;
 };
 
-// Its settings as --help has them. Pure.
+// Returns the settings as --help prints them. Pure.
 std::string DescribeDaemonConfig();
 
-// Reads `text`, a line `name = value` for each; '#' begins a remark. `file` is how messages name
-// it. Pure.
+// Reads `text`, which has one line `name = value` for each setting. '#' begins a remark. Messages
+// call the file `file`. Pure.
 //
 // Errors:
 //   InvalidArgument - a line is wrong; the message names the file, the line and what would be
-//   right.
+//       right.
 absl::StatusOr<DaemonConfig> ParseDaemonConfig(absl::string_view text, absl::string_view file);
 
-// The same of a file; one that is not there says nothing. Errors: as above, and
-//   InvalidArgument - it is there and cannot be read.
+// The same for a file. A missing file is like an empty one. Errors: as above, and
+//   InvalidArgument - the file exists and cannot be read.
 absl::StatusOr<DaemonConfig> ReadDaemonConfig(const std::string& path);
 
 }  // namespace hlaunch

@@ -30,12 +30,13 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kLookTime = std::chrono::seconds(2);
-constexpr Duration kAnswerTime = std::chrono::seconds(40);  // A question may wait for 20 s.
+// The head may hold an answer back for 20 s.
+constexpr Duration kAnswerTime = std::chrono::seconds(40);
 constexpr Duration kNamesTime = std::chrono::seconds(10);
 constexpr Duration kRenewLook = std::chrono::minutes(10);
 constexpr size_t kMaxPem = 64 << 10;
 
-// Changes whenever one of the files was replaced.
+// Returns a text that changes whenever one of the files is replaced.
 std::string SightOf(const std::string& folder) {
   std::string sight;
   for (const char* name : {"head", "host.pem", "host.key", "authority.pem"}) {
@@ -124,7 +125,7 @@ absl::Status HeadConnection::Begin() {
   };
   events.down = [this](const absl::Status& why) {
     std::string trouble = absl::StrCat("no connection to the head, ", head_, ": ", why.message());
-    if (trouble != trouble_) LogWarning(trouble);  // It is tried again and again.
+    if (trouble != trouble_) LogWarning(trouble);  // The link retries, so each reason is told once.
     trouble_ = std::move(trouble);
     events_.changed();
   };
@@ -141,7 +142,7 @@ void HeadConnection::Up() {
   RenewInTime();
 }
 
-// The way to the head is the one by which other hosts of the cluster come.
+// Other hosts of the cluster reach this host by the address that it uses towards the head.
 void HeadConnection::FindAddress() {
   const auto take = [this](const std::string& literal) {
     const absl::StatusOr<std::string> own = LocalAddressTowards(literal);
@@ -169,7 +170,7 @@ void HeadConnection::Ask(const std::string& verb, nlohmann::json body,
     return done(absl::UnavailableError(
         absl::StrCat(trouble_, "; jobs that run go on, and nothing is started meanwhile")));
   }
-  // Shared by the answer and the deadline; the first of them takes it.
+  // The answer and the deadline share it. The first of them takes it.
   const auto waits = std::make_shared<Done>(std::move(done));
   const auto finish = [waits](absl::StatusOr<nlohmann::json> answer) {
     if (const Done first = std::exchange(*waits, nullptr)) first(std::move(answer));
@@ -222,7 +223,7 @@ void HeadConnection::Renewed(const std::string& key, const absl::StatusOr<nlohma
         "the head has answered without a certificate that this host could use; it keeps the one it "
         "has");
   }
-  // Only the host's certificate is new: whom it trusts was decided when it joined.
+  // Only the host's certificate is new. Which authority the host trusts was decided when it joined.
   identity.authority = identity_.authority;
   const absl::StatusOr<TrustFolder> folder = TrustFolder::Open(folder_);
   const absl::Status kept =

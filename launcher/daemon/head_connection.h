@@ -26,40 +26,39 @@ class io_context;
 
 namespace hlaunch {
 
-// This host's membership in a cluster: what `hlaunch cluster join` has left in the daemon's folder,
-// the connection to the head that follows from it, and the certificate, which is renewed in good
-// time. The folder is looked at every two seconds, so a host can join and leave while the daemon
-// runs.
+// This host's membership in a cluster. It reads what `hlaunch cluster join` has left in the
+// daemon's folder, keeps the connection to the head, and renews the certificate in good time. It
+// looks at the folder every two seconds, so a host can join and leave while the daemon runs.
 //
 // Belongs to the loop's thread, which outlives it.
 class HeadConnection {
  public:
   struct Events {
-    std::function<void()> up;                              // The head hears this host.
-    std::function<void(const Envelope& order)> ordered;    // A question of the head.
-    std::function<void(const std::string&)> reachable_at;  // This host's address towards it.
-    std::function<void()> changed;                         // What is said of this in words.
+    std::function<void()> up;                              // The head is connected.
+    std::function<void(const Envelope& order)> ordered;    // The head asks a question.
+    std::function<void(const std::string&)> reachable_at;  // The host's address towards the head.
+    std::function<void()> changed;  // Something that describes the membership has changed.
   };
   using Done = std::function<void(absl::StatusOr<nlohmann::json>)>;
 
-  // `folder`: /var/lib/hlaunchd.
+  // `folder` is the daemon's folder, by default /var/lib/hlaunchd.
   HeadConnection(asio::io_context& loop, std::string folder, Events events);
   ~HeadConnection();
 
-  // Lost while there is no connection; `up` follows then.
+  // Sends `envelope`, which is lost while there is no connection. `up` is called once there is one.
   void Send(const Envelope& envelope);
-  // Calls `done` once, with the head's answer. Errors: the head's, and
-  //   Unavailable - it cannot be reached; names it.
-  //   DeadlineExceeded - it did not answer.
+  // Asks the head. Calls `done` once with the head's answer. Errors: the head's, and
+  //   Unavailable - the head cannot be reached; the message names it.
+  //   DeadlineExceeded - the head did not answer.
   //   FailedPrecondition - this host is in no cluster.
   void Ask(const std::string& verb, nlohmann::json body, std::optional<ClusterUser> user,
            Done done);
 
   bool connected() const { return link_ != nullptr && link_->connected(); }
-  // As its certificate names it; that of the kernel where it is in no cluster.
+  // The host's name in its certificate, or the kernel's name for it if the host is in no cluster.
   const std::string& host() const { return host_; }
   const std::string& head() const { return head_; }  // HOST:PORT; empty: none.
-  // Why there is no connection; empty: there is.
+  // Why there is no connection; empty if there is one.
   std::string trouble() const { return connected() ? "" : trouble_; }
 
  private:
@@ -76,7 +75,7 @@ class HeadConnection {
   const Events events_;
   asio::steady_timer look_;
   asio::steady_timer renew_;
-  std::string seen_;  // What the folder was like.
+  std::string seen_;  // The state of the folder when it was last looked at.
   std::string host_;
   std::string head_;
   std::string trouble_;
@@ -86,8 +85,8 @@ class HeadConnection {
   std::unique_ptr<ToolRun> address_;
 };
 
-// When a host's certificate is to be renewed: after two thirds of its life, or up to a fifteenth of
-// it later, each host at a time of its own. Hosts that have joined together come one by one. Pure.
+// Returns when a host renews its certificate: after two thirds of its life, plus up to a fifteenth
+// of its life, which differs between hosts. So hosts that joined together renew one by one. Pure.
 std::time_t RenewalTime(const CertifiedHost& certified);
 
 }  // namespace hlaunch

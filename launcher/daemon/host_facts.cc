@@ -21,7 +21,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr uint64_t kLeastFree = 64 << 20;  // Of the disk that parts are kept on.
+constexpr uint64_t kLeastFree = 64 << 20;  // Of the disk that has the parts.
 constexpr uint64_t kLeastFiles = 1000;
 
 std::vector<DeviceFact> DevicesOf(const std::string& sysroot) {

@@ -11,15 +11,14 @@
 
 namespace hlaunch {
 
-// Where this host's daemon looks. A value.
+// The paths that describe this host. A value.
 struct HostPlaces {
   std::string program;  // `hlaunch`, by its path.
-  std::string parts;    // The folder of parts.
-  std::string
-      sysroot;  // "": this machine; else the one that DIR/sys, DIR/proc and DIR/dev describe.
+  std::string parts;    // The folder that has the parts.
+  std::string sysroot;  // The DIR of DIR/sys, DIR/proc and DIR/dev; "": this machine.
 };
 
-// What there is to say of this host: its devices, its slots, and why it is unfit, if it is. Cheap:
+// Returns the facts about this host: its devices, its slots, and why it is unfit, if it is. Cheap:
 // it reads names in /sys and /dev, and opens no device.
 HostFacts LookAtHost(const DaemonConfig& config, const HostPlaces& places);
 

@@ -27,7 +27,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kFirstTime = std::chrono::seconds(10);  // To the end of the first question.
+constexpr Duration kFirstTime = std::chrono::seconds(10);  // Until the first question has arrived.
 constexpr Duration kIdleTime = std::chrono::minutes(5);
 constexpr Duration kWriteTime = std::chrono::seconds(20);
 constexpr int kBacklog = 128;
@@ -46,7 +46,7 @@ bool SomebodyListens(const sockaddr_un& address) {
          errno == EAGAIN;
 }
 
-// Says why to the one who has connected, whatever he asks. Never waits.
+// Sends the reason to the process that has connected, without reading its question. Never waits.
 void RefuseAt(int socket, const std::string& why) {
   Envelope answer;
   answer.error = absl::ResourceExhaustedError(why);
@@ -56,7 +56,7 @@ void RefuseAt(int socket, const std::string& why) {
 
 }  // namespace
 
-// One user's connection. Belongs to the server; what is under way in the loop shares it.
+// One user's connection. Belongs to the server. Handlers that wait in the loop share it.
 class LocalServer::Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(LocalServer& server, uint64_t number, UniqueFd socket, PeerUser peer)
@@ -69,12 +69,12 @@ class LocalServer::Connection : public std::enable_shared_from_this<Connection> 
   }
 
   uid_t uid() const { return peer_.uid; }
-  // Of its user; empty: that is not known yet.
+  // The user's name; empty: not known yet.
   const std::string& name() const { return name_; }
-  // Since when it has had no question; unset: it has one.
+  // Since when it has had no question; unset: it has one now.
   std::optional<Instant> idle_since() const { return idle_since_; }
   void Read();
-  // It is not the server's any more.
+  // Closes the connection, which does not belong to the server from now on.
   void Cut() {
     server_ = nullptr;
     std::error_code ignored;
@@ -91,7 +91,7 @@ class LocalServer::Connection : public std::enable_shared_from_this<Connection> 
   void AnswerNext();
   void Say(const Envelope& envelope);
 
-  LocalServer* server_;  // Null: this is cut.
+  LocalServer* server_;  // Null once Cut was called.
   const uint64_t number_;
   const PeerUser peer_;
   asio::posix::stream_descriptor socket_;
@@ -99,9 +99,9 @@ class LocalServer::Connection : public std::enable_shared_from_this<Connection> 
   std::optional<Instant> idle_since_ = MonotonicClock().Now();
   bool has_asked_ = false;
   std::string name_;
-  bool refused_ = false;  // Its user has no name.
+  bool refused_ = false;  // Its user could not be found out.
   FrameReader frames_{kMaxUserFrame};
-  std::vector<std::string> questions_;  // Read, and not answered yet.
+  std::vector<std::string> questions_;  // Questions that were read and are not answered yet.
   char bytes_[16 << 10];
   std::string writing_;
 };
@@ -115,7 +115,7 @@ void LocalServer::Connection::Limit(Duration time) {
 
 void LocalServer::Connection::Read() {
   if (server_ == nullptr) return;
-  // However slowly a question comes.
+  // The limit counts from the idle time, however slowly the bytes of a question come.
   Limit(*idle_since_ + (has_asked_ ? kIdleTime : kFirstTime) - MonotonicClock().Now());
   socket_.async_read_some(asio::buffer(bytes_),
                           [self = shared_from_this()](std::error_code error, size_t size) {
@@ -218,7 +218,7 @@ void LocalServer::Take(UniqueFd socket) {
   connection->Read();
 }
 
-// As far as one of his connections has found out.
+// Gives the user's name if a connection of that user has found it out, else the number.
 std::string LocalServer::NameOf(uid_t uid) const {
   for (const auto& [number, connection] : connections_) {
     if (connection->uid() == uid && !connection->name().empty()) {
@@ -228,7 +228,7 @@ std::string LocalServer::NameOf(uid_t uid) const {
   return absl::StrCat("the user with number ", uid);
 }
 
-// False: each connection has a question.
+// Removes the connection that has been idle for longest. False: every connection has a question.
 bool LocalServer::MakeRoom() {
   std::optional<Instant> longest;
   uint64_t number = 0;
@@ -265,7 +265,7 @@ absl::StatusOr<UniqueFd> ListenLocally(const std::string& path) {
   if (SomebodyListens(address)) {
     return absl::AlreadyExistsError(absl::StrCat("another hlaunchd listens at ", path));
   }
-  // systemd makes it; without systemd nobody has.
+  // systemd makes the folder. Without systemd it may be missing.
   ::mkdir(std::filesystem::path(path).parent_path().c_str(), 0755);
   ::unlink(path.c_str());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

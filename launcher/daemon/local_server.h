@@ -24,19 +24,19 @@ class io_context;
 
 namespace hlaunch {
 
-// The local socket: takes this host's users' questions, says who asks, and brings them the answers.
-// Each connection asks one question after another, the first one soon; where there are too many,
-// the one that has asked nothing for the longest time gives way to a new one. A connection that is
-// refused is told why (Envelope::id).
+// The server of the local socket. It takes questions from this host's users, finds out who asks,
+// and sends the answers. Each connection asks one question after another, and the first one soon.
+// If there are too many connections, a new one replaces the one that has been idle for longest. A
+// refused connection is told the reason (Envelope::id).
 //
 // Belongs to the loop's thread, which outlives it.
 class LocalServer {
  public:
   static constexpr size_t kMostConnections = 512;
-  static constexpr size_t kMostOfUser = 32;  // Root's are not counted.
+  static constexpr size_t kMostOfUser = 32;  // Root's connections do not count.
 
   using Done = std::function<void(absl::StatusOr<nlohmann::json>)>;
-  // Answers a question, whose `user` is right, with one call of `done`, at once or later.
+  // Answers a question, whose `user` has been verified. Calls `done` once, at once or later.
   using Answer = std::function<void(const Envelope& question, Done done)>;
 
   LocalServer(asio::io_context& loop, UniqueFd listener, PeerUsers& users, Answer answer);
@@ -55,17 +55,17 @@ class LocalServer {
   PeerUsers& users_;
   const Answer answer_;
   uint64_t next_ = 1;
-  // Shared with what is under way in the loop for a connection.
+  // Shared with the handlers that wait in the loop for a connection.
   std::map<uint64_t, std::shared_ptr<Connection>> connections_;
   std::map<uid_t, size_t> of_user_;
 };
 
-// A listening socket at `path` that everybody may connect to. One that a daemon left behind is
-// replaced.
+// Makes a listening socket at `path` that every user may connect to. Replaces a socket that a
+// former daemon left behind.
 //
 // Errors:
 //   AlreadyExists - another daemon listens there.
-//   FailedPrecondition - it cannot be made; the message names it and says why.
+//   FailedPrecondition - the socket cannot be made; the message names it and says why.
 absl::StatusOr<UniqueFd> ListenLocally(const std::string& path);
 
 }  // namespace hlaunch

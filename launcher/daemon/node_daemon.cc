@@ -20,7 +20,7 @@ namespace {
 
 constexpr Duration kLookTime = std::chrono::seconds(10);
 
-// What users may ask the head.
+// The questions of users that go to the head.
 constexpr const char* kRelayed[] = {"submit", "jobs",    "job",   "nodes",   "stop",  "kill",
                                     "log",    "meeting", "drain", "undrain", "token", "throw_out"};
 
@@ -43,7 +43,7 @@ Parts::Settings SettingsOf(const DaemonOptions& options, const DaemonConfig& con
   return settings;
 }
 
-// Reads the order's body and obeys it.
+// Reads the order's body and carries it out.
 template <typename Order>
 absl::Status Take(absl::StatusOr<Order> order, Parts& parts,
                   absl::Status (Parts::*obey)(const Order&)) {

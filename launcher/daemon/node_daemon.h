@@ -26,8 +26,8 @@ namespace hlaunch {
 
 class ServiceManager;
 
-// The node daemon: brings users' questions to the head, does here what the head orders, and tells
-// it what becomes of that.
+// The node daemon: it passes users' questions to the head, carries out the head's orders here, and
+// tells the head how that goes.
 //
 // Belongs to the loop's thread; the loop and the service manager outlive it.
 class NodeDaemon {
@@ -35,7 +35,7 @@ class NodeDaemon {
   NodeDaemon(asio::io_context& loop, const DaemonOptions& options, const DaemonConfig& config,
              ServiceManager& manager);
 
-  // Finds the parts that are here and begins to serve at `listener`.
+  // Finds the parts that are on this host, and begins to serve at `listener`.
   //
   // Errors:
   //   FailedPrecondition - the parts cannot be kept here; the message says why.
@@ -57,7 +57,7 @@ class NodeDaemon {
   asio::steady_timer look_;
   HostFacts facts_;
   bool ready_ = false;
-  std::string shown_;  // To the service manager.
+  std::string shown_;  // The status that the service manager shows.
   Parts parts_;
   LogAnswers logs_;
   PeerUsers users_;

@@ -84,7 +84,7 @@ void PeerUsers::Ask(const Words& words, Heard done) {
   }
   auto& waiting = waiting_[key];
   waiting.push_back(std::move(done));
-  if (waiting.size() > 1) return;  // It was asked already.
+  if (waiting.size() > 1) return;  // The same command is queued or runs already.
   queue_.push_back(words);
   RunNext();
 }
@@ -106,7 +106,7 @@ void PeerUsers::Answered(const std::string& key, ToolOutput output) {
   const Said said = absl::IsUnavailable(asked) ? Said(asked) : Said(asked.ok() ? output.text : "");
   if (said.ok()) answers_.insert_or_assign(key, Answer{said, MonotonicClock().Now()});
   const auto waiting = waiting_.extract(key);
-  // It is that run's own call.
+  // This function was called by that run, so the run is destroyed later.
   asio::post(loop_, [run = std::shared_ptr<ToolRun>(std::move(runs_[key]))] {});
   runs_.erase(key);
   RunNext();

@@ -24,36 +24,37 @@ class io_context;
 
 namespace hlaunch {
 
-// The process at the other end of a local socket, as the kernel saw it when it connected. A value.
+// The user of the process at the other end of a local socket, as the kernel saw it when that
+// process connected. A value.
 struct PeerUser {
   uid_t uid = 0;
-  std::vector<gid_t> groups;  // All of its.
+  std::vector<gid_t> groups;  // All groups of the process.
 };
 
 // Errors:
-//   Unavailable - the kernel does not say.
+//   Unavailable - the kernel does not tell the user.
 absl::StatusOr<PeerUser> UserOfPeer(int socket);
 
-// Finds out who peers are: their names by getent, and whether they are administrators.
+// Finds out which users peers are: their names by getent, and whether they are administrators.
 //
 // Belongs to the loop's thread, which outlives it.
 class PeerUsers {
  public:
   using Done = std::function<void(absl::StatusOr<ClusterUser>)>;
 
-  // `admin_group`: its members are administrators, as root is; empty: nobody else.
+  // Members of `admin_group` are administrators, as root is. If it is empty, only root is one.
   PeerUsers(asio::io_context& loop, std::string admin_group);
   ~PeerUsers();
 
-  // Calls `done` once, at once or later; what was found is kept for some seconds.
+  // Calls `done` once, at once or later. Results are kept for some seconds.
   //
   // Errors:
   //   PermissionDenied - the user has no name here.
-  //   Unavailable - nobody says who he is, or whether he is an administrator.
+  //   Unavailable - getent cannot tell the user's name, or the administrators' group.
   void Find(const PeerUser& peer, Done done);
 
  private:
-  // What getent said; Unavailable: it did not.
+  // What getent printed. Unavailable: getent did not answer.
   using Said = absl::StatusOr<std::string>;
   using Heard = std::function<void(const Said&)>;
   // A value.
@@ -63,7 +64,7 @@ class PeerUsers {
   };
   using Words = std::vector<std::string>;
 
-  static constexpr size_t kMostRuns = 16;  // getent, at the same time.
+  static constexpr size_t kMostRuns = 16;  // How many getent run at the same time.
 
   void Ask(const Words& words, Heard done);
   void RunNext();
@@ -71,10 +72,10 @@ class PeerUsers {
 
   asio::io_context& loop_;
   const std::string admin_group_;
-  std::map<std::string, Answer> answers_;  // By the words.
+  std::map<std::string, Answer> answers_;  // By the words of the command.
   std::map<std::string, std::vector<Heard>> waiting_;
   std::map<std::string, std::unique_ptr<ToolRun>> runs_;
-  std::deque<Words> queue_;  // Those that have no run yet.
+  std::deque<Words> queue_;  // Commands that do not run yet.
 };
 
 }  // namespace hlaunch

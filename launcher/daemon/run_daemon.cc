@@ -34,7 +34,7 @@ int Refuse(int exit_code, absl::string_view why) {
   return exit_code;
 }
 
-// A part that has a /tmp of its own must still find what it needs.
+// Checks that private-tmp does not hide what a part needs.
 absl::Status CheckPlaces(const DaemonOptions& options, const DaemonConfig& config) {
   for (const std::string& path : {options.parts, options.program}) {
     if (!config.private_tmp || !IsHiddenByPrivateTmp(path)) continue;
@@ -76,7 +76,7 @@ int RunDaemon(int argc, char** argv) {
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
   DoWithoutOpenSslModules();
   ::signal(SIGPIPE, SIG_IGN);
-  // Before the program may be replaced.
+  // Found now, since an update may replace the program's file later.
   if (options->program.empty()) options->program = FindHlaunch(PathOfThisProgram());
   const absl::StatusOr<DaemonConfig> config = ReadDaemonConfig(options->config);
   if (!config.ok()) return Refuse(kExitUsage, config.status().message());

@@ -5,8 +5,8 @@
 
 namespace hlaunch {
 
-// hlaunchd: the node daemon of this host, until it is asked to end. Returns the exit code. Jobs go
-// on without it. Call while there is one thread.
+// Runs hlaunchd, the node daemon of this host, until a signal asks it to end. Returns the exit
+// code. Jobs go on without it. Call while there is one thread.
 int RunDaemon(int argc, char** argv);
 
 }  // namespace hlaunch

@@ -33,7 +33,7 @@ absl::StatusOr<DrainOptions> Parse(int argc, char** argv) {
   return ParseDrainOptions(static_cast<int>(pointers.size()), pointers.data());
 }
 
-// The job that `named` is; empty: the only one that the rendezvous has.
+// Returns the job `named`, or if that is empty, the only job that the rendezvous has.
 absl::StatusOr<std::string> FindJob(const RendezvousEndpoint& endpoint, const std::string& named) {
   if (!named.empty()) return named;
   HLAUNCH_ASSIGN_OR_RETURN(const JobList list,
@@ -58,7 +58,7 @@ int DrainNode(int argc, char** argv) {
   if (!endpoint.ok()) return FailToAsk(endpoint.status(), kExitUsage);
   const absl::StatusOr<std::string> follows = Drain(*endpoint, *options);
   if (absl::IsInvalidArgument(follows.status())) return FailToAsk(follows.status(), kExitUsage);
-  // There, in this state: the job cannot be without that node.
+  // The rendezvous refused: the job cannot go on without that node.
   if (absl::IsFailedPrecondition(follows.status())) {
     return FailToAsk(follows.status(), kExitRefused);
   }

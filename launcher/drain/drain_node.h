@@ -5,7 +5,7 @@
 
 namespace hlaunch {
 
-// All of `hlaunch drain` and `hlaunch undrain` from their command lines to their exit codes.
+// Run `hlaunch drain` and `hlaunch undrain` from their command lines to their exit codes.
 //
 // Requires: the command line begins with the command's word.
 int DrainNode(int argc, char** argv);

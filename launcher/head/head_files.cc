@@ -23,7 +23,7 @@ constexpr char kHostsFile[] = "cluster.json";
 
 std::string FileOf(uint64_t job) { return absl::StrCat("job-", job, ".json"); }
 
-// The number in a job file's name; 0: it is none.
+// Returns the number in a job file's name; 0: it is no such name.
 uint64_t JobOf(absl::string_view name) {
   uint64_t number = 0;
   const bool is_job = absl::ConsumePrefix(&name, "job-") && absl::ConsumeSuffix(&name, ".json") &&
@@ -35,7 +35,7 @@ absl::Status Wrong(const std::filesystem::path& path, const absl::Status& why) {
   return absl::FailedPreconditionError(absl::StrCat(path.string(), ": ", why.message()));
 }
 
-// Nobody else can write into the folder.
+// No other user can write into the folder, so the file needs no further checks.
 absl::StatusOr<nlohmann::json> ReadJson(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -75,8 +75,9 @@ absl::StatusOr<HeadRecord> ReadHeadRecord(const TrustFolder& folder) {
   return record;
 }
 
-// The hosts after the jobs: a part is lost before its host is gone. What is forgotten last: the
-// hosts' file has the last number, and each is given once. It may come back.
+// Writes jobs before hosts, since a part must be lost before its host is gone. Removes forgotten
+// jobs last: the hosts' file then has the last number given, so that no number is given twice. A
+// forgotten job may come back after a crash.
 absl::Status WriteChanges(const TrustFolder& folder, const HeadChanges& changes,
                           const HeadTable& table) {
   for (const uint64_t number : changes.jobs) {

@@ -9,21 +9,21 @@
 #include "rendezvous/head/head_table.h"
 #include "rendezvous/joining/trust_folder.h"
 
-// What the head keeps in its folder beside what it proves itself with: cluster.json, of the hosts,
-// and job-N.json of each job.
+// The files that the head keeps in its folder besides its keys: cluster.json with the hosts, and
+// job-N.json for each job.
 
 namespace hlaunch {
 
-// Removes what was being written when the head was killed.
+// Reads the head's files. Removes drafts that a killed head has left.
 //
 // Errors:
-//   FailedPrecondition - a file cannot be read, or is none; the message names it. Nothing is left
-//       out, since a job that nobody knows would be ended on its hosts.
+//   FailedPrecondition - a file cannot be read or has wrong content; the message names it. No file
+//       is skipped, since hosts would end a job that the head does not know.
 absl::StatusOr<HeadRecord> ReadHeadRecord(const TrustFolder& folder);
 
-// Writes what has changed, so that it is on the disk afterwards. Whichever of it is there when it
-// is killed in between, what was decided before is found, and what has been told to nobody yet is
-// decided again.
+// Writes what has changed. It is on the disk when this returns. If the head is killed in between,
+// any of these files may be new. Decisions made before are found all the same, and decisions that
+// were not told to any host or user yet are made again.
 //
 // Errors:
 //   Unavailable - a file could not be written.

@@ -45,7 +45,7 @@ std::string LongestWait(const HeadTable& table, int64_t wall_ms) {
                       "\n");
 }
 
-// Hosts renew theirs while they are there, so the first that runs out is of one that is away.
+// Connected hosts renew their certificates, so the first to expire belongs to a host that is away.
 std::string Certificates(const CertificateEnds& ends) {
   constexpr char kName[] = "hlaunch_head_certificate_expires_seconds";
   std::string text = absl::StrCat(
@@ -65,7 +65,7 @@ std::string Hosts(const HeadTable& table) {
   return text;
 }
 
-// Of hosts that are there.
+// Counts the devices of hosts that take jobs.
 std::string Devices(const HeadTable& table) {
   std::map<std::string, KindRoom> kinds;
   std::map<std::string, int> free;

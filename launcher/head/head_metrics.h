@@ -30,11 +30,12 @@ struct CertificateEnds {
   std::optional<std::time_t> first_host;  // Unset: no host has come yet.
 };
 
-// In Prometheus' text format; manual/monitoring.md names each. `wall_ms`: now.
+// Returns the metrics in Prometheus' text format. manual/monitoring.md describes each. `wall_ms` is
+// the time now.
 std::string HeadMetrics(const HeadTable& table, const PlaceTimes& times,
                         const CertificateEnds& ends, int64_t wall_ms);
 
-// Where the cluster stands, for the service manager: "3 hosts of 4; 2 jobs run, 5 wait".
+// The cluster's state for the service manager: "3 of 4 hosts there; jobs: 2 placed, 5 waiting".
 std::string HeadStatus(const HeadTable& table);
 
 }  // namespace hlaunch

@@ -14,11 +14,11 @@ namespace hlaunch {
 
 // The command line of `hlaunchd head` as read. A value.
 struct HeadOptions {
-  std::optional<std::string> text_to_print;  // --help, --version: nothing else is set.
+  std::optional<std::string> text_to_print;  // Set by --help and --version; print it and end.
   std::string folder = "/var/lib/hlaunch-head";
-  Endpoint listen;                  // No host: all addresses of this one.
-  std::optional<Endpoint> metrics;  // Where they are served, a literal; unset: nowhere.
-  std::string join_at;              // Where hosts find the head; empty: by its listen address.
+  Endpoint listen;                  // An empty host stands for all addresses of this host.
+  std::optional<Endpoint> metrics;  // The literal address that serves metrics; unset: none does.
+  std::string join_at;  // Where hosts find the head; empty: derived from the listen address.
   OwnLimits limits;
   bool verbose = false;
 };

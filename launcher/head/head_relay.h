@@ -16,7 +16,7 @@
 
 namespace hlaunch {
 
-// What the head asks of hosts, until their answers come.
+// The questions that the head asks hosts, until their answers come.
 //
 // Belongs to one thread.
 class HeadRelay {
@@ -25,15 +25,16 @@ class HeadRelay {
   static constexpr Duration kPatience = std::chrono::seconds(35);  // A log may wait for 20 s.
 
   using Send = std::function<void(uint64_t peer, const Envelope&)>;
-  // Errors, beside the host's own:
-  //   Unavailable - it left before it answered.
-  //   DeadlineExceeded - it did not answer in time.
-  //   ResourceExhausted - it has too many questions before it.
+  // Errors, besides the host's own:
+  //   Unavailable - the host left before it answered.
+  //   DeadlineExceeded - the host did not answer in time.
+  //   ResourceExhausted - the host has too many unanswered questions.
   using Done = std::function<void(const absl::StatusOr<nlohmann::json>&)>;
 
   explicit HeadRelay(Send send) : send_(std::move(send)) {}
 
-  // `done` is called once, maybe within this. `bounded`: it counts as one of kMostOfAHost.
+  // Calls `done` once, maybe before this returns. If `bounded`, the question counts towards
+  // kMostOfAHost.
   void Ask(uint64_t peer, const std::string& host, absl::string_view verb, nlohmann::json body,
            bool bounded, Instant now, Done done);
   void TakeAnswer(uint64_t peer, const Envelope& answer);
@@ -51,8 +52,8 @@ class HeadRelay {
   void Finish(uint64_t id, const absl::StatusOr<nlohmann::json>& answer);
 
   const Send send_;
-  std::map<uint64_t, Question> questions_;  // By id, which is their order in time, too.
-  std::map<uint64_t, size_t> bounded_;      // How many of each peer.
+  std::map<uint64_t, Question> questions_;  // By id, which is also their order in time.
+  std::map<uint64_t, size_t> bounded_;      // How many bounded questions each peer has.
   uint64_t last_id_ = 0;
 };
 

@@ -31,7 +31,7 @@ HeadTable::Options TableOptions(const OwnLimits& limits) {
   return options;
 }
 
-// What an order's answer is taken with, and not all that a job is started with.
+// Keeps only what TakeAnswer needs of an order, without all that a job is started with.
 HeadOrder WithoutRequest(const HeadOrder& order) {
   const auto* const start = std::get_if<PartOrder>(&order.what);
   if (start == nullptr) return order;
@@ -105,7 +105,7 @@ uint64_t HeadService::PeerOf(const std::string& host) const {
   return found == by_host_.end() ? 0 : found->second;
 }
 
-// Of one host's connections only the newest counts.
+// Only the newest connection of a host counts.
 void HeadService::Came(uint64_t id, const std::string& host) {
   if (const uint64_t before = PeerOf(host); before != 0) Left(before);
   const absl::Status came = table_.Came(host, Now());
@@ -146,7 +146,7 @@ void HeadService::Said(uint64_t id, const Envelope& envelope) {
   Soon();
 }
 
-// A daemon that talks nonsense is cut: it comes again and tells all anew.
+// A daemon that sends invalid news is disconnected. It connects again and tells everything anew.
 void HeadService::TakeNews(const std::string& host, uint64_t id, const Envelope& news) {
   absl::Status read;
   if (news.tell == "host") {
@@ -199,24 +199,25 @@ HeadService::Answer HeadService::ThrowOut(const ClusterUser& user, const Envelop
     return absl::FailedPreconditionError(
         absl::StrCat(read.host, " is the head's own host, which cannot be thrown out"));
   }
-  // The desk forgets a host some time after its certificate has expired; the table does not.
+  // The desk forgets a host some time after its certificate has expired, but the table does not.
   const absl::Status joined = office_->ThrowOut(read.host, WallSeconds());
   if (!joined.ok() && !absl::IsNotFound(joined)) return joined;
   const Answer known = AnswerUser(table_, user, "throw_out", question.body, Now());
   if (const uint64_t peer = PeerOf(read.host); peer != 0) server_->Cut(peer);
   if (!known.ok() && !absl::IsNotFound(known.status())) return known;
-  if (!known.ok() && !joined.ok()) return joined;  // A host that has joined may never have come.
+  if (!known.ok() && !joined.ok()) return joined;  // A joined host may never have connected.
   return nlohmann::json::object();
 }
 
-// Answered at once, unless he knows the answer.
+// Answers at once, unless the user has seen the current version.
 void HeadService::Poll(uint64_t id, const Envelope& question, const ClusterUser& user) {
   const absl::StatusOr<JobQuestion> read = ReadJobQuestion(question.body);
   const bool waits = read.ok() && read->wait_s > 0 && !polls_.full() && IsSeen(table_, user, *read);
   if (!waits) {
     return Reply(id, question, AnswerUser(table_, user, "job", question.body, Now()));
   }
-  Envelope kept = Question(question.id, question.ask, ToJson(*read));  // Not all that he has sent.
+  // Only the fields that are needed.
+  Envelope kept = Question(question.id, question.ask, ToJson(*read));
   kept.user = user;
   polls_.Add(read->job,
              {id, std::move(kept), read->seen, Now().now + std::chrono::seconds(read->wait_s)});
@@ -278,7 +279,7 @@ void HeadService::Flush() {
 
 void HeadService::SendOrder(const HeadOrder& order) {
   const uint64_t peer = PeerOf(order.host);
-  if (peer == 0) return;  // It is made again when the host comes.
+  if (peer == 0) return;  // The table makes the order again when the host comes.
   relay_.Ask(peer, order.host, VerbOf(order), BodyOf(order), false, Now().now,
              [this, peer, order = WithoutRequest(order)](const Answer& answer) {
                if (!answer.ok() && !absl::IsUnavailable(answer.status())) {

@@ -27,8 +27,9 @@
 
 namespace hlaunch {
 
-// The head at work: hands what hosts and users say to the table, and carries out what follows. What
-// comes in one turn of the loop is written together, before anything of it is answered or ordered.
+// The running head: it gives the table what hosts and users say, and carries out the results. All
+// changes of one turn of the loop are written together, before any answer or order that follows
+// from them is sent.
 //
 // Belongs to the loop's thread; `loop` outlives it.
 class HeadService {
@@ -36,14 +37,14 @@ class HeadService {
   struct Options {
     std::string join_at;  // Where hosts find the head, HOST:PORT.
     OwnLimits limits;
-    // The head cannot keep what it decides: nothing more leaves, and it is to end.
+    // Called if the head cannot write its decisions. It sends nothing more, and must end.
     std::function<void(const absl::Status&)> failed;
   };
 
   // Errors:
-  //   FailedPrecondition, NotFound - `folder` is no head's, or a file in it is none.
-  //   Unavailable - it cannot be written.
-  //   As ClusterServer::Start.
+  //   FailedPrecondition, NotFound - `folder` is not a head's folder, or a file in it is not valid.
+  //   Unavailable - the folder cannot be written.
+  //   The errors of ClusterServer::Start.
   static absl::StatusOr<std::unique_ptr<HeadService>> Start(asio::io_context& loop,
                                                             UniqueFd listener, TrustFolder folder,
                                                             Options options);
@@ -72,28 +73,29 @@ class HeadService {
   void RelayLog(uint64_t id, const Envelope& question, const ClusterUser& user);
   void Reply(uint64_t id, const Envelope& question, const Answer& answer);
 
-  void Later(void (HeadService::*what)());  // In the loop's next turn, if this is still there.
-  void Soon();                              // Flush, then.
+  // Runs in the loop's next turn if this object still exists.
+  void Later(void (HeadService::*what)());
+  void Soon();  // Runs Flush in the next turn.
   void Flush();
   void SendOrder(const HeadOrder& order);
   void AnswerPolls();
   void SayWhatChanged(const HeadChanges& changes);
   void Tick();
-  uint64_t PeerOf(const std::string& host) const;  // 0: it is not there.
+  uint64_t PeerOf(const std::string& host) const;  // 0: the host is not connected.
 
   asio::io_context& loop_;
   const TrustFolder folder_;
   const Options options_;
   HeadTable table_;
   std::unique_ptr<TrustOffice> office_;
-  std::map<uint64_t, std::string> peers_;  // Their hosts.
+  std::map<uint64_t, std::string> peers_;  // The host of each peer.
   std::map<std::string, uint64_t> by_host_;
   HeadRelay relay_;
   JobPolls polls_;
   PlaceTimes times_;
-  std::vector<std::pair<uint64_t, Envelope>> replies_;  // Once all is written.
-  std::map<uint64_t, ClusterJobState> told_;            // What the log says of each job.
-  const std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // What waits looks.
+  std::vector<std::pair<uint64_t, Envelope>> replies_;  // Sent once all changes are written.
+  std::map<uint64_t, ClusterJobState> told_;  // The state of each job that was logged last.
+  const std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // Handlers check it.
   bool soon_ = false;
   bool failed_ = false;
   asio::steady_timer second_;

@@ -14,14 +14,15 @@
 
 namespace hlaunch {
 
-// Questions of `job` that are answered once the job is another than the asker has seen.
+// Waiting questions of the verb `job`. Each is answered once the job's version differs from what
+// the asker has seen, or its time is up.
 //
 // Belongs to one thread.
 class JobPolls {
  public:
   static constexpr size_t kMost = 16384;
 
-  // A question, and whose.
+  // A question and the peer that asked it.
   struct Poll {
     uint64_t peer = 0;
     Envelope question;
@@ -33,8 +34,8 @@ class JobPolls {
   void Add(uint64_t job, Poll poll);
   void Forget(uint64_t peer);
 
-  // Takes out those that are due: their time is up, or their job's version is not what they have
-  // seen. `version` is asked of each job, and 0 is of one that is not there.
+  // Removes and returns the questions that are due: their time is up, or their job's version
+  // differs from what they have seen. `version` returns a job's version, 0 if there is no such job.
   std::vector<Poll> TakeDue(Instant now, const std::function<uint64_t(uint64_t)>& version);
 
  private:

@@ -7,8 +7,8 @@
 
 namespace hlaunch {
 
-// A job's secret: 32 random bytes in base64url. Ends the process if the kernel has none, since
-// nothing may begin without one.
+// Returns a job's secret: 32 random bytes in base64url. Ends the process if the kernel gives no
+// random bytes, since no job may begin without a secret.
 std::string RandomSecret();
 
 }  // namespace hlaunch

@@ -42,7 +42,7 @@ int Refuse(int exit_code, absl::string_view why) {
   return exit_code;
 }
 
-// What was told, else what `hlaunch cluster init` has kept, else `otherwise`.
+// Returns `told`, else what `hlaunch cluster init` has kept, else `otherwise`.
 std::string Known(const std::string& told, const TrustFolder& folder, const char* file,
                   const std::string& otherwise) {
   if (!told.empty()) return told;
@@ -50,7 +50,7 @@ std::string Known(const std::string& told, const TrustFolder& folder, const char
   return kept.ok() ? std::string(absl::StripAsciiWhitespace(*kept)) : otherwise;
 }
 
-// What the loop of the head has beside the service, until a signal comes.
+// The head's loop with all that runs in it besides the service, until a signal comes.
 class HeadLoop {
  public:
   HeadLoop()
@@ -92,7 +92,7 @@ class HeadLoop {
   }
 
  private:
-  // What cannot be had costs a warning, not the head.
+  // If metrics cannot be served, that is a warning, and the head goes on.
   void ServeMetrics(const Endpoint& place) {
     auto started = MetricsServer::Start(
         loop_, place.host, place.port,
@@ -119,8 +119,8 @@ class HeadLoop {
   asio::steady_timer second_;
   ServiceManager manager_;
   std::unique_ptr<HeadService> service_;
-  std::unique_ptr<MetricsServer> metrics_;  // Null: nobody asks.
-  std::string said_;                        // To the service manager.
+  std::unique_ptr<MetricsServer> metrics_;  // Null: no metrics are served.
+  std::string said_;                        // The status that the service manager shows.
   absl::Status failed_;
 };
 

@@ -5,8 +5,8 @@
 
 namespace hlaunch {
 
-// `hlaunchd head`, the head of a cluster of one's own, from its command line to its exit code: 0
-// when a signal has stopped it. Call while there is one thread.
+// Runs `hlaunchd head`, the head of a cluster of one's own, from its command line to its exit code,
+// which is 0 when a signal has stopped it. Call while there is one thread.
 //
 // Requires: argv[1] is "head".
 int RunHead(int argc, char** argv);

@@ -90,7 +90,7 @@ absl::StatusOr<nlohmann::json> TrustOffice::Join(
   HLAUNCH_ASSIGN_OR_RETURN(const JoinQuestion question, ReadJoinQuestion(body));
   const absl::StatusOr<std::string> certificate =
       desk_.Join(question, address, connected(question.host), now);
-  if (!certificate.ok()) {  // Nothing that is kept has changed: whoever knocks costs no disk.
+  if (!certificate.ok()) {  // The desk's file does not change: refused joins cost no writes.
     const std::string host = IsClusterHostName(question.host) ? question.host : "?";
     WarnRarely(refused_joins_, absl::StrCat("host ", host, " at ", address,
                                             " may not join: ", certificate.status().message()));

@@ -19,44 +19,44 @@
 
 namespace hlaunch {
 
-// Who may be a host of this cluster: the desk, its file, and the head's own certificate. Whatever
-// is decided is on the disk once KeepChanges was called, and answered after that; what is refused
-// is logged, though not every time. The head's own certificate is made anew with each of its lives,
-// and long before it expires.
+// Decides which hosts belong to this cluster. It has the join desk, the desk's file, and the head's
+// own certificate. A decision is on the disk once KeepChanges has returned, and is answered after
+// that. Refusals are logged, but not every one. The head makes its own certificate at each start,
+// and again long before the certificate expires.
 //
 // Belongs to one thread; `folder` outlives it.
 class TrustOffice {
  public:
-  // Makes the head a new certificate. `join_at`: where hosts find the head, HOST:PORT.
+  // Makes a new certificate for the head. `join_at` is where hosts find the head, HOST:PORT.
   //
   // Errors:
-  //   NotFound, FailedPrecondition - the folder is not a head's, or not whole.
-  //   Unavailable - it cannot be written.
+  //   NotFound, FailedPrecondition - the folder is not a head's, or is incomplete.
+  //   Unavailable - the folder cannot be written.
   static absl::StatusOr<TrustOffice> Open(const TrustFolder& folder, std::string join_at,
                                           std::time_t now);
 
-  // The host that the head is on; empty: nobody knows.
+  // The host on which the head runs; empty: unknown.
   const std::string& own_host() const { return desk_.own_host(); }
 
-  // What the head shows.
+  // The certificate that the head shows.
   const HostIdentity& identity() const { return identity_; }
-  // Whether that should be another one by now.
+  // Returns true if it is time for a new one.
   bool OwnIsOld(std::time_t now) const;
-  // Errors: as of MakeHeadIdentity and KeepIdentity.
+  // Makes a new one. Errors: those of MakeHeadIdentity and KeepIdentity.
   absl::Status RenewOwn(std::time_t now);
 
-  // When the head's certificate runs out, and the first of those that hosts have shown or were
-  // given since this head began; unset: none has come.
+  // When the head's certificate expires, and when the first of the hosts' certificates does. The
+  // latter counts certificates that were shown or given since this head began; unset: none.
   std::time_t own_expires() const { return own_issued_ + kCertificateLife; }
   std::optional<std::time_t> first_host_expires() const;
 
-  // Whether a host with this certificate is let in.
+  // Returns true if a host with this certificate is let in.
   bool Admits(const CertifiedHost& shown, std::time_t now);
 
-  // The answers to `join` (of a stranger), `renew` (of a host that was admitted), `token`, and
-  // whatever `throw_out` means here.
+  // The answers to `join` (from a stranger), `renew` (from an admitted host) and `token`, and what
+  // `throw_out` does here.
   //
-  // Errors: as of JoinDesk.
+  // Errors: those of JoinDesk.
   absl::StatusOr<nlohmann::json> Join(const nlohmann::json& body, const std::string& address,
                                       const std::function<bool(const std::string&)>& connected,
                                       std::time_t now);
@@ -66,7 +66,7 @@ class TrustOffice {
   absl::Status ThrowOut(const std::string& host, std::time_t now);
 
   // Errors:
-  //   Unavailable - the desk could not be kept. It is another than its file, and counts no more.
+  //   Unavailable - the desk could not be written. It differs from its file, and must not be used.
   absl::Status KeepChanges();
 
  private:
@@ -78,11 +78,11 @@ class TrustOffice {
   HostIdentity identity_;
   std::time_t own_issued_ = 0;
   JoinDesk desk_;
-  bool changed_ = false;                    // The desk is another than its file.
-  RareLog refused_joins_;                   // Of strangers.
-  std::map<std::string, RareLog> refused_;  // Of each host with a certificate that counts no more.
-  std::map<std::string, CertifiedHost> shown_;  // What each host has shown last.
-  std::map<std::string, std::time_t> expires_;  // Of the newest certificate of each.
+  bool changed_ = false;                        // The desk differs from its file.
+  RareLog refused_joins_;                       // Refused strangers.
+  std::map<std::string, RareLog> refused_;      // Hosts whose certificates do not count any more.
+  std::map<std::string, CertifiedHost> shown_;  // The certificate that each host showed last.
+  std::map<std::string, std::time_t> expires_;  // When each host's newest certificate expires.
 };
 
 }  // namespace hlaunch

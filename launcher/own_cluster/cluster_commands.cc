@@ -75,7 +75,8 @@ bool InCluster() {
   return here.ok() && !here->head.empty();
 }
 
-// Of all jobs there is as much to say as `ps` does; beside them are those that run here alone.
+// About all jobs this says as much as `ps` does. Below them it lists the jobs that run on this host
+// alone.
 int ShowAllJobs(int argc, char** argv) {
   const int shown = ShowClusterJobs(argc, argv);
   const std::vector<DetachedJob> kept = JobsKeptHere();

@@ -24,7 +24,7 @@ std::string Short(absl::string_view text, size_t most) {
   return CutToColumns(PrintableLine(text), most, "…");
 }
 
-// Words of `text` in lines that fit, each behind `indent`.
+// Breaks `text` into lines that fit, each behind `indent`.
 std::string Wrapped(absl::string_view text, absl::string_view indent) {
   std::string out, line;
   const std::string whole = PrintableLine(text);
@@ -81,10 +81,11 @@ std::string HostList(const JobView& job) {
   return list;
 }
 
-// A table whose last column, the longest, is cut so that all fits.
+// Makes a table and cuts its last column, the longest one, so that the lines fit. `below` has a
+// text for below each row.
 std::string FittingTable(std::vector<std::vector<std::string>> rows,
                          const std::vector<std::string>& below) {
-  size_t before = 0;  // What the other columns take.
+  size_t before = 0;  // The width of the other columns.
   for (size_t column = 0; column + 1 < rows[0].size(); ++column) {
     size_t widest = 0;
     for (const auto& row : rows) widest = std::max(widest, ColumnsOf(row[column]));
@@ -114,7 +115,7 @@ std::string JobsOf(const HostView& host) {
   return Short(absl::StrJoin(host.jobs, ","), 14);
 }
 
-// Why a host takes no part, and since when it is away.
+// Says why a host takes no jobs, and how long ago it was last heard.
 std::string BelowHost(const HostView& host, int64_t now_ms) {
   std::vector<std::string> said;
   if (host.seen_ms > 0) {
@@ -137,7 +138,7 @@ std::string PartsText(const JobView& job) {
   return FittingTable(std::move(rows), {});
 }
 
-// `each`: what one is called.
+// `each` is the name of one entry.
 std::string MissingText(const NotInList& missing, absl::string_view each) {
   std::string text;
   const auto are = [each](uint64_t count) {

@@ -10,13 +10,13 @@
 #include "launcher/cluster_client/cluster_questions.h"
 #include "proto/cluster/cluster_messages.h"
 
-// What is shown of a cluster's jobs and hosts, to people in at most 80 columns and to programs.
-// Pure: much of it is what other users and hosts say.
+// Texts about a cluster's jobs and hosts, for people in at most 80 columns, and for programs. All
+// functions are pure. Much of the text comes from other users and hosts.
 
 namespace hlaunch {
 
-// A table of jobs; below each that waits or has ended, why. Nothing there: a line that says so.
-// What is not in the list is told in a line below it.
+// A table of jobs. Below each job that does not run stands the reason. If there are no jobs, one
+// line says so. Lines below the table tell what the list lacks.
 std::string ClusterJobsText(const JobsAnswer& answer, int64_t now_ms);
 std::string ClusterJobsJson(const JobsAnswer& answer);
 
@@ -24,11 +24,11 @@ std::string ClusterJobsJson(const JobsAnswer& answer);
 std::string ClusterJobText(const JobView& job, int64_t now_ms);
 std::string ClusterJobJson(const JobView& job);
 
-// A table of hosts: what is free and held, and why one takes no part.
+// A table of hosts: what is free and what is in use, and why a host takes no jobs.
 std::string HostsText(const HostsAnswer& answer, int64_t now_ms);
 std::string HostsJson(const HostsAnswer& answer);
 
-// A line each: "job 17 waits: needs 2 nodes …", "job 17 starts on node1, node2", "job 17 runs on
+// One line each: "job 17 waits: needs 2 nodes …", "job 17 starts on node1, node2", "job 17 runs on
 // …".
 std::string WaitingText(const JobView& job);
 std::string StartingText(const JobView& job);

@@ -10,17 +10,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// The command lines of `hlaunch ps`, `nodes` and `top`, and which words name a job of the cluster.
-// All is pure.
+// The command lines of `hlaunch ps`, `nodes` and `top`, and the words that name a job of the
+// cluster. All functions are pure.
 
 namespace hlaunch {
 
 // A value.
 struct ClusterCommand {
-  std::optional<std::string> text_to_print;  // --help: nothing else is set.
+  std::optional<std::string> text_to_print;  // The text of --help; then nothing else is set.
   std::optional<uint64_t> job;
-  bool all = false;    // Of all users.
-  bool ended = false;  // Also those that have ended.
+  bool all = false;    // Show the jobs of all users.
+  bool ended = false;  // Show ended jobs, too.
   bool json = false;
 };
 
@@ -32,7 +32,8 @@ absl::StatusOr<ClusterCommand> ParsePsOptions(int argc, const char* const* argv)
 absl::StatusOr<ClusterCommand> ParseNodesOptions(int argc, const char* const* argv);
 absl::StatusOr<ClusterCommand> ParseTopOptions(int argc, const char* const* argv);
 
-// The number of the job that `word` names: "17", or "hlaunch-17" as its own nodes know it.
+// Returns the number of the job that `word` names: "17", or "hlaunch-17" as the job's own nodes
+// call it. Unset: `word` has neither form.
 std::optional<uint64_t> JobNumber(absl::string_view word);
 
 }  // namespace hlaunch

@@ -10,7 +10,7 @@
 namespace hlaunch {
 namespace {
 
-// What of a job only one that starts here has; empty: nothing.
+// Names what the job has that only a job that starts here can have; empty: nothing.
 std::string OnlyHere(const Options& options, const ClusterFacts& facts) {
   const InsteadOfJob& instead = options.instead;
   if (facts.is_part) return "this is a part of a job already";
@@ -35,7 +35,7 @@ std::string OnlyHere(const Options& options, const ClusterFacts& facts) {
   return "";
 }
 
-// The option of the command line that demands the cluster; empty: none.
+// Returns the option that demands the cluster; empty: none.
 std::string Demand(const Options& options) {
   if (options.cluster == kOwnCluster) return absl::StrCat("--cluster ", kOwnCluster);
   if (!options.placing.hosts.empty()) return "--nodes";

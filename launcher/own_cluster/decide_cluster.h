@@ -9,45 +9,50 @@
 #include "launcher/cluster_client/local_client.h"
 #include "launcher/options/options.h"
 
-// Whether a job goes to the cluster of this host's hlaunchd, or starts here. All is pure.
+// Decides whether a job goes to the cluster of this host's hlaunchd, or starts here. All functions
+// are pure.
 
 namespace hlaunch {
 
-// What the decision needs beside the command line. A value.
+// What the decision needs besides the command line. A value.
 struct ClusterFacts {
-  bool in_worker = false;  // Of another job.
+  bool in_worker = false;  // This is a worker of another job.
   bool is_part = false;    // This is a part of a job already, or its agent.
-  std::string scheduler;   // In whose job this is; empty: in none.
+  std::string scheduler;   // The scheduler in whose job this is; empty: none.
 };
 
 enum class JobGoes {
-  kHere,        // Whatever there is.
-  kWhereItCan,  // To the cluster where there is one; else here.
-  kToCluster,   // There, or nowhere.
+  kHere,        // In any case.
+  kWhereItCan,  // To the cluster if there is one, else here.
+  kToCluster,   // To the cluster, or the job fails.
 };
 
 // A value.
 struct FirstDecision {
   JobGoes goes = JobGoes::kHere;
-  std::string why;  // In words.
+  std::string why;  // The reason in words.
 };
 
-// What the command line and its surroundings say, before anybody is asked. Several nodes of which
-// nobody says where they are go where they can; --cluster hlaunchd, and the options that say which
-// of the cluster's hosts, demand it, of one node too.
+// The decision by the command line and its surroundings, before hlaunchd is asked. A job of several
+// nodes goes where it can, if nothing says where its nodes are. --cluster hlaunchd, and the options
+// that choose hosts of the cluster, demand the cluster, for one node, too.
 //
 // Errors:
-//   InvalidArgument - it demands the cluster, and something that only a job has that starts here.
+//   InvalidArgument - the command line demands the cluster, and also something that only a job that
+//       starts here can have.
 absl::StatusOr<FirstDecision> DecideByWords(const Options& options, const ClusterFacts& facts);
 
-// The same once this host's hlaunchd has been asked who it is: whether the job goes to the cluster.
+// The decision once this host's hlaunchd has answered the question `here`. Returns true if the job
+// goes to the cluster.
 //
 // Errors:
-//   FailedPrecondition - it is to go there, and cannot; the message says why, and what else to do.
+//   FailedPrecondition - the job must go to the cluster, and this host is in none.
+//   Unavailable - hlaunchd does not reach its head.
+//   Other errors of AskHere; the message says what else to do.
 absl::StatusOr<bool> DecideByAnswer(const FirstDecision& first,
                                     const absl::StatusOr<HereAnswer>& here);
 
-// "hlaunchd of node1 does not reach the cluster's head node0:29400: …"
+// "this host's hlaunchd does not reach the head of its cluster, node0:29400: …"
 std::string WithoutHead(const HereAnswer& here);
 
 }  // namespace hlaunch

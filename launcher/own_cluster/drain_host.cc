@@ -53,7 +53,7 @@ std::optional<int> DrainHost(const std::vector<std::string>& words) {
   if (question.ok() && !question->has_value()) return std::nullopt;
   LocalClient client = ClientOfDaemon();
   const absl::StatusOr<HereAnswer> here = AskHere(client);
-  if (absl::IsNotFound(here.status())) return std::nullopt;  // It means a node of a job.
+  if (absl::IsNotFound(here.status())) return std::nullopt;  // The words mean a node of a job.
   if (!here.ok()) return FailToAskCluster(here.status());
   if (here->head.empty()) return std::nullopt;
   if (!question.ok()) return FailToAskCluster(question.status());

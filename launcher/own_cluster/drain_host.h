@@ -12,15 +12,16 @@
 
 namespace hlaunch {
 
-// What `hlaunch drain` or `undrain`, with these words of its command line, means of a host of the
-// cluster; unset: it means a node of a job, or is wrong, and is read as that. Pure.
+// Reads `words`, the command line of `hlaunch drain` or `undrain`, as the drain of a host of the
+// cluster. Unset: the words mean a node of a job or are wrong, and the caller reads them as for a
+// node of a job. Pure.
 //
 // Errors:
-//   InvalidArgument - it means a host, and something of it is wrong.
+//   InvalidArgument - the words mean a host, and one of them is wrong.
 absl::StatusOr<std::optional<DrainQuestion>> DrainOfHost(const std::vector<std::string>& words);
 
-// `hlaunch drain` or `undrain` of a host of the cluster, to its exit code. Unset: it means a node
-// of a job, or this host belongs to no cluster, and nothing was done.
+// Runs `hlaunch drain` or `undrain` for a host of the cluster. Returns the exit code. Unset: the
+// words mean a node of a job, or this host belongs to no cluster, and nothing was done.
 std::optional<int> DrainHost(const std::vector<std::string>& words);
 
 }  // namespace hlaunch

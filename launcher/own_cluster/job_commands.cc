@@ -85,7 +85,7 @@ int Logs(uint64_t number, const DetachedOptions& options) {
   return followed.end == ClusterFollowEnd::kRefused ? FailToAskCluster(followed.why) : kExitOk;
 }
 
-// Until the job has ended, `deadline` has passed or a person wants no more.
+// Waits until the job has ended, `deadline` has passed or the user interrupts.
 ClusterFollowed AwaitEnd(uint64_t job, Instant deadline) {
   const UniqueFd signals = SignalsOfPerson();
   ClusterFollowWish wish;
@@ -116,7 +116,7 @@ int TellEnd(const ClusterFollowed& followed, const char* word) {
   return kExitStillRuns;
 }
 
-// `grace`: unset: the job's own; zero: it is killed.
+// Unset `grace`: the job's own grace time. Zero: the job is killed.
 int Stop(uint64_t number, std::optional<Duration> grace) {
   LocalClient client = ClientOfDaemon();
   const absl::StatusOr<JobView> job = AskJob(client, number);

@@ -9,8 +9,8 @@
 
 namespace hlaunch {
 
-// `hlaunch attach`, `logs`, `stop` or `kill`, which `word` is, where it names a job of the cluster:
-// all of it to its exit code. Unset: it does not, and nothing was done.
+// Runs `hlaunch attach`, `logs`, `stop` or `kill`, which `word` says, if it names a job of the
+// cluster. Returns the exit code. Unset: it names no such job, and nothing was done.
 std::optional<int> RunForJobOfCluster(absl::string_view word, int argc, char** argv);
 
 }  // namespace hlaunch

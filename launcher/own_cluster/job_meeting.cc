@@ -34,7 +34,7 @@ bool Has(const std::vector<std::string>& words, absl::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// What the head knows of a job whose nodes cannot be asked, where that is an answer.
+// Tells what the head knows of a job whose nodes cannot be asked, if that answers the command.
 int TellWithoutMeeting(const std::vector<std::string>& words, const JobView& job,
                        const absl::Status& why) {
   if (words[1] == "status") {
@@ -47,7 +47,8 @@ int TellWithoutMeeting(const std::vector<std::string>& words, const JobView& job
 }  // namespace
 
 absl::StatusOr<UniqueFd> SecretFile(const std::string& secret) {
-  UniqueFd fd(::memfd_create("hlaunch-token", 0));  // It is for the program that this becomes.
+  // Not close-on-exec: the program that replaces this one reads it.
+  UniqueFd fd(::memfd_create("hlaunch-token", 0));
   const auto size = static_cast<ssize_t>(secret.size());
   if (!fd.valid() || ::fchmod(fd.get(), 0600) != 0 ||
       ::write(fd.get(), secret.data(), secret.size()) != size) {
@@ -91,7 +92,7 @@ std::optional<int> RunAtMeeting(const std::vector<std::string>& words,
   for (size_t i = 2; i < words.size(); ++i) {
     if (absl::StartsWith(words[i - 1], "--") && !absl::StrContains(words[i - 1], "=") &&
         words[i - 1] != "--json" && words[i - 1] != "--watch" && words[i - 1] != "--native") {
-      continue;  // An option's value.
+      continue;  // words[i] is an option's value.
     }
     const std::optional<uint64_t> job = JobOfCluster(words[i]);
     if (job.has_value()) return AskNodesOf(words, i, *job, become_agent);

@@ -15,28 +15,29 @@
 
 namespace hlaunch {
 
-// Becomes `hlaunch-agent` with these words, the program's name first. Returns an exit code, and
-// only if it cannot.
+// Replaces this process by `hlaunch-agent` with these words, of which the first is the program's
+// name. Returns only if that fails, with an exit code.
 using BecomeAgentFn = std::function<int(const std::vector<std::string>& words)>;
 
-// A command that asks a job's own rendezvous, where one of its words names a job of the cluster:
-// all of it to its exit code. Of a job that has none, `status` tells what the head knows. Unset: no
-// word does, and nothing was done.
+// Runs a command that asks a job's own rendezvous, if one of its words names a job of the cluster.
+// Returns the exit code. For a job without a rendezvous, `status` tells what the head knows. Unset:
+// no word names such a job, and nothing was done.
 std::optional<int> RunAtMeeting(const std::vector<std::string>& words,
                                 const BecomeAgentFn& become_agent);
 
-// The same for the job `number`, which the word number `at` names.
+// The same for the job `number`, which words[at] names.
 int AskNodesOf(std::vector<std::string> words, size_t at, uint64_t number,
                const BecomeAgentFn& become_agent);
 
-// A secret in a file without a name, which this user alone can read.
+// Puts `secret` into an unnamed file that only this user can read.
 //
 // Errors:
-//   ResourceExhausted - there is no such file.
+//   ResourceExhausted - the file cannot be made.
 absl::StatusOr<UniqueFd> SecretFile(const std::string& secret);
 
-// `words` of a command that asks a rendezvous, with that of the cluster's job `job` in the place of
-// the word number `at`, which names it; the secret is in the open descriptor `secret`. Pure.
+// Returns `words`, a command line that asks a rendezvous, with words[at] and further options set to
+// ask the rendezvous of the cluster's job `job`. `secret` is the open descriptor that has the
+// token. Pure.
 std::vector<std::string> WithMeetingOfCluster(std::vector<std::string> words, size_t at,
                                               uint64_t job, const MeetingAnswer& meeting,
                                               int secret);

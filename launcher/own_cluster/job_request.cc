@@ -24,7 +24,8 @@ namespace {
 
 using absl::InvalidArgumentError;
 
-// Of this command alone, said by fields of the request, or the head's to say.
+// Options that are for this command alone, that fields of the request express, or that the head
+// decides.
 constexpr const char* kStayHere[] = {
     "--nnodes",     "--nproc-per-node", "--spares",      "--nodes",        "--constraint",
     "--exclusive",  "--devices",        "--cluster",     "--cluster-file", "--config",
@@ -68,7 +69,7 @@ absl::Status CheckOptions(const Options& options) {
   return absl::OkStatus();
 }
 
-// How many workers a node has, and on what.
+// Sets how many workers a node has, and on which kind of device.
 absl::Status SetWorkers(const Options& options, JobRequest& request) {
   if (options.devices.none) request.devices = "none";
   if (options.nproc.has_value()) {
@@ -87,7 +88,7 @@ absl::Status SetWorkers(const Options& options, JobRequest& request) {
       "hpu or gpu"));
 }
 
-// What people call the job.
+// Returns the name that people see for the job.
 std::string NameOf(const Options& options) {
   constexpr size_t kLongest = 120;
   const std::string& script = options.script.command[0];
@@ -97,12 +98,12 @@ std::string NameOf(const Options& options) {
                                                    : script);
   size_t end = std::min(name.size(), kLongest);
   while (end > 0 && end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) {
-    --end;  // Not within a character.
+    --end;  // Do not cut within a character.
   }
   return name.substr(0, end);
 }
 
-// Whether `text` stays itself on its way to other hosts, which is UTF-8.
+// Returns true if `text` reaches other hosts unchanged, as UTF-8 does.
 bool IsText(const std::string& text) {
   const auto dumped =
       nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -13,25 +13,26 @@
 
 namespace hlaunch {
 
-// What of this process the parts of its job take on. A value.
+// What the parts of a job take over from this process. A value.
 struct TerminalState {
   std::string directory;
   int umask = 022;
-  std::vector<std::string> limits;  // As StartMessage has them.
+  std::vector<std::string> limits;  // In the format of StartMessage.
 };
 
-// The state of this process.
+// Returns the state of this process.
 //
 // Errors:
 //   InvalidArgument - its working directory is gone.
 absl::StatusOr<TerminalState> StateOfThisProcess();
 
-// What the cluster is asked to start for `options`: how many nodes with what, and the words and
-// variables of each part. Words that placing decides, and those of this command alone, stay here.
-// Pure.
+// Makes the request that asks the cluster to start a job for `options`: how many nodes with what
+// devices, and the words and variables of each part. Options that decide the placing, and options
+// of this command alone, are not among the words. Pure.
 //
 // Errors:
-//   InvalidArgument - an option that a job of the cluster cannot have, and what to do instead.
+//   InvalidArgument - a job of the cluster cannot have an option; the message says what to do
+//       instead.
 absl::StatusOr<JobRequest> RequestOf(const Options& options, const Environment& environment,
                                      const TerminalState& state);
 

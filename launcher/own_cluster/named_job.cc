@@ -24,7 +24,7 @@ std::optional<uint64_t> JobOfCluster(const std::string& word) {
   for (const DetachedJob& job : JobsKeptHere()) {
     if (job.id == word) return std::nullopt;
   }
-  // Without a daemon there is no cluster, and the number is a wrong name of another job.
+  // Without a daemon there is no cluster, and the number is meant for another kind of job.
   const absl::Status here = ClientOfDaemon().Connect(MonotonicClock().Now() + kAnswerPatience);
   if (absl::IsNotFound(here)) return std::nullopt;
   return number;

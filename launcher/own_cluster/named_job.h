@@ -13,14 +13,14 @@
 
 namespace hlaunch {
 
-// A client of this host's hlaunchd, not connected yet.
+// Returns a client of this host's hlaunchd that is not connected yet.
 LocalClient ClientOfDaemon();
 
-// The jobs of this user that --detach started on a host with this home directory.
+// Returns this user's jobs that --detach started on any host with this home directory.
 std::vector<DetachedJob> JobsKeptHere();
 
-// The cluster's job that `word` names. Unset: none; a job that is kept here has that name; or there
-// is no daemon, and so no cluster.
+// Returns the number of the cluster's job that `word` names. Unset: `word` is no job number, a job
+// kept here has that name, or this host has no daemon and so no cluster.
 std::optional<uint64_t> JobOfCluster(const std::string& word);
 
 }  // namespace hlaunch

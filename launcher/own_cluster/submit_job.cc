@@ -46,7 +46,7 @@ ClusterFacts FactsOf(const Options& options, const Environment& environment,
   return facts;
 }
 
-// What is said of a job while nothing of it runs: each of it once.
+// Tells why a job waits and where it starts. Says each line once.
 class WaitingLine {
  public:
   void Tell(const JobView& job) {
@@ -65,12 +65,12 @@ class WaitingLine {
   bool ran_ = false;
 };
 
-// What a person's signals do to the job. Belongs to one thread.
+// Carries out what the user's signals ask for. Belongs to one thread.
 class Stopper {
  public:
   Stopper(std::string path, uint64_t job) : client_(std::move(path)), job_(job) {}
 
-  // Whether the job is to be left alone.
+  // Returns true if the job shall be left alone.
   bool Take(int signal) {
     if (signal == SIGHUP) return true;
     const bool kill = asked_++ > 0;
@@ -84,7 +84,7 @@ class Stopper {
     LogError(absl::StrCat("it goes on; end it later: hlaunch stop ", job_));
     return true;
   }
-  // The last one; 0: none came.
+  // The last signal; 0: none came.
   int signal() const { return signal_; }
 
  private:
@@ -104,7 +104,7 @@ UniqueFd SignalsOfFollower() {
 
 void Put(const LogLine& line) {
   std::FILE* const file = line.fd == STDERR_FILENO ? stderr : stdout;
-  if (file == stderr) std::fflush(stdout);  // In their order.
+  if (file == stderr) std::fflush(stdout);  // Keeps the order of the lines.
   std::fwrite(line.text.data(), 1, line.text.size(), file);
   if (line.whole) std::fputc('\n', file);
 }
@@ -116,7 +116,7 @@ int EndOfFollowed(const ClusterFollowed& followed, uint64_t job, int signal) {
   }
   const std::optional<int> code = followed.job.exit_code;
   const bool ended_it = code == kExitSignalBase + SIGTERM || code == kExitSignalBase + SIGKILL;
-  if (signal > 0 && ended_it) return kExitSignalBase + signal;  // As without a cluster.
+  if (signal > 0 && ended_it) return kExitSignalBase + signal;  // The code without a cluster.
   if (code.has_value()) return *code;
   LogError(absl::StrCat("job ", job, " ended: ", PrintableLine(followed.job.why)));
   return signal > 0 ? kExitSignalBase + signal : kExitNodeLost;
@@ -145,7 +145,7 @@ void TellHowToFollow(uint64_t job) {
                        job, "; what it said: hlaunch logs ", job, "; end it: hlaunch stop ", job));
 }
 
-// Until it runs or is known to wait.
+// Follows the job until it runs or is known to wait.
 int AwaitStart(const std::string& socket, uint64_t job) {
   const UniqueFd signals = SignalsOfFollower();
   Stopper stopper(socket, job);
@@ -173,7 +173,7 @@ int AwaitStart(const std::string& socket, uint64_t job) {
   return kExitOk;
 }
 
-// Hands the job over. Errors: of the request, and why the cluster does not take it.
+// Hands the job over. Errors: those of the request, and the cluster's reason not to take the job.
 absl::StatusOr<uint64_t> HandOver(LocalClient& client, const Options& options,
                                   const Environment& environment) {
   HLAUNCH_ASSIGN_OR_RETURN(const TerminalState state, StateOfThisProcess());
@@ -202,7 +202,7 @@ int Submit(LocalClient& client, const Options& options, const Environment& envir
 std::optional<int> RunOnCluster(const Options& options, const Environment& environment,
                                 const Surroundings& surroundings) {
   absl::StatusOr<FirstDecision> first = DecideByWords(options, ClusterFacts());
-  // To look around takes longer than a job of one node may need to start.
+  // Looking around takes longer than a job of one node may need to start.
   if (first.ok() && first->goes != JobGoes::kHere) {
     first = DecideByWords(options, FactsOf(options, environment, surroundings));
   }

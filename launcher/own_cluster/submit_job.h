@@ -11,10 +11,10 @@
 
 namespace hlaunch {
 
-// A job that goes to the cluster of this host's hlaunchd: hands it over and, unless it is to go on
-// without this terminal, follows it to its end. The first signal that asks for an end stops the
-// job, the second kills it; a terminal that is gone (SIGHUP) leaves it alone. Returns the exit
-// code: the job's, where it was followed. Unset: the job starts here, and nothing was done. Call
+// Hands a job to the cluster of this host's hlaunchd, if it goes there. Then follows the job to its
+// end, unless it shall go on without this terminal. The first signal that asks for an end stops the
+// job, the second kills it. A lost terminal (SIGHUP) leaves the job alone. Returns the exit code,
+// which is the job's if it was followed. Unset: the job starts here, and nothing was done. Call it
 // while there is one thread, before limits are raised.
 std::optional<int> RunOnCluster(const Options& options, const Environment& environment,
                                 const Surroundings& surroundings);

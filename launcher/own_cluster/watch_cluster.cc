@@ -22,15 +22,15 @@
 namespace hlaunch {
 namespace {
 
-// What one look has seen.
+// What one look has found.
 struct Look {
   std::string text;
-  std::string about;  // Where this changes, there is something new.
+  std::string about;  // A change of this text means something new.
   bool last = false;
 };
 
-// Looks again and again; shows the last look below a line that says so while nobody answers.
-// Belongs to one thread.
+// Looks again and again. If no answer comes, shows the last look below a line that says so. Belongs
+// to one thread.
 class Watch {
  public:
   explicit Watch(std::function<absl::StatusOr<Look>()> look) : look_(std::move(look)) {}
@@ -69,11 +69,11 @@ class Watch {
 
   const std::function<absl::StatusOr<Look>()> look_;
   Look latest_;
-  int64_t heard_ms_ = 0;  // 0: never.
+  int64_t heard_ms_ = 0;  // When the last answer came; 0: never.
   absl::Status end_;
 };
 
-// A line of how much there is, and the two tables.
+// A line with totals, and the two tables.
 absl::StatusOr<Look> LookAtCluster(LocalClient& client, bool all) {
   const absl::StatusOr<HostsAnswer> hosts = AskNodes(client);
   if (!hosts.ok()) return hosts.status();

@@ -9,9 +9,9 @@
 
 namespace hlaunch {
 
-// What `hlaunch top` shows, about once a second until q or Ctrl-C: the jobs, of all users with
-// `all`, and the hosts; or one job, until it has ended. A daemon or a head that is away is shown as
-// that. Returns the exit code.
+// Show what `hlaunch top` shows, about once a second until q or Ctrl-C. WatchCluster shows the
+// hosts and this user's jobs, or all users' jobs with `all`. WatchClusterJob shows one job until it
+// has ended. If a daemon or a head is away, the screen says so. Both return the exit code.
 int WatchCluster(const std::string& socket, bool all);
 int WatchClusterJob(const std::string& socket, uint64_t job);
 

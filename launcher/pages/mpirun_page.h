@@ -7,7 +7,7 @@
 
 namespace hlaunch {
 
-// The manual's page of the words of mpirun and mpiexec in Markdown: a row for each of
+// Returns the manual's page of the words of mpirun and mpiexec in Markdown, with a row for each of
 // MpirunWords(). Pure.
 std::string MpirunPage();
 

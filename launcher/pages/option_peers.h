@@ -7,15 +7,15 @@
 
 namespace hlaunch {
 
-// What an option of hlaunch is beside those of torchrun 2.14 and mpirun, for the page of options.
-// Programs that run jobs do not need it.
+// How an option of hlaunch compares with the options of torchrun 2.14 and mpirun, for the page of
+// options. Programs that run jobs do not need it.
 struct OptionPeer {
-  const char* name;      // Of the option, as in OptionTable().
-  const char* torchrun;  // In words, which may be Markdown.
-  const char* mpirun;    // Empty: it has nothing of the kind.
+  const char* name;      // The option's name in OptionTable().
+  const char* torchrun;  // Text, which may contain Markdown.
+  const char* mpirun;    // The same; empty if mpirun has nothing like it.
 };
 
-// One for each option of OptionTable(), which a test checks.
+// Returns one entry for each option of OptionTable(), which a test checks.
 absl::Span<const OptionPeer> OptionPeers();
 
 }  // namespace hlaunch

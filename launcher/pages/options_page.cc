@@ -31,7 +31,7 @@ constexpr char kIntroduction[] =
     "same meaning; a dash says that there is nothing of the kind. [torchrun](torchrun.md) and\n"
     "[mpirun](mpirun.md) say what to type in place of their options.\n";
 
-// In a cell of a table a bar ends the cell.
+// Escapes bars, since a bar would end the cell.
 std::string Cell(const std::string& text) {
   return text.empty() ? "–" : absl::StrReplaceAll(text, {{"|", "\\|"}});
 }

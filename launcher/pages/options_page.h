@@ -8,14 +8,14 @@
 
 namespace hlaunch {
 
-// A command beside `hlaunch`, and what its --help prints.
+// A command besides `hlaunch`, and what its --help prints.
 struct CommandHelp {
   std::string command;
   std::string help;
 };
 
-// The page of options of the manual in Markdown: a table for each group of OptionTable(), with what
-// torchrun and mpirun have in its place, and the help of `commands` as it is. Pure.
+// Returns the manual's page of options in Markdown: a table for each group of OptionTable(), with
+// the matching options of torchrun and mpirun, and the help of `commands` unchanged. Pure.
 std::string OptionsPage(const std::vector<CommandHelp>& commands);
 
 }  // namespace hlaunch

@@ -8,11 +8,11 @@
 
 namespace hlaunch {
 
-// The control group that a part of `job` has where systemd makes none, in the hierarchy at `mount`.
-// Pure.
+// Returns the path of the control group that a part of `job` gets if systemd makes none, in the
+// hierarchy at `mount`. Pure.
 std::string OwnGroup(const std::string& mount, uint64_t job);
 
-// Writes `text` to a file of a control group, as one value. False: the kernel did not take it, and
+// Writes `text` to a file of a control group in one write. Returns false if the kernel refused it;
 // errno says why.
 bool WriteGroupFile(const std::string& path, const std::string& text);
 

@@ -22,31 +22,32 @@ namespace hlaunch {
 namespace {
 
 constexpr char kMount[] = "/sys/fs/cgroup";
-constexpr uint64_t kCpuPeriod = 100'000;                 // Microseconds.
-constexpr uint64_t kUnlimitedBytes = uint64_t{1} << 60;  // Version 1 says so in pages.
+constexpr uint64_t kCpuPeriod = 100'000;  // Microseconds.
+// Version 1 shows "unlimited" as a number of this size or more, rounded to pages.
+constexpr uint64_t kUnlimitedBytes = uint64_t{1} << 60;
 
 // One kind of limit, with its file in both versions of control groups.
 struct Row {
-  const char* name;  // In hlaunchd.conf.
+  const char* name;  // The name in hlaunchd.conf.
   std::optional<uint64_t> PartLimits::*limit;
-  const char* property;  // systemd's, and how many of its units one of ours is.
+  const char* property;  // systemd's name; one of our units is `scale` of systemd's.
   uint64_t scale;
   const char* controller;
-  const char* file;      // Of version 2,
-  const char* old_file;  // and of version 1.
+  const char* file;      // In version 2.
+  const char* old_file;  // In version 1.
 };
 constexpr Row kRows[] = {
     {"memory-max", &PartLimits::memory_max, "MemoryMax", 1, "memory", "memory.max",
      "memory.limit_in_bytes"},
     {"tasks-max", &PartLimits::tasks_max, "TasksMax", 1, "pids", "pids.max", "pids.max"},
-    // Of 1 % of a second in microseconds.
+    // 1 % of a second in microseconds.
     {"cpu-quota", &PartLimits::cpu_quota, "CPUQuotaPerSecUSec", 10'000, "cpu", "cpu.max",
      "cpu.cfs_quota_us"}};
 
-// Where this process is in the hierarchy that has a controller.
+// The group of this process in the hierarchy that has a controller.
 struct Group {
   std::string folder;
-  std::string path;  // As /proc/self/cgroup has it.
+  std::string path;  // The path in /proc/self/cgroup.
   bool unified = false;
 };
 
@@ -72,7 +73,7 @@ bool IsLimited(const std::string& file) {
   return !absl::SimpleAtoi(text, &number) || number < kUnlimitedBytes;
 }
 
-// In the scope that systemd has made.
+// Returns true if the scope that systemd has made has this limit.
 bool IsLimitedBySystemd(const Row& row, const std::string& scope) {
   const std::optional<Group> group = FindGroup(row.controller);
   if (!group || !absl::StrContains(group->path, scope)) return false;

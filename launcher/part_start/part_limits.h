@@ -12,8 +12,8 @@
 
 namespace hlaunch {
 
-// What each part of a job may use of this host at most, by hlaunchd.conf, in the words of systemd.
-// A value; unset: there is no such limit.
+// The most that each part of a job may use of this host, from hlaunchd.conf, in the terms of
+// systemd. A value. Unset: no such limit.
 struct PartLimits {
   std::optional<uint64_t> memory_max;  // Bytes.
   std::optional<uint64_t> tasks_max;   // Processes and threads.
@@ -22,18 +22,19 @@ struct PartLimits {
   bool operator==(const PartLimits&) const = default;
 };
 
-// The limits as properties of a unit of systemd: a name, a type and a value each, as busctl takes
-// them. Pure.
+// Returns the limits as properties of a systemd unit. Each is a name, a type and a value, as busctl
+// takes them. Pure.
 std::vector<std::string> ScopeProperties(const PartLimits& limits);
 
-// Holds this process, which has entered the group of `job`, and all that it starts to `limits`: in
-// control groups that are made here, unless systemd has limited `scope`, its unit. Needs root.
+// Applies `limits` to this process, which has entered the group of `job`, and to all that it
+// starts. If systemd has set a limit on `scope`, its unit, that is enough. Else this function makes
+// control groups. Needs root.
 //
 // Errors:
-//   ResourceExhausted - it cannot be held to one of them; the message names that.
+//   ResourceExhausted - a limit cannot be applied; the message names it.
 absl::Status HoldToLimits(uint64_t job, const std::string& scope, const PartLimits& limits);
 
-// Removes groups that HoldToLimits has made. False: one is not empty yet.
+// Removes the groups that HoldToLimits has made. Returns false if one is not empty yet.
 bool RemoveLimits(uint64_t job);
 
 }  // namespace hlaunch

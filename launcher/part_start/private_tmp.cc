@@ -20,7 +20,7 @@ namespace {
 
 struct Place {
   const char* path;
-  const char* name;  // In the folder.
+  const char* name;  // The name in the private folder.
 };
 constexpr Place kPlaces[] = {{"/tmp", "tmp"}, {"/var/tmp", "var-tmp"}};
 
@@ -30,7 +30,7 @@ absl::Status Cannot(absl::string_view what) {
 }
 
 absl::Status MakeFolder(const std::string& path, mode_t mode) {
-  // The mask of this process is not to take anything away.
+  // chmod makes the mode independent of this process's umask.
   if (::mkdir(path.c_str(), 0700) == 0 && ::chmod(path.c_str(), mode) == 0) {
     return absl::OkStatus();
   }
@@ -45,7 +45,7 @@ absl::Status EnterPrivateTmp(const std::string& folder) {
     HLAUNCH_RETURN_IF_ERROR(MakeFolder(absl::StrCat(folder, "/", place.name), 01777));
   }
   if (::unshare(CLONE_NEWNS) != 0) return Cannot("a mount namespace");
-  // What is mounted on the host from now on comes in, and nothing goes out.
+  // Mounts of the host still appear here, but mounts made here do not appear on the host.
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return Cannot("/");
   for (const Place& place : kPlaces) {
     const std::string own = absl::StrCat(folder, "/", place.name);

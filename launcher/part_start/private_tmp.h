@@ -10,15 +10,15 @@
 
 namespace hlaunch {
 
-// Gives this process, and all that it starts, a /tmp and a /var/tmp of its own, which are empty:
-// folders in `folder`, which is made and only root can enter. All else is as it was, also what is
-// mounted later on this host. Needs root; call where there is one thread.
+// Gives this process, and all that it starts, an empty /tmp and /var/tmp of its own. They are
+// folders in `folder`, which this function makes and only root can enter. All other folders stay
+// the same, including what the host mounts later. Needs root. Call where there is one thread.
 //
 // Errors:
-//   ResourceExhausted - it cannot be done; the message says why.
+//   ResourceExhausted - a step failed; the message says why.
 absl::Status EnterPrivateTmp(const std::string& folder);
 
-// Whether the absolute `path` is not seen any more then. Pure.
+// Returns true if a private /tmp or /var/tmp hides the absolute `path`. Pure.
 bool IsHiddenByPrivateTmp(absl::string_view path);
 
 }  // namespace hlaunch

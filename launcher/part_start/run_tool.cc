@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMostBytes = 64 << 10;
 constexpr char kPath[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-// Waits until `fd` is readable; false: `deadline` has come.
+// Waits until `fd` is readable. Returns false if `deadline` has passed.
 bool AwaitReadable(int fd, Instant deadline) {
   while (true) {
     const auto left =

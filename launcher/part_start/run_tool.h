@@ -10,14 +10,15 @@
 
 namespace hlaunch {
 
-// What a program of the system said and how it ended. A value.
+// What a system program printed and how it ended. A value.
 struct ToolAnswer {
-  std::string text;    // Of its stdout, at most 64 KiB.
-  int exit_code = -1;  // -1: it could not be run, was killed, or took too long.
+  std::string text;    // Its stdout, at most 64 KiB.
+  int exit_code = -1;  // -1: the program could not be run, was killed, or took too long.
 };
 
-// Runs `argv`, which is sought in PATH, with no input, and kills it after `patience`. Blocks: for a
-// child of the daemon that has one thread and no loop; see ToolRun for the loop.
+// Runs `argv`, whose program is looked up in PATH, with no input. Kills it after `patience`.
+// Blocks, so it is for a child of the daemon, which has one thread and no loop. In the loop use
+// ToolRun.
 ToolAnswer RunTool(const std::vector<std::string>& argv, Duration patience);
 
 }  // namespace hlaunch

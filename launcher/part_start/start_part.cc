@@ -36,7 +36,7 @@ absl::Status NoResources(absl::string_view what) {
   return absl::ResourceExhaustedError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
-// The message as a file without a name, which `hold` reads as its stdin.
+// Puts the message into an unnamed file, which `hold` reads as its stdin.
 absl::StatusOr<UniqueFd> FileOf(const std::string& bytes) {
   UniqueFd file(::memfd_create("hlaunch-start", MFD_CLOEXEC));
   if (!file.valid()) return NoResources("no memory for the start of a part");
@@ -51,9 +51,10 @@ absl::StatusOr<UniqueFd> FileOf(const std::string& bytes) {
   return file;
 }
 
-// What follows runs in the child, which is root at first.
+// The functions below run in the child, which is root at first.
 
-// Of the daemon's descriptors only these stay: nobody is to wait for the end of another.
+// Closes all of the daemon's descriptors but these. If a child kept an end of another part's pipe,
+// the end of file would not come there.
 void CloseAllBut(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned first = STDERR_FILENO + 1;
@@ -75,8 +76,7 @@ void ForgetTheDaemon() {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   TakeSignals(true);
   ::setsid();
-  // The unit of the daemon may protect it from the kernel's killer, and a job is to have none of
-  // it.
+  // The daemon's unit may protect it from the kernel's OOM killer. A job must not inherit that.
   const UniqueFd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   if (::write(score.get(), "0", 1) < 0) return;
 }
@@ -104,7 +104,8 @@ absl::StatusOr<UserEntry> FindUser(const PartStart& start) {
   return user;
 }
 
-// Without some of them the job might be kept from its files, or not be kept from others'.
+// All groups are needed: without some of them the job might be kept from its own files, or not be
+// kept from those of others.
 absl::StatusOr<std::vector<gid_t>> GroupsOf(const UserEntry& user) {
   const ToolAnswer found = RunTool({"getent", "initgroups", "--", user.name}, kNamesTime);
   const absl::Status asked = CheckGetent(found.exit_code);
@@ -124,9 +125,9 @@ absl::Status GiveFolder(const std::string& path, const UserEntry& user) {
   return NoResources(absl::StrCat("cannot give ", path, " to ", user.name));
 }
 
-// In this order: whoever is not root any more could not do the rest. From the drop on the user's
-// processes may signal this one, which has the daemon's memory still: so call it with all signals
-// blocked.
+// The order matters: after the drop of the user the rest would be refused. Once the user is
+// dropped, the user's other processes may signal this one, which still has the daemon's memory. So
+// call this with all signals blocked.
 absl::Status Become(const UserEntry& user, const std::vector<gid_t>& groups) {
   if (::setgroups(groups.size(), groups.data()) != 0 ||
       ::setresgid(user.gid, user.gid, user.gid) != 0 ||
@@ -146,7 +147,7 @@ absl::Status Become(const UserEntry& user, const std::vector<gid_t>& groups) {
   return absl::PermissionDeniedError(absl::StrCat("cannot become ", user.name, " for good"));
 }
 
-// Returns only if it cannot.
+// Returns only if it fails.
 absl::Status Execute(const PartStart& start, const UserEntry& user) {
   std::string words[] = {"hlaunch", "hold", "--stdin"};
   char* const argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
@@ -159,14 +160,14 @@ absl::Status Execute(const PartStart& start, const UserEntry& user) {
   env.push_back(nullptr);
   if (::chdir("/") != 0) return absl::InternalError("no root folder");
   ::signal(SIGPIPE, SIG_DFL);
-  TakeSignals(true);  // One that waits may end this, and leaves no core.
+  TakeSignals(true);  // A pending signal may end the process here, which leaves no core.
   ::execve(start.program.c_str(), argv, env.data());
   return absl::NotFoundError(
       absl::StrCat("cannot run ", start.program, " as ", user.name, ": ", std::strerror(errno)));
 }
 
 absl::Status RunPart(const PartStart& start, int message, int complaint) {
-  EnterScope(start.job, start.limits, kScopeTime);  // Without one the job runs all the same.
+  EnterScope(start.job, start.limits, kScopeTime);  // The job runs even without a scope.
   HLAUNCH_RETURN_IF_ERROR(HoldToLimits(start.job, ScopeName(start.job), start.limits));
   HLAUNCH_ASSIGN_OR_RETURN(const UserEntry user, FindUser(start));
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<gid_t> groups, GroupsOf(user));
@@ -174,8 +175,8 @@ absl::Status RunPart(const PartStart& start, int message, int complaint) {
   if (!start.private_tmp.empty()) HLAUNCH_RETURN_IF_ERROR(EnterPrivateTmp(start.private_tmp));
   TakeSignals(false);
   HLAUNCH_RETURN_IF_ERROR(Become(user, groups));
-  ::prctl(PR_SET_DUMPABLE, 0);  // Until exec; the drop may have set it.
-  // Root's is none of the user's. Where the kernel has no keys there is nothing to leave.
+  ::prctl(PR_SET_DUMPABLE, 0);  // Holds until exec; dropping the user may have set it again.
+  // The user must not get root's keyring. On a kernel without keys there is none to leave.
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   ::dup2(message, STDIN_FILENO);
@@ -187,7 +188,8 @@ absl::Status RunPart(const PartStart& start, int message, int complaint) {
 [[noreturn]] void BecomePart(const PartStart& start, int message, int gate, int complaint) {
   CloseAllBut({message, gate, complaint});
   ForgetTheDaemon();
-  if (!AwaitGate(gate)) ::_exit(kExitNotStarted);  // The daemon is gone, and knows nothing of it.
+  // The daemon is gone and does not know of this process.
+  if (!AwaitGate(gate)) ::_exit(kExitNotStarted);
   ::signal(SIGPIPE, SIG_IGN);
   const absl::Status failed = RunPart(start, message, complaint);
   const std::string why(failed.message());

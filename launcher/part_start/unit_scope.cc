@@ -19,9 +19,9 @@
 namespace hlaunch {
 namespace {
 
-// Where systemd runs, this exists; sd_booted(3).
+// This exists if systemd runs; see sd_booted(3).
 constexpr char kSystemdRuns[] = "/run/systemd/system";
-// The unified hierarchy, alone or beside those of version 1.
+// The unified hierarchy, alone or beside the hierarchies of version 1.
 constexpr const char* kMounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 constexpr int kStepMs = 5;
 
@@ -30,7 +30,7 @@ bool IsUnified(const std::string& mount) {
 }
 
 bool AwaitScope(uint64_t job, Instant until) {
-  // In one of the hierarchies: systemd may still use those of version 1.
+  // Any hierarchy counts: systemd may still use those of version 1.
   while (!absl::StrContains(ReadSmallFile("/proc/self/cgroup"), ScopeName(job))) {
     if (MonotonicClock().Now() >= until) return false;
     ::poll(nullptr, 0, kStepMs);
@@ -55,7 +55,7 @@ std::string EnterOwnGroup(uint64_t job) {
 std::string ScopeName(uint64_t job) { return absl::StrCat(ClusterJobId(job), ".scope"); }
 
 std::vector<std::string> ScopeCommand(uint64_t job, pid_t pid, const PartLimits& limits) {
-  constexpr size_t kOwn = 5;  // Properties here.
+  constexpr size_t kOwn = 5;  // How many properties stand below.
   const std::vector<std::string> limiting = ScopeProperties(limits);
   std::vector<std::string> words = {"busctl",
                                     "--system",
@@ -86,7 +86,7 @@ std::vector<std::string> ScopeCommand(uint64_t job, pid_t pid, const PartLimits&
                                     "s",
                                     absl::StrCat("Part of hlaunch's job ", job)};
   words.insert(words.end(), limiting.begin(), limiting.end());
-  words.emplace_back("0");  // No further units.
+  words.emplace_back("0");  // No auxiliary units.
   return words;
 }
 

@@ -12,7 +12,7 @@ namespace hlaunch {
 namespace {
 
 constexpr uid_t kNobody = 65534;
-constexpr uid_t kNone16 = 65535;  // As -1 looks where numbers have 16 bits.
+constexpr uid_t kNone16 = 65535;  // This is -1 where user numbers have 16 bits.
 constexpr uid_t kNone = static_cast<uid_t>(-1);
 // systemd gives these to services that have no user of their own (DynamicUser=).
 constexpr uid_t kFirstDynamic = 61184, kLastDynamic = 65519;
@@ -48,7 +48,7 @@ absl::StatusOr<UserEntry> ReadUserEntry(absl::string_view getent) {
 absl::StatusOr<std::vector<gid_t>> ReadGroups(absl::string_view getent, absl::string_view name) {
   std::vector<gid_t> groups;
   absl::string_view line = getent.substr(0, getent.find('\n'));
-  // A long name without groups has nothing behind it.
+  // Behind a long name without groups there is nothing.
   if (!absl::ConsumePrefix(&line, name) || line.find_first_not_of(" \t") == 0) {
     return absl::NotFoundError("getent says nothing of the groups");
   }

@@ -13,16 +13,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// A user of this host as getent(1) prints him. The program is static, so it asks that instead of
-// the C library, whose name services are libraries. All is pure.
+// Users of this host as getent(1) prints them. The program is static, so it runs getent instead of
+// the C library's name services, which are shared libraries. All functions are pure.
 
 namespace hlaunch {
 
-// Whether getent found what it was asked for, by how it ended.
+// Tells from getent's exit code whether it found what it was asked for.
 //
 // Errors:
 //   NotFound - there is no such entry.
-//   Unavailable - it does not know: it took too long, or could not be run.
+//   Unavailable - getent gave no answer: it took too long, failed, or could not be run.
 absl::Status CheckGetent(int exit_code);
 
 // A line of `getent passwd`. A value.
@@ -38,26 +38,28 @@ struct UserEntry {
 //   NotFound - the text has no such line.
 absl::StatusOr<UserEntry> ReadUserEntry(absl::string_view getent);
 
-// The groups that `getent initgroups NAME` prints behind the name, which may have blanks and
-// numbers in it.
+// Returns the groups that `getent initgroups NAME` prints behind the name. The name may contain
+// blanks and digits.
 //
 // Errors:
-//   NotFound - the text has no line of that name.
+//   NotFound - the text has no line for that name.
 absl::StatusOr<std::vector<gid_t>> ReadGroups(absl::string_view getent, absl::string_view name);
 
-// The number of the group that `getent group NAME` prints. Errors: as ReadUserEntry.
+// Returns the number of the group that `getent group NAME` prints. Errors: as ReadUserEntry.
 absl::StatusOr<gid_t> ReadGroupNumber(absl::string_view getent);
 
-// Who may run something here. A value.
+// Which users may run jobs here. A value.
 struct UserRule {
-  uint32_t least_uid = 1000;  // Those below are of services.
+  uint32_t least_uid = 1000;  // Lower numbers belong to services.
   bool allow_root = false;
 };
 
-// Whether `user`, as he is here, may run what the user `name` with number `uid` has submitted.
+// Checks that `user`, as this host knows it, may run what the user `name` with number `uid` has
+// submitted.
 //
 // Errors:
-//   PermissionDenied - not so; the message says why, and is to follow the host's name.
+//   PermissionDenied - the user may not; the message says why, and the caller puts the host's name
+//       before it.
 absl::Status CheckUser(const UserEntry& user, const std::string& name, uid_t uid,
                        const UserRule& rule);
 

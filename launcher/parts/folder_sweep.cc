@@ -12,7 +12,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kSlice = 500;  // Entries, some milliseconds.
+constexpr int kSlice = 500;  // Entries; they take some milliseconds.
 constexpr Duration kPause = std::chrono::milliseconds(5);
 constexpr Duration kAgain = std::chrono::minutes(10);
 
@@ -24,7 +24,7 @@ void FolderSweep::Begin() {
   Step();
 }
 
-// In turn, so that none keeps the others waiting.
+// Takes the folders in turn, so that none keeps the others waiting.
 void FolderSweep::Step() {
   std::vector<std::string> names = folders_.AllSetAside();
   std::sort(names.begin(), names.end());

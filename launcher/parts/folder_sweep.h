@@ -16,8 +16,9 @@ class io_context;
 
 namespace hlaunch {
 
-// Removes what PartFolders has set aside, in slices that do not hold up the loop. What cannot be
-// removed, as something is mounted in it, is tried again later.
+// Removes folders that PartFolders has set aside, in slices that do not block the loop for long. A
+// folder that cannot be removed, for example since something is mounted in it, is tried again
+// later.
 //
 // Belongs to the loop's thread; the loop and the folders outlive it.
 class FolderSweep {
@@ -25,7 +26,7 @@ class FolderSweep {
   FolderSweep(asio::io_context& loop, const PartFolders& folders)
       : folders_(folders), pause_(loop), again_(loop) {}
 
-  // Begins, unless it goes on already.
+  // Begins, unless it is running already.
   void Begin();
 
  private:
@@ -34,9 +35,9 @@ class FolderSweep {
 
   const PartFolders& folders_;
   asio::steady_timer pause_;  // Between two slices.
-  asio::steady_timer again_;  // Until those that could not be removed are tried again.
+  asio::steady_timer again_;  // Until the stuck folders are tried again.
   bool busy_ = false;
-  std::string last_;  // The next one is the one behind it.
+  std::string last_;  // The folder of the last slice. The next slice takes the one after it.
   std::set<std::string> stuck_;
 };
 

@@ -66,7 +66,7 @@ void FolderWatch::Read() {
 void FolderWatch::Tell(int watch) {
   const auto found = told_.find(watch);
   if (found == told_.end()) return;
-  const auto told = found->second;  // They may forget each other.
+  const auto told = found->second;  // A copy, since a callback may forget another one.
   for (const auto& [number, changed] : told) {
     if (watch_of_.count(number) > 0) changed();
   }

@@ -16,17 +16,17 @@ class io_context;
 
 namespace hlaunch {
 
-// Tells when something changes in folders. Where the kernel has no watches left it tells nothing,
-// so whoever watches also looks by himself now and then.
+// Tells when something changes in folders. If the kernel has no watches left, it tells nothing. So
+// its user must also look now and then.
 //
 // Belongs to the loop's thread.
 class FolderWatch {
  public:
-  // `mask` is inotify's: what is a change.
+  // `mask` is inotify's mask of the changes to tell.
   FolderWatch(asio::io_context& loop, uint32_t mask);
 
-  // Calls `changed` after each change in the open `folder`, which may be closed then; the number is
-  // for Forget.
+  // Calls `changed` after each change in the open `folder`, which may be closed after this call.
+  // Returns a number for Forget.
   int Watch(int folder, std::function<void()> changed);
   void Forget(int number);
 
@@ -35,10 +35,10 @@ class FolderWatch {
   void Tell(int watch);
 
   const uint32_t mask_;
-  std::optional<asio::posix::stream_descriptor> kernel_;  // Unset: it cannot be had.
+  std::optional<asio::posix::stream_descriptor> kernel_;  // Unset: inotify is not available.
   int next_ = 1;
   std::map<int, int> watch_of_;                               // By number.
-  std::map<int, std::map<int, std::function<void()>>> told_;  // By watch, by number.
+  std::map<int, std::map<int, std::function<void()>>> told_;  // By watch, then by number.
 };
 
 }  // namespace hlaunch

@@ -17,8 +17,9 @@ struct EndedPart {
   uid_t uid = 0;
 };
 
-// The jobs whose parts go, so that `most` are left: each time the oldest one of the user who has
-// the most parts, so nobody's many jobs take another's logs away. `ended`: the oldest first. Pure.
+// Returns the jobs whose parts to remove so that `most` are left. It takes each time the oldest
+// part of the user who has the most, so that one user's many jobs do not displace another user's
+// logs. `ended` begins with the oldest. Pure.
 std::vector<uint64_t> PartsToRemove(const std::vector<EndedPart>& ended, size_t most);
 
 }  // namespace hlaunch

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostWaiting = 256;
 constexpr int kLongestWait = 20;
-// A job that says much is not looked at for each line.
+// A job that writes much is not read for each line.
 constexpr Duration kPause = std::chrono::milliseconds(30);
 
 }  // namespace
@@ -66,7 +66,7 @@ void LogAnswers::Ask(const LogQuestion& question, Done done) {
     return done(std::move(answer));
   }
   LogQuestion later = question;
-  later.position = answer->position;  // Of a tail, the lines are counted from here.
+  later.position = answer->position;  // The tail was counted now, so later lines begin here.
   if (later.position.empty()) later.tail = -1;
   const uint64_t number = next_++;
   auto waiting = std::make_unique<Waiting>(loop_, std::move(later), std::move(done));
@@ -79,7 +79,7 @@ void LogAnswers::Ask(const LogQuestion& question, Done done) {
     if (!error && found != waiting_.end()) Finish(number, Read(found->second->question));
   });
   waiting_[number] = std::move(waiting);
-  Try(number);  // Something may have come before it was watched.
+  Try(number);  // Something may have been written before the watch began.
 }
 
 void LogAnswers::Look(uint64_t job) {

@@ -19,7 +19,7 @@ class io_context;
 
 namespace hlaunch {
 
-// Answers questions for logs of parts, and lets those wait that ask for what is not there yet.
+// Answers questions for logs of parts. A question for lines that are not there yet waits.
 //
 // Belongs to the loop's thread; loop and parts outlive it.
 class LogAnswers {
@@ -33,7 +33,7 @@ class LogAnswers {
   //
   // Errors:
   //   NotFound - there is no such part here.
-  //   InvalidArgument - the position is none.
+  //   InvalidArgument - the position is not valid.
   void Ask(const LogQuestion& question, Done done);
 
   // The part of `job` has changed: it may have ended.

@@ -28,7 +28,7 @@ namespace {
 constexpr char kRecordName[] = "part.json";
 constexpr char kJobFolder[] = "job";
 constexpr size_t kMaxRecord = 4 << 20;
-constexpr size_t kMaxSaid = 64 << 10;  // Of a file that the job has written.
+constexpr size_t kMaxSaid = 64 << 10;  // The limit of a file that the job has written.
 
 absl::Status CannotWrite(const std::string& path) {
   return absl::ResourceExhaustedError(
@@ -68,7 +68,7 @@ absl::StatusOr<PartRecord> RecordOf(const std::string& text) {
   return record;
 }
 
-// Replaces a file of root's, and returns once it is on the disk.
+// Replaces a file that belongs to root. Returns once the new one is on the disk.
 absl::Status ReplaceFile(const std::string& folder, const char* name, const std::string& text,
                          mode_t mode = 0600) {
   const std::string path = absl::StrCat(folder, "/", name), draft = absl::StrCat(path, ".new");
@@ -77,7 +77,7 @@ absl::Status ReplaceFile(const std::string& folder, const char* name, const std:
       ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.valid()) return CannotWrite(draft);
   const auto size = static_cast<ssize_t>(text.size());
-  errno = ENOSPC;  // Of a write that is cut short.
+  errno = ENOSPC;  // The error of a write that is cut short.
   if (::fchmod(file.get(), mode) != 0 || ::write(file.get(), text.data(), text.size()) != size ||
       ::fsync(file.get()) != 0 || ::rename(draft.c_str(), path.c_str()) != 0) {
     return CannotWrite(path);
@@ -87,7 +87,7 @@ absl::Status ReplaceFile(const std::string& folder, const char* name, const std:
   return absl::OkStatus();
 }
 
-// What the job says in a file of one JSON object; an empty object where it says nothing.
+// Returns the JSON object in a file of the job; an empty object if there is none.
 nlohmann::json SaidIn(int folder, const char* name, uid_t uid) {
   const absl::StatusOr<std::string> text = ReadUserFile(folder, name, uid, kMaxSaid);
   absl::StatusOr<nlohmann::json> object =
@@ -121,7 +121,8 @@ void ReadNews(const nlohmann::json& said, JobFolderFacts& facts) {
 }  // namespace
 
 std::string MarkOfToken(const std::string& token) {
-  uint64_t mark = 0xcbf29ce484222325;  // FNV-1a, which keeps an eighth of what the token is.
+  // FNV-1a. Its 64 bits reveal at most an eighth of the token.
+  uint64_t mark = 0xcbf29ce484222325;
   for (const char letter : token)
     mark = (mark ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
   return absl::StrCat(absl::Hex(mark, absl::kZeroPad16));
@@ -130,7 +131,7 @@ std::string MarkOfToken(const std::string& token) {
 absl::Status PartFolders::Open() const {
   std::error_code error;
   std::filesystem::create_directories(path_, error);
-  // Users find their job's folder below it, by its full path.
+  // Users must reach their job's folder below it by its full path.
   if (!error && ::chmod(path_.c_str(), 0755) == 0) return absl::OkStatus();
   const std::string why = error ? error.message() : std::strerror(errno);
   return absl::FailedPreconditionError(absl::StrCat("cannot make the folder ", path_, ": ", why));
@@ -202,7 +203,7 @@ std::vector<std::string> PartFolders::AllSetAside() const {
   return names;
 }
 
-// What was set aside under that name before may be there still.
+// A folder that was set aside under the same name before may still exist.
 bool PartFolders::Take(const std::string& path, absl::string_view name) const {
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {

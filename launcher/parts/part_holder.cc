@@ -19,7 +19,7 @@
 namespace hlaunch {
 namespace {
 
-// glibc's header of pidfd_open cannot be used from C++.
+// Uses the system call, since glibc's header of pidfd_open cannot be used from C++.
 UniqueFd OpenPid(pid_t pid) {
   const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!fd.valid()) return UniqueFd();
@@ -42,7 +42,7 @@ PartHolder::PartHolder(asio::io_context& loop, pid_t pid, uint64_t start_time,
 
 void PartHolder::Watch() {
   UniqueFd pidfd = OpenPid(pid_);
-  // Another process may have the number by now; Look says so then.
+  // Another process may have the number by now. Then Look notices the end.
   if (!pidfd.valid() || HasEnded(pid_, start_time_)) return;
   pidfd_.emplace(loop_, pidfd.Release());
   pidfd_->async_wait(asio::posix::stream_descriptor::wait_read,
@@ -55,7 +55,7 @@ void PartHolder::Look() {
   if (pidfd_) return;
   Watch();
   if (pidfd_ || !HasEnded(pid_, start_time_)) return;
-  const auto ended = ended_;  // It may destroy this.
+  const auto ended = ended_;  // A copy, since the call may destroy this object.
   ended();
 }
 

@@ -17,24 +17,23 @@ class io_context;
 
 namespace hlaunch {
 
-// Whether the process `pid` that was started at `start_time` (ProcessEntry) has ended. Where /proc
-// cannot be read, one of that number that is there counts as it.
+// Returns true if the process `pid` that was started at `start_time` (ProcessEntry) has ended. If
+// /proc cannot be read, any process with that number counts as this one.
 bool HasEnded(pid_t pid, uint64_t start_time);
 
-// The process that holds a part of a job, a child of this process or of a former one. The kernel
-// tells when it ends; where it gives no descriptor for that, as there are none left, Look finds
-// out.
+// The process that holds a part of a job. It is a child of this process or of a former daemon. The
+// kernel tells when it ends. If the kernel has no descriptor left for that, Look finds out.
 //
 // Belongs to the loop's thread. Destruction leaves the process alone.
 class PartHolder {
  public:
-  // `ended` is called once, from the loop or from Look, and may destroy this.
+  // Calls `ended` once, from the loop or from Look. `ended` may destroy this object.
   PartHolder(asio::io_context& loop, pid_t pid, uint64_t start_time, std::function<void()> ended);
 
-  // Call it now and then.
+  // To be called now and then.
   void Look();
   void Signal(int signal);
-  // Collects it, if it is a child and has ended.
+  // Reaps the process if it is a child and has ended.
   void Reap();
 
  private:
@@ -44,7 +43,7 @@ class PartHolder {
   const pid_t pid_;
   const uint64_t start_time_;
   const std::function<void()> ended_;
-  std::optional<asio::posix::stream_descriptor> pidfd_;  // Unset: none could be had.
+  std::optional<asio::posix::stream_descriptor> pidfd_;  // Unset: the kernel gave none.
 };
 
 }  // namespace hlaunch

@@ -14,15 +14,16 @@
 namespace hlaunch {
 namespace {
 
-// The job says a port of this host and an address of it; the one by which the head knows the host
-// is better.
+// The job tells a port and an address of this host. The address by which the head knows the host is
+// better.
 std::string MeetingOf(const PartSight& sight) {
   const absl::StatusOr<Endpoint> said = ParseEndpoint(sight.said.meeting, 0);
   if (!said.ok() || said->port == 0 || !IsAddressLiteral(said->host)) return "";
   return HostPort(sight.reachable_at.empty() ? said->host : sight.reachable_at, said->port);
 }
 
-// In steps of a hundredth, since each is told. `now_ms`: 0 where the job has ended.
+// Goodput changes in steps of a hundredth, since each change is told. `now_ms` is 0 if the job has
+// ended.
 void TellNews(const JobNews& news, int64_t now_ms, PartTold& told) {
   constexpr int64_t kSteps = 100;
   told.round = news.round;

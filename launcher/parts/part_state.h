@@ -11,18 +11,18 @@
 
 namespace hlaunch {
 
-// What there is to say of a part. A value.
+// All that is known of a part. A value.
 struct PartSight {
   PartRecord record;
   JobFolderFacts said;
-  bool lives = false;        // Its holder does.
+  bool lives = false;        // Its holder lives.
   int64_t now_ms = 0;        // Since 1970.
-  std::string boot_id;       // Of this host now.
-  std::string host;          // This one, for people,
-  std::string reachable_at;  // and the address by which others reach it; empty: unknown.
+  std::string boot_id;       // The boot id of this host now.
+  std::string host;          // This host's name in messages.
+  std::string reachable_at;  // The address by which other hosts reach this one; empty: unknown.
 };
 
-// What the head is told of a part. Pure.
+// Returns what the head is told of a part. Pure.
 PartTold TellPart(const PartSight& sight);
 
 }  // namespace hlaunch

@@ -23,7 +23,7 @@ void Add(const char* name, const std::string& value, Words* words) {
   words->insert(words->end(), {name, value});
 }
 
-// The value of the last --rdzv-conf in `words`; a later one would replace it.
+// Returns the value of the last --rdzv-conf in `words`, since a later one would replace it.
 std::string ConfIn(const Words& words) {
   std::string conf;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -44,8 +44,7 @@ void AddDevices(const PartOrder& order, Words* words) {
   Add("--devices", absl::StrJoin(order.devices, ","), words);
 }
 
-// Where the nodes meet: node 0 takes a free port and says which, as it does where nothing was
-// named.
+// Says where the nodes meet. Node 0 gets no endpoint: it takes a free port and tells which one.
 void AddMeeting(const PartOrder& order, Words* words) {
   if (order.meeting.empty()) return;
   Add("--rdzv-endpoint", order.meeting, words);
@@ -61,16 +60,16 @@ Words OptionsOf(const PartOrder& order) {
       &words);
   Add("--nproc-per-node", absl::StrCat(order.workers), &words);
   if (order.max_nodes + order.spares > 1) {
-    // With spares, and where nodes may be missing, the rendezvous gives the ranks.
+    // With spares or a range of nodes the rendezvous assigns the ranks.
     if (fixed) Add("--node-rank", absl::StrCat(order.node_rank), &words);
     if (order.spares > 0) Add("--spares", absl::StrCat(order.spares), &words);
     AddMeeting(order, &words);
   }
   Add("--rdzv-id", ClusterJobId(order.job), &words);
-  // All of that is said here, whatever system the user's variables tell of.
+  // These options say all of that, so variables of another system must not count.
   Add("--cluster", "none", &words);
   AddDevices(order, &words);
-  // One says for all how it goes.
+  // Only node 0 reports how the job goes.
   if (order.node_rank > 0 && !HasOneOf(words, {"--verbose", "-v", "--quiet", "-q"})) {
     words.emplace_back("--quiet");
   }
@@ -85,13 +84,14 @@ StartMessage StartOfPart(const PartOrder& order, const std::string& folder) {
   message.nonce = ClusterJobId(order.job);
   message.options = OptionsOf(order);
   if (order.max_nodes + order.spares > 1 && !HasOneOf(message.options, {"--drain-file"})) {
-    // Beside the job's folder, where root alone writes.
+    // In the folder above the job's, where only root can write.
     Add("--drain-file", absl::StrCat(folder.substr(0, folder.rfind('/') + 1), kLeaveNotice),
         &message.options);
   }
   message.script = order.request.script;
   message.environment = order.request.environment;
-  message.environment.push_back(absl::StrCat(kEnvDetached, "=", folder));  // The last one counts.
+  // The last value of a variable counts.
+  message.environment.push_back(absl::StrCat(kEnvDetached, "=", folder));
   message.limits = order.request.limits;
   message.directory = order.request.directory;
   message.umask = order.request.umask;

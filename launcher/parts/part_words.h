@@ -11,12 +11,12 @@
 
 namespace hlaunch {
 
-// The file in the part's folder that tells its agent to let another node take its place.
+// The file in the part's folder that tells the part's agent to let another node take its place.
 inline constexpr char kLeaveNotice[] = "drain";
 
-// What `hlaunch hold --stdin` is told to run a part of a job: the words of an ordinary job that say
-// which node this is, where it meets the others and which devices it has, behind those of the
-// user. `folder` is the part's job folder. Pure.
+// Makes the message that tells `hlaunch hold --stdin` to run a part of a job. Its options are the
+// user's, followed by those of an ordinary job that say which node this is, where it meets the
+// others and which devices it has. `folder` is the part's job folder. Pure.
 StartMessage StartOfPart(const PartOrder& order, const std::string& folder);
 
 }  // namespace hlaunch

@@ -35,10 +35,10 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMostKept = 100;      // Parts that have ended, and the head knows.
-constexpr size_t kMostUnknown = 1000;  // And where it does not.
+constexpr size_t kMostKept = 100;      // Ended parts whose end the head knows.
+constexpr size_t kMostUnknown = 1000;  // Ended parts whose end it does not know.
 constexpr size_t kMostComplaint = 2000;
-// Where the kernel tells nothing: its watches may be used up.
+// For changes that the kernel does not tell: its watches may be used up.
 constexpr Duration kLookTime = std::chrono::seconds(2);
 constexpr Duration kLookPause = std::chrono::milliseconds(100);
 
@@ -53,15 +53,15 @@ struct Parts::Part {
   explicit Part(asio::io_context& loop) : pause(loop) {}
   PartRecord record;
   JobFolderFacts said;
-  std::optional<PartHolder> holder;  // Unset: it has ended.
+  std::optional<PartHolder> holder;  // Unset: the part has ended.
   std::optional<asio::posix::stream_descriptor> complaint;
   std::string complained;
   int watch = 0;
   asio::steady_timer pause;  // Between two looks.
   bool paused = false;
-  bool missed = false;     // Something has changed meanwhile.
-  bool has_group = false;  // It has ended, and its control group has not.
-  std::string told;        // The last that was told, as text.
+  bool missed = false;     // Something has changed during the pause.
+  bool has_group = false;  // The part has ended, but its control group still exists.
+  std::string told;        // The state that was told last, as text.
 };
 
 Parts::Parts(asio::io_context& loop, Settings settings,
@@ -158,7 +158,7 @@ absl::Status Parts::Begin(Part& part, const PartOrder& order) {
                            settings_.program,
                            StartOfPart(order, folder)};
   HLAUNCH_ASSIGN_OR_RETURN(WaitingPart waiting, ForkPart(start));
-  // Whoever cannot be named, or is not written down, is not let go: the process ends with its gate.
+  // A process that cannot be identified or recorded is not let go: it ends when its gate closes.
   const auto give_up = [&waiting](absl::Status why) {
     waiting.gate.Close();
     ::waitpid(waiting.pid, nullptr, 0);
@@ -192,7 +192,7 @@ void Parts::Watch(Part& part) {
   });
 }
 
-// What comes until the holder has taken over, or the process has ended.
+// Reads the complaint until the holder has taken over, or the process has ended.
 void Parts::ReadComplaint(Part& part) {
   const uint64_t job = part.record.order.job;
   part.complaint->async_wait(
@@ -231,15 +231,16 @@ void Parts::Ended(Part& part) {
   Look(part);
 }
 
-// With whatever the job has left in it, which takes a moment to end.
+// Kills what the job has left in the group, and removes the group. Killed processes take a moment
+// to end.
 void Parts::RemoveGroup(Part& part) {
   KillScope(part.record.order.job);
   part.has_group = !RemoveScope(part.record.order.job);
   if (folders_.SetAsidePrivate(part.record.order.job)) sweep_.Begin();
 }
 
-// The first change is looked at at once, and those that follow at most so often: a job may make
-// many.
+// Looks at the first change at once, and at later ones only after a pause, since a job may make
+// many changes.
 void Parts::LookSoon(Part& part) {
   if (part.paused) {
     part.missed = true;

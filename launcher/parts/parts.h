@@ -25,57 +25,61 @@ class io_context;
 
 namespace hlaunch {
 
-// What runs on this host, and what has ended and is kept a while: starts parts, watches them, and
-// finds them again after a restart of the node daemon, which disturbs none of them.
+// The parts of jobs that run on this host, and those that have ended and are kept for a while. It
+// starts parts, watches them, and finds them again after a restart of the node daemon, which
+// disturbs none of them.
 //
 // Belongs to the loop's thread; the loop outlives it. Destruction leaves all parts alone.
 class Parts {
  public:
   struct Settings {
-    std::string host;     // This one, for people.
-    std::string folder;   // Where parts are kept.
-    std::string program;  // `hlaunch`, by its path.
+    std::string host;     // This host's name in messages.
+    std::string folder;   // The folder of PartFolders.
+    std::string program;  // The path of `hlaunch`.
     UserRule rule;
     PartLimits limits;
     bool private_tmp = false;  // Each part has a /tmp of its own.
-    size_t most = 256;         // Parts that run at the same time.
+    size_t most = 256;         // How many parts run at the same time.
   };
 
-  // `changed` is called from the loop with whatever there is to tell of a part.
+  // Calls `changed` with the new state of a part, from the loop or within a call to this object.
   Parts(asio::io_context& loop, Settings settings, std::function<void(const PartTold&)> changed);
   ~Parts();
 
-  // Finds the parts that are here.
+  // Finds the parts that are on this host.
   //
   // Errors:
-  //   FailedPrecondition - they cannot be kept here; the message says why.
+  //   FailedPrecondition - parts cannot be kept here; the message says why.
   absl::Status Open();
 
-  // Begins to start a part; how that goes on is told. One that is here is told again.
+  // Begins to start a part. `changed` tells how that goes on. If the part exists already, only its
+  // state is told again.
   //
   // Errors:
-  //   ResourceExhausted - no more parts fit here, or it cannot be made; names the host.
+  //   ResourceExhausted - no more parts fit here, or the part cannot be made; the message names the
+  //       host.
   absl::Status Start(const PartOrder& order);
-  // Of a part that has ended nothing happens. Errors:
+  // Sends a signal to a part. Does nothing if the part has ended. Errors:
   //   NotFound - there is no such part.
-  //   InvalidArgument - the signal is none that is sent here.
+  //   InvalidArgument - the signal is not SIGTERM, SIGINT or SIGKILL.
   absl::Status Signal(const SignalOrder& order);
-  // Another node is to take the place of this one; without a reason: not any more. Of a part that
-  // has ended nothing happens. Errors:
+  // Tells a part that another node shall take its place. An empty `reason` takes that back. Does
+  // nothing if the part has ended. Errors:
   //   NotFound - there is no such part.
-  //   ResourceExhausted - its agent cannot be told.
+  //   ResourceExhausted - the part's agent cannot be told.
   absl::Status Leave(uint64_t job, const std::string& reason);
-  // The head knows how it ended. Errors:
-  //   FailedPrecondition - it runs.
+  // The head knows how the part ended. Errors:
+  //   FailedPrecondition - the part still runs.
+  //   ResourceExhausted - the record cannot be written.
   absl::Status Forget(const ForgetOrder& order);
 
-  // What this host is called, by its certificate.
+  // Sets this host's name, from its certificate.
   void SetHost(const std::string& host) { settings_.host = host; }
-  // Where others reach this host, as far as that is known.
+  // Sets the address by which other hosts reach this one.
   void SetReachableAt(const std::string& address);
 
   std::vector<PartTold> All() const;
-  // Null: there is none.
+  // Null if there is no such part.
   const PartRecord* Find(uint64_t job) const;
   bool Lives(uint64_t job) const;
   size_t living() const;

@@ -21,10 +21,12 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kMostAside = 1;      // As many as a holder keeps; others are the user's own.
-constexpr size_t kMarkBytes = 24;  // A line's time.
+// As many as a holder keeps. Other such files are the user's own.
+constexpr int kMostAside = 1;
+constexpr size_t kMarkBytes = 24;  // The length of a line's time.
 constexpr size_t kTailStep = 64 << 10;
-constexpr uint64_t kMostTail = 4 << 20;  // So far back, in all files, the last lines are sought.
+// The last lines are searched in at most this many bytes of all files.
+constexpr uint64_t kMostTail = 4 << 20;
 
 // A file of the log.
 struct LogPart {
@@ -41,7 +43,7 @@ std::string ReadAt(int file, uint64_t offset, size_t most) {
   return bytes;
 }
 
-// Its first word, a time: whoever has read a line of it has seen all of that.
+// Returns the file's first word, a time. A reader of any line has seen the whole word.
 std::string MarkOf(int file) {
   const std::string begin = ReadAt(file, 0, kMarkBytes);
   size_t end = 0;
@@ -61,13 +63,13 @@ std::optional<LogPart> OpenPart(int folder, uid_t uid, const std::string& name) 
   return part;
 }
 
-// The oldest first.
+// The oldest file comes first.
 std::vector<LogPart> OpenParts(int folder, uid_t uid) {
   std::vector<LogPart> parts;
   for (int n = 0; n <= kMostAside; ++n) {
     auto part = OpenPart(folder, uid, n == 0 ? kLogName : absl::StrCat(kLogName, ".", n));
     if (!part && n > 0) break;
-    if (!part) continue;  // It was just put aside.
+    if (!part) continue;  // The file was just renamed.
     const bool again = !parts.empty() && parts.back().inode == part->inode;
     if (!again) parts.push_back(*std::move(part));
   }
@@ -75,14 +77,14 @@ std::vector<LogPart> OpenParts(int folder, uid_t uid) {
   return parts;
 }
 
-// The place in `part` with `lines` lines behind it; what is missing to that many is left in
-// `lines`. At most `budget` bytes are looked at, and taken from it.
+// Returns the offset in `part` behind which `lines` lines follow. If there are fewer, subtracts
+// them from `lines`. Looks at no more than `budget` bytes, and subtracts them from it.
 uint64_t OffsetOfTail(const LogPart& part, int& lines, uint64_t& budget) {
   uint64_t end = part.size;
   const uint64_t least = part.size > budget ? part.size - budget : 0;
   budget -= part.size - least;
-  uint64_t first = least;  // The begin of the first whole line.
-  bool last = true;        // The end of the last line does not begin another one.
+  uint64_t first = least;  // Where the first whole line begins.
+  bool last = true;        // The newline that ends the last line begins no other line.
   while (end > least) {
     const uint64_t begin = end - std::min<uint64_t>(kTailStep, end - least);
     const std::string bytes = ReadAt(part.file.get(), begin, static_cast<size_t>(end - begin));
@@ -126,8 +128,8 @@ Place PlaceOf(const std::vector<LogPart>& parts, const LogPosition& position) {
   return {0, 0, true};
 }
 
-// The whole lines of `part` from `offset` on, as far as `most` goes. Of a file that grows no more
-// the last line needs no end, and one that is too long for an answer comes in pieces.
+// Returns the whole lines of `part` from `offset` on, at most `most` bytes. In a file that grows no
+// more, the last line needs no newline. A line that is too long for one answer comes in pieces.
 std::string LinesOf(const LogPart& part, uint64_t offset, size_t most, bool grows) {
   std::string bytes = ReadAt(part.file.get(), offset, most);
   const bool to_the_end = offset + bytes.size() >= part.size;
@@ -142,7 +144,7 @@ std::string LinesOf(const LogPart& part, uint64_t offset, size_t most, bool grow
   return "";
 }
 
-// Takes what fits from `place` on; true: that is all there is.
+// Adds to `text` what fits from `place` on. Returns true if that is all there is.
 bool TakeText(const std::vector<LogPart>& parts, Place& place, bool over, std::string& text) {
   while (true) {
     const LogPart& part = parts[place.part];
@@ -190,7 +192,7 @@ absl::StatusOr<LogAnswer> ReadLog(int folder, uid_t uid, const LogQuestion& ques
   answer.lost = place.lost;
   const bool all = TakeText(parts, place, over, answer.text);
   const LogPart& part = parts[place.part];
-  // The file may have got its first line only after it was opened.
+  // Read again: the file may have got its first line after it was opened.
   const std::string mark = place.offset > 0 ? MarkOf(part.file.get()) : "";
   answer.position = TextOf(LogPosition{part.inode, place.offset, mark});
   answer.ended = over && all;

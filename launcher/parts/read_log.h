@@ -16,25 +16,27 @@
 
 namespace hlaunch {
 
-// How much one answer holds: even if each byte takes six in JSON it fits a user's frame.
+// The size of the text in one answer. Even if each byte takes six in JSON, the answer fits a user's
+// frame.
 inline constexpr size_t kMaxLogText = 128 << 10;
 
-// Where somebody has come to in a log that is put aside and begun anew as it grows. A value.
+// How far a reader has read in a log whose file is renamed and replaced as it grows. A value.
 struct LogPosition {
-  uint64_t file = 0;  // Its inode,
+  uint64_t file = 0;  // The file's inode.
   uint64_t offset = 0;
-  std::string mark;  // and what the file begins with, since another one may get its inode.
+  std::string mark;  // The beginning of the file, since another file may get its inode.
 };
 
-// "1234:5678:2026-11-25T20:00:00.000Z", and back. Pure.
+// Convert a position to "1234:5678:2026-11-25T20:00:00.000Z" and back. Pure.
 std::string TextOf(const LogPosition& position);
 std::optional<LogPosition> ReadLogPosition(absl::string_view text);
 
-// The whole lines behind `question`'s position in the log of the job folder `folder`, whose user is
-// `uid`; without any where there are none yet. `over`: nothing is written any more.
+// Reads whole lines from `question`'s position on, in the log in the job folder `folder`, whose
+// user is `uid`. The text is empty if there are no such lines yet. `over` says that the job writes
+// nothing more.
 //
 // Errors:
-//   InvalidArgument - the position is none.
+//   InvalidArgument - the position is not valid.
 absl::StatusOr<LogAnswer> ReadLog(int folder, uid_t uid, const LogQuestion& question, bool over);
 
 }  // namespace hlaunch

@@ -22,7 +22,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kMostDeep = 64;  // Each holds a descriptor.
+constexpr int kMostDeep = 64;  // Each level holds a descriptor.
 
 int OpenBeneath(int folder, const std::string& name, uint64_t more = 0) {
   open_how how = {};
@@ -31,7 +31,7 @@ int OpenBeneath(int folder, const std::string& name, uint64_t more = 0) {
   return static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how));
 }
 
-// At most `most` of them.
+// Returns at most `most` names.
 std::vector<std::string> NamesIn(int folder, size_t most) {
   std::vector<std::string> names;
   const int fd = ::dup(folder);
@@ -50,13 +50,13 @@ std::vector<std::string> NamesIn(int folder, size_t most) {
   return names;
 }
 
-// Below one folder. Belongs to one thread: Remove, once.
+// One removal. Belongs to one thread. Remove is called once from outside.
 class Removal {
  public:
-  // `top`: that of the folder's name, where what is too deep is moved to.
+  // `top` is the folder that contains the name. What lies too deep is moved there.
   Removal(int top, int most) : top_(top), left_(most) {}
 
-  // False: something is left.
+  // Returns false if something is left.
   bool Remove(int parent, const std::string& name, int deep) {
     if (left_-- <= 0) return false;
     if (::unlinkat(parent, name.c_str(), 0) == 0) return Progress();
@@ -64,7 +64,7 @@ class Removal {
     if (errno != EISDIR && errno != EPERM) return false;
     if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0) return Progress();
     const UniqueFd folder(OpenBeneath(parent, name, O_DIRECTORY));
-    // Its user puts nothing more into it, or it would never be empty.
+    // The user must not put more into it, or it would never be empty.
     if (!folder.valid() || ::fchown(folder.get(), ::geteuid(), ::getegid()) != 0 ||
         ::fchmod(folder.get(), 0700) != 0) {
       return false;
@@ -83,7 +83,8 @@ class Removal {
  private:
   bool Progress() { return progress_ = true; }
 
-  // Moves what lies too deep to the top, where the next call finds it. True: it is not there.
+  // Moves an entry that lies too deep to the top, where the next call finds it. Returns true if it
+  // has left `parent`.
   bool Raise(int parent, const std::string& name) {
     constexpr int kTries = 100;
     for (int i = 0; i < kTries; ++i) {
