@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// One program with two names. `hlaunch-rendezvous`: the rendezvous of many jobs as a service. By
-// any other name `hlaunch-agent`: one node of a job with several nodes, started by `hlaunch` with
-// the same words, the first one included; the terminal's end of a job on other hosts (--hosts); for
-// a keeper whose agent was killed, the bearer of that news; `hlaunch status`, `why`, `stacks`,
-// `drain` and `undrain`, and `hlaunch token --for-job`.
+// One program with two names. As `hlaunch-rendezvous` it is the rendezvous of many jobs as a
+// service. Under any other name it is `hlaunch-agent`, which `hlaunch` starts with the same command
+// line, the first word included: for one node of a job with several nodes; for the process at the
+// terminal of a job on other hosts (--hosts); for a keeper whose agent was killed, to report the
+// death; and for `hlaunch status`, `why`, `stacks`, `drain`, `undrain`, `token --for-job` and
+// `token --for-page`.
 
 #include <filesystem>
 

@@ -7,8 +7,8 @@
 #include "launcher/join/cluster_word.h"
 #include "rendezvous/listening/find_host.h"
 
-// hlaunchd, the node daemon of a cluster of one's own; with the word `head` its head, and with
-// `cluster` what `hlaunch cluster` becomes.
+// hlaunchd, the node daemon of a cluster of the user's own hosts. With the word `head` it is the
+// head of the cluster. With `cluster` it carries out `hlaunch cluster`, which execs it.
 int main(int argc, char** argv) {
   hlaunch::ChooseNameServices();
   const absl::string_view word = argc > 1 ? argv[1] : "";

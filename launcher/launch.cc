@@ -66,7 +66,7 @@
 namespace hlaunch {
 namespace {
 
-// Becomes another program of hlaunch's. Returns only if it cannot, with why not.
+// Execs another program of hlaunch. Returns only if that fails, with the reason.
 std::string ExecProgram(const char* program, char** argv) {
   const auto places = PlacesOfProgram(PathOfThisProgram(), program);
   int first_error = 0;
@@ -90,8 +90,8 @@ int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper,
   return kExitNotFound;
 }
 
-// Begins this node's part anew, with nothing left of the part that ended: this program once more,
-// with the same words and under the same keeper. Returns only if it cannot.
+// Begins this node's part again without any state of the part that ended: execs this program with
+// the same command line, under the same keeper. Returns only if that fails.
 int JoinAfresh(char** argv, const NodeEnd& end, const std::string& token, KeeperLink keeper,
                const EventHook& hook) {
   std::string link = keeper.ForExec(), events = hook.ForExec();
@@ -101,7 +101,7 @@ int JoinAfresh(char** argv, const NodeEnd& end, const std::string& token, Keeper
   if (!token.empty()) ::setenv(kEnvToken, token.c_str(), 1);
   rlimit limit = {};
   if (end.descriptors_before && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = *end.descriptors_before;  // Which workers are to have again.
+    limit.rlim_cur = *end.descriptors_before;  // Workers get this limit again.
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
   ::execv("/proc/self/exe", argv);
@@ -109,15 +109,16 @@ int JoinAfresh(char** argv, const NodeEnd& end, const std::string& token, Keeper
   return end.exit_code;
 }
 
-// A job that cannot start here: says why, to the person and to the job's other nodes, where there
-// are any. Returns what to exit with.
+// Tells the user, and the job's other nodes if there are any, why the job cannot start here.
+// Returns the exit code.
 int GiveUp(const Options& options, const Environment& environment, const absl::Status& why,
            char** argv, const ConnectFn& connect) {
   const int exit_code = ExitCodeOf(FailedStep::kPrepare, why);
   const absl::StatusOr<JobSpec> meeting = MakeMeeting(options, environment, RealHostProbes());
   const bool others =
       meeting.ok() && NeedsGrpc(*meeting) && !options.instead.dry_run && !options.instead.print_env;
-  if (others && !connect) {  // That program says the same, and can tell others.
+  // That program prints the same error, and can also tell the other nodes.
+  if (others && !connect) {
     const std::string token = environment.Get(kEnvToken);
     if (!token.empty()) ::setenv(kEnvToken, token.c_str(), 1);
     ExecAgentProgram(argv);
@@ -127,7 +128,8 @@ int GiveUp(const Options& options, const Environment& environment, const absl::S
   return exit_code;
 }
 
-// Whether this is a task of its node that only runs a worker, and says nothing of the job.
+// Returns whether this process is a task of its node that only runs a worker and prints nothing
+// about the job.
 bool IsOtherTask(const Options& options, const Surroundings& surroundings) {
   if (options.tasks) return options.tasks->local > 0;
   const std::optional<NodeTasks> tasks = FindPlace(surroundings, "auto").tasks;
@@ -152,13 +154,13 @@ absl::StatusOr<Options> ReadDoctorOptions(int argc, char** argv, const Surroundi
   std::vector<const char*> job;
   for (const std::string& word : words.job) job.push_back(word.c_str());
   const std::optional<NodeTasks> tasks = FindPlace(surroundings, "auto").tasks;
-  if (tasks && tasks->local > 0) {  // The node's first task checks it.
+  if (tasks && tasks->local > 0) {  // The first task of the node checks the node.
     Options options;
     options.text_to_print = "";
     return options;
   }
   Surroundings alone = surroundings;
-  alone.alone = true;  // It checks the nodes that it is started on.
+  alone.alone = true;  // One task checks its whole node.
   HLAUNCH_ASSIGN_OR_RETURN(Options options,
                            ParseOptions(static_cast<int>(job.size()), job.data(), alone));
   if (options.script.command != std::vector<std::string>{kDoctorProgram}) {
@@ -171,7 +173,7 @@ absl::StatusOr<Options> ReadDoctorOptions(int argc, char** argv, const Surroundi
   return options;
 }
 
-// A job whose nodes are other hosts: this is its terminal's end.
+// Runs a job on other hosts. This process stays at the terminal.
 int RunOnHosts(char** argv, const Options& options, const Environment& environment,
                const ConductFn& conduct) {
   if (options.instead.doctor) {
@@ -188,7 +190,7 @@ int RunOnHosts(char** argv, const Options& options, const Environment& environme
   return RunUnderKeeper(run, options.worker.signals_to_handle);
 }
 
-// Has the job's events go to `receiver`, if there is one.
+// Starts to send the job's events to `receiver`, if there is one.
 EventHook BeginHook(const EventReceiver& receiver) {
   if (receiver.none()) return {};
   absl::StatusOr<EventHook> hook = EventHook::Begin(receiver);
@@ -197,10 +199,11 @@ EventHook BeginHook(const EventReceiver& receiver) {
   return {};
 }
 
-// This node's part of the job; `tasks` is what this process has gathered for it.
+// Runs this node's part of the job. `tasks` are the tasks that this process has gathered for it.
 int RunOptions(char** argv, const Options& options, const Environment& environment,
                GatheredTasks& tasks, const ConnectFn& connect) {
-  const std::string token = environment.Get(kEnvToken);  // For the program that this becomes.
+  // For the program that this process may exec.
+  const std::string token = environment.Get(kEnvToken);
   absl::StatusOr<JobSpec> spec = MakeJobSpec(options, environment, RealHostProbes());
   if (!spec.ok()) {
     if (options.tasks) {
@@ -219,14 +222,14 @@ int RunOptions(char** argv, const Options& options, const Environment& environme
     plan.sysroot = options.sysroot;
     return CheckThisNode(plan, options.instead.doctor_json);
   }
-  if (spec->policy.max_nodes > 1) SetLogName(HostName());  // Of the keeper's lines, too.
-  // Nor do core dumps and the user's other processes get at the secret.
+  if (spec->policy.max_nodes > 1) SetLogName(HostName());  // The keeper's lines have it, too.
+  // Keeps the secret out of core dumps and away from the user's other processes.
   if (!spec->token.empty() || !spec->certificates.none()) ::prctl(PR_SET_DUMPABLE, 0);
-  // `hlaunch` has made the keeper before it became the agent program, and whom events go to.
+  // If `hlaunch` execed this program, it has already made the keeper and the event hook.
   absl::StatusOr<KeeperLink> kept = KeeperLink::FromEnv();
   EventHook hook = kept.ok() ? EventHook::FromEnv() : BeginHook(options.output.on_event);
   const auto run = [&](KeeperLink keeper) {
-    tasks.Leave();  // They are the keeper's.
+    tasks.Leave();  // The keeper has them now.
     if (NeedsGrpc(*spec) && !connect) {
       return BecomeAgentProgram(argv, token, std::move(keeper), hook);
     }
@@ -241,11 +244,12 @@ int RunOptions(char** argv, const Options& options, const Environment& environme
   return RunUnderKeeper(run, options.worker.signals_to_handle, tasks.links());
 }
 
-// The same where this process is one of several tasks of this node.
+// As RunOptions, if this process is one of several tasks of this node.
 int RunAsTask(char** argv, Options& options, const Environment& environment,
               const ConnectFn& connect) {
   constexpr Duration kPatience = std::chrono::seconds(30);
-  constexpr Duration kLonger = std::chrono::seconds(2);  // Task 0 is the one that tells.
+  // So that task 0 gives up first and reports it.
+  constexpr Duration kLonger = std::chrono::seconds(2);
   const NodeTasks tasks = *options.tasks;
   const Duration patience = std::min<Duration>(kPatience, options.policy.join_timeout);
   const bool runs_none = options.instead.dry_run || options.instead.print_env;
@@ -255,7 +259,8 @@ int RunAsTask(char** argv, Options& options, const Environment& environment,
     return RunTask(tasks, environment, patience + kLonger);
   }
   absl::StatusOr<GatheredTasks> gathered = GatheredTasks();
-  // The program of one part after another: `hlaunch` has gathered them, or has failed to.
+  // If another program of hlaunch execed this one, that program has gathered the tasks, or has
+  // failed to.
   const std::string why_gone = environment.Get(kEnvTasksGone);
   const bool is_first = std::getenv(kEnvTasksGone) == nullptr && !std::getenv(kEnvKeeperFd);
   if (!why_gone.empty()) gathered = absl::InvalidArgumentError(why_gone);
@@ -285,11 +290,11 @@ int Detach(int argc, char** argv, const Options& options, const Environment& env
   return DetachJob(argc, argv, options, environment);
 }
 
-// A job from its command line to the exit code; `read` reads its options.
+// Runs a job, from its command line to its exit code. `read` parses the options.
 int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& connect,
            const ConductFn& conduct) {
-  // From the first line on nothing that the agent handles can end this process; it is delivered
-  // once there is somebody to take it.
+  // From now on the signals that the agent handles cannot end this process. They are delivered when
+  // a part of the program waits for them.
   BlockAgentSignals();
   const Environment environment = Environment::OfThisProcess();
   const Surroundings surroundings = SurroundingsOfThisProcess(environment);
@@ -304,7 +309,7 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
     return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
   }
   if (options->instead.installs()) return InstallPrograms(options->instead);
-  // `hlaunch-agent` is a part of a job that starts here.
+  // Not in `hlaunch-agent`: it is a part of a job that starts here.
   if (!connect) {
     const std::optional<int> ended = RunOnCluster(*options, environment, surroundings);
     if (ended.has_value()) return *ended;
@@ -322,14 +327,15 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
   return RunOptions(argv, *options, environment, none, connect);
 }
 
-// A job whose command line may hold mpirun's words; `as_mpirun`: it has that name.
+// Runs a job whose command line may have mpirun's words. `as_mpirun` is true if the program was
+// called as mpirun.
 int RunTranslated(int argc, char** argv, bool as_mpirun, const ConnectFn& connect,
                   const ConductFn& conduct) {
   const std::vector<std::string> typed(argv + 1, argv + argc);
   absl::StatusOr<TranslatedLine> line =
       as_mpirun ? TranslateMpirun(typed, Environment::OfThisProcess(), ReadTextFile)
                 : TranslateWithin(typed);
-  if (!line.ok()) {  // Other nodes may have to hear it.
+  if (!line.ok()) {  // Other nodes may have to be told.
     const absl::Status why = line.status();
     const auto fail = [&](int, char**, const Surroundings&) -> absl::StatusOr<Options> {
       return why;
@@ -349,12 +355,13 @@ int RunTranslated(int argc, char** argv, bool as_mpirun, const ConnectFn& connec
                 conduct);
 }
 
-// `hlaunch help [COMMAND]` and `hlaunch version`, which mean what `option` does. `most` is the
+// Runs `hlaunch help [COMMAND]` or `hlaunch version` as if `option` had been typed. `most` is the
 // greatest argc.
 int RunAsOption(int argc, char** argv, char* option, int most, const ConnectFn& connect,
                 const std::vector<ProgramCommand>& agent_commands) {
   const char* const named[] = {argv[0], argc == 3 ? argv[2] : "help"};
-  if (argc > most || FindCommand(2, named) == nullptr) {  // It might be a script, and be started.
+  // Without this check such a word could be started as a script.
+  if (argc > most || FindCommand(2, named) == nullptr) {
     LogError(absl::StrCat("hlaunch ", argv[1], " takes no word like ",
                           PrintableLine(argv[argc - 1]), "; see hlaunch --help"));
     return kExitUsage;
@@ -364,7 +371,8 @@ int RunAsOption(int argc, char** argv, char* option, int most, const ConnectFn& 
   return Launch(argc, words.data(), connect, agent_commands);
 }
 
-// `hlaunch-agent` with these words, the program's name first. Returns only if it cannot.
+// Execs `hlaunch-agent` with `words`, which begin with the program's name. Returns only if that
+// fails.
 int BecomeAgentWith(const std::vector<std::string>& words) {
   std::vector<std::string> copies = words;
   std::vector<char*> pointers;
@@ -374,7 +382,8 @@ int BecomeAgentWith(const std::vector<std::string>& words) {
   return kExitNotFound;
 }
 
-// A token for one job needs OpenSSL, which only the agent's program has.
+// Runs `hlaunch token`. A token derived from another one needs OpenSSL, which only the agent
+// program has.
 int RunToken(int argc, char** argv, const std::vector<ProgramCommand>& agent_commands) {
   const absl::StatusOr<TokenOptions> options = ParseTokenOptions(argc, argv);
   if (!options.ok() || !options->derives()) return MakeToken(argc, argv);
@@ -385,7 +394,7 @@ int RunToken(int argc, char** argv, const std::vector<ProgramCommand>& agent_com
   return kExitNotFound;
 }
 
-// The words of a cluster's administrator need OpenSSL, which hlaunchd has; their help does not.
+// Runs `hlaunch cluster`. Its commands need OpenSSL, which hlaunchd has; its help does not need it.
 int RunCluster(int argc, char** argv) {
   const absl::StatusOr<MembershipOptions> options = ParseMembershipOptions(argc, argv);
   if (!options.ok()) {
@@ -400,8 +409,8 @@ int RunCluster(int argc, char** argv) {
   return kExitNotFound;
 }
 
-// What MPICH starts from PATH, as `mpiexec -pmi_args PORT …`, where a program without a launcher
-// calls MPI_Comm_spawn or asks for the size of its universe.
+// MPICH runs `mpiexec -pmi_args PORT …` from PATH if a program without a launcher calls
+// MPI_Comm_spawn or asks for the size of its universe. This function refuses that.
 int RefuseSingletonSpawn() {
   LogError(
       "an MPI program that was started without a launcher asked for one, to start further "
@@ -453,7 +462,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
     if (absl::string_view(command.word) == row->word) return command.run(argc, argv);
   }
   HLAUNCH_CHECK(row->program == CommandProgram::kAgent && !connect);
-  // That program does it, and this process is done.
+  // hlaunch-agent carries out the command.
   LogError(absl::StrCat("hlaunch ", row->word, " ", ExecAgentProgram(argv)));
   return kExitNotFound;
 }

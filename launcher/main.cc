@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// `hlaunch`: runs jobs of one node by itself, without gRPC; the keeper of all others.
+// `hlaunch` runs jobs of one node by itself, without gRPC. For all other jobs it is the keeper.
 
 #include "launcher/launch.h"
 

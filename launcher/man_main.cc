@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Prints what is made of the option table: a manual page (hlaunch_man hlaunch | hlaunch-COMMAND |
-// hlaunch-rendezvous) at build time, or a page of the manual (hlaunch_man options.md |
-// mpirun-words.md), which lies in launcher/manual and is compared with this by a test.
+// Prints a page that is made from the option tables: at build time a manual page (hlaunch_man
+// hlaunch | hlaunch-COMMAND | hlaunchd | hlaunch-rendezvous), or a page of the manual (hlaunch_man
+// options.md | mpirun-words.md). The latter are in launcher/manual, and a test compares them with
+// this output.
 
 #include <cstdio>
 #include <string>
@@ -36,7 +37,7 @@ constexpr char kSeeAlso[] =
     ".I share/doc/hlaunch/manual\n"
     "below the folder that hlaunch was installed into, such as\n.I /usr/local.\n";
 
-// What `hlaunch COMMAND --help` prints; empty: it has no help of its own.
+// Returns what `hlaunch COMMAND --help` prints; empty if the command has no help of its own.
 std::string CommandHelp(const std::string& command) {
   const char* const words[] = {"hlaunch", command.c_str(), "--help"};
   if (command == "status") return ParseStatusOptions(3, words)->text_to_print.value_or("");

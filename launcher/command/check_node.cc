@@ -33,7 +33,7 @@ int ExitCodeFor(const std::vector<CheckResult>& results) {
 
 void PrintLine(const CheckResult& result) {
   std::fputs((ToLine(result) + "\n").c_str(), stdout);
-  std::fflush(stdout);  // Whoever waits for it may not wait for all.
+  std::fflush(stdout);  // The reader may not wait for the other results.
 }
 
 int PrintLines(const CheckPlan& plan) {

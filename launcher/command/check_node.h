@@ -7,13 +7,12 @@
 
 namespace hlaunch {
 
-// All of `hlaunch check` from its command line to its exit code.
+// Runs `hlaunch check`, from its command line to its exit code.
 //
 // Requires: the command line begins with `check`.
 int CheckNode(int argc, char** argv);
 
-// Runs the checks in a process that can be killed, prints what they found, and returns the exit
-// code.
+// Runs the checks in a process that can be killed, prints their results, and returns the exit code.
 int CheckThisNode(CheckPlan plan, bool json);
 
 }  // namespace hlaunch

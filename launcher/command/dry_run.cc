@@ -80,7 +80,8 @@ const char* StreamsName(Streams streams) {
   return "";
 }
 
-// "stdout and stderr of every worker", "stdout of local rank 2"; empty: no file at all.
+// Returns "stdout and stderr of every worker" or "stdout of local rank 2"; empty if there is no
+// file.
 std::string FilesText(const StreamChoice& choice) {
   std::vector<std::string> parts;
   for (const auto& [rank, streams] : choice.ranks) {
@@ -116,7 +117,7 @@ std::string CommandText(const std::vector<std::string>& argv) {
   return absl::StrJoin(words, " ");
 }
 
-// Whether the next start will have another job id.
+// Returns whether each start has a new job id.
 bool IdIsInvented(const Options& options, const JobSpec& spec) {
   return options.meeting.job_id.empty() && spec.endpoint.host.empty();
 }
@@ -159,7 +160,7 @@ std::string Dump(const ordered_json& json) {
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-// A round as it may come, with `other` numbers for all that this node does not know beforehand.
+// Returns a possible round. Every value that this node does not know yet is made from `other`.
 Assignment PossibleRound(const JobSpec& spec, int other) {
   const bool alone = spec.mode == JobMode::kSingleNode;
   const auto port = static_cast<uint16_t>(10 + other);
@@ -187,7 +188,7 @@ NodeFacts PossibleFacts(const JobSpec& spec, int usable_cores, int other) {
   facts.error_file = no_files ? "" : absl::StrCat("/", other);
   facts.log_dir = no_files || !KeepsFiles(spec.logs) ? "" : absl::StrCat("/", other);
   facts.host = HostName();
-  const int node_rank = spec.node.rank.value_or(other - 1);  // 0 in one of both rounds.
+  const int node_rank = spec.node.rank.value_or(other - 1);  // 0 in one of the two rounds.
   if (spec.store_proxy && node_rank != 0)
     facts.store_proxy_port = static_cast<uint16_t>(20 + other);
   if (!spec.endpoint.host.empty()) facts.endpoint = HostPort(spec.endpoint);
@@ -253,13 +254,13 @@ std::string DescribeEnv(const Options& options, const JobSpec& spec, int usable_
     return WorkerEnv(PossibleRound(spec, other), rank, worker,
                      PossibleFacts(spec, usable_cores, other));
   };
-  // What differs between two rounds that may come is not known before.
+  // A value that differs between two possible rounds is not known yet.
   const std::vector<std::string> one = env_of(1), other = env_of(2);
   ordered_json json = ordered_json::object();
   std::string text;
   for (size_t i = 0; i < one.size(); ++i) {
     auto [name, value] = Split(one[i]);
-    if (name == "_") continue;  // Of the process that asks; workers have their own.
+    if (name == "_") continue;  // It belongs to this process; a worker has its own.
     if (i >= other.size() || one[i] != other[i]) value = kUnknown;
     json[name] = value;
     absl::StrAppend(&text, name, "=", ShellQuote(value), "\n");

@@ -9,21 +9,23 @@
 #include "launcher/job/job_spec.h"
 #include "launcher/options/options.h"
 
-// What --dry-run and --print-env print.
+// The output of --dry-run and --print-env.
 
 namespace hlaunch {
 
-// What would be run, `hosting` being this node's part in hosting the rendezvous in words: lines of
-// text for people, or one JSON object. Pure.
+// Describes what would be run, as lines of text for people or as one JSON object. `hosting` says in
+// words whether this node hosts the rendezvous. Pure.
 std::string DescribeJob(const Options& options, const JobSpec& spec, const std::string& hosting);
 
-// The environment of the worker with local rank `options.print_env`, as lines that a shell reads,
-// or one JSON object. What only the nodes' meeting decides, such as ports, is `?`. Pure.
+// Returns the environment of the worker with local rank `options.instead.print_env`, as lines that
+// a shell can read or as one JSON object. A value that is known only after the nodes have met, such
+// as a port, is `?`. Pure.
 //
-// Requires: the rank is one of this node's.
+// Requires: the rank is a local rank of this node.
 std::string DescribeEnv(const Options& options, const JobSpec& spec, int usable_cores);
 
-// Either of the two for this host, with what its interfaces and its resolver say; the exit code.
+// Prints the output of --print-env or --dry-run for this host, whose interfaces and resolver it
+// asks. Returns the exit code.
 int PrintInsteadOfJob(const Options& options, const JobSpec& spec);
 
 }  // namespace hlaunch

@@ -21,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By which names hlaunch stands in for other launchers; see ProgramName and IsMpirunName.
+// The names of other launchers that hlaunch replaces; see ProgramName and IsMpirunName.
 constexpr const char* kAliases[] = {"torchrun", "mpirun", "mpiexec"};
-// What a node of a job needs.
+// The programs that a node of a job needs.
 constexpr const char* kPrograms[] = {"hlaunch", "hlaunch-agent"};
 
 absl::Status Cannot(absl::string_view what, const fs::path& path, const std::error_code& why) {
@@ -49,7 +49,7 @@ absl::Status MakeLink(const fs::path& self, const fs::path& link) {
   return error ? Cannot("make the link", link, error) : absl::OkStatus();
 }
 
-// The program `name`, as `self` finds it; empty: there is none.
+// Returns the path of the program `name` as `self` finds it; empty if there is none.
 fs::path FindProgram(const fs::path& self, const std::string& name) {
   if (self.filename() == name) return self;
   for (const std::string& place : PlacesOfProgram(self.string(), name)) {
@@ -58,7 +58,7 @@ fs::path FindProgram(const fs::path& self, const std::string& name) {
   return {};
 }
 
-// A draft is renamed, so that a program that runs can be replaced.
+// Copies to a draft and renames it, so that a running program can be replaced.
 absl::Status CopyProgram(const fs::path& from, const fs::path& to) {
   const fs::path draft = absl::StrCat(to.string(), ".", ::getpid());
   std::error_code error;

@@ -125,7 +125,7 @@ absl::Status WriteTokenFile(const std::string& path, const std::string& token, b
   if (!file.valid()) return CannotWrite(path, errno);
   bool done = ::write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
               ::fsync(file.get()) == 0;
-  // A link is refused where there is a file, a rename is not.
+  // link() fails if the file exists; rename() replaces it.
   done = done && (replace ? ::rename(draft.c_str(), path.c_str())
                           : ::link(draft.c_str(), path.c_str())) == 0;
   const int error = errno;

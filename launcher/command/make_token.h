@@ -11,34 +11,35 @@
 
 namespace hlaunch {
 
-// What `hlaunch token` is asked. A value.
+// The parsed command line of `hlaunch token`. A value.
 struct TokenOptions {
-  std::optional<std::string> text_to_print;  // Set by --help: nothing else is done.
-  std::string file;                          // Empty: the user's own.
-  bool renew = false;                        // Replaces a token that is there.
-  bool print = false;                        // Prints a new token and keeps none.
-  std::string job_id;                        // Prints a token for this job alone; empty: no.
-  bool for_page = false;                     // Prints what a status page asks for.
-  std::string token_file;                    // Of the token that either is made from.
+  std::optional<std::string> text_to_print;  // --help: nothing else is set.
+  std::string file;                          // Where to keep the token. Empty: the user's own file.
+  bool renew = false;                        // Replace an existing token.
+  bool print = false;                        // Print a new token and keep none.
+  std::string job_id;                        // Print a token for this job only. Empty: no.
+  bool for_page = false;                     // Print the password for status pages.
+  std::string token_file;                    // The token that these two are made from.
 
-  // Whether it is made from a token that is there.
+  // Whether the output is derived from an existing token.
   bool derives() const { return !job_id.empty() || for_page; }
 };
 
-// Reads the words of `hlaunch token`. Pure.
+// Parses the command line of `hlaunch token`. Pure.
 //
 // Errors: InvalidArgument - one line that names the word.
 absl::StatusOr<TokenOptions> ParseTokenOptions(int argc, const char* const* argv);
 
-// Writes `token` and a line end to a new file of mode 0600, whole or not at all; folders that are
-// missing are made, of mode 0700. An old file is replaced only if `replace`.
+// Writes `token` and a newline to a new file of mode 0600, whole or not at all. Makes missing
+// folders, with mode 0700. Replaces an old file only if `replace` is true.
 //
-// Errors: the messages name the file and say why.
-//   AlreadyExists - there is one, and `replace` is false.
-//   InvalidArgument - it cannot be written.
+// Errors: the messages name the file and the reason.
+//   AlreadyExists - the file exists, and `replace` is false.
+//   InvalidArgument - the file cannot be written.
 absl::Status WriteTokenFile(const std::string& path, const std::string& token, bool replace);
 
-// `hlaunch token`: makes the user's token; returns the exit code.
+// Runs `hlaunch token` without --for-job and --for-page: makes or prints a token. Returns the exit
+// code.
 int MakeToken(int argc, char** argv);
 
 }  // namespace hlaunch

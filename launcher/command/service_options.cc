@@ -64,7 +64,7 @@ bool IsPort(absl::string_view text) {
 }
 
 absl::StatusOr<Endpoint> ParseListen(absl::string_view text) {
-  // A port alone stands for all addresses.
+  // A port alone means all addresses.
   const bool port_only = IsPort(text) || (absl::StartsWith(text, ":") && IsPort(text.substr(1)));
   const std::string whole =
       port_only ? absl::StrCat("[::]:", absl::StripPrefix(text, ":")) : std::string(text);
@@ -138,7 +138,7 @@ absl::Status SetApi(absl::string_view url, KubernetesState* state) {
   return InvalidArgumentError("http:// is for a proxy on this host alone");
 }
 
-// --state-… that say nothing of this kind of place are refused.
+// Refuses --state-… options that do not fit this kind of place.
 absl::Status CheckStateWords(const TypedWords& read, bool etcd, bool kubernetes) {
   struct Row {
     const char* name;

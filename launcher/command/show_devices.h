@@ -5,7 +5,7 @@
 
 namespace hlaunch {
 
-// All of `hlaunch devices` from its command line to its exit code.
+// Runs `hlaunch devices`, from its command line to its exit code.
 //
 // Requires: the command line begins with `devices`.
 int ShowDevices(int argc, char** argv);

@@ -28,7 +28,8 @@ const std::array<Part, 3> kParts = {{
     {"--tls-ca", kEnvTlsCa, &CertificateFiles::authority},
 }};
 
-// What names a token beside `option`; null: nothing does.
+// Returns the option or variable that names a token, or null if there is none. `option` is the
+// value of --token-file.
 const char* NamedToken(const std::string& option, const Environment& environment) {
   if (!option.empty()) return option == kNoTokenFile ? nullptr : "--token-file";
   const std::string file = environment.Get(kEnvTokenFile);
@@ -47,7 +48,7 @@ absl::StatusOr<bool> FindTls(const std::string& option, const Environment& envir
                                                  "': ", tls.status().message()));
 }
 
-// What stands beside certificates.
+// Checks that the certificates are complete, and that TLS and the token do not contradict them.
 absl::Status CheckCertificates(const Credentials& found, const std::string& token_file,
                                const Environment& environment) {
   for (const Part& part : kParts) {

@@ -14,41 +14,41 @@
 
 namespace hlaunch {
 
-// What a process proves with that it belongs to the job: a token, a site's certificates, or
-// nothing. A value.
+// How a process proves that it belongs to the job: with a token, with a site's certificates, or not
+// at all. A value.
 struct Credentials {
   Token token;
   CertificateFiles certificates;
-  bool tls = true;  // Without, a token is proved in clear, and nothing is encrypted.
+  bool tls = true;  // False: a token is proved in clear, and nothing is encrypted.
 };
 
-// What a command line says of them; empty: nothing.
+// The credentials on a command line. Empty: not given.
 struct CredentialWords {
   std::string token_file;  // --token-file.
   CertificateFiles files;  // --tls-cert, --tls-key, --tls-ca.
   std::string tls;         // --tls.
 };
 
-// The files that HLAUNCH_TLS_CERT, HLAUNCH_TLS_KEY and HLAUNCH_TLS_CA name, and whether HLAUNCH_TLS
-// leaves TLS on. The same as variables.
+// Return the files that HLAUNCH_TLS_CERT, HLAUNCH_TLS_KEY and HLAUNCH_TLS_CA name; whether
+// HLAUNCH_TLS leaves TLS on; and the variables that say both.
 CertificateFiles CertificateFilesIn(const Environment& environment);
 bool TlsIn(const Environment& environment);
 std::vector<std::string> EnvironmentOf(const CertificateFiles& files, bool tls);
 
-// "on" or "off".
+// Returns whether `text` is "on"; else it must be "off".
 //
 // Errors:
-//   InvalidArgument - it is neither; what was expected.
+//   InvalidArgument - `text` is neither; the message says what was expected.
 absl::StatusOr<bool> ParseTls(absl::string_view text);
 
-// Certificates by `words` and else by the environment; if there are none, a token as FindToken.
-// TLS as `words` say, else HLAUNCH_TLS, else on; without a token and certificates --tls off is a
-// warning. The user's own token file does not count where certificates
-// are named, but one that is named is a contradiction: nobody shall believe that both are demanded.
+// Takes certificates from `words`, else from the environment; if there are none, a token as
+// FindToken does. TLS is as `words` say, else as HLAUNCH_TLS says, else on. --tls off without a
+// token and certificates is a warning. With certificates, the user's own token file does not count.
+// But a token that is named as well is an error, so that no user believes that both are required.
 //
 // Errors:
-//   InvalidArgument - as FindToken and ParseTls; one of the three files is not named; both were
-//       given, or certificates without TLS.
+//   InvalidArgument - as FindToken and ParseTls; one of the three files is not named; certificates
+//       were given together with a token, or without TLS.
 absl::StatusOr<Credentials> FindCredentials(const CredentialWords& words,
                                             const Environment& environment,
                                             const ReadTokenFileFn& read_token_file);

@@ -20,8 +20,9 @@ bool IsLinkLocal(const std::string& address) {
   return absl::StartsWithIgnoreCase(address, "fe80:") || absl::StartsWith(address, "169.254.");
 }
 
-// Where the listener of an endpoint on this host must be. Other hosts never reach loopback, so
-// a name gets all addresses, even if /etc/hosts maps this host's own name to 127.0.1.1.
+// Returns the address on which this host must listen for the endpoint. For a name it is all
+// addresses, even if /etc/hosts maps this host's own name to 127.0.1.1, because other hosts never
+// reach loopback.
 std::string BindAddress(const Endpoint& endpoint, const std::vector<std::string>& resolved) {
   if (IsLoopbackLiteral(endpoint.host)) return endpoint.host;
   if (endpoint.host != "localhost") return "";
@@ -31,7 +32,7 @@ std::string BindAddress(const Endpoint& endpoint, const std::vector<std::string>
   return v4 != resolved.end() ? *v4 : "";
 }
 
-// Where in this host `address` lives, in words; empty if elsewhere.
+// Returns in words which interface of this host has `address`; empty if none has it.
 std::string PlaceHere(absl::string_view address, const std::vector<LocalAddress>& local) {
   if (absl::StrContains(address, '.')) absl::ConsumePrefix(&address, "::ffff:");
   for (const LocalAddress& own : local) {
@@ -49,7 +50,7 @@ HostingVerdict DecideByRank(const JobSpec& spec, const std::vector<std::string>&
                        HostPort(spec.endpoint))};
 }
 
-// "a resolves to 10.0.0.1, which", or the literal by itself.
+// Returns "a resolves to 10.0.0.1, which", or only the literal.
 std::string Subject(const std::string& host, const std::vector<std::string>& addresses) {
   if (addresses.size() == 1 && addresses.front() == host) return host;
   return absl::StrCat(host, " resolves to ", absl::StrJoin(addresses, ", "), ", which");
@@ -60,12 +61,12 @@ bool IsOwnName(const std::string& host, const std::string& own_name) {
                                absl::StartsWithIgnoreCase(host, absl::StrCat(own_name, ".")));
 }
 
-// Why the endpoint is this host's; empty if it is not.
+// Returns why the endpoint belongs to this host; empty if it does not.
 std::string Ownership(const JobSpec& spec, const Resolved& resolved,
                       const std::vector<LocalAddress>& local, const std::string& own_name) {
   const std::string& host = spec.endpoint.host;
   if (!resolved.ok()) {
-    // The record of a pod's name may come later than the pod.
+    // The DNS record of a pod may appear later than the pod.
     if (!IsOwnName(host, own_name)) return "";
     return absl::StrCat(host, " does not resolve yet and is this host's name");
   }
@@ -76,7 +77,7 @@ std::string Ownership(const JobSpec& spec, const Resolved& resolved,
   return "";
 }
 
-// The addresses by which a person knows this host: "eth0 10.0.0.1, eth1 10.1.0.1".
+// Returns the addresses that a person knows this host by: "eth0 10.0.0.1, eth1 10.1.0.1".
 std::string Interfaces(const std::vector<LocalAddress>& local) {
   constexpr size_t kMost = 6;
   std::vector<std::string> named;
@@ -95,7 +96,7 @@ std::string Waited(Duration waited) {
   return absl::StrCat(std::chrono::duration<double>(waited).count(), " s");
 }
 
-// What is known of the endpoint without a word to it.
+// Explains what is known about the endpoint without connecting to it.
 std::string ExplainEndpoint(const JobSpec& spec, const HostingVerdict& verdict,
                             const Silence& silence) {
   std::string text = verdict.reason;
@@ -108,7 +109,7 @@ std::string ExplainEndpoint(const JobSpec& spec, const HostingVerdict& verdict,
   return text;
 }
 
-// What a try to connect says.
+// Explains the result of an attempt to connect.
 std::string ExplainConnecting(int error) {
   switch (error) {
     case 0:
@@ -155,7 +156,7 @@ HostingVerdict DecideHosting(const JobSpec& spec, const Resolved& resolved,
     return {Role::kJoins, "", "several services are named, of which one leads"};
   }
   const std::vector<std::string> addresses = resolved.ok() ? *resolved : std::vector<std::string>();
-  const bool ranked = spec.mode == JobMode::kStatic;  // Node rank 0 hosts, and nobody else.
+  const bool ranked = spec.mode == JobMode::kStatic;  // Only node rank 0 hosts.
   if (ranked && spec.node.rank.has_value()) return DecideByRank(spec, addresses);
   const std::string own = Ownership(spec, resolved, local, own_name);
   const bool forbidden = spec.node.is_host == false;

@@ -15,7 +15,8 @@
 namespace hlaunch {
 namespace {
 
-// Not for other nodes. What the configuration gives is among the words by itself.
+// Returns whether other nodes must not get the option. --config is one of these, because the values
+// from its file are already in the words.
 bool ConcernsThisNode(const OptionRow& row) {
   const absl::string_view name = row.name;
   return name == "--stdin" || name == "--local-addr" || name == "--config";

@@ -11,14 +11,15 @@
 
 namespace hlaunch {
 
-// What the person is to run on the other hosts.
+// What the user must run on the other hosts.
 struct JoinCommand {
   std::string command;  // One line for a shell, ready to paste.
-  std::string hint;     // What the command cannot say; empty if nothing. Holds no secret.
+  std::string hint;  // What the command cannot say, without the secret. Empty if there is nothing.
 };
 
-// The command that joins a job of kListenAndPrint at `endpoint`: what was typed here, with the
-// place, the job id and the token's file added, and without --stdin. Pure.
+// Makes the command that joins a job of kListenAndPrint at `endpoint`. It is the command that was
+// typed here, with the place, the job id and the files of the token or certificates added, and
+// without options that concern this node alone, such as --stdin. Pure.
 JoinCommand MakeJoinCommand(const Options& options, const JobSpec& spec, const Endpoint& endpoint);
 
 }  // namespace hlaunch

@@ -27,9 +27,10 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr char kPrefixVariable[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";  // As for torchrun.
+// A variable of torchrun.
+constexpr char kPrefixVariable[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
 constexpr char kTorchrunsPrefix[] = "[${role_name}${local_rank}]:";
-constexpr char kCommonJobId[] = "none";  // torchrun's: all nodes must come to the same one.
+constexpr char kCommonJobId[] = "none";  // torchrun's default: all nodes must have the same id.
 
 int UsableCpus() { return std::max(1, static_cast<int>(AllowedCpus().size())); }
 
@@ -49,17 +50,18 @@ absl::StatusOr<int> CountObjects(const std::string& object) {
   return static_cast<int>(found.size());
 }
 
-// Whether the user says something of hlaunch's own store.
+// Returns whether the user gives an option of hlaunch's own store.
 bool NamesOwnStore(const StoreSpec& store) {
   const C10dServerOptions plain;
   return store.proxy.value_or(false) || store.server.access.has_value() ||
          store.server.older != plain.older || store.server.limits != plain.limits;
 }
 
-// Whether rank 0 serves the master store itself. A worker that starts the job's ranks, by
-// mp.spawn for one, chooses their address and port, and hlaunch's store is not there:
-// with it, all of them would be clients, and wait. Between nodes that holds for --per-node alone,
-// since ranks that hlaunch has started find its store better kept and, with a token, encrypted.
+// Returns whether rank 0 serves the master store itself. A worker that starts the job's ranks
+// itself, for example with mp.spawn, chooses their address and port, where hlaunch's store does not
+// listen. If hlaunch served the store, all these ranks would be clients and would wait. Between
+// nodes this applies to --per-node only: for ranks that hlaunch starts, its own store is more
+// reliable and, with a token, encrypted.
 bool WorkerServes(const Options& options, const JobSpec& spec, int nproc) {
   if (options.store.in_worker) return *options.store.in_worker;
   if (NamesOwnStore(options.store)) return false;
@@ -67,8 +69,8 @@ bool WorkerServes(const Options& options, const JobSpec& spec, int nproc) {
   return options.devices.starts_others && !spec.store_sealed;
 }
 
-// The MASTER_PORT that one node by itself is to have; 0: any. In the static form it is the
-// endpoint's, as with torchrun.
+// Returns the MASTER_PORT for a job of one node; 0 means any port. In the static form it is the
+// endpoint's port, as in torchrun.
 uint16_t PortOfOneNode(const Meeting& meeting) {
   if (meeting.backend == "static" && meeting.endpoint) return meeting.endpoint->port;
   return meeting.master_port.value_or(0);
@@ -109,13 +111,13 @@ void SetPlace(const Options& options, JobSpec& spec) {
   }
 }
 
-// The whole rule scales with the loss limit: 5 s and 10 s at the default of 30 s.
+// Derives lease and margin from the loss limit. At the default of 30 s they are 5 s and 10 s.
 Lease MakeLease(Duration loss_limit) {
   Lease lease;
   lease.loss_limit = loss_limit;
   lease.lease = std::min<Duration>(seconds(5), loss_limit / 3);
-  // An agent that was itself paused is forgiven one lease; then it stops its workers within 2 s
-  // and what ignores that is killed: only afterwards may its place be given away.
+  // An agent that was itself paused may be late by one lease. Then it stops its workers within 2 s,
+  // and kills those that ignore this. Only after that may its place be given to another node.
   lease.margin = lease.lease + seconds(5);
   return lease;
 }
@@ -132,7 +134,8 @@ void SetLogs(const Options& options, const Environment& environment, JobSpec& sp
   if (spec.logs.prefix_template.empty()) {
     spec.logs.prefix_template = environment.Get(kPrefixVariable);
   }
-  // Scripts that read the lines look for it. Without --tee torchrun puts nothing before a line.
+  // Scripts that read torchrun's output expect its prefix. torchrun itself prints no prefix without
+  // --tee.
   const StreamChoice& tee = options.logs.tee;
   const bool has_prefix = spec.worker.nproc > 1 || spec.policy.max_nodes > 1 ||
                           tee.others != Streams::kNone || !tee.ranks.empty();
@@ -153,7 +156,7 @@ void SetLogs(const Options& options, const Environment& environment, JobSpec& sp
   if (!logs.shown_ranks.empty()) warn_of("--local-ranks-filter", *logs.shown_ranks.rbegin());
 }
 
-// What the user gave that changes nothing, and where values came from.
+// Notes which of the user's options change nothing, and where values came from.
 void AddNotes(const Options& options, JobSpec& spec) {
   spec.warnings = options.cluster_warnings;
   if (!options.unneeded_conf.empty()) {
@@ -182,14 +185,14 @@ absl::Status SetCredentials(const Options& options, const Environment& environme
   return absl::OkStatus();
 }
 
-// Where nodes encrypt what they say, nothing of the job crosses the network in clear unless the
-// user says so; where they do not, nothing is won by the detour. rank 0's own store can be reached
-// only as it is.
+// If the nodes encrypt their traffic, the store's traffic must not cross the network in clear
+// either, unless the user wants it. If they do not, the detour over the agents has no benefit. A
+// store that rank 0 serves itself cannot be reached through the agents.
 void SetStoreProxy(const Options& options, JobSpec& spec) {
   spec.store_proxy = options.store.proxy.value_or(spec.store_sealed && !spec.worker_store);
 }
 
-// Requires: the workers' number and arguments, and who serves the store, are decided.
+// Requires: the number and arguments of the workers and the server of the store are decided.
 absl::Status SetMpi(const Options& options, const Environment& environment,
                     const HostProbes& probes, JobSpec& spec) {
   MpiSurroundings around;
@@ -214,7 +217,7 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
   if (!OffersPmix(decision.offer)) return absl::OkStatus();
   spec.worker.pmix_program = around.pmix.program;
   spec.worker.pmix_library = around.pmix.library;
-  // What mpirun sets, and scripts beside such programs read.
+  // mpirun sets these variables, and scripts around such programs read them.
   if (decision.offer == MpiOffer::kPmix) spec.worker.compat.insert("openmpi");
   return absl::OkStatus();
 }
@@ -231,7 +234,7 @@ absl::Status SetProgram(ScriptRequest script, const Environment& environment,
               env.end());
     env.push_back(absl::StrCat("PWD=", worker.directory));
   }
-  if (!script.local_rank_option.empty()) {  // Each worker puts in its own.
+  if (!script.local_rank_option.empty()) {  // Each worker inserts its own local rank.
     script.command.insert(script.command.begin() + 1,
                           absl::StrCat(script.local_rank_option, "=${local_rank}"));
   }
@@ -239,7 +242,7 @@ absl::Status SetProgram(ScriptRequest script, const Environment& environment,
   return absl::OkStatus();
 }
 
-// Sets what the last ranks run instead.
+// Sets the programs of --also, which the last ranks run instead.
 absl::Status SetOthers(const Options& options, const Environment& environment,
                        const HostProbes& probes, WorkerSpec& worker) {
   for (const OtherProgramWish& wish : options.others) {
@@ -257,7 +260,7 @@ absl::Status SetOthers(const Options& options, const Environment& environment,
   return absl::OkStatus();
 }
 
-// Whether there are ranks enough on the job's one node.
+// Checks that the job's only node has enough ranks for the programs of --also.
 absl::Status CheckPrograms(absl::Span<const OtherProgramWish> others, const WorkerSpec& worker) {
   const int needed = RanksOf(others);
   if (needed <= worker.nproc) return absl::OkStatus();
@@ -266,7 +269,7 @@ absl::Status CheckPrograms(absl::Span<const OtherProgramWish> others, const Work
                                                  ": give -n, the number of all ranks"));
 }
 
-// Adds to what the user says of workers what follows from this host.
+// Sets the workers: what the user says about them, and what follows from this host.
 absl::Status SetWorkers(const Options& options, const Environment& environment,
                         const HostProbes& probes, JobSpec& spec) {
   spec.worker = options.worker;

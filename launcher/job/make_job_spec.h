@@ -10,10 +10,10 @@
 
 namespace hlaunch {
 
-// Of this host: sched_getaffinity, getrandom, the file system.
+// Returns probes that ask this host: sched_getaffinity, getrandom, the file system.
 HostProbes RealHostProbes();
 
-// Decides what follows from the options; all contact with the host is in `probes`.
+// Decides everything that follows from the options. Asks the host only through `probes`.
 //
 // Errors:
 //   InvalidArgument - as MakeMeeting; see CheckWorkerSpec, AssignDevices.
@@ -23,10 +23,11 @@ HostProbes RealHostProbes();
 absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& environment,
                                     const HostProbes& probes);
 
-// The part of it that says how this node meets the others: all but workers and logs.
+// Makes the part of the job spec that says how this node meets the others: all but workers and
+// logs.
 //
 // Errors:
-//   InvalidArgument - the token cannot be had, or is none.
+//   InvalidArgument - as FindCredentials.
 absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& environment,
                                     const HostProbes& probes);
 

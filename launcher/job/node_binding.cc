@@ -32,7 +32,7 @@ BindRequest MakeBindRequest(const Options& options, const JobSpec& spec) {
   if (!options.binding.numa) request.cores_each = options.binding.cores;
   if (!options.binding.numa) request.slots = options.binding.slots;
   request.places = spec.places;
-  // Only torchrun leaves their share to devices that no worker uses.
+  // Only torchrun's rules (--numa-binding) reserve cores for devices that no worker uses.
   if (!options.binding.numa) request.places.resize(static_cast<size_t>(request.workers));
   return request;
 }

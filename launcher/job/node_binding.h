@@ -10,17 +10,18 @@
 
 namespace hlaunch {
 
-// What is asked of the plan. Pure. Requires: spec.worker.nproc and spec.places are decided.
+// Makes the request for PlanBinding. Pure. Requires: spec.worker.nproc and spec.places are decided.
 BindRequest MakeBindRequest(const Options& options, const JobSpec& spec);
 
-// Puts into `spec` what follows from `plan`: the workers' bindings, warnings and notes, and, where
-// somebody asked or is bound, the lines that describe it. Pure.
+// Puts into `spec` what follows from `plan`: the workers' bindings, warnings and notes. If the user
+// asked or a worker is bound, adds the lines that describe the binding. Pure.
 void UsePlan(const Options& options, const Topology& topology, const std::vector<int>& allowed,
              BindingPlan plan, JobSpec& spec);
 
-// Decides to which CPUs this node's workers are bound, by the topology of this machine or the one
-// of --sysroot; what cannot be known is a warning, and nobody is bound. A described machine is good
-// for --dry-run: its CPUs are nobody's to run on. Not thread-safe, see LoadTopology.
+// Decides to which CPUs this node's workers are bound, by the topology of this machine or of the
+// machine in --sysroot. If the topology cannot be read, adds a warning and binds no worker. A
+// machine in --sysroot serves --dry-run and --print-env only: no worker can run on its CPUs. Not
+// thread-safe, see LoadTopology.
 void BindWorkers(const Options& options, JobSpec& spec);
 
 }  // namespace hlaunch

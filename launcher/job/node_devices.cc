@@ -19,9 +19,9 @@ namespace hlaunch {
 namespace {
 
 constexpr char kCpuWord[] = "cpu";
-constexpr int kMostWorkers = 1 << 16;  // Of one node, whatever its objects are.
+constexpr int kMostWorkers = 1 << 16;  // On one node, however many objects it has.
 
-// "2:socket": so many workers for each.
+// Returns whether `word` is a number of workers for each object, as in "2:socket".
 bool IsPerObject(const std::string& word) { return absl::StrContains(word, ':'); }
 
 absl::StatusOr<int> CountPerObject(const std::string& word, const HostProbes& probes) {
@@ -41,7 +41,7 @@ DeviceRequest MakeRequest(const Options& options, const JobSpec& spec) {
   return request;
 }
 
-// How many workers --nproc-per-node means, which was given as a word.
+// Returns the number of workers that the word of --nproc-per-node stands for.
 absl::StatusOr<int> CountWorkers(const Options& options, const DeviceRequest& request,
                                  const std::vector<Device>& devices, const EnvMap& env,
                                  const HostProbes& probes) {
@@ -49,7 +49,7 @@ absl::StatusOr<int> CountWorkers(const Options& options, const DeviceRequest& re
   if (IsPerObject(options.nproc_word)) return CountPerObject(options.nproc_word, probes);
   HLAUNCH_ASSIGN_OR_RETURN(const int count, CountDevices(request, devices, env));
   if (count > 0) return count;
-  if (request.kinds.empty()) return probes.usable_cpus();  // auto
+  if (request.kinds.empty()) return probes.usable_cpus();  // The word is "auto".
   return absl::InvalidArgumentError("no device is left for workers; see hlaunch devices");
 }
 
@@ -67,7 +67,7 @@ absl::Status Assign(const Options& options, const HostProbes& probes, JobSpec& s
   } else {
     HLAUNCH_ASSIGN_OR_RETURN(spec.worker.nproc,
                              CountWorkers(options, request, devices, env, probes));
-    // Those who count CPUs want no devices, unless they say so.
+    // A user who counts CPUs wants no devices, unless --devices names some.
     const bool counts_cpus = options.nproc_word == kCpuWord || IsPerObject(options.nproc_word);
     request.none = request.none || (counts_cpus && !request.ids);
   }

@@ -9,13 +9,14 @@
 
 namespace hlaunch {
 
-// Decides how many workers run on this node and which device each gets: sets `nproc`,
-// `device_env` and `on_neuron` of spec.worker and spec.places, and adds what there is to say. All
-// contact with the host is in `probes`.
+// Decides how many workers run on this node and which device each of them gets. Sets `nproc`,
+// `starts_others`, `device_env` and `on_neuron` of spec.worker and spec.places, and adds warnings
+// and notes. Asks the host only through `probes`.
 //
 // Requires: spec.worker.inherited_env and spec.mode are set.
 //
-// Errors: as AssignDevices; the message names the option that asked.
+// Errors: as AssignDevices; InvalidArgument - no worker fits. The message names --nproc-per-node if
+// its value was a word.
 absl::Status AssignNodeDevices(const Options& options, const HostProbes& probes, JobSpec& spec);
 
 }  // namespace hlaunch

@@ -21,7 +21,7 @@
 namespace hlaunch {
 namespace {
 
-// Messages never show any of it.
+// The error messages never show any part of the token.
 absl::StatusOr<std::string> CheckToken(const std::string& content, const std::string& source) {
   const std::string token(absl::StripAsciiWhitespace(content));
   const absl::Status checked = CheckTokenText(token);
@@ -61,7 +61,8 @@ absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path) {
         code, absl::StrCat("cannot read the token file ", path, ": ", std::strerror(errno)));
   }
   token.content.resize(length);
-  // A group that reads the file of another owner is how a cluster hands a secret to this user.
+  // The group of another owner's file may read it: in this way a cluster gives a secret to this
+  // user.
   const mode_t others = status.st_uid == ::geteuid() ? S_IRGRP | S_IROTH : S_IROTH;
   token.others_can_read = (status.st_mode & others) != 0;
   return token;

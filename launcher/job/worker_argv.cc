@@ -49,8 +49,8 @@ std::optional<std::string> FindInPath(const std::string& name, const Environment
   return std::nullopt;
 }
 
-// Why the environment's `python`, which is there, cannot be run; empty if it can, as far as its
-// file shows.
+// Returns why an existing `python` of an environment cannot be run; empty if its file shows no
+// reason.
 std::string WhyNotRunnable(const std::string& python) {
   if (KindOf(python) == FileKind::kNone) return "leads to a file that is gone";
   if (!IsExecutable(python)) return "is not executable";
@@ -63,7 +63,7 @@ std::string WhyNotRunnable(const std::string& python) {
   return absl::StrCat("needs ", words[0], ", which is gone");
 }
 
-// The Python of the environment that `variable` names; empty: it names none that has one.
+// Returns the Python of the environment that `variable` names; empty if there is no such Python.
 absl::StatusOr<std::string> PythonOf(const char* variable, const Environment& environment) {
   const std::string prefix = environment.Get(variable);
   const std::string python = absl::StrCat(prefix, "/bin/python");
@@ -95,10 +95,10 @@ absl::StatusOr<std::string> FindPython(const Environment& environment) {
       "no python3 in PATH; install it, set PYTHON_EXEC, or use --no-python for another program");
 }
 
-// How the kernel and a reader would take the file, from its first line.
+// What kind of program a file is, judged by its first line.
 struct FileStart {
-  bool runs_itself = false;  // ELF, or a #! line.
-  bool is_python = false;    // A #! line that names python, or no #! line and no ELF.
+  bool runs_itself = false;  // It is an ELF file or has a #! line.
+  bool is_python = false;    // Its #! line names python, or it has no #! line and is not ELF.
 };
 
 FileStart ReadStart(const std::string& path) {
@@ -118,13 +118,13 @@ absl::Status NoSuch(absl::string_view what, const std::string& name, absl::strin
       absl::StrCat("no such ", what, ": ", name, " (in ", WorkingDirectory(), ")", hint));
 }
 
-// Which command of hlaunch's `word` is if it is no script; empty: none that is near.
+// Returns the command of hlaunch whose spelling is near to `word`; empty if there is none.
 std::string NearCommand(const std::string& word) {
   std::vector<std::string> commands;
   for (const CommandRow& row : CommandTable()) {
     if (!row.hidden()) commands.emplace_back(row.word);
   }
-  // Who says `train` means a script, not `drain`.
+  // `train` means a script, not the command `drain`.
   const bool is_script = absl::StrContains(word, ".") || word == "train";
   return is_script ? "" : NearestSpelling(word, commands);
 }
@@ -153,7 +153,7 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const Environme
   return name;
 }
 
-// What stands before the script's arguments.
+// Returns the words of argv before the script's arguments.
 absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script, bool run_path,
                                                        const Environment& environment) {
   const std::string path = HasSlash(script) ? script : absl::StrCat("./", script);
@@ -191,7 +191,7 @@ std::string Absolute(const std::string& path) {
   return absl::StartsWith(path, "/") ? path : absl::StrCat(WorkingDirectory(), "/", path);
 }
 
-// The script as it is found from here, though workers run in another directory.
+// Returns the path of the script as seen from this directory; workers may run in another one.
 std::string ScriptSeenFromHere(const ScriptRequest& request) {
   const std::string& script = request.command.front();
   const bool is_module = request.module && !request.run_path;

@@ -16,10 +16,10 @@
 namespace hlaunch {
 namespace {
 
-// Listeners, event loops, gRPC, and some connections that come and go.
+// For listeners, event loops, gRPC and some short connections.
 constexpr uint64_t kOwn = 64;
 constexpr uint64_t kOwnWorker = 4;        // Two pipes, a pidfd and its copy in the loop.
-constexpr uint64_t kMaxReserved = 16384;  // 128 KiB of the kernel's memory.
+constexpr uint64_t kMaxReserved = 16384;  // They cost 128 KiB of kernel memory.
 
 }  // namespace
 
@@ -45,7 +45,7 @@ uint64_t DescriptorLimit() {
 Ceiling DecideCeiling(const DescriptorNeed& need, uint64_t limit) {
   const auto nproc = static_cast<uint64_t>(need.nproc);
   const uint64_t own = kOwn + kOwnWorker * nproc;
-  const uint64_t spares = static_cast<uint64_t>(need.spares);  // No worker of theirs runs.
+  const uint64_t spares = static_cast<uint64_t>(need.spares);  // They run no workers.
   const uint64_t each = 1 + (need.store_here ? nproc : 0);
   Ceiling ceiling;
   ceiling.needed = own + spares + each * static_cast<uint64_t>(need.max_nodes);

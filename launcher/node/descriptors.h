@@ -9,36 +9,38 @@
 
 namespace hlaunch {
 
-// Raises this process's soft limit on open descriptors to the hard one. Returns what it was before,
-// which is what workers are to have again; unset if it is unchanged.
+// Raises this process's soft limit on open descriptors to the hard limit. Returns the limit before,
+// which workers get again; unset if it did not change.
 std::optional<uint64_t> RaiseDescriptorLimit();
 
 // Makes room for `count` descriptors in this process's table, or for as many as the limit allows.
-// A table that grows later, while the process has threads, makes it wait for a grace period of the
-// kernel (RCU): 8 to 32 ms each time, at 64 descriptors, 256 and so on. Costs 8 bytes each.
+// If the table grows later, while the process has threads, the process waits for a grace period of
+// the kernel (RCU): 8 to 32 ms each time, at 64 descriptors, 256 and so on. Each reserved
+// descriptor costs 8 bytes.
 //
 // Requires: descriptor 0 is open; no other thread was started yet.
 void ReserveDescriptors(uint64_t count);
 
-// The soft limit now.
+// Returns the present soft limit.
 uint64_t DescriptorLimit();
 
-// What a job asks of the descriptors of the host of its rendezvous.
+// The facts about a job that decide how many descriptors the host of its rendezvous needs.
 struct DescriptorNeed {
   int max_nodes = 1;
   int spares = 0;
-  int nproc = 1;           // On each node, for want of a better word.
-  bool store_here = true;  // The master store may be in this process: all workers connect to it.
+  int nproc = 1;  // Assumed for each node: the number of this node.
+  // The master store may be in this process; then all workers connect to it.
+  bool store_here = true;
 };
 
 struct Ceiling {
-  int64_t nodes = 0;    // How many the limit carries, about.
-  uint64_t needed = 0;  // The limit that carries the whole job.
-  std::string reason;   // Where they go.
+  int64_t nodes = 0;    // About how many nodes the limit allows.
+  uint64_t needed = 0;  // The limit that the whole job needs.
+  std::string reason;   // What the descriptors are used for.
 };
 
-// Pure. A connection for each agent, one for each worker at the store, and what this node and its
-// own workers take.
+// Counts a connection for each agent, one for each worker at the store, and the descriptors of this
+// node and its own workers. Pure.
 Ceiling DecideCeiling(const DescriptorNeed& need, uint64_t limit);
 
 }  // namespace hlaunch

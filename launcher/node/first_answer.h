@@ -10,9 +10,10 @@
 
 namespace hlaunch {
 
-// The resolver's first answer: waits for it until one of `named` is pending, at most `patience`.
+// Waits for the resolver's first answer, until one of the signals `named` is pending and at most
+// for `patience`.
 //
-// Errors: as ResolveHost, and Unavailable where no answer came in time.
+// Errors: as ResolveHost; Unavailable - no answer came in time.
 Resolved FirstAnswer(Lookup& lookup, const SignalNumbers& named, Duration patience);
 
 }  // namespace hlaunch

@@ -7,18 +7,19 @@
 #include "rendezvous/round/lease.h"
 #include "rendezvous/round/round.h"
 
-// What follows for a job whose own agents keep its record when a node ends that hosts its
-// rendezvous, or has lost it. Pure.
+// Decisions about a job whose record is kept by its own agents, when a node ends that hosts the
+// rendezvous or has lost it. Pure.
 
 namespace hlaunch {
 
-// Whether the job ends with its host, which ends with `exit_code`: somebody has stopped that, or
-// the job's time is up. Else the others go on without it.
+// Returns whether the job ends with its host, which ends with `exit_code`: because a signal stopped
+// the host, or because the job's time is up. Else the other nodes continue without this host.
 bool EndsWithHost(int exit_code);
 
-// From when on no worker of the job lives that lived by the rendezvous which this node has lost;
-// min(): it never had one. Not before may a process end that its scheduler would start anew: those
-// that lose a majority of the witnesses would begin the job anew beside nodes that stop later.
+// Returns the time from which no worker of the job is left that the rendezvous lost by this node
+// allowed to run; min() if this node has no such limit. A process that its scheduler would start
+// again must not end before this time: nodes that lose a majority of the witnesses would begin the
+// job again while workers of nodes that stop later still live.
 Instant NoneLivesFrom(const Lease& lease, const Allowance& allowance);
 
 }  // namespace hlaunch

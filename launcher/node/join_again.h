@@ -9,21 +9,22 @@
 
 namespace hlaunch {
 
-// What a node that begins again tells itself: JoinAgain::used. No worker sees it.
+// The variable in which a node that begins again passes JoinAgain::used to itself. No worker sees
+// it.
 inline constexpr char kEnvRestartsUsed[] = "HLAUNCH_RESTARTS_USED";
 
-// Whether a node begins afresh where it had no part in the end of its job. A value.
+// Whether a node joins again after it lost its job's rendezvous. A value.
 struct JoinAgain {
   bool joins = false;
-  int used = 0;        // Restarts that count as used up then.
-  std::string reason;  // One line for the log; empty: it does not join.
+  int used = 0;        // The restarts that count as used then.
+  std::string reason;  // One line for the log. Empty if the node does not join.
 };
 
-// Decides it by how the agent's part ended. The host of the rendezvous was replaced, in Kubernetes
-// above all, and what answers in its place knows nothing of this node's round: with restarts left
-// the node joins that one, and this costs a restart. Where nobody answers it waits only `in_pod`,
-// since elsewhere nobody replaces a host. `used`: what was used up before. No worker of this node
-// lives by then, so it is never in two rounds. Pure.
+// Decides by how the agent ended. If the host of the rendezvous was replaced, as in Kubernetes, the
+// new rendezvous does not know this node's round. If restarts are left, the node then joins the new
+// rendezvous, which costs a restart. If no rendezvous answers, the node joins again only `in_pod`,
+// because elsewhere a host is not replaced. `used` is the number of restarts used before. No worker
+// of this node lives at this time, so the node is never in two rounds. Pure.
 JoinAgain DecideJoinAgain(const AgentResult& result, int used, int max_restarts, bool in_pod);
 
 }  // namespace hlaunch

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMaxSlots = 1024;
 
-// Of this host; none if the kernel does not tell.
+// Returns the addresses of this host to announce; none if the kernel does not list them.
 std::vector<std::string> AnnouncedAddresses() {
   std::vector<std::string> local;
   for (LocalAddress& each : ListLocalAddresses().value_or(std::vector<LocalAddress>())) {
@@ -55,9 +55,9 @@ NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const HostSlot&
   info.host = HostName();
   info.pid = ::getpid();
   info.started_ms = BootMillis();
-  info.nproc = std::max(1, spec.worker.nproc);  // It may not be known where a node cannot start.
+  info.nproc = std::max(1, spec.worker.nproc);  // A node that cannot start may not know it.
   info.node_rank = spec.node.rank;
-  // Where the master store shares the rendezvous' port, its node must be the first.
+  // If the master store shares the port of the rendezvous, its node must have node rank 0.
   if (!info.node_rank && link.shared_store_port() != 0) info.node_rank = 0;
   info.policy = spec.policy;
   if (spec.mode == JobMode::kSingleNode) {

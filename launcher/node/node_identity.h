@@ -12,8 +12,8 @@
 
 namespace hlaunch {
 
-// The first of this host's places in the job that no other agent here holds. The claim is an
-// abstract socket, which belongs to the network namespace and ends with its owner, this object.
+// The lowest slot number of the job on this host that no other agent here holds. The claim is an
+// abstract socket. It belongs to the network namespace and ends with this object.
 class HostSlot {
  public:
   explicit HostSlot(const std::string& job_id);
@@ -26,8 +26,8 @@ class HostSlot {
   UniqueFd fd_;
 };
 
-// What this node tells of itself when it joins by `link`. `address` is where the others reach it,
-// a literal; empty: its route says so.
+// Makes what this node tells about itself when it joins through `link`. `address` is the literal at
+// which the others reach this node; if it is empty, the route decides.
 NodeInfo MakeNodeInfo(const JobSpec& spec, const NodeLink& link, const HostSlot& slot,
                       const std::string& address);
 

@@ -19,9 +19,10 @@
 
 namespace hlaunch {
 
-// What ties this node to its job's rendezvous; hosts the rendezvous where this node does.
+// Connects this node to its job's rendezvous. Hosts the rendezvous if this node is its host.
 //
-// Belongs to the main thread. Destruction ends the conversation after its last word was sent.
+// Belongs to the main thread. The destructor sends what is left to send before it closes the
+// connection.
 class NodeLink {
  public:
   virtual ~NodeLink() = default;
@@ -29,74 +30,75 @@ class NodeLink {
   // Lives as long as the link.
   virtual RendezvousClient& client() = 0;
 
-  // Whether the job's rendezvous lives in this process; may become true while the nodes gather.
+  // Whether the job's rendezvous is in this process. May become true while the nodes gather.
   virtual bool hosts() const = 0;
 
-  // What this node believes of where the rendezvous is, after `waited` without meeting any other
-  // node, in one line; empty if there is nothing to say. Blocks for a fraction of a second.
+  // Explains in one line what may be wrong with the rendezvous if this node has met no other node
+  // for `waited`; empty if there is nothing to say. Blocks for a fraction of a second.
   virtual std::string Belief(Duration waited) const = 0;
 
-  // The port on which the rendezvous' own listener serves the master store too; 0 if it does not.
+  // The port on which the listener of the rendezvous also serves the master store; 0 if it does
+  // not.
   virtual uint16_t shared_store_port() const = 0;
 
-  // Whether this host owns the endpoint and its port was taken: by another agent of the job, or,
-  // if nobody answers there, by another program.
+  // Whether this host owns the endpoint but its port was taken. Another agent of the job holds the
+  // port, or, if no rendezvous answers there, another program.
   virtual bool port_was_taken() const = 0;
 
-  // Ends the job for all nodes. Nothing unless hosts().
+  // Ends the job for all nodes. No effect unless hosts().
   virtual void End(const Outcome& outcome) = 0;
 
-  // Waits until all other live nodes have heard the outcome, or until `deadline`; returns the
-  // hosts that have not. Empty unless hosts().
+  // Waits until all other live nodes have heard the outcome, at most until `deadline`. Returns the
+  // hosts that have not heard it; empty unless hosts().
   virtual std::vector<std::string> AwaitOthers(Instant deadline) = 0;
 
-  // Whether other nodes hold the job's record, so that it can go on without this one, which hosts.
+  // Whether other nodes hold the job's record, so that the job can continue without this node,
+  // which hosts.
   virtual bool outlived() const { return false; }
 
-  // Ends what is hosted here and then tells those nodes that this one is dead, as its keeper would:
-  // one of them leads at once. The last call. Requires: no worker lives here.
+  // Stops hosting, and then tells those nodes that this node is dead, as its keeper would, so that
+  // one of them leads at once. Must be the last call. Requires: no worker lives here.
   virtual void Die(const NodeInfo& /*info*/, const std::string& /*why*/) {}
 
-  // Where the job stands, if its rendezvous lives in this process. Any thread may ask.
+  // The status of the job if its rendezvous is in this process. Any thread may call this.
   virtual std::optional<JobStatus> Status() const { return std::nullopt; }
 
-  // The command that reports this node's death if its agent is killed; empty if nobody would be
-  // left to hear it. Secrets are in `env`, never in `argv`.
+  // The command that reports this node's death if its agent is killed; empty if no other node could
+  // hear it. Secrets are in `env`, never in `argv`.
   struct Obituary {
     std::vector<std::string> argv;
     std::vector<std::string> env;
   };
   virtual Obituary obituary(const NodeInfo& info) const = 0;
 
-  // Completes what this node says of itself. Before it joins.
+  // Completes what this node tells about itself. Call before the node joins.
   virtual void Complete(NodeInfo& /*info*/) {}
 
-  // `changed` is called from now on, from any thread, when obituary() would be another one. Once,
+  // From now on calls `changed`, from any thread, when the result of obituary() changes. Call once,
   // before this node joins.
   virtual void WatchObituary(std::function<void()> /*changed*/) {}
 };
 
-// Makes the link of a job with several nodes; waits for a name no longer than it takes to hear
-// Ctrl-C.
+// Makes the link of a job with several nodes. Ctrl-C ends the wait for the resolver.
 //
-// A name that does not resolve is no error here: the client asks again until its join time-out,
-// and this node hosts once the name turns out to be its own.
-// Nor is a port that is taken: whoever holds it is asked to take this node in.
+// A name that does not resolve is not an error here: the client asks again until its join timeout,
+// and this node hosts once the name turns out to be its own. A port that is taken is not an error
+// either: this node then tries to join the process that holds the port.
 //
 // Errors:
-//   InvalidArgument - no address of this host to listen on, or none that others could reach.
+//   InvalidArgument - this host has no address to listen on, or none that other hosts can reach.
 //   Unauthenticated - the token or the certificates of this node cannot be used.
-//   AlreadyExists - nobody named a port, and all that were tried are taken.
+//   AlreadyExists - the user named no port, and all ports that were tried are taken.
 //   PermissionDenied - the endpoint's port needs a privilege.
-//   ResourceExhausted - out of descriptors or threads.
-//   Internal - the kernel does not tell this host's addresses, or gRPC refuses to serve.
+//   ResourceExhausted - this process is out of descriptors or threads.
+//   Internal - the kernel does not list this host's addresses, or gRPC refuses to serve.
 using ConnectFn =
     std::function<absl::StatusOr<std::unique_ptr<NodeLink>>(const JobSpec&, const Options&)>;
 
-// What the rendezvous of `spec`'s job is told when it is made.
+// Returns the rules with which the rendezvous of the job of `spec` is made.
 JobRules RulesOf(const JobSpec& spec);
 
-// The link of a job with a single node: all in this process, no socket.
+// Makes the link of a job with one node. All of it is in this process, without a socket.
 std::unique_ptr<NodeLink> MakeLocalLink(const JobSpec& spec);
 
 }  // namespace hlaunch

@@ -20,10 +20,10 @@ namespace hlaunch {
 
 namespace {
 
-// Beyond the grace: to kill what does not end, and for other nodes to hear of it.
+// The time after the grace to kill workers that do not end, and to tell the other nodes.
 constexpr Duration kStopMargin = std::chrono::seconds(20);
 
-// Where a node stands after an event, in a line; empty: where it stood.
+// Returns in one line what a node does after an event; empty if the event does not change it.
 struct Status {
   std::string operator()(const NodeJoined&) const { return "waiting for the first round"; }
   std::string operator()(const NodeWaiting& e) const { return e.reason; }
@@ -62,11 +62,12 @@ Observation::Observation(asio::io_context& loop, const OutputRelay& relay, const
       source_{job_id, host, -1} {
   if (!directory.empty()) StartLog(directory + "/events.jsonl");
   if (options.output.metrics) StartServer(loop, relay, options);
-  // All that can be refused has been, and other nodes may need this one to be started first.
+  // The process is ready now: all checks that could refuse the start are done, and the service
+  // manager may start other nodes only after this one.
   asio::post(loop, [this] { manager_.Ready(status_); });
 }
 
-// Ready is a node whose workers run.
+// Returns why the node is not ready; empty if its workers run.
 std::string Observation::NotReady() const {
   return metrics_.state() == std::string("running") ? "" : status_;
 }
@@ -116,7 +117,7 @@ void Observation::Tell(const NodeEvent& event) {
   Pass(event);
 }
 
-// To those who keep what happens, or are told of it.
+// Passes the event to the event log and the hook.
 void Observation::Pass(const NodeEvent& event) {
   if (const auto* started = std::get_if<RoundStarted>(&event)) {
     source_.node_rank = started->assignment.node_rank;

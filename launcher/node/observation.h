@@ -21,19 +21,19 @@
 
 namespace hlaunch {
 
-// Those who look on what happens to this node: the event log, where --log-dir names a place for
-// it, the metrics, where --metrics-port is given, and a service manager that asks. What cannot be
-// had costs a warning, not the job.
+// Passes what happens to this node to its observers: the event log if --log-dir is given, the
+// metrics if --metrics-port is given, and a service manager if there is one. An observer that fails
+// to start costs a warning, not the job.
 //
-// Belongs to the loop's thread. `loop` and `relay` outlive it; it outlives the agent, which
-// tells it.
+// Belongs to the loop's thread. `loop` and `relay` outlive it. It outlives the agent, which calls
+// it.
 class Observation {
  public:
-  // `directory`: for the event log; empty: none is kept.
+  // `directory` is for the event log; empty: there is no event log.
   Observation(asio::io_context& loop, const OutputRelay& relay, const Options& options,
               const std::string& directory, const std::string& job_id, const std::string& host);
 
-  // From now on `hook`, which outlives it, is told what EventChoice lets through.
+  // From now on gives `hook` the events that EventChoice selects. `hook` outlives this object.
   void TellOthers(EventHook* hook, bool speaks_first);
 
   void Tell(const NodeEvent& event);
@@ -48,15 +48,15 @@ class Observation {
 
   const Duration longest_stop_;
   ServiceManager manager_;
-  std::string status_;   // Where the node stands, in words.
-  std::string running_;  // The same of the latest round, while it ran undisturbed.
+  std::string status_;   // What the node does now, in words.
+  std::string running_;  // `status_` as it was when the latest round started.
   NodeMetrics metrics_;
   Goodput goodput_{MonotonicClock().Now()};
   EventSource source_;
-  std::unique_ptr<EventLog> log_;          // Null: none is kept.
-  EventHook* hook_ = nullptr;              // Null: nobody else is told.
-  std::optional<EventChoice> choice_;      // Of what it is told.
-  std::unique_ptr<MetricsServer> server_;  // Null: nobody asks.
+  std::unique_ptr<EventLog> log_;          // Null if there is none.
+  EventHook* hook_ = nullptr;              // Null if there is none.
+  std::optional<EventChoice> choice_;      // Selects the events for `hook_`.
+  std::unique_ptr<MetricsServer> server_;  // Null if there are no metrics.
 };
 
 }  // namespace hlaunch

@@ -46,11 +46,11 @@
 namespace hlaunch {
 namespace {
 
-// Beyond the workers' own grace: what other nodes need to hear the outcome and say so.
+// The time, in addition to the workers' grace, for other nodes to hear the outcome and confirm it.
 constexpr Duration kLinger = std::chrono::seconds(10);
-// After so long without meeting anybody a node says what it believes.
+// A node that has met no other node for this time logs what may be wrong.
 constexpr Duration kBeliefTime = std::chrono::seconds(10);
-// How long a name server may take to say what --local-addr leads to.
+// The longest wait for the resolver to answer for --local-addr.
 constexpr Duration kNamePatience = std::chrono::seconds(10);
 constexpr Duration kLingerStep = std::chrono::milliseconds(100);
 
@@ -60,7 +60,7 @@ int64_t SecondsUntil(Instant time) {
   return std::chrono::ceil<std::chrono::seconds>(time - Now()).count();
 }
 
-// What the user says this node is reached at, as a literal; empty where its route decides.
+// Returns the address of --local-addr as a literal; empty if the route decides.
 absl::StatusOr<std::string> NamedAddress(const JobSpec& spec) {
   if (spec.local_addr.empty()) return "";
   const Resolved found =
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> NamedAddress(const JobSpec& spec) {
                                              "; give an address of this node as a literal"));
 }
 
-// Has `link` say once what it believes if it has met nobody for long.
+// Lets `link` log once, after `limit`, what may be wrong with the rendezvous.
 void ArmBelief(const NodeLink& link, Duration limit, asio::steady_timer& timer) {
   timer.expires_after(limit);
   timer.async_wait([&link, limit](const asio::error_code& error) {
@@ -98,7 +98,8 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
   return options;
 }
 
-// The program that checks this node: `hlaunch`, which starts without gRPC, else this.
+// Returns the program that checks this node: `hlaunch`, which starts without gRPC, else this
+// program.
 std::string CheckProgram() {
   for (const std::string& program : PlacesOfProgram(PathOfThisProgram(), "hlaunch")) {
     if (::access(program.c_str(), X_OK) == 0) return program;
@@ -106,7 +107,7 @@ std::string CheckProgram() {
   return kThisProgram;
 }
 
-// Keeps the rendezvous until every node has heard how the job ended; says for whom.
+// Keeps the rendezvous until every node has heard how the job ended. Logs for which nodes it waits.
 void Linger(NodeLink& link, const SignalNumbers& named, Duration limit) {
   const Instant begin = MonotonicClock().Now();
   bool said = false;
@@ -137,7 +138,7 @@ AgentResult PortTaken(const JobSpec& spec) {
   return result;
 }
 
-// What the others hear if the node that hosts the rendezvous goes first.
+// Makes the outcome for the other nodes if the node that hosts the rendezvous ends first.
 Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
   Outcome outcome;
   outcome.exit_code = IsSignalExit(result.exit_code) ? kExitNodeStopped : result.exit_code;
@@ -146,7 +147,7 @@ Outcome HostLeft(const NodeInfo& info, const AgentResult& result) {
   return outcome;
 }
 
-// What is said before anything else: what was decided, and what is odd about it.
+// Logs what was decided before the start, with warnings and notes.
 void TellBeginning(const Options& options, const JobSpec& spec) {
   SetLogJob(spec.job_id);
   for (const std::string& warning : spec.warnings) LogWarning(warning);
@@ -162,15 +163,15 @@ void TellBeginning(const Options& options, const JobSpec& spec) {
 // This node's part of the job. Belongs to the main thread: Make, then Run, once each.
 class NodeRun {
  public:
-  // All four outlive it, the keeper's link included.
+  // All four arguments outlive this object.
   NodeRun(const Options& options, const JobSpec& spec, KeeperLink& keeper, EventHook& hook)
       : options_(options), spec_(spec), keeper_(keeper), hook_(hook) {}
 
-  // Makes what the agent needs: the logs' directory, the link, the output's relay. Returns what to
-  // exit with if that fails, which is logged; else kExitOk.
+  // Makes what the agent needs: the log directory, the link, the output relay. Returns kExitOk, or
+  // logs the error and returns the exit code.
   int Make(const ConnectFn& connect);
 
-  // Runs the agent to its end and tells how it ended, unless this node joins again. A host of the
+  // Runs the agent to its end, and reports the end unless this node joins again. The host of the
   // rendezvous then waits for the other nodes.
   NodeEnd Run(int restarts_used);
 
@@ -194,19 +195,20 @@ class NodeRun {
   EventHook& hook_;
   std::optional<uint64_t> descriptors_before_;
   std::unique_ptr<LogDirectory> logs_;
-  std::unique_ptr<Tap> tap_;                 // Unless the user wants none, or it cannot be made.
-  std::unique_ptr<AgentDirectory> scratch_;  // For what the workers need; null: the logs' serves.
+  std::unique_ptr<Tap> tap_;  // Null if the user wants none, or if making it failed.
+  // For files that the workers need. Null: in the logs' directory.
+  std::unique_ptr<AgentDirectory> scratch_;
   std::unique_ptr<NodeLink> link_;
   std::optional<HostSlot> slot_;
   NodeInfo info_;
   asio::io_context loop_{1};
   std::unique_ptr<OutputRelay> relay_;
-  std::unique_ptr<PageServer> page_;  // Null: nobody wants it, or the rendezvous is elsewhere.
+  std::unique_ptr<PageServer> page_;  // Null if it is not wanted or the rendezvous is elsewhere.
   bool page_tried_ = false;
-  std::vector<CheckResult> checked_;  // The last time.
+  std::vector<CheckResult> checked_;  // The results of the last checks.
   AgentResult result_;
   JobNews news_;
-  Instant none_lives_from_;  // Anywhere, if the rendezvous was lost.
+  Instant none_lives_from_;  // If the rendezvous was lost: see NoneLivesFrom.
 };
 
 int NodeRun::Make(const ConnectFn& connect) {
@@ -323,7 +325,7 @@ NodeEnd NodeRun::Run(int restarts_used) {
       DecideJoinAgain(result_, restarts_used, spec_.policy.max_restarts, in_pod);
   if (again.joins && !link_->hosts() && !TerminationPending(spec_.worker.signals_to_handle)) {
     LogWarning(again.reason);
-    DropLink();  // Before the agent, which it calls.
+    DropLink();  // Before the agent is destroyed, because the link calls it.
     AwaitOthersFence();
     return {result_.exit_code, again.used, descriptors_before_};
   }
@@ -333,25 +335,26 @@ NodeEnd NodeRun::Run(int restarts_used) {
   const bool goes_first = link_->hosts() && !result_.outcome;
   const bool outlived = goes_first && !EndsWithHost(result_.exit_code) && link_->outlived();
   if (goes_first && !outlived) link_->End(HostLeft(info_, result_));
-  Tell(observation.goodput());  // Nobody here waits until all others have heard it.
+  Tell(observation.goodput());  // Before the wait for the other nodes, so the user sees it now.
   if (outlived) {
     page_.reset();
     link_->Die(info_, std::string(result_.end.message()));
     DropLink();
   } else {
-    EndLink();  // The same.
+    EndLink();  // Also before the agent is destroyed.
   }
   AwaitOthersFence();
   AwaitReceiver();
   return {result_.exit_code, std::nullopt, std::nullopt};
 }
 
-// Of --on-event, before any rank is known.
+// Returns whether this node sends the events of --on-event while no rank is known.
 bool NodeRun::SpeaksFirst() const {
   return spec_.mode == JobMode::kSingleNode || link_->hosts() || info_.node_rank == 0;
 }
 
-// What ends this process's container would end the one that tells it, too.
+// Waits until the last events are delivered: the end of this process may end its container, and
+// with it the process that delivers them.
 void NodeRun::AwaitReceiver() {
   hook_.Finish();
   const Instant limit = Now() + EventHook::kDeliverLimit + EventHook::kLastWords;
@@ -367,14 +370,13 @@ void NodeRun::EndLink() {
   DropLink();
 }
 
-// The page asks the link from a thread of its own.
+// The page goes first, because it asks the link from a thread of its own.
 void NodeRun::DropLink() {
   page_.reset();
   link_.reset();
 }
 
-// The rendezvous may come to this node late, once others have died.
-// For whoever looks into the folder of a detached job.
+// Writes news for those who look into the folder of a detached job.
 void NodeRun::KeepNewsOf(const NodeEvent& event, const Goodput& goodput) {
   const auto* const started = std::get_if<RoundStarted>(&event);
   const bool changes = started != nullptr || std::holds_alternative<RoundStopped>(event) ||
@@ -395,6 +397,7 @@ void NodeRun::KeepNewsOf(const NodeEvent& event, const Goodput& goodput) {
   KeepNews(options_.detached_directory, news_).IgnoreError();
 }
 
+// Called after every event: this node may begin to host late, once other nodes have died.
 void NodeRun::ServePageWhereHosted() {
   if (page_tried_ || !options_.output.status_page || !link_->hosts()) return;
   page_tried_ = true;
@@ -407,8 +410,8 @@ void NodeRun::ServePageWhereHosted() {
   page_ = ServePages(*options_.output.status_page, spec_.token, std::move(source));
 }
 
-// Cut off from a job that its agents keep, this process holds its end back, and with it whoever
-// would start it anew; see NoneLivesFrom.
+// If this node is cut off from a job whose record its agents keep, delays the end of this process,
+// so that its scheduler does not start it again too early; see NoneLivesFrom.
 void NodeRun::AwaitOthersFence() {
   const bool lost = absl::IsDeadlineExceeded(result_.end) && !result_.outcome;
   if (!lost || spec_.policy.on_host_loss == HostLoss::kEnd || none_lives_from_ <= Now()) return;

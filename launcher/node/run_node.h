@@ -15,16 +15,17 @@ namespace hlaunch {
 
 // How this node's part ended. A value.
 struct NodeEnd {
-  int exit_code = 0;  // What `hlaunch` exits with.
-  // Set: this program is to begin again, with so many restarts used up; nothing was told.
+  int exit_code = 0;  // The exit code of `hlaunch`.
+  // Set if this program must begin again, with this number of restarts used. The end was not
+  // reported then.
   std::optional<int> restarts_used;
-  std::optional<uint64_t> descriptors_before;  // The limit that workers had; unset: as it is.
+  std::optional<uint64_t> descriptors_before;  // The limit for workers. Unset if it did not change.
 };
 
-// Runs this node's part of the job: link → agent → summary. The host of the rendezvous stays
-// until the other nodes have heard the outcome, within bounds. No worker lives on return. Call
-// once, on the main thread, under the keeper. `restarts_used`: by this node before, see
-// DecideJoinAgain. `hook` is told what becomes of the job.
+// Runs this node's part of the job: link → agent → summary. The host of the rendezvous waits until
+// the other nodes have heard the outcome, but only for a limited time. No worker lives on return.
+// Call once, on the main thread, under the keeper. `restarts_used` is the number that this node
+// used before, see DecideJoinAgain. `hook` gets the events of the job.
 NodeEnd RunNode(const Options& options, const JobSpec& spec, KeeperLink& keeper, EventHook& hook,
                 const ConnectFn& connect, int restarts_used);
 

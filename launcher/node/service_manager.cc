@@ -38,7 +38,7 @@ void Send(const std::string& name, const std::string& text) {
            reinterpret_cast<const sockaddr*>(&address), size);
 }
 
-// As systemctl is to show it.
+// Makes text that systemctl can show in one line.
 std::string OneLine(absl::string_view text) {
   return TerminalText(absl::StrReplaceAll(text, {{"\n", " "}}));
 }

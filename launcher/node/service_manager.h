@@ -18,31 +18,32 @@ class io_context;
 
 namespace hlaunch {
 
-// What a service manager's variables ask of this process. A value.
+// What the variables of a service manager ask this process to do. A value.
 struct NotifyPlace {
-  std::string socket;      // A path, or with '@' an abstract name; empty: nobody asks.
-  Duration watchdog = {};  // It wants a sign of life at least so often; 0: it does not.
+  std::string socket;      // A path, or an abstract name after '@'. Empty: no manager asks.
+  Duration watchdog = {};  // The longest time between two signs of life. 0: none are wanted.
 };
 
-// From NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, which counts where it is `self` or its
-// `keeper`. Pure.
+// Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. The watchdog counts only if WATCHDOG_PID is
+// empty, `self` or its `keeper`. Pure.
 NotifyPlace FindNotifyPlace(const Environment& environment, pid_t self, pid_t keeper);
 
-// systemd, or whoever speaks sd_notify's protocol: is told that this process is ready, where it
-// stands, that it lives as long as the loop turns, and that it stops. Tells nobody where no one
-// asks, and what cannot be told is lost.
+// Notifies systemd, or another manager with the protocol of sd_notify, that this process is ready,
+// what it does, that it lives while the loop runs, and that it stops. Does nothing if no manager
+// asks. A notification that cannot be sent is lost.
 //
 // Belongs to the loop's thread; `loop` outlives it.
 class ServiceManager {
  public:
   ServiceManager(asio::io_context& loop, NotifyPlace place);
 
-  // Ready, with `status` for people; from now on signs of life follow, twice in each period.
+  // Reports that the process is ready; `status` is for people. From now on sends two signs of life
+  // in each period of the watchdog.
   void Ready(absl::string_view status);
   void Status(absl::string_view status) const;
-  // A stop may last `at_most` from now, whatever the unit's own limit is.
+  // Reports a stop, which may last `at_most` from now, whatever the unit's own limit is.
   void Stopping(absl::string_view status, Duration at_most) const;
-  // So may a stop that is under way or may begin, by another's decision.
+  // Asks for the same time without reporting a stop: another node may decide to stop the job.
   void MayTake(Duration at_most) const;
 
  private:

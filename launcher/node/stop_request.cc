@@ -34,7 +34,7 @@ void Set(const UniqueFd& event) {
   [[maybe_unused]] const ssize_t written = ::write(event.get(), &one, sizeof(one));
 }
 
-// Whether `fd` can be read within `millis`; -1: for ever.
+// Waits up to `millis` until `fd` is readable; -1 waits for ever. Returns whether it is.
 bool Await(int fd, int millis) {
   pollfd entry = {fd, POLLIN, 0};
   int ready = 0;
@@ -87,7 +87,7 @@ void StopRequest::Run(Duration limit, const std::function<void()>& give_up) {
   signalfd_siginfo taken;
   [[maybe_unused]] const ssize_t n = ::read(signals_.get(), &taken, sizeof(taken));
   const sigset_t stop = StopSignals();
-  ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // The next one has its usual effect.
+  ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // The next signal has its default effect.
   Set(asked_);
   const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
   if (!Await(over_.get(), static_cast<int>(millis))) give_up();

@@ -13,20 +13,21 @@
 
 namespace hlaunch {
 
-// SIGINT and SIGTERM ask a service to stop. A thread of its own hears them, whatever the others are
-// held up by, and ends the process if the stop takes too long. A second signal ends it at once.
+// Receives SIGINT and SIGTERM, which ask a service to stop. It has a thread of its own, so it works
+// even if the other threads are blocked. The thread ends the process if the stop takes too long. A
+// second signal ends the process at once.
 //
 // Belongs to one thread.
 class StopRequest {
  public:
-  // Takes both signals for the whole process. Call before any other thread exists. A stop that is
-  // not over `limit` after the signal ends in `give_up`, which does not return.
+  // Takes both signals for the whole process. Call before any other thread exists. If the stop is
+  // not over `limit` after the signal, calls `give_up`, which does not return.
   //
   // Errors:
-  //   ResourceExhausted - out of descriptors or threads.
+  //   ResourceExhausted - this process is out of descriptors or threads.
   static absl::StatusOr<std::unique_ptr<StopRequest>> Listen(Duration limit,
                                                              std::function<void()> give_up);
-  // The stop is over: nothing more is called.
+  // The stop is over: `give_up` is not called any more.
   ~StopRequest();
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;

@@ -28,7 +28,8 @@ void PrintFindings(const std::vector<CheckResult>& checked, bool json) {
   std::fflush(stdout);
 }
 
-// On the node that prints the report, and on one that never heard how the job ended.
+// Writes the report's file on the node that prints the report, and on a node that never heard how
+// the job ended.
 void KeepReport(const std::string& file, const JobSpec& spec, const AgentResult& result,
                 const Goodput& goodput) {
   if (file.empty() || (result.outcome && !result.outcome->report)) return;
@@ -43,7 +44,7 @@ void KeepReport(const std::string& file, const JobSpec& spec, const AgentResult&
   if (const absl::Status kept = WriteReport(file, json); !kept.ok()) LogError(kept.message());
 }
 
-// On every node that fails, since each has a container of its own.
+// Writes the termination message on every node that fails, because each has a container of its own.
 void KeepTermination(const std::string& file, const JobSpec& spec, const AgentResult& result) {
   if (result.exit_code == 0) return;
   SummaryStyle style;
@@ -57,7 +58,8 @@ void KeepTermination(const std::string& file, const JobSpec& spec, const AgentRe
   if (!failed.empty()) LogWarning(failed);
 }
 
-// One host's command line started this node and others, and one node tells the end for all.
+// Returns whether another node reports the end: one command with --hosts started this node and
+// others, and one node reports for all.
 bool OthersTell(const JobSpec& spec, const AgentResult& result) {
   const std::vector<std::string>& environment = spec.worker.inherited_env;
   const bool quiet = std::find(environment.begin(), environment.end(),
@@ -79,7 +81,7 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutp
     }
     return;
   }
-  if (!result.outcome->report) {  // One for the job; the others say it in a line.
+  if (!result.outcome->report) {  // One node reports for the job; the others print one line.
     const std::string line = SummaryLine(*result.outcome);
     if (!line.empty()) LogError(line);
     return;

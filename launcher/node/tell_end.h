@@ -14,12 +14,12 @@
 
 namespace hlaunch {
 
-// Why this node's part ended, in one line. Pure.
+// Returns why this node's part ended, in one line. Pure.
 std::string EndReason(const AgentResult& result);
 
-// Tells how the job ended wherever that is asked for: in the report's file, in the container's
-// termination message, on stdout for `hlaunch doctor`, on stderr. `checked` is what the last
-// checks of this node found. What cannot be written is logged.
+// Reports how the job ended wherever that is wanted: in the report's file, in the container's
+// termination message, on stdout for `hlaunch doctor`, and on stderr. `checked` is the result of
+// this node's last checks. Logs a file that cannot be written.
 void TellEnd(const Options& options, const JobSpec& spec, const AgentResult& result,
              const std::vector<CheckResult>& checked, const Goodput& goodput);
 

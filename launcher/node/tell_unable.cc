@@ -15,9 +15,9 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(3);
-constexpr Duration kStep = std::chrono::milliseconds(50);  // Between two looks for Ctrl-C.
+constexpr Duration kStep = std::chrono::milliseconds(50);  // Between two checks for Ctrl-C.
 
-// Hears whether the rendezvous has heard this node.
+// Waits for an answer of the rendezvous to this node.
 //
 // Thread-safe.
 class Echo final : public RendezvousClient::Listener {
@@ -26,7 +26,7 @@ class Echo final : public RendezvousClient::Listener {
   void OnContact(bool /*connected*/, const std::string& /*detail*/) override {}
   void OnEnd(const absl::Status& /*status*/) override { Hear(); }
 
-  // Waits for it, or until `deadline`.
+  // Waits for an answer until `deadline`; returns whether there was one.
   bool Await(Instant deadline) {
     MutexLock lock(&mu_);
     while (!heard_ && changed_.WaitUntil(&mu_, deadline)) {
@@ -50,7 +50,8 @@ class Echo final : public RendezvousClient::Listener {
 
 void TellUnable(const JobSpec& meeting, const Options& options, const ConnectFn& connect,
                 const std::string& reason, int exit_code) {
-  // Nobody can know yet where this node listens if it has to say so first.
+  // With kListenAndPrint no other node can know this node's address yet: it would have to print it
+  // first.
   if (!connect || !NeedsGrpc(meeting) || meeting.mode == JobMode::kListenAndPrint) return;
   const Instant deadline = MonotonicClock().Now() + kPatience;
   absl::StatusOr<std::unique_ptr<NodeLink>> link = connect(meeting, options);
@@ -66,7 +67,7 @@ void TellUnable(const JobSpec& meeting, const Options& options, const ConnectFn&
     const bool told = echo.Await(MonotonicClock().Now() + kStep);
     if (told && !(*link)->hosts()) break;
   }
-  link->reset();  // It calls the echo.
+  link->reset();  // Before `echo` is destroyed, because the link calls it.
 }
 
 }  // namespace hlaunch

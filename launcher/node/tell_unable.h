@@ -11,13 +11,13 @@
 
 namespace hlaunch {
 
-// Tells the other nodes of the job that this one cannot start for `reason` and exits with
-// `exit_code`, so that nobody waits for it. The node joins and leaves in one message. Takes 3 s at
-// most: who is not there by then is not told. Where this node is to host the rendezvous, it does so
-// for that time.
+// Tells the other nodes of the job that this node cannot start because of `reason` and exits with
+// `exit_code`, so that they do not wait for it. The node joins and leaves in one message. Takes 3 s
+// at most: nodes that are not there by then are not told. If this node must host the rendezvous, it
+// hosts for that time.
 //
-// `meeting` says where the nodes meet; it need not have workers. No effect for a job of one node,
-// or without `connect`.
+// `meeting` says where the nodes meet; it needs no workers. No effect for a job of one node, for a
+// job of kListenAndPrint, or without `connect`.
 void TellUnable(const JobSpec& meeting, const Options& options, const ConnectFn& connect,
                 const std::string& reason, int exit_code);
 

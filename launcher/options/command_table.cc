@@ -7,7 +7,7 @@ namespace hlaunch {
 namespace {
 
 constexpr bool kAlsoTorchrun = true;
-constexpr bool kNotTorchrun = false;  // A user of torchrun's name means a script.
+constexpr bool kNotTorchrun = false;  // Under the name torchrun, such a word is a script.
 
 // Rows of several commands.
 constexpr OptionRow kJson = {"", "", "--json", "", "print one JSON object", nullptr};
@@ -42,7 +42,7 @@ constexpr OptionRow kAnswerTimeout = {
     "", "", "--timeout", "S", "wait so long for all nodes to answer, at most 60 (10)", nullptr};
 constexpr OptionRow kHelp = {"", "-h", "--help", "", "print this text", nullptr};
 
-// The options of the commands; their own readers look at the values.
+// The options of the commands. The parser of each command reads the values.
 const OptionRow kStatus[] = {
     {"", "", "--rdzv-endpoint", "HOST[:PORT]", "the rendezvous to ask (port 29400)", nullptr},
     {"", "-w", "--watch", "", "go on showing it: drawn in place on a terminal, until q", nullptr},
@@ -254,13 +254,13 @@ constexpr CommandRow kRows[] = {
     {"help", "[COMMAND]", "print this text, or that of a command", CommandProgram::kHlaunch,
      kNotTorchrun},
     {"version", "", "print the version", CommandProgram::kHlaunch, kNotTorchrun},
-    // A keeper whose agent was killed reports the node's death with it.
+    // A keeper whose agent was killed runs this to report the node's death.
     {"--obituary", "", "", CommandProgram::kAgent, kAlsoTorchrun},
-    // What an agent starts in the place of a worker that another task of its node runs.
+    // An agent starts this in place of a worker that another task of its node runs.
     {"--in-task", "ADDRESS PROGRAM", "", CommandProgram::kHlaunch, kAlsoTorchrun},
-    // What --hosts starts on each host.
+    // --hosts starts this on each host.
     {"agent", "--stdin", "", CommandProgram::kHlaunch, kNotTorchrun},
-    // What hlaunchd starts as the user of a job.
+    // hlaunchd starts this as the user of a job.
     {"hold", "--stdin", "", CommandProgram::kHlaunch, kNotTorchrun},
 };
 

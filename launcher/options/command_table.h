@@ -14,18 +14,18 @@ namespace hlaunch {
 // The program that carries out a command.
 enum class CommandProgram {
   kHlaunch,
-  kAgent,   // hlaunch-agent, which links gRPC: `hlaunch` becomes it by exec.
-  kDaemon,  // hlaunchd, which links OpenSSL: likewise.
+  kAgent,   // hlaunch-agent, which links gRPC. `hlaunch` execs it.
+  kDaemon,  // hlaunchd, which links OpenSSL. `hlaunch` execs it.
 };
 
-// A word of `hlaunch` that asks for something else than a job. The only place that knows its
-// spelling and what is said of it; launch.cc knows the function behind it.
+// A command of `hlaunch`: a first word that asks for something other than a job. Only this table
+// knows the spelling and the help of a command; launch.cc knows the function that carries it out.
 struct CommandRow {
   const char* word;     // The first word after the program's name.
-  const char* usage;    // What --help shows behind it.
-  const char* summary;  // One line, for manual pages and completions; empty: the word is hidden.
+  const char* usage;    // What --help shows after the word.
+  const char* summary;  // One line for manual pages and completions. Empty: the command is hidden.
   CommandProgram program;
-  bool for_torchrun;  // It means the same where the program is called torchrun.
+  bool for_torchrun;  // The command also works when the program is called torchrun.
 
   bool hidden() const { return summary[0] == '\0'; }
 };
@@ -33,7 +33,7 @@ struct CommandRow {
 // All commands in the order of --help.
 absl::Span<const CommandRow> CommandTable();
 
-// The command that a command line begins with; null: it starts a job. Pure.
+// Returns the command that the command line begins with, or null if the line starts a job. Pure.
 const CommandRow* FindCommand(int argc, const char* const* argv);
 
 // The options of commands and of hlaunch-rendezvous.
@@ -55,7 +55,7 @@ absl::Span<const OptionRow> TokenOptionRows();
 absl::Span<const OptionRow> ClusterOptionRows();
 absl::Span<const OptionRow> ServiceOptionRows();
 
-// What the program is called in messages: "torchrun" under that name, else "hlaunch". Pure.
+// Returns the program's name for messages: "torchrun" if it was called so, else "hlaunch". Pure.
 std::string ProgramName(absl::string_view argv0);
 
 }  // namespace hlaunch

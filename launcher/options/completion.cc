@@ -20,7 +20,7 @@ namespace {
 
 using absl::string_view;
 
-// The words among what --help calls a value: "N|auto|cpu" has auto and cpu.
+// Returns the literal words of a value in --help: auto and cpu of "N|auto|cpu".
 std::vector<std::string> Choices(const OptionRow& row) {
   std::vector<std::string> words;
   for (const string_view word : absl::StrSplit(row.value, '|')) {
@@ -29,7 +29,7 @@ std::vector<std::string> Choices(const OptionRow& row) {
   return words;
 }
 
-// What completes the value of an option in bash; empty: nothing does.
+// Returns the arguments of compgen that complete an option's value in bash; empty if nothing does.
 std::string BashAction(const OptionRow& row) {
   const auto choices = Choices(row);
   if (!choices.empty()) return absl::StrCat("-W '", absl::StrJoin(choices, " "), "'");
@@ -39,7 +39,7 @@ std::string BashAction(const OptionRow& row) {
   return "";
 }
 
-// `text` within single quotes, where zsh takes some signs for its own.
+// Escapes `text` for single quotes in zsh, where some characters have a meaning of their own.
 std::string ZshText(string_view text) {
   return absl::StrReplaceAll(
       text, {{"'", "'\\''"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}, {"\\", "\\\\"}});
@@ -72,10 +72,10 @@ std::string ZshRow(const OptionRow& row) {
   return lines;
 }
 
-// A filter from a command's --help to the long options in its table.
+// A shell filter that prints the long options of a command's --help.
 constexpr char kOptionsOfHelp[] = R"(sed -n 's/^  *\(-[a-z], \)\{0,1\}\(--[a-z-]*\).*/\2/p')";
 
-// The commands of `program`, a word each; those of torchrun's name are left to hlaunch.
+// Returns the commands to complete for `program`. Under the name torchrun none is completed.
 std::vector<const CommandRow*> Commands(const std::string& program) {
   std::vector<const CommandRow*> rows;
   for (const CommandRow& row : CommandTable()) {
@@ -90,14 +90,15 @@ std::string WordsOfCommands(const std::string& program, absl::string_view betwee
   });
 }
 
-// What may stand behind a command: the words of a usage such as "init|join"; empty: no such words.
+// Returns the words that may follow a command whose usage is such as "init|join"; else empty.
 std::string WordsBehind(const CommandRow& row) {
   const string_view usage = row.usage;
   const bool is_choice = absl::StrContains(usage, '|') && absl::ascii_islower(usage[0]);
   return is_choice ? absl::StrReplaceAll(usage, {{"|", " "}}) : "";
 }
 
-// A line of a shell's `case` for each command that has such words; WORDS stands for them.
+// Returns a line of a shell's `case` for each command that has such words. WORDS in `line` stands
+// for them.
 std::string CasesOfWords(const std::string& program, absl::string_view line) {
   std::string cases;
   for (const CommandRow* row : Commands(program)) {

@@ -71,7 +71,7 @@ absl::Status SetBind(string_view text, Options& options) {
       "expected auto, none, numa, socket, core, core:N, l3 or slots:A;B");
 }
 
-// torchrun's words for the same.
+// Sets a binding from torchrun's words.
 absl::Status SetNumaBinding(string_view text, Options& options) {
   if (text == "node") {
     options.binding.numa = BindMode::kNuma;

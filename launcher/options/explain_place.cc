@@ -12,7 +12,7 @@
 namespace hlaunch {
 namespace {
 
-// Options that say where the job runs, whoever gives them.
+// Options that say where the job runs, from any source.
 constexpr const char* kPlaceOptions[] = {"--nnodes",      "--node-rank",      "--rdzv-endpoint",
                                          "--rdzv-id",     "--nproc-per-node", "--master-addr",
                                          "--master-port", "--standalone",     "--shutdown-timeout",

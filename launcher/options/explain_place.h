@@ -13,8 +13,8 @@
 
 namespace hlaunch {
 
-// The text of --explain-cluster: each value, where it is from, what it means, and whether it is
-// taken beside what stronger sources have `given`; a table, or one JSON object. Pure.
+// Returns the text of --explain-cluster as a table, or as one JSON object: each value, its source,
+// its meaning, and whether it is used in addition to what stronger sources have `given`. Pure.
 std::string ExplainPlace(const ClusterPlace& place, const std::vector<FoundValue>& given,
                          const absl::StatusOr<TakenPlace>& taken, bool json);
 

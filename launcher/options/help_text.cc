@@ -22,7 +22,7 @@ std::string Names(const OptionRow& row) {
                       row.takes_value() ? " " : "", row.value);
 }
 
-// The words of `help` in the column of helps, beside `names` or, if these are long, below.
+// Puts the words of `help` into the help column, beside `names` or, if `names` is too long, below.
 std::string Wrapped(const std::string& names, absl::string_view help) {
   std::string text;
   std::string line = names;

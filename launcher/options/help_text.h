@@ -10,11 +10,11 @@
 
 namespace hlaunch {
 
-// What --help prints: every row of the option table in its group, wrapped to 80 columns.
-// `program` is what it was called as. Pure.
+// Returns what --help prints: every row of the option table in its group, wrapped to 80 columns.
+// `program` is the name under which the program was called. Pure.
 std::string HelpText(const std::string& program);
 
-// One line or more for each row, under the headings of their groups, as in --help. Pure.
+// Returns one or more lines for each row, under the headings of the groups, as in --help. Pure.
 std::string DescribeOptions(absl::Span<const OptionRow> table);
 
 }  // namespace hlaunch

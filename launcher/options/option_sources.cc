@@ -59,7 +59,7 @@ absl::Status UnknownKey(string_view file, const std::string& key) {
                             : absl::StrCat("unknown key; did you mean ", near, "?"));
 }
 
-// Text and numbers as they would be typed; unset for anything else.
+// Returns text and numbers as a user would type them; unset for anything else.
 std::optional<std::string> Typed(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number()) return value.dump();
@@ -78,7 +78,7 @@ absl::StatusOr<std::string> ValueText(const OptionRow& row, const json& value, s
   for (const json& element : value) {
     const auto text = Typed(element);
     if (!text) return Wrong(file, key, "expected text or numbers in the list");
-    // Where a comma can be part of a word, it is doubled between words.
+    // If a word may contain a comma, such a comma is doubled.
     words.push_back(row.doubled_commas ? absl::StrReplaceAll(*text, {{",", ",,"}}) : *text);
   }
   return absl::StrJoin(words, ",");
@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<FoundValue>> FindInEnvironment(const Environment& env
 }
 
 absl::StatusOr<Config> ParseConfig(string_view text, string_view file) {
-  std::set<std::string> keys;  // With dashes.
+  std::set<std::string> keys;  // The keys so far, with dashes.
   std::string twice;
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
     if (event != json::parse_event_t::key || depth != 1) return true;
@@ -156,7 +156,7 @@ absl::StatusOr<Config> ParseConfig(string_view text, string_view file) {
     }
     const OptionRow* row = FindOption(absl::StrCat("--", key));
     if (row == nullptr || !row->in_config()) return UnknownKey(file, key);
-    // Of an option that may be repeated a list holds each value.
+    // For an option that may be repeated, a list has one element for each value.
     std::vector<const json*> parts = {&value};
     if (row->repeats && value.is_array()) {
       parts.clear();

@@ -11,17 +11,17 @@
 #include "launcher/options/option_table.h"
 #include "launcher/words/environment.h"
 
-// Where values of options come from beside the command line.
+// The sources of option values other than the command line.
 
 namespace hlaunch {
 
-// The stronger source wins; the order of these numbers is that of strength.
+// From the weakest to the strongest source. The stronger source wins.
 enum class OptionSource { kCluster, kEnvironment, kConfigFile, kCommandLine };
 
 // One option's value and where it was found. A value.
 struct FoundValue {
   const OptionRow* row = nullptr;
-  std::string value;  // Of a flag "true", or "false" where a source says that it is off.
+  std::string value;  // For a flag "true", or "false" if a source turns it off.
   OptionSource source = OptionSource::kCommandLine;
   std::string origin;  // For people: "--nnodes", "PET_NNODES", "job.json: nnodes".
 };
@@ -32,25 +32,25 @@ struct Config {
   std::vector<std::string> command;  // The script and its arguments; empty: it names none.
 };
 
-// torchrun's PET_<OPTION> for the options that have it there, and its
-// TORCH_ELASTIC_SHUTDOWN_TIMEOUT. What is empty is not set.
+// Reads torchrun's variables: PET_<OPTION> for the options that have such a variable in torchrun,
+// and TORCH_ELASTIC_SHUTDOWN_TIMEOUT. An empty variable counts as not set.
 //
 // Errors:
-//   InvalidArgument - a flag's variable is no number; the message names it.
+//   InvalidArgument - the variable of a flag is not a number; the message names the variable.
 absl::StatusOr<std::vector<FoundValue>> FindInEnvironment(const Environment& environment);
 
-// A configuration: one JSON object, where // and /* */ begin comments, whose keys are long options
-// without dashes and whose values are text, numbers, true, false or lists of text and numbers.
+// Reads a configuration: one JSON object, which may have // and /* */ comments. Its keys are long
+// options without dashes; its values are text, numbers, true, false or lists of text and numbers.
 // One more key, `command`, lists the script and its arguments. `file` is for messages. Pure.
 //
 // Errors:
 //   InvalidArgument - one line with the file, and the line or key.
 absl::StatusOr<Config> ParseConfig(absl::string_view text, absl::string_view file);
 
-// ParseConfig of what `path` holds, which is at most a mebibyte.
+// Reads the file `path`, of at most 1 MiB, and parses it with ParseConfig.
 //
 // Errors:
-//   InvalidArgument - as ParseConfig, or it cannot be read.
+//   InvalidArgument - as ParseConfig, or the file cannot be read.
 absl::StatusOr<Config> ReadConfig(const std::string& path);
 
 }  // namespace hlaunch

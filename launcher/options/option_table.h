@@ -13,26 +13,26 @@
 
 namespace hlaunch {
 
-// One option: the only place that knows its spelling, its help and how its value is read.
+// One option. Only this row knows its spelling, its help and how its value is read.
 struct OptionRow {
-  const char* group;       // Heading in --help; empty: the same as above.
+  const char* group;       // Heading in --help. Empty: the group of the row above.
   const char* short_name;  // "-m", or empty.
   const char* name;        // With dashes; the spelling with underscores follows from it.
-  const char* value;       // What --help calls the value; empty: a flag; "[=X]": may be left out.
+  const char* value;       // What --help calls the value. Empty: a flag. "[=X]": optional.
   const char* help;
 
-  // Puts the value into `options`; for a flag that was given, `value` means nothing, and where
-  // one was left out it is "true".
+  // Puts the value into `options`. For a flag, `value` means nothing. If an optional value was left
+  // out, `value` is "true".
   //
   // Errors:
-  //   InvalidArgument - what is accepted instead; repeats neither name nor value.
+  //   InvalidArgument - says what is accepted; repeats neither the name nor the value.
   //
-  // Null: it is for the command line only, and whoever reads that looks at it itself.
+  // Null: the option is for the command line only, and the reader of the command line handles it.
   absl::Status (*set)(absl::string_view value, Options& options);
 
-  bool has_pet = false;         // As for torchrun, PET_<NAME> is its default.
-  bool doubled_commas = false;  // Its value is a list, and `,,` is a comma of a word.
-  bool repeats = false;         // It may be given several times, and each of them counts.
+  bool has_pet = false;         // The variable PET_<NAME> is its default, as in torchrun.
+  bool doubled_commas = false;  // The value is a list, where `,,` is a comma inside a word.
+  bool repeats = false;         // The option may be given several times; each value counts.
 
   bool takes_value() const { return value[0] != '\0' && value[0] != '['; }
   bool is_flag() const { return value[0] == '\0'; }
@@ -45,11 +45,11 @@ inline constexpr bool kNoPet = false;
 // All options in the order of --help.
 const std::vector<OptionRow>& OptionTable();
 
-// The option whose long or short name `word` is, in either spelling and with or without `=value`;
-// null if there is none.
+// Returns the option with the long or short name `word`, in either spelling and with or without
+// `=value`, or null if there is none.
 const OptionRow* FindOption(absl::string_view word);
 
-// The parts of it, one file each.
+// The parts of OptionTable(), each from a file of its own.
 absl::Span<const OptionRow> HostOptions();
 absl::Span<const OptionRow> RendezvousOptions();
 absl::Span<const OptionRow> ClusterOptions();
@@ -61,13 +61,13 @@ absl::Span<const OptionRow> OutputOptions();
 // "--nproc-per-node" -> "--nproc_per_node": the other spelling of a long option.
 std::string Underscored(absl::string_view name);
 
-// For a row of a flag: sets `*flag`.
+// For the setter of a flag's row: sets `*flag`.
 inline absl::Status SetFlag(bool* flag) {
   *flag = true;
   return absl::OkStatus();
 }
 
-// For a flag that ParseOptions looks at afterwards.
+// The setter of a flag that ParseOptions handles afterwards.
 inline absl::Status SetNothing(absl::string_view, Options&) { return absl::OkStatus(); }
 
 }  // namespace hlaunch

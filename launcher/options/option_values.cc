@@ -45,7 +45,7 @@ bool ParseStreams(string_view text, Streams* out) {
   return true;
 }
 
-// A number and its unit; -1 if it is none.
+// Parses a number with an optional unit; returns -1 on an error.
 int64_t ParseBytes(string_view text, int64_t most) {
   int64_t unit = 1;
   if (absl::ConsumeSuffix(&text, "K")) {
@@ -70,7 +70,7 @@ int SignalOfName(string_view name) {
   return 0;
 }
 
-// Why hlaunch cannot pass a signal on; null: it can.
+// Returns why hlaunch cannot pass the signal on to workers, or null if it can.
 const char* WhyNotHandled(int number) {
   switch (number) {
     case SIGKILL:

@@ -19,42 +19,44 @@
 
 namespace hlaunch {
 
-// Readers of what options and configuration files hold. All are pure. Their only error is
+// Parsers for the values in options and configuration files. All are pure. Their only error is
 // InvalidArgument, with a message that says what is accepted and does not repeat `text`.
 
-// 30, 1.5, 30s, 5m or 2h, from `min_seconds` on.
+// A time such as 30, 1.5, 30s, 5m or 2h, of at least `min_seconds`.
 absl::StatusOr<Duration> ParseTimeout(absl::string_view text, double min_seconds);
 
-// torchrun's choice of streams: "3" for all local ranks, or "0:1,12:3" with none for the others.
+// torchrun's choice of streams: "3" for all local ranks, or "0:1,12:3", which gives no stream to
+// the local ranks that it does not name.
 absl::StatusOr<StreamChoice> ParseStreamChoice(absl::string_view text);
 
-// "0,2"; empty is none.
+// Local ranks such as "0,2". Empty text means no rank.
 absl::StatusOr<std::set<int>> ParseLocalRanks(absl::string_view text);
 
-// Words between commas; two commas are one that belongs to a word. Empty words are left out,
-// which torchrun takes for a filter that every line matches.
+// Words separated by commas. Two commas are one comma inside a word. Drops empty words; torchrun
+// takes an empty word as a filter that every line matches.
 std::vector<std::string> ParseFilters(absl::string_view text);
 
-// SIZE[:KEEP]: 500K, 100M:5, 1G; K, M and G are 1024, its square and its cube.
+// SIZE[:KEEP], such as 500K, 100M:5 or 1G. K, M and G stand for 2^10, 2^20 and 2^30.
 absl::StatusOr<Rotation> ParseRotation(absl::string_view text);
 
-// 65536, 64K, 16M or 1G, from `min` to `max` bytes.
+// A size such as 65536, 64K, 16M or 1G, from `min` to `max` bytes.
 absl::StatusOr<size_t> ParseSize(absl::string_view text, int64_t min, int64_t max);
 
-// "SIGTERM,SIGINT", each once and in this order; SIG may be left out.
+// Signals such as "SIGTERM,SIGINT": returns each of them once, in the given order. SIG may be left
+// out.
 absl::StatusOr<std::vector<int>> ParseSignals(absl::string_view text);
 
-// Words between commas, each one of `known`.
+// Words separated by commas, each of which is in `known`.
 absl::StatusOr<std::set<std::string>> ParseSet(absl::string_view text,
                                                const std::vector<std::string>& known);
 
-// [fail:|warn:|metric:]PATTERN, without the word a warning.
+// [fail:|warn:|metric:]PATTERN. Without the first word the rule is a warning.
 absl::StatusOr<LineRule> ParseLineRule(absl::string_view text);
 
 // S:PATTERN, such as 300:step or 5m:^epoch.
 absl::StatusOr<SilenceRule> ParseSilenceRule(absl::string_view text);
 
-// PORT, on loopback, or ADDRESS:PORT with a literal; port 0 takes a free one.
+// PORT, which means loopback, or ADDRESS:PORT with an IP literal. Port 0 takes a free port.
 absl::StatusOr<Endpoint> ParseMetricsPlace(absl::string_view text);
 
 }  // namespace hlaunch

@@ -51,7 +51,7 @@ absl::Status SetPrefix(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
-// An empty one is as none, and stands for torchrun's variable.
+// An empty template counts as not given: the variable of torchrun then gives the prefix.
 absl::Status SetTorchrunsPrefix(string_view text, Options& options) {
   options.logs.prefix_template = std::string(text);
   return absl::OkStatus();
@@ -90,7 +90,7 @@ absl::Status SetStatusPage(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
-// Of --on-event: a URL, or the words of a command.
+// Sets --on-event: a URL, or the words of a command.
 absl::Status SetOnEvent(string_view text, Options& options) {
   EventReceiver receiver;
   if (absl::StartsWith(text, "http://") || absl::StartsWith(text, "https://")) {
@@ -139,7 +139,7 @@ const OptionRow kRows[] = {
        return absl::OkStatus();
      },
      kPet, true},
-    // Before --log-prefix, which beats it.
+    // Before --log-prefix, which wins because it is set later.
     {"", "", "--log-line-prefix-template", "TEMPLATE", "torchrun's word for --log-prefix",
      SetTorchrunsPrefix, kPet},
     {"", "", "--log-prefix", "TEMPLATE|none",

@@ -32,7 +32,7 @@ namespace {
 using absl::InvalidArgumentError;
 using absl::string_view;
 
-// What other launchers have: a way to say it here.
+// A word of other launchers, and how to say the same here.
 struct ForeignWord {
   const char* word;
   const char* instead;
@@ -70,7 +70,7 @@ absl::Status UnknownOption(const std::string& word, const std::string& program) 
 
 struct RawOptions {
   std::vector<FoundValue> given;  // In the order of the table.
-  std::vector<std::string> rest;  // From the first word that no option took.
+  std::vector<std::string> rest;  // The words from the first one that no option took.
 
   const FoundValue* Find(string_view name) const {
     const auto found = std::find_if(given.begin(), given.end(), [name](const FoundValue& value) {
@@ -95,8 +95,8 @@ absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words,
 
 bool IsMpirunsNumber(string_view word) { return word == "-n" || word == "-np"; }
 
-// `words` with mpirun's word for the number of ranks as the option that means it. `*found` is set
-// where it is there.
+// Replaces mpirun's word for the number of ranks in `words` with --nproc-per-node. Sets `*found` if
+// the word is there.
 std::vector<std::string> WithoutMpirunsNumber(std::vector<std::string> words, bool* found) {
   for (size_t i = 0; i < words.size() && absl::StartsWith(words[i], "-"); ++i) {
     const bool here = IsMpirunsNumber(words[i]) && i + 1 < words.size();
@@ -109,7 +109,7 @@ std::vector<std::string> WithoutMpirunsNumber(std::vector<std::string> words, bo
   return words;
 }
 
-// Whether is_host fits to who hosts anyway.
+// Checks that is_host does not contradict the other options, which may decide who hosts.
 absl::Status CheckHost(const Options& options, bool has_place) {
   if (!options.node.is_host.has_value()) return absl::OkStatus();
   if (!has_place && !*options.node.is_host) {
@@ -126,12 +126,12 @@ absl::Status CheckHost(const Options& options, bool has_place) {
   return absl::OkStatus();
 }
 
-// Whether the job is started on other hosts from here.
+// Returns whether this command starts the job on other hosts.
 bool NamesHosts(const RawOptions& raw) {
   return raw.Find("--hosts") != nullptr || raw.Find("--hostfile") != nullptr;
 }
 
-// What --hosts decides by itself, and what belongs to it.
+// Refuses options that need --hosts without it, and options that --hosts excludes with it.
 absl::Status CheckHosts(const RawOptions& raw) {
   if (!NamesHosts(raw)) {
     for (const char* name :
@@ -160,7 +160,7 @@ absl::Status CheckMultiple(const JobPolicy& policy) {
                                            ", which is no multiple of ", n));
 }
 
-// The values are fine one by one; do they fit together?
+// Checks that the values fit together. Each value by itself is valid already.
 absl::Status CheckTogether(const Options& options, bool standalone, bool verbose_and_quiet) {
   HLAUNCH_RETURN_IF_ERROR(CheckRestartPolicy(options.policy));
   if (verbose_and_quiet) {
@@ -216,7 +216,7 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
   }
   const bool has_place =
       options.meeting.endpoint.has_value() || !options.meeting.master_addr.empty();
-  // Node 0 of a cluster's job listens, and its node daemon tells the others where.
+  // Node 0 of a job of the cluster listens. Its node daemon tells the other nodes where.
   const bool listens = options.node.rank == 0 && !options.detached_directory.empty();
   const char* needs_place = options.node.rank.has_value() && !listens ? "--node-rank"
                             : options.meeting.master_port.has_value() ? "--master-port"
@@ -251,7 +251,7 @@ size_t TableIndex(const FoundValue& found) {
   return static_cast<size_t>(found.row - OptionTable().data());
 }
 
-// Of two options that exclude each other only the one from the stronger source stays.
+// Removes the weaker of two options that exclude each other if they come from different sources.
 void DropWeaker(RawOptions& raw, string_view one, string_view other) {
   const FoundValue* a = raw.Find(one);
   const FoundValue* b = raw.Find(other);
@@ -259,7 +259,8 @@ void DropWeaker(RawOptions& raw, string_view one, string_view other) {
   raw.given.erase(raw.given.begin() + ((a->source < b->source ? a : b) - raw.given.data()));
 }
 
-// Adds what weaker sources give. Requires: `weaker` is no stronger than what `raw` has.
+// Adds values from a weaker source. Requires: the source of `weaker` is not stronger than those of
+// `raw`.
 void Merge(std::vector<FoundValue> weaker, RawOptions& raw) {
   for (FoundValue& value : weaker) {
     const FoundValue* stronger = raw.Find(value.row->name);
@@ -269,7 +270,8 @@ void Merge(std::vector<FoundValue> weaker, RawOptions& raw) {
   }
 }
 
-// HLAUNCH_HOSTS, where nothing says that this is one node, or one of several.
+// Adds HLAUNCH_HOSTS, unless an option says that the job has one node or that this is one of
+// several.
 void AddHostsVariable(const Environment& environment, RawOptions& raw) {
   const std::string hosts = environment.Get(kEnvHosts);
   if (hosts.empty() || NamesHosts(raw)) return;
@@ -289,8 +291,8 @@ void AddClusterFileVariable(const Environment& environment, RawOptions& raw) {
       {FindOption("--cluster-file"), path, OptionSource::kEnvironment, kEnvClusterFile});
 }
 
-// The file of --config, if there is one, then the variables. The file's command counts where none
-// is typed.
+// Adds the file of --config, if there is one, then the variables. The command in the file counts
+// only if no command was typed.
 absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
   if (const FoundValue* config = raw.Find("--config")) {
     HLAUNCH_ASSIGN_OR_RETURN(Config found, ReadConfig(config->value));
@@ -325,7 +327,8 @@ absl::Status SetValue(const FoundValue& found, Options& options) {
       absl::StrCat(found.origin, " '", PrintableLine(found.value), "': ", status.message()));
 }
 
-// Whether --hosts asks for those of the allocation, which the surroundings then give.
+// Removes --hosts if it asks for the hosts of the allocation; returns whether it did. The
+// surroundings then give the hosts.
 bool DropHostsOfAllocation(RawOptions& raw) {
   const FoundValue* const hosts = raw.Find("--hosts");
   if (hosts == nullptr || hosts->value != kHostsOfAllocation) return false;
@@ -333,7 +336,8 @@ bool DropHostsOfAllocation(RawOptions& raw) {
   return true;
 }
 
-// `place` where one of a node's tasks stands for the node, and has no workers in the others.
+// Changes `place` for a task that stands for its whole node and has no workers in the node's other
+// tasks.
 ClusterPlace WithoutTasks(ClusterPlace place) {
   if (!place.tasks) return place;
   place.tasks.reset();
@@ -345,15 +349,15 @@ ClusterPlace WithoutTasks(ClusterPlace place) {
   return place;
 }
 
-// What the surroundings say of this node's place: the text of --explain-cluster where that is
-// asked for, else what stronger sources leave open.
+// Adds what the surroundings say about this node's place and stronger sources leave open. With
+// --explain-cluster, returns its text instead.
 absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surroundings,
                                                     RawOptions& raw, Options& options) {
   for (const char* name : {"--cluster-file", "--cluster"}) {
     const FoundValue* const found = raw.Find(name);
     if (found != nullptr) HLAUNCH_RETURN_IF_ERROR(SetValue(*found, options));
   }
-  // The terminal's end is no node of the job that it starts.
+  // The host of a command with --hosts is not a node of the job, so it has no place.
   if (NamesHosts(raw) && options.cluster != kOwnCluster) options.cluster = "none";
   const bool whole = DropHostsOfAllocation(raw);
   ClusterPlace place =
@@ -361,7 +365,7 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
             : ChooseStart(FindPlace(surroundings, options.cluster, options.cluster_systems),
                           raw.given, options.program, options.cluster);
   if (surroundings.alone) place = WithoutTasks(std::move(place));
-  // By ssh a node knows nothing of its job.
+  // With ssh, a node would not learn its scheduler's job. With the scheduler's own starter it does.
   const bool own_starter =
       std::any_of(place.values.begin(), place.values.end(),
                   [](const PlaceValue& value) { return value.name == "--launch-agent"; });
@@ -371,7 +375,7 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
     return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);
   }
   if (!taken.ok() && place.told_elsewhere) {
-    options.tasks = place.tasks;  // Task 0 says it, and tells others.
+    options.tasks = place.tasks;  // Task 0 prints the error and tells the other nodes.
     return InvalidArgumentError("");
   }
   HLAUNCH_RETURN_IF_ERROR(taken.status());
@@ -388,7 +392,7 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   return std::nullopt;
 }
 
-// Puts the values into `options`, says where they are from, and completes the words for others.
+// Puts the values into `options`, notes their sources, and completes `option_words`.
 absl::Status Apply(const RawOptions& raw, Options& options) {
   for (const FoundValue& found : raw.given) {
     if (found.row->is_flag() && found.value != "true") {
@@ -402,13 +406,13 @@ absl::Status Apply(const RawOptions& raw, Options& options) {
     const std::string typed =
         bare ? found.row->name : absl::StrCat(found.row->name, "=", found.value);
     options.sources.push_back(absl::StrCat(found.origin, " gives ", PrintableLine(typed)));
-    // Another host's surroundings give its own.
+    // Another host gets these values from its own surroundings.
     if (found.source != OptionSource::kCluster) options.option_words.push_back(typed);
   }
   return absl::OkStatus();
 }
 
-// Names the variables and keys behind the options of which `status` speaks.
+// Adds to `status` which variables and keys gave the options that it mentions.
 absl::Status NameSources(const absl::Status& status, const RawOptions& raw) {
   std::string message(status.message());
   std::vector<std::string> sources;
@@ -422,7 +426,7 @@ absl::Status NameSources(const absl::Status& status, const RawOptions& raw) {
   return InvalidArgumentError(absl::StrCat(message, " (", absl::StrJoin(sources, ", "), ")"));
 }
 
-// What is to be printed instead of a job; unset: nothing.
+// Returns the text to print instead of running a job; unset if there is none.
 absl::StatusOr<std::optional<std::string>> TextToPrint(const RawOptions& raw,
                                                        const std::string& program) {
   if (raw.Find("--help") != nullptr) return HelpText(program);
@@ -438,7 +442,7 @@ absl::StatusOr<std::optional<std::string>> TextToPrint(const RawOptions& raw,
       absl::StrCat("--print-completion '", PrintableLine(shell->value), "': expected bash or zsh"));
 }
 
-// Reads --install-links and --install-copies, which run nothing.
+// Reads --install-links and --install-copies, with which no job runs.
 absl::Status SetInstall(const RawOptions& raw, Options& options) {
   for (const char* name : {"--install-links", "--install-copies"}) {
     const FoundValue* found = raw.Find(name);
@@ -455,7 +459,7 @@ absl::Status SetInstall(const RawOptions& raw, Options& options) {
   return absl::OkStatus();
 }
 
-// Where `number` (-n) was typed, it is that of all ranks, of one node's or of all hosts'.
+// If -n was typed (`number`), its value is the number of all ranks: of one node, or of all hosts.
 absl::StatusOr<Options> WithRanks(bool number, Options options) {
   if (!number) return options;
   if (!options.nproc.has_value()) {
@@ -512,7 +516,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   options.script.command = raw.rest;
   HLAUNCH_RETURN_IF_ERROR(Apply(raw, options));
   if (options.script.run_path)
-    options.script.module = options.script.no_python = false;  // As torchrun has it.
+    options.script.module = options.script.no_python = false;  // As in torchrun.
   options.detached_directory = surroundings.environment.Get(kEnvDetached);
   const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;
   absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);

@@ -14,24 +14,24 @@ namespace hlaunch {
 
 struct Surroundings;
 
-// Reads the command line, the file of --config, torchrun's PET_* variables and what `surroundings`
-// say of this node's place (whose environment has the variables); the first one wins.
-// Everything from the script on belongs to the script. Long options may be written with dashes or
-// underscores; of a repeated option the last value counts. A program of the name torchrun is
-// called so in what it says.
+// Reads the command line, the file of --config, the variables in the environment of `surroundings`
+// (such as torchrun's PET_*), and what `surroundings` say about this node's place. A source beats
+// the sources after it. Everything from the script on belongs to the script. Long options may be
+// written with dashes or underscores. If an option is repeated, its last value counts. A program
+// that was called as torchrun uses this name in its messages.
 //
 // Requires: argv[0], the program's name.
 //
 // Errors:
-//   InvalidArgument - one line that names the option, variable or key, the value and the way out;
-//     empty where another process of this job says it.
+//   InvalidArgument - one line that names the option, variable or key, the value and the way out.
+//     The message is empty if another process of this job prints it.
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
                                      const Surroundings& surroundings);
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
                                      const Environment& environment = Environment());
 
-// What can be read of a command line that ParseOptions refuses: all values that are right, without
-// a script. It may lead to the job's other nodes, to tell them. Requires: as ParseOptions.
+// Returns all valid values of a command line that ParseOptions refuses, without the script. They
+// may be enough to reach the job's other nodes and to tell them. Requires: as ParseOptions.
 Options ParseWhatIsRight(int argc, const char* const* argv, const Surroundings& surroundings);
 
 }  // namespace hlaunch

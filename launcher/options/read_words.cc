@@ -19,7 +19,7 @@ namespace {
 using absl::InvalidArgumentError;
 using absl::string_view;
 
-// All spellings of an option, as CLI11 wants them.
+// Returns all spellings of an option in the form that CLI11 wants.
 std::string Names(const OptionRow& row) {
   std::string names = row.name;
   const std::string underscored = Underscored(row.name);
@@ -35,7 +35,7 @@ const TypedOption* Find(const std::vector<TypedOption>& given, string_view name)
   return found == given.end() ? nullptr : &*found;
 }
 
-// All that CLI11 does for us. It throws.
+// The only place that uses CLI11. CLI11 throws exceptions, which end here.
 absl::StatusOr<TypedWords> Divide(string_view name, absl::Span<const OptionRow> table,
                                   const std::vector<std::string>& words, OptionPlace place) {
   CLI::App app;
@@ -72,7 +72,7 @@ absl::StatusOr<TypedWords> Divide(string_view name, absl::Span<const OptionRow> 
   return typed;
 }
 
-// CLI11 drops an empty value: `--rdzv-id=` takes the next word.
+// Refuses empty values such as `--rdzv-id=`: CLI11 drops the empty value and takes the next word.
 absl::Status CheckValues(string_view name, absl::Span<const std::string> words) {
   for (const std::string& word : words) {
     if (!absl::StartsWith(word, "--") || !absl::EndsWith(word, "=")) continue;

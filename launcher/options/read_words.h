@@ -18,35 +18,37 @@ namespace hlaunch {
 // An option that was typed. A value.
 struct TypedOption {
   const OptionRow* row;
-  std::string value;  // Of a repeated option the last; of a flag "true".
+  std::string value;  // For a flag "true".
 };
 
 // A command line, divided. A value.
 struct TypedWords {
-  std::vector<TypedOption> given;  // In the order of the table.
-  std::vector<std::string> rest;   // What no option took.
+  // In the order of the table. An option that may not be repeated has only its last value here.
+  std::vector<TypedOption> given;
+  std::vector<std::string> rest;  // The words that no option took.
 
-  // By the long name, with dashes.
+  // `name` is the long name, with dashes.
   bool Has(absl::string_view name) const;
   std::string Get(absl::string_view name, absl::string_view otherwise) const;
 };
 
-// Where options may stand.
+// Where options may stand on the command line.
 enum class OptionPlace {
-  kBeforeScript,  // The first word that no option takes begins the rest; it may look like an
+  kBeforeScript,  // The first word that no option takes begins the rest, even if it looks like an
                   // option.
-  kAnywhere,      // The rest holds no word that looks like an option.
+  kAnywhere,      // Anywhere. An unknown word that looks like an option is an error.
 };
 
-// `words` are what stands behind the program's or command's name, which is `name` in messages.
-// Long options may be written with dashes or underscores. Pure.
+// Divides `words`, which follow the name of the program or command on the command line. `name` is
+// this name in messages. Long options may be written with dashes or underscores. Pure.
 //
 // Errors:
 //   InvalidArgument - one line that names the word and the way out.
 absl::StatusOr<TypedWords> ReadWords(absl::string_view name, absl::Span<const OptionRow> table,
                                      const std::vector<std::string>& words, OptionPlace place);
 
-// Says that `table` has no option `word`, and the nearest that it has. Pure.
+// Returns an error which says that `table` has no option `word`, and which suggests the option with
+// the nearest spelling. Pure.
 absl::Status UnknownWord(absl::string_view name, absl::Span<const OptionRow> table,
                          absl::string_view word);
 

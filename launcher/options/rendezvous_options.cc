@@ -53,7 +53,7 @@ absl::Status SetNnodes(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
-// Of what a host has several, and what workers may be bound to.
+// Returns whether `word` names a part of a host to which workers may be bound.
 bool IsBindObject(string_view word) {
   return word == "socket" || word == "numa" || word == "l3" || word == "core";
 }
@@ -187,7 +187,7 @@ absl::Status SetIsHost(string_view text, Options& options) {
 
 struct ConfRow {
   const char* key;
-  absl::Status (*set)(string_view value, Options& options);  // Null: hlaunch needs no such thing.
+  absl::Status (*set)(string_view value, Options& options);  // Null: hlaunch ignores the key.
 };
 
 const ConfRow kConf[] = {
@@ -410,7 +410,7 @@ const OptionRow kRendezvousRows[] = {
      SetEndpoint, kPet},
     {"", "", "--rdzv-id", "ID", "id of the job, the same on every node", SetJobId, kPet},
     {"", "", "--rdzv-backend", "NAME", "static or c10d, as for torchrun", SetBackend, kPet},
-    // Before the options that say the same by themselves, which win.
+    // Before the options of the same meaning: they win because they are set later.
     {"", "", "--rdzv-conf", "K=V,...", "is_host=1, join_timeout=S, last_call_timeout=S",
      SetRdzvConf, kPet},
     {"", "", "--node-rank", "N", "this node's rank; else the rendezvous decides", SetNodeRank,

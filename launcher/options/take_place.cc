@@ -34,13 +34,14 @@ class Given {
   const std::vector<FoundValue>& values_;
 };
 
-// MAX of "N" and "MIN:MAX".
+// Returns N of "N", or MAX of "MIN:MAX".
 string_view MaxNodes(string_view nnodes) {
   const size_t colon = nnodes.find(':');
   return colon == nnodes.npos ? nnodes : nnodes.substr(colon + 1);
 }
 
-// "2:4" where three nodes were started is "2:3": nobody has to wait for a fourth. Empty: as typed.
+// Turns "2:4" into "2:3" if three nodes were started, so that no node waits for a fourth. Returns
+// an empty string if the typed text can stay.
 std::string WithoutAbsent(string_view typed, string_view started) {
   const size_t colon = typed.find(':');
   int min = 0, max = 0, there = 0;
@@ -61,20 +62,21 @@ const PlaceValue* FindIn(const ClusterPlace& place, string_view name) {
   return found == place.values.end() ? nullptr : &*found;
 }
 
-// What concerns this node alone, whichever nodes there are.
+// Returns whether `option` concerns this node alone, whatever the other nodes are.
 bool IsOfThisNode(string_view option) {
   return option == "--nproc-per-node" || option == "--shutdown-timeout" || option == "--devices" ||
          option == "--bind";
 }
 
-// A port that the user names is the workers' port: the static form, at the place's host.
+// A port that the user gives is the workers' port. So the place's host is used in the static form.
 PlaceValue AsStaticForm(const PlaceValue& endpoint) {
   const auto parsed = ParseEndpoint(endpoint.value, kDefaultRdzvPort);
   return {"--master-addr", parsed.ok() ? parsed->host : endpoint.value, endpoint.source,
           endpoint.meaning};
 }
 
-// What decides how a node's share is split, where its tasks have their shares already.
+// Options that split a node's devices and CPUs among its workers. With tasks they are refused,
+// because each task has its share already.
 constexpr const char* kOptionsOfOneTask[] = {"--devices", "--isolate-devices", "--per-node",
                                              "--bind", "--numa-binding"};
 
@@ -95,7 +97,7 @@ absl::Status CheckTasks(const NodeTasks& tasks, const Given& given) {
   return absl::OkStatus();
 }
 
-// Whether hlaunch, in the script of an allocation, starts its nodes from here.
+// Returns whether hlaunch, called in the script of an allocation, starts the nodes from here.
 bool StartsNodes(const Given& given, string_view program) {
   const FoundValue* const nnodes = given.Find("--nnodes");
   if (nnodes == nullptr && program == "torchrun") return false;
@@ -145,7 +147,7 @@ absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
     if (all_said) return taken;
     return place.refusal;
   }
-  if (place.tasks && given.Has("--standalone")) return taken;  // Each task is one by itself.
+  if (place.tasks && given.Has("--standalone")) return taken;  // Each task is a job by itself.
   if (place.tasks) {
     HLAUNCH_RETURN_IF_ERROR(CheckTasks(*place.tasks, given));
     taken.tasks = place.tasks;

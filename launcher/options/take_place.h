@@ -15,33 +15,36 @@
 
 namespace hlaunch {
 
-// What of a place is used. A value.
+// The part of a place that is used. A value.
 struct TakenPlace {
   std::vector<FoundValue> values;
   std::vector<std::string> warnings;  // One line each.
-  std::optional<NodeTasks> tasks;     // This node's, where its workers run in them.
-  std::string nnodes;                 // In the place of the typed --nnodes; empty: that stays.
+  std::optional<NodeTasks> tasks;     // This node's tasks, if its workers run in them.
+  std::string nnodes;                 // Replaces the typed --nnodes. Empty: the typed value stays.
 };
 
-// Options of a command that is run on each host by itself, and that none has which starts them all.
+// The options for a command that is run separately on each host. A command that starts all hosts
+// itself cannot have them.
 const std::vector<absl::string_view>& OptionsOfEachHost();
 
-// `place`, decided for one of both where it is an allocation's script or shell: the job's nodes are
-// started from here, or this is a node by itself, as `given` has it or a `program` that is
-// torchrun, whose word is one node. Other places stay as they are. `word`: of --cluster. Pure.
+// Decides what to do if `place` is the script or shell of an allocation. Either this command starts
+// the job's nodes, or it runs only the node on this host. It does the latter if `given` says that
+// there is one node or has an option of OptionsOfEachHost, and if `program` is torchrun without
+// --nnodes, which means one node; a `word` of --cluster other than "auto" is then refused. Returns
+// other places unchanged. Pure.
 ClusterPlace ChooseStart(ClusterPlace place, const std::vector<FoundValue>& given,
                          absl::string_view program, const std::string& word);
 
-// Decides which values of `place` are taken beside `given`, which is from stronger sources. Who
-// says there that it is one node, or which nodes there are and where they meet, has said all of
-// that: only what concerns this node alone is taken, its workers and their grace. Who says less is
-// completed. Where it comes to one node, nothing of where nodes meet is taken. Nodes that were not
-// started are not waited for. Of several tasks on this node each is a job of its own with
-// --standalone alone. Pure.
+// Decides which values of `place` are used in addition to `given`, which comes from stronger
+// sources. If `given` says that there is one node, or both how many nodes there are and where they
+// meet, then only the values for this node alone are used: its workers, their grace, devices and
+// binding. If `given` says less, `place` completes it. With one node, nothing about the meeting is
+// used. The job does not wait for nodes that were not started. If this node has several tasks, each
+// task is a job of its own only with --standalone. Pure.
 //
 // Errors:
-//   InvalidArgument - the place's refusal; several nodes, and nobody says where they meet; or there
-//     are others, and nobody says how many.
+//   InvalidArgument - the place's refusal; or no source says where several nodes meet; or there are
+//     other nodes, and no source says how many.
 absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
                                      const std::vector<FoundValue>& given);
 

@@ -20,8 +20,8 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 
 constexpr size_t kMaxRole = 256;
-constexpr double kLeastHeartbeatTimeout = 0.1;  // Seconds,
-constexpr double kLeastHangTimeout = 1;         // the same.
+constexpr double kLeastHeartbeatTimeout = 0.1;  // Seconds.
+constexpr double kLeastHangTimeout = 1;         // Seconds.
 
 absl::Status SetRole(string_view text, Options& options) {
   const bool printable = std::all_of(text.begin(), text.end(), absl::ascii_isprint);
@@ -61,7 +61,7 @@ absl::Status SetSignals(string_view text, Options& options) {
 
 // Old scripts of torch.distributed.launch and those of DeepSpeed want --local_rank.
 absl::Status SetLocalRankOption(string_view text, Options& options) {
-  if (text == "true") text = "--local-rank";  // None was named: torch's own spelling.
+  if (text == "true") text = "--local-rank";  // No name was given: use torch's own spelling.
   const string_view bare = text.substr(std::min(text.find_first_not_of('-'), text.size()));
   const bool plain = std::all_of(bare.begin(), bare.end(), [](char c) {
     return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
@@ -124,8 +124,8 @@ absl::Status SetHangAction(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
-// What torchrun needs and hlaunch does not: accepted where it changes nothing, so that command
-// lines of torchrun run.
+// The next options are for torchrun only. They are accepted if they change nothing, so that
+// torchrun's command lines run.
 absl::Status SetMonitorInterval(string_view text, Options& options) {
   HLAUNCH_RETURN_IF_ERROR(ParseTimeout(text, 0).status());
   options.unneeded.emplace_back("--monitor-interval");

@@ -25,17 +25,18 @@ namespace {
 
 constexpr size_t kHostsNamed = 2;
 
-// A sign of a failure and what to do about it. {host} stands for the worker's host, {where}
-// for all hosts that told the same, {awaited} for the workers that did not fail.
+// A sign of a failure and what to do about it. {host} stands for the worker's host, {where} for all
+// hosts whose workers printed the same, {awaited} for the workers that did not fail.
 struct Row {
-  std::array<absl::string_view, 3> words;  // Any of these that is not empty, in one text.
+  // The text must contain one of these; empty ones do not count.
+  std::array<absl::string_view, 3> words;
   absl::string_view advice;
 };
 
-// The more specific ones first.
+// The more specific rows come first.
 constexpr Row kRows[] = {
-    // Devices: in the words of CUDA, torch and Intel Gaudi's software, as their sources and users
-    // have them; none of this was seen here.
+    // Devices: messages of CUDA, torch and Intel Gaudi's software, taken from their sources and
+    // reports of users. We have not seen any of them ourselves.
     {{"invalid device ordinal", "No CUDA GPUs are available", "no CUDA-capable device"},
      "{host} has fewer GPUs than workers: lower --nproc-per-node, or look at CUDA_VISIBLE_DEVICES"},
     {{"CUDA driver version is insufficient", "driver on your system is too old", ""},
@@ -82,7 +83,7 @@ constexpr Row kRows[] = {
      "interface with GLOO_SOCKET_IFNAME"},
     {{"monitoredBarrier", "", ""},
      "the rank it names did not come to the barrier: see where it stands (py-spy dump --pid PID)"},
-    // https://github.com/pytorch/pytorch/issues/190489: a thread of gloo lets go of a tensor while
+    // https://github.com/pytorch/pytorch/issues/190489: a thread of gloo releases a tensor while
     // Python ends.
     {{"terminate called without an active exception", "", ""},
      "a thread was cut off as the program ended; torch with gloo may do so once all work is done: "
@@ -152,7 +153,7 @@ constexpr Row kRows[] = {
      "it calls itself without end; sys.setrecursionlimit only delays that"},
 };
 
-// Only once a worker's own words say nothing else.
+// These rows count only if no row of kRows fits the worker's own words.
 constexpr Row kWaited[] = {
     {{"Timed out waiting", "Application timeout caused pair closure", "Socket Timeout"},
      "see where {awaited} stands (py-spy dump --pid PID), or allow longer with "
@@ -238,7 +239,8 @@ absl::string_view OfSignal(int signal) {
   return "";
 }
 
-// Whether `text`, which says that a port is in use, has a line of code that names MASTER_PORT.
+// Returns whether `text`, which says that a port is in use, has a line of code that names
+// MASTER_PORT.
 bool ComesFromMasterPort(absl::string_view text) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::StartsWith(line, "    ") && absl::StrContains(line, "MASTER_PORT")) return true;
@@ -246,7 +248,7 @@ bool ComesFromMasterPort(absl::string_view text) {
   return false;
 }
 
-// Whether `text` says that port is in use, in the words of torch, the C library or gRPC.
+// Returns whether `text` says that `port` is in use, in the words of torch, the C library or gRPC.
 bool SaysPortInUse(absl::string_view text, uint16_t port) {
   const std::string colon = absl::StrCat(":", port), pair = absl::StrCat("', ", port),
                     words = absl::StrCat("port: ", port);
@@ -265,15 +267,15 @@ bool SaysPortInUse(absl::string_view text, uint16_t port) {
   return false;
 }
 
-// Whether torch was to serve at MASTER_PORT, as rank 0, and another rank 0 did. Where hlaunch
-// leaves that port to the program, it keeps it from everybody else.
+// Returns whether torch, as rank 0, could not serve at MASTER_PORT because another rank 0 did. No
+// other program can be the cause: a port that hlaunch leaves to the program is reserved for it.
 bool HasTwoFirstRanks(absl::string_view text) {
   return absl::StrContains(text, "_env_rendezvous_handler") &&
          (absl::StrContains(text, "ddress already in use") ||
           absl::StrContains(text, "EADDRINUSE"));
 }
 
-// "on node1", or all hosts whose workers ended with the same words.
+// Returns "on node1", or all hosts whose workers ended with the same words.
 std::string Where(const Outcome& outcome) {
   const std::string exception = OwnWords(outcome.failures.front());
   std::set<std::string> hosts;
@@ -284,7 +286,7 @@ std::string Where(const Outcome& outcome) {
   return absl::StrCat("on ", absl::StrJoin(hosts, " and "));
 }
 
-// The keys that a wait of the store was for: "wait timeout after 1000ms, keys: /a, /b".
+// Returns the keys that a wait of the store did not get: "wait timeout after 1000ms, keys: /a, /b".
 std::string MissingKeys(absl::string_view text) {
   const size_t at = text.find("wait timeout after");
   if (at == text.npos) return "";
@@ -303,7 +305,7 @@ std::string Awaited(const Outcome& outcome) {
   return absl::StrJoin(names, ", ");
 }
 
-// Whether the preflight had found that large messages do not pass.
+// Returns whether the preflight found that large messages do not pass.
 bool WarnedOfMtu(absl::string_view text) {
   const size_t at = text.find(kBeforeTheRound);
   return at != text.npos && absl::StrContains(text.substr(at), "MTU");
@@ -311,7 +313,7 @@ bool WarnedOfMtu(absl::string_view text) {
 
 std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   const WorkerFailure& first = outcome.failures.front();
-  if (first.pid == 0) return "";  // Its message says it all.
+  if (first.pid == 0) return "";  // The failure's message is enough.
   const std::string exception = OwnWords(first);
   const std::string text = absl::StrCat(first.message, "\n", first.traceback, "\n", first.log_tail);
   if (WarnedOfMtu(first.evidence)) return std::string(kMtu);

@@ -10,9 +10,9 @@
 
 namespace hlaunch {
 
-// What to do about the failure that ended the job, in one line: the advice on the most specific
-// of its signs, or nothing. `store_port` is the last round's MASTER_PORT if hlaunch served it,
-// else 0. Pure; the text of workers and hosts in it is made safe for a terminal.
+// Returns in one line what to do about the failure that ended the job: the advice on the most
+// specific sign of the failure, or an empty string. `store_port` is the last round's MASTER_PORT if
+// hlaunch served it, else 0. Pure; text of workers and hosts in it is made safe for a terminal.
 std::string AdviceFor(const Outcome& outcome, uint16_t store_port);
 
 }  // namespace hlaunch

@@ -11,7 +11,7 @@
 #include "agent/health/local/check_result.h"
 #include "agent/health/run_checks.h"
 
-// `hlaunch check`: its command line, and what it prints. Pure.
+// The command line and the output of `hlaunch check`. Pure.
 
 namespace hlaunch {
 
@@ -19,7 +19,7 @@ struct CheckOptions {
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
   CheckPlan plan;
   bool json = false;
-  bool lines = false;  // Runs the checks in this process, and prints each as it ends.
+  bool lines = false;  // Run the checks in this process, and print each result at once.
 };
 
 // Requires: the command line begins with `check`.
@@ -28,13 +28,13 @@ struct CheckOptions {
 //   InvalidArgument - one line that names the option, the value and the way out.
 absl::StatusOr<CheckOptions> ParseCheckOptions(int argc, const char* const* argv);
 
-// The words with which `program` runs `plan` in a process of its own.
+// Returns the command line with which `program` runs `plan` in a process of its own.
 std::vector<std::string> CheckCommand(const std::string& program, const CheckPlan& plan);
 
-// For people: a table, and advice where something is wrong.
+// Returns text for people: a table, and advice if something is wrong.
 std::string CheckText(const std::vector<CheckResult>& results);
 
-// The same for programs: one object.
+// The same for programs, as one JSON object.
 std::string CheckJson(const std::vector<CheckResult>& results);
 
 }  // namespace hlaunch

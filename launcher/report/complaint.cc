@@ -17,10 +17,10 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxBytes = 300;
-// Of the first module that Python imports.
+// The error about the first module that Python imports.
 constexpr absl::string_view kNoLibrary = "No module named 'encodings'";
 
-// Each is in a line that tells why a program ended.
+// A line with one of these tells why a program ended.
 constexpr absl::string_view kSigns[] = {
     "error while loading shared libraries: ",  // the program loader
     "symbol lookup error: ",                   // the program loader
@@ -34,7 +34,7 @@ constexpr absl::string_view kSigns[] = {
     "Permission denied",                       // shells
 };
 
-// "sys.prefix = '/opt/python9'" is among what Python says when it does not find its own library.
+// Python prints "sys.prefix = '/opt/python9'" when it does not find its own library.
 std::string OfMisledPython(const std::vector<absl::string_view>& lines) {
   constexpr absl::string_view kName = "sys.prefix = ";
   for (const absl::string_view line : lines) {

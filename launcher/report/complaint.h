@@ -8,17 +8,17 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/round/round.h"
 
-// Why a program ended, by the last lines of its stderr. Pure: text only.
+// Finds in the last lines of a program's stderr why it ended. Pure: works on text only.
 
 namespace hlaunch {
 
-// The line of `tail` that tells it of a program that raised no exception, in the words of the
-// program's loader, its shell, Python before its first line, a command line's parser, or Rust; of a
-// Python that was misled by PYTHONHOME where it looked. Without control characters; empty if none
-// does.
+// Returns the line of `tail` that says why a program ended that raised no exception. The line is
+// from the program loader, the shell, Python before the script's first line, the parser of a
+// command line, or Rust. For a Python that PYTHONHOME misled, it says where Python looked. Without
+// control characters; empty if there is no such line.
 std::string ComplaintIn(absl::string_view tail);
 
-// The worker's exception, see ExceptionOf, else its complaint; empty if it died without a word.
+// Returns the worker's exception, see ExceptionOf, else its complaint; empty if it printed neither.
 std::string OwnWords(const WorkerFailure& failure);
 
 }  // namespace hlaunch

@@ -18,7 +18,7 @@ namespace hlaunch {
 namespace {
 
 constexpr char kCommand[] = "hlaunch devices";
-constexpr size_t kMaxHolders = 3;  // In the table; JSON has all.
+constexpr size_t kMaxHolders = 3;  // Only in the table; JSON has all holders.
 
 std::string HelpText() {
   return absl::StrCat(

@@ -11,7 +11,7 @@
 #include "agent/devices/device.h"
 #include "agent/devices/find_devices.h"
 
-// `hlaunch devices`: its command line, and what it prints. Pure.
+// The command line and the output of `hlaunch devices`. Pure.
 
 namespace hlaunch {
 
@@ -27,10 +27,10 @@ struct DevicesOptions {
 //   InvalidArgument - one line that names the option, the value and the way out.
 absl::StatusOr<DevicesOptions> ParseDevicesOptions(int argc, const char* const* argv);
 
-// For people: a table, and a line on the processors.
+// Returns text for people: a table, and a line about the processors.
 std::string DevicesText(const std::vector<Device>& devices, const Processors& processors);
 
-// The same for programs, and more of it: one object.
+// The same for programs, with more facts, as one JSON object.
 std::string DevicesJson(const std::vector<Device>& devices, const Processors& processors);
 
 }  // namespace hlaunch

@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kMaxPairsShown = 64;  // Of many pairs, the slowest.
+constexpr size_t kMaxPairsShown = 64;  // If there are more, the slowest are shown.
 
 std::optional<JointReport> JointOf(const std::vector<CheckResult>& results) {
   for (const CheckResult& result : results) {
@@ -81,7 +81,7 @@ DoctorWords ReadDoctorWords(int argc, const char* const* argv) {
       words.job.emplace_back(word);
     }
   }
-  // Of an option that is given twice the last one holds.
+  // These words come last, because the last value of a repeated option counts.
   for (const char* word : {"--preflight", "full", "--preflight-action", "fail", "--nproc-per-node",
                            "1", "--no-python", kDoctorProgram}) {
     words.job.emplace_back(word);

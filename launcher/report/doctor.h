@@ -8,32 +8,32 @@
 
 #include "agent/health/local/check_result.h"
 
-// `hlaunch doctor`: what a job checks before it starts, without the job. Its command line, and what
-// it prints. Pure.
+// The command line and the output of `hlaunch doctor`, which runs the checks of a job without the
+// job. Pure.
 
 namespace hlaunch {
 
-// What the doctor wants of a job.
+// The parsed command line of `hlaunch doctor`.
 struct DoctorWords {
   bool help = false;
   bool json = false;
-  // The words of a job whose workers do nothing: its checks are what is wanted.
+  // The command line of a job that only runs its checks: its workers do nothing.
   std::vector<std::string> job;
 };
 
 // Requires: the command line begins with `doctor`.
 DoctorWords ReadDoctorWords(int argc, const char* const* argv);
 
-// What such a job starts. If it starts another program, the user has named one.
+// The program of such a job. If the parsed job has another program, the user has named one.
 inline constexpr char kDoctorProgram[] = "/bin/true";
 
 std::string DoctorHelp();
 
-// What this node found out, for people: a table of its checks and advice, and on the node with
-// node rank 0 tables of the pairs that were measured and of all nodes' figures.
+// Returns the results of this node for people: a table of its checks, and advice. On node rank 0,
+// adds tables of the measured pairs and of the figures of all nodes.
 std::string DoctorText(const std::vector<CheckResult>& results);
 
-// The same for programs: one object.
+// The same for programs, as one JSON object.
 std::string DoctorJson(const std::vector<CheckResult>& results);
 
 }  // namespace hlaunch

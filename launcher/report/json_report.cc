@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of the members' meaning: raised when a reader of the former one would misunderstand.
+// The version of the members' meaning. Raised when a reader of the old version would misunderstand.
 constexpr int kSchema = 1;
 
 // "2026-11-21T18:40:26.123Z".
@@ -36,7 +36,7 @@ std::string Time(int64_t wall_ms) {
   return absl::StrFormat("%s.%03dZ", text, wall_ms % 1000);
 }
 
-// To the millisecond.
+// Rounded down to milliseconds.
 double Seconds(Duration duration) {
   return static_cast<double>(
              std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) /

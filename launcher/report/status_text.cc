@@ -85,7 +85,7 @@ nlohmann::ordered_json ToJson(const NodeStatus& node) {
   return json;
 }
 
-// Times are in milliseconds since 1970; null: it has not come to that, or nobody knows.
+// Times are in milliseconds since 1970. Null: the event has not happened, or its time is unknown.
 nlohmann::ordered_json TimeJson(int64_t ms) {
   return ms == 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(ms);
 }
@@ -126,14 +126,14 @@ nlohmann::ordered_json ToJson(const JobStatus& job, bool with_nodes) {
   return json;
 }
 
-// How many ways to show it are given.
+// Returns how many ways to show the status are given.
 size_t Looks(const TypedWords& read) {
   size_t looks = 0;
   for (const char* name : {"--watch", "--html", "--json"}) looks += read.Has(name) ? 1 : 0;
   return looks;
 }
 
-// How it is to be shown.
+// Reads how to show the status.
 absl::Status ReadLook(const TypedWords& read, StatusOptions& options) {
   options.watch = read.Has("--watch");
   options.html_file = read.Get("--html", "");

@@ -11,15 +11,15 @@
 #include "launcher/ask/ask_words.h"
 #include "rendezvous/round/round.h"
 
-// `hlaunch status`: its command line, and what it prints. Pure.
+// The command line and the output of `hlaunch status`. Pure.
 
 namespace hlaunch {
 
-struct StatusOptions : AskWords {            // Without a job: all jobs.
+struct StatusOptions : AskWords {            // No job: all jobs are meant.
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
-  bool detached = false;  // No rendezvous was named: of the user's detached jobs.
-  bool watch = false;     // Goes on showing it.
-  std::string html_file;  // Where a snapshot is to be written; empty: nowhere.
+  bool detached = false;  // No rendezvous was named: show the user's detached jobs.
+  bool watch = false;     // Show the status until the job ends.
+  std::string html_file;  // Write a snapshot to this file. Empty: write none.
 };
 
 // Requires: the command line begins with `status`.
@@ -28,14 +28,14 @@ struct StatusOptions : AskWords {            // Without a job: all jobs.
 //   InvalidArgument - one line that names the option, the value and the way out.
 absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* argv);
 
-// One job with its nodes, for people: a few lines and a table.
+// Returns text for people about one job with its nodes: a few lines and a table.
 std::string JobText(const JobStatus& job);
-// A line for each of all jobs, of which there are `total`; above it which of several services
-// leads, unless `leader` is empty.
+// Returns a table with a line for each job in `jobs`; there are `total` jobs. Above it stands which
+// of several services leads, unless `leader` is empty.
 std::string JobListText(const std::vector<JobStatus>& jobs, int total,
                         const std::string& leader = "");
 
-// The same for programs: one object, and one with the array "jobs".
+// The same for programs: one JSON object, and one JSON object with the array "jobs".
 std::string JobJson(const JobStatus& job);
 std::string JobListJson(const std::vector<JobStatus>& jobs, int total,
                         const std::string& leader = "");

@@ -21,11 +21,11 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMostLines = 10;  // Of a report without restarts.
+constexpr size_t kMostLines = 10;  // In a report without restarts.
 constexpr size_t kEvidenceLines = 6;
-constexpr size_t kLeastEvidence = 2;      // However long the rest is.
-constexpr size_t kMessageLines = 3;       // After the first.
-constexpr size_t kTracebackLines = 1000;  // Read of it, not shown.
+constexpr size_t kLeastEvidence = 2;      // Even if the rest is long.
+constexpr size_t kMessageLines = 3;       // After the first line.
+constexpr size_t kTracebackLines = 1000;  // Read, not shown.
 constexpr size_t kRestartsShown = 3;
 constexpr size_t kNamedConsequences = 3;
 
@@ -41,14 +41,14 @@ std::string HowItEnded(const WorkerFailure& failure) {
                       ")");
 }
 
-// Whether there ever was a process.
+// Returns whether the worker's process was started.
 bool WasStarted(const WorkerFailure& failure) { return failure.pid != 0; }
 
 bool WasStopped(const Outcome& outcome) {
   return IsSignalExit(outcome.exit_code) || outcome.exit_code == kExitNodeStopped;
 }
 
-// What happened, in words, where the rendezvous gave none.
+// Returns in words what happened, if the rendezvous gave no reason.
 std::string ReasonFor(int exit_code) {
   switch (exit_code) {
     case kExitBadEndpoint:
@@ -129,13 +129,13 @@ std::string Header(const Outcome& outcome) {
                       reason.empty() ? ReasonFor(outcome.exit_code) : reason);
 }
 
-// The traceback's frames that say most, in at most `room` lines: the last of the person's own,
-// before the last two.
+// Returns the most useful frames of the traceback in at most `room` lines, but at least one frame:
+// the last frame in the user's own code, followed by the last two frames.
 std::vector<std::string> Frames(absl::string_view traceback, size_t room) {
   std::vector<std::vector<std::string>> frames;
   for (const std::string& line : PrintableLines(traceback, kTracebackLines)) {
     const size_t mark = line.find_first_not_of(" ~^");
-    if (mark == line.npos) continue;  // Points at a part of the line above.
+    if (mark == line.npos) continue;  // The line only marks a part of the line above.
     if (absl::StartsWith(line, "  File ")) {
       frames.push_back({line});
     } else if (!frames.empty() && frames.back().size() == 1 && line[0] == ' ') {
@@ -156,7 +156,7 @@ std::vector<std::string> Frames(absl::string_view traceback, size_t room) {
   return lines;
 }
 
-// Where the exception came from, or else the end of stderr, in about `room` lines.
+// Returns where the exception came from, or else the end of stderr, in about `room` lines.
 std::vector<std::string> Evidence(const WorkerFailure& failure, size_t room) {
   std::vector<std::string> lines;
   std::vector<std::string> more = MoreOfException(failure);
@@ -179,7 +179,7 @@ std::vector<std::string> Evidence(const WorkerFailure& failure, size_t room) {
   return lines;
 }
 
-// One line for all failures from `first` on; none if there are none.
+// Appends one line for all failures from `first` on, if there are any.
 void AppendConsequences(const Outcome& outcome, size_t first, std::vector<std::string>& lines) {
   const size_t total =
       std::max<size_t>(std::max(outcome.total_failures, 0), outcome.failures.size());
@@ -202,7 +202,7 @@ void AppendExcluded(const Outcome& outcome, std::vector<std::string>& lines) {
   }
 }
 
-// A line for each of the last restarts.
+// Appends a line for each of the last restarts.
 void AppendHistory(const Outcome& outcome, std::vector<std::string>& lines) {
   const size_t total = outcome.history.size();
   const size_t begin = total - std::min(total, kRestartsShown);
@@ -241,7 +241,8 @@ std::string RestartsUsed(const Outcome& outcome, int max_restarts) {
       more == 0 ? "" : absl::StrCat(", ", more, " more ", more == 1 ? "does" : "do", " not count"));
 }
 
-// As below, with whatever strangers have put into it.
+// As SummaryLines, but without colour, and text of workers and hosts is not safe for a terminal
+// yet.
 std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& style) {
   const std::string restarts = absl::StrCat(RestartsUsed(outcome, style.max_restarts),
                                             style.goodput.empty() ? "" : "; ", style.goodput);
@@ -255,7 +256,7 @@ std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& st
   }
   std::vector<std::string> lines = {Header(outcome)};
   const bool for_worker = outcome.worker_failed;
-  if (for_worker && !WasStarted(outcome.failures.front())) return lines;  // That says it all.
+  if (for_worker && !WasStarted(outcome.failures.front())) return lines;  // The header is enough.
   AppendConsequences(outcome, for_worker ? 1 : 0, lines);
   if (for_worker && KindOf(outcome.failures.front()) == FailureKind::kPeerGone &&
       !outcome.awaited.empty() && outcome.awaited.front().did.empty()) {

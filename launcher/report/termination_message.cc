@@ -22,14 +22,14 @@ std::string TerminationMessage(const std::vector<std::string>& lines) {
     absl::StrAppend(&message, line, "\n");
   }
   if (!message.empty() || lines.empty()) return message;
-  size_t end = kMaxTerminationBytes;  // At the beginning of a character.
+  size_t end = kMaxTerminationBytes;  // Moved to the beginning of a character.
   while (end > 0 && (static_cast<unsigned char>(lines[0][end]) & 0xC0) == 0x80) --end;
   return lines[0].substr(0, end);
 }
 
 std::string KeepTerminationMessage(const std::string& path, absl::string_view message) {
-  // Not blocking: a pipe nobody reads is no place for it. No link is followed: whoever can write to
-  // that folder would choose the file that is overwritten.
+  // O_NONBLOCK: the open fails for a pipe that no process reads. O_NOFOLLOW: otherwise, a user who
+  // can write to that folder could choose the file that is overwritten.
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info = {};
   if (!file.valid()) {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/string_view.h"
 
-// What Kubernetes shows as the reason of a container's end: a file that the kubelet makes and
-// reads.
+// The file in which Kubernetes expects the reason of a container's end. The kubelet makes and reads
+// the file.
 
 namespace hlaunch {
 
@@ -17,13 +17,13 @@ inline constexpr char kTerminationLog[] =
     "/dev/termination-log";                           // terminationMessagePath's default.
 inline constexpr size_t kMaxTerminationBytes = 4096;  // The kubelet reads no more.
 
-// `lines` as far as they fit: the first lines are the cause. Whole lines, but for a first one that
-// is too long. Pure.
+// Returns as many whole lines as fit; the first lines are the cause. Only a first line that is too
+// long is cut. Pure.
 std::string TerminationMessage(const std::vector<std::string>& lines);
 
-// Puts `message` into the file `path`, if there is one; makes none, and follows no link. Returns
-// why it could not, in a line; empty: it did, or there is no such file and `path` is
-// kTerminationLog.
+// Writes `message` to the file `path` if the file exists. Makes no file and follows no link.
+// Returns in one line why it failed; empty if it succeeded, or if `path` is kTerminationLog and
+// there is no such file.
 std::string KeepTerminationMessage(const std::string& path, absl::string_view message);
 
 }  // namespace hlaunch

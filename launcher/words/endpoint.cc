@@ -19,7 +19,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxHostName = 253;  // Of the domain name system.
+constexpr size_t kMaxHostName = 253;  // The limit of the domain name system.
 
 // A scope (fe80::1%eth0) is part of the literal.
 bool IsIpv6Literal(absl::string_view host) {

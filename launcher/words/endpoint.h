@@ -26,27 +26,27 @@ struct Endpoint {
 // Reads HOST, HOST:PORT, [IPV6] or [IPV6]:PORT. Resolves nothing.
 //
 // Errors:
-//   InvalidArgument - what is wrong with `text` and how to write it; does not repeat `text`.
+//   InvalidArgument - says what is wrong with `text` and how to write it; does not repeat `text`.
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text, uint16_t default_port);
 
-// Reads several of them, with commas between.
+// Reads several endpoints, separated by commas.
 //
 // Errors:
 //   InvalidArgument - as ParseEndpoint.
 absl::StatusOr<std::vector<Endpoint>> ParseEndpoints(absl::string_view text, uint16_t default_port);
 
-// `text` as a host without a port: a name, an IPv4 or IPv6 literal, with or without brackets.
+// Reads a host without a port: a name, or an IPv4 or IPv6 literal, with or without brackets.
 //
 // Errors:
 //   InvalidArgument - as ParseEndpoint.
 absl::StatusOr<std::string> ParseHost(absl::string_view text);
 
-// `host:port`, with brackets where IPv6 needs them.
+// Returns `host:port`, with brackets around an IPv6 address.
 inline std::string HostPort(const Endpoint& endpoint) {
   return HostPort(endpoint.host, endpoint.port);
 }
 
-// Whether `host` is a loopback address in digits: 127.0.0.0/8 or ::1.
+// Returns whether `host` is a loopback literal: 127.0.0.0/8 or ::1.
 bool IsLoopbackLiteral(absl::string_view host);
 
 }  // namespace hlaunch

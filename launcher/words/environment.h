@@ -11,28 +11,29 @@
 
 namespace hlaunch {
 
-// The environment variables of a process, taken once. A value.
+// A copy of the environment variables of a process. A value.
 class Environment {
  public:
   Environment() = default;
-  // `entries` are `NAME=value` each.
+  // Each of `entries` is `NAME=value`.
   explicit Environment(std::vector<std::string> entries) : entries_(std::move(entries)) {}
 
-  // That of this process. Call before other threads start.
+  // Copies the environment of this process. Call before other threads start.
   static Environment OfThisProcess();
 
-  // The value of `name`; empty if it is unset, which nobody here tells from empty.
+  // Returns the value of `name`, or an empty string if it is unset. hlaunch treats unset and empty
+  // variables alike.
   std::string Get(absl::string_view name) const;
 
-  // All of it but `name`.
+  // Returns all entries except that of `name`.
   std::vector<std::string> Without(absl::string_view name) const;
 
  private:
   std::vector<std::string> entries_;
 };
 
-// Unsets the variable `name` of this process, and overwrites it where the kernel shows it to the
-// user's other processes (/proc/PID/environ). Copies that were taken stay. Call before other
+// Unsets the variable `name` of this process, and overwrites its value, which the kernel shows to
+// the user's other processes in /proc/PID/environ. Copies made before stay. Call before other
 // threads start.
 void WipeFromEnvironment(const char* name);
 

@@ -9,18 +9,18 @@
 
 namespace hlaunch {
 
-// What failed, which decides what a status means to whoever reads the exit code.
+// The step that failed. It decides which exit code a status has.
 enum class FailedStep {
-  kPrepare,  // Options, token, program and devices, before anything was started.
+  kPrepare,  // Reading options, token, program and devices, before anything starts.
   kMeet,     // Listening for the other nodes, or finding where they meet.
-  kAsk,      // A question to a rendezvous that runs.
+  kAsk,      // Asking a rendezvous that runs.
 };
 
-// What a program of hlaunch exits with because `step` failed with `status`, as listed in
+// Returns the exit code of a program of hlaunch whose `step` failed with `status`, as listed in
 // proto/contract/exit_code.h. Pure.
 int ExitCodeOf(FailedStep step, const absl::Status& status);
 
-// hlaunch's own exit codes in words: "193 to 199, 247 to 252 and 254". Pure.
+// Returns hlaunch's own exit codes in words: "193 to 199, 247 to 252 and 254". Pure.
 std::string OwnExitCodes();
 
 }  // namespace hlaunch

@@ -18,14 +18,15 @@ namespace {
 
 using absl::string_view;
 
-// As text of a line: groff takes `\`, and `.` and `'` in front, for its own, and `-` for a hyphen.
+// Escapes `text` for a line of groff, which interprets `\`, a `.` or `'` at the start of a line,
+// and takes `-` as a hyphen.
 std::string Text(string_view text) {
   const std::string plain = absl::StrReplaceAll(text, {{"\\", "\\(rs"}, {"-", "\\-"}});
   const bool leads = absl::StartsWith(plain, ".") || absl::StartsWith(plain, "'");
   return absl::StrCat(leads ? "\\&" : "", plain);
 }
 
-// Or a setting of a file, "      name = VALUE".
+// Returns whether `line` is an option, or a setting of a file, "name = VALUE" after six spaces.
 bool IsOption(string_view line) {
   const bool is_setting = absl::StartsWith(line, "      ") && line.size() > 6 &&
                           absl::ascii_islower(static_cast<unsigned char>(line[6])) &&
@@ -33,7 +34,7 @@ bool IsOption(string_view line) {
   return absl::StartsWith(line, "  -") || absl::StartsWith(line, "      --") || is_setting;
 }
 
-// Two spaces divide an option from its help; without them the help begins in the next line.
+// Two spaces separate an option from its help. Without them the help begins in the next line.
 void SplitOption(string_view line, std::string* names, std::string* help) {
   const string_view row = absl::StripAsciiWhitespace(line);
   const size_t gap = row.find("  ");
@@ -122,9 +123,9 @@ class Writer {
   bool in_options_ = false;
   bool verbatim_ = false;
   bool has_options_ = false;
-  bool after_usage_ = false;      // Text is the description.
-  bool after_options_ = false;    // Text is notes.
-  bool after_paragraph_ = false;  // Text begins a new one.
+  bool after_usage_ = false;      // The next text is the description.
+  bool after_options_ = false;    // The next text is notes.
+  bool after_paragraph_ = false;  // The next text begins a new paragraph.
 };
 
 }  // namespace

@@ -9,9 +9,9 @@
 
 namespace hlaunch {
 
-// The manual page `name`(1) in the language of man(7), made of what `--help` prints, so that
-// nothing is said twice: its usage, paragraphs, tables of options, examples and exit codes become
-// the sections that readers of manuals know. `summary` is the line behind the name. Pure.
+// Returns the manual page `name`(1) in the language of man(7). It is made from the text of
+// `--help`, so nothing is written twice: usage, paragraphs, tables of options, examples and exit
+// codes become the usual sections of a manual page. `summary` is the line after the name. Pure.
 std::string ManPage(absl::string_view name, absl::string_view summary, absl::string_view help);
 
 }  // namespace hlaunch

@@ -24,7 +24,7 @@ using absl::string_view;
 
 std::string Quoted(string_view text) { return absl::StrCat("'", PrintableLine(text), "'"); }
 
-// Whether it is NAME=value.
+// Returns whether `text` is NAME=value.
 bool IsVariable(string_view text) {
   const string_view name = text.substr(0, text.find('='));
   return name.size() < text.size() && !name.empty() && !absl::ascii_isdigit(name[0]) &&

@@ -10,28 +10,29 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-// A further program of a job, as --also says it: "-n 1 -x A=1 --wdir /data ./server --port 9".
+// A further program of a job, as in the value of --also: "-n 1 -x A=1 --wdir /data ./server --port
+// 9".
 
 namespace hlaunch {
 
-// A value.
+// What a value of --also asks for. A value.
 struct OtherProgramWish {
-  int ranks = 0;                       // From 1 on.
-  std::vector<std::string> variables;  // NAME=value each, for these ranks alone.
-  std::string directory;               // Where they run; empty: where all do.
+  int ranks = 0;                       // At least 1.
+  std::vector<std::string> variables;  // Each is NAME=value, for these ranks only.
+  std::string directory;               // Where these ranks run. Empty: where the other ranks run.
   std::vector<std::string> command;    // Script or program, then its arguments; not empty.
 };
 
 inline constexpr int kMostRanksOfProgram = 1 << 20;
 
-// What `text` says; and the reverse. Pure.
+// Convert between the text of --also and the wish. Pure.
 //
 // Errors:
-//   InvalidArgument - what was expected.
+//   InvalidArgument - says what was expected.
 absl::StatusOr<OtherProgramWish> ParseOtherProgram(absl::string_view text);
 std::string OtherProgramText(const OtherProgramWish& wish);
 
-// The ranks of all of `programs` together.
+// Returns the number of ranks of all `programs` together, at most kMostRanksOfProgram.
 int RanksOf(absl::Span<const OtherProgramWish> programs);
 
 }  // namespace hlaunch

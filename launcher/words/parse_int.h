@@ -7,7 +7,7 @@
 
 namespace hlaunch {
 
-// Whether `text` is a decimal number from `min` to `max`, which then is in `out`. Pure.
+// Parses `text` into `*out`. Returns whether it is a decimal number from `min` to `max`. Pure.
 bool ParseInt(absl::string_view text, int min, int max, int* out);
 
 }  // namespace hlaunch

@@ -17,7 +17,8 @@ namespace {
 constexpr size_t kMaxLineBytes = 400;
 constexpr char kEscape = '\x1b';
 
-// The length of the escape sequence that `text` begins with: ESC [ … final, or ESC and one more.
+// Returns the length of the escape sequence at the start of `text`: ESC [ … final byte, or ESC and
+// one more byte.
 size_t EscapeLength(absl::string_view text) {
   if (text.size() < 2 || text[1] != '[') return std::min<size_t>(text.size(), 2);
   size_t length = 2;

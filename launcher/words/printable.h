@@ -11,12 +11,13 @@
 
 namespace hlaunch {
 
-// Text of a worker or another host, made safe for a terminal: at most the last `max_lines` lines
-// that are not blank at the end, without escape sequences and control characters, the rest as
-// TerminalText shows it, of a progress bar's line only the last state, each about 400 bytes long.
+// Makes text from a worker or another host safe for a terminal. Drops blank lines at the end and
+// returns at most the last `max_lines` lines. Each line has at most about 400 bytes and no escape
+// sequences; control characters are replaced. Of a progress bar only its last state remains.
+// TerminalText decides how all other characters look.
 std::vector<std::string> PrintableLines(absl::string_view text, size_t max_lines);
 
-// The first line of it, as above.
+// Returns the first line of `text` that is not blank, in the same form.
 std::string PrintableLine(absl::string_view text);
 
 }  // namespace hlaunch

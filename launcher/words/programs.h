@@ -8,19 +8,19 @@
 
 #include "absl/strings/string_view.h"
 
-// hlaunch's programs find each other: those of a build are in one folder; an installation has
-// `hlaunch` in bin/, hlaunchd in sbin/, and what `hlaunch` starts in libexec/hlaunch/.
+// How hlaunch's programs find each other. A build has all of them in one folder. An installation
+// has `hlaunch` in bin/, hlaunchd in sbin/, and the other programs in libexec/hlaunch/.
 
 namespace hlaunch {
 
-// What this process runs, for exec: it works even if the file was replaced since.
+// This process's program, for exec. This works even if the file was replaced after the start.
 inline constexpr char kThisProgram[] = "/proc/self/exe";
 
-// The path of this process's program; empty if the kernel does not say.
+// Returns the path of this process's program, or an empty string if the kernel does not tell it.
 std::string PathOfThisProgram();
 
-// Where the program `name` may be, seen from the program at `self`, in the order in which to try.
-// Pure.
+// Returns the paths where the program `name` may be if this program is at `self`, in the order in
+// which to try them. Pure.
 std::vector<std::string> PlacesOfProgram(absl::string_view self, absl::string_view name);
 
 }  // namespace hlaunch

@@ -12,16 +12,17 @@
 
 namespace hlaunch {
 
-// Divides words at blanks; quotes of both kinds keep blanks, and nothing else means anything. Pure.
+// Splits `text` into words at blanks. Single and double quotes keep blanks; no other character is
+// special. Pure.
 //
 // Errors:
-//   InvalidArgument - a quote is open.
+//   InvalidArgument - a quote is not closed.
 absl::StatusOr<std::vector<std::string>> SplitWords(absl::string_view text);
 
-// `word` so that a POSIX shell, and SplitWords, read it as one word. Pure.
+// Quotes `word` so that a POSIX shell and SplitWords read it as one word. Pure.
 std::string ShellQuote(absl::string_view word);
 
-// What these make `words` of. Pure.
+// Returns a line that a POSIX shell and SplitWords split into `words`. Pure.
 std::string JoinWords(absl::Span<const std::string> words);
 
 }  // namespace hlaunch

@@ -10,8 +10,8 @@
 
 namespace hlaunch {
 
-// The one of `known` that `typed` most likely meant: it begins so, or differs by few letters.
-// Empty if nothing is near.
+// Returns the word of `known` that the user most likely meant: it begins with `typed`, or differs
+// in few letters. Empty if no word is near.
 std::string NearestSpelling(absl::string_view typed, const std::vector<std::string>& known);
 
 }  // namespace hlaunch
