@@ -13,21 +13,21 @@
 
 namespace hlaunch {
 
-// What every command says that asks a rendezvous. A value.
+// The options of every command that asks a rendezvous. A value.
 struct AskWords {
-  std::string job_id;  // Empty: none was named.
+  std::string job_id;  // Empty: no job was named.
   Endpoint endpoint;
-  std::vector<Endpoint> other_endpoints;  // Services beside it, of which one leads.
+  std::vector<Endpoint> other_endpoints;  // Services beside `endpoint`; one of all leads.
   std::string token_file;
   CertificateFiles certificates;
   std::string tls;  // "on", "off" or empty.
   bool json = false;
 };
 
-// `word` is the command's, as in "status". Pure.
+// `word` is the command's word, as in "status". Pure.
 //
 // Errors:
-//   InvalidArgument - one line that names what is wrong, and the way out.
+//   InvalidArgument - one line that names what is wrong and how to fix it.
 absl::StatusOr<AskWords> ReadAskWords(absl::string_view word, const TypedWords& read);
 
 }  // namespace hlaunch

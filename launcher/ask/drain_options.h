@@ -14,7 +14,7 @@
 
 namespace hlaunch {
 
-// As read. A value.
+// The options as read. A value.
 struct DrainOptions {
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
   AskWords words;
@@ -22,7 +22,7 @@ struct DrainOptions {
 };
 
 // Errors:
-//   InvalidArgument - one line that names what is wrong, and the way out.
+//   InvalidArgument - one line that names what is wrong and how to fix it.
 //
 // Requires: the command line begins with the command's word.
 absl::StatusOr<DrainOptions> ParseDrainOptions(int argc, const char* const* argv);

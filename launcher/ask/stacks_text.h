@@ -9,19 +9,20 @@
 #include "agent/ask/merge_stacks.h"
 #include "rendezvous/job/question.h"
 
-// What `hlaunch stacks` prints. Pure: made of what strangers say.
+// The output of `hlaunch stacks`. Pure. Its input comes from strangers.
 
 namespace hlaunch {
 
-// What the nodes have told of their ranks, and of no others, merged; a node whose text is none has
-// a problem from now on.
+// Returns the merged stacks that the nodes reported of their own ranks; stacks of other ranks are
+// dropped. Sets the problem of a node whose text cannot be parsed.
 std::vector<SharedStack> TakeStacks(JobAnswer& answer);
 
-// Each stack once, the innermost frame first; then who has none, and who has not answered.
+// Shows each stack once, the innermost frame first; then the ranks without a stack, and the nodes
+// that have not answered.
 std::string StackListText(const std::string& job_id, const JobAnswer& answer,
                           const std::vector<SharedStack>& stacks);
 
-// The same for programs.
+// The same as JSON.
 std::string StackListJson(const std::string& job_id, const JobAnswer& answer,
                           const std::vector<SharedStack>& stacks);
 

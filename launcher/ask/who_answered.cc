@@ -25,7 +25,7 @@ std::vector<Rank> RanksOf(const NodeWord& node) {
   return ranks;
 }
 
-// By the order of their ranks.
+// `nodes` are in the order of their ranks.
 const NodeWord* NodeOf(Rank rank, const std::vector<NodeWord>& nodes) {
   const auto after =
       std::upper_bound(nodes.begin(), nodes.end(), rank,

@@ -10,25 +10,27 @@
 #include "nlohmann/json_fwd.hpp"
 #include "rendezvous/job/question.h"
 
-// The part of an answer about ranks that is the same for all questions. Pure.
+// The part of an answer about ranks that is common to all questions. Pure.
 
 namespace hlaunch {
 
 // Errors:
-//   InvalidArgument - the round has not all of the ranks that were asked for; nothing where no
-//     worker runs.
+//   InvalidArgument - the round does not have all the ranks of the question. No error if no worker
+//       runs.
 absl::Status CheckRanks(const RankQuestion& question, const JobAnswer& answer);
 
-// "job llama, round 3: 16 workers", or why no worker runs; a line.
+// A line as in "job llama, round 3: 16 workers", or one that tells why no worker runs.
 std::string HeadOf(const std::string& job_id, const JobAnswer& answer);
 
-// "rank 5 (node1)", "ranks 0-3,7 (node0, node2)"; of many hosts the first few and how many more.
+// As in "rank 5 (node1)" or "ranks 0-3,7 (node0, node2)". Of many hosts it names the first few and
+// how many more there are.
 std::string NameOf(const std::vector<Rank>& ranks, const JobAnswer& answer);
 
-// A line for each node that has not answered, and why; of many the first few and how many more.
+// One line for each node that has not answered, with the reason; of many nodes the first few and
+// how many more there are.
 std::string SilentText(const JobAnswer& answer);
 
-// {"job_id", "round", "world_size", "explanation", "silent"}, for more to be added.
+// An object with "job_id", "round", "world_size", "explanation" and "silent". The caller adds more.
 nlohmann::ordered_json HeadJson(const std::string& job_id, const JobAnswer& answer);
 
 }  // namespace hlaunch

@@ -41,8 +41,8 @@ const char* KindName(HangKind kind) {
   return "";
 }
 
-// Pictures of ranks that go on are of different moments, and those of some ranks say nothing of the
-// others.
+// Pictures of ranks that go on were taken at different moments, and pictures of some ranks tell
+// nothing of the others. So both give no verdict.
 HangVerdict Judge(const RankQuestion& question, const std::vector<RankPicture>& ranks) {
   const bool whole = question.ranks.empty() && std::none_of(ranks.begin(), ranks.end(), GoesOn);
   return whole ? AttributeHang(ranks) : HangVerdict();
@@ -61,8 +61,8 @@ std::string Progress(const std::vector<RankPicture>& ranks) {
   return absl::StrCat(who, where.empty() ? "" : "; ", where, "\n");
 }
 
-// In a job of many nodes most of what they tell is who the members of its groups are, and all tell
-// the same: each list is kept once.
+// In a job of many nodes, most of an answer's text is lists of groups' members, and all nodes send
+// the same lists. Each list is kept once.
 class MemberLists {
  public:
   void Thin(RankPicture& rank) {

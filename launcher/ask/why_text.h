@@ -9,20 +9,20 @@
 #include "rendezvous/hang/rank_picture.h"
 #include "rendezvous/job/question.h"
 
-// What `hlaunch why` prints. Pure: made of what strangers say.
+// The output of `hlaunch why`. Pure. Its input comes from strangers.
 
 namespace hlaunch {
 
-// What the nodes have told of their ranks, and of no others; a node whose text is none has a
-// problem from now on.
+// Returns the pictures that the nodes reported of their own ranks; those of other ranks are
+// dropped. Sets the problem of a node whose text cannot be parsed.
 std::vector<RankPicture> TakePictures(JobAnswer& answer);
 
-// Who holds up whom where all ranks were asked and nobody goes on; then everybody by what they do,
-// and who has not answered.
+// Tells which ranks hold up which, if all ranks were asked and none goes on. Then lists all ranks
+// by what they do, and the nodes that have not answered.
 std::string WhyText(const std::string& job_id, const RankQuestion& question,
                     const JobAnswer& answer, const std::vector<RankPicture>& ranks);
 
-// The same for programs, with each rank.
+// The same as JSON, with each rank.
 std::string WhyJson(const std::string& job_id, const RankQuestion& question,
                     const JobAnswer& answer, const std::vector<RankPicture>& ranks);
 

@@ -43,7 +43,7 @@ bool NamesRanks(const Options& options) {
 std::vector<std::string> WordsOfJob(int argc, char** argv, const Options& options,
                                     const std::string& id) {
   std::vector<std::string> words(argv, argv + argc);
-  // What is called torchrun means it.
+  // A program that is called as torchrun stays torchrun.
   if (options.program != "torchrun") words[0] = kThisProgram;
   if (options.meeting.job_id.empty()) words.insert(words.begin() + 1, {"--rdzv-id", id});
   return words;
@@ -72,7 +72,7 @@ absl::StatusOr<HoldPlan> PlanOf(int argc, char** argv, const Options& options,
   return plan;
 }
 
-// What is said until the job has started; of its workers, what goes to stderr.
+// What is printed until the job has started: of its workers' output, only stderr.
 FollowWish WishOfStart(const DetachedJob& job) {
   FollowWish wish;
   wish.enough = [&job] { return HasStarted(job.directory); };
@@ -107,8 +107,8 @@ int Await(const DetachedJob& job, pid_t holder) {
     return HasStarted(job.directory) ? Tell(job) : ExitCodeOf(job);
   }
   LogWarning("asked to end before the job has started: stopping it");
-  ::kill(holder, SIGINT);  // A child that was not waited for: nobody else has its pid.
-  wish.tail = 0;           // It was shown.
+  ::kill(holder, SIGINT);  // A child that was not waited for: no other process has its pid.
+  wish.tail = 0;           // These lines were shown.
   wish.enough = nullptr;
   wish.signals = -1;
   FollowJob(job, wish);

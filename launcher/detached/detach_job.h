@@ -10,16 +10,16 @@
 
 namespace hlaunch {
 
-// Whether the job of `options` can go on without its terminal, where this process is at `place`.
-// Pure.
+// Checks that the job of `options` can go on without its terminal. `place` is where this process
+// runs. Pure.
 //
 // Errors:
-//   InvalidArgument - it cannot, and why.
+//   InvalidArgument - it cannot; the message says why.
 absl::Status CheckDetach(const Options& options, const ClusterPlace& place);
 
-// --detach: has a process of its own run the job of this command line, waits until all of its nodes
-// are here, and says how to follow and end it. Returns the exit code: that of the job if it ended
-// before. Call while there is one thread.
+// --detach: starts a process of its own that runs the job of this command line, waits until all of
+// its nodes are here, and prints how to follow and end it. Returns the exit code; if the job ended
+// before that, the job's. Call while there is one thread.
 int DetachJob(int argc, char** argv, const Options& options, const Environment& environment);
 
 }  // namespace hlaunch

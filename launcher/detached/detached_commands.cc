@@ -31,7 +31,7 @@ namespace hlaunch {
 namespace {
 
 constexpr int kExitStillRuns = 1;
-// For what is killed to be gone from all hosts, and for the news of it.
+// The time for killed processes to be gone from all hosts and for the news of it to arrive.
 constexpr Duration kKillTime = std::chrono::seconds(30);
 
 int Print(const std::string& text) {
@@ -71,7 +71,7 @@ int EndOf(const DetachedJob& job) {
   return kExitAgentLost;
 }
 
-// Until `job` has ended or `deadline` has passed. Whether it has.
+// Waits until `job` has ended or `deadline` has passed. Returns whether it has ended.
 bool AwaitEnd(const DetachedJob& job, Instant deadline) {
   constexpr Duration kLook = std::chrono::milliseconds(200);
   constexpr Duration kLongLook = std::chrono::minutes(1);
@@ -106,7 +106,7 @@ int Stop(const DetachedJob& job, std::optional<Duration> grace) {
   Ask(job, SIGTERM);
   if (AwaitEnd(job, grace.has_value() ? in(*grace) : Instant::max())) return TellStopped(job);
   LogWarning(absl::StrCat("job ", PrintableLine(job.id), " has not ended in time: killing it"));
-  Ask(job, SIGINT);  // The second one that asks for an end means that, as Ctrl-C does.
+  Ask(job, SIGINT);  // The second signal that asks for an end means that, as with Ctrl-C.
   if (AwaitEnd(job, in(kKillTime))) return TellStopped(job);
   LogError(absl::StrCat("job ", PrintableLine(job.id), " has been killed and does not end; see ",
                         "hlaunch logs ", PrintableLine(job.id)));

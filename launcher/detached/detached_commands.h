@@ -5,13 +5,13 @@
 
 namespace hlaunch {
 
-// All of `hlaunch attach` and `hlaunch logs` from their command line to their exit code.
+// Run `hlaunch attach` and `hlaunch logs` from their command lines to their exit codes.
 //
-// Requires: the command line begins with that word.
+// Requires: the command line begins with the command's word.
 int AttachJob(int argc, char** argv);
 int ShowLogs(int argc, char** argv);
 
-// The same of `hlaunch stop` and `kill`.
+// The same for `hlaunch stop` and `hlaunch kill`.
 int StopJob(int argc, char** argv);
 int KillJob(int argc, char** argv);
 

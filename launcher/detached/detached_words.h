@@ -16,7 +16,7 @@
 
 namespace hlaunch {
 
-// A value.
+// The options as read. A value.
 struct DetachedOptions {
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
   std::string job_id;                        // Empty: the only one.
@@ -24,18 +24,18 @@ struct DetachedOptions {
   bool follow = false;
   bool timestamps = false;
   bool json = false;
-  std::vector<Rank> ranks;        // In their order; none: all lines.
-  std::string node;               // Of a cluster's job: a host or a node rank; empty: all.
-  std::string since;              // As typed, see ReadSince; empty: all.
-  std::optional<Duration> grace;  // Unset: the job's own.
+  std::vector<Rank> ranks;        // In ascending order; none: all lines.
+  std::string node;               // A host or node rank of a cluster's job; empty: all.
+  std::string since;              // As typed, see ReadSince; empty: all lines.
+  std::optional<Duration> grace;  // Unset: the job's own grace.
 };
 
 // Errors:
-//   InvalidArgument - one line that names the option, the value and the way out.
+//   InvalidArgument - one line that names the option, the value and how to fix it.
 absl::StatusOr<DetachedOptions> ParseAttachOptions(int argc, const char* const* argv);
 absl::StatusOr<DetachedOptions> ParseLogsOptions(int argc, const char* const* argv);
 absl::StatusOr<DetachedOptions> ParseStopOptions(int argc, const char* const* argv);
-// The grace is zero.
+// Sets the grace to zero.
 absl::StatusOr<DetachedOptions> ParseKillOptions(int argc, const char* const* argv);
 
 }  // namespace hlaunch

@@ -19,10 +19,10 @@
 namespace hlaunch {
 namespace {
 
-// Where no news comes by itself: another host's, on a file system of both.
+// The poll interval where inotify reports nothing: another host wrote to a shared file system.
 constexpr int kLookMs = 500;
 
-// When to look again. Belongs to one thread.
+// Tells when to look at the job again. Belongs to one thread.
 class JobWatch {
  public:
   explicit JobWatch(const DetachedJob& job)
@@ -32,7 +32,7 @@ class JobWatch {
     }
   }
 
-  // Whether nothing more will be said.
+  // Whether the job will write nothing more.
   bool Over() const {
     if (job_.life == JobLife::kEnded || job_.life == JobLife::kLost) return true;
     if (holder_.valid()) {
@@ -43,7 +43,7 @@ class JobWatch {
     return !now.ok() || now->life == JobLife::kEnded || now->life == JobLife::kLost;
   }
 
-  // Until there may be something new. True: `signals` became readable.
+  // Waits until there may be something new. Returns true if `signals` became readable.
   bool Wait(int signals) {
     pollfd polls[] = {{signals, POLLIN, 0}, {news_.get(), POLLIN, 0}, {holder_.get(), POLLIN, 0}};
     ::poll(polls, 3, kLookMs);
@@ -73,7 +73,7 @@ UniqueFd WatchHolder(const DetachedJob& job) {
   if (job.life != JobLife::kRuns) return UniqueFd();
   // Not ::pidfd_open: glibc 2.36 declares it without extern "C".
   UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, job.holder.pid, 0)));
-  // Another process may have had the pid by then.
+  // Checked after the open: another process may have taken over the pid before.
   return Lives(job.holder, PlaceOfThisProcess()).value_or(false) ? std::move(fd) : UniqueFd();
 }
 
@@ -88,7 +88,7 @@ UniqueFd SignalsOfPerson() {
 FollowEnd FollowJob(const DetachedJob& job, const FollowWish& wish) {
   LogReader reader(absl::StrCat(job.directory, "/", kLogName));
   JobWatch watch(job);
-  bool over = watch.Over();  // Before the look at what it has said.
+  bool over = watch.Over();  // Checked before its log is read.
   if (wish.tail.has_value()) ShowTail(reader, wish);
   while (true) {
     while (const std::optional<LogLine> line = reader.Next()) wish.show(*line);

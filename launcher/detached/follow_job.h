@@ -13,31 +13,32 @@
 
 namespace hlaunch {
 
-// What is wanted of a job's log. A value.
+// What a caller wants of a job's log. A value.
 struct FollowWish {
-  std::optional<size_t> tail;  // Of the lines that are there the last ones; unset: all.
-  bool follow = true;          // And those to come, until the job ends.
+  std::optional<size_t> tail;  // How many of the last existing lines; unset: all.
+  bool follow = true;          // Also the lines to come, until the job ends.
   std::function<void(const LogLine&)> show;
-  std::function<void()> shown;   // All that is there was; null: nothing to do then.
-  std::function<bool()> enough;  // No more is wanted; null: never.
-  int signals = -1;              // Nor once this is readable; -1: never.
+  std::function<void()> shown;   // Called when all existing lines were shown; may be null.
+  std::function<bool()> enough;  // Returns true to stop; may be null.
+  int signals = -1;              // Stop once this is readable; -1: never.
 };
 
 enum class FollowEnd {
-  kRead,    // Nothing more is there, and it is not to follow.
+  kRead,    // All lines were read, and `follow` is not set.
   kEnded,   // The job has ended.
-  kEnough,  // As wish.enough said,
-  kAsked,   // or wish.signals.
+  kEnough,  // wish.enough returned true.
+  kAsked,   // wish.signals became readable.
 };
 
 FollowEnd FollowJob(const DetachedJob& job, const FollowWish& wish);
 
-// Blocks the signals by which a person asks a command to end; readable once one has come, and not
-// valid where there is no descriptor. A SIGHUP is none: what runs may go on without a terminal.
+// Blocks the signals by which a person asks a command to end. Returns a descriptor that is readable
+// once one has come; it is invalid if none could be made. SIGHUP is not among them: the command may
+// go on without a terminal.
 UniqueFd SignalsOfPerson();
 
-// A descriptor that is readable once the process that holds `job` has ended; not valid where the
-// kernel has none, or it is gone.
+// Returns a descriptor that is readable once the process that holds `job` has ended. It is invalid
+// if the kernel cannot make one or that process is gone.
 UniqueFd WatchHolder(const DetachedJob& job);
 
 }  // namespace hlaunch

@@ -32,17 +32,17 @@
 namespace hlaunch {
 namespace {
 
-constexpr mode_t kOnlyMine = 077;  // An umask.
-// What has no end yet, as of a progress bar, is kept after so long.
+constexpr mode_t kOnlyMine = 077;  // A umask.
+// An unfinished line, as of a progress bar, is written to the log after this time.
 constexpr int kPatienceMs = 200;
-// The job's pipes may be held by what it left behind.
+// Processes that the job left behind may hold its pipes.
 constexpr int kPipesEndMs = 500;
 
 void LeaveTerminal() {
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
-  // A reader of what the terminal's command was given must not wait for the job.
+  // Closes inherited pipes: their readers must not wait for the job.
   if (::syscall(SYS_close_range, 3, ~0U, 0) == 0) return;
   for (int fd = 3; fd < 1024; ++fd) ::close(fd);  // Linux before 5.9.
 }
@@ -54,7 +54,7 @@ struct Stream {
   LogLineCutter cutter;
 };
 
-// The job as its holder sees it. Belongs to one thread: Run, once.
+// The job as its holder sees it. Belongs to one thread; Run is called once.
 class Holder {
  public:
   Holder(HoldPlan plan, UniqueFd signals)
@@ -105,7 +105,7 @@ int Holder::Run() {
                            absl::StrCat("hlaunch: ", started.message())));
     return kExitNoResources;
   }
-  ::umask(kOnlyMine);  // From here on only the log is made.
+  ::umask(kOnlyMine);  // From here on, only log files are made.
   Serve();
   const int exit_code = process_->Reap().ShellCode();
   Drain();
@@ -127,7 +127,7 @@ void Holder::Serve() {
   }
 }
 
-// Takes what the job has said last.
+// Reads the last output of the job.
 void Holder::Drain() {
   const Instant until = MonotonicClock().Now() + std::chrono::milliseconds(kPipesEndMs);
   while ((out_.pipe.valid() || err_.pipe.valid()) && MonotonicClock().Now() < until) {
@@ -165,10 +165,9 @@ void Holder::PassSignals() {
 
 int HoldJob(HoldPlan plan) {
   LeaveTerminal();
-  // A shell has what it starts in the background ignore them, and hlaunch stop is still to be
-  // heard.
+  // A shell makes processes in the background ignore these signals, but hlaunch stop must be heard.
   for (const int signal : {SIGINT, SIGQUIT, SIGTERM}) ::signal(signal, SIG_DFL);
-  BlockAgentSignals();  // All, also where the job takes only some.
+  BlockAgentSignals();  // All of them, even if the job takes only some.
   ::prctl(PR_SET_NAME, "hlaunch-holder", 0, 0, 0);
   const mode_t umask = ::umask(kOnlyMine);
   plan.job.holder = PlaceOfThisProcess();
@@ -176,7 +175,7 @@ int HoldJob(HoldPlan plan) {
   absl::StatusOr<UniqueFd> signals = AgentSignals();
   if (!signals.ok() || !KeepJob(plan.job).ok()) return kExitNoResources;
   Holder holder(std::move(plan), *std::move(signals));
-  ::umask(umask);  // The job's.
+  ::umask(umask);  // The job's own umask.
   const int exit_code = holder.Run();
   KeepEnding(directory, {exit_code, WallMillis()}).IgnoreError();
   return exit_code;

@@ -12,20 +12,21 @@
 
 namespace hlaunch {
 
-// A log is put aside at this size where nobody asks for another.
+// A log is rotated at this size unless the user sets another.
 inline constexpr size_t kHeldLogBytes = 64 << 20;
 
-// A job that is to go on by itself. A value.
+// A job that is to run without a terminal. A value.
 struct HoldPlan {
-  DetachedJob job;                // But for its holder.
-  std::vector<std::string> argv;  // What runs it,
+  DetachedJob job;                // All but its holder.
+  std::vector<std::string> argv;  // The command that runs it,
   std::vector<std::string> env;   // with these variables.
-  Rotation rotation;              // Of its log.
+  Rotation rotation;              // The rotation of its log.
 };
 
-// Becomes the process that holds a detached job: leaves the terminal, starts what runs it, keeps
-// what that says in the log, passes signals on, and keeps how it ended. Returns its exit code. If
-// it is killed, so is what it started. Call in a child of its own that has one thread.
+// Becomes the process that holds a detached job: leaves the terminal, starts the command that runs
+// the job, writes its output to the log, forwards signals, and records how it ended. Returns its
+// exit code. If the holder is killed, so is what it started. Call in a child process of its own
+// that has one thread.
 int HoldJob(HoldPlan plan);
 
 }  // namespace hlaunch

@@ -67,7 +67,7 @@ absl::StatusOr<json> ReadJson(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, " cannot be read"));
 }
 
-// The member `name`, or what stands for one that is missing or of another kind.
+// Returns the member `name`, or `otherwise` if it is missing or of another type.
 template <typename T>
 T Member(const json& value, const char* name, T otherwise) {
   const auto found = value.find(name);
@@ -181,7 +181,7 @@ absl::StatusOr<DetachedJob> ReadJob(const std::string& directory) {
   job.names_ranks = Member<bool>(value, "names_ranks", false);
   ReadEnding(job);
   job.life = LifeOf(job);
-  // It may have ended between the two looks.
+  // The job may have ended between the two looks.
   if (job.life == JobLife::kLost) ReadEnding(job);
   if (job.ending.has_value()) job.life = JobLife::kEnded;
   return job;

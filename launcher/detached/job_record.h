@@ -14,13 +14,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// What is kept of a detached job, in a directory that its user alone can look into.
+// The record of a detached job, in a directory that only its user can look into.
 
 namespace hlaunch {
 
 inline constexpr char kLogName[] = "log";
 
-// A process, for ever. A value.
+// Identifies a process for ever. A value.
 struct ProcessPlace {
   std::string host;
   std::string boot_id;
@@ -29,7 +29,7 @@ struct ProcessPlace {
   uint64_t start_time = 0;
 };
 
-// That of this process.
+// Identifies this process.
 ProcessPlace PlaceOfThisProcess();
 
 // How a job ended. A value.
@@ -41,64 +41,64 @@ struct JobEnding {
 enum class JobLife {
   kRuns,
   kEnded,
-  kLost,       // Its holder is gone without a word: it was killed, or the host was started anew.
-  kElsewhere,  // It was started on another host, and has not ended.
+  kLost,       // The holder is gone and left no ending: it was killed, or the host rebooted.
+  kElsewhere,  // The job was started on another host and has not ended.
 };
 
-// A value.
+// A detached job as recorded. A value.
 struct DetachedJob {
   std::string id;
   std::string directory;
-  ProcessPlace holder;  // Ends it when it is asked to.
+  ProcessPlace holder;  // Ends the job when asked to.
   int64_t started_ms = 0;
   std::vector<std::string> words;  // The command line.
-  bool names_ranks = false;        // Its lines begin with their ranks.
+  bool names_ranks = false;        // The lines of its log begin with their ranks.
 
   std::optional<JobEnding> ending;
   JobLife life = JobLife::kLost;
 };
 
-// How a job goes, as one of its nodes sees it. A value.
+// The progress of a job, as one of its nodes sees it. A value.
 struct JobNews {
   int round = 0;
   int restarts = 0;
-  bool runs = false;                 // Its workers do.
-  int64_t ran_ms = 0, whole_ms = 0;  // So long they ran, of so long in all,
-  int64_t at_ms = 0;                 // until this, since 1970.
+  bool runs = false;                 // Its workers run.
+  int64_t ran_ms = 0, whole_ms = 0;  // How long they ran, and how long the job took,
+  int64_t at_ms = 0;                 // until this time, since 1970.
 };
 
-// Where a job's nodes meet, for those who ask them. A value; see AskWords.
+// Where a job's nodes meet, for commands that ask them. A value; see AskWords.
 struct MeetingPlace {
-  std::string endpoint;  // HOST:PORT; empty: there is one node, and nobody to ask.
+  std::string endpoint;  // HOST:PORT; empty: there is one node and no rendezvous.
   std::string token_file;
   std::string tls, tls_cert, tls_key, tls_ca;
 };
 
-// Keeps what does not change of `job` in its directory. The others: what comes to be known. Each
-// replaces what was there.
+// Write to the job's directory: KeepJob what does not change, the others what becomes known later.
+// Each replaces what was there.
 //
 // Errors:
-//   InvalidArgument - it cannot be written; the message names the file.
+//   InvalidArgument - a file cannot be written; the message names it.
 absl::Status KeepJob(const DetachedJob& job);
 absl::Status KeepEnding(const std::string& directory, const JobEnding& ending);
 absl::Status KeepMeeting(const std::string& directory, MeetingPlace place,
                          const std::string& token);
 absl::Status KeepNews(const std::string& directory, const JobNews& news);
-// All nodes are here, and the first round has begun.
+// Records that all nodes are here and the first round has begun.
 absl::Status KeepStarted(const std::string& directory);
 
-// The job of `directory`, and whether it runs.
+// Reads the job in `directory` and finds out whether it runs.
 //
 // Errors:
-//   NotFound - there is none.
-//   InvalidArgument - what is there cannot be read.
+//   NotFound - there is no job.
+//   InvalidArgument - the files cannot be read.
 absl::StatusOr<DetachedJob> ReadJob(const std::string& directory);
 bool HasStarted(const std::string& directory);
-// As ReadJob.
+// Errors: as ReadJob.
 absl::StatusOr<MeetingPlace> ReadMeeting(const std::string& directory);
 
-// Whether the process at `place` lives, seen from `here`. Unset: it cannot be seen from here. Reads
-// /proc.
+// Whether the process at `place` lives, as seen from the process at `here`. Unset if that cannot be
+// seen from here. Reads /proc.
 std::optional<bool> Lives(const ProcessPlace& place, const ProcessPlace& here);
 
 }  // namespace hlaunch

@@ -63,7 +63,8 @@ std::vector<DetachedJob> Those(const std::vector<DetachedJob>& known, bool over)
   return found;
 }
 
-// Behind a line of an error: the next ones are indented, or they would not be shown as lines.
+// Text that follows a line of an error. The lines are indented, or they would not be shown as
+// lines.
 std::string Indented(const std::string& text) {
   return absl::StrCat("\n  ", absl::StrReplaceAll(absl::StripSuffix(text, "\n"), {{"\n", "\n  "}}));
 }
@@ -154,7 +155,7 @@ absl::StatusOr<std::string> MakeJobDirectory(const std::string& jobs_directory,
     }
     Remove(directory);
   }
-  ::rmdir(directory.c_str());  // Of one that was killed as it began.
+  ::rmdir(directory.c_str());  // Left by a job that was killed as it began.
   if (::mkdir(directory.c_str(), S_IRWXU) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot make the folder ", directory, ": ", std::strerror(errno)));

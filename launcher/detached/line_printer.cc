@@ -19,7 +19,7 @@
 namespace hlaunch {
 namespace {
 
-// The milliseconds of a letter: "m" of "10m"; 0: none.
+// The milliseconds of a unit, as "m" in "10m"; 0 if it is none.
 int64_t UnitMillis(char letter) {
   constexpr int64_t kSecond = 1000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
   if (letter == 's') return kSecond;
@@ -70,7 +70,7 @@ bool LinePrinter::IsWanted(const LogLine& line) {
 
 void LinePrinter::Put(const LogLine& line) const {
   if (!both_streams_ || line.fd == STDOUT_FILENO) return PutTo(line, stdout);
-  std::fflush(stdout);  // In their order.
+  std::fflush(stdout);  // Keeps the order of both streams.
   PutTo(line, stderr);
 }
 

@@ -16,25 +16,26 @@
 
 namespace hlaunch {
 
-// The earliest time of --since as lines of a log have it: "10m" before `now_ms`, or as it was
-// typed, from its year on. Empty stays empty. Pure.
+// The earliest time of --since in the format of the log: "10m" before `now_ms`, or a time as it was
+// typed, from its year on. An empty text stays empty. Pure.
 //
 // Errors:
-//   InvalidArgument - it is neither a span nor a time.
+//   InvalidArgument - `text` is neither a span nor a time.
 absl::StatusOr<std::string> ReadSince(absl::string_view text, int64_t now_ms);
 
 // Prints lines of a log as `attach` and `logs` do. Belongs to one thread.
 class LinePrinter {
  public:
-  // `options` outlive it. `since`: as ReadSince gives it. `both_streams`: what went to stderr goes
-  // there again; else all goes to stdout.
+  // `options` must outlive the printer. `since` comes from ReadSince. If `both_streams`, lines of
+  // stderr go to stderr, else all lines go to stdout.
   LinePrinter(const DetachedOptions& options, std::string since, bool both_streams)
       : options_(options), since_(std::move(since)), both_streams_(both_streams) {}
 
   void Show(const LogLine& line);
-  // Whether --rank and --since let it pass. Of a line in parts, its beginning decides.
+  // Whether --rank and --since let `line` pass. If a line comes in parts, --rank looks at the
+  // first.
   bool IsWanted(const LogLine& line);
-  // Prints it, wanted or not.
+  // Prints `line`, whether it is wanted or not.
   void Put(const LogLine& line) const;
 
  private:

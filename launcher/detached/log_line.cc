@@ -19,7 +19,7 @@ using absl::string_view;
 
 constexpr size_t kLongestLine = 16 << 10;
 
-// "2026-11-25T02:00:00.123Z": nothing else that a worker's line begins with.
+// A time as in "2026-11-25T02:00:00.123Z". No worker's line begins with such a word.
 bool IsTime(string_view word) {
   return word.size() > 20 && word[4] == '-' && word[10] == 'T' && word.back() == 'Z';
 }

@@ -10,39 +10,40 @@
 #include "absl/strings/string_view.h"
 #include "proto/contract/ids.h"
 
-// The log of a detached job, in the format of Kubernetes' container logs: a line each,
-// `TIME stdout|stderr F|P TEXT`, P being a part whose end follows. All is pure.
+// The log of a detached job, in the format of Kubernetes' container logs: one entry per line,
+// `TIME stdout|stderr F|P TEXT`. P marks a part of a line that goes on. All is pure.
 
 namespace hlaunch {
 
-// What a job has said at a time. A value.
+// One entry of the log. A value.
 struct LogLine {
-  std::string time;   // As WallTime; empty: of no time, hlaunch's own.
-  int fd = 1;         // Where it went.
-  bool whole = true;  // It ends here.
-  std::string text;   // Without the end of the line.
+  std::string time;   // As WallTime; empty if a line of hlaunch has none.
+  int fd = 1;         // The stream that it was written to.
+  bool whole = true;  // The line ends here.
+  std::string text;   // Without the line end.
 };
 
-// With the end of the line.
+// The entry with its line end.
 std::string MakeLogLine(absl::string_view time, int fd, bool whole, absl::string_view text);
 
-// `line` has no end. What is no such line is a whole one of stderr.
+// `line` has no line end. A line in another format counts as a whole line of stderr.
 LogLine ReadLogLine(absl::string_view line);
 
-// The ranks that "[3] " or "[0-3,7] " before a line names, behind the time if there is one; none
-// where it names none.
+// The ranks in a prefix as in "[3] " or "[0-3,7] ", which may follow a time; empty if there is no
+// prefix.
 std::vector<Rank> RanksOfText(absl::string_view text);
 
-// Cuts the bytes of one stream into lines of the log.
+// Cuts the bytes of one stream into entries of the log.
 //
 // Belongs to one thread.
 class LogLineCutter {
  public:
   explicit LogLineCutter(int fd) : fd_(fd) {}
 
-  // The lines that `bytes` complete, as the log has them; what is too long goes in parts.
+  // Returns the entries for the lines that `bytes` complete. A line that is too long is cut in
+  // parts.
   std::string Take(absl::string_view time, absl::string_view bytes);
-  // What waits for its end, as a part; empty: nothing does.
+  // Returns the unfinished line as a part; empty if there is none.
   std::string Flush(absl::string_view time);
   bool waits() const { return !line_.empty(); }
 

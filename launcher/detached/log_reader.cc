@@ -35,18 +35,18 @@ void LogReader::OpenNewer() {
     const std::string name = n == 0 ? path_ : absl::StrCat(path_, ".", n);
     UniqueFd file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!file.valid()) {
-      if (n == 0) continue;  // It was just put aside.
+      if (n == 0) continue;  // It was just rotated.
       break;
     }
     if (!files_.empty() && SameFile(file.get(), files_.back().get())) break;
-    // It was put aside meanwhile.
+    // The file was rotated meanwhile.
     if (!newer.empty() && SameFile(file.get(), newer.back().get())) continue;
     newer.push_back(std::move(file));
   }
   for (; !newer.empty(); newer.pop_back()) files_.push_back(std::move(newer.back()));
 }
 
-// False: all that is there was read.
+// Returns false if everything was read.
 bool LogReader::ReadMore() {
   while (!files_.empty()) {
     bytes_.erase(0, std::exchange(taken_, 0));
@@ -58,7 +58,7 @@ bool LogReader::ReadMore() {
     if (files_.size() == 1) {
       OpenNewer();
       if (files_.size() == 1) return false;
-      continue;  // Something may have been written before it was put aside.
+      continue;  // Something may have been written before the rotation.
     }
     files_.pop_front();
   }

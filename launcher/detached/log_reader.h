@@ -13,25 +13,25 @@
 
 namespace hlaunch {
 
-// Reads the log of a detached job from its oldest line on, while it is written and put aside as
-// LogFile does. Lines of files that are gone before they are read are lost.
+// Reads the log of a detached job from its oldest line on, while LogFile writes and rotates it.
+// Lines of files that are removed before they are read are lost.
 //
 // Belongs to one thread.
 class LogReader {
  public:
   explicit LogReader(std::string path);
 
-  // The next line; unset: there is none yet.
+  // Returns the next line; unset if there is none yet.
   std::optional<LogLine> Next();
 
  private:
-  // Opens the files that are newer than the last that is open, all of them if none is.
+  // Opens the files that are newer than the newest open one; all files if none is open.
   void OpenNewer();
   bool ReadMore();
 
   const std::string path_;
   std::deque<UniqueFd> files_;  // The oldest first.
-  std::string bytes_;           // Read, and from `taken_` on not given yet.
+  std::string bytes_;           // The bytes read; those from `taken_` on are not returned yet.
   size_t taken_ = 0;
 };
 

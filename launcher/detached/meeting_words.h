@@ -10,14 +10,15 @@
 
 namespace hlaunch {
 
-// `words` of a command that asks a job's rendezvous, the program's and the command's names first.
-// If they name no rendezvous, and a job of `known` that runs, they get where its nodes meet; if
-// they name no job either, the only one that runs. Else they stay as they are. Reads what is kept.
+// Completes `words`, the command line of a command that asks a job's rendezvous: first the program,
+// then the command. If the words name no rendezvous but a running job of `known`, adds where its
+// nodes meet. If they name no job either and one job runs, adds that job too. Else returns them as
+// they are. Reads the jobs' records.
 std::vector<std::string> WithMeeting(std::vector<std::string> words,
                                      const std::vector<DetachedJob>& known);
 
-// The same where a node is named as well, the job first: `drain JOB NODE …`, or `drain NODE …`,
-// which gets the only job that runs.
+// The same for a command that also names a node, after the job: `drain JOB NODE …`. In
+// `drain NODE …` the only running job is inserted.
 std::vector<std::string> WithMeetingOfNode(std::vector<std::string> words,
                                            const std::vector<DetachedJob>& known);
 

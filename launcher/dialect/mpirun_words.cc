@@ -21,7 +21,7 @@ using Values = absl::Span<const std::string>;
 
 constexpr bool kUnderThatName = true;
 
-// Takes a flag of which nothing follows.
+// Takes a flag that changes nothing.
 absl::Status TakeNothing(Values, MpirunLine&) { return absl::OkStatus(); }
 
 const MpirunWord kWords[] = {

@@ -10,7 +10,8 @@
 #include "absl/types/span.h"
 #include "launcher/dialect/mpirun_line.h"
 
-// The words of mpirun (Open MPI) and mpiexec (MPICH's Hydra, Intel MPI), and what becomes of each.
+// The words of mpirun (Open MPI) and mpiexec (MPICH's Hydra, Intel MPI), and what hlaunch does with
+// each.
 
 namespace hlaunch {
 
@@ -18,21 +19,22 @@ namespace hlaunch {
 enum class MpirunVerdict {
   kSame,
   kBetter,    // The same and more, or without a fault that mpirun has.
-  kAccepted,  // Needs no word here, or changes nothing.
-  kRefused,   // With the reason, and what to write.
+  kAccepted,  // Not needed here, or changes nothing.
+  kRefused,   // With the reason and what to write instead.
 };
 
-// A word and what becomes of it. One row of the page and of --help.
+// A word and what hlaunch does with it. One row of the manual page and of --help.
 struct MpirunWord {
   const char* names;  // All spellings, "-n, -np"; one dash or two are the same.
-  const char* value;  // What it is called, a word for each: "N", "NAME VALUE"; empty: a flag.
+  const char* value;  // The names of its values: "N", "NAME VALUE"; empty: a flag.
   MpirunVerdict verdict;
-  // On the page, in Markdown. Of a refused word the reason, which is also what the error says.
+  // The text for the page, in Markdown. For a refused word it is the reason, which the error shows
+  // too.
   const char* said;
-  // The option of hlaunch that it is, with the same value; null: `take` knows.
+  // The option of hlaunch that is the same, with the same value; null if `take` handles the word.
   const char* option;
   absl::Status (*take)(absl::Span<const std::string> values, MpirunLine& line) = nullptr;
-  bool under_that_name = false;  // By the name hlaunch it is not taken.
+  bool under_that_name = false;  // Not accepted if called as hlaunch.
 
   size_t num_values() const;
   bool IsNamed(absl::string_view name) const;  // Without dashes.
@@ -41,10 +43,11 @@ struct MpirunWord {
 // All words, in the order of the page.
 absl::Span<const MpirunWord> MpirunWords();
 
-// The word that `typed` is, with one dash or two and with or without `=value`; null: there is none.
+// Finds the word in `typed`, which has one dash or two and may have `=value`; null if there is
+// none.
 const MpirunWord* FindMpirunWord(absl::string_view typed);
 
-// "same: …", "refused: …": what the page says of it.
+// What the page says of a word, as in "same: …" or "refused: …".
 std::string SaidOf(const MpirunWord& word);
 
 // What `mpirun --help` prints.

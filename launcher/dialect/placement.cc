@@ -25,8 +25,8 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 
 struct BoundTo {
-  const char* object;  // mpirun's,
-  const char* bind;    // and that of --bind.
+  const char* object;  // mpirun's object,
+  const char* bind;    // and the value of --bind for it.
 };
 // Caches below the third belong to a core.
 constexpr BoundTo kBoundTo[] = {
@@ -51,7 +51,7 @@ bool IsNumber(string_view text) {
 
 std::string Quoted(string_view text) { return absl::StrCat("'", PrintableLine(text), "'"); }
 
-// What stands behind a colon in a binding or a mapping.
+// Takes a modifier, which follows a colon in a binding or a mapping.
 absl::Status TakeModifier(string_view modifier, MpirunLine& line) {
   const std::string word = absl::AsciiStrToLower(modifier);
   if (absl::StartsWith(word, "pe=")) {
@@ -62,7 +62,7 @@ absl::Status TakeModifier(string_view modifier, MpirunLine& line) {
   if (word == "report") {
     return TakeReportBindings({}, line);
   }
-  // There are no slots that could be too few.
+  // These change nothing: hlaunch does not limit ranks by slots.
   for (const char* known : {"oversubscribe", "nooversubscribe", "overload", "overload-allowed",
                             "no-overload", "if-supported", "corecpus", "hwtcpus", "inherit"}) {
     if (word == known) return absl::OkStatus();
@@ -77,7 +77,7 @@ absl::Status TakeModifiers(string_view text, MpirunLine& line) {
   return absl::OkStatus();
 }
 
-// The object that ranks are counted for, as --nproc-per-node and --bind name it; empty: none.
+// The name of `object` in --nproc-per-node and --bind; empty if ranks cannot be counted by it.
 string_view CountedObject(string_view object) {
   constexpr std::pair<string_view, string_view> kCounted[] = {{"socket", "socket"},
                                                               {"package", "socket"},
@@ -90,7 +90,7 @@ string_view CountedObject(string_view object) {
   return "";
 }
 
-// ppr:N:OBJECT, so many ranks for each.
+// Takes ppr:N:OBJECT, which asks for N ranks per object.
 absl::Status TakeRanksPer(string_view text, MpirunLine& line) {
   const std::vector<string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 2));
   if (parts.size() < 2 || !IsNumber(parts[0])) {
@@ -111,7 +111,7 @@ absl::Status TakeRanksPer(string_view text, MpirunLine& line) {
 absl::Status TakeBindTo(absl::Span<const std::string> values, MpirunLine& line) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(absl::AsciiStrToLower(values[0]), absl::MaxSplits(':', 1));
-  const bool counted = IsNumber(parts.second);  // Hydra's core:2.
+  const bool counted = IsNumber(parts.second);  // As in Hydra's core:2.
   for (const BoundTo& each : kBoundTo) {
     if (parts.first != each.object) continue;
     line.bind = each.bind;

@@ -9,16 +9,16 @@
 #include "absl/types/span.h"
 #include "launcher/dialect/mpirun_line.h"
 
-// How mpirun says where ranks are to be. All are pure, and their only error is InvalidArgument,
-// with what to write instead.
+// How mpirun places ranks. All functions are pure. Their only error is InvalidArgument, which says
+// what to write instead.
 
 namespace hlaunch {
 
 // The value of --bind-to: core, numa:report, core:2 …
 absl::Status TakeBindTo(absl::Span<const std::string> values, MpirunLine& line);
-// That of --map-by: slot, ppr:4:node, socket:PE=4 …
+// The value of --map-by: slot, ppr:4:node, socket:PE=4 …
 absl::Status TakeMapBy(absl::Span<const std::string> values, MpirunLine& line);
-// That of --rank-by.
+// The value of --rank-by.
 absl::Status TakeRankBy(absl::Span<const std::string> values, MpirunLine& line);
 
 }  // namespace hlaunch

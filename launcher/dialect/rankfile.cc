@@ -30,7 +30,7 @@ constexpr int kMostRanks = 1 << 16;
 struct RankLine {
   std::string host;
   std::string slots;  // "0:1", "0-3"
-  int number = 0;     // Of the line.
+  int number = 0;     // The number of the line.
 };
 using RankLines = std::map<int, RankLine>;  // By rank.
 

@@ -11,12 +11,13 @@
 
 namespace hlaunch {
 
-// Puts into `line` what a rankfile of Open MPI says, "rank 0=host slot=0:1" a line: the hosts, the
-// number of ranks and, for --bind, their slots. `file` is for messages. Pure.
+// Puts the content of an Open MPI rankfile, with lines as in "rank 0=host slot=0:1", into `line`:
+// the hosts, the number of ranks and, for --bind, their slots. `file` is for messages. Pure.
 //
 // Errors:
-//   InvalidArgument - file, line and what was expected; ranks that are not numbered host by host;
-//       hosts whose ranks have different slots; what the line says beside it.
+//   InvalidArgument - names the file, the line and what was expected; or ranks are not numbered
+//       host by host; or hosts' ranks have different slots; or `line` has options that exclude a
+//       rankfile.
 absl::Status TakeRankfile(absl::string_view text, absl::string_view file, MpirunLine& line);
 
 }  // namespace hlaunch

@@ -39,7 +39,7 @@ absl::Status Unknown(const std::string& typed) {
                    near.empty() ? "see mpirun --help" : absl::StrCat("did you mean ", near, "?")));
 }
 
-// Walks over the words of one line, up to its program.
+// Goes through the words of one line, up to its program.
 class Reader {
  public:
   Reader(Words words, bool by_that_name) : words_(words) { line_.every_word = by_that_name; }
@@ -49,13 +49,13 @@ class Reader {
   ReadLine Result() const { return {line_, next_, wants_help_}; }
 
  private:
-  // Whether another word of the line is to be read.
+  // Whether the next word is an option to read.
   bool AtOption() const {
     return next_ < words_.size() && words_[next_].size() > 1 && words_[next_][0] == '-' &&
            words_[next_] != "--";
   }
 
-  // An option of hlaunch's own, with its value.
+  // Passes on an option of hlaunch's own with its value.
   void PassOn(bool takes_value) {
     const bool apart = takes_value && !absl::StrContains(words_[next_], "=");
     line_.words.push_back(words_[next_++]);
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<std::string>> Reader::ValuesOf(const MpirunWord& word
     left = 0;
   }
   for (; left > 0 && next_ + 1 < words_.size(); --left) values.push_back(words_[++next_]);
-  // Hydra's -genv NAME VALUE.
+  // As in Hydra's -genv NAME VALUE.
   const bool may_be_apart = absl::EndsWith(typed, "env") && !absl::EndsWith(typed, "set-env");
   if (may_be_apart && left == 0 && !absl::StrContains(values[0], "=") &&
       next_ + 1 < words_.size()) {
@@ -128,7 +128,7 @@ absl::Status Reader::Read() {
       ++next_;
       continue;
     }
-    // By its own name hlaunch's words come first, and its reader knows -n.
+    // Called as hlaunch, hlaunch's own options come first, and its own reader handles -n.
     const bool number = typed == "-n" || typed == "-np";
     if (!line_.every_word && word != nullptr && (own != nullptr || word->under_that_name)) {
       word = nullptr;
@@ -142,7 +142,7 @@ absl::Status Reader::Read() {
     } else if (line_.every_word) {
       return Unknown(typed);
     } else {
-      return absl::OkStatus();  // Its reader says what is wrong.
+      return absl::OkStatus();  // hlaunch's own reader reports the error.
     }
   }
   return absl::OkStatus();

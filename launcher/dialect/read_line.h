@@ -15,15 +15,15 @@ namespace hlaunch {
 // The options of a line, up to its program. A value.
 struct ReadLine {
   MpirunLine line;
-  size_t used = 0;          // So many words; the program and its arguments follow.
-  bool wants_help = false;  // It asks for help, and nothing else of it was read.
+  size_t used = 0;          // The number of words read; the program and its arguments follow.
+  bool wants_help = false;  // The line asks for help; nothing else of it was read.
 };
 
-// Reads them. `by_that_name`: it is a line of mpirun; else one of hlaunch, of which other words are
-// passed on as they are. Pure.
+// Reads the options. If `by_that_name`, it is a line of mpirun; else one of hlaunch, whose other
+// words are passed on unchanged. Pure.
 //
 // Errors:
-//   InvalidArgument - one line that names the word and the way out.
+//   InvalidArgument - one line that names the word and how to fix it.
 absl::StatusOr<ReadLine> ReadMpirunLine(absl::Span<const std::string> words, bool by_that_name);
 
 }  // namespace hlaunch

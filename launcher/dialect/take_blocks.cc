@@ -31,7 +31,7 @@ constexpr char kColon[] = ":";
 constexpr char kWdir[] = "--wdir=";
 constexpr size_t kMostBlocks = 4096;
 
-// One program and what stands before it.
+// One program and the options before it.
 struct Block {
   MpirunLine line;
   List command;
@@ -54,7 +54,7 @@ absl::StatusOr<Block> ReadBlock(const List& words, std::string where) {
   return Block{read->line, List(begin, words.end()), std::move(where)};
 }
 
-// Those behind the colons of `words`.
+// The programs after the colons of `words`.
 absl::StatusOr<std::vector<Block>> BlocksBehind(const List& words) {
   std::vector<Block> blocks;
   auto begin = std::find(words.begin(), words.end(), kColon);
@@ -86,7 +86,7 @@ absl::StatusOr<std::vector<Block>> BlocksIn(const std::string& file, const ReadT
   return blocks;
 }
 
-// Takes out of the first block's options what is for all programs.
+// Moves the options that are for all programs out of the first block and returns them.
 MpirunLine TakeCommon(Block& first) {
   MpirunLine common = first.line;
   MpirunLine own;
@@ -109,7 +109,7 @@ MpirunLine TakeCommon(Block& first) {
   return common;
 }
 
-// Whether it says nothing that is for all programs, or what they are told anyway.
+// Whether `line` has only options of its own program, or repeats those for all programs.
 bool SaysOnlyItsOwn(const MpirunLine& line, const MpirunLine& common) {
   const auto same = [](const std::string& mine, const std::string& theirs) {
     return mine.empty() || mine == theirs;
@@ -150,7 +150,8 @@ absl::StatusOr<OtherProgramWish> WishOf(const Block& block, const MpirunLine& co
   return wish;
 }
 
-// The hosts of all where each names its own, "a:2,b:1" in the order of ranks; empty: none does.
+// The hosts of all programs if each names its own, as in "a:2,b:1" in the order of ranks; empty if
+// none does.
 absl::StatusOr<std::string> JoinHosts(const std::vector<Block>& blocks) {
   std::vector<TargetHost> all;
   std::set<std::string> seen;
@@ -202,7 +203,7 @@ absl::Status JoinBlocks(const std::vector<Block>& blocks, const Environment& env
   HLAUNCH_ASSIGN_OR_RETURN(const std::string hosts, JoinHosts(blocks));
   if (!hosts.empty()) common.hosts = hosts;
   common.ranks = absl::StrCat(RanksOf(wishes));
-  // What the first has for itself alone the others must not inherit.
+  // The other programs must not inherit what is only for the first.
   const bool plain = wishes.front().variables.empty() && wishes.front().directory.empty();
   for (size_t i = plain ? 1 : 0; i < wishes.size(); ++i) {
     common.words.push_back(absl::StrCat("--also=", OtherProgramText(wishes[i])));

@@ -13,13 +13,15 @@
 
 namespace hlaunch {
 
-// Several programs of one line of mpirun: "./a : -n 1 ./b", or those in the file of --app. `line`
-// is what stands before the first, `command` what follows. Of several, `line` becomes what is for
-// all, with --also for the others, and `command` the first one's; one is left as it is. `read`
-// gives the text of the file. Pure but for that.
+// Joins several programs of one line of mpirun: "./a : -n 1 ./b", or those in the file of --app.
+// `line` has the options before the first program, `command` has the rest. If there are several
+// programs, `line` becomes what is for all of them, with --also for the others, and `command`
+// becomes the first one's. A single program is left unchanged. `read` returns the text of the file;
+// the rest is pure.
 //
 // Errors:
-//   InvalidArgument - which program, or file and line, what is wrong with it, and the way out.
+//   InvalidArgument - names the program, or file and line, what is wrong with it, and how to fix
+//       it.
 absl::Status TakeBlocks(const ReadTextFn& read, const Environment& environment, MpirunLine& line,
                         std::vector<std::string>& command);
 

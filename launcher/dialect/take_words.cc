@@ -21,10 +21,9 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 using Values = absl::Span<const std::string>;
 
-// As Open MPI 4 has them; in version 5 a blank follows.
+// The format of Open MPI 4; version 5 appends a blank.
 constexpr char kTags[] = "[1,${rank}]<${stream}>:";
-// The frameworks of mpirun itself and of what it is made of: their parameters mean nothing to
-// ranks.
+// The frameworks of mpirun itself and of its parts. Their parameters mean nothing to ranks.
 constexpr const char* kOfMpirunItself[] = {"orte_",  "orted_",  "prte_",   "plm_",    "rmaps_",
                                            "ras_",   "odls_",   "oob_",    "iof_",    "grpcomm_",
                                            "ess_",   "state_",  "errmgr_", "routed_", "rml_",
@@ -95,7 +94,7 @@ absl::Status TakeDisplay(Values values, MpirunLine& line) {
   return absl::OkStatus();
 }
 
-// -genv has its value in a word of its own, or behind '='.
+// The value of -genv is a word of its own, or it follows '='.
 absl::Status TakeVariable(Values values, MpirunLine& line) {
   line.words.insert(line.words.end(), {"-x", values[0]});
   return absl::OkStatus();
@@ -188,7 +187,7 @@ absl::Status TakeStdin(Values values, MpirunLine& line) {
   if (values[0] != "0" && values[0] != "none" && values[0] != "all") {
     return InvalidArgumentError("expected 0, all or none");
   }
-  line.reads_stdin = false;  // Said already.
+  line.reads_stdin = false;  // The word itself decides.
   return Add(line, "--stdin", values[0]);
 }
 

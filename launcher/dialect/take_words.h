@@ -10,8 +10,9 @@
 #include "absl/types/span.h"
 #include "launcher/dialect/mpirun_line.h"
 
-// What words of mpirun put into its line. All are pure, and their only error is InvalidArgument,
-// with what to write instead. Requires: as many values as the word has.
+// Functions that put words of mpirun into a line. All are pure. Their only error is
+// InvalidArgument, which says what to write instead. Requires: `values` has as many values as the
+// word takes.
 
 namespace hlaunch {
 

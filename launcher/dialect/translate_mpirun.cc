@@ -29,14 +29,14 @@ constexpr char kHydraHostFile[] = "HYDRA_HOST_FILE";
 constexpr const char* kSayWhere[] = {"--nproc-per-node", "--nnodes",        "--cluster",
                                      "--standalone",     "--rdzv-endpoint", "--master-addr"};
 
-// Whether `option`, one of hlaunch's, is among its words.
+// Whether `option`, which is one of hlaunch's, is among the words of `line`.
 bool Says(const MpirunLine& line, string_view option) {
   return std::any_of(line.words.begin(), line.words.end(), [option](string_view word) {
     return word.substr(0, word.find('=')) == option;
   });
 }
 
-// Whether these hosts are this one, so that no other is to be reached.
+// Whether all these hosts are this one, so that no other host is reached.
 bool AreHere(string_view hosts) {
   for (const string_view host : absl::StrSplit(hosts, ',')) {
     const string_view name = host.substr(0, host.find(':'));
@@ -45,7 +45,7 @@ bool AreHere(string_view hosts) {
   return true;
 }
 
-// How many ranks "localhost:2,localhost" stands for.
+// The number of ranks for a list as in "localhost:2,localhost".
 std::string SlotsHere(string_view hosts) {
   const std::vector<string_view> each = absl::StrSplit(hosts, ',');
   const size_t colon = hosts.find(':');
@@ -63,7 +63,7 @@ void AddHosts(const MpirunLine& line, List& words) {
 
 void AddNumber(const MpirunLine& line, bool elsewhere, List& words) {
   if (!line.ranks.empty()) words.insert(words.end(), {"-n", line.ranks});
-  // On one host the number of all is that of the host.
+  // On one host, the number of all ranks is that of the host.
   const bool counts =
       !line.per_node.empty() && (line.ranks.empty() || (elsewhere && line.per_object.empty()));
   if (counts) words.push_back(absl::StrCat("--nproc-per-node=", line.per_node));
@@ -72,8 +72,8 @@ void AddNumber(const MpirunLine& line, bool elsewhere, List& words) {
   if (none && !own && line.every_word) words.emplace_back("--nproc-per-node=cpu");
 }
 
-// Whether a scheduler's job has hosts that --hosts=allocation finds, and this is no task of a step
-// of several.
+// Whether --hosts=allocation finds the hosts of a scheduler's job, and this process is not one of
+// several tasks of a step.
 bool IsInAllocation(const Environment& environment) {
   const auto all_set = [&environment](std::initializer_list<const char*> names) {
     return std::none_of(names.begin(), names.end(),
@@ -86,7 +86,7 @@ bool IsInAllocation(const Environment& environment) {
          all_set({"JOB_ID", "PE_HOSTFILE"});
 }
 
-// What the variables of other launchers, and of a scheduler, say that the line leaves open.
+// Adds what the line leaves open, from variables of other launchers and of a scheduler.
 void AddVariables(const Environment& environment, MpirunLine& line) {
   const std::string timeout = environment.Get(kMpiexecTimeout);
   if (!timeout.empty() && !Says(line, "--timeout")) {
@@ -100,7 +100,7 @@ void AddVariables(const Environment& environment, MpirunLine& line) {
   if (!says_where && !says_number && IsInAllocation(environment)) line.hosts = "allocation";
 }
 
-// What mpirun has by itself, and hlaunch by an option; what is typed comes behind it.
+// The options of hlaunch for what mpirun does by default. Typed words follow them.
 List Beginning(const MpirunLine& line) {
   List words = {"hlaunch"};
   if (!line.every_word) return words;
@@ -132,7 +132,7 @@ List WordsOf(MpirunLine line) {
   return words;
 }
 
-// On one host both orders are the same.
+// Refuses ranks by node over several hosts. On one host both orders are the same.
 absl::Status CheckOrder(const MpirunLine& line) {
   if (line.by_node.empty() || (line.hosts.empty() && line.hostfile.empty())) {
     return absl::OkStatus();

@@ -15,27 +15,28 @@
 
 namespace hlaunch {
 
-// A command line of hlaunch that means what one of mpirun does. A value.
+// A command line of hlaunch with the meaning of one of mpirun. A value.
 struct TranslatedLine {
   std::vector<std::string> words;            // argv, "hlaunch" first.
-  std::vector<std::string> remarks;          // Of words that change nothing here; one line each.
-  std::optional<std::string> text_to_print;  // Set: it asks for help, and runs nothing.
+  std::vector<std::string> remarks;          // On words that change nothing here; one line each.
+  std::optional<std::string> text_to_print;  // Set if it asks for help; nothing runs then.
 };
 
-// Whether a program of this name is to take its command line as mpirun and mpiexec do.
+// Whether a program of this name reads its command line as mpirun and mpiexec do.
 bool IsMpirunName(absl::string_view argv0);
 
-// A line of mpirun or mpiexec; `words` stand behind the program's name. What neither has may be an
-// option of hlaunch. Of `environment` the variables count that set what mpirun's words do, or that
-// -x names. `read` gives the text of the files that the line names. Pure but for that.
+// Translates a line of mpirun or mpiexec. `words` follow the program's name. A word that neither of
+// them has may be an option of hlaunch. Of `environment`, only variables that replace words of
+// mpirun or that -x names are used. `read` returns the text of the files that the line names; the
+// rest is pure.
 //
 // Errors:
-//   InvalidArgument - one line that names the word and the way out.
+//   InvalidArgument - one line that names the word and how to fix it.
 absl::StatusOr<TranslatedLine> TranslateMpirun(absl::Span<const std::string> words,
                                                const Environment& environment,
                                                const ReadTextFn& read);
 
-// A line of hlaunch in which mpirun's words may stand for what hlaunch says otherwise; everything
+// Translates a line of hlaunch in which words of mpirun may replace options of hlaunch. Everything
 // else stays as it is. Pure. Errors: as above.
 absl::StatusOr<TranslatedLine> TranslateWithin(absl::Span<const std::string> words);
 

@@ -14,23 +14,23 @@
 #include "launcher/words/endpoint.h"
 #include "rendezvous/grpc/grpc_rendezvous_client.h"
 
-// What the commands that ask a rendezvous have in common.
+// The common part of the commands that ask a rendezvous.
 
 namespace hlaunch {
 
-// The rendezvous that `words` name, with the secret or the certificates that this user has for it;
-// says what is to be said of those.
+// Returns the rendezvous that `words` name, with the secret or the certificates that this user has
+// for it. Prints the warnings about those.
 //
 // Errors: as FindCredentials and Trust::Of.
 absl::StatusOr<RendezvousEndpoint> EndpointToAsk(const AskWords& words);
 
-// Says it and returns `code`.
+// Logs the error and returns `code`.
 int FailToAsk(const absl::Status& status, int code);
 
-// Prints a text that strangers have a part in, and returns what to exit with.
+// Prints a text that may hold bytes of strangers, made safe for a terminal. Returns the exit code.
 int PrintAnswer(const std::string& text);
 
-// As RendezvousEndpoint::others has them.
+// The places in the form of RendezvousEndpoint::others.
 std::vector<std::pair<std::string, uint16_t>> PlacesOf(const std::vector<Endpoint>& endpoints);
 
 }  // namespace hlaunch

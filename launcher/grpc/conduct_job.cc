@@ -51,7 +51,7 @@ namespace {
 
 constexpr Duration kCleanUpTime = std::chrono::seconds(5);
 
-// What --hosts comes to, before anything is started.
+// The job of --hosts, prepared but not started.
 struct Prepared {
   Options options;
   JobSpec spec;
@@ -60,7 +60,7 @@ struct Prepared {
   ConductPlan plan;
 };
 
-// The hosts' `hlaunch`: where it is here, unless the user names another place.
+// The path of `hlaunch` on the hosts: the same as here, unless the user names another one.
 std::string ProgramForHosts(const HostWish& wish) {
   if (!wish.agent_path.empty()) return wish.agent_path;
   const auto places = PlacesOfProgram(PathOfThisProgram(), "hlaunch");
@@ -70,12 +70,11 @@ std::string ProgramForHosts(const HostWish& wish) {
   return "hlaunch";
 }
 
-// How the nodes meet: here, at `port`, and with a secret that nobody had before unless the user has
-// one.
+// The nodes meet on this host at `port`, with a new secret unless the user has one.
 absl::StatusOr<JobSpec> SpecOfJob(Options options, const Environment& environment, uint16_t port) {
   options.meeting.endpoint = Endpoint{"127.0.0.1", port};
   HLAUNCH_ASSIGN_OR_RETURN(JobSpec spec, MakeMeeting(options, environment, RealHostProbes()));
-  if (!NeedsGrpc(spec)) {  // One host: there is nobody to meet, but it comes here all the same.
+  if (!NeedsGrpc(spec)) {  // A single host meets no other, but connects all the same.
     spec.endpoint = *options.meeting.endpoint;
     spec.mode = JobMode::kEndpoint;
   }
@@ -93,7 +92,7 @@ absl::StatusOr<std::vector<std::string>> Candidates(const Options& options, uint
   return CandidatesOf(named, DefaultRouteAddress().value_or(""), local, port);
 }
 
-// What all hosts are told alike.
+// The part of the message that is the same for all hosts.
 absl::StatusOr<StartMessage> CommonMessage(const Options& options, const Environment& environment,
                                            const JobSpec& spec, uint16_t port) {
   StartMessage message;
@@ -149,7 +148,7 @@ absl::StatusOr<Prepared> Prepare(const Options& given, const Environment& enviro
     host.message.options =
         WordsForHost(options, hosts[i], static_cast<int>(i), prepared.spec.job_id);
     host.message.takes_stdin = i == 0 && ForwardsStdin(options);
-    // Where there is no network, this host alone can be meant.
+    // Without a network, only this host can be meant.
     if (own[i] || common.candidates.empty()) {
       host.message.candidates.push_back(HostPort("127.0.0.1", port));
     }
@@ -174,7 +173,7 @@ void Tell(const JobEnd& end, int exit_code) {
 // A lone node runs by itself, whatever its endpoint is.
 bool MeetsOthers(const JobSpec& spec) { return spec.policy.max_nodes > 1; }
 
-// Where others on this host may ask how the job stands.
+// Records where commands on this host may ask for the job's status.
 absl::Status KeepMeetingOf(const std::string& directory, const JobSpec& spec, uint16_t port) {
   if (!MeetsOthers(spec)) return absl::OkStatus();
   MeetingPlace place;
@@ -205,8 +204,8 @@ DetachedHooks HooksOf(const std::string& directory, const JobSpec& spec, OwnRend
   return hooks;
 }
 
-// Null: nobody wants it, or it cannot be had. A token that was made for this job is none that a
-// person could ask with: then the page is for this host alone.
+// Null if the user wants no page or it cannot be served. If the token was made for this job, no
+// person has it to ask with; then the page is only for this host.
 std::unique_ptr<PageServer> ServePageOf(const Options& options, const Environment& environment,
                                         const JobSpec& spec, OwnRendezvous& own, uint16_t port) {
   if (!options.output.status_page) return nullptr;
@@ -217,9 +216,9 @@ std::unique_ptr<PageServer> ServePageOf(const Options& options, const Environmen
   return ServePages(*options.output.status_page, users_token ? spec.token : "", std::move(source));
 }
 
-// Nodes without a connection have to hear of it too.
+// Waits until the nodes without a connection have heard of the end too.
 void EndDetached(const std::string& directory, OwnRendezvous& own, Duration limit, JobEnd& end) {
-  // It may have been over before anybody looked.
+  // The job may have ended before the conductor looked.
   if (own.formed() && end.stop_signal == 0) KeepStarted(directory).IgnoreError();
   if (own.job().state() != JobState::kOver) return;
   end.decided = own.job().Status().exit_code;
@@ -233,8 +232,8 @@ void EndDetached(const std::string& directory, OwnRendezvous& own, Duration limi
 
 int ConductJob(const Options& given, const Environment& environment, KeeperLink keeper) {
   ::signal(SIGPIPE, SIG_IGN);
-  ::prctl(PR_SET_DUMPABLE, 0);  // It holds the job's secret.
-  ::unsetenv(kEnvDetached);     // Starters are not told.
+  ::prctl(PR_SET_DUMPABLE, 0);  // This process holds the job's secret.
+  ::unsetenv(kEnvDetached);     // Starters must not see it.
   absl::StatusOr<Prepared> prepared = Prepare(given, environment);
   if (!prepared.ok()) {
     LogError(prepared.status().message());

@@ -9,7 +9,7 @@
 
 namespace hlaunch {
 
-// A job on other hosts from its options to its exit code: hosts its rendezvous here, starts an
+// Runs a job on other hosts from its options to its exit code: hosts its rendezvous here, starts an
 // agent on each host, and stays until all of them have ended. Call before any other thread exists.
 //
 // Requires: options.hosts.any().

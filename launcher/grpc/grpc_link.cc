@@ -51,15 +51,16 @@ namespace {
 constexpr int kObituaryWords = 7;  // argv[0], the word, host, port, job, node, incarnation.
 constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 constexpr Duration kObituaryTime = std::chrono::seconds(4);
-// How long the owner of a port on this very host may take to answer as a rendezvous.
+// The owner of a port on this host may take this long to answer as a rendezvous.
 constexpr Duration kNeighbourPatience = std::chrono::seconds(5);
 constexpr int kPortsToTry = 100;
-// How long the decision who hosts waits for the resolver; what comes later is acted on as it comes.
+// The decision which node hosts waits this long for the resolver. A later answer is used when it
+// comes.
 constexpr Duration kShortLook = std::chrono::milliseconds(200);
 constexpr Duration kLongLook = std::chrono::seconds(10);
 constexpr Duration kConnectPatience = std::chrono::milliseconds(300);
 
-// "a" or, where there are several services, "a:29400,b:29400".
+// As in "a" or, if there are several services, "a:29400,b:29400".
 std::string AllEndpoints(const JobSpec& spec) {
   if (spec.other_endpoints.empty()) return spec.endpoint.host;
   std::string all = HostPort(spec.endpoint);
@@ -67,7 +68,7 @@ std::string AllEndpoints(const JobSpec& spec) {
   return all;
 }
 
-// The other way round. Requires: AllEndpoints wrote `text`, whose first port is `port`.
+// The reverse of AllEndpoints. Requires: AllEndpoints wrote `text`, whose first port is `port`.
 absl::StatusOr<RendezvousEndpoint> EndpointIn(const std::string& text, uint16_t port,
                                               const Trust& trust) {
   if (!absl::StrContains(text, ',')) return RendezvousEndpoint{text, port, trust, {}};
@@ -77,14 +78,14 @@ absl::StatusOr<RendezvousEndpoint> EndpointIn(const std::string& text, uint16_t 
   return RendezvousEndpoint{first.host, first.port, trust, PlacesOf(all)};
 }
 
-// Whether the job's own agents keep its record. Not where the workers' store shares the port of the
-// rendezvous: it would stay behind.
+// Whether the job's own agents keep its record. They do not if the workers' store shares the port
+// of the rendezvous, because the store would stay behind.
 bool KeepsRecordAmongAgents(const JobSpec& spec) {
   return HasWitnesses(spec.policy) && spec.other_endpoints.empty() &&
          (spec.mode != JobMode::kStatic || spec.worker_store);
 }
 
-// Of the addresses of an endpoint the one that other hosts reach; unset: none is known.
+// The first address of an endpoint that other hosts can reach; unset if none is known.
 std::optional<std::string> ReachableAt(const Resolved& found) {
   if (!found.ok()) return std::nullopt;
   for (const std::string& address : *found) {
@@ -93,8 +94,8 @@ std::optional<std::string> ReachableAt(const Resolved& found) {
   return std::nullopt;
 }
 
-// Where other nodes reach this host, which owns the endpoint; unset: it is not known. A host's own
-// name is often one of its loopback's for itself.
+// The address at which other nodes reach this host, which owns the endpoint; unset if unknown. On
+// the host itself, its own name often resolves to a loopback address.
 std::optional<std::string> OwnReachableAddress(const JobSpec& spec, const Resolved& found) {
   if (const auto address = ReachableAt(found)) return address;
   const bool only_here = IsLoopbackLiteral(spec.endpoint.host) || spec.endpoint.host == "localhost";
@@ -103,11 +104,11 @@ std::optional<std::string> OwnReachableAddress(const JobSpec& spec, const Resolv
                               ListLocalAddresses().value_or(std::vector<LocalAddress>()));
 }
 
-// The command with which a keeper tells a rendezvous at `places` of this node's death.
+// The command with which a keeper reports this node's death to a rendezvous at `places`.
 NodeLink::Obituary ObituaryFor(const JobSpec& spec, const std::string& places, uint16_t port,
                                const NodeInfo& info) {
   NodeLink::Obituary obituary;
-  // A program that was sent here has no file; the keeper is the same one then.
+  // A program that was pushed to this host has no file. The keeper runs the same program then.
   const std::string path = PathOfThisProgram();
   obituary.argv = {::access(path.c_str(), X_OK) == 0 ? path : kThisProgram,
                    kObituaryWord,
@@ -121,14 +122,14 @@ NodeLink::Obituary ObituaryFor(const JobSpec& spec, const std::string& places, u
   return obituary;
 }
 
-// "10.0.0.2:40001,10.0.0.3:40005".
+// As in "10.0.0.2:40001,10.0.0.3:40005".
 std::string PlacesOf(const WitnessMembers& witnesses) {
   return absl::StrJoin(witnesses, ",", [](std::string* out, const WitnessMember& one) {
     absl::StrAppend(out, one.address);
   });
 }
 
-// Tells `others`, of whom none leads yet, that the node is dead that led them.
+// Tells `others`, none of which leads yet, that the node which led them is dead.
 void TellDeath(const WitnessMembers& others, const Trust& trust, const NodeInfo& info,
                const std::string& why) {
   if (others.empty()) return;
@@ -143,16 +144,17 @@ void TellDeath(const WitnessMembers& others, const Trust& trust, const NodeInfo&
   if (!told.ok()) LogDebug(absl::StrCat("the death of this node: ", told.message()));
 }
 
-// Null: it is decided elsewhere.
+// `job` is null if the job is decided elsewhere.
 std::optional<JobStatus> StatusOf(const std::shared_ptr<JobRendezvous>& job) {
   if (job == nullptr) return std::nullopt;
   return job->Status();
 }
 
-// The node that hosts. It joins by plain calls, and over the network once another node leads.
+// The link of the node that hosts. It joins by plain calls, and over the network once another node
+// leads.
 class HostLink final : public NodeLink {
  public:
-  // `address`: where others reach this host; unset: nobody can but by the endpoint.
+  // `address`: where other hosts reach this host; unset: they reach it only by the endpoint.
   static absl::StatusOr<std::unique_ptr<NodeLink>> Make(const JobSpec& spec, const Trust& trust,
                                                         HostingVerdict verdict,
                                                         ListeningSocket listening,
@@ -164,7 +166,7 @@ class HostLink final : public NodeLink {
 
   ~HostLink() override {
     CallNobody();
-    if (own_ != nullptr) own_->Shutdown();  // Null: it could not be started, or has ended.
+    if (own_ != nullptr) own_->Shutdown();  // Null if it was not started or has ended.
   }
 
   RendezvousClient& client() override { return *client_; }
@@ -188,7 +190,7 @@ class HostLink final : public NodeLink {
     own_.reset();
     TellDeath(others, trust_, info, why);
   }
-  // Empty while no other node could go on.
+  // Empty while no other node could take over.
   Obituary obituary(const NodeInfo& info) const override {
     const WitnessMembers others = Without(own_->witnesses(), incarnation_);
     if (others.empty()) return {};
@@ -240,7 +242,7 @@ class HostLink final : public NodeLink {
     return absl::OkStatus();
   }
 
-  // From the threads of what is hosted here.
+  // CallNobody ends the calls of the two below. The rendezvous calls those from its own threads.
   void CallNobody() {
     MutexLock lock(&mu_);
     leaving_ = nullptr;
@@ -270,13 +272,14 @@ class HostLink final : public NodeLink {
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void()> obituary_changed_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<OwnRendezvous> own_;
-  HostClient* leaving_ ABSL_GUARDED_BY(mu_) = nullptr;  // client_, while it may be told.
+  HostClient* leaving_ ABSL_GUARDED_BY(mu_) = nullptr;  // client_, while it may be called.
   std::unique_ptr<RendezvousClient> client_;
 };
 
-// The node that joins where the endpoint leads. Where that may be here, because this node offers to
-// host or the name turns out to be its own, a rendezvous listens in this process besides: without
-// nodes if somebody else hosts. So there is one rendezvous, whatever each node believes.
+// The link of a node that joins where the endpoint leads. The endpoint may lead to this host: this
+// node offers to host, or the name turns out to be its own. Then a rendezvous listens in this
+// process too; it gets no nodes if another node hosts. So there is one rendezvous, whatever each
+// node believes.
 class JoinLink final : public NodeLink {
  public:
   JoinLink(const JobSpec& spec, const Trust& trust, HostingVerdict verdict,
@@ -296,7 +299,7 @@ class JoinLink final : public NodeLink {
     }
     options.on_lookup = [this](const Resolved& found) { Reconsider(found); };
     if (KeepsRecordAmongAgents(spec) && (trust.none() || !trust.job())) {
-      // One that has no port left is no witness, and a node all the same.
+      // A node that finds no port is no witness, but it is still a node.
       if (auto listening = hlaunch::Listen("", 0); listening.ok()) {
         witness_port_ = listening->port;
         witness_socket_ = *std::move(listening);
@@ -386,7 +389,7 @@ class JoinLink final : public NodeLink {
       MutexLock lock(&mu_);
       obituary_changed_ = nullptr;
     }
-    client_.reset();  // It calls until then, and its last word may be heard here.
+    client_.reset();  // It calls until then; its last update may go to a server here.
     std::unique_ptr<OwnRendezvous> own;
     std::unique_ptr<RendezvousServer> server;
     std::unique_ptr<JobWitness> witness;
@@ -400,7 +403,7 @@ class JoinLink final : public NodeLink {
     witness.reset();  // It may end the server's streams until then.
   }
 
-  // Null: it does not lead, or there is none.
+  // Null if the witness does not lead or there is none.
   JobWitness* LeadingWitness() const {
     JobWitness* witness = nullptr;
     {
@@ -410,10 +413,10 @@ class JoinLink final : public NodeLink {
     return witness != nullptr && witness->leads() ? witness : nullptr;
   }
 
-  // The job if it is decided here; null: it is not.
+  // The job if it is decided here, else null.
   std::shared_ptr<JobRendezvous> LedHere() const {
     if (JobWitness* const witness = LeadingWitness()) return witness->job();
-    OwnRendezvous* own = nullptr;  // Like the witness it stays once it is there.
+    OwnRendezvous* own = nullptr;  // Like the witness, it stays once it is set.
     {
       MutexLock lock(&mu_);
       own = own_.get();
@@ -421,7 +424,7 @@ class JoinLink final : public NodeLink {
     return own != nullptr && own->has_job() ? own->led_job() : nullptr;
   }
 
-  // Called by the client from its thread.
+  // The client calls this from its thread.
   void Witnesses(const JobPolicy& policy, const WitnessMembers& witnesses) {
     std::function<void()> changed;
     bool wanted = false;
@@ -468,8 +471,8 @@ class JoinLink final : public NodeLink {
     return absl::OkStatus();
   }
 
-  // Called by the client from its thread, as WayHome. What a name leads to may change: it gets
-  // known late, or a virtual address moves here.
+  // The client calls this and WayHome from its thread. The address of a name may change: it
+  // resolves late, or a virtual address moves here.
   void Reconsider(const Resolved& found) {
     const auto local = ListLocalAddresses();
     HostingVerdict verdict =
@@ -485,8 +488,8 @@ class JoinLink final : public NodeLink {
     if (listen) Listen(verdict);
   }
 
-  // A port that is taken is no error: another agent of this host may host, or another program may
-  // be here while the endpoint leads elsewhere.
+  // A taken port is no error: another agent of this host may host, or another program may use the
+  // port while the endpoint leads elsewhere.
   void Listen(const HostingVerdict& verdict) {
     auto own = Open(verdict);
     if (!own.ok()) return LogDebug(absl::StrCat("not hosting: ", own.status().message()));
@@ -508,7 +511,8 @@ class JoinLink final : public NodeLink {
         spec_, endpoint_.trust, std::move(listening), self, [] {}, [] {});
   }
 
-  // Nodes were led here and this one is not: most often a NAT that does not turn its own traffic.
+  // Returns an address of this rendezvous if nodes reached it but this node did not. The cause is
+  // most often a NAT that does not route its own traffic back.
   std::optional<std::string> WayHome() const {
     MutexLock lock(&mu_);
     if (own_ == nullptr || !own_->has_job()) return std::nullopt;
@@ -519,24 +523,24 @@ class JoinLink final : public NodeLink {
   const bool port_was_taken_;
   const RendezvousEndpoint endpoint_;
   mutable Mutex mu_;
-  HostingVerdict verdict_ ABSL_GUARDED_BY(mu_);  // By what is known now.
+  HostingVerdict verdict_ ABSL_GUARDED_BY(mu_);  // From what is known now.
   Resolved resolved_ ABSL_GUARDED_BY(mu_) =
       absl::UnavailableError("no name server has answered yet");
   std::unique_ptr<OwnRendezvous> own_ ABSL_GUARDED_BY(mu_);
-  // As a witness. The socket belongs to the client's thread once that runs.
+  // The state as a witness. The socket belongs to the client's thread once that runs.
   const Incarnation incarnation_ = NewIncarnation();
   uint16_t witness_port_ = 0;
   std::optional<ListeningSocket> witness_socket_;
-  WitnessMembers witnesses_ ABSL_GUARDED_BY(mu_);  // Of the job, as it was told last.
+  WitnessMembers witnesses_ ABSL_GUARDED_BY(mu_);  // The job's witnesses, as last reported.
   std::function<void()> obituary_changed_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<JobWitness> witness_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RendezvousServer> witness_server_ ABSL_GUARDED_BY(mu_);
-  std::atomic<RendezvousServer*> serving_ = nullptr;  // That server, for its own threads.
-  std::optional<GrpcRendezvousClient> client_;  // Last: it calls, and its last word is heard here.
+  std::atomic<RendezvousServer*> serving_ = nullptr;  // witness_server_, for its own threads.
+  std::optional<GrpcRendezvousClient> client_;  // Last: it calls this object until it is gone.
 };
 
-// Says where this node listens: to the person, or in the folder of a part of a cluster's job, whose
-// node daemon tells the others.
+// Tells the place where this node listens: to the person, or, for a part of a cluster's job, by a
+// file in its folder, from which the node daemon tells the other nodes.
 absl::Status TellMeeting(const JobSpec& spec, const Options& options, const Endpoint& here) {
   if (!options.detached_directory.empty()) {
     MeetingPlace place;
@@ -546,7 +550,7 @@ absl::Status TellMeeting(const JobSpec& spec, const Options& options, const Endp
   }
   const JoinCommand join = MakeJoinCommand(options, spec, here);
   const int others = spec.policy.max_nodes - 1;
-  // Said with --quiet as well: without it nobody can join.
+  // Printed with --quiet too: without this command no node can join.
   LogWarning(absl::StrCat(
       "listening; on ",
       others == 1 ? "the other host" : absl::StrCat("each of the ", others, " other hosts"),
@@ -585,7 +589,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
   if (spec.mode == JobMode::kListenAndPrint) return ListenAndPrint(spec, trust, options);
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<LocalAddress> local, ListLocalAddresses());
   const auto lookup = Lookup::Start(spec.endpoint.host);
-  // Where the store shares the port the decision cannot be taken later; a rank decides by itself.
+  // If the store shares the port, the decision cannot be taken later. A given node rank decides it.
   const bool now_or_never = spec.mode == JobMode::kStatic && !spec.node.rank.has_value();
   const Resolved found =
       FirstAnswer(*lookup, spec.worker.signals_to_handle, now_or_never ? kLongLook : kShortLook);
@@ -600,8 +604,8 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                           OwnReachableAddress(spec, found));
   }
   if (!absl::IsAlreadyExists(listening.status())) return listening.status();
-  // Another agent of this host may have been first, or the port is somebody else's: its answer
-  // tells.
+  // Another agent of this host may have been first, or another program has the port. Its answer
+  // tells which.
   LogDebug(absl::StrCat(listening.status().message(), "; asking who that is"));
   return std::make_unique<JoinLink>(spec, trust, verdict, lookup, true);
 }

@@ -14,7 +14,7 @@
 
 namespace hlaunch {
 
-// Hands on what the local client hears, but for its end where that is none.
+// Forwards what the local client hears. An end because another node leads is none for the agent.
 class HostClient::LocalEar : public Listener {
  public:
   LocalEar(HostClient& owner, Listener* listener) : owner_(owner), listener_(listener) {}
@@ -80,7 +80,7 @@ void HostClient::JoinRemote() {
     local = std::move(local_);
     local_ = nullptr;
   }
-  // Whoever is inside a call of it holds it besides; then that one ends it.
+  // A thread inside a call holds a reference too; then that thread destroys the client.
   std::weak_ptr<LocalRendezvousClient> gone = local;
   local.reset();
   NodeInfo info;

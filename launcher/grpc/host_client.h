@@ -16,26 +16,27 @@
 
 namespace hlaunch {
 
-// The end of the agent whose process hosts the rendezvous, and may cease to: by plain calls at
-// first, and over the network once another witness leads. The workers live on, as long as the new
-// leader is found within the loss limit.
+// The client of the agent whose process hosts the rendezvous and may stop hosting it. It uses plain
+// calls at first, and the network once another witness leads. The workers go on if the new leader
+// is found within the loss limit.
 //
 // Thread-safe; its thread is "host-client".
 class HostClient final : public RendezvousClient {
  public:
   struct Options {
-    JobRendezvous* job = nullptr;  // Must outlive it.
-    // What the other client needs, asked for once it is needed; without `taken_up`.
+    JobRendezvous* job = nullptr;  // Must outlive the client.
+    // Returns the options of the network client, without `taken_up`. Called when they are needed.
     std::function<GrpcRendezvousClient::Options()> remote;
     std::function<WitnessMembers()> witnesses;
-    // Whether others hold the job's record. The host's leave ends the job; where they do and nobody
-    // wished that (EndsWithHost), it is not said, and they hear of a death: NodeLink::Die.
+    // Whether other nodes hold the job's record. If they do not, the job ends when the host leaves.
+    // If they do, and nobody asked for the end (EndsWithHost), the client does not report the
+    // leave; the other nodes hear of a death instead: NodeLink::Die.
     std::function<bool()> outlived;
   };
   explicit HostClient(Options options);
   ~HostClient() override;
 
-  // Another one leads. Never blocks.
+  // Another node leads now. Never blocks.
   void Leave();
 
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
@@ -57,12 +58,12 @@ class HostClient final : public RendezvousClient {
   CondVar changed_;
   bool leaves_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  mutable Instant led_at_ ABSL_GUARDED_BY(mu_);  // When the job was decided here for certain.
+  mutable Instant led_at_ ABSL_GUARDED_BY(mu_);  // When this process last led the job for certain.
   std::optional<NodeInfo> info_ ABSL_GUARDED_BY(mu_);
   NodeUpdate latest_ ABSL_GUARDED_BY(mu_);
   uint64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   Listener* listener_ ABSL_GUARDED_BY(mu_) = nullptr;
-  // Shared with the calls that are being made; null: neither.
+  // Shared with the calls in progress; both are null between the two clients.
   std::shared_ptr<LocalRendezvousClient> local_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<GrpcRendezvousClient> remote_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;

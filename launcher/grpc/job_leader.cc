@@ -17,13 +17,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Duration kLook = milliseconds(100);  // Whether this one leads still.
+constexpr Duration kLook = milliseconds(100);  // How often a leader checks that it still leads.
 constexpr Duration kAfterTrouble = std::chrono::seconds(3);
 
 Instant Now() { return MonotonicClock().Now(); }
 
-// A registry and the keeper that must outlive it. `keeper` is shared with the thread that looks
-// whether it leads still.
+// A registry and its keeper, which must outlive it. The thread that checks whether this service
+// still leads shares `keeper`.
 struct Term {
   Term(std::shared_ptr<RecordKeeper> the_keeper, JobRegistry::Options options)
       : keeper(std::move(the_keeper)), registry(std::move(options), MonotonicClock()) {}
@@ -62,7 +62,7 @@ void JobLeader::Run() {
     if (listed.ok()) {
       Lead(std::move(keeper).value(), std::move(listed).value());
     } else {
-      keeper = listed.status();  // Lets another lead.
+      keeper = listed.status();  // Drops the keeper, so that another may lead.
       StandBy(absl::StrCat("this service stands by: ", listed.status().message()));
       if (!Wait(Now() + kAfterTrouble)) return;
     }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 
-// Says how many nodes this host carries, aloud if the job may have more.
+// Logs how many nodes this host carries; warns if the job may have more.
 void SayCeiling(const JobSpec& spec) {
   DescriptorNeed need;
   need.max_nodes = spec.policy.max_nodes;

@@ -26,12 +26,13 @@ namespace hlaunch {
 // Thread-safe.
 class OwnRendezvous {
  public:
-  // Says aloud if this host carries fewer nodes than the job may have.
+  // Starts it. Warns if this host carries fewer nodes than the job may have.
+  //
+  // With `self`, the agent of this process, the job outlives this rendezvous: its own agents keep
+  // its record, see JobWitness. `on_lost` is called once another rendezvous leads, `on_places` when
+  // the nodes that keep the record change; neither may block.
   //
   // Errors: as RendezvousServer::Start.
-  // With `self`, the agent of this process, the job outlives this rendezvous: its own agents keep
-  // its record, see JobWitness. `on_lost` is called once another one leads, `on_places` once others
-  // keep the record; neither may block.
   static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(
       const JobSpec& spec, const Trust& trust, ListeningSocket listening,
       std::optional<WitnessMember> self = std::nullopt, std::function<void()> on_lost = nullptr,
@@ -41,36 +42,37 @@ class OwnRendezvous {
     witness_.reset();  // It may end the server's streams until then.
   }
 
-  // Lets every node hear its last directive.
+  // Lets every node hear its last directive, then stops the server.
   void Shutdown();
 
-  // The one that began here.
+  // The job as it began here.
   JobRendezvous& job() { return witness_ ? *founded_ : *job_; }
-  // Whether the job is decided here; the one that is; and who keeps its record.
+  // Whether the job is decided here; and the job that is, or was last, decided here.
   bool leads() const { return witness_ == nullptr || witness_->leads(); }
   std::shared_ptr<JobRendezvous> led_job();
   // Whether other nodes hold the job's record.
   bool outlived() const { return witness_ && witness_->Outlived(); }
   WitnessMembers witnesses() const { return witness_ ? witness_->Places() : WitnessMembers(); }
   uint16_t store_port() const { return store_port_; }
-  // Whether nodes have come but for `own`, those of this process. A round needs no more of them.
+  // True if no round has begun and no node has connected except `own`, those of this process. A
+  // round needs no more nodes than those it began with.
   bool alone(size_t own) const { return !formed_ && streams() <= own; }
   bool formed() const { return formed_; }  // A round has begun.
-  // Whether it is, or was, the job's.
+  // Whether this is, or was, the rendezvous of the job.
   bool has_job() const { return !alone(0); }
 
  private:
   OwnRendezvous() = default;
   size_t streams() const { return server_->open_streams(); }
 
-  // In the order in which they may be destroyed last to first.
-  std::unique_ptr<C10dServer> store_;  // Null: workers get a port of their own.
+  // Members are destroyed from the last to the first, and need this order.
+  std::unique_ptr<C10dServer> store_;  // Null: the workers' store has a port of its own.
   uint16_t store_port_ = 0;
-  std::atomic<bool> formed_ = false;  // A round.
+  std::atomic<bool> formed_ = false;  // A round has begun.
   std::optional<JobRendezvous> job_;
   std::unique_ptr<Jobs> jobs_;
-  std::unique_ptr<JobWitness> witness_;  // In the place of these two, if there is one.
-  JobRendezvous* founded_ = nullptr;     // Its first job.
+  std::unique_ptr<JobWitness> witness_;  // Used instead of these two, if set.
+  JobRendezvous* founded_ = nullptr;     // The job that the witness began with.
   std::unique_ptr<RendezvousServer> server_;
   std::atomic<RendezvousServer*> serving_ = nullptr;  // `server_`, for its own threads.
 };

@@ -10,11 +10,11 @@
 
 namespace hlaunch {
 
-// The program of this process, which is `hlaunch` as well as its agent, to be sent to hosts.
+// Reads the program of this process, which is both `hlaunch` and its agent, to send it to hosts.
 //
 // Errors:
 //   FailedPrecondition - it needs shared libraries, which a host may not have.
-//   ResourceExhausted - it cannot be read, or is larger than anybody would send.
+//   ResourceExhausted - it cannot be read, or is too large to send.
 absl::StatusOr<std::shared_ptr<const PushedProgram>> ProgramToPush();
 
 }  // namespace hlaunch

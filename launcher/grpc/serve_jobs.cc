@@ -55,7 +55,7 @@ constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 constexpr Duration kStopLimit =
     std::chrono::seconds(15);  // What a stop may take, a slow disk included.
 
-// Why this process can start no thread; empty: it can.
+// Why this process cannot start a thread; empty if it can.
 std::string WhyNoThread() {
   pthread_t thread;
   const int error = ::pthread_create(
@@ -67,9 +67,10 @@ std::string WhyNoThread() {
                       "pids, ulimit -u)");
 }
 
-// The stop hangs: a file system that does not answer, or a bug. The journal can bear that. Or there
-// are no threads: gRPC 1.51 counts one that it could not start, gives it work, and waits for that.
-// All that must survive was kept before anybody was told of it, so that is a stop like any other.
+// Called when the stop hangs. Either a file system does not answer, or there is a bug: the journal
+// can bear that. Or no thread can be started: gRPC 1.51 counts a thread that it could not start,
+// gives it work, and waits for it. All that must survive was written before anyone was told of it,
+// so that counts as a normal stop.
 void GiveUpStopping() {
   const std::string no_thread = WhyNoThread();
   LogError(absl::StrCat("the stop took longer than ",
@@ -88,16 +89,16 @@ absl::StatusOr<ListeningSocket> ListenWhereTold(const Endpoint& endpoint) {
   return listening;
 }
 
-// What is between the command line and the server.
+// What is set up between the command line and the server.
 struct Beginning {
-  std::unique_ptr<Journal> journal;   // Null: nothing is kept, or it is shared.
+  std::unique_ptr<Journal> journal;   // Null: nothing is kept, or the place is shared.
   std::optional<SharedPlace> shared;  // Where several services keep their jobs.
   JobRegistry::Options registry;
   Trust trust;
   std::string token;  // Secret; empty: there is none.
 };
 
-// Errors: all are the user's to mend.
+// Errors: the user can fix each of them.
 absl::StatusOr<Beginning> Begin(
     const ServiceOptions& options,
     const std::function<absl::Status(Journal::Step, const std::string&)>& before_step) {
@@ -114,7 +115,7 @@ absl::StatusOr<Beginning> Begin(
   beginning.registry.max_jobs = options.max_jobs;
   HLAUNCH_ASSIGN_OR_RETURN(
       beginning.shared, FindSharedPlace(options, Environment::OfThisProcess(), found.token.secret));
-  if (beginning.shared) ::prctl(PR_SET_DUMPABLE, 0);  // It may hold a password or a key.
+  if (beginning.shared) ::prctl(PR_SET_DUMPABLE, 0);  // `shared` may hold a password or a key.
   if (options.state_directory.empty()) return beginning;
   HLAUNCH_ASSIGN_OR_RETURN(beginning.journal,
                            Journal::Open({options.state_directory, before_step}));
@@ -168,8 +169,8 @@ std::string MetricsText(int jobs, size_t streams, bool leads) {
       streams, "\n");
 }
 
-// The service's main thread until a signal comes: tidies once a second, and answers those who ask
-// whether it lives.
+// The work of the service's main thread until a signal comes: it tidies once a second, and answers
+// whether the service lives.
 class Caretaker {
  public:
   Caretaker(LedJobs& jobs, const RendezvousServer& server)
@@ -179,7 +180,7 @@ class Caretaker {
         second_(loop_),
         manager_(loop_, FindNotifyPlace(Environment::OfThisProcess(), ::getpid(), ::getpid())) {}
 
-  // What cannot be had costs a warning, not the service.
+  // If metrics cannot be served, warns and goes on.
   void ServeMetrics(const Endpoint& place) {
     const auto metrics = [this] {
       return MetricsText(jobs_.going_on(), server_.open_streams(), jobs_.CheckLeads().ok());
@@ -197,7 +198,7 @@ class Caretaker {
         absl::StrCat("metrics are at http://", HostPort(place.host, metrics_->port()), "/metrics"));
   }
 
-  // The same.
+  // The same for the status pages.
   void ServePages(const Endpoint& place, const std::string& token, const std::string& name) {
     StatusPages::Source source;
     source.job = [this](const std::string& id) { return jobs_.Status(id); };
@@ -207,7 +208,7 @@ class Caretaker {
     pages_ = hlaunch::ServePages(place, token, std::move(source));
   }
 
-  // Until `stop` can be read.
+  // Runs until `stop` is readable.
   void Await(const StopRequest& stop) {
     signals_.assign(::fcntl(stop.fd(), F_DUPFD_CLOEXEC, 0));
     signals_.async_wait(asio::posix::descriptor_base::wait_read, [this](const asio::error_code&) {
@@ -237,8 +238,8 @@ class Caretaker {
     return leads.ok() ? Jobs(jobs_.going_on()) : std::string(leads.message());
   }
 
-  // What /healthz says must be true: gRPC starts threads when it needs them, and is silent if it
-  // gets none.
+  // Makes /healthz tell the truth: gRPC starts threads when it needs them, and does not report it
+  // if it gets none.
   void TakePulse() {
     const std::string trouble = WhyNoThread();
     if (trouble == trouble_) return;
@@ -256,13 +257,13 @@ class Caretaker {
   asio::posix::stream_descriptor signals_;
   asio::steady_timer second_;
   ServiceManager manager_;
-  std::unique_ptr<MetricsServer> metrics_;  // Null: nobody asks.
-  std::unique_ptr<PageServer> pages_;       // The same.
-  std::string said_;                        // To the service manager.
-  std::string trouble_;                     // Empty: none.
+  std::unique_ptr<MetricsServer> metrics_;  // Null: not served.
+  std::unique_ptr<PageServer> pages_;       // Null: not served.
+  std::string said_;                        // The last state told to the service manager.
+  std::string trouble_;                     // Empty if there is none.
 };
 
-// Where no other service may lead.
+// Leads at once: no other service may lead.
 absl::Status LeadAlone(Beginning& beginning, LedJobs& jobs) {
   auto registry = std::make_shared<JobRegistry>(std::move(beginning.registry), MonotonicClock());
   HLAUNCH_RETURN_IF_ERROR(registry->StartThreads());
@@ -270,7 +271,7 @@ absl::Status LeadAlone(Beginning& beginning, LedJobs& jobs) {
   return absl::OkStatus();
 }
 
-// Null: nobody else leads here.
+// Leads whenever no other service does. Null if the place is not shared.
 std::unique_ptr<JobLeader> LeadWhenever(const Beginning& beginning, const std::string& name,
                                         RendezvousServer& server, LedJobs& jobs) {
   if (!beginning.shared) return nullptr;

@@ -11,8 +11,8 @@
 
 namespace hlaunch {
 
-// All of `hlaunch-rendezvous` from its command line to its exit code. Call from main before any
-// thread exists. `before_step` is the journal's, see Journal::Options.
+// Runs `hlaunch-rendezvous` from its command line to its exit code. Call from main before any
+// thread exists. `before_step` is passed to the journal, see Journal::Options.
 int ServeJobs(int argc, char** argv,
               const std::function<absl::Status(Journal::Step, const std::string&)>& before_step);
 

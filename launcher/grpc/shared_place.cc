@@ -26,7 +26,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Asking etcd costs it nothing. An API server is asked at a third of the lease.
+// A question costs etcd next to nothing. An API server is asked at a third of the lease.
 constexpr Duration kAskEtcdAgain = milliseconds(500);
 
 absl::StatusOr<std::string> ReadTextFile(absl::string_view option, const std::string& path) {
@@ -41,7 +41,7 @@ absl::StatusOr<std::string> ReadTextFile(absl::string_view option, const std::st
   return content.str();
 }
 
-// Its first line is NAME:PASSWORD.
+// Reads NAME:PASSWORD from the first line of the file.
 absl::Status ReadUser(const std::string& path, EtcdCluster* cluster) {
   HLAUNCH_ASSIGN_OR_RETURN(const std::string text, ReadTextFile("--state-user-file", path));
   const std::string line = text.substr(0, text.find_first_of("\r\n"));
@@ -90,7 +90,7 @@ SharedPlace InEtcd(const EtcdKeeper::Options& options) {
   place.candidate = [options](const std::string& name) -> SharedPlace::Attempt {
     EtcdKeeper::Options own = options;
     own.name = name;
-    own.client = std::make_shared<EtcdClient>(own.cluster);  // It asks often.
+    own.client = std::make_shared<EtcdClient>(own.cluster);  // Shared, since it asks often.
     return [own]() -> absl::StatusOr<std::unique_ptr<RecordKeeper>> {
       HLAUNCH_ASSIGN_OR_RETURN(auto keeper, EtcdKeeper::Lead(own));
       return std::unique_ptr<RecordKeeper>(std::move(keeper));
@@ -112,7 +112,7 @@ SharedPlace InKubernetes(const KubernetesCandidate::Options& options) {
   return place;
 }
 
-// In a pod: what its environment names.
+// Takes the API server from the environment of a pod.
 absl::Status FindInPod(const Environment& environment, ApiServer* server) {
   server->host = environment.Get("KUBERNETES_SERVICE_HOST");
   int port = 0;
@@ -128,7 +128,8 @@ absl::Status FindInPod(const Environment& environment, ApiServer* server) {
   return absl::OkStatus();
 }
 
-// Whose files a pod has. Those that come later are read anew, so it is enough that they are there.
+// Takes the files of the pod's service account. They are read again later, so it is enough that
+// they exist.
 absl::Status FindAccount(const std::string& folder, ApiServer* server) {
   if (server->token_file.empty()) server->token_file = folder + "/token";
   if (server->authority_file.empty()) server->authority_file = folder + "/ca.crt";

@@ -17,20 +17,22 @@
 
 namespace hlaunch {
 
-// Where several services keep their jobs, one of which leads.
+// A place where several services keep their jobs. One of these services leads.
 struct SharedPlace {
   using Attempt = std::function<absl::StatusOr<std::unique_ptr<RecordKeeper>>()>;
 
   std::string words;  // For people: "etcd at a:2379".
   Duration ask_again{};
-  // What the service of this name tries to lead with; as JobLeader::Options::lead.
+  // Returns the function with which the service of this name tries to lead, as
+  // JobLeader::Options::lead.
   std::function<Attempt(const std::string& name)> candidate;
 };
 
-// Unset: none of these options names one. `token` is the service's; empty: none.
+// Finds the place that `options` name; unset if they name none. `token` is the service's; empty:
+// none.
 //
 // Errors:
-//   InvalidArgument - a file cannot be read, or it is not said where the place is.
+//   InvalidArgument - a file cannot be read, or the options do not tell where the place is.
 absl::StatusOr<std::optional<SharedPlace>> FindSharedPlace(const ServiceOptions& options,
                                                            const Environment& environment,
                                                            const std::string& token);
@@ -38,7 +40,7 @@ absl::StatusOr<std::optional<SharedPlace>> FindSharedPlace(const ServiceOptions&
 // Where a pod finds its service account.
 inline constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-// What `state` means for this process, in a pod or outside; without the name of the service.
+// The options that `state` means for this process, in a pod or outside, without the service's name.
 //
 // Errors: as FindSharedPlace.
 absl::StatusOr<KubernetesCandidate::Options> FindKubernetes(const KubernetesState& state,

@@ -5,7 +5,7 @@
 
 namespace hlaunch {
 
-// All of `hlaunch why` and `hlaunch stacks` from their command lines to their exit codes.
+// Run `hlaunch why` and `hlaunch stacks` from their command lines to their exit codes.
 //
 // Requires: the command line begins with the command's word.
 int ShowWhy(int argc, char** argv);

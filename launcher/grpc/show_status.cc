@@ -32,10 +32,10 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(10);
-constexpr Duration kLookPatience = std::chrono::seconds(2);      // Of one look of many.
+constexpr Duration kLookPatience = std::chrono::seconds(2);      // For one look of many.
 constexpr Duration kSilencePatience = std::chrono::seconds(30);  // Until a watch gives up.
 
-// Where the nodes of `job` meet, in the words that ask there.
+// Returns the words that ask where the nodes of `job` meet.
 absl::StatusOr<AskWords> WordsToAsk(const DetachedJob& job, bool json) {
   HLAUNCH_ASSIGN_OR_RETURN(const MeetingPlace place, ReadMeeting(job.directory));
   HLAUNCH_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(place.endpoint, 0));
@@ -44,7 +44,7 @@ absl::StatusOr<AskWords> WordsToAsk(const DetachedJob& job, bool json) {
       place.tls, json};
 }
 
-// Of the user's detached jobs: the answer for `options`, or whom to ask.
+// Looks at the user's detached jobs: sets `answer` for `options`, or returns whom to ask.
 absl::StatusOr<AskWords> FindDetached(const StatusOptions& options, std::string& answer) {
   const std::string directory = JobsDirectory(Environment::OfThisProcess());
   const std::vector<DetachedJob> known = KnownJobs(directory);
@@ -60,7 +60,7 @@ absl::StatusOr<AskWords> FindDetached(const StatusOptions& options, std::string&
   return AskWords();
 }
 
-// What is shown of jobs, and how.
+// What to ask, and how to show it.
 struct Asked {
   RendezvousEndpoint endpoint;
   const StatusOptions& options;
@@ -106,7 +106,7 @@ LiveFrame FrameOf(const AskWords& words, const JobList& list) {
           absl::StrCat(model.state, list.jobs[0].round, model.title, model.awaited.size()), over};
 }
 
-// Sees where jobs stand, again and again; bears a rendezvous that is silent for a while.
+// Looks at the jobs again and again. Tolerates a rendezvous that is silent for a while.
 class Watch {
  public:
   explicit Watch(const Asked& asked) : asked_(asked) {}
@@ -124,7 +124,8 @@ class Watch {
     return Stale(std::move(frame), std::string(end_.message()));
   }
 
-  // Why it does not go on, though the job was not over; OK: it was, or nobody wanted more.
+  // Why the watch ended before the job was over; OK if the job was over or the person ended the
+  // watch.
   const absl::Status& end() const { return end_; }
 
  private:
@@ -132,7 +133,7 @@ class Watch {
     return {[](const ScreenSize&) { return std::vector<std::string>(); }, "", true};
   }
 
-  // The same below a line that says how old it is.
+  // Returns the same frame below a line that says how old it is.
   LiveFrame Stale(LiveFrame frame, const std::string& why) const {
     const auto silent =
         std::chrono::duration_cast<std::chrono::seconds>(MonotonicClock().Now() - heard_);

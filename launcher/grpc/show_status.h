@@ -5,7 +5,7 @@
 
 namespace hlaunch {
 
-// All of `hlaunch status` from its command line to its exit code.
+// Runs `hlaunch status` from its command line to its exit code.
 //
 // Requires: the command line begins with `status`.
 int ShowStatus(int argc, char** argv);

@@ -9,7 +9,7 @@
 namespace hlaunch {
 namespace {
 
-// An agent's own end, where others may know better how the job ended.
+// Whether the agent ended on its own: other agents may know better how the job ended.
 bool IsOwnEnd(int exit_code) {
   return exit_code == kExitAgentLost || exit_code == kExitRendezvousLost ||
          exit_code == kExitNodeLost || exit_code == kExitNodeStopped;

@@ -10,23 +10,23 @@
 
 namespace hlaunch {
 
-// What a job on other hosts came to. A value.
+// How a job on other hosts ended. A value.
 struct JobEnd {
   bool start_failed = false;  // Too few hosts could be started.
-  int stop_signal = 0;        // The person asked for the end; 0: not.
-  // By node rank, the job's exit code as the host's agent said it; unset: its connection broke
-  // first.
+  int stop_signal = 0;        // The signal by which the person asked for the end; 0: none.
+  // By node rank: the job's exit code as the host's agent reported it; unset if the connection
+  // broke before.
   std::vector<std::optional<int>> exit_codes;
-  // The same as the rendezvous decided it; unset: it has not.
+  // The exit code that the rendezvous decided; unset if it has decided none.
   std::optional<int> decided = {};
 };
 
-// What hlaunch exits with: the job's own code, which every agent has; that of the lowest node rank
-// that said one, else the rendezvous' own. Pure.
+// The exit code of hlaunch. Every agent reports the job's own code: the one of the lowest node rank
+// that reported any counts, else the rendezvous' own. Pure.
 int ExitCodeOfJob(const JobEnd& end);
 
-// Whether `line`, of a `starter`, says no more than the exit code that its agent says, too. It may
-// come before the agent's. Pure.
+// Whether `line`, printed by `starter`, only repeats the exit code that the agent reports too. The
+// line may come before the agent's. Pure.
 bool RepeatsTheEnd(absl::string_view starter, absl::string_view line);
 
 }  // namespace hlaunch

@@ -15,8 +15,8 @@ using absl::string_view;
 
 constexpr int kSshFailed = 255;
 
-// Words of ssh, and what helps. %h is the host without a user, %l with it. The first row that fits
-// counts.
+// Words in ssh's output, and what helps. %h is the host without a user, %l the host with it. The
+// first row that fits counts.
 struct SshRow {
   const char* words;
   const char* way_out;

@@ -9,34 +9,34 @@
 
 namespace hlaunch {
 
-// What is known of a start on one host that did not succeed. A value.
+// What is known of a failed start on one host. A value.
 struct FailedStart {
   std::string host;           // As the user wrote it, with the user's name.
-  std::string starter;        // The program that was to start it: "ssh".
-  std::string agent_path;     // What was to be run over there.
-  bool started = false;       // The agent's first line came.
-  std::string other_version;  // The version over there; empty: it is ours.
+  std::string starter;        // The program that should start it, as in "ssh".
+  std::string agent_path;     // The path of hlaunch on that host.
+  bool started = false;       // The agent's first line has come.
+  std::string other_version;  // The version on that host; empty: it is ours.
   std::string own_version;
-  bool pushed = false;     // The program was sent along.
-  std::string error_kind;  // The agent's own word for what it met: "directory", "reach", …
-  std::string error;       // The same as a line.
+  bool pushed = false;     // The program was sent to the host.
+  std::string error_kind;  // The agent's word for its error: "directory", "reach", …
+  std::string error;       // The same error as a line of text.
   bool timed_out = false;
-  int waited_s = 0;              // If so, for so long.
-  std::optional<int> exit_code;  // Unset: killed, or it has not exited.
+  int waited_s = 0;              // If so, the seconds that it waited.
+  std::optional<int> exit_code;  // Unset if it was killed or has not exited.
   int signal = 0;
   std::vector<std::string> last_lines;  // Of stderr, and of stdout before the agent's first line.
 };
 
-// A line each. A value.
+// Each text is one line. A value.
 struct StartVerdict {
-  std::string cause;           // In the starter's own words where it has any.
-  std::string way_out;         // What helps; empty: nobody knows.
+  std::string cause;           // In the starter's own words if it has any.
+  std::string way_out;         // What helps; empty if that is not known.
   bool try_again = false;      // The connection was dropped before anything began.
-  bool try_the_path = false;   // There is no such file: hlaunch may be in the PATH.
-  bool needs_program = false;  // There is none, none that runs, or another version.
+  bool try_the_path = false;   // No such file: hlaunch may be in the PATH.
+  bool needs_program = false;  // hlaunch is missing, does not run, or has another version.
 };
 
-// Why it failed and what helps. Pure.
+// Returns why the start failed and what helps. Pure.
 StartVerdict ExplainStart(const FailedStart& failed);
 
 }  // namespace hlaunch

@@ -29,10 +29,10 @@ constexpr const char* kPrefixes[] = {
     "HABANA_",       "CUDA_",       "HIP_",  "HSA_",      "ROCM_",   "XLA_",         "JAX_",
     "TF_",           "OMP_",        "GOMP_", "KMP_",      "MKL_",    "OPENBLAS_",    "HF_",
     "TRANSFORMERS_", "ACCELERATE_", "DS_",   "MEGATRON_", "TRITON_", "HLAUNCH_COMM_"};
-// Parts of names that say that the value is a secret.
+// Name parts that mark a secret.
 constexpr const char* kSecrets[] = {"TOKEN",   "SECRET",     "PASSW",  "CREDENTIAL",
                                     "API_KEY", "ACCESS_KEY", "PRIVATE"};
-// Of this host, this terminal or this session alone.
+// Variables that concern only this host, this terminal or this session.
 constexpr const char* kHere[] = {"HOME",  "USER", "LOGNAME", "SHELL",   "PWD",    "OLDPWD",
                                  "SHLVL", "_",    "TERM",    "DISPLAY", "TMPDIR", "HOSTNAME",
                                  "MAIL",  "TMUX", "STY",     "LINES",   "COLUMNS"};
@@ -71,7 +71,7 @@ bool IsName(string_view name) {
                      [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
 }
 
-// Whether --export lets `name` go.
+// Whether --export sends `name` to the hosts.
 bool Goes(string_view name, const std::string& exported, const std::vector<string_view>& listed) {
   if (IsSecret(name)) return false;
   if (exported == "none") return false;
@@ -82,7 +82,7 @@ bool Goes(string_view name, const std::string& exported, const std::vector<strin
 
 using Variables = std::map<std::string, std::string>;
 
-// NAME=value each.
+// Each entry is NAME=value.
 Variables Divide(const std::vector<std::string>& entries) {
   Variables variables;
   for (const std::string& entry : entries) {
@@ -92,7 +92,7 @@ Variables Divide(const std::vector<std::string>& entries) {
   return variables;
 }
 
-// Puts in all that begin with `prefix` but hlaunch's own.
+// Adds all variables that begin with `prefix`, except hlaunch's own.
 void AddAll(string_view prefix, const Variables& here, Variables& chosen) {
   for (const auto& variable : here) {
     if (absl::StartsWith(variable.first, prefix) && !IsOwn(variable.first)) {
@@ -101,7 +101,7 @@ void AddAll(string_view prefix, const Variables& here, Variables& chosen) {
   }
 }
 
-// Puts in those of -x.
+// Adds the variables of -x.
 absl::Status AddNamed(const HostWish& wish, const Variables& here, Variables& chosen) {
   for (const std::string& variable : wish.variables) {
     const size_t equals = variable.find('=');

@@ -13,17 +13,18 @@
 
 namespace hlaunch {
 
-// The variables of this terminal that all hosts get, NAME=value each: those of --export, or what
-// says where programs are and how libraries compute, and then those of -x. What looks like a secret
-// or is of this host alone goes only if -x names it; hlaunch's own never go. Pure.
+// The variables of this terminal that all hosts get, each NAME=value. These are the variables of
+// --export, or by default those that tell where programs are and how libraries compute; and then
+// those of -x. A variable that looks like a secret or concerns only this host is sent only if -x
+// names it. hlaunch's own are never sent. Pure.
 //
 // Errors:
-//   InvalidArgument - -x names what is not set, or what cannot be a name.
+//   InvalidArgument - -x names a variable that is not set, or something that cannot be a name.
 absl::StatusOr<std::vector<std::string>> ExportedVariables(const HostWish& wish,
                                                            const Environment& environment);
 
-// What the workers of a job inherit that is started here alone, NAME=value each: all of
-// `environment` without `but`, or what --export lists, and then -x. Pure.
+// The variables that the workers inherit, each NAME=value, if the job is started only on this host:
+// all of `environment` without `but`, or those that --export lists, and then those of -x. Pure.
 //
 // Errors:
 //   InvalidArgument - as above.

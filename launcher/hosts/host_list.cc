@@ -36,7 +36,7 @@ absl::Status Wrong(string_view word, string_view why) {
 
 bool IsNameCharacter(char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.'; }
 
-// What a starter is given as a word must not look like an option of it.
+// A word that a starter gets must not look like an option.
 bool IsName(string_view name, string_view more) {
   return !name.empty() && name[0] != '-' && name.size() <= 255 &&
          std::all_of(name.begin(), name.end(), [more](char c) {
@@ -64,7 +64,7 @@ struct Item {
   string_view user;
   string_view names;
   std::optional<int> slots;
-  bool literal = false;  // An IPv6 address, which has no list in its brackets.
+  bool literal = false;  // An IPv6 address; its brackets hold no list.
 };
 
 absl::StatusOr<Item> ParseItem(string_view word) {
@@ -122,7 +122,7 @@ absl::Status AddItem(string_view word, std::optional<int> slots, std::vector<Tar
   return absl::OkStatus();
 }
 
-// A host that comes twice is one host.
+// Merges the entries of a host that is listed twice.
 std::vector<TargetHost> Merge(const std::vector<TargetHost>& hosts) {
   std::vector<TargetHost> merged;
   absl::flat_hash_map<std::string, size_t> places;
@@ -167,7 +167,7 @@ bool Lists(const std::vector<TargetHost>& list, const TargetHost& host) {
   });
 }
 
-// Keeps those that `text` names, or, unless `keep`, all others.
+// Keeps the hosts that `text` names, or, unless `keep`, all others.
 absl::Status Select(string_view option, const std::string& text, bool keep,
                     std::vector<TargetHost>& hosts) {
   if (text.empty()) return absl::OkStatus();

@@ -62,7 +62,7 @@ constexpr ListField kLists[] = {{"candidate", &StartMessage::candidates},
                                 {"limit", &StartMessage::limits}};
 
 absl::Status TakeField(string_view name, string_view value, StartMessage* message) {
-  // The kernel ends words and variables at such a byte.
+  // The kernel ends words and variables at a zero byte.
   if (absl::StrContains(value, string_view("\0", 1))) {
     return InvalidArgumentError(
         absl::StrCat("the field ", PrintableLine(name), " holds a zero byte"));

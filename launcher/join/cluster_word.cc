@@ -78,15 +78,15 @@ std::string NameOfHost(const MembershipOptions& options) {
 
 std::string SocketPath() { return SocketOfDaemon(Environment::OfThisProcess()); }
 
-// The line that joins a host, as a line of its own that can be copied. The token comes by stdin:
-// what is in a command line stands in sudo's log, and is seen by others.
+// Returns the command that joins a host, on a line of its own to copy. The token comes on stdin,
+// because sudo logs the command line and other users can see it.
 std::string JoinLines(const std::string& head, const std::string& token, std::time_t until) {
   const std::string at = WallTimeOfMinute(until);
   return StrCat("Run this on the host that is to belong to it, until ", at, ":\n\n  echo ", token,
                 " | sudo hlaunch cluster join ", head, " --token-file -\n\n");
 }
 
-// Starts `units` where systemd runs, anew if they run; what was done, or is to be done by hand.
+// Enables and restarts `units` if systemd runs. Returns what was done, or what to do by hand.
 std::string StartOrTell(const std::vector<std::string>& units, const std::string& by_hand) {
   if (!SystemdRuns()) return StrCat("No systemd runs here. Start and keep running:\n", by_hand);
   absl::Status asked = AskSystemd({"enable"}, units);
@@ -112,7 +112,7 @@ void ReadUnitsAgain() {
   if (!told.ok()) LogWarning(told.message());
 }
 
-// What a former cluster's head listened at is not this one's.
+// Removes the drop-in of a former cluster: its address is not for this one.
 void ForgetListen(const std::string& units) {
   const absl::StatusOr<bool> removed = RemoveListenDropIn(units);
   if (!removed.ok()) return LogWarning(removed.status().message());
@@ -169,7 +169,7 @@ int Join(const MembershipOptions& options) {
                       HostPort(options.head.host, options.head.port), " now.\n", started));
 }
 
-// Who has no right to it has typed what he may not; a token that `join` shows is refused.
+// A user without the right to ask made a usage error. A refused token, as in `join`, is not one.
 int FailToAsk(const absl::Status& why) {
   if (!absl::IsPermissionDenied(why)) return Fail(why);
   LogError(why.message());
@@ -186,7 +186,7 @@ absl::StatusOr<std::string> ReadJoinLines(const nlohmann::json& here,
   fields.Text("token", &token);
   fields.Number("valid_s", &valid_s, 0, 1 << 30);
   if (!fields.status().ok()) return absl::InternalError(fields.status().message());
-  // This host knows its head by the name that other hosts use, too.
+  // This host's name for the head serves other hosts too.
   return JoinLines(of.head.empty() ? join : of.head, token, Now() + valid_s);
 }
 
@@ -216,7 +216,7 @@ int ThrowOut(const std::string& host) {
                       ": its certificates count no more. It joins again by a new token alone.\n"));
 }
 
-// A socket at which nobody listens says that hlaunchd of this host is to run.
+// Removes the socket: if it exists and no process listens, it means that hlaunchd should run.
 void RemoveSocket(const std::string& path) {
   struct stat found = {};
   if (::lstat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) ::unlink(path.c_str());
@@ -264,7 +264,7 @@ int Status(const MembershipOptions& options) {
 
 int RunClusterWord(int argc, char** argv) {
   DoWithoutOpenSslModules();
-  ::prctl(PR_SET_DUMPABLE, 0);  // No key gets into a core dump.
+  ::prctl(PR_SET_DUMPABLE, 0);  // Keeps keys out of core dumps.
   const absl::StatusOr<MembershipOptions> options = ParseMembershipOptions(argc, argv);
   if (options.ok()) WipeFromArguments(argc, argv, options->token);
   if (!options.ok()) return Fail(options.status());

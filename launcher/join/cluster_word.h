@@ -5,8 +5,9 @@
 
 namespace hlaunch {
 
-// All of `hlaunch cluster …` from its command line to its exit code. In hlaunchd, which has
-// OpenSSL; `hlaunch` becomes that. Call while there is one thread.
+// Runs `hlaunch cluster …` from its command line to its exit code. This is a part of hlaunchd,
+// which has OpenSSL; `hlaunch` replaces itself with hlaunchd for it. Call while there is one
+// thread.
 //
 // Requires: the command line begins with `cluster`.
 int RunClusterWord(int argc, char** argv);

@@ -22,7 +22,7 @@ struct Owner {
   gid_t group = 0;
 };
 
-// A user of the system is in the file itself; a static program cannot ask for others.
+// A system user is in the file itself. A static program cannot ask for others.
 absl::StatusOr<Owner> FindHeadUser(const std::string& passwd) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(passwd.c_str(), "re"), std::fclose);
   while (const struct passwd* const entry = file ? ::fgetpwent(file.get()) : nullptr) {
@@ -47,7 +47,7 @@ absl::Status CheckNew(const ClusterPaths& paths) {
                    " already; to leave that one: hlaunch cluster leave"));
 }
 
-// Keeps all of it.
+// Makes all of it and writes it.
 absl::StatusOr<FoundedCluster> MakeAll(const ClusterPaths& paths, const Owner& owner,
                                        const std::string& host, const std::string& head,
                                        std::time_t now) {
@@ -79,7 +79,7 @@ absl::StatusOr<FoundedCluster> FoundCluster(const ClusterPaths& paths, const std
   }
   HLAUNCH_ASSIGN_OR_RETURN(const Owner owner, FindHeadUser(paths.passwd));
   absl::StatusOr<FoundedCluster> made = MakeAll(paths, owner, host, head, now);
-  if (!made.ok()) {  // None of it was there before.
+  if (!made.ok()) {  // None of these files existed before.
     RemoveMember(paths).IgnoreError();
     RemoveHead(paths).IgnoreError();
   }

@@ -11,22 +11,22 @@
 
 namespace hlaunch {
 
-// What came of it. A value; `token` is secret.
+// The result of FoundCluster. A value; `token` is secret.
 struct FoundedCluster {
   std::string head;       // HOST:PORT, where hosts find it.
   std::string token;      // The first one, which lets one host in.
-  std::time_t until = 0;  // Its end.
+  std::time_t until = 0;  // When the token expires.
 };
 
-// Makes a cluster: its authority, the head's certificate and its first token in the head's folder,
-// whose owner is kHeadUser, and the certificate of this host, whose name is `host`. All of it or
-// nothing. `head`: where hosts find it. Reads and writes files only.
+// Makes a cluster. Writes its authority, the head's certificate and the first token into the head's
+// folder, whose owner is kHeadUser, and the certificate of this host, named `host`. Writes all of
+// it or nothing. `head` is where hosts find the head. Reads and writes files only.
 //
 // Errors:
 //   AlreadyExists - this host belongs to a cluster or is a head.
 //   NotFound - there is no user kHeadUser; the message says how to make it.
-//   InvalidArgument - `host` can be no host's name.
-//   As of TrustFolder::Make and Replace.
+//   InvalidArgument - `host` is no valid host name.
+//   Those of TrustFolder::Make and Replace.
 absl::StatusOr<FoundedCluster> FoundCluster(const ClusterPaths& paths, const std::string& host,
                                             const std::string& head, std::time_t now);
 

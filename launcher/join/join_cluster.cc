@@ -20,7 +20,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kAttempts = 3;  // An answer may be lost, and the same question is answered again.
+constexpr int kAttempts = 3;  // An answer may get lost; the head answers the same question again.
 constexpr std::time_t kStrangeClock = 60;
 constexpr size_t kMaxPem = 64 << 10;
 
@@ -34,7 +34,7 @@ absl::StatusOr<HostIdentity> ReadAnswer(const nlohmann::json& answer, const std:
   return read;
 }
 
-// `now`: this host's.
+// `now` is this host's time.
 absl::Status CheckClock(const CertifiedHost& made, std::time_t now) {
   const std::string clocks =
       absl::StrCat("this host's clock says ", WallTime(int64_t{now} * 1000),
@@ -49,7 +49,7 @@ absl::Status CheckClock(const CertifiedHost& made, std::time_t now) {
   return absl::OkStatus();
 }
 
-// Whom the head has answered needs no more; who has not reached it, does.
+// Adds a hint unless the head itself explains the error.
 absl::Status Explained(const absl::Status& why, const Endpoint& head) {
   if (absl::IsUnavailable(why)) {
     return absl::UnavailableError(

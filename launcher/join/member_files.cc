@@ -23,7 +23,7 @@ bool IsThere(const std::string& path) {
   return ::lstat(path.c_str(), &facts) == 0;
 }
 
-// Empty if it cannot be read.
+// Reads a file of the host's folder; empty if it cannot be read.
 std::string ReadOfHost(const ClusterPaths& paths, const std::string& file) {
   const absl::StatusOr<TrustFolder> folder = TrustFolder::Open(paths.host);
   return folder.ok() ? folder->Read(file).value_or("") : "";
@@ -66,13 +66,13 @@ absl::Status KeepMember(const ClusterPaths& paths, const HostIdentity& identity,
   return KeepIdentity(folder, kOfHost, identity);
 }
 
-// The certificate first: it is what makes a member.
+// Removes the certificate first: it is what makes a member.
 absl::Status RemoveMember(const ClusterPaths& paths) {
   return RemoveFiles(paths.host,
                      {"host.pem", "host.key", "host.key.next", "authority.pem", kHeadPlaceFile});
 }
 
-// All that the head has kept, its jobs as well.
+// Removes everything that the head has kept, also its jobs.
 absl::Status RemoveHead(const ClusterPaths& paths) {
   std::vector<std::string> names = {"authority.key"};
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(paths.head.c_str()), ::closedir);

@@ -9,40 +9,40 @@
 #include "absl/status/statusor.h"
 #include "rendezvous/joining/trust_folder.h"
 
-// What says that a host belongs to a cluster, and that it is the head.
+// The files that make a host a member of a cluster, or its head.
 
 namespace hlaunch {
 
-// A value.
+// The folders and files of a host's membership. A value.
 struct ClusterPaths {
-  std::string host = "/var/lib/hlaunchd";      // Of hlaunchd.
-  std::string head = "/var/lib/hlaunch-head";  // Of the head.
-  std::string passwd = "/etc/passwd";          // Who the head's user is.
-  std::string units = "/etc/systemd/system";   // Of this host's administrator.
+  std::string host = "/var/lib/hlaunchd";      // The folder of hlaunchd.
+  std::string head = "/var/lib/hlaunch-head";  // The folder of the head.
+  std::string passwd = "/etc/passwd";          // Where the head's user is listed.
+  std::string units = "/etc/systemd/system";   // The units of this host's administrator.
 };
 
 inline constexpr char kHeadUser[] = "hlaunch-head";
 
-// Whether this host has a certificate, or is a head.
+// Whether this host has a certificate, or is a head, respectively.
 bool IsMember(const ClusterPaths& paths);
 bool IsHead(const ClusterPaths& paths);
 
-// Where this host's head is; empty: nothing says so, or this user may not see.
+// Where this host's head is; empty if that is unknown or this user may not see it.
 std::string HeadOf(const ClusterPaths& paths);
 
-// Its name by its certificate, and the pin of its cluster's authority; likewise.
+// This host's name in its certificate, and the pin of its cluster's authority; empty likewise.
 std::string NameOf(const ClusterPaths& paths);
 std::string PinOf(const ClusterPaths& paths);
 
-// Keeps what makes this host one of the cluster whose head is at `head`.
+// Writes the files that make this host a member of the cluster whose head is at `head`.
 //
-// Errors: as of TrustFolder::Make and Replace.
+// Errors: those of TrustFolder::Make and Replace.
 absl::Status KeepMember(const ClusterPaths& paths, const HostIdentity& identity,
                         const std::string& head);
 
-// Removes it, and what makes it the head. What is not there is no error.
+// Remove the files that make this host a member, or the head. A missing file is no error.
 //
-// Errors: as of TrustFolder::Open and Remove.
+// Errors: those of TrustFolder::Open and Remove.
 absl::Status RemoveMember(const ClusterPaths& paths);
 absl::Status RemoveHead(const ClusterPaths& paths);
 

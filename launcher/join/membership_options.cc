@@ -28,8 +28,8 @@ using absl::StrCat;
 struct VerbRow {
   const char* word;
   ClusterVerb verb;
-  const char* takes;    // What stands behind it; empty: nothing may.
-  const char* options;  // Those of the table that it takes, each with a blank behind.
+  const char* takes;    // What follows it; empty: nothing may.
+  const char* options;  // The options that it takes, each followed by a blank.
 };
 
 constexpr VerbRow kVerbs[] = {

@@ -28,7 +28,7 @@ std::filesystem::path ListenDropIn(const std::string& units) {
 }  // namespace
 
 bool SystemdRuns() {
-  std::error_code error;  // As sd_booted(3) says it.
+  std::error_code error;  // As in sd_booted(3).
   return std::filesystem::is_directory("/run/systemd/system", error);
 }
 

@@ -9,29 +9,30 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// The units of a cluster's daemons, where systemd runs.
+// The systemd units of a cluster's daemons.
 
 namespace hlaunch {
 
 inline constexpr char kDaemonUnit[] = "hlaunchd.service";
 inline constexpr char kHeadUnit[] = "hlaunch-head.service";
 
-// Whether systemd is this machine's init.
+// Whether systemd is the init of this machine.
 bool SystemdRuns();
 
-// Has systemd do that with the units: {"enable", "--now"}. Blocks up to two minutes.
+// Runs systemctl with `what`, as in {"enable", "--now"}, on the units. Blocks up to two minutes.
 //
 // Errors:
-//   Unavailable - it did not; the message says what systemctl said, and how to go on.
+//   Unavailable - it failed; the message tells what systemctl said and how to go on.
 absl::Status AskSystemd(const std::vector<std::string>& what,
                         const std::vector<std::string>& units);
 
-// Writes the drop-in of the head's unit by which it listens at `listen`, in the folder of units.
+// Writes the drop-in with which the head's unit listens at `listen`. `units` is the folder of
+// units.
 //
 // Errors:
 //   Unavailable - it cannot be written.
 absl::Status WriteListenDropIn(const std::string& units, const std::string& listen);
-// Removes it. Whether it was there.
+// Removes the drop-in. Returns whether it existed.
 //
 // Errors:
 //   Unavailable - it cannot be removed.

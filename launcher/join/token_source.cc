@@ -34,7 +34,7 @@ absl::StatusOr<std::string> ReadTokenOf(const std::string& file) {
   std::array<char, 1024> text{};
   size_t length = 0;
   ssize_t got = opened.valid() ? 1 : -1;
-  // A person at a terminal ends the line and not the file.
+  // A person at a terminal ends the line, not the file.
   while (got > 0 && length < text.size() &&
          std::find(text.begin(), text.begin() + length, '\n') == text.begin() + length) {
     got = ::read(opened.get(), &text[length], text.size() - length);

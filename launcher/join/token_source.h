@@ -10,14 +10,15 @@
 
 namespace hlaunch {
 
-// Overwrites `secret` wherever it stands in the command line of this process, which the host's
-// other users can read. Copies that were taken stay.
+// Overwrites `secret` wherever it is in the command line of this process, which other users of the
+// host can read. Copies that were taken before stay.
 void WipeFromArguments(int argc, char** argv, absl::string_view secret);
 
-// The first word of a file, of stdin if it is "-": a join token is one.
+// Reads the first word of a file, or of stdin if `file` is "-": a join token is one word.
 //
 // Errors:
-//   InvalidArgument - it cannot be read, or holds no word or too long a one; the message names it.
+//   InvalidArgument - the file cannot be read, or its word is missing or too long; the message
+//       names the file.
 absl::StatusOr<std::string> ReadTokenOf(const std::string& file);
 
 }  // namespace hlaunch

@@ -11,7 +11,8 @@
 namespace hlaunch {
 namespace {
 
-// Refuses what would make a program of MPI several worlds: in `reason`, for whoever wants that.
+// Refuses a start that would split an MPI program into several worlds. The message names --mpi none
+// for users who want that.
 absl::Status Refuse(absl::string_view reason) {
   return absl::FailedPreconditionError(absl::StrCat(reason, ", or --mpi none for separate worlds"));
 }
@@ -25,7 +26,7 @@ absl::StatusOr<MpiDecision> DecidePmix(const MpiProgram& program, const PmixTool
                              "): ", tools.missing));
 }
 
-// How much a flavour says of what must be served.
+// How much a flavour tells of what must be served.
 int Weight(MpiFlavour flavour) {
   if (flavour == MpiFlavour::kNone) return 0;
   return flavour == MpiFlavour::kUnknown ? 1 : 2;
@@ -58,7 +59,7 @@ absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
   const bool pmix =
       wish == MpiWish::kPmix || (wish == MpiWish::kAuto && program.flavour == MpiFlavour::kOpenMpi);
   if (wish == MpiWish::kNone) return MpiDecision{MpiOffer::kNone, "none: --mpi none"};
-  // A lone worker needs a server for MPI_Comm_spawn alone.
+  // A lone worker needs a server only for MPI_Comm_spawn.
   const bool no_mpi = program.seen.empty() && wish == MpiWish::kAuto;
   if (around.lone_worker && (no_mpi || (pmix && !around.pmix.missing.empty()))) {
     return MpiDecision{MpiOffer::kNone, "none: one worker is an MPI world by itself"};
@@ -76,7 +77,7 @@ absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
     return MpiDecision{MpiOffer::kNone, "none: --master-store worker leaves no place to meet at"};
   }
   if (pmix) return DecidePmix(program, around.pmix);
-  if (links_pmi && around.differ) {  // A descriptor might not get through all of them.
+  if (links_pmi && around.differ) {  // The descriptor may not get through all programs.
     return MpiDecision{MpiOffer::kPort,
                        absl::StrCat("PMI-1 by a port: a program needs ", program.seen)};
   }

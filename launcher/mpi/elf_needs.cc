@@ -29,7 +29,7 @@ absl::Status Damaged(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("not an ELF file that can be read: ", what));
 }
 
-// The first entries of type T at `offset`, `count` of them.
+// Reads `count` entries of type T at `offset`.
 template <typename T>
 absl::StatusOr<std::vector<T>> ReadTable(ReadAt read, uint64_t offset, size_t count) {
   const std::string bytes = read(offset, count * sizeof(T));
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<T>> ReadTable(ReadAt read, uint64_t offset, size_t co
   return table;
 }
 
-// Where in the file the address is that segments are loaded at; unset: nowhere.
+// The offset in the file of the address `address` in memory; unset if no segment contains it.
 std::optional<uint64_t> OffsetOf(const std::vector<Elf64_Phdr>& segments, uint64_t address) {
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_LOAD || address < segment.p_vaddr) continue;

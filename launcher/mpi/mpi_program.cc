@@ -21,7 +21,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxLibraries = 128;   // That are looked at.
+constexpr size_t kMaxLibraries = 128;   // At most this many are looked at.
 constexpr size_t kMaxScript = 1 << 20;  // Bytes of a script.
 constexpr int kMaxInterpreters = 4;     // A script's interpreter may be a script.
 constexpr absl::string_view kSystemFolders[] = {"/usr/local/lib",
@@ -33,7 +33,7 @@ constexpr absl::string_view kSystemFolders[] = {"/usr/local/lib",
                                                 "/usr/lib/aarch64-linux-gnu",
                                                 "/lib",
                                                 "/usr/lib"};
-// They are of the C and C++ systems, need no MPI, and are what most programs need alone.
+// Libraries of C, C++ and the system. They need no MPI, and most programs need only these.
 constexpr absl::string_view kOfSystem[] = {
     "libc.so.",     "libm.so.", "libdl.so.",  "libpthread.so.", "librt.so.",      "libstdc++.so.",
     "libgcc_s.so.", "ld-linux", "linux-vdso", "libz.so.",       "libgfortran.so."};
@@ -53,13 +53,13 @@ std::string StartOf(const std::string& path, size_t size) {
   return text;
 }
 
-// A file whose libraries are to be looked at.
+// A file whose libraries must be looked at.
 struct Needy {
   std::string path;
-  std::string name;  // As the one that needs it says; empty: the program itself.
+  std::string name;  // The name by which it is needed; empty: the program itself.
 };
 
-// Where a library of `name` is that `needy` needs; empty: it is not found.
+// The path of the library `name` that `needy` needs; empty if it is not found.
 std::string FindLibrary(const std::string& name, const Needy& needy, const ElfNeeds& needs,
                         const std::vector<std::string>& given) {
   std::vector<std::string> folders = given;
@@ -80,7 +80,7 @@ bool IsOfSystem(absl::string_view name) {
                      [name](absl::string_view start) { return absl::StartsWith(name, start); });
 }
 
-// Looks at `path` and at all that it is loaded with, the nearest first.
+// Looks at `path` and at all libraries that it loads, the nearest first.
 MpiProgram LookAtElf(const std::string& path, const Environment& environment) {
   const std::vector<std::string> given =
       absl::StrSplit(environment.Get("LD_LIBRARY_PATH"), ':', absl::SkipEmpty());
@@ -106,7 +106,7 @@ MpiProgram LookAtElf(const std::string& path, const Environment& environment) {
   return {};
 }
 
-// The interpreter and its first argument in "#!/usr/bin/env python3"; empty: it is no script.
+// The words of a line as in "#!/usr/bin/env python3"; empty if it is no script.
 std::vector<std::string> InterpreterOf(const std::string& start) {
   if (!absl::StartsWith(start, "#!")) return {};
   const absl::string_view line = absl::string_view(start).substr(2, start.find('\n') - 2);
@@ -126,7 +126,7 @@ bool IsPython(const std::string& path) {
   return absl::StrContains(path.substr(path.rfind('/') + 1), "python");
 }
 
-// Whether what Python runs names mpi4py: a module of it, or a script with the word.
+// Whether a Python command names mpi4py: as a module of it, or as a word in its code.
 bool NamesMpi4py(const std::vector<std::string>& argv) {
   for (size_t i = 1; i < argv.size(); ++i) {
     if (argv[i] == "-m" && i + 1 < argv.size()) return absl::StartsWith(argv[i + 1], "mpi4py");
@@ -137,17 +137,17 @@ bool NamesMpi4py(const std::vector<std::string>& argv) {
   return false;
 }
 
-// The Open MPI that a wheel has put beside `python`; empty: none.
+// The Open MPI that a wheel has put beside `python`; empty if there is none.
 std::string WheelOfOpenMpi(const std::string& python) {
   const std::string path = absl::StrCat(FolderOf(python), "../lib/libmpi.so.40");
   return IsFile(path) ? path : "";
 }
 
-// A kin of MPICH finds its server by a port as any program does.
+// An MPI of MPICH's family finds its server by a port, as any program does.
 MpiProgram Mpi4pyOfMpich() { return {MpiFlavour::kNone, "mpi4py"}; }
 
-// The MPI of mpi4py where there is one choice only: Debian's is linked with one library, and a
-// wheel takes the one beside it.
+// The MPI of mpi4py, if there is only one choice: Debian's mpi4py is linked with one library, and a
+// wheel loads the one beside it.
 MpiProgram LookAtMpi4py(const std::string& python, const Environment& environment) {
   std::error_code error;
   const std::string abi = environment.Get("MPI4PY_MPIABI");

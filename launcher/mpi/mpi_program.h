@@ -11,29 +11,29 @@
 
 namespace hlaunch {
 
-// What MPI a program is linked with, as far as its file and those of its libraries show.
+// The MPI that a program is linked with, as far as its file and its libraries show.
 enum class MpiFlavour {
-  kNone,  // None is seen: it is no MPI program, or a wrapper, an interpreter, or linked statically.
-  kPmi,   // One that PMI-1 starts: MPICH, MVAPICH, Intel MPI.
+  kNone,     // None is seen: no MPI program, or a wrapper, an interpreter, or a static program.
+  kPmi,      // An MPI that PMI-1 starts: MPICH, MVAPICH, Intel MPI.
   kOpenMpi,  // Open MPI, which PMIx starts.
-  kUnknown,  // It is one of MPI, of whichever kind is there when it runs.
+  kUnknown,  // The program uses some MPI; its kind is known only at run time.
 };
 
-// A value.
+// What is known of a program's MPI. A value.
 struct MpiProgram {
   MpiFlavour flavour = MpiFlavour::kNone;
-  // What it is seen by: "libmpi.so.40"; of a library "libmpi.so.40 of libx.so.1". Without a
-  // flavour: it is of MPICH's kin, in an interpreter. Empty: no MPI is seen.
+  // What shows the MPI: "libmpi.so.40", or "libmpi.so.40 of libx.so.1" if a library needs it. Set
+  // with kNone for an interpreter with an MPI of MPICH's family. Empty: no MPI is seen.
   std::string seen;
-  std::string library = "";  // Where its MPI is, or the one that it may load; empty: not known.
+  std::string library = "";  // The path of its MPI, or of one that it may load; empty: unknown.
 };
 
-// What a library of this name is of: "libmpi.so.12" is of MPICH and its kin. Pure.
+// The MPI that has a library of this name: "libmpi.so.12" is of MPICH and its family. Pure.
 MpiFlavour FlavourOfLibrary(absl::string_view name);
 
-// Looks at what `argv` starts: a program and the libraries that it is loaded with, those of theirs
-// included; a script by the program in its #! line, and one of Python also by the mpi4py that it
-// names. Reads the beginnings of some files, at most a few hundred.
+// Looks at the program that `argv` starts and at the libraries that it loads, directly or
+// indirectly. For a script it looks at the program in the #! line, and for a Python script also at
+// the mpi4py that the script names. Reads the beginnings of some files, at most a few hundred.
 MpiProgram LookForMpi(const std::vector<std::string>& argv, const Environment& environment);
 
 }  // namespace hlaunch

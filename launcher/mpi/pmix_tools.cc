@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kLibrary[] = "libpmix.so.2";  // Of 4.x to 6.x.
+constexpr char kLibrary[] = "libpmix.so.2";  // Of releases 4.x to 6.x.
 constexpr absl::string_view kFolders[] = {"/usr/local/lib",
                                           "/usr/lib/x86_64-linux-gnu/pmix2/lib",
                                           "/usr/lib/aarch64-linux-gnu/pmix2/lib",
@@ -33,7 +33,7 @@ std::string FindProgramOfPmix() {
   return "";
 }
 
-// A release of Open MPI has it beside itself; its wheel in a folder below.
+// A release of Open MPI has libpmix beside its own library; its wheel has it in a folder below.
 std::vector<std::string> FoldersOfMpi(const std::string& mpi) {
   if (mpi.empty()) return {};
   const std::string folder = mpi.substr(0, mpi.rfind('/'));

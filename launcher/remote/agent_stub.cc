@@ -40,27 +40,27 @@ namespace {
 using std::chrono::seconds;
 
 constexpr Duration kDialTime = seconds(10);
-// Beyond the workers' own grace, for the agent to end by itself.
+// The agent may take this long to end by itself, beyond the workers' own grace.
 constexpr Duration kEndTime = seconds(8);
 constexpr Duration kCleanUpTime = seconds(10);
-constexpr size_t kMaxWaiting = 16 << 20;  // Of stdin that no worker has read yet.
+constexpr size_t kMaxWaiting = 16 << 20;  // Bytes of stdin that no worker has read yet.
 
 void WriteOut(const std::string& line) {
   size_t done = 0;
   while (done < line.size()) {
     const ssize_t n = ::write(STDOUT_FILENO, line.data() + done, line.size() - done);
-    if (n < 0 && errno != EINTR) return;  // Nobody listens any more; stdin says so as well.
+    if (n < 0 && errno != EINTR) return;  // The reader is gone; stdin's end tells that too.
     if (n > 0) done += static_cast<size_t>(n);
   }
 }
 
-// The job's part here and what comes on stdin for it. Belongs to the main thread.
+// The part of the job on this host, and what arrives for it on stdin. Belongs to the main thread.
 class Stub {
  public:
   Stub(StartMessage message, UniqueFd signals)
       : message_(std::move(message)), signals_(std::move(signals)) {}
 
-  // From the message to the exit code.
+  // Runs the part of the job. Returns the exit code.
   int Run();
 
  private:
@@ -83,12 +83,12 @@ class Stub {
   StartMessage message_;
   UniqueFd signals_;
   std::optional<Process> child_;
-  UniqueFd input_;       // The child's stdin; invalid: it has none, or it is at its end.
-  std::string frames_;   // Read, and not whole yet.
-  std::string waiting_;  // For the child's stdin.
+  UniqueFd input_;       // The child's stdin; invalid if it has none or it was closed.
+  std::string frames_;   // The bytes of a frame that is not whole yet.
+  std::string waiting_;  // Bytes for the child's stdin.
   bool stdin_open_ = true;
   bool detached_ = false;
-  bool input_ends_ = false;  // Once `waiting_` is written.
+  bool input_ends_ = false;  // Close `input_` once `waiting_` is written.
   std::optional<Instant> kill_at_;
 };
 
@@ -175,7 +175,7 @@ void Stub::TakeStdin() {
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) {
     stdin_open_ = false;
-    if (detached_) return;  // The rendezvous says when it is over, or is silent for too long.
+    if (detached_) return;  // The child hears of the end from the rendezvous.
     return BeginEnd("the terminal's end is gone", seconds(message_.grace_s) + kEndTime);
   }
   frames_.append(bytes, static_cast<size_t>(n));
@@ -208,7 +208,7 @@ void Stub::FeedChild() {
   while (input_.valid() && !waiting_.empty()) {
     const ssize_t n = ::write(input_.get(), waiting_.data(), waiting_.size());
     if (n < 0 && errno == EAGAIN) return;
-    if (n < 0 && errno != EINTR) {  // Nobody reads it any more.
+    if (n < 0 && errno != EINTR) {  // The child has closed its stdin.
       input_.Close();
       waiting_.clear();
     }

@@ -5,16 +5,17 @@
 
 namespace hlaunch {
 
-// `hlaunch agent --stdin`: what `hlaunch --hosts` starts on each host. Reads one StartMessage from
-// stdin, puts itself into the state of the terminal's end, says on stdout who it is and whether it
-// reaches the rendezvous, and runs `hlaunch` as its child with the words of the message: the job
-// as if it had been started here by hand. The child's output is its own.
+// `hlaunch agent --stdin`, which `hlaunch --hosts` starts on each host. Reads one StartMessage from
+// stdin, takes over the state in it (limits, umask, directory) and reports on stdout its version,
+// its pid and whether it reaches the rendezvous. Then it runs `hlaunch` as its child with the
+// options of the message, as if a person had started the job on this host. The child writes to the
+// inherited stdout and stderr.
 //
-// The end of stdin, which comes when ssh or the terminal's end dies, ends the job's part here.
-// Nothing that it started outlives it; if it is killed itself, the child's keeper dies with it and
-// the child's agent ends the workers.
+// Stdin ends when ssh or the launcher at the terminal dies. That ends this host's part of the job,
+// unless the job is detached. Nothing that the stub started outlives it. If the stub itself is
+// killed, the child's keeper dies with it and the child's agent ends the workers.
 //
-// Returns the exit code, that of the child. Call from main before any thread exists.
+// Returns the child's exit code. Call from main before any thread exists.
 int RunAgentStub(int argc, char** argv);
 
 }  // namespace hlaunch

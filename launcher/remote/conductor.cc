@@ -29,12 +29,12 @@ using std::chrono::seconds;
 constexpr Duration kFirstStatus = seconds(2);
 constexpr Duration kStatusOnTerminal = milliseconds(500);
 constexpr Duration kStatusElsewhere = seconds(10);
-// Beyond the workers' grace: for agents to end, and for the news of it.
+// Time, beyond the workers' grace, for agents to end and for the news of it to arrive.
 constexpr Duration kEndTime = seconds(12);
 constexpr Duration kKillTime = seconds(2);
 constexpr Duration kLookAtJob = milliseconds(50);
 constexpr Duration kFlushTime = seconds(10);
-constexpr size_t kMaxWaiting = 256 << 10;  // Of stdin on the way to node rank 0.
+constexpr size_t kMaxWaiting = 256 << 10;  // Bytes of stdin on the way to node rank 0.
 
 bool IsEnding(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
@@ -147,7 +147,7 @@ void Conductor::AwaitFormed() {
   plan_.detached->started();
 }
 
-// No connection is left that could say it.
+// Polls for the end of the job, because a broken connection cannot report it.
 void Conductor::AwaitOver() {
   if (Over()) return loop_.stop();
   job_timer_.expires_after(kLookAtJob);
@@ -157,7 +157,7 @@ void Conductor::AwaitOver() {
 }
 
 void Conductor::HostFailed(HostStart& host) {
-  if (host.stopped()) return;  // By us.
+  if (host.stopped()) return;  // We stopped it.
   const StartVerdict& verdict = host.verdict();
   const std::string line = absl::StrCat(host.plan().host.Login(), ": ", verdict.cause,
                                         verdict.way_out.empty() ? "" : "; ", verdict.way_out);
@@ -173,7 +173,7 @@ void Conductor::HostFailed(HostStart& host) {
 
 void Conductor::HostEnded(HostStart& host) {
   if (!host.exit_code().has_value() && !stopping_) ConnectionBroke(host);
-  // The job is over, or goes on without this host; the others have their time to hear of it.
+  // The job is over, or goes on without this host. The other hosts get this time to hear of it.
   if (host.exit_code().has_value()) KillLater(plan_.grace + kEndTime);
 }
 
@@ -186,13 +186,13 @@ void Conductor::ConnectionBroke(HostStart& host) {
                                       "seen here"
                                     : "; its workers are ended there"));
   if (!detached_ || std::exchange(cut_, true)) return;
-  // Not from within a host's own event.
+  // Posted, because a host's own event handler is on the stack.
   asio::post(loop_, [this] { AwaitOver(); });
 }
 
 void Conductor::Output(int fd, std::string bytes) {
   if (terminal_) EraseStatus();
-  if (!bytes.empty() && bytes.back() != '\n') bytes.push_back('\n');  // Lines of others follow.
+  if (!bytes.empty() && bytes.back() != '\n') bytes.push_back('\n');  // Other lines follow.
   sink_->writer().Push(fd, std::move(bytes));
   if (!sink_->writer().full() || awaits_room_) return;
   awaits_room_ = true;
@@ -216,7 +216,7 @@ void Conductor::TakeSignals() {
   while (::read(signals_fd_.get(), &info, sizeof(info)) == sizeof(info)) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) continue;
-    if (!IsEnding(signal)) {  // For the workers.
+    if (!IsEnding(signal)) {  // The signal is for the workers.
       for (const auto& host : hosts_) {
         if (host->state() != HostState::kHere) continue;
         host->Send(FrameKind::kSignal, std::string(1, static_cast<char>(signal)));
@@ -263,7 +263,7 @@ void Conductor::ReadStdin() {
 
 void Conductor::Stop(int signal) {
   stopping_ = true;
-  // Not from within a host's own event.
+  // Posted, because a host's own event handler may be on the stack.
   asio::post(loop_, [this, signal] {
     for (const auto& host : hosts_) host->Stop(signal);
     if (cut_) plan_.detached->end_job(signal);

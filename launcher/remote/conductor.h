@@ -22,44 +22,46 @@
 
 namespace hlaunch {
 
-// What the conductor of a detached job asks of the rendezvous and tells. A value.
+// What the conductor of a detached job asks the rendezvous and reports to it. A value.
 struct DetachedHooks {
-  // Its nodes meet at the rendezvous, and need no connection from then on. A lone one does not, and
-  // ends with its connection.
+  // True if the nodes meet at the rendezvous: they need no connection from then on. A lone node
+  // does not meet others, and ends with its connection.
   bool meets = true;
-  std::function<bool()> formed;      // The first round has begun.
-  std::function<void()> started;     // Called once: it has, and all hosts that can be are here.
-  std::function<bool()> over;        // The job has ended.
-  std::function<void(int)> end_job;  // Ends it with this signal, also where no connection leads.
+  std::function<bool()> formed;      // Returns true once the first round has begun.
+  std::function<void()> started;     // Called once, then with every reachable host here.
+  std::function<bool()> over;        // Returns true once the job has ended.
+  std::function<void(int)> end_job;  // Ends it with this signal, also where a connection broke.
 };
 
-// What is to be started. A value.
+// What to start. A value.
 struct ConductPlan {
   std::vector<HostPlan> hosts;  // By node rank.
   Starter starter;
-  int min_hosts = 1;  // With fewer the job cannot run.
+  int min_hosts = 1;  // The job cannot run with fewer hosts.
   Duration grace = std::chrono::seconds(30);
-  bool quiet = false;  // No status line.
+  bool quiet = false;  // Shows no status line.
   std::optional<DetachedHooks> detached = {};
 };
 
-// The terminal's end of a job on other hosts: starts the agents, says how far they are, carries
-// their output here and stdin and signals there, and ends all of them if one is missing.
+// The launcher's end, at the terminal, of a job on other hosts. It starts the agents, shows their
+// progress, prints their output, forwards stdin and signals to them, and ends all of them if a
+// required host is missing.
 //
-// Belongs to the main thread: Run, once. A rendezvous that they come to is somebody else's.
+// Belongs to the main thread; Run is called once. The conductor does not own the rendezvous that
+// the agents connect to.
 class Conductor {
  public:
-  // Starters that may be on their way at once.
+  // At most this many starters may be on their way at once.
   static constexpr size_t kInFlight = 64;
-  // Of those that come to their hosts through one and the same: with more, its sshd drops some
+  // At most this many start through the same jump host: its sshd drops connections beyond that
   // (MaxStartups is 10).
   static constexpr size_t kInFlightOfJump = 8;
 
-  // `signals` as AgentSignals. `keeper_fd` becomes readable when the keeper is dead.
+  // `signals` comes from AgentSignals. `keeper_fd` becomes readable when the keeper is dead.
   Conductor(ConductPlan plan, UniqueFd signals, int keeper_fd);
   ~Conductor();
 
-  // From the first start until no starter is left.
+  // Runs from the first start until no starter is left.
   //
   // Errors: ResourceExhausted.
   absl::StatusOr<JobEnd> Run();
@@ -99,12 +101,12 @@ class Conductor {
   std::vector<std::shared_ptr<HostStart>> hosts_;
   bool start_failed_ = false;
   bool stopping_ = false;
-  bool starting_over_ = false;  // All that can be here are.
-  bool detached_ = false;       // It has started, and connections may break.
-  bool cut_ = false;            // One did.
-  bool gave_up_ = false;        // What is left was killed.
+  bool starting_over_ = false;  // No start is pending any more.
+  bool detached_ = false;       // The job has started, and connections may break.
+  bool cut_ = false;            // A connection broke after that.
+  bool gave_up_ = false;        // What was left was killed.
   bool awaits_room_ = false;
-  bool terminal_ = false;  // The status line can be rewritten.
+  bool terminal_ = false;  // Stderr is a terminal, where the status line can be rewritten.
   bool status_shown_ = false;
   int stop_signal_ = 0;
   int signals_taken_ = 0;

@@ -30,7 +30,7 @@ struct Attempt {
   int error = EINPROGRESS;
 };
 
-// Begins a connection; its error is EINPROGRESS as long as nothing is known.
+// Begins a connection; `error` is EINPROGRESS until its result is known.
 Attempt Begin(const std::string& place) {
   Attempt attempt{place, UniqueFd(), EADDRNOTAVAIL};
   const auto endpoint = ParseEndpoint(place, 0);
@@ -66,7 +66,7 @@ Attempt Begin(const std::string& place) {
   return attempt;
 }
 
-// Waits for any of `attempts` until `until`, and takes what there is.
+// Waits until `until` for any of `attempts`, and takes the results that there are.
 void Await(std::vector<Attempt>& attempts, Instant until) {
   std::vector<pollfd> polls;
   std::vector<Attempt*> open;

@@ -10,18 +10,18 @@
 
 namespace hlaunch {
 
-// Which of several places could be reached. A value.
+// The result of DialBack. A value.
 struct Dialled {
-  std::string place;  // HOST:PORT; empty: none.
-  std::string why;    // If none: each with its reason, in one line.
+  std::string place;  // The HOST:PORT that was reached; empty if none was.
+  std::string why;    // If none was reached: each place with its reason, in one line.
 };
 
-// Connects to `places`, HOST:PORT with a literal each: one after the other begins, 250 ms apart,
-// and the first that is taken ends it. Says nothing to it. Blocks until `patience` is over at most.
+// Connects to `places`, each a HOST:PORT with a literal address. The attempts begin 250 ms apart,
+// and the first that succeeds ends the others. Sends nothing. Blocks for at most `patience`.
 Dialled DialBack(const std::vector<std::string>& places, Duration patience);
 
-// `candidates` in the order in which to try them, where `ssh_connection` is the variable
-// SSH_CONNECTION: the address that this host was reached from is the best. Pure.
+// Returns `candidates` in the order in which to try them. `ssh_connection` is the variable
+// SSH_CONNECTION: the address from which this host was reached comes first. Pure.
 std::vector<std::string> OrderCandidates(const std::vector<std::string>& candidates,
                                          const std::string& ssh_connection);
 

@@ -55,7 +55,7 @@ int RunHold(int argc, char** argv) {
     LogError(message.status().message());
     return kExitUsage;
   }
-  ::prctl(PR_SET_DUMPABLE, 0);  // It holds the job's secret.
+  ::prctl(PR_SET_DUMPABLE, 0);  // This process holds the job's secret.
   if (message->umask >= 0) ::umask(static_cast<mode_t>(message->umask));
   SetLimits(*message);
   const std::string& directory = message->directory;

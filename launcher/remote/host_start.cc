@@ -26,14 +26,14 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kConnectSeconds = 20;  // To the agent's first line,
-constexpr int kPushSeconds = 120;    // the same where the program is sent,
-constexpr int kReachSeconds = 20;    // and from there to the second.
+constexpr int kConnectSeconds = 20;  // Until the agent's first line.
+constexpr int kPushSeconds = 120;    // The same, if the program is sent.
+constexpr int kReachSeconds = 20;    // From the first line to the second.
 constexpr int kMostDropped = 3;
 constexpr size_t kKeptLines = 20;
 constexpr size_t kReadBytes = 16 << 10;
-constexpr size_t kLongestLine = 64 << 10;  // What is longer goes in parts.
-// The pipes of a starter that has exited may be held by what it left behind (ControlPersist).
+constexpr size_t kLongestLine = 64 << 10;  // A longer line is passed on in parts.
+// A process that the starter left behind (ControlPersist) may hold its pipes after its exit.
 constexpr Duration kPipesEnd = std::chrono::milliseconds(500);
 
 std::chrono::milliseconds Jitter() {
@@ -232,7 +232,7 @@ void HostStart::Write() {
                                                     const asio::error_code& error, size_t size) {
     self->writing_ = false;
     if (error == asio::error::operation_aborted) return;
-    if (error) {  // Its exit tells more.
+    if (error) {  // The starter's exit tells more.
       self->input_.close();
       return;
     }
@@ -269,7 +269,7 @@ void HostStart::FinishWhenRead() {
   if (exited_ && !out_.open && !err_.open && !over()) Finish();
 }
 
-// Nothing more comes of this process.
+// Called when nothing more comes from this starter.
 void HostStart::Finish() {
   timer_.cancel();
   out_.pipe.close();
@@ -301,7 +301,7 @@ void HostStart::FailOrTryAgain() {
     } else {
       pushes_ = true;
     }
-    // Once the handlers of what was just closed have run.
+    // Spawns only after the handlers of the closed pipes have run.
     return asio::post(loop_, [self = shared_from_this()] { self->Spawn(); });
   }
   ++dropped_;
@@ -335,7 +335,7 @@ void HostStart::Stop(int signal) {
     return Send(FrameKind::kSignal, std::string(1, static_cast<char>(signal)));
   }
   if (process_.has_value()) return Kill();
-  timer_.cancel();  // It waited to be tried again.
+  timer_.cancel();  // It was waiting for its retry.
   Enter(HostState::kFailed);
 }
 

@@ -24,70 +24,71 @@ namespace hlaunch {
 
 // How far a host's start has come.
 enum class HostState {
-  kWaiting,     // Its turn has not come.
+  kWaiting,     // The start has not begun.
   kConnecting,  // The starter runs.
-  kStarted,     // The agent has spoken and looks for the way to us.
-  kHere,        // It has reached us.
-  kFailed,      // It never got here.
-  kEnded,       // It was here, and its starter has exited.
+  kStarted,     // The agent has said its first line and is trying to reach us.
+  kHere,        // The agent has reached us.
+  kFailed,      // The agent never reached us, or was stopped before that.
+  kEnded,       // The agent had reached us, and its starter has exited.
 };
 
 // What one start needs. A value.
 struct HostPlan {
   TargetHost host;
-  bool own = false;     // This very host.
-  std::string program;  // hlaunch over there.
+  bool own = false;     // The host is the one that this process runs on.
+  std::string program;  // The path of hlaunch on that host.
   StartMessage message;
   std::string jump = {};  // See JumpHostOf.
 };
 
-// One host from its start to its end: the starter's process, what it says, and what it is told.
+// One host from its start to its end: the starter's process, its output and what is sent to it.
 //
-// Belongs to the loop's thread, which spawned it; shared with the handlers that wait for its
-// descriptors, in the loop.
+// Belongs to the loop's thread, which spawned it. The handlers in that loop that wait for its
+// descriptors share ownership of it.
 class HostStart : public std::enable_shared_from_this<HostStart> {
  public:
   struct Events {
     // The state has changed.
     std::function<void(HostStart&)> changed;
-    // A whole line, or the last without its end, of a host that is here. Only while output goes.
+    // A whole line of a host that is here, or its last line without an end. Called only while
+    // output goes on.
     std::function<void(int fd, std::string bytes)> output;
-    // Whether `output` takes no more for now; Resume says when it does.
+    // Returns true while `output` takes no more; Resume tells when it does again.
     std::function<bool()> output_full;
-    // All that was sent is on its way.
+    // Everything that was queued has been written.
     std::function<void(HostStart&)> sent;
   };
 
   HostStart(asio::io_context& loop, const Starter& starter, HostPlan plan, Events events);
 
-  // Begins. Requires: kWaiting.
+  // Starts the host. Requires: kWaiting.
   void Start();
-  // A frame for the agent; nothing if it cannot hear any more.
+  // Sends a frame to the agent; does nothing if the agent cannot receive any more.
   void Send(FrameKind kind, absl::string_view bytes);
-  // What waits to be sent.
-  size_t waiting() const { return outgoing_.size(); }  // Without the program.
-  // Ends it: a host that is here is asked, one that is on its way is dropped.
+  // The number of bytes that wait to be sent.
+  size_t waiting() const { return outgoing_.size(); }  // The program is not counted.
+  // Stops the host: a host that is here gets the signal, a start that is on its way is killed.
   void Stop(int signal);
-  // Ends the starter's process at once.
+  // Kills the starter's process at once.
   void Kill();
-  // Output goes on.
+  // Reads output again, after `output_full` was true.
   void Resume();
 
   HostState state() const { return state_; }
   bool over() const { return state_ == HostState::kFailed || state_ == HostState::kEnded; }
   const HostPlan& plan() const { return plan_; }
-  const StartVerdict& verdict() const { return verdict_; }            // kFailed.
-  const std::string& reached() const { return reached_; }             // kHere.
-  const std::optional<int>& exit_code() const { return exit_code_; }  // As the agent said it.
-  const std::string& last_words() const { return last_words_; }       // Of the starter, kEnded.
+  const StartVerdict& verdict() const { return verdict_; }            // Set in kFailed.
+  const std::string& reached() const { return reached_; }             // Set from kHere on.
+  const std::optional<int>& exit_code() const { return exit_code_; }  // As the agent reported it.
+  const std::string& last_words() const { return last_words_; }       // The starter's, in kEnded.
   bool stopped() const { return stopped_; }
 
  private:
   struct Stream {
     explicit Stream(asio::io_context& loop) : pipe(loop) {}
     asio::posix::stream_descriptor pipe;
-    std::string line;  // What has come of one.
-    int fd = 1;        // Where it goes.
+    std::string line;  // The bytes of an unfinished line.
+    int fd = 1;        // The descriptor that its output goes to.
     bool open = false;
     bool held = false;  // Not read until Resume.
     std::vector<char> buffer;
@@ -99,7 +100,7 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   void TakeLine(Stream& stream, std::string line);
   void TakeAgentLine(const AgentLine& found);
   void Write();
-  // What is written next, and that so many bytes of it were.
+  // NextBytes returns what is written next; Written takes off `size` bytes that were written.
   absl::string_view NextBytes() const;
   void Written(size_t size);
   void AwaitExit();
@@ -125,17 +126,17 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   bool writing_ = false;
   bool stopped_ = false;
   bool exited_ = false;
-  int dropped_ = 0;  // Starts that were dropped before they began.
+  int dropped_ = 0;  // The number of starts that were dropped before they began.
   bool tried_path_ = false;
-  std::string first_program_;  // If so, where it was sought at first.
-  bool pushes_ = false;        // The program goes first.
-  size_t pushed_ = 0;          // So much of it is on its way.
+  std::string first_program_;  // If so, the path that was tried first.
+  bool pushes_ = false;        // The program is sent first.
+  size_t pushed_ = 0;          // The bytes of it that have been written.
   int timer_s_ = 0;
-  FailedStart failed_;  // What is known if it fails.
+  FailedStart failed_;  // The facts for the verdict if the start fails.
   std::deque<std::string> last_lines_;
   StartVerdict verdict_;
   std::string reached_, last_words_;
-  std::string repeated_end_;  // Told once it is known that the agent has not said so.
+  std::string repeated_end_;  // Shown once it is clear that the agent has not reported its end.
   std::optional<int> exit_code_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 using absl::string_view;
 
-// Of this command alone, or said anew.
+// Options that concern this command only, or that WordsForHost sets itself.
 constexpr const char* kNotForHosts[] = {
     "--hosts",        "--hostfile",   "--push",    "--include",    "--exclude",
     "--launch-agent", "--agent-path", "--detach",  "--export-var", "--export",
@@ -79,7 +79,7 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
                                       const std::string& job_id) {
   std::vector<std::string> words;
   std::string conf;
-  const bool divided = options.hosts.ranks > 0;  // Each host has its own number.
+  const bool divided = options.hosts.ranks > 0;  // Each host has its own number of workers.
   for (const WrittenOption& option : WrittenOptions(options)) {
     if (option.row != nullptr && string_view(option.row->name) == "--rdzv-conf") {
       conf = absl::StrCat(option.value, ",");
@@ -98,7 +98,7 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
   if (fixed) add("--node-rank", absl::StrCat(rank));
   add("--rdzv-id", job_id);
   add("--rdzv-conf", absl::StrCat(conf, "is_host=0"));
-  // Where and with whom is said here; the scheduler knows the devices and the grace over there.
+  // This command line decides which hosts take part. The scheduler knows their devices and grace.
   const std::string& system = options.hosts.system;
   add("--cluster", system.empty() ? "none" : system);
   const bool listed = system.empty() && !SaysOption(options, kWorkers);
@@ -106,7 +106,7 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
   if (rank == 0) {
     if (options.worker.stdin_to != StdinTo::kNobody) words.emplace_back("--stdin");
   } else if (!SaysOption(options, "--verbose") && !SaysOption(options, "--quiet")) {
-    words.emplace_back("--quiet");  // One says for all how it goes.
+    words.emplace_back("--quiet");  // Node rank 0 reports the progress for all.
   }
   return words;
 }

@@ -13,19 +13,19 @@
 
 namespace hlaunch {
 
-// An option as it stands in the words. A value.
+// An option as it was written. A value.
 struct WrittenOption {
-  const OptionRow* row = nullptr;  // Null: no option, such as a flag's short form with others.
+  const OptionRow* row = nullptr;  // Null if the word is no option of the table.
   std::vector<std::string> words;
   std::string value;
 };
 
-// The options before the script, as typed, and then those that other sources gave. Pure.
+// The options before the script as typed, followed by those from other sources. Pure.
 std::vector<WrittenOption> WrittenOptions(const Options& options);
 
-// The options that the agent on `host` gets, for node `rank` of `job_id`: those of this command
-// line but what concerns starting, and what makes it one node of the job. Where the rendezvous is,
-// only the agent knows. Pure.
+// The options for the agent on `host`, node `rank` of `job_id`: those of this command line that do
+// not concern starting, and those that make it one node of the job. The agent itself adds where the
+// rendezvous is, since only the agent knows that. Pure.
 std::vector<std::string> WordsForHost(const Options& options, const TargetHost& host, int rank,
                                       const std::string& job_id);
 

@@ -43,7 +43,7 @@ std::string ReadFile(const std::filesystem::path& path) {
 
 // Whether one of the files that ssh reads may name jump hosts.
 bool ConfigurationMay(const Starter& starter) {
-  if (!starter.ssh_words.empty()) return true;  // They may name another file.
+  if (!starter.ssh_words.empty()) return true;  // These words may name another file.
   std::vector<std::filesystem::path> paths = {"/etc/ssh/ssh_config"};
   if (const char* home = std::getenv("HOME")) {
     paths.push_back(std::filesystem::path(home) / ".ssh/config");
@@ -56,7 +56,7 @@ bool ConfigurationMay(const Starter& starter) {
                      [](const auto& path) { return MayNameJumpHosts(ReadFile(path)); });
 }
 
-// What comes at `fd` until its end.
+// Reads `fd` until its end. Empty if the deadline passes first.
 std::string ReadAll(int fd, Instant deadline) {
   std::string text;
   char bytes[4096];
@@ -73,7 +73,7 @@ std::string ReadAll(int fd, Instant deadline) {
   return text;
 }
 
-// ssh's settings for `host`; empty if it does not say.
+// ssh's settings for `host`; empty if ssh does not answer.
 std::string AskSsh(const Starter& starter, const TargetHost& host) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return "";
@@ -88,7 +88,7 @@ std::string AskSsh(const Starter& starter, const TargetHost& host) {
   write_end.Close();
   if (!ssh.ok()) return "";
   std::string settings = ReadAll(read_end.get(), MonotonicClock().Now() + kAnswerTime);
-  ssh->SignalGroup(SIGKILL);  // It has said all, or it hangs.
+  ssh->SignalGroup(SIGKILL);  // ssh has said everything, or it hangs.
   pollfd exited = {ssh->pidfd(), POLLIN, 0};
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(kAnswerTime).count();
   if (::poll(&exited, 1, static_cast<int>(limit)) == 1) ssh->Reap();
@@ -112,7 +112,7 @@ bool MayNameJumpHosts(absl::string_view text) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
     if (absl::StartsWithIgnoreCase(line, "proxy")) return true;
-    // Debian's own file includes what is read here as well.
+    // Debian's own file includes this folder, which ConfigurationMay reads as well.
     const bool includes = absl::StartsWithIgnoreCase(line, "include");
     if (includes && !absl::StrContains(line, "/etc/ssh/ssh_config.d/")) return true;
   }
@@ -126,7 +126,7 @@ std::vector<std::string> FindJumpHosts(const Starter& starter, const std::vector
       !ConfigurationMay(starter)) {
     return jumps;
   }
-  const Instant deadline = MonotonicClock().Now() + kAnswerTime;  // For all of them.
+  const Instant deadline = MonotonicClock().Now() + kAnswerTime;  // For all hosts together.
   for (size_t i = 0; i < hosts.size(); ++i) {
     if (TerminationPending() || MonotonicClock().Now() > deadline) break;
     if (!own[i]) jumps[i] = JumpHostOf(AskSsh(starter, hosts[i]));

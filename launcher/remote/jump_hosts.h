@@ -10,20 +10,21 @@
 #include "launcher/hosts/host_list.h"
 #include "launcher/remote/starter.h"
 
-// Hosts that are reached through one other host, whose sshd drops connections when too many come
-// at once.
+// Jump hosts: several hosts are reached through one other host, whose sshd drops connections when
+// too many arrive at once.
 
 namespace hlaunch {
 
-// What the ways of several hosts have in common, as `ssh -G` has it in `settings`: the first host
-// of a ProxyJump, else the whole ProxyCommand; empty: the way is a host's own. Pure.
+// Returns what several hosts share on the way to them. `settings` is the output of `ssh -G`. The
+// result is the first host of a ProxyJump, else the whole ProxyCommand; empty if the host is
+// reached directly. Pure.
 std::string JumpHostOf(absl::string_view settings);
 
-// Whether ssh's configuration, of which `text` is a file, may name such hosts. Pure.
+// Whether the text of a file of ssh's configuration may name jump hosts. Pure.
 bool MayNameJumpHosts(absl::string_view text);
 
-// The same of each host; empty where ssh is not what starts it. Asks ssh, once for each host, where
-// there are more than a few and its configuration may name any.
+// Returns JumpHostOf for each host; empty for hosts that ssh does not start. Asks ssh once per
+// host, but only if there are more than a few hosts and ssh's configuration may name jump hosts.
 std::vector<std::string> FindJumpHosts(const Starter& starter, const std::vector<TargetHost>& hosts,
                                        const std::vector<bool>& own);
 

@@ -107,7 +107,8 @@ std::vector<bool> FindOwnHosts(const std::vector<TargetHost>& hosts) {
   const std::string own = HostName();
   const Instant deadline = MonotonicClock().Now() + kNamePatience;
   std::vector<std::shared_ptr<Lookup>> lookups;
-  // Side by side: a name server may be slow. A user's name asks for another account.
+  // The lookups run in parallel, because a name server may be slow. A host with a user's name is
+  // not this host: it asks for another account.
   for (const TargetHost& host : hosts) {
     const bool decided = IsOwnName(host.name, own) || !host.user.empty();
     lookups.push_back(decided ? nullptr : Lookup::Start(host.name));

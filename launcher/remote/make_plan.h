@@ -14,25 +14,25 @@
 
 namespace hlaunch {
 
-// Sets in `options` how many nodes there are, from the hosts, --nnodes and -n, and drops the hosts
-// that are too many. Pure.
+// Sets the number of nodes in `options` from the hosts, --nnodes and -n, and drops the hosts that
+// are not needed. Pure.
 //
 // Errors:
-//   InvalidArgument - there are fewer hosts than nodes, or fewer places than ranks; -n where nodes
-//       may be missing.
+//   InvalidArgument - there are fewer hosts than nodes, or fewer places than ranks; -n is given
+//       where nodes may be missing.
 absl::Status FitNodesToHosts(Options& options, std::vector<TargetHost>& hosts);
 
-// Where a rendezvous that listens on all addresses at `port` may be reached from another host, most
-// promising first: what --local-addr says, the default route's address, the others but loopback
-// and link-local ones, IPv4 before IPv6. Pure.
+// The addresses at which other hosts may reach a rendezvous that listens on all addresses at
+// `port`. The most promising comes first: the value of --local-addr, the address of the default
+// route, then the other addresses except loopback and link-local ones, IPv4 before IPv6. Pure.
 std::vector<std::string> CandidatesOf(const std::string& named, const std::string& default_route,
                                       const std::vector<LocalAddress>& local, uint16_t port);
 
-// For each of `hosts`, whether its name leads to this very host. Asks the resolver for a few
-// seconds at most.
+// Returns for each of `hosts` whether its name leads to this host. Asks the resolver for at most a
+// few seconds.
 std::vector<bool> FindOwnHosts(const std::vector<TargetHost>& hosts);
 
-// The soft limits of this process, as StartMessage::limits has them. Call before they are raised.
+// The soft limits of this process in the form of StartMessage::limits. Call before they are raised.
 std::vector<std::string> LimitsOfThisProcess();
 
 // This process's umask.

@@ -10,15 +10,15 @@
 
 namespace hlaunch {
 
-// A host and how far it is. A value.
+// A host and the progress of its start. A value.
 struct HostProgress {
   std::string host;
   HostState state = HostState::kWaiting;
   std::string starter;
 };
 
-// "14 of 16 nodes are here; waiting for c9 (ssh connects), c12 (started, looks for the way here)".
-// At most a few hosts are named. Pure.
+// Returns a line as in "14 of 16 nodes are here; waiting for c9 (ssh connects), c12 (started, looks
+// for the way here)". Names at most a few hosts. Pure.
 std::string StartStatus(const std::vector<HostProgress>& hosts);
 
 }  // namespace hlaunch

@@ -17,7 +17,7 @@ namespace hlaunch {
 namespace {
 
 constexpr char kSshArgs[] = "HLAUNCH_SSH_ARGS";
-// Of Slurm's variables, those that say which job this is and how to speak to Slurm.
+// Slurm's variables that name the job or tell how to reach Slurm.
 constexpr const char* kOfSlurmsJob[] = {"SLURM_JOB",          "SLURM_ARRAY_",       "SLURM_SUBMIT_",
                                         "SLURM_CONF",         "SLURM_CLUSTER_NAME", "SLURM_JWT",
                                         "SLURM_RESTART_COUNT"};
@@ -28,12 +28,13 @@ bool ShapesSlurmsStep(absl::string_view entry) {
                       [entry](const char* prefix) { return absl::StartsWith(entry, prefix); });
 }
 
-// Starters that make one text of the words, for a shell over there.
+// These starters join the words to one text, which a shell on the host parses.
 constexpr const char* kJoining[] = {"ssh", "rsh", "remsh", "slogin"};
-// Takes a program from stdin, $1 blocks with the checksum $2, and becomes it. It has no quote, no
-// backslash, no exclamation mark and no line end, so every shell leaves it as it is in quotes. The
-// program runs from a descriptor, after its folder, which nobody else may enter, is gone. What
-// comes behind the program is the agent's: dd leaves it, while busybox's head reads into it.
+// A shell script that takes a program from stdin, $1 blocks with the checksum $2, and becomes it.
+// The script has no quote, backslash, exclamation mark or line end, so every shell leaves it as it
+// is inside quotes. The program runs from a descriptor, after its folder, which no other user may
+// enter, was removed. The bytes after the program are for the agent: dd leaves them, while
+// busybox's head would read into them.
 constexpr char kTakeProgram[] =
     "umask 077; d=$(mktemp -d \"${TMPDIR:-/tmp}/hlaunch.XXXXXX\") || exit 126; "
     "dd bs=65536 count=\"$1\" iflag=fullblock status=none > \"$d/hlaunch\"; s=$(sha256sum < "
@@ -42,7 +43,7 @@ constexpr char kTakeProgram[] =
     "rm -rf \"$d\"; exec /proc/self/fd/3 agent --stdin; fi; "
     "rm -rf \"$d\"; echo \"the program did not arrive whole\" >&2; exit 126";
 
-// What runs words on `host`.
+// The words in front of a command that run it on `host`.
 std::vector<std::string> WordsBefore(const Starter& starter, const TargetHost& host, bool here) {
   std::vector<std::string> words;
   if (!starter.agent.empty()) {

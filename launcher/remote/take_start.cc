@@ -79,7 +79,7 @@ std::vector<std::string> ChildEnvironment(const StartMessage& message) {
     all[pair.first] = pair.second;
   };
   for (const std::string& entry : Environment::OfThisProcess().Without(kEnvToken)) add(entry);
-  // They would name other hosts, another secret, and another keeper.
+  // These would name other hosts, another secret, another keeper and another job's folder.
   for (const char* name : {kEnvHosts, kEnvTokenFile, kEnvKeeperFd, kEnvDetached}) all.erase(name);
   for (const std::string& entry : message.environment) add(entry);
   if (!message.token.empty()) all[kEnvToken] = message.token;

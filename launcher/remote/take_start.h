@@ -9,22 +9,22 @@
 #include "absl/status/statusor.h"
 #include "launcher/hosts/start_message.h"
 
-// What the two receivers of a start message do with it: `hlaunch agent`, the far end of --hosts,
-// and `hlaunch hold`, a part of a job of a cluster of one's own. Belongs to the main thread.
+// What both receivers of a start message do with it: `hlaunch agent`, the far end of --hosts, and
+// `hlaunch hold`, a part of a job in a cluster of hlaunchd. Belongs to the main thread.
 
 namespace hlaunch {
 
-// The message on stdin. Waits a minute for it.
+// Reads the message from stdin. Waits for at most a minute.
 //
 // Errors:
-//   DeadlineExceeded, Unavailable - it did not come, or not all of it.
-//   InvalidArgument - it is none.
+//   DeadlineExceeded, Unavailable - the message did not come, or only a part of it did.
+//   InvalidArgument - what came is no start message.
 absl::StatusOr<StartMessage> ReadStart();
 
-// Sets the limits of `message`, as far as this host allows them.
+// Sets the limits in `message`, as far as this host allows them.
 void SetLimits(const StartMessage& message);
 
-// What the job's program sees: what is set here, and over it what came.
+// The environment of the job's program: this process's variables, overridden by the message's.
 std::vector<std::string> ChildEnvironment(const StartMessage& message);
 
 }  // namespace hlaunch

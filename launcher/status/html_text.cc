@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";
 
-// What stands for `c`; null: itself.
+// The replacement of `c`; null if `c` stays.
 const char* EntityOf(char c) {
   switch (c) {
     case '&':

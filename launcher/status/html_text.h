@@ -9,13 +9,13 @@
 
 namespace hlaunch {
 
-// Anybody's `text` as text of an HTML page, also within an attribute that has quotes: nothing of it
-// is markup. Control characters become U+FFFD, but ends of lines and tabs stay. Pure.
+// Escapes any `text` for an HTML page, also for an attribute in quotes: none of it is markup.
+// Control characters become U+FFFD, except line ends and tabs. Pure.
 std::string HtmlText(absl::string_view text);
 
-// `text` as one part of a path in a URL, with all but letters, digits and "-._~" as %2F; and what
-// that was. Pure; of anybody's bytes. The second is empty where something follows a % that is no
-// hexadecimal digit.
+// ToUrlPart encodes `text` as one part of a path in a URL: all bytes but letters, digits and "-._~"
+// become as in %2F. FromUrlPart decodes it; it returns an empty text if a % is not followed by two
+// hexadecimal digits. Pure; any bytes are allowed.
 std::string ToUrlPart(absl::string_view text);
 std::string FromUrlPart(absl::string_view text);
 

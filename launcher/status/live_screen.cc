@@ -25,11 +25,11 @@ namespace {
 
 constexpr int kEveryMs = 1000;
 constexpr Duration kBlockEvery = std::chrono::seconds(60);
-constexpr char kEnter[] = "\x1b[?1049h\x1b[?25l";  // The other screen, without a cursor.
+constexpr char kEnter[] = "\x1b[?1049h\x1b[?25l";  // The alternate screen, without a cursor.
 constexpr char kLeave[] = "\x1b[?25h\x1b[?1049l";
 constexpr ScreenSize kUsual = {80, 24, false};
 
-// Whether all of it was written.
+// Returns whether all of it was written.
 bool WriteAll(const std::string& text) {
   size_t done = 0;
   while (done < text.size()) {
@@ -44,7 +44,7 @@ bool WriteLines(const std::vector<std::string>& lines) {
   return WriteAll(absl::StrCat(absl::StrJoin(lines, "\n"), "\n"));
 }
 
-// The signals that end or redraw a screen, as a descriptor.
+// Blocks the signals that end or redraw a screen. Returns a descriptor for them.
 UniqueFd TakeSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -66,7 +66,7 @@ ScreenSize SizeOfTerminal(bool colour) {
   return size;
 }
 
-// The terminal's other screen, with keys read one by one. Leaves it as it was.
+// The terminal's alternate screen, with keys read one by one. The destructor restores the terminal.
 class OtherScreen {
  public:
   OtherScreen() { Enter(); }
@@ -78,7 +78,7 @@ class OtherScreen {
     WriteAll(absl::StrCat("\x1b[H", absl::StrJoin(lines, "\x1b[K\r\n"), "\x1b[K\x1b[J"));
   }
 
-  // Stands still until somebody lets it go on.
+  // Stops this process until SIGCONT lets it continue.
   void Suspend() {
     Leave();
     ::raise(SIGSTOP);
@@ -103,12 +103,12 @@ class OtherScreen {
     if (before_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &*before_);
   }
 
-  std::optional<termios> before_;  // Unset: no keys come.
+  std::optional<termios> before_;  // Unset: no keys are read.
 };
 
 enum class Event { kNothing, kRedraw, kSuspend, kEnd };
 
-// The next thing that a person does, or nothing for a second.
+// Waits up to a second for a key or a signal.
 Event AwaitEvent(int signals, bool keys) {
   pollfd fds[] = {{signals, POLLIN, 0}, {keys ? STDIN_FILENO : -1, POLLIN, 0}};
   if (::poll(fds, 2, kEveryMs) <= 0) return Event::kNothing;
@@ -124,7 +124,7 @@ Event AwaitEvent(int signals, bool keys) {
   return Event::kRedraw;
 }
 
-// Returns what was seen last.
+// Returns the last frame.
 LiveFrame WatchTerminal(const std::function<LiveFrame()>& look, LiveFrame frame, int signals,
                         bool colour) {
   const bool keys = ::isatty(STDIN_FILENO) == 1;

@@ -16,17 +16,17 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kFewNodes = 24;    // All of them are shown.
-constexpr size_t kOddNodes = 12;    // More that are alike are folded.
-constexpr size_t kMostRows = 96;    // Of all odd ones together.
-constexpr size_t kMostPieces = 48;  // Of the names of a fold.
+constexpr size_t kFewNodes = 24;    // Up to this number, all nodes are shown.
+constexpr size_t kOddNodes = 12;    // More nodes that are alike are folded.
+constexpr size_t kMostRows = 96;    // The limit for all odd nodes together.
+constexpr size_t kMostPieces = 48;  // The limit for the names of a fold.
 constexpr char kDrained[] = ", drained";
 
-// The words of the rendezvous for where a node stands, as they begin; see StateOf in rendezvous.
+// The beginning of each state's words, as the rendezvous writes them; see StateOf in rendezvous.
 struct StateWord {
   const char* begins;
   Light light;
-  char letter;  // Of its workers.
+  char letter;  // The letter for its workers.
 };
 constexpr StateWord kStates[] = {
     {"running", Light::kGood, 'R'},      {"succeeded", Light::kGood, '.'},
@@ -35,7 +35,7 @@ constexpr StateWord kStates[] = {
     {"spare", Light::kIdle, '-'},        {"drained", Light::kIdle, '-'},
     {"stopping", Light::kWaiting, 'S'},  {"silent", Light::kBad, '?'},
     {"not connected", Light::kBad, '?'}, {"left", Light::kBad, '-'}};
-constexpr StateWord kOther = {"", Light::kBad, '!'};  // Why it is not fit.
+constexpr StateWord kOther = {"", Light::kBad, '!'};  // The state is why it is not fit.
 
 StateWord WordOf(const std::string& state) {
   for (const StateWord& word : kStates) {
@@ -44,7 +44,7 @@ StateWord WordOf(const std::string& state) {
   return kOther;
 }
 
-// Whether `node` had the worker that failed in the round that is shown.
+// Whether `node` had the worker that failed in the shown round.
 bool Failed(const JobStatus& status, const NodeStatus& node) {
   const bool shown = status.failure && status.failed_round == status.round && node.node_rank >= 0;
   return shown && status.failure->node_rank == node.node_rank;
@@ -83,8 +83,8 @@ NodeRow RowOf(const JobStatus& status, const NodeStatus& node) {
   return row;
 }
 
-// Nodes with the same key are alike: those that are silent are, however long, and those that are
-// unfit for different reasons are not.
+// Nodes with the same key are alike. Silent nodes are alike however long they are silent; nodes
+// that are unfit for different reasons are not alike.
 std::string KeyOf(const JobStatus& status, const NodeStatus& node) {
   const StateWord word = WordOf(node.state);
   const std::string key = word.begins[0] == '\0' ? node.state : word.begins;
@@ -108,7 +108,7 @@ NodeFold FoldOf(const std::vector<const NodeStatus*>& nodes) {
   return fold;
 }
 
-// A name in two parts: what is before the digits at its end, and these.
+// A name split into its last digits and what is before them.
 struct NumberedName {
   std::string stem;
   std::string digits;
@@ -123,7 +123,7 @@ NumberedName SplitName(const std::string& name) {
   return split;
 }
 
-// Whether `b` is the name that comes after `a`: node9 before node10, node09 before node10.
+// Whether `b` is the name that follows `a`: node9 precedes node10, node09 precedes node10.
 bool Follows(const NumberedName& a, const NumberedName& b) {
   if (a.stem != b.stem || a.number < 0 || b.number != a.number + 1) return false;
   const bool padded = a.digits.size() > 1 && a.digits[0] == '0';

@@ -10,14 +10,14 @@
 
 namespace hlaunch {
 
-// How something stands, for a colour: words say the same.
+// A state as a colour; the words next to it say the same.
 enum class Light { kGood, kWaiting, kBad, kIdle };
 
-// One node of which all is shown.
+// A node that is shown in full.
 struct NodeRow {
-  std::string rank;  // Of the node; "-": it is not in the round.
+  std::string rank;  // The node's; "-" if it is not in the round.
   std::string host;
-  std::string ranks;  // Of its workers: "8-15"; empty: it is not in the round.
+  std::string ranks;  // The ranks of its workers: "8-15"; empty if it is not in the round.
   std::string state;
   Light light = Light::kIdle;
   std::string note;  // Why it is drained, or which of its workers failed; mostly empty.
@@ -26,29 +26,29 @@ struct NodeRow {
 };
 inline constexpr size_t kMostCells = 64;
 
-// Nodes that are alike, of which only the number is shown.
+// Nodes that are alike, shown as one row with their number.
 struct NodeFold {
   int nodes = 0, workers = 0;
   std::string state;
   Light light = Light::kIdle;
-  std::string hosts;  // "node0-node6, node8", of many the first.
+  std::string hosts;  // "node0-node6, node8"; of many, the first.
 };
 
-// The nodes of a job: few are shown one by one; of many the odd ones, and those that are alike are
-// folded. A value.
+// The nodes of a job. If there are few, each is shown; if there are many, only the odd ones, and
+// nodes that are alike are folded. A value.
 struct NodeGroups {
   std::vector<NodeRow> rows;
   std::vector<NodeFold> folds;
-  int unlisted = 0;  // That are here besides.
+  int unlisted = 0;  // The number of other nodes that are here.
 };
 
 // All texts are printable. Pure.
 NodeGroups GroupNodes(const JobStatus& status);
 
-// How a node stands by its state in words.
+// The colour for a node's state in words.
 Light LightOf(const std::string& state);
 
-// "node0-node6, node8, head": numbers that follow each other as a range; at most `most` pieces.
+// As in "node0-node6, node8, head": consecutive numbers form a range. Names at most `most` pieces.
 std::string CompactNames(const std::vector<std::string>& names, size_t most);
 
 }  // namespace hlaunch

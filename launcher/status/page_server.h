@@ -15,18 +15,18 @@
 
 namespace hlaunch {
 
-// Serves status pages from a thread of its own, so that no browser is in the way of a job. The
-// source is called from that thread, and not any more once this is destroyed.
+// Serves status pages from a thread of its own, so that a browser cannot delay a job. The source is
+// called from that thread, and no more once the server is destroyed.
 //
 // Belongs to the thread that made it.
 class PageServer {
  public:
-  // At `place`, a literal, or a free port for 0. Where there is a `token`, the password that is
-  // made of it is asked for; without one only this host is served.
+  // Serves at `place`, a literal address; port 0 takes a free port. If `token` is set, visitors
+  // must give the password made from it; else only this host is served.
   //
   // Errors:
-  //   PermissionDenied - `place` is no loopback address, and there is no token.
-  //   Internal - OpenSSL refuses.
+  //   PermissionDenied - `place` is no loopback address and there is no token.
+  //   Internal - OpenSSL makes no password.
   //   others - as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const Endpoint& place,
                                                            const std::string& token,
@@ -46,7 +46,7 @@ class PageServer {
   std::thread thread_;
 };
 
-// The same, and says where the page is. What cannot be had costs a warning and is null.
+// The same, and logs where the page is. If it cannot be served, warns and returns null.
 std::unique_ptr<PageServer> ServePages(const Endpoint& place, const std::string& token,
                                        StatusPages::Source source);
 

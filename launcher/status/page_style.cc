@@ -5,8 +5,8 @@
 
 namespace hlaunch {
 
-// Contrast is at least 4.5 to 1 for text in both palettes; fills are those of Okabe and Ito, and
-// shape or words say the same as colour.
+// The contrast of text is at least 4.5 to 1 in both palettes. The fill colours are those of Okabe
+// and Ito. Shapes or words say the same as colours.
 const char kPageStyle[] =
     R"css(:root{color-scheme:light dark;--bg:#fff;--fg:#1b1d21;--soft:#f2f4f7;--line:#d3d8df;--dim:#565d66;
 --good:#005a94;--wait:#835300;--bad:#ad3a00;--idle:#565d66;
@@ -68,7 +68,7 @@ td:empty{display:none}
 .bar{flex:1 0 70%;min-width:0;padding:.3rem 0}}
 )css";
 
-// Fetches the same page and takes over what has changed; rows that are open stay open. What comes
+// Fetches the same page and takes over what has changed; rows that are open stay open. The answer
 // is parsed as a document of its own, in which no script runs.
 const char kPageScript[] = R"js((()=>{"use strict";const every=2000;let heard=Date.now();
 const by=id=>document.getElementById(id);
@@ -92,7 +92,7 @@ document.addEventListener("visibilitychange",()=>{heard=Date.now()});
 setTimeout(turn,every)})();
 )js";
 
-// Of the two above; a test says what they are to be.
+// The hashes of the two above. A test tells what they must be.
 const char kPageStyleHash[] = "sha256-kt/+XZOwqhXD02ClX60NKYpzoePOepWykUI+74Bg2iU=";
 const char kPageScriptHash[] = "sha256-ivXf7Vypj/yhqfU7ilxXbNBqCKOichckjE6NcN9O5oQ=";
 

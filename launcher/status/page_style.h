@@ -5,8 +5,8 @@
 
 namespace hlaunch {
 
-// What a status page looks like, and the script that keeps one in a browser up to date; and the
-// hashes by which the page's Content-Security-Policy allows these two and nothing else.
+// The style of a status page, and the script that keeps an open page up to date. The page's
+// Content-Security-Policy allows only these two, by their hashes.
 extern const char kPageStyle[];
 extern const char kPageScript[];
 extern const char kPageStyleHash[];

@@ -75,7 +75,7 @@ std::string RestartsFact(const JobStatus& status) {
   return absl::StrCat(counted, ", and ", status.uncounted, " free");
 }
 
-// "96.9 %: ran 3 h 1 min of 3 h 6 min"; empty: nobody knows since when.
+// As in "96.9 %: ran 3 h 1 min of 3 h 6 min"; empty if the begin is unknown.
 std::string GoodputFact(const JobStatus& status) {
   int64_t until = status.told_ms;
   const bool over = status.state == JobState::kOver && !status.rounds.empty();
@@ -102,7 +102,7 @@ void AddFacts(const JobStatus& status, StatusModel& model) {
   add("Goodput", GoodputFact(status));
 }
 
-// Whether people wait for a node that stands so.
+// Whether people wait for `node` in its state.
 bool Awaited(JobState job, const NodeStatus& node) {
   if (job == JobState::kOver) return false;
   if (LightOf(node.state) == Light::kBad) return !absl::StartsWith(node.state, "left");
@@ -123,7 +123,7 @@ void AddAwaited(const JobStatus& status, StatusModel& model) {
     model.awaited.push_back(absl::StrCat("and ", count - kMostAwaited, " more"));
 }
 
-// When the round before `index` was over, or the first node came; 0: not known.
+// The time when the round before `index` ended, or when the first node came; 0: unknown.
 int64_t EndBefore(const JobStatus& status, size_t index) {
   if (index > 0) return status.rounds[index - 1].stopping_ms;
   return status.rounds[0].round == 1 ? status.began_ms : 0;
@@ -131,7 +131,7 @@ int64_t EndBefore(const JobStatus& status, size_t index) {
 
 int64_t FirstOf(int64_t a, int64_t b) { return a > 0 ? a : b; }
 
-// The phases of a round; each lasts until the next one begins, or until now.
+// The phases of a round. Each lasts until the next one begins, or until now.
 std::vector<RoundPhase> PhasesOf(const RoundStatus& round, int64_t gathered_from, int64_t now) {
   using Kind = RoundPhase::Kind;
   const int64_t end = FirstOf(round.stopped_ms, now);
@@ -173,7 +173,7 @@ RoundRow RowOf(const JobStatus& status, size_t index) {
   return row;
 }
 
-// The one that is not there yet.
+// The row of the round that has not begun.
 RoundRow NextRow(const JobStatus& status) {
   const int64_t from = status.rounds.empty() ? status.began_ms : status.rounds.back().stopped_ms;
   RoundRow row;
@@ -228,7 +228,7 @@ void AddFigure(const JobStatus& status, Figure figure, StatusModel& model) {
   row.name = rule.name;
   row.range = FigureText(spread->min, rule.unit);
   const std::string most = FigureText(spread->max, rule.unit);
-  if (most == row.range) return;  // All have the same.
+  if (most == row.range) return;  // All nodes have the same.
   absl::StrAppend(&row.range, " to ", most);
   std::vector<std::string> odd;
   const std::vector<Score> scores = ScoreFigure(values, rule);
@@ -254,7 +254,7 @@ void AddHealth(const JobStatus& status, StatusModel& model) {
 
 void AddCommands(const JobStatus& status, const std::string& how_to_ask, StatusModel& model) {
   if (how_to_ask.empty() || status.state == JobState::kOver) return;
-  // hlaunchd knows where the nodes of a cluster's job meet, and has the token.
+  // hlaunchd knows where the nodes of a cluster's job meet, and has its token.
   const std::optional<uint64_t> number = ClusterJobNumber(status.job_id);
   const std::string what = number ? absl::StrCat(*number)
                                   : absl::StrCat(PrintableLine(ShellQuote(status.job_id)), " ",

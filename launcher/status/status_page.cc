@@ -15,10 +15,10 @@ namespace hlaunch {
 namespace {
 
 constexpr int64_t kLineWidth = 1000;  // Of the time line, in its own units.
-constexpr int64_t kLeastWidth = 3;    // So that a short phase can be seen.
+constexpr int64_t kLeastWidth = 3;    // The least width, so that a short phase is visible.
 
 struct LightLook {
-  const char* name;  // Of its class.
+  const char* name;  // The name of its class.
   const char* sign;
 };
 
@@ -37,8 +37,8 @@ LightLook LookOf(Light light) {
 }
 
 struct PhaseLook {
-  const char* name;  // Of its class, and in words.
-  int top, height;   // Of 12: phases differ in shape as well.
+  const char* name;  // The name of its class, also shown as text.
+  int top, height;   // Of 12 units: phases differ in shape too.
 };
 
 PhaseLook LookOf(RoundPhase::Kind kind) {
@@ -55,7 +55,7 @@ PhaseLook LookOf(RoundPhase::Kind kind) {
   return {"stopping", 7, 4};
 }
 
-// `<name>text</name>`, with `text` as text.
+// `<name>text</name>`, with `text` escaped.
 std::string Tag(absl::string_view name, absl::string_view text) {
   const absl::string_view end = name.substr(0, name.find(' '));
   return absl::StrCat("<", name, ">", HtmlText(text), "</", end, ">");
@@ -67,7 +67,7 @@ std::string StateTag(Light light, absl::string_view state) {
                       "</span>");
 }
 
-// A cell that says on a narrow screen what its column is called.
+// A table cell. On a narrow screen it shows the name of its column.
 std::string Cell(absl::string_view column, absl::string_view html, bool may_break = true) {
   return absl::StrCat("<td", may_break ? "" : " class=\"short\"",
                       column.empty() ? "" : absl::StrCat(" data-is=\"", column, "\""), ">", html,
@@ -164,7 +164,7 @@ std::string Rounds(const StatusModel& model) {
   return Section("rounds", "Rounds", absl::StrCat(html, "</tbody></table>\n", BarKey()));
 }
 
-// The letters of a node's workers; those that failed stand out.
+// The letters of a node's workers. Failed workers stand out.
 std::string Cells(const std::string& cells) {
   std::string html = "<span class=\"cells\">";
   for (const char cell : cells) {

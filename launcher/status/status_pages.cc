@@ -31,7 +31,7 @@ constexpr char kJobsPath[] = "/jobs/";
 constexpr char kAskPassword[] = "WWW-Authenticate: Basic realm=\"hlaunch\", charset=\"UTF-8\"";
 constexpr char kPlain[] = "text/plain; charset=utf-8";
 
-// "node0:9400" and "[::1]:9400" without their ports and brackets.
+// The name in "node0:9400" or "[::1]:9400", without port and brackets.
 std::string NameIn(string_view host) {
   const size_t colon = host.rfind(':');
   const bool has_port = colon != host.npos && host.find(']', colon) == host.npos;
@@ -46,7 +46,7 @@ bool IsOwnName(const std::string& name, const PageRules& rules) {
                      [&](const std::string& own) { return absl::EqualsIgnoreCase(own, name); });
 }
 
-// The password in the header Authorization; empty: there is none that can be read.
+// The password in the header Authorization; empty if it has no readable one.
 std::string PasswordIn(string_view authorization) {
   const size_t blank = std::min(authorization.find(' '), authorization.size());
   const string_view scheme = authorization.substr(0, blank);

@@ -15,37 +15,37 @@
 
 namespace hlaunch {
 
-// Who may see status pages. A value.
+// The rules of who may see status pages. A value.
 struct PageRules {
-  std::vector<std::string> names;  // Of this host, besides addresses in digits and localhost.
-  std::string password;  // Asked of everybody, whatever the user's name; empty: of nobody.
+  std::vector<std::string> names;  // This host's names; addresses and localhost are allowed anyway.
+  std::string password;  // Visitors must give it, with any user name; empty: none is asked for.
 };
 
-// Why a request is not served; unset: it is. A page of another site could ask under a name that it
-// lets lead here, so Host is to be an address or a name of this host; and what another page asks
-// has an Origin. Pure.
+// Returns why a request is refused; unset if it may be served. The page of another site could make
+// a browser ask under a name that resolves to this host. So Host must be an address or a name of
+// this host, and a request that comes from another page, which has an Origin, is refused. Pure.
 std::optional<HttpAnswer> RefuseVisitor(const HttpQuestion& request, const PageRules& rules);
 
-// The pages of one job or of a service's jobs, as they are served. A page is made at most once a
-// second, however many ask for it.
+// The pages of one job, or of a service's jobs, as they are served. A page is made at most once a
+// second, however many visitors ask for it.
 //
 // Belongs to the server's thread.
 class StatusPages {
  public:
   struct Source {
-    // Of one job; unset: it is not known here. Of the only one for an empty id, where `jobs` is
-    // null.
+    // Returns the status of a job; unset if it is unknown here. If `jobs` is null, the id is empty
+    // and means the only job.
     std::function<std::optional<JobStatus>(const std::string& job_id)> job;
     std::function<std::vector<JobStatus>()> jobs = nullptr;
-    std::string how_to_ask = {};  // As ModelOf takes it.
-    std::string elsewhere = {};   // What is said where the only job is not known.
-    // Why no job is known here, in a line; empty: they are. Null: it never says.
+    std::string how_to_ask = {};  // The argument of ModelOf.
+    std::string elsewhere = {};   // The text shown if the only job is unknown here.
+    // Returns one line that tells why no job is known here; empty if jobs are known. May be null.
     std::function<std::string()> stands_by = nullptr;
   };
 
   StatusPages(PageRules rules, Source source);
 
-  // `now` is that instant, which people call `wall_ms`.
+  // `now` and `wall_ms` are the same moment.
   HttpAnswer Answer(const HttpQuestion& request, Instant now, int64_t wall_ms);
 
  private:
@@ -59,7 +59,7 @@ class StatusPages {
 
   const PageRules rules_;
   const Source source_;
-  std::map<std::string, Kept> kept_;  // By path; few.
+  std::map<std::string, Kept> kept_;  // By path; a small number.
 };
 
 }  // namespace hlaunch

@@ -38,7 +38,7 @@ const char* ColourOf(Light light) {
   return "\x1b[1m";
 }
 
-// With ">" at its end if that is not all.
+// Ends the text with ">" if it was cut.
 std::string Cut(string_view text, size_t columns) { return CutToColumns(text, columns, ">"); }
 
 std::string Padded(string_view text, size_t columns) {
@@ -46,7 +46,7 @@ std::string Padded(string_view text, size_t columns) {
   return absl::StrCat(text, std::string(columns - std::min(has, columns), ' '));
 }
 
-// Breaks `text` at blanks; all lines are indented.
+// Breaks `text` at blanks and indents all lines.
 std::vector<std::string> Wrapped(string_view text, size_t columns, size_t indent) {
   std::vector<std::string> lines;
   const std::string blanks(indent, ' ');
@@ -92,7 +92,7 @@ class Screen {
   }
 
  private:
-  // A line, of which the part `text` has the colour of `light`.
+  // Adds a line in which `text` has the colour of `light`.
   void Add(string_view before, Light light, string_view text, string_view after = "") {
     std::string whole = Cut(absl::StrCat(before, text, after), size_.columns);
     absl::StripTrailingAsciiWhitespace(&whole);

@@ -10,22 +10,22 @@
 #include "absl/strings/string_view.h"
 #include "launcher/status/status_model.h"
 
-// A job's status in the lines of a terminal. Pure.
+// A job's status as lines for a terminal. Pure.
 
 namespace hlaunch {
 
-// How much fits, and whether colours may be used.
+// The size of the screen, and whether colours may be used.
 struct ScreenSize {
   size_t columns = 80;
-  size_t lines = 0;  // 0: as many as there are.
+  size_t lines = 0;  // 0: no limit.
   bool colour = false;
 };
 
-// The status in lines without their ends, none wider than the screen. If there are more than fit,
-// the last one says so.
+// The status in lines without their ends; no line is wider than the screen. If there are more lines
+// than fit, the last one says so.
 std::vector<std::string> StatusScreen(const StatusModel& model, const ScreenSize& size);
 
-// Any printable text cut into such lines: longer ones are cut off.
+// Cuts any printable text into such lines; a line that is too wide is cut off.
 std::vector<std::string> TextScreen(absl::string_view text, const ScreenSize& size);
 
 }  // namespace hlaunch

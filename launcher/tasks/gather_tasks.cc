@@ -84,7 +84,7 @@ absl::Status GatheredTasks::TakeAll(const NodeTasks& tasks, const Environment& e
   const Instant began = MonotonicClock().Now();
   for (int local = 1; local < tasks.count; ++local) {
     absl::Status taken;
-    do {  // Again, where it is the end of a former job of the same step that was reached.
+    do {  // Repeats if it has reached a former job of the same step, which is ending.
       HLAUNCH_ASSIGN_OR_RETURN(UniqueFd socket, Reach(tasks, local, began, patience));
       taken = Take(tasks, local, std::move(socket), agent);
       if (absl::IsUnavailable(taken)) ::poll(nullptr, 0, kLookMillis);
@@ -115,7 +115,7 @@ absl::Status GatheredTasks::Take(const NodeTasks& tasks, int local, UniqueFd soc
   apart_ = apart_ || answer->words[3] != CpusAsWord();
   links_.push_back(std::move(socket));
   for (const UniqueFd& stream : answer->descriptors) {
-    streams_.emplace_back(::dup(stream.get()));  // It is not closed on exec.
+    streams_.emplace_back(::dup(stream.get()));  // The copy is not closed on exec.
   }
   return absl::OkStatus();
 }

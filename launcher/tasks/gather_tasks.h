@@ -17,8 +17,8 @@
 
 namespace hlaunch {
 
-// What task 0 holds of its node's other tasks. While it is held they wait for workers; when it is
-// gone without an end, they end what they run. A movable value.
+// Task 0's links to the other tasks of its node. While it holds the links, the tasks wait for
+// workers. If the links close without an end message, the tasks end what they run. A movable value.
 class GatheredTasks {
  public:
   GatheredTasks() = default;
@@ -26,17 +26,18 @@ class GatheredTasks {
   // Waits until all other tasks of the node have come, at most `patience`.
   //
   // Errors:
-  //   InvalidArgument - which one did not come, or what does not fit; and what to write instead.
+  //   InvalidArgument - tells which task did not come or what does not fit, and what to write
+  //       instead.
   //   Cancelled - a signal asks this process to end.
   static absl::StatusOr<GatheredTasks> Gather(const NodeTasks& tasks,
                                               const Environment& environment, Duration patience);
 
-  // `HLAUNCH_TASKS=...` for the environment of the agent, which inherits each task's stdout and
-  // stderr, as does what it executes.
+  // `HLAUNCH_TASKS=...` for the environment of the agent. The agent, and every program that it
+  // executes, inherits each task's stdout and stderr.
   std::string ForAgent() const;
-  // The descriptors that the keeper has to keep.
+  // The descriptors that the keeper must keep open.
   std::vector<int> links() const;
-  // The same for a process that is not the one which says the end.
+  // Closes the links in a process that will not tell the end.
   void Leave() { links_.clear(); }
   // Tells the tasks how the job has ended.
   void SayEnd(int exit_code);
@@ -47,13 +48,13 @@ class GatheredTasks {
   absl::Status Take(const NodeTasks& tasks, int local, UniqueFd socket, const TaskMessage& agent);
 
   std::vector<UniqueFd> links_;
-  std::vector<UniqueFd> streams_;  // Of tasks 1, 2 …: stdout and stderr of each.
-  bool apart_ = false;             // Not all have the same CPUs.
+  std::vector<UniqueFd> streams_;  // stdout and stderr of each of tasks 1, 2 …
+  bool apart_ = false;             // Not all tasks have the same CPUs.
 };
 
-// Has the workers of `spec` run in their tasks: where they run, write, and how many CPUs each has,
-// as `for_agent`, the value of what GatheredTasks::ForAgent made, has it. Pure but for the user's
-// number.
+// Makes the workers of `spec` run in their tasks: sets where they run and write, and whether each
+// has CPUs of its own. `for_agent` is the value of the variable that GatheredTasks::ForAgent made.
+// Pure but for the user's number.
 void UseTasks(const NodeTasks& tasks, const std::string& for_agent, WorkerSpec& spec);
 
 }  // namespace hlaunch

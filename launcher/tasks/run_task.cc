@@ -38,7 +38,7 @@ using std::chrono::seconds;
 
 constexpr Duration kMessageTime = seconds(10);
 constexpr Duration kKillTime = seconds(5);
-// What a succeeded worker left behind may take to end by itself.
+// Processes that a successful worker left behind may take this long to end by themselves.
 constexpr Duration kLeftoverTime = seconds(2);
 // An agent whose keeper was killed ends its workers by itself within 2 s.
 constexpr Duration kOrphanTime = seconds(4);
@@ -53,7 +53,7 @@ bool AsksToEnd(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
-// Belongs to the main thread of the task's child, whose parent is its keeper.
+// A task. Belongs to the main thread of the task's child process, whose parent is its keeper.
 class Task {
  public:
   Task(const NodeTasks& tasks, const Environment& environment, UniqueFd listener, UniqueFd signals,
@@ -64,7 +64,7 @@ class Task {
         signals_(std::move(signals)),
         keeper_(std::move(keeper)) {}
 
-  // Until the job is over, at most `patience` before task 0 has come. Returns the exit code.
+  // Runs until the job is over. Waits at most `patience` for task 0. Returns the exit code.
   int Serve(Duration patience);
 
  private:
@@ -90,20 +90,20 @@ class Task {
   UniqueFd signals_;
   KeeperLink keeper_;
   UniqueFd agent_;     // To task 0; invalid: it has not come, or is gone.
-  UniqueFd stand_in_;  // Of the worker.
+  UniqueFd stand_in_;  // To the worker's stand-in.
   std::vector<std::string> agent_env_;
   std::optional<Process> worker_;
-  std::optional<ExitStatus> ended_;  // The worker, and the agent does not know yet.
-  std::optional<int> last_code_;     // Of a worker that ended by itself.
-  bool was_told_to_end_ = false;     // The worker: what it ends with is not its own.
-  std::optional<Instant> deadline_;  // Then it is over.
+  std::optional<ExitStatus> ended_;  // The worker's end, if the agent does not know it yet.
+  std::optional<int> last_code_;     // The exit code of the last worker that ended.
+  bool was_told_to_end_ = false;     // The worker was; so its exit code is not its own.
+  std::optional<Instant> deadline_;  // When Serve gives up.
   std::optional<int> exit_code_;
 };
 
 int Task::Serve(Duration patience) {
   deadline_ = MonotonicClock().Now() + patience;
   while (!exit_code_.has_value()) Wait();
-  listener_.Close();  // The next job of the same step may be there before this one's end.
+  listener_.Close();  // The next job of the same step may begin before this one ends.
   EndWorker();
   EndLeftovers();
   return *exit_code_;
@@ -119,7 +119,7 @@ void Task::Wait() {
   const int ready = ::poll(polls, std::size(polls), MillisUntil(deadline_));
   if (ready < 0 && errno != EINTR) return Finish(kExitInternal);
   if (ready < 0) return;
-  // Without task 0 nobody has told the person anything else; it knows which task it waited for.
+  // If task 0 never came, this task reports nothing: task 0 knows which task it waited for.
   if (ready == 0) return Finish(agent_env_.empty() ? kExitUsage : kExitAgentLost);
   if (polls[5].revents != 0) return Finish(kExitAgentLost);
   if (polls[4].revents != 0) TakeSignals();
@@ -139,7 +139,7 @@ void Task::Greet() {
 }
 
 void Task::TakeAgent(UniqueFd socket, ReceivedMessage message) {
-  if (!agent_env_.empty()) return;  // There is one, or it is gone, and this task ends.
+  if (!agent_env_.empty()) return;  // Task 0 has come before, or is gone and this task ends.
   agent_env_.assign(message.words.begin() + 1, message.words.end());
   const int streams[] = {STDOUT_FILENO, STDERR_FILENO};
   const absl::Status sent = SendTaskMessage(
@@ -161,7 +161,7 @@ void Task::HearAgent() {
   Finish(was_told_to_end_ ? code : last_code_.value_or(code));
 }
 
-// The keeper is gone. The agent may still be ending its workers.
+// The keeper of task 0 is gone. The agent may still be ending its workers.
 void Task::LoseAgent() {
   agent_.Close();
   if (!worker_.has_value() && !ended_.has_value()) return Finish(kExitAgentLost);
@@ -203,7 +203,7 @@ void Task::StartWorker(UniqueFd socket, ReceivedMessage message) {
 void Task::HearStandIn() {
   const auto message = ReceiveTaskMessage(stand_in_.get(), MonotonicClock().Now() + kMessageTime);
   int signal = 0;
-  if (!message.ok()) return EndWorker();  // It was killed, or its agent was.
+  if (!message.ok()) return EndWorker();  // The stand-in was killed, or its agent was.
   if (message->words.size() != 2 || message->words[0] != kWordSignal ||
       !absl::SimpleAtoi(message->words[1], &signal) || signal < 1 || signal >= NSIG) {
     return;
@@ -220,15 +220,16 @@ void Task::WorkerEnded() {
   ended_ = worker_->Reap();
   worker_.reset();
   last_code_ = ended_->ShellCode();
-  ReapOrphans({});  // It may have stopped before the worker.
+  ReapOrphans({});  // An orphan may have ended before the worker.
   if (*last_code_ != 0 && !was_told_to_end_) {
     KillAndReapDescendants(MonotonicClock(), MonotonicClock().Now() + kKillTime);
   }
   TellEnd();
 }
 
-// Tells the agent of the worker's end, once. Where it was stopped, what it forked has the rest of
-// the time that it had: the trainer may be an orphan of a wrapper script.
+// Reports the worker's end to the agent, once. If the worker was told to end, waits for the
+// processes that it forked, for the rest of its time: the trainer may be an orphan of a wrapper
+// script.
 void Task::TellEnd() {
   if (!ended_.has_value() || (was_told_to_end_ && HasChildren())) return;
   SendTaskMessage(stand_in_.get(), {std::string(kWordEnded), absl::StrCat(ended_->exit_code),
@@ -239,7 +240,7 @@ void Task::TellEnd() {
   if (!agent_.valid() && !agent_env_.empty()) Finish(kExitAgentLost);
 }
 
-// Kills the worker and what it forked, if it lives.
+// Kills the worker, if it lives, and the processes that it forked.
 void Task::EndWorker() {
   stand_in_.Close();
   if (!worker_.has_value() && !ended_.has_value()) return;

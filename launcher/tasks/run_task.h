@@ -9,14 +9,14 @@
 
 namespace hlaunch {
 
-// A task that is not its node's agent, from its start to its exit code: waits at most `patience`
-// for task 0, then runs the worker that task 0's agent names, as often as it does, until the job
-// is over. What the worker forked ends with it, and all of it ends with the agent.
+// Runs a task that is not its node's agent, from its start to its exit code. Waits at most
+// `patience` for task 0. Then runs a worker whenever task 0's agent asks for one, until the job is
+// over. The processes that a worker forked end with the worker, and all of them end with the agent.
 //
-// The exit code is that of the last worker, or 128 + its signal; the job's, where hlaunch ended
-// the worker or never started one; kExitAgentLost, where task 0 was killed.
+// The exit code is that of the last worker, or 128 + its signal. It is the job's if hlaunch ended
+// the worker or never started one, and kExitAgentLost if task 0 was killed.
 //
-// Signals that a scheduler sends to all tasks are left to task 0, once it has come.
+// Once task 0 has come, it handles the signals that a scheduler sends to all tasks.
 //
 // Requires: tasks.local > 0; called before a second thread exists.
 int RunTask(const NodeTasks& tasks, const Environment& environment, Duration patience);

@@ -35,9 +35,9 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(10);
-constexpr int kMostDescriptors = 4;  // Of a worker: its streams, and one more.
+constexpr int kMostDescriptors = 4;  // A worker has its streams and one more.
 
-// What the worker is to have, as this process was given it.
+// The start of the worker, with what this process was given.
 WorkerStart OwnStart(int argc, char** argv) {
   WorkerStart start;
   std::error_code error;
@@ -55,7 +55,7 @@ std::vector<int> OwnDescriptors() {
   return open;
 }
 
-// All signals that can be, as they come.
+// Blocks all signals that can be blocked. Returns a descriptor for them.
 UniqueFd TakeSignals() {
   sigset_t all;
   ::sigfillset(&all);
@@ -65,7 +65,7 @@ UniqueFd TakeSignals() {
 
 [[noreturn]] void DieOf(int signal) {
   const rlimit no_core = {0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);  // It is the worker whose memory matters.
+  ::setrlimit(RLIMIT_CORE, &no_core);  // Only the worker's core matters.
   ::signal(signal, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
@@ -89,8 +89,8 @@ int EndAs(const TaskMessage& message) {
   return kExitInternal;
 }
 
-// Says by its own name which process the worker is, for the agent, which looks at it. A task in a
-// container counts by numbers of its own, which would be another process here.
+// Sets the name of this process to one that tells the agent which process the worker is. A task in
+// a container counts processes by its own numbers, and such a number is another process here.
 void ShowWorker(int task, const TaskMessage& message) {
   int pid = 0;
   if (message.size() != 2 || !absl::SimpleAtoi(message[1], &pid)) return;
@@ -106,7 +106,7 @@ int Await(int task, int signals) {
     if (::poll(polls, std::size(polls), -1) < 0) continue;
     signalfd_siginfo info;
     if (polls[1].revents != 0 && ::read(signals, &info, sizeof(info)) == sizeof(info)) {
-      // Where it cannot be sent, the task is gone, and is seen to be below.
+      // If this fails, the task is gone, which shows below.
       SendTaskMessage(task, {std::string(kWordSignal), absl::StrCat(info.ssi_signo)}).IgnoreError();
     }
     if (polls[0].revents == 0) continue;

@@ -22,7 +22,7 @@ absl::Status Garbled() {
   return absl::InvalidArgumentError("what another task of this node says is garbled");
 }
 
-// The variables by their names; of several with one name the first counts, as for programs.
+// The variables by name. If several have the same name, the first counts, as for programs.
 std::map<absl::string_view, absl::string_view> ByName(const std::vector<std::string>& entries) {
   std::map<absl::string_view, absl::string_view> values;
   for (const absl::string_view entry : entries) {
@@ -38,7 +38,7 @@ std::string EncodeTaskMessage(const TaskMessage& message) {
   for (const std::string& word : message) words.append(word.c_str(), word.size() + 1);
   const auto size = static_cast<uint32_t>(words.size());
   std::string bytes(kMagic);
-  bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));  // Of one host.
+  bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));  // Both ends are on one host.
   return bytes + words;
 }
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// What the tasks of a node say to each other: lists of words, the first of which says what it is.
+// The messages between the tasks of a node: lists of words. The first word is the kind.
 //
 //   task 0 ---- agent NAME=value… ----> task     once, and then until the job is over
 //          <--- task LOCAL RANK CPUS -           with its stdout and stderr
@@ -34,24 +34,24 @@ inline constexpr absl::string_view kWordFailed = "failed";
 
 using TaskMessage = std::vector<std::string>;
 
-// More than the kernel takes for arguments and environment.
+// More than the kernel accepts for arguments and environment.
 inline constexpr size_t kMaxTaskMessage = 8 << 20;
 
 // `message` as bytes. Requires: no word holds a NUL. Pure.
 std::string EncodeTaskMessage(const TaskMessage& message);
 
-// The bytes of the whole message whose first eight are `head`. Pure.
+// Returns how many bytes follow `head`, the first eight bytes of a message. Pure.
 //
-// Errors: InvalidArgument - they begin none, or one that is too long.
+// Errors: InvalidArgument - `head` begins no message, or one that is too long.
 absl::StatusOr<size_t> TaskMessageBytes(absl::string_view head);
 inline constexpr size_t kTaskMessageHead = 8;
 
-// `bytes`, without their head, as the message. Pure.
+// Decodes `bytes`, a message without its head. Pure.
 //
-// Errors: InvalidArgument - they are none.
+// Errors: InvalidArgument - the bytes are no message.
 absl::StatusOr<TaskMessage> DecodeTaskMessage(absl::string_view bytes);
 
-// What a worker is to be started with. A value.
+// What a worker is started with. A value.
 struct WorkerStart {
   std::string directory;
   int umask = 022;
@@ -62,9 +62,10 @@ TaskMessage MessageOf(const WorkerStart& start);
 // Errors: InvalidArgument.
 absl::StatusOr<WorkerStart> StartOf(const TaskMessage& message);
 
-// Decides what the worker of a task sees. The agent has made `worker` out of its `own`
-// environment; what it left as it was, is the task's: its devices and what its scheduler says of
-// it. What it has set or taken away stays so. Pure; entries are NAME=value.
+// Makes the environment of a task's worker. The agent made `worker` from its `own` environment. If
+// the agent left a variable unchanged, the worker gets the task's value, such as its devices and
+// what its scheduler says of it. What the agent set or removed stays so. Pure; entries are
+// NAME=value.
 std::vector<std::string> EnvironmentInTask(const std::vector<std::string>& task,
                                            const std::vector<std::string>& own,
                                            const std::vector<std::string>& worker);

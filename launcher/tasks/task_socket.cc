@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr int kBacklog = 8;
 constexpr size_t kMaxDescriptors = 16;
-constexpr timeval kPatience = {10, 0};  // With a side that neither reads nor ends.
+constexpr timeval kPatience = {10, 0};  // For a peer that neither reads nor ends.
 
 struct Address {
   sockaddr_un name = {};
@@ -44,7 +44,7 @@ Address AbstractAddress(const std::string& text) {
   return address;
 }
 
-// Whose process the other side is; unset: the kernel does not say.
+// The user and process of the peer; unset if the kernel does not tell.
 std::optional<ucred> CredentialsOf(int socket) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
@@ -66,7 +66,7 @@ absl::Status NoSocket() {
 
 absl::Status Gone() { return absl::UnavailableError("another task of this node is gone"); }
 
-// Sends the first bytes of `bytes` with `descriptors`; how many, or -1.
+// Sends the first bytes of `bytes` with `descriptors`. Returns how many it sent, or -1.
 ssize_t SendSome(int socket, absl::string_view bytes, absl::Span<const int> descriptors) {
   iovec part = {const_cast<char*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
@@ -98,7 +98,7 @@ void TakeDescriptors(msghdr& message, std::vector<UniqueFd>& taken) {
   }
 }
 
-// Reads `size` bytes, and what descriptors come with them.
+// Reads `size` bytes and the descriptors that come with them.
 absl::StatusOr<std::string> ReceiveBytes(int socket, size_t size, Instant deadline,
                                          std::vector<UniqueFd>& descriptors) {
   std::string bytes(size, '\0');
