@@ -20,7 +20,7 @@ Clock& MonotonicClock() {
   return clock;
 }
 
-// CLOCK_MONOTONIC is what steady_clock reads (libstdc++).
+// steady_clock reads CLOCK_MONOTONIC (libstdc++).
 Instant RoughNow() {
   timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -13,23 +13,23 @@ namespace hlaunch {
 using Instant = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
-// Where "now" comes from. Thread-safe; outlives whoever holds a reference.
+// Tells the current time. Thread-safe. Must outlive every holder of a reference.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual Instant Now() const = 0;
 };
 
-// The host's monotonic clock: the one place that reads it.
+// The host's monotonic clock.
 Clock& MonotonicClock();
 
-// The time of the host's monotonic clock up to 10 ms ago: asked for in a fifth of the time.
+// The time of the host's monotonic clock at most 10 ms ago. It takes a fifth of the time to read.
 Instant RoughNow();
 
-// Milliseconds since this host started, time asleep included: the same for all its processes.
+// Milliseconds since this host booted, including sleep. All processes of the host get the same.
 int64_t BootMillis();
 
-// Wall time in milliseconds since 1970: for reports, and for what outsiders reckon in it.
+// Wall time in milliseconds since 1970, for reports and for programs outside hlaunch that use it.
 int64_t WallMillis();
 
 }  // namespace hlaunch

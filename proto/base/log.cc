@@ -25,10 +25,10 @@
 namespace hlaunch {
 namespace {
 
-// A line is dropped where nobody reads stderr for this long (a paused pager, Ctrl-S, a stalled
-// ssh): a lost line, never a lost job.
+// A line is dropped if nothing reads stderr for this long (a paused pager, Ctrl-S, a stalled ssh):
+// that may cost a line, never the job.
 constexpr int kPatienceMillis = 100;
-// How long the journal may take for a process's first line.
+// The journal may take this long for the first line of a process.
 constexpr Duration kFirstLine = std::chrono::seconds(1);
 
 struct Form {
@@ -42,7 +42,7 @@ Form& LogForm() {
   return form;
 }
 
-// syslog's numbers.
+// The numbers of syslog.
 const char* Priority(spdlog::level::level_enum level) {
   switch (level) {
     case spdlog::level::debug:
@@ -56,14 +56,15 @@ const char* Priority(spdlog::level::level_enum level) {
   }
 }
 
-// Whether the stream that systemd has made of stderr can carry `message` as well as an entry of its
-// own: one line, and no field but its level. Its unit is known whenever the journal reads it.
+// Whether the stream that systemd has made of stderr can carry `message` as well as an entry can:
+// it is one line and has no field but its level. The journal knows the stream's unit whenever it
+// reads it.
 bool FitsStream(const spdlog::details::log_msg& message) {
   return LogForm().job_id.empty() &&
          std::find(message.payload.begin(), message.payload.end(), '\n') == message.payload.end();
 }
 
-// An entry with fields; its socket is opened for every line: a keeper closes what it does not know.
+// Writes an entry with fields. The socket is opened for each line: a keeper closes unknown ones.
 bool SayInJournal(const spdlog::details::log_msg& message) {
   JournalFields fields = {{"MESSAGE", std::string(message.payload.data(), message.payload.size())},
                           {"PRIORITY", Priority(message.level)},
@@ -81,12 +82,12 @@ bool SayInJournal(const spdlog::details::log_msg& message) {
   return true;
 }
 
-// A line with its level before it, as such a stream takes it.
+// Writes a line with its level in front, as a stream to the journal takes it.
 void SayInStream(const spdlog::details::log_msg& message) {
   const absl::string_view text(message.payload.data(), message.payload.size());
   const std::string line = absl::StrCat("<", Priority(message.level), ">", text, "\n");
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0)
-    return;  // There is nobody else to tell.
+    return;  // There is no other way to report it.
 }
 
 class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
@@ -162,7 +163,7 @@ std::string JsonLine(LogLevel level, absl::string_view line) {
   object["level"] = LevelName(level);
   if (!LogForm().name.empty()) object["host"] = LogForm().name;
   object["message"] = std::string(line);
-  // What is no UTF-8 is replaced, not refused.
+  // Bytes that are no UTF-8 are replaced, not refused.
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

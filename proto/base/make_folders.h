@@ -9,10 +9,10 @@
 
 namespace hlaunch {
 
-// Makes `folder` and those above it that are not there, for this user alone.
+// Makes `folder` and its missing parents, for this user alone.
 //
 // Errors:
-//   InvalidArgument - one cannot be made; the message names it.
+//   InvalidArgument - a folder cannot be made; the message names it.
 absl::Status MakeFolders(const std::filesystem::path& folder);
 
 }  // namespace hlaunch

@@ -9,13 +9,13 @@
 
 namespace hlaunch {
 
-// Warnings that strangers can cause: at most one line in ten seconds, which tells how many were
+// Limits warnings that strangers can cause to one line in ten seconds. The line tells how many were
 // left out.
 //
 // Belongs to one thread, or to the holder of its owner's lock.
 class RareLog {
  public:
-  // The line to log now, empty if it is too soon.
+  // Returns the line to log now; empty if it is too soon.
   std::string Admit(const std::string& line, Instant now);
 
  private:

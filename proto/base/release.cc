@@ -22,7 +22,7 @@ struct Release {
   string_view text;  // "0.3.0"
 };
 
-// "0.3.0" of "0.3.0+4e92d20".
+// Returns the "0.3.0" of "0.3.0+4e92d20".
 string_view NumberOf(string_view text) {
   size_t size = 0;
   while (size < text.size() && (absl::ascii_isdigit(text[size]) || text[size] == '.')) ++size;

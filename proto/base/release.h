@@ -9,12 +9,12 @@
 
 namespace hlaunch {
 
-extern const char kRelease[];  // Of this program: "0.1.0".
+extern const char kRelease[];  // Of this program, as in "0.1.0".
 
-// Why one that has the release `theirs` ("0.3.0", whatever follows) and `own_name`, which has
-// `own`, cannot work together, to follow a name: "has hlaunch 0.3.0, the rendezvous has 0.1.0: …".
-// Empty: they can, being at most one minor release apart; patches differ freely. So it is where one
-// of the two says none, or none that can be read. Pure.
+// Why a peer of the release `theirs` ("0.3.0", whatever follows) and `own_name`, which has the
+// release `own`, cannot work together. The text follows a name: "has hlaunch 0.3.0, the rendezvous
+// has 0.1.0: …". Empty if they can: they are at most one minor release apart, while patches may
+// differ, or one release is missing or cannot be read. Pure.
 std::string WhyReleaseIsTooFar(absl::string_view theirs, absl::string_view own_name,
                                absl::string_view own);
 

@@ -7,8 +7,8 @@
 
 namespace hlaunch {
 
-// Whether this process runs a static program. It must load no library of the machine: that would
-// bring along the machine's glibc, which is another one than the program's own.
-inline bool IsStaticProgram() { return ::getauxval(AT_BASE) == 0; }  // No loader is there.
+// Whether this process runs a static program. Such a program must not load a library of the
+// machine: that would also load the machine's glibc, which differs from the program's own.
+inline bool IsStaticProgram() { return ::getauxval(AT_BASE) == 0; }  // It has no loader.
 
 }  // namespace hlaunch

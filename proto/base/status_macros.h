@@ -29,7 +29,7 @@
   if (!tmp.ok()) return tmp.status();                   \
   lhs = std::move(tmp).value()
 
-// Aborts with place and condition: for broken invariants, never for what the world sends.
+// Aborts with the place and the condition. For broken invariants, never for input from outside.
 #define HLAUNCH_CHECK(condition)                                                           \
   do {                                                                                     \
     if (!(condition)) {                                                                    \

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kSocket[] = "/run/systemd/journal/socket";
 
-// A length as the protocol has it, whatever this machine's order of bytes.
+// A length in the byte order of the protocol, whatever this machine's is.
 std::string LittleEndian(uint64_t number) {
   std::string bytes;
   for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(number >> shift & 0xff);
@@ -60,11 +60,11 @@ UniqueFd OpenJournal() {
 bool AwaitJournal(int journal, Duration limit) {
   const Instant end = MonotonicClock().Now() + limit;
   while (true) {
-    int waiting = 0;  // Bytes, those of the kernel's own bookkeeping among them.
+    int waiting = 0;  // Bytes, including the kernel's own bookkeeping.
     if (::ioctl(journal, SIOCOUTQ, &waiting) != 0) return false;
     if (waiting == 0) return true;
     if (MonotonicClock().Now() >= end) return false;
-    // No event tells that the other end has read.
+    // No event tells that the peer has read.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

@@ -13,7 +13,7 @@
 namespace hlaunch {
 namespace {
 
-// One character of UTF-8, or one byte that is none.
+// One character of UTF-8, or one byte that belongs to none.
 struct Character {
   uint32_t code = 0;
   size_t bytes = 1;
@@ -40,7 +40,7 @@ Character FirstOf(absl::string_view text) {
 struct Range {
   uint32_t first, last;
 };
-// In order. Unicode's categories Cc, Cf, Zl and Zp, as far as terminals act on them.
+// In ascending order. Unicode's categories Cc, Cf, Zl and Zp, as far as terminals act on them.
 constexpr Range kHarmful[] = {{0x00, 0x1f},     {0x7f, 0x9f},      {0xad, 0xad},
                               {0x61c, 0x61c},   {0x180e, 0x180e},  {0x200b, 0x200f},
                               {0x2028, 0x202e}, {0x2060, 0x206f},  {0xfeff, 0xfeff},
@@ -53,7 +53,7 @@ bool IsHarmful(uint32_t code) {
 }
 
 void PutEscape(std::string* out, uint32_t code) {
-  if (code > 0xffff) {  // As JSON has it.
+  if (code > 0xffff) {  // As in JSON.
     PutEscape(out, 0xd800 + ((code - 0x10000) >> 10));
     PutEscape(out, 0xdc00 + ((code - 0x10000) & 0x3ff));
   } else {

@@ -81,7 +81,7 @@ void Fields(Form& form, JobView* m) {
   form.Number("round", &m->round);
   form.Number("restarts", &m->restarts);
   form.Share("goodput", &m->goodput);
-  form.Texts("words", &m->words, 2 * kMaxWords, kMaxWord);  // A request's options and script.
+  form.Texts("words", &m->words, 2 * kMaxWords, kMaxWord);  // The options and script of a request.
 }
 
 template <typename Form>

@@ -12,35 +12,34 @@
 #include "nlohmann/json.hpp"
 #include "proto/cluster/host_name.h"
 
-// What users, node daemons and the head of a cluster of one's own say to each other: the bodies of
-// envelopes. Each is a value with ToJson and a reader that is strict about types and limits; what
-// is missing has the value that a new one has, so an older or a newer version can be understood.
-// All is pure.
+// The messages between users, node daemons and the head of a cluster of hlaunchd: the bodies of
+// envelopes. Each is a value with ToJson and a reader that is strict about types and limits. A
+// missing field keeps its default, so that an older or a newer version is understood. All is pure.
 
 namespace hlaunch {
 
-inline constexpr uint16_t kClusterPort = 29400;  // The head's.
+inline constexpr uint16_t kClusterPort = 29400;  // Of the head.
 inline constexpr size_t kMaxClusterHosts = 16384;
-inline constexpr size_t kMaxDevices = 1024;  // Of a host.
-// The version of what is said. Both neighbours of a version are understood.
+inline constexpr size_t kMaxDevices = 1024;  // Of one host.
+// The version of these messages. A version understands the one before it and the one after it.
 inline constexpr int kClusterProtocol = 1;
 
 // ---- A job.
 
-// What a user wants to be started. Of `submit`.
+// What a user wants to start. The body of `submit`.
 struct JobRequest {
-  std::string name;                  // For people: the script's name.
-  int min_nodes = 1, max_nodes = 1;  // As --nnodes has them.
-  int workers = 1;                   // On each node; 0: as many as it has free devices of a kind.
-  std::string devices = "auto";      // "auto", "none", or a kind: "hpu", "cuda" …
-  std::vector<std::string> hosts;    // Only on these; empty: on any.
-  std::vector<std::string> labels;   // Only on hosts that have all of these.
-  bool exclusive = false;            // Nobody else on its hosts.
-  int spares = 0;                    // Further nodes that stand by, where they are free.
-  std::vector<std::string> options;  // hlaunch's words, without those that are decided above,
-  std::vector<std::string> script;   // and the program's.
+  std::string name;                      // For people: the script's name.
+  int min_nodes = 1, max_nodes = 1;      // As in --nnodes.
+  int workers = 1;                       // On each node; 0: as many as its free devices of a kind.
+  std::string devices = "auto";          // "auto", "none", or a kind: "hpu", "cuda" …
+  std::vector<std::string> hosts;        // Only on these hosts; empty: on any.
+  std::vector<std::string> labels;       // Only on hosts that have all of these.
+  bool exclusive = false;                // No other job runs on its hosts.
+  int spares = 0;                        // Further nodes that stand by, if they are free.
+  std::vector<std::string> options;      // hlaunch's options, without those of the fields above,
+  std::vector<std::string> script;       // and the words of the program.
   std::vector<std::string> environment;  // NAME=value each.
-  std::vector<std::string> limits;       // As StartMessage has them.
+  std::vector<std::string> limits;       // As in StartMessage.
   std::string directory;
   int umask = 022;
   int grace_s = 30;
@@ -49,7 +48,7 @@ struct JobRequest {
 };
 
 enum class ClusterJobState {
-  kWaiting,   // For nodes.
+  kWaiting,   // It waits for nodes.
   kStarting,  // Its nodes are starting.
   kRunning,
   kEnding,  // It was told to stop.
@@ -68,29 +67,30 @@ struct PartView {
   bool operator==(const PartView&) const = default;
 };
 
-// A job as those see it who may. Of `jobs` and `job`.
+// A job as shown to users who may see it. Answers `jobs` and `job`.
 struct JobView {
   uint64_t number = 0;   // Its id.
-  uint64_t version = 0;  // Another one whenever anything here is another.
+  uint64_t version = 0;  // Changes whenever a field here changes.
   std::string user;
   std::string name;
   ClusterJobState state = ClusterJobState::kWaiting;
   std::string why;  // What it waits for, or how it ended, in words.
   int min_nodes = 1, max_nodes = 1, workers = 1;
-  std::string device_kind;                                 // What its workers hold; empty: slots.
-  std::vector<PartView> parts;                             // By node rank.
+  std::string device_kind;      // The devices of its workers; empty: slots.
+  std::vector<PartView> parts;  // By node rank.
   int64_t submitted_ms = 0, started_ms = 0, ended_ms = 0;  // Since 1970; 0: not yet.
   std::optional<int> exit_code;
   int round = 0;
   int restarts = 0;
-  double goodput = -1;  // 0 to 1; -1: nobody has said.
+  double goodput = -1;  // 0 to 1; -1: unknown.
   // Only for its user and admins:
   std::vector<std::string> words;  // The command line.
 
   bool operator==(const JobView&) const = default;
 };
 
-// Where the job's own rendezvous is, for `status`, `why`, `stacks`. Of `meeting`, for its user.
+// Where the job's own rendezvous is, for `status`, `why`, `stacks`. Answers `meeting`, for its
+// user.
 struct MeetingAnswer {
   std::string endpoint;  // HOST:PORT.
   std::string token;     // Secret.
@@ -104,20 +104,21 @@ struct MeetingAnswer {
 struct DeviceFact {
   int id = 0;
   std::string kind;   // "hpu", …
-  std::string fault;  // Why nobody gets it; empty: it is well.
+  std::string fault;  // Why no job gets it; empty: it is healthy.
 
   bool operator==(const DeviceFact&) const = default;
 };
 
-// What a node daemon says of its host when it comes, and whenever that has changed. Of `host`.
+// What a node daemon reports of its host when it connects and after each change. The body of
+// `host`.
 struct HostFacts {
   int protocol = kClusterProtocol;
-  std::string version;  // Of hlaunch.
+  std::string version;  // The version of hlaunch.
   std::string boot_id;
   std::vector<DeviceFact> devices;
-  int slots = 0;  // Workers without devices at the same time.
+  int slots = 0;  // How many workers without devices may run at a time.
   std::vector<std::string> labels;
-  std::string trouble;  // Why it can take no part, in words; empty: it can.
+  std::string trouble;  // Why it takes no part, in words; empty: it does.
 
   bool operator==(const HostFacts&) const = default;
 };
@@ -125,17 +126,17 @@ struct HostFacts {
 enum class PartState {
   kStarting,
   kRunning,  // A worker runs.
-  kEnded,    // The holder has kept its exit code.
-  kLost,     // The holder is gone without a word: killed, or the host was started anew.
+  kEnded,    // The holder has recorded its exit code.
+  kLost,     // The holder is gone without a record: killed, or the host rebooted.
   kFailed,   // It could not be started; `trouble` says why.
 };
 
-// What a node daemon says of a part of a job on its host. All of them after `host`, each whenever
-// it has changed. Of `part`.
+// What a node daemon reports of a part of a job on its host: all parts after `host`, then each part
+// after each change. The body of `part`.
 struct PartTold {
   uint64_t job = 0;
   PartState state = PartState::kStarting;
-  std::string meeting;  // HOST:PORT where its agent hosts the job's rendezvous; empty: not (yet).
+  std::string meeting;  // HOST:PORT if its agent hosts the job's rendezvous; else empty.
   std::optional<int> exit_code;
   std::string trouble;
   int round = 0;
@@ -145,9 +146,9 @@ struct PartTold {
   bool operator==(const PartTold&) const = default;
 };
 
-// ---- What the head orders of a node daemon. Each is a question with an empty answer, or an error.
+// ---- Orders of the head to a node daemon. Each is a question with an empty answer, or an error.
 
-// Of `start`. A part that is there already is told again and not started twice.
+// The body of `start`. A part that exists already is reported again and not started twice.
 struct PartOrder {
   uint64_t job = 0;
   int node_rank = 0;
@@ -155,7 +156,7 @@ struct PartOrder {
   int spares = 0;
   std::string user;
   uint32_t uid = 0;
-  std::string meeting;       // Where to join; empty: this node hosts, and tells where.
+  std::string meeting;       // Where to join; empty: this node hosts and reports where.
   std::string token;         // The job's secret.
   std::vector<int> devices;  // By id.
   std::string device_kind;   // Empty: none.
@@ -165,7 +166,8 @@ struct PartOrder {
   bool operator==(const PartOrder&) const = default;
 };
 
-// Of `signal`: SIGTERM has the job end by itself; SIGKILL ends its processes here at once.
+// The body of `signal`. SIGTERM makes the job end by itself; SIGKILL ends its processes on this
+// host at once.
 struct SignalOrder {
   uint64_t job = 0;
   int signal = 15;
@@ -173,21 +175,21 @@ struct SignalOrder {
   bool operator==(const SignalOrder&) const = default;
 };
 
-// Of `forget`: the part has ended, and the head knows; its log stays for a while.
+// The body of `forget`: the part has ended and the head knows it. Its log stays for a while.
 struct ForgetOrder {
   uint64_t job = 0;
 
   bool operator==(const ForgetOrder&) const = default;
 };
 
-// ---- Logs. A user's `log` names a job and a node, the head asks that node's host the same.
+// ---- Logs. A user's `log` names a job and a node; the head asks that node's host the same.
 
 struct LogQuestion {
   uint64_t job = 0;
   int node_rank = 0;
-  std::string position;  // Where the last answer ended; empty: from the first line that is there.
-  int tail = -1;         // Of an empty position: only so many last lines; -1: all.
-  int wait_s = 0;        // Wait so long, at most 20 s, until there is something.
+  std::string position;  // Where the last answer ended; empty: from the first line on.
+  int tail = -1;         // If `position` is empty: how many last lines; -1: all.
+  int wait_s = 0;        // How long to wait for a new line, at most 20 s.
 
   bool operator==(const LogQuestion&) const = default;
 };
@@ -203,9 +205,10 @@ struct LogAnswer {
   bool operator==(const LogAnswer&) const = default;
 };
 
-// ---- Users' other questions; none has a field but these.
+// ---- Other questions of users; none has a field but these.
 
-// Of `jobs`: those of the user, of all with `all`; with `ended` those that have ended, too.
+// The body of `jobs`: the user's jobs, or with `all` those of all users; with `ended` also ended
+// jobs.
 struct JobsQuestion {
   bool all = false;
   bool ended = false;
@@ -213,7 +216,8 @@ struct JobsQuestion {
   bool operator==(const JobsQuestion&) const = default;
 };
 
-// Of `job`: answers when the job's version is not `seen` any more, after `wait_s` at the latest.
+// The body of `job`. The answer comes once the job's version differs from `seen`, after `wait_s` at
+// the latest.
 struct JobQuestion {
   uint64_t job = 0;
   uint64_t seen = 0;
@@ -222,7 +226,7 @@ struct JobQuestion {
   bool operator==(const JobQuestion&) const = default;
 };
 
-// Of `stop` and `kill`; `meeting` takes the number alone, too.
+// The body of `stop` and `kill`. `meeting` takes only the number.
 struct StopQuestion {
   uint64_t job = 0;
   int grace_s = -1;  // -1: the job's own.
@@ -230,9 +234,10 @@ struct StopQuestion {
   bool operator==(const StopQuestion&) const = default;
 };
 
-// Of `drain` (`reason` is not empty) and `undrain`; for admins. What runs there goes on: no new job
-// is placed there. `evict_s` of zero or more: jobs of several nodes there are asked to move at
-// once, and what still runs there after so many seconds is stopped. -1: all stay.
+// The body of `drain` (`reason` is not empty) and `undrain`; for admins. No new job is placed on
+// the host, and what runs there goes on. If `evict_s` is zero or more, jobs of several nodes there
+// are asked to move at once, and what still runs there after this many seconds is stopped. -1: all
+// stay.
 struct DrainQuestion {
   std::string host;
   std::string reason;
@@ -241,24 +246,24 @@ struct DrainQuestion {
   bool operator==(const DrainQuestion&) const = default;
 };
 
-// A host as users see it. Of `nodes`.
+// A host as users see it. Answers `nodes`.
 struct HostView {
   std::string name;
   std::string state;  // "free", "busy", "full", "drained", "away", "unfit".
-  std::string why;    // Of drained, away and unfit.
+  std::string why;    // If drained, away or unfit.
   std::string version;
-  std::string device_kind;  // Of most of its devices; empty: it has none.
+  std::string device_kind;  // The kind of most of its devices; empty: it has none.
   int devices = 0, devices_free = 0;
   int slots = 0, slots_free = 0;
   std::vector<std::string> labels;
   std::vector<uint64_t> jobs;
-  int64_t seen_ms = 0;  // When it was last heard of; 0: it is connected.
-  int64_t stop_ms = 0;  // Of drained: when what runs there is stopped, since 1970; 0: it is not.
+  int64_t seen_ms = 0;  // When the head last heard of it; 0: it is connected.
+  int64_t stop_ms = 0;  // If drained: when its jobs are stopped, since 1970; 0: never.
 
   bool operator==(const HostView&) const = default;
 };
 
-// Each has these two; the reader's errors are
+// Each message has these two functions. The reader's errors are
 //   InvalidArgument - a field is wrong; the message names it.
 #define HLAUNCH_CLUSTER_MESSAGE(Type)         \
   nlohmann::json ToJson(const Type& message); \

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxVerb = 64;
 constexpr size_t kMaxUserName = 256;
-// An error's message is cut when it is sent; what replaces a byte that is no UTF-8 has three.
+// An error's message is cut when it is sent. A byte that is no UTF-8 is replaced by three bytes.
 constexpr size_t kMaxErrorSent = 4096;
 constexpr size_t kMaxErrorTaken = 3 * kMaxErrorSent;
 
@@ -45,7 +45,7 @@ absl::StatusOr<ClusterUser> ReadUser(const json& object) {
   return user;
 }
 
-// A code that only a later version has is an error all the same.
+// A code that only a later version knows is an error all the same.
 absl::StatusCode CodeNamed(string_view name) {
   for (int code = 1; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {
     const auto candidate = static_cast<absl::StatusCode>(code);
@@ -54,7 +54,7 @@ absl::StatusCode CodeNamed(string_view name) {
   return absl::StatusCode::kUnknown;
 }
 
-// The error that `object` has; its other fault is in `fields`.
+// Returns the error in `object`. A fault of `object` goes to `outer`.
 absl::Status ReadError(const json& object, JsonFields* outer) {
   std::string code, message;
   JsonFields fields(object, "the error");

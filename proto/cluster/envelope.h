@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 
-// What one frame holds: a question, an answer, or news that nobody answers. All is pure.
+// The content of one frame: a question, an answer, or news, which has no answer. All is pure.
 //
 //   {"id": 7, "ask": "submit", "user": {…}, "body": {…}}
 //   {"id": 7, "body": {…}}                                    the answer
@@ -21,25 +21,26 @@
 
 namespace hlaunch {
 
-// Who asks, as the node daemon that he talks to has it from the kernel. A value.
+// The user who asks. The node daemon that the user talks to learns it from the kernel. A value.
 struct ClusterUser {
   std::string name;
   uint32_t uid = 0;
-  bool admin = false;    // Root, or of the group that hlaunchd.conf names.
-  bool on_head = false;  // He asks on the head's own host. The head decides that, not the daemon.
+  bool admin = false;    // Root, or a member of the group in hlaunchd.conf.
+  bool on_head = false;  // The user asks on the head's host, as the head decides.
 
   bool operator==(const ClusterUser&) const = default;
 };
 
-// A value.
+// The content of a frame. A value.
 struct Envelope {
-  std::string ask;                  // A question's verb; empty: it is none.
-  std::string tell;                 // The verb of news; empty: they are none.
-  uint64_t id = 0;                  // Of a question and its answer; an error that says 0 answers
-                                    // whatever was asked, and the connection has ended.
-  std::optional<ClusterUser> user;  // Who asks, where it is a user.
+  std::string ask;   // The verb of a question; else empty.
+  std::string tell;  // The verb of news; else empty.
+  // The id of a question and of its answer. An error with id 0 answers everything that was asked,
+  // and the connection has ended.
+  uint64_t id = 0;
+  std::optional<ClusterUser> user;  // Set if a user asks.
   nlohmann::json body = nlohmann::json::object();
-  absl::Status error;  // Of an answer.
+  absl::Status error;  // Set in an answer that is an error.
 
   bool is_answer() const { return ask.empty() && tell.empty(); }
 };
@@ -49,11 +50,11 @@ Envelope News(absl::string_view verb, nlohmann::json body);
 Envelope AnswerTo(const Envelope& question, nlohmann::json body);
 Envelope ErrorTo(const Envelope& question, const absl::Status& why);
 
-// Without the head of a frame.
+// The JSON text, without the head of a frame.
 std::string EncodeEnvelope(const Envelope& envelope);
 
 // Errors:
-//   InvalidArgument - it is none; the message says why.
+//   InvalidArgument - it is no envelope; the message says why.
 absl::StatusOr<Envelope> DecodeEnvelope(absl::string_view json);
 
 }  // namespace hlaunch

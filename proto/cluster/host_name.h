@@ -10,8 +10,9 @@ namespace hlaunch {
 
 inline constexpr size_t kMaxHostName = 253;
 
-// Whether `name` can be that of a host of a cluster: lower case letters, digits, '-', '_' and '.',
-// none of the last three first. As files and certificates have it, so nothing else is let in. Pure.
+// Whether `name` can name a host of a cluster: lower case letters, digits, '-', '_' and '.', and
+// the first is a letter or a digit. Files and certificates have such names, so nothing else is
+// allowed. Pure.
 bool IsClusterHostName(const std::string& name);
 
 }  // namespace hlaunch

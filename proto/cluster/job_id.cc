@@ -20,7 +20,7 @@ std::optional<uint64_t> ClusterJobNumber(absl::string_view id) {
   uint64_t number = 0;
   absl::string_view digits = id;
   const bool read = absl::ConsumePrefix(&digits, kBegin) && absl::SimpleAtoi(digits, &number);
-  // Nothing but what ClusterJobId makes: no sign, no blank, no zero in front.
+  // Only what ClusterJobId makes is valid: no sign, no blank, no leading zero.
   if (!read || number == 0 || ClusterJobId(number) != id) return std::nullopt;
   return number;
 }

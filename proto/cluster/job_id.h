@@ -11,10 +11,10 @@
 
 namespace hlaunch {
 
-// The id that the agents of a cluster's job know it by: "hlaunch-7". Pure.
+// The job id by which the agents know a cluster's job, as in "hlaunch-7". Pure.
 std::string ClusterJobId(uint64_t number);
 
-// The number of the job with that id; none: it is no job of a cluster. Pure.
+// The number of the cluster's job with that id; unset if it is none. Pure.
 std::optional<uint64_t> ClusterJobNumber(absl::string_view id);
 
 }  // namespace hlaunch

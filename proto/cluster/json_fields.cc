@@ -21,7 +21,7 @@ using nlohmann::json;
 constexpr int kMaxDepth = 16;
 constexpr string_view kZero("\0", 1);
 
-// nlohmann's parser takes any depth, and what walks through its values is recursive.
+// nlohmann's parser accepts any depth, and code that walks through its values is recursive.
 absl::Status CheckDepth(string_view text) {
   int depth = 0;
   bool in_text = false;
@@ -52,7 +52,7 @@ absl::StatusOr<json> ParseAny(string_view text) {
   }
 }
 
-// As a signed number, which all limits are; false: it is none, or too large for one.
+// Reads a signed number, as all limits are. False if it is no whole number or is too large.
 bool ReadWhole(const json& value, int64_t* number) {
   if (!value.is_number_integer()) return false;
   constexpr uint64_t kMost = INT64_MAX;
@@ -69,7 +69,7 @@ bool IsUnsigned(const json& value) {
   return value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
 }
 
-// Why `value` is no text as it must be; empty: it is.
+// Why `value` is no valid text; empty if it is one.
 std::string FaultOfText(const json& value, size_t max) {
   if (!value.is_string()) return "must be text";
   const auto& text = value.get_ref<const std::string&>();

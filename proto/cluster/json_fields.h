@@ -15,33 +15,32 @@
 
 namespace hlaunch {
 
-// One JSON object, nested at most 16 deep.
+// Reads one JSON object, nested at most 16 deep.
 //
 // Errors:
 //   InvalidArgument - it is something else, or not JSON; the message says what and where.
 absl::StatusOr<nlohmann::json> ParseObject(absl::string_view text);
 
-// `json` as text; what is not UTF-8 in it is replaced.
+// `json` as text; bytes in it that are no UTF-8 are replaced.
 std::string TextOf(const nlohmann::json& json);
 
-// `text` with U+FFFD where a zero byte is, which no reader of a text takes.
+// `text` with U+FFFD in place of each zero byte, which readers of a text refuse.
 std::string WithoutZeroBytes(absl::string_view text);
 
-// `text` as a reader takes it: UTF-8 without a zero byte, and at most `max` bytes of it, in whole
-// characters.
+// The beginning of `text` that a reader accepts: UTF-8 without a zero byte, and at most `max` bytes
+// in whole characters.
 std::string BeginningOf(absl::string_view text, size_t max);
 
-// Reads the fields of a JSON object that comes from outside, one after another. A field that is
-// missing keeps the value that its variable has; one that is there must have the right type and
-// keep its limits. Fields that nobody reads are for later versions. The first error is kept, and no
-// field is changed any more.
+// Reads the fields of a JSON object from outside, one after another. If a field is missing, its
+// variable keeps its value; if it is there, it must have the right type and keep its limits. Fields
+// that are not read are for later versions. The first error is kept; after it no variable changes.
 //
 // Belongs to one thread; `object` must outlive it.
 class JsonFields {
  public:
   static constexpr size_t kMaxText = 4096;
 
-  // `what` is how messages name the object.
+  // `what` is the name of the object in messages.
   JsonFields(const nlohmann::json& object, absl::string_view what);
 
   bool Has(const char* name) const;
@@ -56,12 +55,12 @@ class JsonFields {
   void Real(const char* name, double* value, double min, double max);
   void Numbers(const char* name, std::vector<int>* value, int min, int max, size_t max_count);
   void Numbers(const char* name, std::vector<uint64_t>* value, size_t max_count);
-  // The object, or the objects of a list; null, none: the field is missing or wrong.
+  // The object, or the objects of a list; null or empty if the field is missing or wrong.
   const nlohmann::json* Object(const char* name);
   std::vector<const nlohmann::json*> Objects(const char* name, size_t max_count);
-  // An error of the caller's own about a field.
+  // Adds an error that the caller found in a field.
   void Refuse(const char* name, absl::string_view why);
-  // The first error of a part of this object that was read by itself.
+  // Adds the first error of a part of this object that was read separately.
   void Merge(const absl::Status& status);
 
   // InvalidArgument - a field is wrong; the message names it and what was expected.

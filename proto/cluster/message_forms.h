@@ -20,20 +20,20 @@
 #include "proto/cluster/host_name.h"
 #include "proto/cluster/json_fields.h"
 
-// What cluster_messages.cc names the fields of a message to, for writing and for reading: both have
-// the same calls, so that the two cannot differ. For that file alone. Values, but for what
-// JsonFields asks.
+// cluster_messages.cc names the fields of a message to these two, one for writing and one for
+// reading. Both have the same calls, so that they cannot differ. Only for that file. Values, except
+// for what JsonFields requires.
 
 namespace hlaunch {
 
 inline constexpr size_t kMaxWords = 20'000;
-inline constexpr size_t kMaxWord = 128 << 10;  // The kernel's limit of a word and of a variable.
+inline constexpr size_t kMaxWord = 128 << 10;  // The kernel's limit for a word or a variable.
 
 // Writes a message's fields.
 class MessageWriter {
  public:
   void Text(const char* name, const std::string* value, size_t = 0) { out_[name] = *value; }
-  // For people, who can do with its beginning where a reader takes no more.
+  // Text for people. It is cut to what a reader accepts, because people need only its beginning.
   void Prose(const char* name, const std::string* value, size_t max = JsonFields::kMaxText) {
     out_[name] = BeginningOf(*value, max);
   }
@@ -80,7 +80,7 @@ class MessageWriter {
   nlohmann::json out_ = nlohmann::json::object();
 };
 
-// Reads a message's fields; its first error is kept, as JsonFields does.
+// Reads a message's fields. Keeps the first error, as JsonFields does.
 class MessageReader {
  public:
   MessageReader(const nlohmann::json& object, const char* what) : fields_(object, what) {}
@@ -91,7 +91,7 @@ class MessageReader {
   void Prose(const char* name, std::string* value, size_t max = JsonFields::kMaxText) {
     Text(name, value, max);
   }
-  // Empty: none.
+  // An empty text means no host.
   void Host(const char* name, std::string* value) {
     Text(name, value);
     if (!value->empty() && !IsClusterHostName(*value)) fields_.Refuse(name, kNoHost);
@@ -130,7 +130,7 @@ class MessageReader {
     fields_.Number(name, &code, 0, UINT8_MAX);
     *value = code;
   }
-  // -1: nobody knows it.
+  // -1: unknown.
   void Share(const char* name, double* value) { fields_.Real(name, value, -1, 1); }
   void Numbers(const char* name, std::vector<int>* value, size_t count) {
     fields_.Numbers(name, value, 0, INT_MAX, count);
@@ -159,7 +159,7 @@ class MessageReader {
       Keep(read(*object), &values->back());
     }
   }
-  // A range's ends.
+  // Checks the two ends of a range.
   void Ordered(const char* name, const int* least, const int* most) {
     if (*least > *most) fields_.Refuse(name, "must not be less than the least number");
   }

@@ -18,28 +18,29 @@ inline constexpr char kEnvTlsCert[] = "HLAUNCH_TLS_CERT";
 inline constexpr char kEnvTlsKey[] = "HLAUNCH_TLS_KEY";
 inline constexpr char kEnvTlsCa[] = "HLAUNCH_TLS_CA";
 inline constexpr char kEnvKeeperFd[] = "HLAUNCH_KEEPER_FD";
-// What task 0 of a node knows of the others, for its agent.
+// What task 0 of a node knows of the other tasks; for its agent.
 inline constexpr char kEnvTasks[] = "HLAUNCH_TASKS";
-// Why the other tasks of this node are gone, for a program that this one becomes.
+// Why the other tasks of this node are gone; for a program that this process becomes.
 inline constexpr char kEnvTasksGone[] = "HLAUNCH_TASKS_GONE";
 inline constexpr char kEnvObituaryReason[] = "HLAUNCH_OBITUARY_REASON";
-// Where a detached job is kept, for what runs it.
+// The folder of a detached job, for the process that runs the job.
 inline constexpr char kEnvDetached[] = "HLAUNCH_DETACHED";
-// "1" on hosts that --hosts started: one of them tells the end for all.
+// "1" on hosts that --hosts started: only one of them reports the end.
 inline constexpr char kEnvQuietEnd[] = "HLAUNCH_QUIET_END";
 
-// hlaunch's own words to a worker.
+// Variables of hlaunch for a worker.
 inline constexpr char kEnvJobId[] = "HLAUNCH_JOB_ID";
 inline constexpr char kEnvEndpoint[] = "HLAUNCH_ENDPOINT";
 inline constexpr char kEnvRound[] = "HLAUNCH_ROUND";
 inline constexpr char kEnvLogDir[] = "HLAUNCH_LOG_DIR";
 inline constexpr char kEnvHeartbeat[] = "HLAUNCH_HEARTBEAT";
 inline constexpr char kEnvBoundary[] = "HLAUNCH_BOUNDARY";
-inline constexpr char kEnvTap[] = "HLAUNCH_TAP";  // "0" in hlaunch's own: none.
-// What comm's ranks know each other by, new in every round. A secret: it is in no log and no store.
+inline constexpr char kEnvTap[] = "HLAUNCH_TAP";  // If hlaunch itself is given "0": no tap.
+// The secret by which comm's ranks know each other, new in every round. It is in no log and no
+// store.
 inline constexpr char kEnvCommSecret[] = "HLAUNCH_COMM_SECRET";
 
-// The place of a worker: set for every one.
+// The place of a worker. Set for every worker.
 inline constexpr char kEnvRank[] = "RANK";
 inline constexpr char kEnvWorldSize[] = "WORLD_SIZE";
 inline constexpr char kEnvLocalRank[] = "LOCAL_RANK";
@@ -73,29 +74,29 @@ inline constexpr char kEnvJaxCoordinator[] = "JAX_COORDINATOR_ADDRESS";
 inline constexpr char kEnvNeuronRootComm[] = "NEURON_RT_ROOT_COMM_ID";
 inline constexpr char kEnvPythonUnbuffered[] = "PYTHONUNBUFFERED";
 
-// A list of directories, separated by colons, to the end of which hlaunch adds its own.
+// A list of directories, separated by colons. hlaunch appends its own.
 inline constexpr char kEnvPythonPath[] = "PYTHONPATH";
 
-// Read by the CUDA and HIP runtimes; set only where workers see one device each.
+// Read by the CUDA and HIP runtimes. Set only if each worker sees one device.
 inline constexpr char kEnvCudaVisibleDevices[] = "CUDA_VISIBLE_DEVICES";
 
-// How an MPI program finds the server that starts it, PMI-1: MPICH, MVAPICH and Intel MPI.
+// How an MPI program finds its PMI-1 server: MPICH, MVAPICH and Intel MPI.
 inline constexpr char kEnvPmiFd[] = "PMI_FD";
-inline constexpr char kEnvPmiPort[] = "PMI_PORT";  // With kEnvPmiId instead of kEnvPmiFd.
+inline constexpr char kEnvPmiPort[] = "PMI_PORT";  // Used with kEnvPmiId instead of kEnvPmiFd.
 inline constexpr char kEnvPmiId[] = "PMI_ID";
 inline constexpr char kEnvPmiRank[] = "PMI_RANK";
 inline constexpr char kEnvPmiSize[] = "PMI_SIZE";
-inline constexpr char kEnvPmiSpawned[] = "PMI_SPAWNED";  // "1" of what MPI_Comm_spawn starts.
+inline constexpr char kEnvPmiSpawned[] = "PMI_SPAWNED";  // "1" if MPI_Comm_spawn starts it.
 inline constexpr char kEnvMpiLocalRank[] = "MPI_LOCALRANKID";
 inline constexpr char kEnvMpiLocalSize[] = "MPI_LOCALNRANKS";
 inline constexpr char kEnvMpichPmiVersion[] = "MPIR_CVAR_PMI_VERSION";  // A default: "1".
-// Defaults as well. Open MPI 4 takes PMIx that is none of its own launcher's only without this
-// part,
+// More defaults. The first turns off a component of Open MPI 4 with which only PMIx of Open MPI's
+// own launcher is accepted.
 inline constexpr char kEnvOpenMpiSchizo[] = "OMPI_MCA_schizo";
-// and lets ranks that wait give way to others where there are more of them than cores.
+// The second lets waiting ranks yield to others if there are more ranks than cores.
 inline constexpr char kEnvOpenMpiYield[] = "OMPI_MCA_mpi_yield_when_idle";
 
-// Of other launchers: what --compat openmpi and --compat slurm say in their names.
+// Variables of other launchers, which --compat openmpi and --compat slurm set.
 inline constexpr char kEnvOmpiRank[] = "OMPI_COMM_WORLD_RANK";
 inline constexpr char kEnvOmpiSize[] = "OMPI_COMM_WORLD_SIZE";
 inline constexpr char kEnvOmpiLocalRank[] = "OMPI_COMM_WORLD_LOCAL_RANK";
@@ -111,33 +112,34 @@ inline constexpr char kEnvSlurmTasksPerNode[] = "SLURM_NTASKS_PER_NODE";
 inline constexpr char kEnvSlurmStepNumTasks[] = "SLURM_STEP_NUM_TASKS";
 inline constexpr char kEnvSlurmStepNumNodes[] = "SLURM_STEP_NUM_NODES";
 inline constexpr char kEnvSlurmStepNodeList[] = "SLURM_STEP_NODELIST";
-inline constexpr char kEnvSlurmJobNodeList[] = "SLURM_JOB_NODELIST";  // Slurm's own word, kept.
+inline constexpr char kEnvSlurmJobNodeList[] = "SLURM_JOB_NODELIST";  // Slurm's own variable, kept.
 
-// hlaunch's own: never inherited, whatever the user wants to keep, for a token may be among them.
+// hlaunch's own variables. They are never inherited, whatever the user wants to keep: one may be a
+// token.
 inline constexpr char kOwnPrefix[] = "HLAUNCH_";
-// But for the settings of the collectives, which their user sets; kEnvCommSecret is none.
+// An exception: the settings of the collectives, which the user sets, but not kEnvCommSecret.
 inline constexpr char kCommPrefix[] = "HLAUNCH_COMM_";
 inline constexpr char kEnvSocketInterface[] = "HLAUNCH_SOCKET_IFNAME";
 
-// torch's worker watchdog: "1" asks the agent for it, and where its pipe is.
+// torch's worker watchdog: the first asks the agent for it with "1", the second names its pipe.
 inline constexpr char kEnvEnableTimer[] = "TORCHELASTIC_ENABLE_FILE_TIMER";
 inline constexpr char kEnvTimerFile[] = "TORCHELASTIC_TIMER_FILE";
-// torchrun's, of 2.13: a worker that is in state D for so many seconds ends the job.
+// From torchrun 2.13: a worker that is in state D for this many seconds ends the job.
 inline constexpr char kEnvKernelWaitLimit[] = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 
-// Where this host's hlaunchd listens, for commands; no worker's either.
+// Where this host's hlaunchd listens, for commands; no worker sees it either.
 inline constexpr char kEnvDaemonSocket[] = "HLAUNCHD_SOCKET";
 
-// How a service manager is told that a service is ready and lives, and where its output goes: all
-// of it hlaunch's own, no worker's.
+// How a service tells its manager that it is ready and alive, and where its output goes. They are
+// for hlaunch itself, not for workers.
 inline constexpr char kEnvNotifySocket[] = "NOTIFY_SOCKET";
 inline constexpr char kEnvWatchdogMicros[] = "WATCHDOG_USEC";
 inline constexpr char kEnvWatchdogPid[] = "WATCHDOG_PID";
 inline constexpr char kEnvJournalStream[] = "JOURNAL_STREAM";
 
-// What a worker must not inherit when hlaunch was itself started by a launcher. A name that
-// hlaunch sets needs no row here: the worker sees hlaunch's value. TF_CONFIG stays: operators set
-// it on purpose.
+// What a worker must not inherit if another launcher started hlaunch. A name that hlaunch sets
+// needs no entry here: the worker sees hlaunch's value. TF_CONFIG stays: operators set it on
+// purpose.
 inline constexpr const char* kScrubbedNames[] = {
     kEnvOmpiUniverseSize,  kEnvMpiLocalRank,     kEnvMpiLocalSize,     "HYDI_CONTROL_FD",
     "I_MPI_PMI_LIBRARY",  // Intel MPI would load that library and not speak with hlaunch.
@@ -152,7 +154,7 @@ inline constexpr const char* kScrubbedNames[] = {
     kEnvWatchdogMicros,    kEnvWatchdogPid,      kEnvJournalStream,
 };
 
-// Only prefixes that belong to one runtime alone, never a short word that users own too.
+// Only prefixes that belong to one runtime, never a short word that users use too.
 inline constexpr const char* kScrubbedPrefixes[] = {
     kOwnPrefix,        "PET_",           "PMI_",           "PMIX_",          "PRTE_",
     "OMPI_MCA_orte_",  "OMPI_MCA_ess_",  "OMPI_MCA_pmix_", "OMPI_MCA_prte_", "OMPI_COMM_WORLD_",

@@ -9,10 +9,10 @@ namespace hlaunch {
 //
 // A worker's own failure comes through unchanged: the first failed worker's exit code, or
 // 128 + the signal that ended it. 126 and 127 are as in a shell. 2 is what every command line tool
-// says of a wrong option. hlaunch's own failures have numbers that no signal reaches
+// returns for a wrong option. hlaunch's own failures have numbers that no signal reaches
 // (128 + 64 = 192), that programs rarely use, and that systemd does not name: it counts from 200
-// upwards, to 244 in release 252 and to 246 later. 253 is no choice, since srun turns it into 1.
-// A number that has meant something is never given another meaning.
+// upwards, to 244 in release 252 and to 246 later. 253 is not used, since srun turns it into 1.
+// A number that once had a meaning never gets another one.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitUsage = 2;            // wrong option or value; nothing was started
 inline constexpr int kExitNotExecutable = 126;  // the program is there and cannot be run
@@ -20,14 +20,14 @@ inline constexpr int kExitNotFound = 127;       // no such program or script
 inline constexpr int kExitSignalBase = 128;     // + signal number
 inline constexpr int kExitInternal = 193;       // a bug in hlaunch
 inline constexpr int kExitBadEndpoint =
-    194;  // the rendezvous' name does not resolve, nobody answers, or no listening there
-inline constexpr int kExitPortInUse = 195;       // the endpoint's port belongs to someone else
+    194;  // the rendezvous' name does not resolve, nothing answers, or listening failed
+inline constexpr int kExitPortInUse = 195;       // another process has the endpoint's port
 inline constexpr int kExitRefused = 196;         // token, job id, nnodes … do not fit the job
 inline constexpr int kExitJoinTimeout = 197;     // nodes did not come in time
-inline constexpr int kExitRendezvousLost = 198;  // the rendezvous' host was not heard of any more
+inline constexpr int kExitRendezvousLost = 198;  // the rendezvous' host was silent for too long
 inline constexpr int kExitNodeLost = 199;        // a node of the job died or was cut off
 inline constexpr int kExitNotStarted = 247;      // a host of --hosts could not be started
-inline constexpr int kExitNoProgress = 248;      // restarts bring the job no further
+inline constexpr int kExitNoProgress = 248;      // restarts make no progress
 inline constexpr int kExitNodeStopped = 249;     // another node of the job was stopped
 inline constexpr int kExitAgentLost = 250;       // this node's agent or keeper was killed
 inline constexpr int kExitNoResources = 251;     // fork, descriptors, memory, devices
@@ -40,7 +40,7 @@ inline constexpr int kOwnExitCodes[] = {
     kExitRendezvousLost, kExitNodeLost,    kExitNotStarted, kExitNoProgress, kExitNodeStopped,
     kExitAgentLost,      kExitNoResources, kExitPreflight,  kExitTimeout};
 
-// Whether a process exits with this because a signal ended it, or asked it to end.
+// Whether a process exits with this code because a signal ended it or asked it to end.
 constexpr bool IsSignalExit(int exit_code) {
   return exit_code > kExitSignalBase && exit_code <= kExitSignalBase + 64;
 }

@@ -8,7 +8,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kMark[] = "hlaunch";  // Travels as the status' details.
+constexpr char kMark[] = "hlaunch";  // Sent as the status' details.
 
 }  // namespace
 

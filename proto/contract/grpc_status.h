@@ -8,12 +8,12 @@
 
 namespace hlaunch {
 
-// The code numbers of both are the same; gRPC 1.51 converts neither way.
+// Both types have the same code numbers. gRPC 1.51 has no conversion.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
-// Whether a server of ours said so, by ToGrpcStatus: not gRPC for want of an answer, and not
-// another program.
+// Whether a server of ours made this status with ToGrpcStatus. False if gRPC made it because no
+// answer came, or if another program answered.
 bool IsAnswer(const grpc::Status& status);
 
 }  // namespace hlaunch

@@ -17,17 +17,17 @@ using Round = int64_t;
 // A random number per process start, never 0: tells a restarted agent from the one before.
 using Incarnation = uint64_t;
 
-// From the kernel's random source.
+// Draws a number from the kernel's random source.
 Incarnation NewIncarnation();
 
-// 16 hexadecimal digits of the kernel's random source: a job id where the user gave none.
+// A job id if the user gave none: 16 hexadecimal digits from the kernel's random source.
 std::string NewJobId();
 
-// 64 hexadecimal digits of the same: a secret.
+// A secret: 64 hexadecimal digits from the same source.
 std::string NewSecret();
 
-// The id of this node where neither a scheduler nor the user numbered it: boot id, network
-// namespace and `slot` (0 unless several agents share both). Stable over restarts of the agent.
+// The id of this node if neither a scheduler nor the user numbered it: boot id, network namespace
+// and `slot` (0 unless several agents share both). It stays the same if the agent restarts.
 std::string HostNodeId(int slot);
 
 }  // namespace hlaunch

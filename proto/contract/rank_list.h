@@ -11,11 +11,11 @@
 
 namespace hlaunch {
 
-// Ranks in their order as "0-3,7". Pure.
+// Writes ranks in their order, as in "0-3,7". Pure.
 std::string RankList(const std::vector<Rank>& ranks);
 
-// The reverse, also of "[0, 1]"; what is no number is passed over, and so is what is beyond 65,536
-// ranks. Pure.
+// The reverse; it reads "[0, 1]" too. Words that are no numbers are skipped, and so is everything
+// beyond 65,536 ranks. Pure.
 std::vector<Rank> ParseRankList(absl::string_view list);
 
 }  // namespace hlaunch
