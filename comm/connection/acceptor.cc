@@ -80,7 +80,7 @@ void Acceptor::Watch(int fd, uint64_t id) const {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
-// Closes the oldest socket that has said nothing, else the oldest.
+// If there is no room, closes the oldest socket without a Hello, or else the oldest socket.
 void Acceptor::MakeRoom() {
   if (pending_.size() < most_pending_) return;
   const auto silent = std::find_if(pending_.begin(), pending_.end(), [](const auto& each) {
@@ -97,7 +97,7 @@ void Acceptor::Expire(Instant now) {
 }
 
 void Acceptor::AcceptFrom(const UniqueFd& listener, bool local, Instant now) {
-  // Not more at once than there is room for, so that none is closed before it was read.
+  // Accepts no more at once than there is room for, so that no socket is closed before it was read.
   for (size_t i = 0; i < most_pending_ / 2; ++i) {
     UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid()) {
@@ -155,11 +155,12 @@ bool Acceptor::Continue(Pending* pending, SingleCopy single_copy, std::vector<Ac
     const size_t wanted = pending->greeting.wanted();
     const ssize_t got = ReceiveWithDescriptor(pending->fd.get(), part, wanted, &pending->passed);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    if (got <= 0) return true;  // Who dialed has gone.
+    if (got <= 0) return true;  // The rank that dialed has gone.
     std::string reply;
     const absl::string_view bytes(part, static_cast<size_t>(got));
     const GreetingState state = pending->greeting.Receive(bytes, &reply);
-    // It fits into the empty send buffer. An empty packet would be the end of a unix socket.
+    // The reply fits into the empty send buffer. An empty packet would look like the end of a unix
+    // socket.
     const bool sent =
         reply.empty() || ::send(pending->fd.get(), reply.data(), reply.size(),
                                 MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(reply.size());
@@ -168,7 +169,7 @@ bool Acceptor::Continue(Pending* pending, SingleCopy single_copy, std::vector<Ac
       if (auto finished = Finish(pending, single_copy)) accepted->push_back(*std::move(finished));
     }
     if (state != GreetingState::kOpen || !sent) return true;
-    if (static_cast<size_t>(got) < wanted) return pending->local;  // A packet is never a part.
+    if (static_cast<size_t>(got) < wanted) return pending->local;  // A packet always comes whole.
   }
 }
 
@@ -183,7 +184,8 @@ std::vector<Accepted> Acceptor::Accept(SingleCopy single_copy) {
     count = ::epoll_wait(epoll_.get(), events, 64, 0);
     bool read = false;
     for (int i = 0; i < count; ++i) {
-      const uint64_t id = events[i].data.u64;  // The kernel packs it: no reference may bind to it.
+      // The struct is packed: no reference may bind to the field.
+      const uint64_t id = events[i].data.u64;
       const auto it = pending_.find(id);
       if (it == pending_.end()) continue;  // A listener.
       read = true;

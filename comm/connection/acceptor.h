@@ -23,43 +23,44 @@
 
 namespace hlaunch {
 
-// Who this rank is in its group, as far as greetings say it. A value.
+// What greetings say about this rank and its group. A value.
 struct GroupPlace {
-  std::string group;   // Its name.
-  std::string secret;  // Of the round; empty: the token in each rank's address is used instead.
+  std::string group;   // The group's name.
+  std::string secret;  // The secret of the round. Empty: the token in each rank's address is used.
   Rank rank = 0;
   int size = 1;
-  Round round = 0;  // 0: not known.
+  Round round = 0;  // 0 if it is not known.
   std::string host = {};
 };
-// The key for greetings at `acceptor`'s address, and the Hello of `self` to the rank `to`.
+// Return the key for greetings with the rank at the address `acceptor`, and the Hello of `self` to
+// the rank `to`.
 GreetingKey KeyFor(const GroupPlace& self, const RankAddress& acceptor);
 Hello HelloFrom(const GroupPlace& self, Rank to);
 
-// A new connection whose sender has proved itself, or a further stream of one.
+// A new connection whose sender has proved itself, or a further stream of such a connection.
 struct Accepted {
   Rank rank;
   std::string host;
   std::string from;  // The sender's address, for messages.
   bool local;        // The rank is on this host, and the connection uses shared memory.
   std::unique_ptr<InConnection> connection;  // Null for a further stream.
-  int stream = 0;                            // The number of a further stream, and
-  UniqueFd fd{};                             // its socket.
+  int stream = 0;                            // The number of a further stream, else 0.
+  UniqueFd fd{};                             // The socket of a further stream.
 };
 
-// How many sockets may be in the middle of their greeting, of a process that may have so many
-// descriptors. Pure.
+// Returns how many sockets may be in the middle of their greeting if the process may have
+// `descriptors` descriptors. Pure.
 size_t MostGreetings(size_t descriptors);
-// How long a socket may stay without a word, and with an unfinished greeting. A rank that is busy
-// elsewhere answers late; one whose socket was closed dials again.
+// How long a socket may stay without a Hello, and with an unfinished greeting. A busy rank may
+// answer late; a rank whose socket was closed dials again.
 inline constexpr Duration kSilenceLimit = std::chrono::seconds(10);
 inline constexpr Duration kGreetingLimit = std::chrono::seconds(60);
 
 // Two listening sockets, one for this host and one for TCP, and the new sockets that are in the
-// middle of their greeting. These are bounded in number and time: when there are too many, the
-// oldest silent one is closed, then the oldest. A socket that fails its greeting is closed with a
-// line in the log, at most one in ten seconds, and changes nothing. Belongs to one thread; never
-// blocks.
+// middle of their greeting. The number and the time of these sockets are limited: if there are too
+// many, the acceptor closes the oldest one that has sent no Hello, or else the oldest one. A socket
+// that fails its greeting is closed and has no other effect; a line in the log tells it, at most
+// one in ten seconds. Belongs to one thread; never blocks.
 class Acceptor {
  public:
   // `address` is an IP literal of this host, for TCP.
@@ -72,12 +73,13 @@ class Acceptor {
   int fd() const { return epoll_.get(); }
   bool has_pending() const { return !pending_.empty(); }
 
-  // Accepts new sockets, goes on with their greetings and returns those that are over.
+  // Accepts new sockets, continues their greetings, and returns the connections whose greeting has
+  // succeeded.
   std::vector<Accepted> Accept(SingleCopy single_copy = SingleCopy::kUnlessSlow);
 
-  // Tells all that are in the middle of their greeting that this rank has left.
+  // Tells all ranks in the middle of their greeting that this rank has left.
   void TellLeft();
-  // Closes all sockets: who dials is refused at once.
+  // Closes all sockets. A rank that dials later is refused at once.
   void Close();
 
  private:
@@ -89,11 +91,11 @@ class Acceptor {
     AcceptingGreeting greeting;
     UniqueFd passed{};  // The descriptor that came with the proof.
   };
-  using PendingById = std::map<uint64_t, Pending>;  // The oldest first.
+  using PendingById = std::map<uint64_t, Pending>;  // The oldest is first.
 
   void AcceptFrom(const UniqueFd& listener, bool local, Instant now);
   void Watch(int fd, uint64_t id) const;
-  // Reads on; true if `pending` is over, with or without success.
+  // Continues the greeting. Returns true if `pending` is over, with or without success.
   bool Continue(Pending* pending, SingleCopy single_copy, std::vector<Accepted>* accepted);
   std::optional<Accepted> Finish(Pending* pending, SingleCopy single_copy) const;
   void MakeRoom();

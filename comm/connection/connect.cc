@@ -24,8 +24,8 @@
 namespace hlaunch {
 namespace {
 
-// The remaining time for poll; at least a millisecond, so that one attempt is made even if the
-// deadline has passed.
+// Returns the remaining time for poll: at least one millisecond, so that one attempt is made even
+// if the deadline has passed.
 int MillisLeft(Instant deadline) {
   const auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
@@ -33,7 +33,7 @@ int MillisLeft(Instant deadline) {
 }
 bool Passed(Instant deadline) { return MonotonicClock().Now() >= deadline; }
 
-// Not valid if `to` is on another host, or nobody listens there any more.
+// The result is not valid if `to` is on another host, or if the rank does not listen any more.
 absl::StatusOr<UniqueFd> ConnectLocally(const RankAddress& to, Instant deadline) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return SystemError("unix socket");
@@ -44,7 +44,7 @@ absl::StatusOr<UniqueFd> ConnectLocally(const RankAddress& to, Instant deadline)
     if (Passed(deadline)) {
       return absl::DeadlineExceededError("the rank's queue of new connections is full");
     }
-    ::poll(nullptr, 0, 1);  // No descriptor tells when the queue has room.
+    ::poll(nullptr, 0, 1);  // No descriptor signals that the queue has room.
   }
   return fd;
 }
@@ -94,7 +94,8 @@ class SocketGreeting {
   SocketGreeting(const GreetingKey& key, const Hello& own)
       : greeting_(key, own), unsent_(greeting_.First()) {}
 
-  // Sends and reads what it can. After kConnected unsent() is the proof, which the caller sends.
+  // Sends and reads as much as possible. After kConnected, unsent() is the proof, which the caller
+  // must send.
   State Continue(int socket) {
     while (state_ == State::kGreeting) {
       if (!Send(socket)) return state_;
@@ -116,7 +117,8 @@ class SocketGreeting {
     return state_;
   }
 
-  // Sends what is to be sent; true once nothing is left.
+  // Sends as much as possible. Returns true once nothing is left, or if the socket is broken, which
+  // the next read finds out.
   bool Send(int socket) {
     if (unsent_.empty()) return true;
     const ssize_t sent =
@@ -132,10 +134,10 @@ class SocketGreeting {
   DialingGreeting greeting_;
   std::string unsent_;
   State state_ = State::kGreeting;
-  bool was_reset_ = false;  // What was sent before can still be read.
+  bool was_reset_ = false;  // Bytes that were sent before the reset can still be read.
 };
 
-// Opens the further streams of a connection to `to`.
+// Returns a function that opens the further streams of a connection to `to`.
 OpenStream OpenStreamsOf(const RankAddress& address, Rank to, const GroupPlace& self) {
   return [=](int stream) -> ExtraStream {
     auto fd = BeginTcp(address);
@@ -190,8 +192,9 @@ class SocketDialing : public Dialing {
     return self_.secret.empty() ? "; this rank has none from its launcher" : "";
   }
 
-  // Sends the proof, over shared memory together with the region. If the other rank has gone
-  // meanwhile, the connection tells why. Returns whether all was sent.
+  // Sends the proof; with shared memory, sends the region's descriptor together with it. If the
+  // other rank has gone meanwhile, the connection tells why. Returns whether the connection is
+  // made.
   bool Finish() {
     if (connection_ != nullptr) return true;
     if (!local_) {
@@ -207,7 +210,7 @@ class SocketDialing : public Dialing {
 
   UniqueFd fd_;
   const bool local_;
-  std::optional<ShmMapping> memory_;  // If it is.
+  std::optional<ShmMapping> memory_;  // Set if `local_`.
   const RankAddress address_;
   const Rank to_;
   const GroupPlace self_;

@@ -15,20 +15,20 @@
 
 namespace hlaunch {
 
-// A connection that this rank opens to another one, until both have proved themselves. Belongs to
-// one thread.
+// A connection that this rank opens to another rank, until both ranks have proved themselves.
+// Belongs to one thread.
 class Dialing {
  public:
   enum class State {
     kGreeting,   // The other rank has not answered yet.
     kConnected,  // Take has the connection.
-    kRefused,    // One of the two refuses the other one: see why().
-    kEnded,      // The other rank closed the socket: it is dead, or has no room. Dial again.
+    kRefused,    // One of the two ranks refuses the other: see why().
+    kEnded,      // The other rank closed the socket: it is dead or has no room. Dial again.
   };
 
-  // Dials the rank `to` at `address`: over shared memory if `shared_memory` is true and the other
-  // rank is on this host, which the attempt shows; else over TCP, with up to `streams` streams for
-  // large messages. Blocks until `deadline` at most. The first Continue begins the greeting.
+  // Dials the rank `to` at `address`. Uses shared memory if `shared_memory` is true and the attempt
+  // shows that the rank is on this host; else TCP, with up to `streams` streams for large messages.
+  // Blocks until `deadline` at most. The first Continue begins the greeting.
   //
   // Errors:
   //   Unavailable - the other rank does not listen any more.
@@ -41,11 +41,11 @@ class Dialing {
 
   // For an epoll: readable when Continue can go on.
   virtual int fd() const = 0;
-  // Goes on with the greeting; does not block.
+  // Continues the greeting; does not block.
   virtual State Continue() = 0;
-  // After kConnected, once.
+  // Returns the connection. Call once, after kConnected.
   virtual std::unique_ptr<OutConnection> Take() = 0;
-  // After kRefused: which address refuses which one and why, in words.
+  // Says in words which rank refuses the other and why. Call after kRefused.
   virtual std::string why() const = 0;
 };
 

@@ -14,7 +14,7 @@
 
 namespace hlaunch {
 
-// What a rank tells another one beside its messages. A value.
+// What a rank tells another rank besides its messages. A value.
 struct Notice {
   enum Kind : uint32_t {
     kLeft = 1,          // The rank left the group on purpose.
@@ -24,7 +24,7 @@ struct Notice {
   Kind kind;
   Failure failure{};   // With kFailed; with kLeft the status says why, or is OK.
   bool sends = false;  // With kLeft: the rank also has a connection in the other direction, and
-                       // sent the notice there, too.
+                       // sent the notice on it, too.
 };
 
 // A notice as it is sent: always of one size, with the text cut to fit.

@@ -36,7 +36,7 @@ GreetingKey Hmac(absl::string_view key, absl::string_view text) {
   return mac;
 }
 
-// What the end `role` proves with.
+// Returns the proof of the end `role`.
 std::string Mac(const GreetingKey& key, absl::string_view role, const Hello& dialer,
                 const Hello& acceptor) {
   const absl::string_view secret(reinterpret_cast<const char*>(key.data()), key.size());
@@ -44,7 +44,7 @@ std::string Mac(const GreetingKey& key, absl::string_view role, const Hello& dia
   return std::string(mac.begin(), mac.end());
 }
 
-// In a time that does not tell where they differ.
+// The time of the comparison does not tell where the two differ.
 bool Equal(absl::string_view a, absl::string_view b) {
   return a.size() == b.size() && ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }

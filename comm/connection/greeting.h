@@ -13,15 +13,15 @@
 #include "comm/connection/single_copy.h"
 #include "proto/contract/ids.h"
 
-// How two ranks prove to each other that they hold the same secret, before either believes a byte
-// of the other. Three messages on every new socket, D dials and A accepts:
+// How two ranks prove to each other that they have the same secret, before either trusts a byte of
+// the other. There are three messages on every new socket, which D dials and A accepts:
 //
 //   D -> A  Hello of D
 //   A -> D  0, Hello of A, HMAC(key, "srv1", both hellos)     or a byte that says why not
 //   D -> A  0, HMAC(key, "cli1", both hellos)                 or a byte that says why not
 //
-// The hellos hold fresh random bytes, the ranks, the round and the world's size. So a greeting that
-// was recorded, was meant for another rank, or is sent back to its sender, proves nothing.
+// The hellos contain fresh random bytes, the ranks, the round and the world's size. So a greeting
+// proves nothing if it was recorded, was meant for another rank, or is sent back to its sender.
 
 namespace hlaunch {
 
@@ -29,28 +29,30 @@ inline constexpr size_t kSecretSize = 32;
 inline constexpr size_t kMacSize = 32;
 using GreetingKey = std::array<uint8_t, kMacSize>;
 
-// The bytes of a secret that is written as 64 hexadecimal digits; none if `hex` is empty.
+// Returns the bytes of a secret that is written as 64 hexadecimal digits; no bytes if `hex` is
+// empty.
 //
-// Errors: InvalidArgument - `hex` is something else; the message does not repeat it.
+// Errors: InvalidArgument - `hex` has another form; the message does not repeat it.
 absl::StatusOr<std::string> ParseSecret(absl::string_view hex);
 
-// The key for the greetings of `group`, from the secret of its round.
+// Derives the key for the greetings of `group` from the secret of its round.
 GreetingKey DeriveGreetingKey(absl::string_view secret, absl::string_view group);
 
-// Why a rank does not go on with a greeting; sent as one byte.
+// Why a rank ends a greeting. Sent as one byte.
 enum class Refusal : uint8_t {
   kNone = 0,
-  kNotARank = 1,      // What came is no greeting of this version.
+  kNotARank = 1,      // The bytes are not a greeting of this version.
   kOtherSecret = 2,   // The proof is wrong, or only one of the two has a secret.
   kEarlierRound = 3,  // The refused rank is of an earlier round.
-  kLaterRound = 4,    // It is of a later one.
-  kOtherWorld = 5,    // It counts another number of ranks.
-  kOtherRank = 6,     // It looks for another rank, or there is none of its number.
+  kLaterRound = 4,    // The refused rank is of a later round.
+  kOtherWorld = 5,    // The refused rank has another world size.
+  kOtherRank = 6,     // The refused rank looks for another rank, or its number is not in the group.
 };
-// "it has another secret", of the rank that was refused. `refusal` may come from another process.
+// Describes the refused rank, such as "it has another secret". `refusal` may come from another
+// process.
 std::string Describe(Refusal refusal);
 
-// What a rank says of itself. Sent as it lies in memory: all hosts of a job have the same
+// What a rank says about itself. Sent as its bytes in memory: all hosts of a job have the same
 // architecture.
 struct Hello {
   char magic[4] = {'h', 'l', 'c', '2'};
@@ -58,39 +60,39 @@ struct Hello {
   Rank to = 0;
   int32_t world = 0;
   int64_t round = 0;       // 0: not known.
-  int32_t stream = 0;      // 0, or the number of a further stream of a TCP connection.
-  uint32_t keyed = 0;      // Whether the key is from a secret of the round, or from the store.
+  int32_t stream = 0;      // 0 for the first stream, else the number of a further TCP stream.
+  uint32_t keyed = 0;      // 1: the key is from the round's secret; 0: from a token in the store.
   uint8_t nonce[16] = {};  // Fresh random bytes.
   PullProof proof;
   char host[64] = {};  // The host's name, for messages.
 };
 static_assert(sizeof(Hello) == 128 && std::is_trivially_copyable_v<Hello>);
 
-// The Hello of a rank, with fresh random bytes.
+// Makes the Hello of a rank, with fresh random bytes.
 Hello MakeHello(Rank from, Rank to, int world, Round round, bool keyed, absl::string_view host);
 std::string HostOf(const Hello& hello);
 
-// How far a greeting is.
+// The state of a greeting.
 enum class GreetingState {
   kOpen,     // More bytes must come.
   kProven,   // The other end has proved itself.
-  kRefused,  // This end or the other one does not go on: see `reason`.
+  kRefused,  // This end or the other end has refused: see `reason`.
 };
 
-// The end of a greeting that accepted the socket. Works on bytes alone. Belongs to one thread.
+// The greeting at the end that accepted the socket. Works on bytes only. Belongs to one thread.
 class AcceptingGreeting {
  public:
   static constexpr size_t kProofSize = 1 + kMacSize;
 
-  // `own` is what this rank says of itself; its `to` is not used.
+  // `own` is this rank's Hello; its `to` is not used.
   AcceptingGreeting(const GreetingKey& key, const Hello& own) : key_(key), own_(own) {}
 
-  // How many bytes the greeting still reads; a caller gives no more.
+  // How many bytes the greeting still needs. The caller must not pass more.
   size_t wanted() const { return (has_hello_ ? kProofSize : sizeof(Hello)) - received_.size(); }
-  // Takes bytes that have arrived. `reply` becomes what must be sent before anything else.
+  // Takes bytes that have arrived. Sets `reply` to the bytes that must be sent next.
   GreetingState Receive(absl::string_view bytes, std::string* reply);
 
-  // Whether the other end's Hello has come, which proves nothing yet.
+  // Whether the other end's Hello has arrived. It proves nothing yet.
   bool has_hello() const { return has_hello_; }
   const Hello& hello() const { return theirs_; }
   // With kRefused.
@@ -108,20 +110,20 @@ class AcceptingGreeting {
   Refusal reason_ = Refusal::kNone;
 };
 
-// The other end, which dialed. Works on bytes alone. Belongs to one thread.
+// The greeting at the end that dialed. Works on bytes only. Belongs to one thread.
 class DialingGreeting {
  public:
   static constexpr size_t kAnswerSize = 1 + sizeof(Hello) + kMacSize;
 
   DialingGreeting(const GreetingKey& key, const Hello& own) : key_(key), own_(own) {}
 
-  // What must be sent first.
+  // The bytes that must be sent first.
   std::string First() const;
-  // As of AcceptingGreeting. After kProven, `reply` is the proof.
+  // As in AcceptingGreeting. After kProven, `reply` is the proof.
   size_t wanted() const { return kAnswerSize - received_.size(); }
   GreetingState Receive(absl::string_view bytes, std::string* reply);
 
-  // With kRefused: whether this end refuses the other one, and why.
+  // With kRefused: whether this end refused the other, and the reason.
   bool refused_by_me() const { return refused_by_me_; }
   Refusal reason() const { return reason_; }
 

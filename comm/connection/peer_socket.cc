@@ -39,7 +39,8 @@ ssize_t ReceiveWithDescriptor(int socket, void* into, size_t size, UniqueFd* pas
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = CMSG_LEN(sizeof(int));  // One; the kernel drops the others.
+  // Room for one descriptor; the kernel drops the others.
+  message.msg_controllen = CMSG_LEN(sizeof(int));
   const ssize_t got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   cmsghdr* const header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
   if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&

@@ -29,10 +29,10 @@ std::pair<sockaddr_un, socklen_t> AbstractAddress(const std::string& name);
 void SetNoDelay(int socket);
 // The process at the other end of a unix socket, as the kernel knows it.
 std::optional<pid_t> PeerPid(int socket);
-// Where the other end of `socket` is, for messages: "10.0.0.7:4711", "process 4711 on this host".
+// Names the other end of `socket` for messages: "10.0.0.7:4711", "process 4711 on this host".
 std::string CallerName(int socket);
 
-// ResourceExhausted where errno says that descriptors or memory are used up, else Unavailable.
+// Returns ResourceExhausted if errno says that descriptors or memory are used up, else Unavailable.
 absl::Status SystemError(const std::string& what);
 
 }  // namespace hlaunch

@@ -11,9 +11,9 @@
 
 namespace hlaunch {
 
-// How the other ranks reach a rank. A value; it is kept in the store as one line of text.
+// How other ranks reach a rank. A value; the store has it as one line of text.
 struct RankAddress {
-  std::string token;       // Where there is no secret of the round, greetings are keyed with it.
+  std::string token;       // The key of greetings is made from it if the round has no secret.
   std::string local_name;  // The abstract unix socket, which other hosts cannot reach.
   std::string address;     // An IP literal.
   uint16_t port = 0;

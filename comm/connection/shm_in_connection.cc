@@ -14,7 +14,7 @@ namespace {
 
 using namespace shm;
 
-// The receiver wakes a sleeping sender after so many slots at the latest.
+// The receiver wakes a sleeping sender after at most this many slots.
 constexpr uint64_t kWakePeriod = kSlots / 4;
 
 class ShmInConnection : public InConnection {
@@ -31,7 +31,7 @@ class ShmInConnection : public InConnection {
     if (!Published()) return nullptr;
     const Slot& slot = region_->slots[position_ % kSlots];
     front_ = slot.head;
-    // Checked once, here: a sender that writes such a frame is broken.
+    // This is the only check: a sender that writes such a frame is broken.
     if ((kind_ == kInSlot) != (front_.size <= kInline) || kind_ > kToPull) broken_ = true;
     in_front_ = !broken_;
     front_kind_ = kind_;
@@ -43,8 +43,8 @@ class ShmInConnection : public InConnection {
     const uint64_t before = ring_position_ + pulled_;
     const bool whole = Read(into);
     in_front_ = in_front_ && !whole;
-    // A sender that sleeps because all slots are full can wait until several are free. So a message
-    // inside its slot does not need the fence each time.
+    // A sender that sleeps because all slots are full can wait until several are free. So not every
+    // message inside a slot needs the fence.
     if (ring_position_ + pulled_ != before || position_ % kWakePeriod == 0) WakeSender();
     return whole;
   }
@@ -74,7 +74,8 @@ class ShmInConnection : public InConnection {
 
   void WakeSender() { WakeIf(region_->sender_sleeps, socket_.get()); }
 
-  // Copies out of the sender's memory; false if the sender is dead or has withdrawn the message.
+  // Copies from the sender's memory. Returns false if the sender is dead or has withdrawn its
+  // messages.
   bool Pull(std::span<std::byte> into, uint64_t address) {
     return PullFrom(pid_, proof_, into, address) &&
            region_->withdrawn.load(std::memory_order_seq_cst) == 0;
@@ -82,8 +83,9 @@ class ShmInConnection : public InConnection {
 
   bool Read(std::span<std::byte> into) {
     while (Published()) {
-      // The sender may write a slot again after Front has looked at it, or change the kind of a
-      // message between its pieces. Each kind reads as many bytes as only its own sizes allow.
+      // A broken sender may write a slot again after Front has read it, or change the kind of a
+      // message between its pieces. The code for each kind is safe only for the sizes that Front
+      // allowed for this kind.
       if (kind_ != front_kind_) {
         broken_ = true;
         return false;
@@ -121,8 +123,8 @@ class ShmInConnection : public InConnection {
   FrameHead front_;
   bool in_front_ = false;          // `front_` is valid.
   bool broken_ = false;            // The sender has written nonsense, or is dead.
-  SlotKind kind_ = kInSlot;        // Of the slot that Published has seen.
-  SlotKind front_kind_ = kInSlot;  // Of the message at Front.
+  SlotKind kind_ = kInSlot;        // The kind of the slot that Published has seen.
+  SlotKind front_kind_ = kInSlot;  // The kind of the message at Front.
   uint64_t position_ = 0;          // Slots taken.
   uint64_t ring_position_ = 0;
   uint64_t offset_ = 0;  // Bytes read of the message at Front.

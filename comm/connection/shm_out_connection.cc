@@ -64,8 +64,8 @@ class ShmOutConnection : public OutConnection {
     return position_ - seen_slots_ < kSlots;
   }
 
-  // Whether the ring has room for a piece that ends at `end`. The receiver may write a wrong number
-  // here, but harms only itself by it.
+  // Returns whether the ring has room for a piece that ends at `end`. If the receiver writes a
+  // wrong number here, it harms only itself.
   bool RingHasRoom(uint64_t end) {
     if (end - seen_ring_ <= kRingBytes) return true;
     seen_ring_ = region_->ring_taken.load(std::memory_order_acquire);
@@ -132,7 +132,7 @@ class ShmOutConnection : public OutConnection {
   const ShmMapping region_;
   uint64_t position_ = 0;          // The number of slots published.
   uint64_t ring_position_ = 0;     // The number of bytes of the ring used.
-  uint64_t offset_ = 0;            // Bytes sent of the message that Push has begun.
+  uint64_t offset_ = 0;            // Bytes already sent of the message that Push has begun.
   std::deque<Outgoing*> to_pull_;  // Messages that the receiver will copy.
   uint64_t pulled_ = 0;
   // What the receiver had taken when this rank last looked.

@@ -30,7 +30,8 @@ std::vector<Notice> ReadNotices(int socket) {
     if (size == sizeof packet) {
       notices.push_back(Unpack(packet));
     } else if (size < 0 && errno == ECONNRESET) {
-      // The other rank closed without reading our last notice. Its own notices follow this error.
+      // The other rank closed the socket without reading this rank's last notice. Its own notices
+      // follow this error.
     } else if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
       notices.push_back({Notice::kDisconnected});
       return notices;

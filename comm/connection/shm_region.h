@@ -20,7 +20,7 @@ namespace hlaunch::shm {
 
 inline constexpr uint64_t kSlots = 256;
 inline constexpr uint64_t kRingBytes = 128 << 10;
-inline constexpr uint64_t kPiece = 8 << 10;     // Bytes of the ring in one slot.
+inline constexpr uint64_t kPiece = 8 << 10;     // Most bytes in the ring that one slot stands for.
 inline constexpr uint64_t kInline = 24;         // Bytes of a message that fit into its slot.
 inline constexpr uint64_t kPullMin = 64 << 10;  // Messages from this size on may be pulled.
 inline constexpr uint64_t kLine = 64;           // Bytes of a cache line.
@@ -53,8 +53,8 @@ struct Region {
   alignas(kLine) std::byte ring[kRingBytes];
 };
 
-// The offset in the ring of a piece of `size` bytes that follows `*position`; moves `*position`
-// behind the piece. Sender and receiver count alike, so the offset need not be sent.
+// Returns the offset in the ring of a piece of `size` bytes that follows `*position`, and moves
+// `*position` behind the piece. Sender and receiver compute the same offset, so it is not sent.
 inline uint64_t PlaceInRing(uint64_t* position, uint64_t size) {
   uint64_t offset = *position % kRingBytes;
   if (offset + size > kRingBytes) {
@@ -92,7 +92,8 @@ class ShmMapping {
   // Maps a region that the sender has passed.
   //
   // Errors:
-  //   InvalidArgument - it is no such region, or its maker could shorten it while it is mapped.
+  //   InvalidArgument - the descriptor is not such a region, or its maker could shorten it while it
+  //     is mapped.
   static absl::StatusOr<ShmMapping> Map(UniqueFd fd);
 
   ShmMapping(ShmMapping&& other) noexcept;

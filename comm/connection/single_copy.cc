@@ -21,7 +21,7 @@ namespace {
 template <typename Copy>
 Duration TimeOf(const Copy& copy) {
   Duration best = Duration::max();
-  for (int i = 0; i < 3; ++i) {  // The shortest, so that an interruption does not count.
+  for (int i = 0; i < 3; ++i) {  // Takes the shortest time, so that an interruption does not count.
     const Instant begin = MonotonicClock().Now();
     copy();
     best = std::min(best, Duration(MonotonicClock().Now() - begin));
@@ -29,10 +29,10 @@ Duration TimeOf(const Copy& copy) {
   return best;
 }
 
-// Whether the kernel needs more than four times as long as memcpy. It needs 1.3 to 2.2 times as
-// long, and is ahead nevertheless: two copies through the ring move the bytes from core to core
-// twice. The measurement reads this process, which is as much work as to read another one, and
-// takes less than a millisecond.
+// Returns whether the kernel needs more than four times as long as memcpy. Usually it needs 1.3 to
+// 2.2 times as long and is faster nevertheless: the two copies through the ring move the bytes from
+// core to core twice. The measurement reads this process itself, which is as much work as reading
+// another process, and takes less than a millisecond.
 bool PullIsSlow() {
   constexpr size_t kSize = 512 << 10;
   std::vector<std::byte> from(kSize, std::byte{1}), into(kSize, std::byte{2});

@@ -18,8 +18,8 @@ namespace hlaunch {
 
 // When large messages are copied once.
 enum class SingleCopy {
-  kUnlessSlow,  // Unless the kernel copies far slower than it can, which is measured once in a
-                // process: in a sandbox that carries out system calls itself, as gVisor.
+  kUnlessSlow,  // Unless the kernel's copy is far slower than memcpy, as in gVisor, a sandbox that
+                // carries out system calls itself. Each process measures it once.
   kAlways,      // Wherever the kernel permits it.
   kNever,
 };
@@ -27,7 +27,8 @@ inline constexpr char kEnvSingleCopy[] = "HLAUNCH_COMM_SINGLE_COPY";  // auto, a
 // Errors: InvalidArgument - the variable has another value.
 absl::StatusOr<SingleCopy> SingleCopyFromEnvironment();
 
-// Whether a receiver is to try it, by `single_copy` and, for kUnlessSlow, by the measurement.
+// Returns whether a receiver should try it: by `single_copy` and, with kUnlessSlow, by the
+// measurement.
 bool ShouldPull(SingleCopy single_copy);
 
 // A number in the sender's memory. The receiver reads it with every message and compares it, so
@@ -38,8 +39,8 @@ struct PullProof {
 };
 PullProof OwnPullProof();
 
-// Copies `into.size()` bytes at `address` of the process `pid`. False if the kernel refuses it or
-// the process is not the one that `proof` is of; `into` may then have been overwritten.
+// Copies `into.size()` bytes from `address` in the process `pid`. Returns false if the kernel
+// refuses it or the process is not the one that made `proof`; `into` may be overwritten then.
 bool PullFrom(pid_t pid, const PullProof& proof, std::span<std::byte> into, uint64_t address);
 
 }  // namespace hlaunch

@@ -22,8 +22,8 @@ namespace hlaunch {
 inline constexpr int kMostStreams = 8;
 inline constexpr size_t kStripedFrom = 1 << 20;
 
-// A stream that is being opened, and what goes on with its greeting, which does not block and
-// returns true once the stream may carry data.
+// A stream that is being opened. `greet` continues its greeting; it does not block, and returns
+// true once the stream may carry data.
 struct ExtraStream {
   UniqueFd fd;
   std::function<bool(int fd)> greet;

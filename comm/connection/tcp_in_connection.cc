@@ -85,7 +85,7 @@ class TcpInConnection : public InConnection {
     const UniqueFd& extra = extra_[static_cast<size_t>(stream)];
     if (stream == 0) {
       got += stream_.Read(into.subspan(got), &ended_);
-    } else if (extra.valid()) {  // Else it has not been accepted yet.
+    } else if (extra.valid()) {  // If not valid, the stream has not been accepted yet.
       while (got < into.size()) {
         const size_t more = ReceiveSome(extra.get(), into.subspan(got), &ended_);
         if (more == 0) break;
@@ -97,7 +97,7 @@ class TcpInConnection : public InConnection {
 
   const UniqueFd socket_;
   ReadAheadStream stream_;
-  std::array<UniqueFd, kMostStreams> extra_;  // By stream; the first one is socket_ instead.
+  std::array<UniqueFd, kMostStreams> extra_;  // By stream. The first stream is `socket_` instead.
   RecordReader<FrameHead> head_;
   RecordReader<NoticePacket> packet_;
   FrameHead front_;

@@ -49,8 +49,8 @@ class TcpOutConnection : public OutConnection {
   bool Settled() const override { return true; }
   bool Arm() override { return true; }  // Push stopped at EAGAIN, so an event will follow.
 
-  // A notice cannot be sent in the middle of a frame. A rank that waits for this one then reads it
-  // from the connection in the other direction, on which it sends itself.
+  // A notice cannot be sent in the middle of a frame. Then a rank that waits for this rank reads
+  // the notice from the connection in the other direction, on which it is the sender.
   void SendNotice(const Notice& notice) override {
     if (in_message_ && sent_[0] != 0) return;
     struct {
@@ -78,7 +78,7 @@ class TcpOutConnection : public OutConnection {
     const size_t end = PartBegin(message.bytes.size(), used_, 1);
     size_t& sent = sent_[0];
     const size_t head_done = std::min(sent, sizeof head), done = sent - head_done;
-    // sendmsg does not write to it.
+    // sendmsg does not write to these bytes.
     auto* const data = const_cast<std::byte*>(message.bytes.data());
     iovec parts[2] = {{reinterpret_cast<std::byte*>(&head) + head_done, sizeof head - head_done},
                       {data + done, end - done}};
@@ -92,13 +92,13 @@ class TcpOutConnection : public OutConnection {
     size_t& sent = sent_[static_cast<size_t>(stream)];
     iovec part{const_cast<std::byte*>(message.bytes.data()) + begin + sent, end - begin - sent};
     const SendResult now = SendSome(extra_[static_cast<size_t>(stream) - 1].fd.get(), {&part, 1});
-    if (now.broken) ::shutdown(socket_.get(), SHUT_RDWR);  // So that both ends notice it.
+    if (now.broken) ::shutdown(socket_.get(), SHUT_RDWR);  // Both ends notice this.
     sent += now.size;
     return sent == end - begin;
   }
 
-  // Returns how many further streams, from the first on, have proved themselves. Opens them at the
-  // first call.
+  // Returns how many further streams have proved themselves, counted up to the first one that has
+  // not. Opens the streams at the first call.
   int ReadyStreams() {
     if (open_ != nullptr) {
       for (int stream = 1; stream < streams_; ++stream) {
@@ -127,8 +127,8 @@ class TcpOutConnection : public OutConnection {
   std::vector<int> stream_fds_;
   // The message that Push has begun to send.
   bool in_message_ = false;
-  int used_ = 1;              // The number of streams that carry it.
-  std::vector<size_t> sent_;  // Bytes by stream; the first one counts the head, too.
+  int used_ = 1;              // The number of streams that carry the message.
+  std::vector<size_t> sent_;  // Bytes sent, by stream. The first stream counts the head, too.
   RecordReader<NoticePacket> reader_;
 };
 

@@ -12,15 +12,15 @@
 
 #include "comm/connection/connection.h"
 
-// How bytes go into and come out of non-blocking TCP sockets. For tcp_*_connection.cc.
+// Sends and receives bytes on non-blocking TCP sockets. For tcp_*_connection.cc.
 
 namespace hlaunch::tcp {
 
-// The call of a frame that holds a notice has this verb, which no collective has.
+// A frame that contains a notice has this verb, which no collective has.
 inline constexpr Verb kNoticeVerb{0xff};
 
-// Where part `stream` of a message begins that goes over `streams` streams; for the number after
-// the last stream: where the message ends.
+// Returns where part `stream` of a message begins if the message uses `streams` streams. If
+// `stream` is the number after the last stream, returns where the message ends.
 size_t PartBegin(size_t size, int streams, int stream);
 
 // Reads the next bytes of `socket`. Returns 0 if there are none now, and sets `ended` if the stream
@@ -30,22 +30,22 @@ size_t ReceiveSome(int socket, std::span<std::byte> into, bool* ended);
 struct SendResult {
   size_t size = 0;  // The number of bytes sent.
   bool broken =
-      false;  // The stream is broken; else, if bytes remain, there is no room for them now.
+      false;  // The stream is broken. If false and bytes remain, there is no room for them now.
 };
 SendResult SendSome(int socket, std::span<iovec> parts);
 
-// Limits the bytes that wait in the kernel beyond what the network has taken, so that they stay in
-// the cache.
+// Limits the unsent bytes that wait in the kernel, so that they stay in the cache.
 void LimitUnsent(int socket);
 
-// Reads a stream a little ahead: a small message costs one system call, not one for its head and
-// one for its bytes.
+// Reads a stream a little ahead, so that a small message costs one system call, not one for its
+// head and one for its bytes.
 class ReadAheadStream {
  public:
   explicit ReadAheadStream(int socket) : socket_(socket) {}
 
-  // Returns how many bytes came; fewer than `into` has: there are no more now. A short answer does
-  // not stop it: the stream's end may follow directly, and makes no event of its own.
+  // Returns how many bytes it has read. If these are fewer than `into` has, there are no more now.
+  // It does not stop when recv returns fewer bytes than wanted: the stream's end may follow
+  // directly, and makes no event of its own.
   size_t Read(std::span<std::byte> into, bool* ended);
 
  private:

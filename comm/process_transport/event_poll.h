@@ -14,7 +14,7 @@
 
 namespace hlaunch {
 
-// Everything that can wake a transport: one epoll over its sockets, and an event that other threads
+// Everything that can wake a transport: an epoll for its sockets, and an event that other threads
 // can set. Belongs to one thread, except for Wake.
 class EventPoll {
  public:
@@ -49,9 +49,9 @@ class EventPoll {
     return count;
   }
 
-  // Makes a Wait, now or later, return with kWoken. Any thread.
+  // Makes the present or the next Wait return with kWoken. Any thread.
   void Wake() const;
-  // Forgets the wake-up; false if there was none.
+  // Clears the wake-up; returns false if there was none.
   bool ClearWake() const;
 
  private:

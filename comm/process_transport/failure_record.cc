@@ -64,7 +64,7 @@ Failure EndOfChain(const Failure& failure, absl::string_view waits) {
     if (next == by_rank.end()) return cause;
     cause = next->second;
   }
-  return failure;  // They wait for each other.
+  return failure;  // The ranks wait for each other.
 }
 
 }  // namespace hlaunch

@@ -21,8 +21,8 @@ class FailureRecord {
   // `prefix` begins the keys: PREFIX + "failure", PREFIX + "waits". `store` outlives the record.
   FailureRecord(Store& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
 
-  // A rank that is cut off from the store ends all the same: each of these waits for it for a
-  // second.
+  // A rank that is cut off from the store must end, too. So the calls below wait for the store for
+  // one second at most, and FindRootCause until its deadline.
 
   // Records `failure` as the group's unless another one was first. Returns the group's failure, or
   // `failure` if the store does not answer.
@@ -31,11 +31,12 @@ class FailureRecord {
   // Records that `self` waited for `failure.rank` until its time was up; false if the store does
   // not answer.
   bool RecordWait(Rank self, const Failure& failure);
-  // `failure`, or the wait that it follows from as the records of all ranks say by now.
+  // Returns the wait that caused `failure` according to the records of all ranks so far, or
+  // `failure` itself.
   Failure FindRootCause(const Failure& failure, Instant deadline);
 
  private:
-  // The store, with little patience.
+  // Returns the store with a time limit of one second for each call.
   Store& Hasty();
 
   Store& store_;

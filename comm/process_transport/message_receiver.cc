@@ -50,7 +50,7 @@ bool MessageReceiver::Matches(const Peer& peer, const Incoming& message, const F
 
 // Gives `message` an unexpected message if there is one for it.
 bool MessageReceiver::TakeUnexpected(Peer& peer, Incoming* message) {
-  // One that is still arriving is the last of the list and stays there.
+  // A message that is still arriving is the last one of the list and stays there.
   const auto end = peer.unexpected.end() - (peer.target == Peer::Target::kUnexpected ? 1 : 0);
   const auto it =
       std::find_if(peer.unexpected.begin(), end, [&](const UnexpectedMessage& unexpected) {
@@ -66,7 +66,7 @@ bool MessageReceiver::TakeUnexpected(Peer& peer, Incoming* message) {
   return true;
 }
 
-// Removes and returns the oldest receive that a message with `head` is for; null if there is none.
+// Removes and returns the oldest receive that a message with `head` answers; null if there is none.
 Incoming* MessageReceiver::TakePosted(Peer& peer, const FrameHead& head) {
   for (std::vector<Incoming*>* const started : {&peer.posted, &from_any_}) {
     const auto it = std::find_if(started->begin(), started->end(), [&](const Incoming* message) {
@@ -81,7 +81,8 @@ Incoming* MessageReceiver::TakePosted(Peer& peer, const FrameHead& head) {
   return nullptr;
 }
 
-// Whether `peer` is in another call of the same number as this rank. The group has failed then.
+// Returns whether `peer` is in another call with the same number as this rank's call. The group has
+// failed then.
 bool MessageReceiver::IsMismatch(const Peer& peer, const FrameHead& head) {
   if (entered_.call.verb == Verb::kSend || !SameLane(entered_, head.call, head.number) ||
       head.call == entered_.call) {
@@ -112,8 +113,8 @@ void MessageReceiver::Enter(const Call& call, uint64_t number) {
   }
 }
 
-// Makes room for a message that nobody has asked for; false if the group has failed. Its size is
-// the peer's word.
+// Makes room for a message that this rank has not asked for; returns false if the group has failed.
+// The size comes from the peer, so it may be wrong.
 bool MessageReceiver::KeepUnexpected(Peer& peer, const FrameHead& head) {
   static const uint64_t most = HostMemory();
   UnexpectedMessage message{head, {}};
@@ -134,27 +135,27 @@ bool MessageReceiver::KeepUnexpected(Peer& peer, const FrameHead& head) {
   return true;
 }
 
-// Decides where the message at the front of `peer.in` goes; false if the group has failed.
+// Decides where the message at the front of `peer.in` goes; returns false if the group has failed.
 inline bool MessageReceiver::MatchFront(Peer& peer, const FrameHead& head) {
   if (Incoming* const message = TakePosted(peer, head)) {
     if (!Matches(peer, *message, head)) return false;
     peer.target = Peer::Target::kPosted;
     peer.arriving = message;
-    AddReceiving(peer);  // A receive from any rank is from this one now.
+    AddReceiving(peer);  // A receive from any rank becomes a receive from this peer.
     return true;
   }
   if (IsMismatch(peer, head)) return false;
   return KeepUnexpected(peer, head);
 }
 
-// All bytes of the message at the front have arrived.
+// Called when all bytes of the message at the front have arrived.
 inline void MessageReceiver::FinishFront(Peer& peer) {
   const Peer::Target target = std::exchange(peer.target, Peer::Target::kUnmatched);
   if (target == Peer::Target::kPosted) {
     MarkDone(std::exchange(peer.arriving, nullptr));
     return;
   }
-  // A receive may have been started for it while it arrived.
+  // A receive for the message may have been started while it arrived.
   if (Incoming* const message = TakePosted(peer, peer.unexpected.back().head)) {
     TakeUnexpected(peer, message);
   }
@@ -187,7 +188,7 @@ bool MessageReceiver::ReceiveFromAll() {
 
 bool MessageReceiver::ReceivePosted() {
   bool moved = false;
-  // A failure clears the list meanwhile.
+  // By index, because a failure clears the list meanwhile.
   for (size_t i = 0; i < receiving_.size(); ++i) moved |= ReceiveFrom(*receiving_[i]);
   if (!from_any_.empty()) moved |= ReceiveFromAll();
   std::erase_if(receiving_, [](Peer* peer) {

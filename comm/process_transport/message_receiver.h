@@ -17,8 +17,8 @@ namespace hlaunch {
 // blocks.
 class MessageReceiver {
  public:
-  // Called when a peer's call does not match this rank's, a message has another size, or none that
-  // this host could hold; it ends with Clear.
+  // Called when a peer's call does not match this rank's call, or when a message has another size
+  // or is too large for this host. It must call Clear.
   using Fail = std::function<void(Failure)>;
 
   // `peers` outlive the receiver.
@@ -27,17 +27,18 @@ class MessageReceiver {
 
   void Start(Incoming* message);
 
-  // The collective that this rank is in: a peer that sends another call of the same number makes a
-  // mismatch.
+  // Says which collective this rank is in. A peer that sends another call with the same number
+  // makes a mismatch.
   void Enter(const Call& call, uint64_t number);
-  // Looks for a mismatch among the messages that have begun to arrive and that nobody asked for.
+  // Looks for a mismatch among the messages that have begun to arrive and that this rank has not
+  // asked for.
   void FindMismatch();
 
   // Takes what has arrived from `peer`, up to the last message that this rank has asked for.
   // Returns whether any message was moved.
   bool ReceiveFrom(Peer& peer);
   bool ReceiveFromAll();
-  // From all peers that this rank has asked for a message.
+  // The same for all peers that this rank has asked for a message.
   bool ReceivePosted();
 
   // Asks for events when a receive can go on; false if one can already.
@@ -49,7 +50,7 @@ class MessageReceiver {
   // Forgets all receives.
   void Clear();
 
-  // Whether any message was moved since the last Reset.
+  // Whether any message was moved since the last ResetMoved.
   bool moved() const { return moved_; }
   void ResetMoved() { moved_ = false; }
 
@@ -68,7 +69,7 @@ class MessageReceiver {
   const Fail fail_;
   std::vector<Incoming*> from_any_;  // Receives that any peer may answer.
   std::vector<Peer*> receiving_;
-  size_t unexpected_count_ = 0;  // Of all peers.
+  size_t unexpected_count_ = 0;  // The messages of all peers together.
   Message entered_;              // The collective this rank is in; kSend before the first.
   bool moved_ = false;
 };

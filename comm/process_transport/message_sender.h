@@ -17,10 +17,10 @@ class MessageSender {
   // `peers` and `poll` outlive the sender.
   MessageSender(Peers& peers, EventPoll& poll) : peers_(peers), poll_(poll) {}
 
-  // Takes the message, and sends what there is room for if the peer is connected.
+  // Takes the message. If the peer is connected, sends as much as there is room for.
   void Start(Outgoing* message);
 
-  // Sends on to all peers; returns whether any message was moved.
+  // Continues to send to all peers; returns whether any message was moved.
   bool SendAll() { return !sending_.empty() && SendToEach(); }
 
   // Asks for events when SendAll can go on; false if it can already.
@@ -32,7 +32,7 @@ class MessageSender {
   // Forgets all messages.
   void Clear();
 
-  // Whether any message was moved since the last Reset.
+  // Whether any message was moved since the last ResetMoved.
   bool moved() const { return moved_; }
   void ResetMoved() { moved_ = false; }
 

@@ -23,8 +23,8 @@ struct UnexpectedMessage {
   std::vector<std::byte> bytes;
 };
 
-// What a transport knows of one other rank: the connections to it and from it, and the messages on
-// them. A plain value of the transport's thread.
+// What a transport knows about one other rank: the connections to it and from it, and the messages
+// on them. Belongs to the transport's thread.
 struct Peer {
   explicit Peer(Rank rank_in) : rank(rank_in) {}
 
@@ -36,7 +36,7 @@ struct Peer {
   int dialed = 0;                    // How often this rank has dialed.
   std::unique_ptr<OutConnection> out;
   bool out_broken = false;        // `out` broke or could not be made; `in` will say why.
-  size_t watched_streams = 0;     // How many of out->stream_fds() the epoll has.
+  size_t watched_streams = 0;     // How many of out->stream_fds() the epoll watches.
   std::deque<Outgoing*> sending;  // Messages that `out` has not accepted yet.
   bool is_sending = false;        // The sender has this peer in its list.
 
@@ -51,7 +51,7 @@ struct Peer {
   Target target = Target::kUnmatched;
   Incoming* arriving = nullptr;  // With kPosted.
 
-  // The peer has said that it left the group: on `in`, so nothing comes after it, or on `out`.
+  // The peer has said that it left the group: on `in`, where nothing follows, or on `out`.
   bool left_in = false, left_out = false;
   bool sends = true;    // With left_out: messages of the peer may still arrive.
   std::string goodbye;  // Why it left, if it said so.

@@ -12,7 +12,7 @@
 namespace hlaunch {
 namespace {
 
-// More streams than this without their connection do not come from ranks.
+// If more streams than this have no connection, they do not come from ranks.
 constexpr size_t kMostEarlyStreams = 4096;
 
 }  // namespace

@@ -42,13 +42,13 @@ class PeerConnections {
 
   // Makes `peer.dialing`, which ContinueDialing turns into `peer.out`. Errors: as Dialing::Begin.
   absl::Status Dial(Peer& peer, const RankAddress& address, Instant deadline);
-  // Goes on with `peer.dialing`. It is gone afterwards if the other rank closed the socket.
+  // Continues `peer.dialing`, which becomes null if the other rank closed the socket.
   //
   // Errors:
-  //   InvalidArgument - one of the two refuses the other one; the message says why.
+  //   InvalidArgument - one of the two ranks refuses the other; the message says why.
   absl::Status ContinueDialing(Peer& peer);
 
-  // What Accept came to.
+  // The result of Accept.
   struct News {
     std::vector<Peer*> connected;  // These have `in` since this call.
     Failure second;                // Not OK: two processes have proved that they are the same rank.
@@ -56,11 +56,11 @@ class PeerConnections {
   News Accept();
   // Whether a new socket has not proved itself yet.
   bool has_pending() const { return acceptor_.has_pending(); }
-  // This rank leaves: tells the sockets that have not proved themselves yet.
+  // Tells the ranks whose sockets have not proved themselves yet that this rank leaves.
   void TellLeft() { acceptor_.TellLeft(); }
-  // Accepts nothing any more, and forgets what is not connected.
+  // Stops accepting, and drops connections that are not complete.
   void Close();
-  // Peers with a connection over shared memory.
+  // The number of peers connected over shared memory.
   int local_peers() const { return local_peers_; }
 
  private:

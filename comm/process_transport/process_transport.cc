@@ -28,23 +28,23 @@ void Pause() {
 #endif
 }
 
-// The milliseconds until `until`, rounded up, for a wait.
+// Returns the milliseconds until `until`, rounded up, for a wait.
 int MillisUntil(Instant until) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Now());
   return static_cast<int>(std::min<int64_t>(left.count() + 1, 1 << 30));
 }
 
-// How long a rank handles no events while the store or another host does not answer.
+// The longest time that a rank handles no events because the store or another host does not answer.
 constexpr auto kMostDeafTime = std::chrono::milliseconds(50);
-// The same while it looks for the address of a rank again and again: on a machine without a
-// processor to spare no answer may come within 50 ms, however often the store is asked.
+// The same for repeated look-ups of a rank's address: on an overloaded machine no answer may come
+// within 50 ms, however often the rank asks the store.
 constexpr Duration kMostLookUpTime = std::chrono::seconds(1);
-// How long a rank whose time is up lets other ranks say for which rank they waited.
+// How long a rank whose time is up waits for other ranks to say which rank they waited for.
 constexpr auto kBlameTime = std::chrono::milliseconds(200);
-// After so long without an event a rank looks whether others call something else.
+// After this time without an event a rank checks whether other ranks make another call.
 constexpr auto kMismatchPeriod = std::chrono::milliseconds(500);
 
-// The pause before a rank dials again whose last socket was closed by the other end.
+// If the other end has closed the socket, a rank pauses for this time before it dials again.
 constexpr auto kRedialPause = std::chrono::milliseconds(10);
 
 GroupPlace PlaceOf(Rank rank, int size, const ProcessTransportOptions& options) {
@@ -55,14 +55,15 @@ GroupPlace PlaceOf(Rank rank, int size, const ProcessTransportOptions& options) 
           .round = options.round};
 }
 
-// Whether `message`, which is under way with `peer`, is a receive.
+// Returns whether `message`, which is under way with `peer`, is a receive.
 bool IsReceive(const Peer& peer, const Message& message) {
   return peer.arriving == &message ||
          std::find(peer.posted.begin(), peer.posted.end(), &message) != peer.posted.end();
 }
 
-// Whether no message can come from `peer` any more. On a connection that was not greeted yet it
-// says that it leaves, and no more: the connection from it, where there is one, says the rest.
+// Returns whether no message can come from `peer` any more. On a connection whose greeting is not
+// over, the peer says only that it leaves. If there is a connection from the peer, the notice on
+// that one decides.
 bool SendsNoMore(const Peer& peer) {
   return peer.left_in || (peer.left_out && !peer.sends && peer.in == nullptr);
 }
@@ -101,7 +102,7 @@ absl::StatusOr<std::unique_ptr<ProcessTransport>> ProcessTransport::Create(
 }
 
 ProcessTransport::~ProcessTransport() {
-  AcceptConnections();  // Ranks that have just connected get the notice, too.
+  AcceptConnections();  // So that ranks which have just connected get the notice, too.
   if (failure() == nullptr) connections_.TellLeft();
   Failure said = failure_;
   if (said.status.ok() && !goodbye_.empty()) said = {absl::UnknownError(goodbye_), rank_};
@@ -146,7 +147,7 @@ absl::Status ProcessTransport::Progress(const Message& message, Instant until) {
     }
     if (failure() != nullptr) return failure_.status;
     const bool moved = Move(message);
-    // This counts what was moved before and during a sleep, too.
+    // These also count messages that were moved before and during a sleep.
     if ((sender_.moved() || receiver_.moved()) && others_wait()) break;
     if (moved) {
       i = 0;
@@ -174,9 +175,9 @@ absl::Status ProcessTransport::GiveUp(const Message& message) {
                                                 "', missed in ", Text(message)))
                                           : TimedOut(rank_, peer.Name(), message),
                         peer.rank};
-  // The rank that this one waited for may itself have waited for another one, and may be about to
-  // say so: its time began a little later. So every rank first records its own wait, and then looks
-  // for the end of the chain.
+  // The rank that this one waited for may itself have waited for another rank, and may be about to
+  // record that, because its time began a little later. So every rank first records its own wait,
+  // and then looks for the end of the chain.
   if (!record_.RecordWait(rank_, failure)) return FailGroup(failure);
   const Instant decided = Now() + kBlameTime;
   while (this->failure() == nullptr && Now() < decided) HandleEvents(MillisUntil(decided));
@@ -198,8 +199,9 @@ absl::StatusOr<std::optional<RankAddress>> ProcessTransport::LookUp(Peer& peer, 
   return std::nullopt;  // The peer has not come yet.
 }
 
-// Connects one peer that a message of this rank needs, if any is not connected. That includes the
-// peer that `message` comes from: it sends notices on the connection to it.
+// Connects one peer that a message of this rank needs, if any is not connected. The peer that
+// `message` comes from is such a peer, too, because it sends notices on the connection from this
+// rank.
 absl::StatusOr<bool> ProcessTransport::ConnectMissing(const Message& message, Instant until) {
   for (Peer* peer : sender_.sending()) {
     if (peer->out_broken) return FailGroup({WentAway(peer->Name(), &message), peer->rank});
@@ -230,8 +232,8 @@ absl::Status ProcessTransport::Connect(Peer& peer, const Message& message, Insta
                     peer.rank});
 }
 
-// The peer does not listen any more. It may have connected to this rank and left since; its notice
-// on that connection then says why.
+// Called when the peer does not listen any more. The peer may have connected to this rank and left
+// since; then its notice on that connection says why.
 absl::Status ProcessTransport::HandleRefusal(Peer& peer, const Message& message) {
   peer.out_broken = true;
   AcceptConnections();
@@ -253,7 +255,7 @@ void ProcessTransport::AcceptConnections() {
   if (connected.empty()) return;
   plan_ = PlanWait(std::max(local_ranks_, connections_.local_peers() + 1), cores_);
   if (failure() == nullptr) return;
-  // A rank that comes late learns what happened.
+  // Ranks that connect after the failure learn its reason.
   for (Peer* peer : connected) peer->in->SendNotice({Notice::kFailed, failure_});
 }
 
@@ -281,14 +283,15 @@ absl::Status ProcessTransport::Sleep(const Message& message, Instant until) {
   HLAUNCH_ASSIGN_OR_RETURN(const bool connected, ConnectMissing(message, until));
   if (connected) return absl::OkStatus();
   HLAUNCH_RETURN_IF_ERROR(CheckNotLeft(message));
-  // Another rank may wait until this one has taken its message, and this one for that rank.
+  // Another rank may wait until this rank has taken its message, while this rank waits for that
+  // rank.
   if (receiver_.ReceivePosted() || failure() != nullptr) return failure_.status;
   if (receiver_.Arm() && sender_.Arm()) {
     const int most = static_cast<int>(kMismatchPeriod.count());
     if (HandleEvents(std::clamp(MillisUntil(until), 1, most)) == 0) receiver_.FindMismatch();
   } else {
     HandleEvents(0);
-    // A failure clears the list meanwhile.
+    // By index, because a failure clears the list meanwhile.
     for (size_t i = 0; i < receiver_.receiving().size(); ++i) {
       Peer& peer = *receiver_.receiving()[i];
       if (peer.in != nullptr) ReadInNotices(peer);
@@ -356,14 +359,14 @@ bool ProcessTransport::HandleNotices(Peer& peer, const std::vector<Notice>& noti
   return false;
 }
 
-// An event of a socket that is closed by now may still come.
+// An event may still come for a socket that is closed already.
 void ProcessTransport::HandleOut(Peer& peer) {
   if (peer.dialing != nullptr) return ContinueDialing(peer);
   if (peer.out != nullptr) ReadOutNotices(peer);
 }
 
-// A peer that leaves may close the connection to it before it has accepted it. The notice that it
-// sent on its own connection counts then.
+// A peer that leaves may close the connection from this rank before it has accepted it. Then the
+// notice on the peer's own connection counts.
 void ProcessTransport::ReadOutNotices(Peer& peer) {
   if (!HandleNotices(peer, peer.out->ReadNotices(), &peer.left_out)) return;
   peer.out_broken = true;
@@ -392,7 +395,7 @@ void ProcessTransport::Poke() {
 
 // ---- Failure.
 
-// Ends the group because of `failure`, or because of the failure that another rank recorded first.
+// Ends the group because of `failure`, or because of a failure that another rank recorded first.
 absl::Status ProcessTransport::FailGroup(Failure failure) {
   if (failure_.status.ok()) SetFailure(record_.RecordFirst(failure));
   return failure_.status;
@@ -401,7 +404,8 @@ absl::Status ProcessTransport::FailGroup(Failure failure) {
 // Tells the peers, and gives the memory of all messages back to the caller.
 void ProcessTransport::SetFailure(Failure failure) {
   failure_ = std::move(failure);
-  connections_.Close();  // Who dials is refused at once, and finds the failure in the store.
+  // A rank that dials is refused at once, and finds the failure in the store.
+  connections_.Close();
   for (const auto& peer : peers_.all()) {
     if (peer == nullptr) continue;
     if (peer->in != nullptr) peer->in->SendNotice({Notice::kFailed, failure_});

@@ -35,26 +35,27 @@ struct ProcessTransportOptions {
   bool shared_memory = true;     // False: TCP inside a host, too.
   SingleCopy single_copy = SingleCopy::kUnlessSlow;  // For large messages inside a host.
   int streams = kTcpStreams;                         // TCP streams for a large message.
-  int local_ranks = 1;      // The ranks of this host as far as known; the transport finds more.
+  int local_ranks = 1;      // Ranks of this host that are known; the transport finds more.
   std::string secret = {};  // kSecretSize bytes that only the ranks of the round have; empty: none.
-  Round round = 0;          // Ranks of another one are refused; 0: not known.
+  Round round = 0;          // Ranks of another round are refused. 0: not known.
 };
 
 // Connects ranks that are processes: by shared memory on the same host, by TCP between hosts. A
-// connection is made when the first message is sent on it, or is waited for from there. It has one
-// direction; the store holds the address of each rank. The transport has no thread of its own.
+// connection has one direction. A rank opens it to a peer when it first sends a message to this
+// peer or waits for one from it. The store has the address of each rank. The transport has no
+// thread of its own.
 //
-// Both ends of a connection prove first that they have the secret of the round; see greeting.h. A
-// second process that proves to be the same rank is a failure which names both addresses.
+// Both ends of a connection first prove that they have the secret of the round; see greeting.h. If
+// a second process proves to be the same rank, the group fails with both addresses in the message.
 //
-// A failure is also written to the store, so that a rank that finds another one gone can say why it
-// went. A rank whose time is up writes which rank it waited for, so that the end of the chain is
-// named. The keys are "hlaunch/comm/", the group's name, and each rank's number, "failure" or
-// "waits".
+// A failure is also written to the store, so that a rank that finds another rank gone can say why
+// it went away. A rank whose time is up writes which rank it waited for, so that messages name the
+// rank at the end of the chain. The keys are "hlaunch/comm/", the group's name, and a rank's
+// number, "failure" or "waits".
 class ProcessTransport : public Transport {
  public:
-  // Does not wait for the other ranks. `store` outlives the transport; no group of the same name
-  // may have used it.
+  // Does not wait for the other ranks. `store` outlives the transport. No other group of the same
+  // name may have used the store.
   //
   // Errors:
   //   InvalidArgument - `address` is not a literal of this host.
@@ -84,12 +85,12 @@ class ProcessTransport : public Transport {
   ProcessTransport(Store& store, Rank rank, int size, const ProcessTransportOptions& options,
                    Acceptor acceptor, EventPoll poll);
 
-  // Moves what `message` may depend on; returns whether anything was moved.
+  // Moves the messages that `message` may depend on; returns whether any was moved.
   bool Move(const Message& message);
-  // Connects what is not connected, receives what others wait for to be taken, and then sleeps
+  // Connects missing peers, takes messages that other ranks wait to hand over, and then sleeps
   // until there is an event.
   absl::Status Sleep(const Message& message, Instant until);
-  // The same without sleeping, for who only asks now and then whether `message` is done.
+  // The same without sleeping, for a caller that only asks now and then whether `message` is done.
   absl::Status Attend(const Message& message);
 
   absl::StatusOr<bool> ConnectMissing(const Message& message, Instant until);

@@ -5,7 +5,7 @@
 
 namespace hlaunch {
 
-// How a rank waits for another one: it looks `spins` times, then `yields` times and yields the
+// How a rank waits for another rank: it looks `spins` times, then `yields` times and yields the
 // processor after each look, and then sleeps until it is woken.
 struct WaitPlan {
   int spins;

@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-// A message that was sent and is not received yet.
+// A message that was sent but not received yet.
 struct Parcel {
   Call call;
   uint64_t number;
@@ -43,10 +43,11 @@ struct LoopbackTransport::World {
     changed.SignalAll();
   }
 
-  // Gives `self` the messages of `from` that it has asked for; returns whether there were any.
+  // Gives `self` the messages from `from` that it has asked for; returns whether there were any.
   bool TakeAll(Rank from, Rank self, std::vector<Incoming*>* receiving)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Fails if another rank has sent `self` a message of another call than the one it has entered.
+  // Fails the group if another rank has sent `self` a message of another call with the number of
+  // the call that `self` has entered.
   void FindMismatch(Rank self, const Message& entered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   const int size, per_host;
@@ -62,7 +63,7 @@ struct LoopbackTransport::World {
 bool LoopbackTransport::World::TakeAll(Rank from, Rank self, std::vector<Incoming*>* receiving) {
   bool moved = false;
   std::deque<Parcel>& sent = Between(from, self);
-  // The oldest receive gets the parcel; another receive may be the one that is waited for.
+  // The oldest receive gets the parcel, even if `self` waits for another receive.
   for (auto it = receiving->begin(); it != receiving->end();) {
     Incoming& wanted = **it;
     const auto parcel = std::find_if(sent.begin(), sent.end(), [&](const Parcel& p) {

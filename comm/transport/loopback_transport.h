@@ -10,12 +10,12 @@
 
 namespace hlaunch {
 
-// Connects ranks that are threads of one process: for tests, and for a group of one rank. Start
-// copies every message, which is then done.
+// Connects ranks that are threads of one process, for tests and for a group of one rank. Start
+// copies an outgoing message, which is then done.
 class LoopbackTransport : public Transport {
  public:
-  // Makes one transport for each rank. They share their state, which the last one frees. With
-  // `per_host`, every group of so many ranks says that it is on a host of its own.
+  // Makes one transport for each rank. They share their state, which the last one frees. If
+  // `per_host` is not 0, every `per_host` ranks say that they are on a host of their own.
   static std::vector<std::unique_ptr<LoopbackTransport>> MakeGroup(int size, int per_host = 0);
 
   ~LoopbackTransport() override;

@@ -20,11 +20,11 @@ void SharedTransport::AwaitTurn() {
     while (taken_) changed_.Wait(&mu_);
     --starting_;
     UpdateOthersWait();
-    // A thread in YieldTurn, which lets starting threads go first, may go on.
+    // Wakes threads in YieldTurn, which have let this starting thread go first.
     changed_.SignalAll();
   }
   taken_ = true;
-  // The thread before this one has used up the poke of the threads that still wait to start.
+  // The previous thread has used up the poke of the threads that still wait to start.
   if (starting_ > 0) transport_->Poke();
 }
 

@@ -17,8 +17,8 @@
 
 namespace hlaunch {
 
-// As the peer of an Incoming of kSend: receives from the first rank that sends; `peer` becomes the
-// number of that rank.
+// As the peer of an Incoming of kSend, this receives from the first rank that sends. `peer` becomes
+// the number of that rank.
 inline constexpr Rank kAnyRank = -1;
 
 // One message under way. Message and bytes belong to the caller, which must not touch them from
@@ -36,7 +36,8 @@ struct Incoming : Message {
   std::span<std::byte> bytes;  // Exactly what is sent.
 };
 
-// MarkDone is for the transport, IsDone for a thread that does not have its turn at it.
+// MarkDone is for the transport. IsDone is for a thread that does not have its turn at the
+// transport.
 inline void MarkDone(Message* message) {
   std::atomic_ref<bool>(message->done).store(true, std::memory_order_release);
 }
@@ -52,18 +53,18 @@ struct Failure {
 
 // Moves bytes between the ranks of a group.
 //
-// Messages from one rank to another arrive in the order of their Starts among those with the same
-// number (kSend apart from the rest), and whole. A small message may be done before it is received;
-// a large one waits for its receiver. Bytes move while a thread is in Wait, so a rank that is busy
-// elsewhere delays others and loses nothing.
+// Messages from one rank to another arrive whole. Messages with the same number arrive in the order
+// of their Starts, where kSend is separate from all other verbs. A small message may be done before
+// it is received; a large one waits for its receiver. Bytes move while a thread is in Wait, so a
+// busy rank delays other ranks but loses nothing.
 //
 // Belongs to one thread at a time; a method may be called from any thread only where it says so.
 // Implementations must pass tests/comm/transport/transport_contract_test.cc.
 //
 // A failure ends the group for all ranks: the first rank that notices it tells the others that
 // wait, directly or in a chain. So each rank fails with the same status, and none waits for a rank
-// that will not come. After that no method works any more, and no byte of a caller is touched: the
-// program must leave the group and make another one. Failures are
+// that will not come. After that no method works any more, and the transport touches no byte of a
+// caller: the program must leave the group and make another one. Failures are
 //   Unavailable - a rank went away; the message names it and the call in which it was missed.
 //   DeadlineExceeded - a rank's time was up; the message says which rank waited for which. It comes
 //     up to 200 ms after the deadline: the awaited rank may itself have waited for another one.
@@ -80,15 +81,15 @@ class Transport {
   virtual void Start(Outgoing* message) = 0;
   virtual void Start(Incoming* message) = 0;
 
-  // Says which collective this rank is in. A rank that sends a message of another call with the
-  // same number makes a mismatch.
+  // Says which collective this rank is in. If another rank sends a message of another call with the
+  // same number, that is a mismatch.
   virtual void Enter(const Call& call, uint64_t number) = 0;
 
   // Moves messages and blocks until `message` is done, `until` has come, or Poke was called; if
   // other threads wait (set_others_wait), also until any message was moved. The caller looks at
   // `done`.
   //
-  // Errors: as above, except that this rank's own time-out is none.
+  // Errors: as above, but `until` is not a deadline: that it has come is no error.
   virtual absl::Status Progress(const Message& message, Instant until) = 0;
 
   // Ends the group for all ranks because of `why`. Returns the status with which it ended; it may
@@ -106,8 +107,8 @@ class Transport {
   // Makes the present or the next Progress return early. Any thread.
   virtual void Poke() = 0;
 
-  // Whether other threads wait for messages that Progress moves, so that it must return when it has
-  // moved any. Any thread.
+  // Says whether other threads wait for messages. If so, Progress returns when it has moved any
+  // message. Any thread.
   void set_others_wait(bool wait) { others_wait_.store(wait, std::memory_order_relaxed); }
 
   // Why the group has failed, as far as this rank knows; null while it works.
@@ -116,8 +117,8 @@ class Transport {
   // Makes every Wait of all ranks, now or later, return Cancelled with `why`. Any thread.
   virtual void Abort(const std::string& why) = 0;
 
-  // What ranks that need this one are told beside that it has left, when the object is destroyed:
-  // `why` it did, such as "ValueError: bad batch".
+  // Sets the reason that ranks which still need this rank are told when the object is destroyed and
+  // this rank leaves, such as "ValueError: bad batch".
   virtual void SayGoodbye(const std::string& why) = 0;
 
   // Ranks with the same text share memory. Empty: this rank shares memory with no other.
@@ -139,7 +140,7 @@ absl::Status TimedOut(Rank self, const std::string& whom, const Message& missed)
 absl::Status Mismatch(Rank self, const Message& mine, size_t my_bytes, const std::string& whom,
                       const Call& theirs, size_t their_bytes);
 
-// Whether a message that arrives with `call` and `number` belongs to `message`.
+// Returns whether a message that arrives with `call` and `number` belongs to `message`.
 inline bool SameLane(const Message& message, const Call& call, uint64_t number) {
   return message.number == number &&
          (message.call.verb == Verb::kSend) == (call.verb == Verb::kSend);
