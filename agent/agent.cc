@@ -29,11 +29,11 @@
 namespace hlaunch {
 namespace {
 
-// For the terminal or pipe behind our output to take the workers' last lines.
+// How long the terminal or pipe behind our output may take for the workers' last lines.
 constexpr Duration kFlushTime = std::chrono::seconds(5);
-// Between two looks whether the rendezvous has been heard.
+// The time between two checks whether the rendezvous has been heard.
 constexpr Duration kStartDelay = std::chrono::milliseconds(50);
-// Before exits with 0 are told of: mostly all workers exit together.
+// How long exits with 0 wait to be sent: usually all workers exit together.
 constexpr Duration kExitsDelay = std::chrono::milliseconds(200);
 
 int ExitCodeFor(const absl::Status& status) {
@@ -112,7 +112,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     return std::move(result_);
   }
 
-  // Called by the client from its thread.
+  // The client calls these from its own thread.
   void OnDirective(const Directive& directive) override {
     asio::post(loop_, [this, directive] { Obey(directive); });
   }
@@ -147,7 +147,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
       case Directive::Kind::kWait:
         return news_.waiting().Wait(directive.reason);
       case Directive::Kind::kPrepare:
-        if (directive.assignment.round <= updates_.latest().round) return;  // It comes once more.
+        if (directive.assignment.round <= updates_.latest().round) return;  // A repeated directive.
         return preparation_.Start(directive.assignment);
       case Directive::Kind::kRun:
         updates_.WantBoundary(directive.wants_boundary);
@@ -159,8 +159,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
     }
   }
 
-  // A directive that lay here while this process was paused may be of a round that is over: it
-  // waits until the rendezvous has been heard again, or has said something else.
+  // A directive that waited here while this process was paused may belong to a round that is over.
+  // It is obeyed only once the rendezvous has been heard again, unless a newer directive comes.
   void StartWhenHeard(const Directive& directive) {
     const Instant now = MonotonicClock().Now();
     if (now < client_.AllowanceNow(now).starts_until) return StartRound(directive.assignment);
@@ -174,7 +174,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   void StartRound(const Assignment& assignment) {
     const NodeUpdate& latest = updates_.latest();
     const bool prepared = assignment.round == latest.round && latest.phase == NodePhase::kPrepared;
-    if (assignment.round <= latest.round && !prepared) return;  // The same directive once more.
+    if (assignment.round <= latest.round && !prepared) return;  // A repeated directive.
     preparation_.Cancel();
     updates_.BeginRound(assignment.round);
     result_.store_port = assignment.worker_store ? 0 : assignment.master_port;
@@ -200,7 +200,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     updates_.TellBegun();
   }
 
-  // A worker that exits with 0 while others of this node go on may be missed by others.
+  // Workers may wait for a worker that exited with 0, so the rendezvous learns of such exits.
   void OnWorkerEvent(const NodeEvent& event) {
     if (options_.on_event) options_.on_event(event);
     const auto* ended = std::get_if<WorkerEnded>(&event);
@@ -218,7 +218,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     const NodeUpdate& latest = updates_.latest();
     if (directive.round < latest.round) return;
     const bool again = state_ == AgentState::kClearing && directive.round == latest.round;
-    if (again) return;  // They are being stopped.
+    if (again) return;  // The workers are being stopped already.
     preparation_.Cancel();
     if (directive.round == latest.round && latest.phase == NodePhase::kReady) return;
     if (directive.round > latest.round) updates_.PassOver(directive.round);
@@ -229,13 +229,13 @@ class Agent::Impl final : public RendezvousClient::Listener {
 
   void Finish(const Outcome& outcome) {
     result_.outcome = outcome;
-    if (state_ == AgentState::kFinishing) {  // Once more, with failures that came later.
+    if (state_ == AgentState::kFinishing) {  // Repeated, with failures that came later.
       result_.outcome->exit_code = result_.exit_code;
       return;
     }
     result_.exit_code = outcome.exit_code;
     const bool apart = outcome.exit_code == 0 && !outcome.reason.empty();
-    if (apart) LogWarning(outcome.reason);  // The job goes on without this node.
+    if (apart) LogWarning(outcome.reason);  // The job continues without this node.
     if (updates_.latest().phase == NodePhase::kSucceeded && !workers_.Leftovers().empty()) {
       Enter(AgentState::kFinishing, outcome.reason);
       return workers_.EndLeftovers();
@@ -244,7 +244,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     StopWorkers(AgentState::kFinishing, outcome.reason, SIGTERM, options_.spec.stop_grace);
   }
 
-  // Says that the workers are being stopped, if that takes a while.
+  // Tells the user that the workers are being stopped, if that takes a while.
   void TellStop(const std::string& reason) {
     if (!workers_.exist()) return;
     stop_notice_.Begin(reason, options_.spec.stop_grace, [this] { return workers_.alive(); });
@@ -277,7 +277,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     }
   }
 
-  // The job ends because another node was stopped, and somebody stops this one as well.
+  // Called when the job ends because another node was stopped, and this node gets a signal as well.
   void BeStoppedToo(int signal) {
     if (state_ != AgentState::kFinishing || result_.exit_code != kExitNodeStopped) return;
     result_.exit_code = result_.outcome->exit_code = kExitSignalBase + signal;
@@ -290,7 +290,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (stopping) LogWarning(DescribeStop(departure_.reason, options_.spec.stop_grace));
   }
 
-  // The rendezvous decides what follows.
+  // Reports the drain; the rendezvous decides what follows.
   void OnDrain(std::string reason) {
     if (IsEnding()) return;
     LogWarning(reason.empty() ? std::string("this node stays: the notice is gone")
@@ -322,7 +322,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     LogError("the keeper of this agent was killed; stopping the workers");
   }
 
-  // The keeper would do so in a moment, and end this process too.
+  // Kills the workers a moment before the keeper would, which would end this process too.
   void KillInTime() {
     workers_.Stop(SIGKILL, Duration::zero());
     if (state_ != AgentState::kCutOff) {
@@ -336,7 +336,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     if (workers_.exist()) news_.RoundStops(updates_.latest().round, reason);
   }
 
-  // Stops the workers, if there are any; OnStopped goes on as the state says then.
+  // Stops the workers, if there are any. Then OnStopped continues as the state says.
   void StopWorkers(AgentState state, const std::string& reason, int signal, Duration grace) {
     Enter(state, reason);
     if (!workers_.exist()) return OnStopped();
@@ -400,9 +400,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
   LifeSigns life_signs_;
   StopNotice stop_notice_;
   DrainWatch drain_watch_;
-  std::optional<Directive> delayed_;  // To run a round that may be over.
+  std::optional<Directive> delayed_;  // A kRun whose round may be over.
   asio::steady_timer start_delay_;
-  asio::steady_timer exits_delay_;  // Before exits with 0 are told of.
+  asio::steady_timer exits_delay_;  // Until exits with 0 are sent.
   asio::steady_timer time_limit_;
 
   AgentState state_ = AgentState::kTakingPart;

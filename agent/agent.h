@@ -19,17 +19,18 @@ class io_context;
 
 namespace hlaunch {
 
-// How this node's part ended.
+// How this node's part of the job ended.
 struct AgentResult {
   int exit_code = 0;
-  std::optional<Outcome> outcome;  // The job's outcome, if it was heard.
-  absl::Status end;                // Why there is none; OK if there is.
-  uint16_t store_port = 0;  // Where hlaunch served the last round's master store; 0: it did not.
-  int restarts = 0;         // The restart count of its last round.
+  std::optional<Outcome> outcome;  // The job's outcome, if this node heard it.
+  absl::Status end;                // Why there is no outcome; OK if there is one.
+  // Port where hlaunch served the last round's master store; 0 if it did not.
+  uint16_t store_port = 0;
+  int restarts = 0;  // The restart count of this node's last round.
 };
 
-// What an agent is doing. Whatever leaves kTakingPart stops the workers of the round, if there are
-// any; "all stopped" is when nothing of them is left, which may be at once.
+// What an agent is doing. Leaving kTakingPart always stops the workers of the round, if there are
+// any. "all stopped" means that nothing of them is left, which may be the case at once.
 //
 //                told kStop                all stopped, says that it is ready
 //   kTakingPart ------------> kClearing ---------------------------------------> kTakingPart
@@ -40,17 +41,17 @@ struct AgentResult {
 //   kTakingPart, kClearing, kFinishing --the keeper died--> kLeaving
 //   kClearing --all stopped, but no port is to be had--> kLeaving
 enum class AgentState {
-  kTakingPart,  // It does what the rendezvous directs: waits, prepares a round, runs workers.
-  kClearing,    // It stops the workers of a round that is over.
-  kFinishing,   // The same, and the job is over. Only a newer outcome is obeyed.
-  kLeaving,     // The same, and this node leaves the job. No directive is obeyed.
-  kCutOff,      // The same, and the rendezvous hears nothing any more.
+  kTakingPart,  // Follows the rendezvous: waits, prepares a round, runs workers.
+  kClearing,    // Stops the workers of a round that is over.
+  kFinishing,   // The same, and the job is over. Obeys only a newer outcome.
+  kLeaving,     // The same, and this node leaves the job. Obeys no directive.
+  kCutOff,      // The same, and the rendezvous does not hear from this node any more.
 };
 
-// One node of one job: does what the rendezvous directs and tells it where the node stands.
+// One node of one job: it does what the rendezvous directs and reports its state to the rendezvous.
 //
-// Belongs to the loop thread; Run turns the loop. What the rendezvous knows of it is NodePhase in
-// rendezvous/round/round.h; what it does is AgentState.
+// Belongs to the loop thread; Run turns the loop. NodePhase in rendezvous/round/round.h is what the
+// rendezvous knows of the node; AgentState is what the node does.
 class Agent {
  public:
   // `loop` and `relay` must outlive it; `client`, which calls it, must be destroyed before it.
@@ -58,7 +59,8 @@ class Agent {
   Agent(asio::io_context& loop, AgentOptions options, RendezvousClient& client, OutputRelay& relay);
   ~Agent();
 
-  // Joins and runs until the job is over for this node; no worker lives on return. Call once.
+  // Joins the job and runs until the job is over for this node; no worker lives on return. Call
+  // once.
   AgentResult Run();
 
  private:

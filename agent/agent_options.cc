@@ -8,7 +8,7 @@ namespace {
 
 CheckPlan PlanChecks(const AgentOptions& options, const Assignment& assignment) {
   CheckPlan plan = options.checks;
-  if (!assignment.worker_store) {  // Else there is no store to meet at.
+  if (!assignment.worker_store) {  // Otherwise there is no store to meet at.
     plan.joint = {assignment.master_addr, assignment.master_port, assignment.round,
                   assignment.node_rank,   assignment.num_nodes,   options.info.host};
   }
@@ -27,7 +27,7 @@ CheckPlan PlanChecksBefore(const AgentOptions& options, const Assignment& assign
 CheckPlan PlanChecksDuring(const AgentOptions& options, const Assignment& assignment) {
   CheckPlan plan = PlanChecks(options, assignment);
   plan.watch = options.health_interval;
-  plan.log_directory.clear();  // A file server would hear of it from each node every time.
+  plan.log_directory.clear();  // Each check would load the file server from every node.
   return plan;
 }
 

@@ -22,39 +22,44 @@
 
 namespace hlaunch {
 
-// What one agent is told when it is made.
+// The options of one agent.
 struct AgentOptions {
   NodeInfo info;
   WorkerSpec spec;
-  NodeFacts facts;            // The agent adds what depends on round and worker.
+  NodeFacts facts;            // The agent adds the facts that depend on round and worker.
   JobLogs logs;               // Where the workers' output goes.
-  std::string store_address;  // Where a candidate store listens; empty: on all addresses.
+  std::string store_address;  // Where a candidate store listens; all addresses if empty.
   C10dServerOptions store;
-  uint16_t store_port = 0;       // A port the user named, else 0: a new one each round.
+  uint16_t store_port = 0;       // The port that the user named; 0 means a new one each round.
   bool store_is_shared = false;  // The rendezvous' own listener serves the store on store_port.
-  bool worker_store = false;     // Rank 0 serves the store on the port that is kept for it.
-  bool store_proxy = false;  // Workers of other nodes than node rank 0 reach it through this agent.
-  bool store_sealed = false;  // It carries what they say encrypted. The round's secret is one then.
-  Duration
-      time_limit{};  // From Agent::Run on; then this node leaves with kExitTimeout. Zero: none.
-  Duration lost_grace = std::chrono::seconds(2);  // From TERM to KILL: cut off, or no keeper.
-  // Checks of this node before each round, in the process that `check_command` starts; empty: none.
+  bool worker_store = false;     // Rank 0 serves the store on the port reserved for it.
+  // Workers on nodes other than node rank 0 reach the store through their agent.
+  bool store_proxy = false;
+  // The proxy encrypts what it carries. Each round must then have a secret.
+  bool store_sealed = false;
+  // From Agent::Run on; after it this node leaves with kExitTimeout. Zero means no limit.
+  Duration time_limit{};
+  // From TERM to KILL, when this node is cut off or its keeper died.
+  Duration lost_grace = std::chrono::seconds(2);
+  // The checks of this node before each round. They run in the process that `check_command` starts;
+  // if it is empty, no check runs.
   CheckPlan checks;
   std::function<std::vector<std::string>(const CheckPlan&)> check_command;
-  Duration health_interval{};  // The same while workers run, so often; zero: never.
-  std::function<void(const std::vector<CheckResult>&)> on_checks;  // Told each time; may be empty.
-  DrainSources drain;    // Where it is said that this node will be gone.
-  NodeEventFn on_event;  // Told what happens here, all but the end; may be empty.
-  // Tells the keeper until when workers may live; see LifeSigns. May be empty.
+  Duration health_interval{};  // Interval of the checks while workers run; zero means none.
+  // Gets the results of the checks before each round; may be empty.
+  std::function<void(const std::vector<CheckResult>&)> on_checks;
+  DrainSources drain;    // Sources of the notice that this node will be gone.
+  NodeEventFn on_event;  // Gets the events of this node, except the end; may be empty.
+  // Tells the keeper how long workers may live; see LifeSigns. May be empty.
   std::function<void(Instant until)> show_life;
-  int keeper_fd = -1;  // Readable once the keeper is dead; -1: there is no keeper.
+  int keeper_fd = -1;  // Readable once the keeper is dead; -1 if there is no keeper.
 };
 
-// Which checks this node makes before the workers of `assignment` start, together with the other
-// nodes where they have a store to meet at. Pure.
+// The checks that this node runs before the workers of `assignment` start, together with the other
+// nodes if they have a store to meet at. Pure.
 CheckPlan PlanChecksBefore(const AgentOptions& options, const Assignment& assignment);
 
-// The same while the workers run. Pure.
+// The checks while the workers run. Pure.
 CheckPlan PlanChecksDuring(const AgentOptions& options, const Assignment& assignment);
 
 }  // namespace hlaunch

@@ -21,21 +21,21 @@ namespace hlaunch {
 enum class SignalRequest {
   kNothing,
   kReap,     // A child has ended.
-  kForward,  // The workers are to get it, and nothing else is to happen.
-  kLeave,    // The node leaves the job: its workers get the signal, and SIGKILL after a while.
+  kForward,  // The workers get the signal; nothing else happens.
+  kLeave,    // The node leaves the job: its workers get the signal, and later SIGKILL.
   kKill,     // The workers are killed now.
 };
 
-// Decides what each signal asks for. The first that asks for an end makes the node leave; Ctrl-C
-// once more kills the workers. A value: it does nothing by itself.
+// Decides what each signal asks for. The first signal that asks for an end makes the node leave;
+// another Ctrl-C kills the workers. A value: it does nothing by itself.
 class SignalRules {
  public:
   explicit SignalRules(const SignalNumbers& named) : ending_(EndingSignals(named)) {}
 
   // `counts`: a SIGINT counts as a key press. scancel and systemd signal every process, so one
-  // SIGINT of theirs comes twice, directly and by the keeper; what the keeper forwards counts.
-  // They may repeat SIGTERM while the workers end: that asks for nothing more.
-  // `is_ending`: the agent ends the workers already, for good.
+  // SIGINT of theirs arrives twice, directly and from the keeper; only the one that the keeper
+  // forwards counts. They may repeat SIGTERM while the workers end, which asks for nothing more.
+  // `is_ending`: the agent is already ending the workers, for good.
   SignalRequest Take(int signal, bool counts, bool is_ending);
 
  private:
@@ -44,7 +44,7 @@ class SignalRules {
   int ctrl_c_ = 0;
 };
 
-// Hears the agent's signals, and the end of its keeper, in the loop.
+// Receives the agent's signals, and the end of its keeper, in the loop.
 //
 // Belongs to the loop thread.
 class SignalListener {
@@ -52,7 +52,7 @@ class SignalListener {
   explicit SignalListener(asio::io_context& loop);
   ~SignalListener();
 
-  // Calls `on_signal` with each of AgentSignals(named) and the process that sent it.
+  // Calls `on_signal` with each signal of AgentSignals(named) and the process that sent it.
   //
   // Errors: ResourceExhausted.
   absl::Status Listen(const SignalNumbers& named,

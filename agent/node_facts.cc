@@ -36,7 +36,7 @@ union SocketAddress {
   sockaddr_in6 v6;
 };
 
-// The bytes that tell two addresses of one family apart.
+// The bytes in which two addresses of one family differ.
 std::string AddressBytes(const sockaddr* address) {
   if (address->sa_family == AF_INET) {
     const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
@@ -49,7 +49,7 @@ std::string AddressBytes(const sockaddr* address) {
   return "";
 }
 
-// Our address on the route to `literal`: connecting a datagram socket sends nothing.
+// Our address on the route to `literal`. Connecting a datagram socket sends nothing.
 std::string SourceAddress(absl::string_view literal) {
   SocketAddress to = {};
   const std::string text(literal);
@@ -63,7 +63,7 @@ std::string SourceAddress(absl::string_view literal) {
   } else {
     return "";
   }
-  to.v4.sin_port = htons(9);  // sin_port and sin6_port share a place; 0 is refused by some.
+  to.v4.sin_port = htons(9);  // sin_port and sin6_port overlap; some systems refuse 0.
   const UniqueFd socket(::socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   SocketAddress from = {};
   socklen_t from_size = sizeof(from);
@@ -77,7 +77,7 @@ std::string SourceAddress(absl::string_view literal) {
 }  // namespace
 
 std::vector<int> AllowedCpus() {
-  // The kernel refuses a set smaller than its own; nobody has more than this.
+  // The kernel refuses a set smaller than its own; no machine has more CPUs than this.
   constexpr int kMaxCpus = 1 << 16;
   const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(kMaxCpus),
                                                              [](cpu_set_t* s) { CPU_FREE(s); });
@@ -94,7 +94,7 @@ std::vector<int> AllowedCpus() {
 int PhysicalCores(const std::vector<int>& cpus, const std::string& root) {
   std::set<std::string> cores;
   for (const int cpu : cpus) {
-    // The same line, "0,64", in both threads of a core.
+    // Both threads of a core have the same line, "0,64".
     const std::string siblings = FirstLine(
         absl::StrCat(root, "/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
     cores.insert(siblings.empty() ? absl::StrCat("cpu", cpu) : siblings);

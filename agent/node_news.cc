@@ -38,7 +38,7 @@ void NodeNews::RoundStops(Round round, const std::string& reason) {
 
 void NodeNews::OfJob(const std::vector<News>& latest) {
   const uint64_t last = latest.empty() ? 0 : latest.back().number;
-  if (last < told_) told_ = 0;  // The rendezvous has begun anew.
+  if (last < told_) told_ = 0;  // The rendezvous was restarted.
   for (const News& news : latest) {
     if (news.number > told_) LogWarning(news.text);
   }

@@ -18,7 +18,8 @@ class io_context;
 
 namespace hlaunch {
 
-// Tells those who look on what happens to this node, and a person what concerns one.
+// Reports what happens to this node: every event to the observers, and to the user what matters to
+// people.
 //
 // Belongs to the loop thread.
 class NodeNews {
@@ -28,17 +29,17 @@ class NodeNews {
 
   WaitingNotice& waiting() { return waiting_; }
 
-  // The rendezvous has directed this node. Only the first time is news.
+  // The rendezvous has sent a directive to this node. Only the first call is news.
   void Joined();
 
   void RoundStarts(const Assignment& assignment, int nproc);
   void RoundStops(Round round, const std::string& reason);
 
-  // What the rendezvous tells of other nodes, all of it each time.
+  // The news of the job, of all nodes. Each call passes all that the rendezvous has.
   void OfJob(const std::vector<News>& latest);
 
-  // Contact with the rendezvous was lost or found. `in_job`: a round has run or was prepared; else
-  // the node waits for its first contact.
+  // Contact with the rendezvous was lost or found. `in_job`: a round has run or was prepared; if
+  // false, the node still waits for its first contact.
   void Contact(bool connected, const std::string& detail, bool in_job);
 
  private:
@@ -48,8 +49,8 @@ class NodeNews {
   WaitingNotice waiting_;
   bool joined_ = false;
   bool lost_contact_ = false;
-  int restart_count_ = 0;  // Of the latest round.
-  uint64_t told_ = 0;      // The number of the last news of the job.
+  int restart_count_ = 0;  // The restart count of the latest round.
+  uint64_t told_ = 0;      // The number of the last news item that was told.
 };
 
 }  // namespace hlaunch

@@ -44,7 +44,7 @@ void NodeUpdates::TellPrepared(Round round, const std::string& unfit, const Node
 
 void NodeUpdates::BeginRound(Round round) { Renew(round, NodePhase::kRunning); }
 
-// Nothing of an earlier round stays.
+// Clears the update, except the reason to drain.
 void NodeUpdates::Renew(Round round, NodePhase phase) {
   std::string drain_reason = std::move(latest_.drain_reason);
   latest_ = {};
@@ -104,7 +104,7 @@ void NodeUpdates::TellSucceeded() {
 
 void NodeUpdates::PassOver(Round round) {
   latest_.round = round;
-  latest_.failures.clear();  // They are of a round before.
+  latest_.failures.clear();  // They belong to an earlier round.
   latest_.exited.clear();
   latest_.given_up.clear();
   latest_.step.reset();

@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-// For the master store of a proposed round to answer; the rendezvous waits longer.
+// How long the master store of a proposed round may take to answer; the rendezvous waits longer.
 constexpr Duration kCheckLimit = std::chrono::seconds(8);
 
 void LogResults(const std::vector<CheckResult>& results) {
@@ -31,7 +31,7 @@ void LogResults(const std::vector<CheckResult>& results) {
 }  // namespace
 
 void RoundPreparation::Start(const Assignment& assignment) {
-  if (assignment.round <= round_) return;  // The same directive once more.
+  if (assignment.round <= round_) return;  // A repeated directive.
   Cancel();
   waiting_.Stop();
   round_ = assignment.round;

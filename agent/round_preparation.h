@@ -21,8 +21,8 @@ class io_context;
 
 namespace hlaunch {
 
-// Finds out whether this node can run a proposed round: node rank 0 opens the master store, the
-// others ask it for an answer, and at the same time each node checks itself.
+// Finds out whether this node can run a proposed round. Node rank 0 opens the master store and the
+// other nodes ask it for an answer. At the same time each node checks itself.
 //
 //            Start                 both answers are there
 //   idle ----------> preparing ---------------------------> idle, on_prepared was called
@@ -32,10 +32,10 @@ namespace hlaunch {
 // Belongs to the loop thread.
 class RoundPreparation {
  public:
-  // `unfit` is empty if the node can run the round, else it says why not.
+  // `unfit` is empty if the node can run the round; otherwise it says why not.
   using OnPrepared = std::function<void(Round, const std::string& unfit, const NodeHealth&)>;
 
-  // `on_prepared` may be called from within Start. The references must outlive it.
+  // `on_prepared` may be called from within Start. The references must outlive this object.
   RoundPreparation(asio::io_context& loop, const AgentOptions& options, RoundStore& store,
                    WaitingNotice& waiting, OnPrepared on_prepared)
       : loop_(loop),
@@ -44,10 +44,10 @@ class RoundPreparation {
         waiting_(waiting),
         on_prepared_(std::move(on_prepared)) {}
 
-  // Prepares the round of `assignment`, if it is later than all that were prepared before.
+  // Prepares the round of `assignment`, if it is later than all rounds that were prepared before.
   void Start(const Assignment& assignment);
 
-  // Gives up what is under way.
+  // Gives up the preparation under way.
   void Cancel();
 
  private:
@@ -61,12 +61,12 @@ class RoundPreparation {
   RoundStore& store_;
   WaitingNotice& waiting_;
   const OnPrepared on_prepared_;
-  Round round_ = 0;  // The last that was prepared.
+  Round round_ = 0;  // The last round that was prepared.
   std::optional<MasterCheck> store_check_;
   std::optional<HealthHelper> node_checks_;
-  std::optional<std::string> unfit_;  // What the former found,
-  std::optional<NodeHealth> health_;  // and the latter.
-  std::string hardware_;              // Empty: not looked up yet.
+  std::optional<std::string> unfit_;  // The answer of the store check.
+  std::optional<NodeHealth> health_;  // The answer of the node checks.
+  std::string hardware_;              // Empty until it is looked up.
 };
 
 }  // namespace hlaunch

@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-// Workers see the port that the user may have named, unless somebody has it on this host.
+// Workers see the port that the user may have named, unless it is in use on this host.
 absl::StatusOr<ListeningSocket> ListenForWorkers(uint16_t port) {
   auto listener = Listen("127.0.0.1", port);
   return listener.ok() ? std::move(listener) : Listen("127.0.0.1", 0);

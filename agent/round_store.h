@@ -15,8 +15,8 @@
 
 namespace hlaunch {
 
-// What this node has of a round's master store: the ports it offers in case that it becomes node
-// rank 0, the store itself while it is node rank 0, and while it is not, a proxy for its workers.
+// This node's part in a round's master store: the ports that it offers in case it becomes node rank
+// 0; the store itself while it is node rank 0; otherwise a proxy for its workers.
 //
 // Belongs to the loop thread; the store and the proxy have threads of their own.
 class RoundStore {
@@ -29,28 +29,28 @@ class RoundStore {
   // Errors: as OpenMasterPorts.
   absl::Status Renew();
 
-  // Writes into `update` what this node offers as node rank 0.
+  // Writes into `update` what this node offers in case it becomes node rank 0.
   void Offer(NodeUpdate& update) const;
 
-  // Serves the store on the offered port, unless another does or it is served already.
+  // Serves the store on the offered port, unless another process serves it or it is served already.
   // Requires: this node is node rank 0 of `assignment`.
   //
   // Errors: as C10dServer::Start.
   absl::Status Open(const Assignment& assignment);
 
-  // Starts a proxy for the workers of this node, if they are to have one and the store is on
-  // another node. It listens on the store's own port, where that is free here.
+  // Starts a proxy for the workers of this node, if they use one and the store is on another node.
+  // The proxy listens on the store's own port number, if that is free here.
   //
   // Errors: as Listen and StoreProxy::Start.
-  //   Internal - what it carries is to be encrypted, and the round has no secret.
+  //   Internal - its traffic is to be encrypted, and the round has no secret.
   absl::Status OpenProxy(const Assignment& assignment);
 
-  // All workers of this node have ended well.
+  // Call when all workers of this node have exited with 0.
   void WorkersAreDone() {
     if (proxy_ != nullptr) proxy_->WorkersAreDone();
   }
 
-  uint16_t proxy_port() const { return proxy_ != nullptr ? proxy_->port() : 0; }  // 0: none.
+  uint16_t proxy_port() const { return proxy_ != nullptr ? proxy_->port() : 0; }  // 0: no proxy.
 
  private:
   const AgentOptions& options_;

@@ -25,10 +25,10 @@ namespace {
 
 constexpr size_t kLeftoversNamed = 5;
 
-// What workers leave behind after success has this long to end by itself.
+// Processes that workers leave behind after success have this long to end by themselves.
 constexpr Duration kLeftoverGrace = std::chrono::seconds(5);
-constexpr Duration kLeftoverPause = std::chrono::milliseconds(100);  // Before it is spoken of.
-constexpr Duration kShortJob = std::chrono::seconds(5);  // Such a one does not pay for the watch.
+constexpr Duration kLeftoverPause = std::chrono::milliseconds(100);  // Before they are reported.
+constexpr Duration kShortJob = std::chrono::seconds(5);              // Shorter jobs need no watch.
 
 }  // namespace
 
@@ -41,8 +41,8 @@ struct RoundWorkers::Awaited {
 
 struct RoundWorkers::Timers {
   explicit Timers(asio::io_context& loop) : leftovers(loop), health(loop) {}
-  asio::steady_timer leftovers;  // Before they are ended.
-  asio::steady_timer health;     // Before it is watched.
+  asio::steady_timer leftovers;  // Until leftovers are ended.
+  asio::steady_timer health;     // Until health is watched.
 };
 
 RoundWorkers::RoundWorkers(asio::io_context& loop, const AgentOptions& options, RoundStore& store,
@@ -112,7 +112,7 @@ void RoundWorkers::AwaitPmix(const Assignment& assignment, NodeFacts facts,
 void RoundWorkers::OnPmix(const absl::Status& ready) {
   const std::unique_ptr<Awaited> workers = std::move(awaited_);
   const auto on_failure = workers->events.on_failure;
-  const bool alone = workers->assignment.world_size == 1;  // It needs no server but for spawning.
+  const bool alone = workers->assignment.world_size == 1;  // It needs the server only for spawning.
   if (!ready.ok() && alone) {
     workers->pmix.reset();
     LogWarning(absl::StrCat("MPI_Comm_spawn will fail: ", ready.message()));
@@ -144,7 +144,7 @@ void RoundWorkers::WatchHealth(const Assignment& assignment) {
   const bool often = options_.health_interval < kShortJob;
   timers_->health.expires_after(often ? Duration::zero() : kShortJob);
   timers_->health.async_wait([this, assignment](const asio::error_code& error) {
-    // What was due together with a stop is not cancelled by it.
+    // A handler that was due together with a stop is not cancelled by it.
     if (error || stopping_ || group_ == nullptr || group_->alive() == 0) return;
     health_watch_.emplace(loop_, options_.check_command(PlanChecksDuring(options_, assignment)),
                           [this, round = assignment.round](const CheckResult& change) {
@@ -161,8 +161,7 @@ void RoundWorkers::TellHealth(Round round, const CheckResult& change) const {
                                          change.advice.empty() ? "" : "; ", change.advice);
   const std::optional<std::vector<int>> unreached = UnreachedOf(change);
   if (unreached) {
-    if (on_unreached_)
-      on_unreached_(*unreached);  // The rendezvous has the word: it hears all sides.
+    if (on_unreached_) on_unreached_(*unreached);  // The rendezvous judges: it hears all sides.
   } else if (better) {
     LogInfo(words);
   } else {
@@ -176,8 +175,8 @@ void RoundWorkers::TellHealth(Round round, const CheckResult& change) const {
 void RoundWorkers::Stop(int signal, Duration grace) {
   stopping_ = true;
   timers_->health.cancel();
-  health_watch_.reset();  // First: then every child that is left is the workers'.
-  if (awaited_ != nullptr && awaited_->pmix != nullptr) {  // They are not there yet.
+  health_watch_.reset();  // First, so every child that is left is the workers'.
+  if (awaited_ != nullptr && awaited_->pmix != nullptr) {  // No worker has started yet.
     awaited_->pmix.reset();
     return asio::post(loop_, awaited_->events.on_stopped);
   }

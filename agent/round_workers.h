@@ -36,39 +36,39 @@ class RoundWorkers {
                OutputRelay& relay);
   ~RoundWorkers();
 
-  // Starts all workers of `assignment`, or none; before that the store on node rank 0, and the
-  // proxy on the others. `events` are called as WorkerGroup says; call Clear from on_stopped. Where
-  // they are offered PMIx, they start once its server is ready, which may wait for other nodes; if
-  // they cannot then, on_failure has why.
-  // Requires: no workers are there.
+  // Starts all workers of `assignment`, or none; before that, the store on node rank 0 or the proxy
+  // on other nodes. `events` are called as WorkerGroup says; call Clear from on_stopped. If PMIx is
+  // offered to the workers, they start once its server is ready, which may wait for other nodes; if
+  // they cannot start then, on_failure gets the reason.
+  // Requires: there are no workers.
   //
   // Errors: as RoundStore::Open, RoundStore::OpenProxy and WorkerGroup::Start.
   absl::Status Start(const Assignment& assignment, WorkerGroup::Events events);
 
-  // `tell` is called from the loop with the node ranks of those that this node does not reach while
-  // workers run, whenever that has changed.
+  // `tell` is called from the loop while workers run, with the node ranks of the nodes that this
+  // node does not reach, whenever they change.
   void OnUnreached(std::function<void(std::vector<int>)> tell) { on_unreached_ = std::move(tell); }
 
-  // Whether workers, or what they left, are there: from Start until Clear.
+  // True if there are workers, or processes that they left: from Start until Clear.
   bool exist() const { return group_ != nullptr || awaited_ != nullptr; }
 
   // Ends the health watch, then stops the workers as WorkerGroup::Stop. No effect without workers.
   void Stop(int signal, Duration grace);
 
-  // The same for what succeeded workers left behind: most of it is about to end by itself, so it
-  // has a moment for that, and a person is told what has not ended then.
+  // The same for processes that successful workers left behind. Most of them are about to end by
+  // themselves, so they get a moment for that, and the user is told which have not ended then.
   void EndLeftovers();
 
   void Clear();
 
-  // As WorkerGroup; no effect, or none, without workers.
+  // As in WorkerGroup. Without workers they have no effect, or return nothing.
   void Forward(int signal);
   void ReapOrphans();
   std::vector<std::string> Leftovers() const;
   int alive() const;
   std::optional<int64_t> step() const;
 
-  // Answers what somebody asks of the workers, perhaps from within this.
+  // Answers a question about the workers, perhaps from within this call.
   void Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
 
  private:
@@ -87,17 +87,17 @@ class RoundWorkers {
   RoundStore& store_;
   OutputRelay& relay_;
   std::unique_ptr<WorkerGroup> group_;
-  std::unique_ptr<Awaited> awaited_;           // Workers that start once PMIx is served.
-  std::unique_ptr<StdinCopies> stdin_copies_;  // Once workers that all read it have started.
+  std::unique_ptr<Awaited> awaited_;           // Workers that start once PMIx is ready.
+  std::unique_ptr<StdinCopies> stdin_copies_;  // Set once workers that all read stdin have started.
   std::function<void(std::vector<int>)> on_unreached_;
-  bool stopping_ = false;                    // Since these workers began.
-  std::optional<HealthWatch> health_watch_;  // While workers run and are not being stopped.
+  bool stopping_ = false;                    // Stop was called since these workers began.
+  std::optional<HealthWatch> health_watch_;  // Set while workers run and are not being stopped.
   struct Timers;
   const std::unique_ptr<Timers> timers_;
 };
 
-// The warning that succeeded workers left `processes` behind: some of them, and how many there
-// are. Pure.
+// Returns the warning that successful workers left `processes` behind. It names some of them, and
+// says how many there are. Pure.
 std::string DescribeLeftovers(std::vector<std::string> processes);
 
 }  // namespace hlaunch

@@ -28,7 +28,8 @@ namespace {
 
 constexpr int kMaxAlive = 4096;  // Of one node.
 
-// The job's master store is not theirs: its keys are those of the job's own ranks.
+// True for variables of the job's master store. Spawned processes must not use it: its keys belong
+// to the job's own ranks.
 bool IsOfTheJobsStore(absl::string_view entry) {
   for (const char* name : {kEnvMasterAddr, kEnvMasterPort, kEnvUseAgentStore}) {
     if (absl::StartsWith(entry, absl::StrCat(name, "="))) return true;
@@ -51,7 +52,7 @@ bool IsThisHost(absl::string_view name, absl::string_view host) {
          absl::StartsWith(name, absl::StrCat(host, "."));
 }
 
-// A round of one node, whose workers are those of `request`.
+// Makes a round of one node whose workers are those of `request`.
 Assignment AssignmentOf(Assignment round, int ranks) {
   round.first_rank = 0;
   round.world_size = ranks;
@@ -89,11 +90,11 @@ NodeFacts FactsOf(NodeFacts facts) {
   return facts;
 }
 
-// Files of a spawn are in a folder of its own, and lines of its ranks have another prefix.
+// The files of a spawn go to a folder of its own, and the lines of its ranks get another prefix.
 JobLogs LogsOf(JobLogs logs, int number) {
   if (!logs.directory.empty()) {
     absl::StrAppend(&logs.directory, "/spawn_", number);
-    constexpr mode_t kMode = 0777;  // The umask decides; the folder above is its owner's alone.
+    constexpr mode_t kMode = 0777;  // The umask applies; only the owner enters the folder above.
     ::mkdir(logs.directory.c_str(), kMode);
   }
   if (logs.spec.prefix_template.empty()) {
@@ -106,18 +107,18 @@ JobLogs LogsOf(JobLogs logs, int number) {
 
 // One spawn.
 struct SpawnedWorkers::World {
-  int number = 0;  // From 1 on, of this node and round.
+  int number = 0;  // Counted from 1 on this node in this round.
   SpawnParent parent;
   std::string program;  // For people.
   Assignment assignment;
   WorkerSpec spec;
   NodeFacts facts;
-  int first_stream = 0;  // Where the relay's names of its workers begin.
-  int pmix_world = 0;    // 0: PMI-1 serves it.
-  std::vector<std::vector<std::string>> environments = {};  // By rank, where PMIx serves it.
+  int first_stream = 0;  // The relay's first number for its workers.
+  int pmix_world = 0;    // 0 if PMI-1 serves it.
+  std::vector<std::vector<std::string>> environments = {};  // By rank, if PMIx serves it.
   std::unique_ptr<PmiServer> pmi = nullptr;
-  std::deque<WorkerProcess> workers = {};  // By rank; stay where they are once watched.
-  std::vector<pid_t> pids = {};            // Of all of them, also of those that were reaped.
+  std::deque<WorkerProcess> workers = {};  // By rank; they do not move once watched.
+  std::vector<pid_t> pids = {};            // Of all workers, reaped ones too.
 };
 
 struct SpawnedWorkers::State {
@@ -217,11 +218,11 @@ struct SpawnedWorkers::State {
     absl::Status started = StartWorld(world, request);
     if (started.ok()) return started;
     CloseStreams(world);
-    worlds.pop_back();  // What was started is killed; WorkerGroup reaps it.
+    worlds.pop_back();  // The started processes are killed; WorkerGroup reaps them.
     return started;
   }
 
-  // The relay's names of the job's own workers come first.
+  // The relay's numbers of the job's own workers come first.
   int FreeStreams() const {
     if (worlds.empty()) return base.spec.nproc;
     return worlds.back().first_stream + worlds.back().spec.nproc;
@@ -259,7 +260,7 @@ struct SpawnedWorkers::State {
     asio::post(loop, [this, guard = std::weak_ptr<bool>(life)] {
       if (!guard.expired()) RemoveEnded();
     });
-    events.on_exit();  // It may destroy us.
+    events.on_exit();  // This may destroy the object.
   }
 
   void RemoveEnded() {
@@ -308,9 +309,9 @@ struct SpawnedWorkers::State {
   OutputRelay& relay;
   const Events events;
   int spawns = 0;
-  std::list<World> worlds;  // In the order of their streams. Their handlers hold references.
+  std::list<World> worlds;  // In the order of their streams. Handlers refer to them.
   bool hushed = false;
-  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this.
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 };
 
 SpawnedWorkers::SpawnedWorkers(asio::io_context& loop, Base base, OutputRelay& relay, Events events)

@@ -28,27 +28,27 @@ class io_context;
 
 namespace hlaunch {
 
-// Which rank has spawned a world. A value.
+// The rank that spawned a world. A value.
 struct SpawnParent {
-  int local_rank = 0;  // Of the job's own worker that is at the root of it all.
-  std::string name;    // "rank 3"; of a process that was spawned itself: "rank 1 of spawn 2".
+  int local_rank = 0;  // The job's own worker at the root of the spawns.
+  std::string name;    // "rank 3"; "rank 1 of spawn 2" for a parent that was spawned itself.
 };
 
-// The processes that ranks of this node have spawned in one round, by MPI_Comm_spawn. Each spawn is
-// an MPI world of its own, whose processes all run on this node. They live and fail with the job:
-// it succeeds once they all have exited with 0, and ends as one of them fails.
+// The processes that ranks of this node have spawned in one round with MPI_Comm_spawn. Each spawn
+// is an MPI world of its own, and all its processes run on this node. They live and fail with the
+// job: it succeeds only after all of them have exited with 0, and ends if one of them fails.
 //
 // Belongs to the loop thread.
 class SpawnedWorkers {
  public:
   struct Events {
-    std::function<void(WorkerFailure)> on_failure;  // One of them has failed; told as its parent's.
-    std::function<void()> on_exit;                  // One of them has ended, and was reaped.
-    // A rank that PMIx serves has exited with 0.
+    std::function<void(WorkerFailure)> on_failure;  // Reported as its parent's failure.
+    std::function<void()> on_exit;                  // A process ended and was reaped.
+    // A rank that is served by PMIx has exited with 0.
     std::function<void(int pmix_world, int rank)> on_success;
   };
 
-  // What the job's own workers of the round have. A value.
+  // The data of the job's own workers in this round. A value.
   struct Base {
     Assignment assignment;
     WorkerSpec spec;
@@ -57,31 +57,32 @@ class SpawnedWorkers {
     MemoryKills kills_before;
   };
 
-  // `loop` and `relay` outlive it.
+  // `loop` and `relay` must outlive this object.
   SpawnedWorkers(asio::io_context& loop, Base base, OutputRelay& relay, Events events);
   ~SpawnedWorkers();
 
-  // Starts what `parent` asks for, or nothing of it, and serves PMI-1 to it unless PMIx is.
+  // Starts all processes that `parent` asks for, or none, and serves PMI-1 to them unless PMIx
+  // serves them.
   //
-  // Errors: as WorkerGroup::Start; InvalidArgument - it is to run on another host.
+  // Errors: as WorkerGroup::Start; InvalidArgument - a process is to run on another host.
   absl::Status Start(const SpawnParent& parent, const SpawnRequest& request);
 
-  // The rank of what PMIx serves as a parent. Requires: it lives.
+  // A rank of a world that PMIx serves, as the parent of a spawn. Requires: the rank lives.
   SpawnParent ParentOf(int pmix_world, int rank) const;
 
-  // The same has failed by MPI's rules.
+  // A rank of a world that PMIx serves has failed by MPI's rules.
   void FailByMpi(int pmix_world, const MpiFailure& failure);
 
   int alive() const;
   std::vector<pid_t> AlivePids() const;
 
-  // Sends `signal` to the process group of each.
+  // Sends `signal` to the process group of each process.
   void SignalGroups(int signal) const;
 
-  // Tells of no failure any more: they are being stopped.
+  // Reports no further failures, because the workers are being stopped.
   void Hush();
 
-  // Reaps those that exit until `deadline`, once they were killed.
+  // Reaps the processes that exit until `deadline`; call after they were killed.
   void AwaitExits(Instant deadline);
 
  private:

@@ -45,20 +45,19 @@ namespace {
 
 // How long a killed process may take to vanish before it is reported instead of awaited.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
-// So many workers are on their way to their program at once; more is no faster on any machine
-// tried.
+// At most this many workers start at once; more is no faster on any machine tried.
 constexpr size_t kStartedAtOnce = 8;
 constexpr Duration kStandInLook = std::chrono::milliseconds(50);
 
-// A worker on its way to its program.
+// A worker that has not reached its program yet.
 struct StartingWorker {
   StartingProcess process;
-  WorkerOutput output;  // Must stay open until it is there.
+  WorkerOutput output;  // Must stay open until the program runs.
   int local_rank;
   std::string error_file;
   std::string log_file;
-  UniqueFd pmi;  // The same as `output`,
-  UniqueFd in;   // and so is this.
+  UniqueFd pmi;  // Must stay open as well.
+  UniqueFd in;   // Must stay open as well.
   bool is_stand_in = false;
 };
 
@@ -88,31 +87,31 @@ struct WorkerGroup::State {
   LastWords last_words;
   asio::steady_timer kill_timer;
   Instant kill_at = Instant::max();
-  std::unique_ptr<Watchdog> watchdog;             // If the user wants one.
-  std::unique_ptr<StallWatch> stalls;             // The same.
-  std::unique_ptr<HangWatch> hangs;               // Unless the user wants none.
-  std::unique_ptr<LogWatch> log_watch;            // If the user has rules for lines.
-  std::unique_ptr<KernelWaitWatch> kernel_waits;  // If the user has a limit for them.
-  std::optional<RankAnswers> answers;             // Until the workers are being stopped.
-  std::unique_ptr<PmiServer> pmi;                 // If they may be MPI programs.
-  std::unique_ptr<PmixServer> pmix;               // If they may be those of Open MPI.
-  std::optional<SpawnedWorkers> spawned;          // If they may be either.
-  StdinCopies* stdin_copies = nullptr;            // If all read what comes there.
+  std::unique_ptr<Watchdog> watchdog;             // Set if the user wants one.
+  std::unique_ptr<StallWatch> stalls;             // Set if the user wants one.
+  std::unique_ptr<HangWatch> hangs;               // Set unless the user wants none.
+  std::unique_ptr<LogWatch> log_watch;            // Set if the user has rules for lines.
+  std::unique_ptr<KernelWaitWatch> kernel_waits;  // Set if the user has a limit for them.
+  std::optional<RankAnswers> answers;             // Set until the workers are being stopped.
+  std::unique_ptr<PmiServer> pmi;                 // Set if workers may be MPI programs.
+  std::unique_ptr<PmixServer> pmix;               // Set if workers may use Open MPI.
+  std::optional<SpawnedWorkers> spawned;          // Set if either may be the case.
+  StdinCopies* stdin_copies = nullptr;            // Set if all workers read stdin.
   const int64_t began_ms = WallMillis();
-  std::vector<pid_t> all_pids;     // Of all workers by local rank, also of those that were reaped.
+  std::vector<pid_t> all_pids;     // By local rank, including reaped workers.
   bool cut_short = false;          // Not all workers ended with 0 by themselves.
-  bool pmix_used = false;          // A worker has come to its server, which is gone.
-  asio::steady_timer stuck_timer;  // For a stalled worker to be gone once it was killed.
+  bool pmix_used = false;          // A worker used the server, which is gone.
+  asio::steady_timer stuck_timer;  // For a killed stalled worker to end.
   asio::steady_timer stand_in_timer;
-  std::vector<int> stand_ins;  // Local ranks whose workers' processes are not known yet.
+  std::vector<int> stand_ins;  // Local ranks whose worker process is not known yet.
   std::vector<WorkerProcess> workers;
-  std::set<std::string> warnings;  // What one worker has said, the next need not repeat.
+  std::set<std::string> warnings;  // Warnings of workers that were logged already.
   pid_t spared = 0;                // A child that is not of the group.
   size_t num_alive = 0;
   bool failed = false;
   bool stopping = false;
   bool stopped = false;
-  std::optional<int64_t> step;                                      // The highest that was told.
+  std::optional<int64_t> step;  // The highest that a worker told.
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with the group.
 
   std::vector<pid_t> AlivePids() const {
@@ -138,7 +137,7 @@ struct WorkerGroup::State {
     return local_ranks;
   }
 
-  // What is not to be reaped here.
+  // Child processes that are not reaped as orphans.
   std::vector<pid_t> Owned() const {
     std::vector<pid_t> pids = AlivePids();
     if (spared != 0) pids.push_back(spared);
@@ -224,7 +223,7 @@ struct WorkerGroup::State {
     events.on_failure(failure);
   }
 
-  // Of the workers, by local rank; empty: there is one program.
+  // The program numbers of the workers, by local rank; empty if there is one program.
   std::vector<int> ProgramNumbers(const WorkerSpec& spec) const {
     std::vector<int> numbers;
     for (int i = 0; !spec.others.empty() && i < spec.nproc; ++i) {
@@ -234,7 +233,8 @@ struct WorkerGroup::State {
     return numbers;
   }
 
-  // Has the server of MPI programs serve this round's workers; a no-op unless they may be such.
+  // Starts the server for MPI programs of this round's workers; does nothing unless they may be
+  // such.
   absl::Status StartPmi(const WorkerSpec& spec, const NodeFacts& facts, const JobLogs& logs) {
     if (spec.mpi == MpiOffer::kNone) return absl::OkStatus();
     if (pmix) WatchPmix();
@@ -286,7 +286,8 @@ struct WorkerGroup::State {
                           request);
   }
 
-  // It may have exited with 0; where it lives, it waits for others or is about to end itself.
+  // A worker has failed by MPI's rules. It may have exited with 0; if it lives, it waits for others
+  // or is about to end itself.
   void FailByMpi(const MpiFailure& failure) {
     WorkerProcess& worker = workers[static_cast<size_t>(failure.local_rank)];
     if (stopping) return;
@@ -297,22 +298,23 @@ struct WorkerGroup::State {
                 {.exit_code = failure.exit_code});
   }
 
-  // Once no worker lives: stopped if nothing else does. What they left has the rest of the grace:
-  // the trainer may be an orphan of a wrapper script that ended first.
+  // Once no worker lives, the group is stopped if no other process lives. Processes that workers
+  // left have the rest of the grace: the trainer may be an orphan of a wrapper script that ended
+  // first.
   void CheckStopped() {
     if (!stopping || stopped || AnyAlive()) return;
     EndPmix();
     if (!HasChildren()) Stopped();
   }
 
-  // Its process is the last child: nobody needs it any more.
+  // Ends the PMIx server. Its process is the last child, and no worker needs it any more.
   void EndPmix() {
     if (!pmix) return;
     pmix_used = pmix_used || pmix->used();
     pmix.reset();
   }
 
-  // Has the watchdog serve this round's workers; a no-op unless the user wants one.
+  // Starts the watchdog for this round's workers; does nothing unless the user wants one.
   absl::Status StartWatchdog(const WorkerSpec& spec, NodeFacts* facts) {
     if (!Watchdog::IsWanted(spec)) return absl::OkStatus();
     HLAUNCH_ASSIGN_OR_RETURN(watchdog,
@@ -331,7 +333,7 @@ struct WorkerGroup::State {
     return spec.hears_boundaries && assignment.first_rank == 0;
   }
 
-  // The same for heartbeats, and for what rank 0 says of its good moments.
+  // Starts the watch of heartbeats, and of the good moments that rank 0 tells.
   absl::Status StartStallWatch(const WorkerSpec& spec, const JobLogs& logs,
                                const RoundLogs& round_logs) {
     if (spec.heartbeat_timeout == Duration::zero() && !HearsBoundaries(spec)) {
@@ -352,7 +354,7 @@ struct WorkerGroup::State {
     return absl::OkStatus();
   }
 
-  // The same for rules on lines.
+  // Starts the watch by the rules for lines.
   void StartLogWatch(const WorkerSpec& spec) {
     LogWatch::Events on;
     on.on_failure = [this](int local_rank, std::string reason) {
@@ -372,7 +374,8 @@ struct WorkerGroup::State {
     log_watch = LogWatch::Open(loop, spec, assignment.first_rank, std::move(on));
   }
 
-  // The same for workers that are stuck in the kernel. A new one would meet what holds this one.
+  // Starts the watch of workers that are stuck in the kernel. A new worker would hit what holds
+  // this one.
   void StartKernelWaitWatch(const WorkerSpec& spec) {
     kernel_waits = KernelWaitWatch::Open(loop, spec, [this](int local_rank, std::string reason) {
       StalledWorker stuck{local_rank, std::move(reason), "", ""};
@@ -448,7 +451,7 @@ struct WorkerGroup::State {
     if (answers) answers->Started(local_rank, pid);
   }
 
-  // The processes of workers that run elsewhere are known a moment after their stand-ins.
+  // The processes of workers that run elsewhere become known a moment after their stand-ins.
   void AwaitWorkersElsewhere() {
     stand_in_timer.expires_after(kStandInLook);
     stand_in_timer.async_wait([this](const asio::error_code& error) {
@@ -475,13 +478,13 @@ struct WorkerGroup::State {
 
   void TakeStep(int64_t told) { step = std::max(step.value_or(told), told); }
 
-  // Tells of it, and ends it where that is what becomes of such a worker.
+  // Reports the stall, and ends the worker if that is the action.
   void Punish(const StalledWorker& stalled, StallAction action) {
     TellStall(stalled);
     if (action == StallAction::kFail) EndStalled(stalled);
   }
 
-  // Who holds up the job at this moment, if that is known and was not told before.
+  // Logs which rank holds up the job at this moment, if that is known and was not reported before.
   void TellStandstill() const {
     if (!hangs || hangs->standstill().empty()) return;
     LogWarning(absl::StrCat("before that, ", hangs->standstill()));
@@ -494,7 +497,7 @@ struct WorkerGroup::State {
                                   worker.pid(), stalled.reason});
   }
 
-  // It heeds no SIGTERM, or it would not have stalled.
+  // Kills with SIGKILL, because a stalled worker does not react to SIGTERM.
   void EndStalled(const StalledWorker& stalled) {
     WorkerProcess& worker = workers[static_cast<size_t>(stalled.local_rank)];
     if (!worker.alive() || stopping) return;
@@ -502,7 +505,7 @@ struct WorkerGroup::State {
     worker.SignalGroup(SIGKILL);
     stuck_timer.expires_after(kKillDeadline);
     stuck_timer.async_wait([this, &worker](const asio::error_code& error) {
-      if (error || !worker.alive() || stopping) return;  // What no signal ends has failed as well.
+      if (error || !worker.alive() || stopping) return;  // SIGKILL did not end it: a failure too.
       TellFailure(worker, worker.pid(), {.signal = SIGKILL});
     });
   }
@@ -558,12 +561,12 @@ struct WorkerGroup::State {
     stand_in_timer.cancel();
     watchdog.reset();
     EndPmix();
-    // Open MPI 5 leaves to its launcher what it has in shared memory, whatever its end.
+    // Open MPI 5 leaves its shared memory to its launcher, however the program ended.
     if (pmix_used || (pmi && pmi->used() && cut_short)) RemoveMpiRemains(began_ms);
     pmi.reset();
     spawned.reset();
     for (const WorkerProcess& worker : workers) relay.Close(worker.local_rank());
-    asio::post(loop, events.on_stopped);  // It may destroy us.
+    asio::post(loop, events.on_stopped);  // This may destroy the object.
   }
 };
 
@@ -576,7 +579,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
   state->stdin_copies = stdin_copies;
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(state)));
   State& s = *group->state_;
-  s.workers.reserve(spec.nproc);  // Watch keeps references.
+  s.workers.reserve(spec.nproc);  // Watch keeps references to the workers.
   RoundLogs round_logs(logs, assignment, spec.role, spec.nproc);
   HLAUNCH_RETURN_IF_ERROR(s.StartWatchdog(spec, &facts));
   HLAUNCH_RETURN_IF_ERROR(s.StartStallWatch(spec, logs, round_logs));
@@ -622,7 +625,7 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   s.kernel_waits.reset();
   s.answers.reset();
   Forward(signal);
-  // What workers left to us.
+  // Orphans of workers.
   const std::vector<pid_t> others = s.Owned();
   if (HasChildren(others)) SignalDescendants(::getpid(), signal, others);
   s.ArmKill(MonotonicClock().Now() + (signal == SIGKILL ? Duration::zero() : grace));
@@ -659,7 +662,7 @@ std::vector<std::string> WorkerGroup::Leftovers() const {
   const std::vector<pid_t> owned = state_->Owned();
   if (!HasChildren(owned)) return names;
   for (const ProcessEntry& entry : Descendants(::getpid(), owned)) {
-    if (entry.state == 'Z') continue;  // It is dead, and about to be reaped.
+    if (entry.state == 'Z') continue;  // It is dead and about to be reaped.
     names.push_back(absl::StrCat(entry.command, "[", entry.pid, "]"));
   }
   return names;

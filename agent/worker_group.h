@@ -29,12 +29,11 @@ namespace hlaunch {
 class PmixServer;
 class StdinCopies;
 
-// All workers of one node in one round, from spawn until none of them and of what they forked
+// All workers of one node in one round, from spawn until no worker and no process that they forked
 // is left.
 //
-// Belongs to the loop thread, which also takes SIGCHLD: call ReapOrphans() then. At most
-// one group lives at a time, so every child of this process is of this group, but one that was
-// named by Spare.
+// Belongs to the loop thread, which also takes SIGCHLD: call ReapOrphans() then. At most one group
+// lives at a time, so every child of this process belongs to this group, except one named by Spare.
 //
 //                 a worker failed            Stop
 //   running ---------------------> failed -----------> stopping --none left--> on_stopped
@@ -43,23 +42,24 @@ class StdinCopies;
 //      +--------------------------Stop----------------------+
 class WorkerGroup {
  public:
-  // What happened; called from the loop, never from within Start or Stop.
-  // A callback must not destroy the group, except on_stopped.
+  // Callbacks, called from the loop, never from within Start or Stop. A callback must not destroy
+  // the group, except on_stopped.
   struct Events {
-    std::function<void(WorkerFailure)> on_failure;  // A worker ended that nobody had stopped.
-    std::function<void()> on_success;               // All workers exited with 0.
-    std::function<void()> on_stopped;               // Nothing of the group is left.
-    // Those of the workers that have given up, see HasGivenUp, and have not ended; may be empty.
+    // A worker failed while the group was not being stopped.
+    std::function<void(WorkerFailure)> on_failure;
+    std::function<void()> on_success;  // All workers exited with 0.
+    std::function<void()> on_stopped;  // Nothing of the group is left.
+    // The workers that have given up, see HasGivenUp, and have not ended; may be empty.
     std::function<void(std::vector<int> local_ranks)> on_given_up;
-    std::function<void()> on_boundary;  // Rank 0, which is here, is at a good moment to stop.
-    // Each worker's start and end; may be empty. Unlike the others also called from within Start,
-    // Stop and the destructor.
+    std::function<void()> on_boundary;  // Rank 0, which runs here, is at a good moment to stop.
+    // Gets each worker's start and end, stalls and log values; may be empty. Unlike the others it
+    // is also called from within Start, Stop and the destructor.
     NodeEventFn on_event;
   };
 
   // Starts all workers of `assignment`, or none; their output goes where `logs` says. `pmix` is
-  // ready to serve them, null: nobody does; `stdin_copies` is what all read, null: they do not.
-  // `loop`, `relay` and `stdin_copies` outlive the group.
+  // ready to serve them; null if PMIx is not used. `stdin_copies` is the input that all of them
+  // read; null if they do not. `loop`, `relay` and `stdin_copies` outlive the group.
   //
   // Errors:
   //   NotFound, PermissionDenied, InvalidArgument - the program cannot be run; the message
@@ -73,33 +73,34 @@ class WorkerGroup {
   // Kills and reaps what is left.
   ~WorkerGroup();
 
-  // Sends `signal` to every worker's process group and to what workers left behind, SIGKILL to
-  // all that lives after `grace`; on_stopped follows once nothing is left. A second call may only
-  // shorten the time.
+  // Sends `signal` to every worker's process group and to processes that workers left behind, and
+  // after `grace` SIGKILL to all that still live. on_stopped follows once nothing is left. A second
+  // call can only shorten the time.
   void Stop(int signal, Duration grace);
 
-  // `pid`, a child of this process, is none of the group's; 0: there is none such (any more).
+  // Says that `pid`, a child of this process, does not belong to the group. 0 means that there is
+  // no such process, or none any more.
   // Requires: 0 before Stop.
   void Spare(pid_t pid);
 
-  // Sends `signal` to every worker's process group and leaves everything else as it is.
+  // Sends `signal` to every worker's process group and changes nothing else.
   void Forward(int signal);
 
-  // Reaps what workers left to this process. Call on SIGCHLD; workers themselves are seen by
-  // their pidfds.
+  // Reaps orphans of workers. Call on SIGCHLD. The end of workers themselves is seen through their
+  // pidfds.
   void ReapOrphans();
 
-  // Answers as RankAnswers does, from within this where the workers are being stopped.
+  // Answers as RankAnswers does; from within this call if the workers are being stopped.
   void Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
 
   // How many workers have not ended.
   int alive() const;
 
-  // The highest step that one of them told, by a heartbeat or by a line with a group named `step`;
-  // unset: none did.
+  // The highest step that a worker told, by a heartbeat or by a line with a group named `step`;
+  // unset if none did.
   std::optional<int64_t> step() const;
 
-  // Command names and pids of what the workers left behind; for the person.
+  // Command names and pids of the processes that workers left behind; for people.
   std::vector<std::string> Leftovers() const;
 
  private:

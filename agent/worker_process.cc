@@ -23,7 +23,7 @@
 namespace hlaunch {
 namespace {
 
-// Whether a process of the worker's own was killed, as torch, Python or a shell say it.
+// True if a process of the worker was killed, by what torch, Python or a shell says.
 bool LostAChild(const WorkerFailure& failure) {
   const std::string words = ExceptionOf(failure);
   return failure.exit_code == 128 + SIGKILL || absl::StrContains(words, "signal: Killed") ||
@@ -31,7 +31,7 @@ bool LostAChild(const WorkerFailure& failure) {
          absl::StrContains(words, "terminated abruptly");
 }
 
-// Whether it was ended by an exception, and aborted by a thread of torch on its way out.
+// True if an exception ended it, and a torch thread aborted it on its way out.
 bool EndedInAnAbort(const ExitStatus& exit, const std::string& log_tail) {
   return exit.signal == SIGABRT &&
          absl::StrContains(log_tail, "terminate called without an active exception");
@@ -67,8 +67,8 @@ Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int 
   return command;
 }
 
-// A copy of the pidfd. epoll hands out what is ready in the order it became so, which makes the
-// order of failures the order of deaths, whatever the loop was busy with meanwhile.
+// Holds a copy of the pidfd. epoll reports descriptors in the order in which they became ready. So
+// failures come in the order of deaths, whatever the loop was busy with.
 struct WorkerProcess::Exit {
   explicit Exit(asio::io_context& loop) : pidfd(loop) {}
   asio::posix::stream_descriptor pidfd;

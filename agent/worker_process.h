@@ -25,17 +25,18 @@ class io_context;
 
 namespace hlaunch {
 
-// What the worker with `local_rank` runs, with `output` as its stdout and stderr and
-// `further_fd`, unless it is -1, as its descriptor 3. Pure; the descriptors stay the caller's.
+// Returns the command of the worker with `local_rank`, with `output` as its stdout and stderr and
+// `further_fd`, unless it is -1, as its descriptor 3. Pure; the caller keeps the descriptors.
 Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int local_rank,
                       const NodeFacts& facts, const WorkerOutput& output, int further_fd = -1);
 
-// One worker of a round: its process, and what is to be said of its end.
+// One worker of a round: its process, and what is reported about its end.
 //
 // Belongs to the loop thread. Movable until Watch was called.
 class WorkerProcess {
  public:
-  // `error_file` is where torch's @record writes; `log_file` keeps its stderr, empty: none does.
+  // `error_file` is where torch's @record writes. `log_file` keeps the worker's stderr; empty if
+  // there is no such file.
   WorkerProcess(Process process, int local_rank, std::string error_file, std::string log_file);
   WorkerProcess(WorkerProcess&& other) noexcept;
   ~WorkerProcess();
@@ -52,21 +53,22 @@ class WorkerProcess {
   // Signals its process group. Requires: alive().
   void SignalGroup(int signal) const { process_.SignalGroup(signal); }
 
-  // Blocks until the process has exited or `deadline`: false then. Requires: alive().
+  // Blocks until the process has exited; returns false at `deadline`. Requires: alive().
   bool AwaitExit(Instant deadline) const;
 
   // Requires: the process has exited; alive().
   ExitStatus Reap();
 
-  // hlaunch ends it for `reason` though nobody stops the round; `stalled` also says where it stood.
+  // Notes why hlaunch ends this process although the round is not being stopped. `stalled` also
+  // says where the process stood.
   void Blame(const std::string& reason) { kill_reason_ = reason; }
   void Blame(const StalledWorker& stalled);
 
-  // Whether this is the first call: a failure is told once.
+  // Returns true on the first call only, because a failure is reported once.
   bool TellsFailure() { return !std::exchange(told_, true); }
 
-  // What is told of its end: `pid` is what it had, `before` are the kernel's kills before the
-  // round.
+  // Describes the end of the process. `pid` is its former process id; `before` are the kernel's
+  // kills before the round.
   WorkerFailure Failure(const Assignment& assignment, pid_t pid, const ExitStatus& exit,
                         const OutputRelay& relay, const MemoryKills& before) const;
 
@@ -77,7 +79,7 @@ class WorkerProcess {
   int local_rank_;
   std::string error_file_;
   std::string log_file_;
-  std::unique_ptr<Exit> exit_;  // While it is watched and lives.
+  std::unique_ptr<Exit> exit_;  // Set while the process is watched and lives.
   bool alive_ = true;
   bool told_ = false;
   std::string kill_reason_;

@@ -10,26 +10,27 @@
 #include "absl/strings/string_view.h"
 #include "proto/contract/ids.h"
 
-// Stacks of many ranks, of which most are the same. Pure.
+// Merges the stacks of many ranks, most of which are the same. Pure.
 
 namespace hlaunch {
 
-// Where the main threads of some ranks stand. A value.
+// A stack that the main threads of some ranks share. A value.
 struct SharedStack {
-  std::vector<Rank> ranks;          // In their order.
+  std::vector<Rank> ranks;          // In ascending order.
   std::vector<std::string> frames;  // The innermost first: "load (loader.py:88)".
-  std::string problem;              // Why there are none, in one line; empty: there are.
+  std::string problem;              // Why there are no frames, in one line; empty if there are.
 };
 
-// Each stack once, with its ranks: the rarest first, since that is where the odd one is. Addresses
-// in frames do not tell stacks apart, and are gone.
+// Returns each stack once, with its ranks; the rarest stack first, because the odd rank is usually
+// there. Addresses in frames are replaced, so they do not tell stacks apart.
 std::vector<SharedStack> MergeStacks(std::vector<SharedStack> stacks);
 
-// How they travel. Where that is longer than `max_bytes` each has its innermost frames alone;
-// empty: even that is too long.
+// The text in which stacks are sent. If it is longer than `max_bytes`, each stack keeps only its
+// innermost frames; empty if even that is too long.
 std::string StacksText(std::vector<SharedStack> stacks, size_t max_bytes);
 
-// Unset: `text` is none. What is in it is bounded and may be shown on a terminal.
+// Parses such a text; unset if `text` is not one. The result is bounded and safe to show on a
+// terminal.
 std::optional<std::vector<SharedStack>> ParseStacks(absl::string_view text);
 
 }  // namespace hlaunch

@@ -20,9 +20,9 @@
 namespace hlaunch {
 namespace {
 
-// Between the two looks that tell who goes on from who does not.
+// The time between two looks. Comparing them shows which rank makes progress.
 constexpr Duration kApart = std::chrono::seconds(1);
-constexpr Duration kOnTheWay = std::chrono::seconds(2);  // For the answer to be back in time.
+constexpr Duration kOnTheWay = std::chrono::seconds(2);  // For the answer to travel back in time.
 constexpr Duration kLeastLimit = std::chrono::seconds(1);
 
 bool IsWanted(const RankQuestion& question, Rank rank) {
@@ -47,7 +47,7 @@ struct RankAnswers::State {
         timer(the_loop) {}
 
   struct Worker {
-    pid_t pid = 0;  // 0: it has not started.
+    pid_t pid = 0;  // 0 if it has not started.
     bool ended = false;
     bool succeeded = false;
   };
@@ -59,7 +59,7 @@ struct RankAnswers::State {
 
   const RankQuestion& question() const { return open.front().asked.question; }
 
-  // The first of those that wait.
+  // Starts the first waiting question.
   void Next() {
     busy = !open.empty();
     if (!busy) return;
@@ -113,7 +113,7 @@ struct RankAnswers::State {
       answer.text.clear();
       answer.problem = "has too much to say: ask for some of its ranks, with --rank";
     }
-    // Not from within what it says this of.
+    // Posted, because the object that found the answer is still on the call stack.
     asio::post(loop, [this, alive = std::weak_ptr<bool>(life), done = std::move(first.done),
                       answer = std::move(answer)] {
       if (alive.expired()) return;
@@ -127,12 +127,12 @@ struct RankAnswers::State {
   asio::io_context& loop;
   const LookPlan plan;
   std::vector<Worker> workers;  // By local rank.
-  std::deque<Open> open;        // The first is under way.
+  std::deque<Open> open;        // The first is being answered.
   bool busy = false;            // Next will be called.
   std::optional<NodeLook> look;
   std::optional<StackLook> stacks;
   asio::steady_timer timer;                                         // Between two looks.
-  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 };
 
 RankAnswers::RankAnswers(asio::io_context& loop, LookPlan plan)

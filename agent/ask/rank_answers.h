@@ -18,24 +18,26 @@ class io_context;
 
 namespace hlaunch {
 
-// Answers what people ask of the workers of one round on this node: one question after the other.
+// Answers what people ask about the workers of one round on this node, one question after the
+// other.
 //
-// Belongs to the loop thread, and never holds it up. Nothing runs while nobody asks. Destruction
-// gives up without a word.
+// Belongs to the loop thread and never blocks it. Nothing runs while there is no question.
+// Destruction gives up and calls nothing.
 class RankAnswers {
  public:
-  // What `plan` says of patience and limits does not hold here: a person waits.
+  // The patience and limits of `plan` do not apply here, because a person waits.
   RankAnswers(asio::io_context& loop, LookPlan plan);
   ~RankAnswers();
 
-  // Process `pid`, a child of this one, is that worker, until it has ended.
+  // Says that process `pid`, a child of this process, is that worker, until Ended is called.
   void Started(int local_rank, pid_t pid);
   void Ended(int local_rank, bool succeeded);
 
-  // `done` is called once, from the loop; it may not destroy this.
+  // `done` is called once, from the loop, or from within this call if too many questions wait. It
+  // must not destroy this object.
   void Answer(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
 
-  // Children of this process that are no workers.
+  // Returns the child processes that are not workers.
   std::vector<pid_t> tools() const;
 
  private:

@@ -21,9 +21,9 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kAnswerLimit = std::chrono::seconds(2);  // Of a rank's own server.
+constexpr Duration kAnswerLimit = std::chrono::seconds(2);  // For a rank's own server.
 
-// Why no tool could stop it to look; empty: one can.
+// Says why no tool can stop the process to look at it; empty if a tool can.
 std::string WhyNone(const ProcessEntry& process) {
   switch (process.state) {
     case 'T':
@@ -116,12 +116,12 @@ struct StackLook::State {
   const Instant deadline;
   std::function<void(std::vector<SharedStack>)> done;
   std::vector<SharedStack> found;
-  int asked = 0;  // Servers that have not answered, and one for the start.
+  int asked = 0;  // Servers that have not answered, plus one for the start.
   std::vector<std::unique_ptr<TapRequest>> requests;
   std::vector<StackTarget> to_dump;
-  std::vector<size_t> places;  // Of those, in `found`.
+  std::vector<size_t> places;  // Their indexes in `found`.
   std::optional<StackDump> dump;
-  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 };
 
 StackLook::StackLook(asio::io_context& loop, const LookPlan& plan, std::vector<StackWanted> wanted,

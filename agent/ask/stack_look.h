@@ -24,18 +24,20 @@ struct StackWanted {
   pid_t pid = 0;
 };
 
-// Takes the stack of each worker's main thread: from torch's control server in it, which stops
-// nobody, else, and where C's frames are wanted, as StackDump does, one after the other.
+// Takes the stack of each worker's main thread. It asks torch's control server in the worker, which
+// stops no process. Without an answer, or if C's frames are wanted, it works as StackDump does, one
+// worker after the other.
 //
-// Belongs to the loop thread. Destruction gives up without a word.
+// Belongs to the loop thread. Destruction gives up and calls nothing.
 class StackLook {
  public:
-  // `done` is called once, from the loop, after `limit` at the latest, with an entry for each.
+  // `done` is called once, from the loop, after `limit` at the latest, with an entry for each of
+  // `wanted`.
   StackLook(asio::io_context& loop, const LookPlan& plan, std::vector<StackWanted> wanted,
             bool native, Duration limit, std::function<void(std::vector<SharedStack>)> done);
   ~StackLook();
 
-  pid_t tool() const;  // As StackDump has it.
+  pid_t tool() const;  // As StackDump::tool.
 
  private:
   struct State;

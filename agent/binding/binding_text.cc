@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMostSigns = 64;  // In one picture.
+constexpr size_t kMostSigns = 64;  // The most signs in one picture.
 
 // The cores of each node of each socket, as the numbers of their CPUs.
 using Node = std::vector<std::vector<int>>;

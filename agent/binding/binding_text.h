@@ -11,14 +11,15 @@
 
 namespace hlaunch {
 
-// Where each worker is bound, for people. The first line is the machine and the plan's reason,
-// then one for each worker with a picture: brackets are sockets, bars part NUMA nodes, and a sign
-// stands for a core, or on large machines for the same number of them: '#' for all of them, '+'
-// for some, '.' for none, '-' for none that may be used. Pure.
+// Describes for people where each worker is bound. The first line tells the plan's reason and the
+// machine. Then comes one line for each worker with a picture: brackets enclose sockets, bars
+// separate NUMA nodes, and a sign stands for a core, or on large machines for a fixed number of
+// cores. '#' means that the worker may use all of their allowed CPUs, '+' some, '.' none; '-' means
+// that no CPU of theirs is allowed. Pure.
 std::vector<std::string> DescribeBinding(const Topology& topology, const std::vector<int>& allowed,
                                          const BindingPlan& plan);
 
-// "[####|....][....|....]" of `cpus`. Pure.
+// Draws `cpus` like "[####|....][....|....]". Pure.
 std::string DrawCpus(const Topology& topology, const std::vector<int>& allowed,
                      const std::vector<int>& cpus);
 

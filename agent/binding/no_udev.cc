@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// libudev has no archive. hwloc asks it about disks, and does without where it is not there;
-// hlaunch asks hwloc about CPUs alone. So what has hwloc inside has this in libudev's place, of
-// which only the first is ever called.
+// libudev has no static library. hwloc asks it about disks and works without it; hlaunch asks hwloc
+// only about CPUs. So a program that contains hwloc gets these functions in place of libudev. Only
+// the first is ever called.
 
 extern "C" {
 

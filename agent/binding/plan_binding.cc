@@ -19,13 +19,13 @@ namespace {
 
 constexpr int kAllSlots = 1 << 20;
 
-// A physical core, with those of its threads that may be used.
+// A physical core, with its threads that may be used.
 struct Core {
   Cpu first;
   std::vector<int> cpus;
 };
 
-// Places in the list of all cores, which is ordered by socket, node and cache.
+// Indexes into the list of all cores, which is ordered by socket, node and cache.
 using Cores = std::vector<size_t>;
 
 std::string Count(size_t count, const char* noun) {
@@ -52,7 +52,7 @@ std::vector<Core> UsableCores(const Topology& topology, const std::vector<int>& 
   return cores;
 }
 
-// Part `index` of `parts`; the first ones have one more where it does not come out even.
+// Part `index` of `parts`; the first parts have one core more if the division leaves a rest.
 Cores Part(const Cores& cores, size_t index, size_t parts) {
   const size_t each = cores.size() / parts;
   const size_t more = cores.size() % parts;
@@ -62,7 +62,7 @@ Cores Part(const Cores& cores, size_t index, size_t parts) {
                cores.begin() + static_cast<ptrdiff_t>(end));
 }
 
-// One decision: who is near which node, and what each gets there.
+// Plans one binding: which worker is near which node, and which cores it gets there.
 class Planner {
  public:
   Planner(std::vector<Core> cores, const BindRequest& request)
@@ -81,7 +81,7 @@ class Planner {
     return cores_of_node_.contains(place.numa_node);
   }
 
-  // What each worker gets, near its device if everybody has at least a core there.
+  // Deals cores to each worker, near its device if every worker has at least one core there.
   std::vector<Cores> Deal(BindMode mode) {
     std::vector<Cores> dealt = DealNear(mode);
     near_ = Fits(dealt);
@@ -89,7 +89,7 @@ class Planner {
     return Fits(dealt) ? dealt : DealEvenly(mode, workers_);
   }
 
-  // The same only where all are near; empty: somebody would have less than `least` cores.
+  // The same, but only near the devices; empty if a worker would have less than `least` cores.
   std::vector<Cores> DealNearWith(BindMode mode, size_t least) const {
     std::vector<Cores> dealt = DealNear(mode);
     const std::vector<size_t> shares = Shares(dealt);
@@ -98,13 +98,13 @@ class Planner {
     return enough ? dealt : std::vector<Cores>();
   }
 
-  // Whether somebody's device says where to be, and that was obeyed.
+  // True if a device has a known place and the plan follows it.
   bool is_near() const {
     return near_ && std::any_of(places_.begin(), places_.end(),
                                 [this](const DevicePlace& place) { return NearKnownCores(place); });
   }
 
-  // How many cores each worker has of those that it shares.
+  // How many cores each worker has, if workers with the same cores share them evenly.
   std::vector<size_t> Shares(const std::vector<Cores>& dealt) const {
     std::map<Cores, size_t> sharers;
     for (const Cores& cores : dealt) ++sharers[cores];
@@ -139,8 +139,8 @@ class Planner {
         NearKnownCores(place) ? ", which has too few cores" : ", of which no CPU may be used");
   }
 
-  // The node of each place: the device's, or the only one, or the one with the most to spare.
-  // Empty: no device says anything.
+  // The NUMA node of each place: the device's, or the only one, or the one with the most cores to
+  // spare. Empty if no device has a known place.
   std::vector<int> Homes() const {
     std::vector<int> homes;
     std::map<int, int> guests;
@@ -179,7 +179,7 @@ class Planner {
     return Where([node](const Cpu& cpu) { return cpu.node == node; });
   }
 
-  // All cores of what `core` lies in.
+  // All cores of the node, socket or cache that holds `core`.
   Cores Around(BindMode mode, size_t core) const {
     const Cpu& here = cores_[core].first;
     return Where([&](const Cpu& cpu) {
@@ -188,7 +188,7 @@ class Planner {
     });
   }
 
-  // The cores of a worker's own; empty: there are too few.
+  // The part of the cores that belongs to one worker; empty if there are too few.
   Cores OwnPart(const Cores& cores, size_t index, size_t parts) const {
     if (each_ == 0) return Part(cores, index, parts);
     if ((index + 1) * each_ > cores.size()) return {};
@@ -202,7 +202,7 @@ class Planner {
     return count;
   }
 
-  // One of the caches of a node for each of those who are there, larger ones first.
+  // The cores of one cache of a node. Each worker there gets the next cache, larger ones first.
   Cores CacheOf(int node, size_t index) const {
     std::vector<Cores> caches;
     for (const size_t core : OfNode(node)) {
@@ -255,13 +255,13 @@ class Planner {
 
   const std::vector<Core> cores_;
   const size_t workers_;
-  const size_t each_;  // Cores; 0: an even part.
+  const size_t each_;  // Cores for each worker; 0 means an even part.
   std::vector<DevicePlace> places_;
   std::map<int, int> cores_of_node_;
   bool near_ = true;
 };
 
-// Why auto does not bind, where devices and workers alone tell; empty: they do not.
+// Says why auto does not bind, if devices and number of workers alone decide that; empty otherwise.
 std::string NothingToGain(const BindRequest& request) {
   if (request.workers == 1) return "there is one worker";
   std::set<int> nodes;
@@ -321,9 +321,9 @@ BindingPlan PlanAuto(const Planner& planner, const BindRequest& request) {
   return NotBound("near their devices some would have less than an even share of the cores", false);
 }
 
-// The cores of a range: of one socket, or counted through all.
+// A range of cores, in one socket or counted over all.
 struct SlotRange {
-  int socket = -1;  // -1: any.
+  int socket = -1;  // -1 for all sockets.
   int first = 0, last = kAllSlots;
 };
 
@@ -353,14 +353,14 @@ std::optional<std::vector<SlotRange>> ReadSlots(absl::string_view text) {
   return ranges;
 }
 
-// The cores of the machine, also those that nobody may use, in the order of `UsableCores`.
+// All cores of the machine, including those that may not be used, in the order of `UsableCores`.
 std::vector<Core> AllCores(const Topology& topology) {
   std::vector<int> all;
   for (const Cpu& cpu : topology.cpus) all.push_back(cpu.id);
   return UsableCores(topology, all);
 }
 
-// The CPUs of `range`; unset: one of its cores is not there.
+// The CPUs of `range`; unset if one of its cores does not exist.
 std::optional<std::vector<int>> CpusOf(const SlotRange& range, const std::vector<Core>& cores) {
   std::vector<int> cpus;
   int number = 0;

@@ -16,8 +16,9 @@
 namespace hlaunch {
 namespace {
 
-// What is used of hwloc. A static program has it inside, since it can load no library of the
-// machine. Others find it by name: to link it would load it, and libudev, in every start.
+// The functions of hwloc that are used. A static program contains them, since it cannot load a
+// library of the machine. Other builds load hwloc by name: linked, it would be loaded at every
+// start, and libudev with it.
 struct Hwloc {
 #ifdef HLAUNCH_STATIC
   void* library = nullptr;
@@ -52,7 +53,7 @@ struct Hwloc {
 #undef HLAUNCH_HWLOC
 };
 
-// A variable of this process for as long as it lives.
+// Sets an environment variable of this process while this object lives.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -75,14 +76,14 @@ class Variable {
 };
 
 bool IsCache(hwloc_obj_type_t type) {
-  return type >= HWLOC_OBJ_L1CACHE && type <= HWLOC_OBJ_L5CACHE;  // Of data, not instructions.
+  return type >= HWLOC_OBJ_L1CACHE && type <= HWLOC_OBJ_L5CACHE;  // Not of instructions.
 }
 
 Cpu Describe(const Hwloc& hwloc, hwloc_obj_t pu) {
   Cpu cpu;
   cpu.id = static_cast<int>(pu->os_index);
   cpu.core = cpu.cache = cpu.id;
-  // The lowest, where a socket also has nodes that are memory alone.
+  // The lowest number, because a socket may also have nodes that are only memory.
   cpu.node = std::max(0, hwloc.bitmap_first(pu->nodeset));
   for (hwloc_obj_t object = pu->parent; object != nullptr; object = object->parent) {
     const int first = hwloc.bitmap_first(object->cpuset);
@@ -93,7 +94,7 @@ Cpu Describe(const Hwloc& hwloc, hwloc_obj_t pu) {
   return cpu;
 }
 
-// Whether `source` could be handed to hwloc.
+// Passes `source` to hwloc. Returns false if hwloc refuses it.
 bool SetSource(const Hwloc& hwloc, hwloc_topology_t topology, const TopologySource& source) {
   if (!source.synthetic.empty()) {
     return hwloc.topology_set_synthetic(topology, source.synthetic.c_str()) == 0;
@@ -107,7 +108,7 @@ bool SetSource(const Hwloc& hwloc, hwloc_topology_t topology, const TopologySour
 }  // namespace
 
 absl::StatusOr<Topology> LoadTopology(const TopologySource& source) {
-  // Plugins would load vendors' libraries, and those open devices.
+  // Plugins would load vendors' libraries, which open devices.
   const Variable no_plugins("HWLOC_PLUGINS_PATH", "/nonexistent");
   const Variable no_words("HWLOC_HIDE_ERRORS", "2");
   std::optional<Variable> root;
@@ -124,7 +125,8 @@ absl::StatusOr<Topology> LoadTopology(const TopologySource& source) {
   if (hwloc.topology_init(&loading) != 0) return absl::InvalidArgumentError("hwloc has no memory");
   const std::unique_ptr<hwloc_topology, void (*)(hwloc_topology_t)> topology(
       loading, hwloc.topology_destroy);
-  // All CPUs, for a picture of the machine; and not by visiting each, as the x86 component does.
+  // Includes all CPUs, so the whole machine can be drawn. The x86 component is off, because it
+  // visits each CPU.
   hwloc.topology_set_flags(topology.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED |
                                                HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING |
                                                HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
@@ -135,7 +137,7 @@ absl::StatusOr<Topology> LoadTopology(const TopologySource& source) {
     return absl::InvalidArgumentError("hwloc cannot tell how the CPUs are arranged");
   }
   Topology result;
-  // Where a root describes no CPUs, hwloc makes some up, which are not this machine's either.
+  // If a root describes no CPUs, hwloc invents some, which are not this machine's either.
   result.is_this_machine = source.root.empty() && hwloc.topology_is_thissystem(topology.get()) != 0;
   const int depth = hwloc.get_type_depth(topology.get(), HWLOC_OBJ_PU);
   for (unsigned i = 0;; ++i) {

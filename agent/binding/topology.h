@@ -10,37 +10,38 @@
 
 namespace hlaunch {
 
-// One CPU as the kernel counts them (a hardware thread), and what it shares with others. A core
-// and a cache are named by the first CPU of theirs. A value.
+// One CPU as the kernel counts them (a hardware thread), and what it shares with other CPUs. A core
+// or a cache is identified by its first CPU. A value.
 struct Cpu {
   int id = 0;
   int core = 0;
-  int cache = 0;   // The largest one that it has, mostly level 3.
-  int node = 0;    // NUMA node, by the kernel's number.
-  int socket = 0;  // By its place in the machine.
+  int cache = 0;   // The largest cache of the CPU, usually level 3.
+  int node = 0;    // The kernel's number of its NUMA node.
+  int socket = 0;  // The socket's place in the machine.
 };
 
-// The CPUs of a machine, in the order of their numbers, also those that nobody may use. A value.
+// The CPUs of a machine, in the order of their numbers, including CPUs that may not be used. A
+// value.
 struct Topology {
   std::vector<Cpu> cpus;
   bool is_this_machine = true;
 };
 
-// Where to look. Everything empty: this machine, or the one that the user gave hwloc in its own
-// variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC).
+// Where the topology comes from. If all fields are empty: this machine, or the one that the user
+// gave hwloc in its own variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC).
 struct TopologySource {
-  std::string root;       // The machine that root/sys and root/proc describe.
-  std::string synthetic;  // hwloc's words: "pack:2 numa:1 l3:2 core:8 pu:2"
-  std::string xml_file;   // As lstopo writes it.
+  std::string root;       // Folder of a machine described by root/sys and root/proc.
+  std::string synthetic;  // In hwloc's syntax: "pack:2 numa:1 l3:2 core:8 pu:2"
+  std::string xml_file;   // A file as lstopo writes it.
 };
 
-// Asks hwloc, which is loaded here and nowhere else, and so costs only those who bind: some
-// milliseconds, and more on large machines. Not thread-safe: hwloc takes settings from
-// variables; call it before threads exist.
+// Asks hwloc for the topology. hwloc is loaded only here, so only jobs that bind pay for it: some
+// milliseconds, and more on large machines. Not thread-safe: hwloc is configured by environment
+// variables. Call this before there are threads.
 //
 // Errors:
-//   FailedPrecondition - hwloc is not installed, or of another generation.
-//   InvalidArgument - it makes no sense of what it was shown.
+//   FailedPrecondition - hwloc is not installed, or has another major version.
+//   InvalidArgument - hwloc cannot interpret the source.
 absl::StatusOr<Topology> LoadTopology(const TopologySource& source = {});
 
 }  // namespace hlaunch

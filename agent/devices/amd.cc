@@ -19,7 +19,7 @@ constexpr char kNodes[] = "/sys/class/kfd/kfd/topology/nodes";
 
 using Properties = std::map<std::string, uint64_t>;
 
-// Lines of `name number`. A node that the control group hides cannot be read.
+// Reads lines of `name number`. A node that the control group hides cannot be read.
 Properties ReadProperties(const DeviceFiles& files, const std::string& node) {
   Properties properties;
   const std::string text = files.Read(absl::StrCat(kNodes, "/", node, "/properties"));
@@ -85,7 +85,7 @@ std::vector<Device> FindAmd(const Probe& probe) {
   for (const std::string& node : probe.files.List(kNodes)) {  // The order of ROCr and HIP.
     if (NumberAfter(node, "") < 0) continue;
     Properties said = ReadProperties(probe.files, node);
-    if (said["simd_count"] == 0 || said["vendor_id"] != kAmd) continue;  // A CPU's node.
+    if (said["simd_count"] == 0 || said["vendor_id"] != kAmd) continue;  // Skips CPU nodes.
     gpus.push_back(ReadGpu(probe, said));
   }
   NumberInOrder(gpus);

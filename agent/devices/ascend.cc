@@ -27,7 +27,7 @@ std::string ModelName(int device_id) {
 
 }  // namespace
 
-// Nothing in the kernel tells which chip /dev/davinciN is, so only what all chips share is known.
+// The kernel does not show which chip /dev/davinciN is, so only what all chips share is known.
 std::vector<Device> FindAscend(const Probe& probe) {
   std::vector<PciFunction> chips = probe.PciOf(kHuawei);
   chips.erase(std::remove_if(chips.begin(), chips.end(),

@@ -39,7 +39,7 @@ std::string KindNames(const std::vector<DeviceKind>& kinds) {
   });
 }
 
-// Why none of the kinds asked for can be used, as far as it is known.
+// Says why none of the requested kinds can be used, as far as it is known.
 absl::Status NoDevice(const DeviceRequest& request, const std::vector<Device>& devices) {
   const std::string wanted =
       request.kinds.empty() ? "accelerator" : KindNames(request.kinds) + " device";
@@ -98,7 +98,7 @@ absl::StatusOr<Slots> Select(DeviceKind kind, const VisibleDevices& visible,
   return chosen;
 }
 
-// What keeps a worker from its device; empty: nothing.
+// What keeps a worker from using its device; empty if nothing does.
 std::string Obstacle(const DeviceSlot& slot) {
   if (slot.device == nullptr) return "";
   const Device& device = *slot.device;
@@ -116,8 +116,8 @@ bool AllFree(const Slots& slots) {
                      [](const DeviceSlot& slot) { return Obstacle(slot).empty(); });
 }
 
-// The cards of a server are wired in pairs, fours and eights; a container or a virtual machine
-// with fewer has what it was given.
+// The cards of a server are wired in pairs, fours and eights. A container or a virtual machine with
+// fewer cards uses all that it was given.
 bool IsWired(const Slots& cards, size_t all_cards) {
   if (cards.size() <= 1 || cards.size() == all_cards) return true;
   const int size = static_cast<int>(cards.size());
@@ -128,7 +128,7 @@ bool IsWired(const Slots& cards, size_t all_cards) {
          ids.back() - ids.front() == size - 1;
 }
 
-// `count` cards that are wired to each other, free ones if there are such.
+// Chooses `count` cards that are wired to each other, free ones if possible.
 Slots ChooseCards(const Slots& slots, size_t count, size_t all_cards) {
   const Slots first(slots.begin(), slots.begin() + static_cast<ptrdiff_t>(count));
   std::vector<Slots> choices = {first};
@@ -149,7 +149,7 @@ Slots ChooseCards(const Slots& slots, size_t count, size_t all_cards) {
   return wired != choices.end() ? *wired : first;
 }
 
-// One slot for each worker; where they are too few, again from the first.
+// Chooses one slot for each worker. If there are too few slots, it starts again from the first.
 Slots Choose(DeviceKind kind, const DeviceRequest& request, const Slots& slots, size_t count,
              size_t all_cards) {
   Slots first;
@@ -173,8 +173,9 @@ bool SameTokens(const Slots& a, const Slots& b) {
                     [](const DeviceSlot& x, const DeviceSlot& y) { return x.token == y.token; });
 }
 
-// What all workers may see: theirs in the order of local ranks, then the rest. Gaudi's list is
-// as long as the cards that work together: those used here, or all of a node among others.
+// Makes the list that all workers may see: their own slots in the order of local ranks, then the
+// rest. Gaudi's list holds exactly the cards that work together: those used here if hlaunch starts
+// all workers on this one node, else all of the node.
 DeviceChoice MakeChoice(DeviceKind kind, const DeviceRequest& request,
                         const VisibleDevices& visible, const Slots& slots, Slots of_worker) {
   DeviceChoice choice;
@@ -198,8 +199,8 @@ DeviceChoice MakeChoice(DeviceKind kind, const DeviceRequest& request,
   return choice;
 }
 
-// Gathers what speaks against a choice: the first objection is the answer, unless they are only
-// to be warnings.
+// Collects the objections to a choice. The first one becomes the error, unless objections are only
+// warnings.
 class Objections {
  public:
   Objections(const DeviceRequest& request, DevicePlan& plan) : request_(request), plan_(plan) {}
@@ -223,7 +224,7 @@ std::string Workers(size_t count) {
   return absl::StrCat(count, count == 1 ? " worker" : " workers");
 }
 
-// What speaks against the choice: an error, or else a warning of `plan`.
+// Checks the choice. Each objection is an error, or else a warning in `plan`.
 absl::Status Check(DeviceKind kind, const DeviceRequest& request, const Slots& slots,
                    const Slots& of_worker, size_t all_cards, DevicePlan& plan) {
   Objections objections(request, plan);

@@ -19,20 +19,20 @@
 namespace hlaunch {
 
 // The kinds that a word of --nproc-per-node means: "gpu" (as torch.cuda: CUDA or ROCm), "hpu",
-// "xpu", "npu", or a kind's own name. Empty: it is none.
+// "xpu", "npu", or a kind's own name. Empty if the word is none of these.
 std::vector<DeviceKind> KindsOfWord(absl::string_view word);
 
-// How many workers --nproc-per-node stands for if it is a word: one for each device that
-// `request` leaves, whatever `workers` says. 0: there is none.
+// How many workers a word of --nproc-per-node stands for: one for each device that `request`
+// leaves, whatever `workers` says. 0 if no device is left.
 //
 // Errors:
-//   InvalidArgument - as FindVisible, and --devices names one that is not there.
+//   InvalidArgument - as FindVisible; or --devices names a device that is not there.
 absl::StatusOr<int> CountDevices(const DeviceRequest& request, const std::vector<Device>& devices,
                                  const EnvMap& env);
 
-// Worker i gets device i of the visible ones, and where a device takes one process only, of those
-// that are free. Nobody asked for devices by name and there are fewer than workers: nobody
-// gets any. `env` is what workers would inherit; `devices` outlives the plan.
+// Gives device i of the visible ones to worker i; where a device takes one process only, device i
+// of the free ones. If nobody asked for devices by name and there are fewer devices than workers,
+// no worker gets any. `env` is what workers would inherit; `devices` outlives the plan.
 //
 // Errors (warnings with `oversubscribe`, where workers can start at all):
 //   InvalidArgument - more workers than devices were asked for, or devices that are not there, or

@@ -9,7 +9,7 @@
 
 namespace hlaunch {
 
-// What runs on a device, in the order in which one kind is chosen where a node has several.
+// The kinds of accelerators. Where a node has several kinds, the first in this order is chosen.
 enum class DeviceKind { kHpu, kCuda, kRocm, kAscend, kNeuron, kTpu, kXpu };
 
 inline constexpr DeviceKind kDeviceKinds[] = {
@@ -37,7 +37,7 @@ inline const char* KindName(DeviceKind kind) {
   return "";
 }
 
-// Whether the driver gives a device of this kind to one process at a time. GPUs are shared, and
+// True if the driver gives a device of this kind to one process at a time. GPUs are shared, and
 // monitors hold them all the time.
 inline bool IsExclusive(DeviceKind kind) {
   return kind == DeviceKind::kHpu || kind == DeviceKind::kNeuron || kind == DeviceKind::kTpu;
@@ -53,18 +53,18 @@ struct DeviceHolder {
 struct Device {
   DeviceKind kind = DeviceKind::kHpu;
   std::string model;
-  // The number by which --devices and the list of visible devices of its kind name it: Gaudi's
-  // module id, else the place in the order of its runtime. -1: no process here can use it.
+  // The number by which --devices and the kind's list of visible devices name this device: Gaudi's
+  // module id, else the place in the order of its runtime. -1 if no process here can use it.
   int id = -1;
-  int index = -1;                // The kernel's own number, as in its device node.
-  std::optional<int> module_id;  // Gaudi: where the card sits.
-  std::string pci_address;       // "0000:3d:00.0"; empty: unknown.
-  std::string uuid;              // Empty: unknown.
-  int numa_node = -1;            // -1: unknown, as in most virtual machines.
-  std::string local_cpus;        // "0-31,64-95"; empty: unknown.
+  int index = -1;                // The kernel's own number, as in the name of its device node.
+  std::optional<int> module_id;  // Gaudi only: the card's place in the server.
+  std::string pci_address;       // "0000:3d:00.0"; empty if unknown.
+  std::string uuid;              // Empty if unknown.
+  int numa_node = -1;            // -1 if unknown, as in most virtual machines.
+  std::string local_cpus;        // "0-31,64-95"; empty if unknown.
   std::string node_path;         // "/dev/accel/accel0"
-  std::string fault;             // Why no worker can use it, in words; empty: it is operational.
-  int parts = 1;                 // What can be given away by itself: tiles, cores.
+  std::string fault;             // Why no worker can use it, in words; empty if it is operational.
+  int parts = 1;                 // How many parts (tiles, cores) a worker can get separately.
   std::vector<std::string> mig;  // NVIDIA's instances, each "GPU instance/compute instance".
   std::vector<DeviceHolder> holders;
 };

@@ -21,11 +21,11 @@ std::string Tokens(const std::vector<DeviceSlot>& slots) {
   });
 }
 
-// A process sees one instance of a split GPU at most.
+// A process sees at most one instance of a split GPU.
 bool IsMig(const DeviceSlot& slot) { return absl::StartsWith(slot.token, "MIG-"); }
 
-// The bridge takes element LOCAL_RANK of the list, and HLS_MODULE_ID before it: each worker has
-// its own id and all have the same list, for either alone fails where ids are not 0 … n-1.
+// Gaudi's bridge uses HLS_MODULE_ID if it is set, else element LOCAL_RANK of the list. Each worker
+// gets its own id and all get the same list, because either alone fails if the ids are not 0 … n-1.
 Changes GaudiEnv(const DeviceRequest& request, const DeviceChoice& choice, size_t worker) {
   Changes changes;
   if (!request.starts_others) changes.push_back({"HLS_MODULE_ID", choice.of_worker[worker].token});
@@ -48,7 +48,7 @@ Changes ListEnv(const DeviceRequest& request, const VisibleDevices& visible,
   return changes;
 }
 
-// Chips come as one, a pair, or the whole host.
+// A worker's chips are one, a pair, or the whole host.
 absl::Status AddTpuBounds(Changes& changes) {
   if (changes.empty() || !changes[0].value) return absl::OkStatus();
   const std::vector<std::string> tokens = absl::StrSplit(*changes[0].value, ',');
@@ -62,8 +62,8 @@ absl::Status AddTpuBounds(Changes& changes) {
   return absl::OkStatus();
 }
 
-// oneCCL asks for an MPI launcher otherwise. With the same LOCAL_RANK in all workers, it is
-// told their numbers by names of its own.
+// Without this oneCCL asks for an MPI launcher. If LOCAL_RANK is the same in all workers, oneCCL
+// gets their numbers through variables of its own.
 void AddOneCcl(const DeviceRequest& request, size_t worker, Changes& changes) {
   if (!request.virtual_local_rank) {
     changes.push_back({"CCL_PROCESS_LAUNCHER", "torchrun", /*is_default=*/true});

@@ -11,17 +11,18 @@
 
 namespace hlaunch {
 
-// Which slots were chosen. A value.
+// The slots that were chosen. A value.
 struct DeviceChoice {
   std::vector<DeviceSlot> of_worker;  // By local rank.
-  std::vector<DeviceSlot> list;       // What all workers of the node may see, theirs first.
-  bool is_new = false;                // The list is not the one that workers would inherit.
+  std::vector<DeviceSlot> list;       // What all workers may see; their own slots come first.
+  bool is_new = false;  // True if the list differs from the one that workers would inherit.
 };
 
-// What the environment of workers says of their devices, kind by kind. Pure.
+// Returns the devices of the workers and the changes of their environment, by the rules of each
+// kind. Pure.
 //
 // Errors:
-//   InvalidArgument - the kind has no words for such a choice.
+//   InvalidArgument - the environment of this kind cannot express such a choice.
 absl::StatusOr<std::vector<WorkerDevice>> DeviceEnv(DeviceKind kind, const DeviceRequest& request,
                                                     const VisibleDevices& visible,
                                                     const DeviceChoice& choice);

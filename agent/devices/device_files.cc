@@ -28,10 +28,10 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxFileBytes = 64 << 10;
-constexpr int kMostTries = 10'000;  // A microsecond each.
+constexpr int kMostTries = 10'000;  // Each takes a microsecond.
 constexpr size_t kMaxNames = 65536;
 
-// Calls `see` for the names in the folder `fd`, which it takes.
+// Calls `see` for each name in the folder `fd`, and takes ownership of `fd`.
 void ForEachName(UniqueFd fd, const std::function<void(int folder, const char* name)>& see) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(fd.get()), ::closedir);
   if (folder == nullptr) return;
@@ -69,8 +69,8 @@ int DeviceFiles::Open(absl::string_view path, int flags) const {
       static_cast<uint64_t>((flags & O_PATH) != 0 ? flags & ~(O_NOCTTY | O_NONBLOCK) : flags);
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
   int fd = -1;
-  // A rename or mount anywhere on this machine while the kernel follows a ".." has it ask for
-  // another try: EAGAIN, see openat2(2).
+  // If a rename or mount happens anywhere on this machine while the kernel follows a "..", openat2
+  // fails with EAGAIN and must be retried, see openat2(2).
   for (int i = 0; i < kMostTries; ++i) {
     fd = static_cast<int>(::syscall(SYS_openat2, root.get(), name.c_str(), &how, sizeof(how)));
     if (fd >= 0 || errno != EAGAIN) break;
@@ -138,7 +138,8 @@ bool DeviceFiles::Exists(absl::string_view path) const {
 bool DeviceFiles::MayOpen(absl::string_view path) const {
   const UniqueFd look(Open(path, O_PATH));
   if (!look.valid()) return false;
-  // faccessat takes no descriptor without a name before kernel 5.8's faccessat2; this does.
+  // Before faccessat2 (kernel 5.8), faccessat accepts no descriptor without a name, but it accepts
+  // this path.
   return ::faccessat(AT_FDCWD, absl::StrCat("/proc/self/fd/", look.get()).c_str(), R_OK | W_OK,
                      AT_EACCESS) == 0;
 }

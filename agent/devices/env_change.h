@@ -8,11 +8,11 @@
 
 namespace hlaunch {
 
-// A variable that workers get, or, without a value, lose. A value.
+// An environment variable that workers get, or lose if it has no value. A value.
 struct EnvChange {
   std::string name;
   std::optional<std::string> value;
-  bool is_default = false;  // The user's own wins.
+  bool is_default = false;  // A value that the user has set wins.
 };
 
 }  // namespace hlaunch

@@ -18,12 +18,12 @@ namespace {
 constexpr char kDriver[] = "habanalabs";
 constexpr char kDriverFolder[] = "/sys/bus/pci/drivers/habanalabs";
 
-// One way in which the kernel shows cards. The folder that is shared with other vendors' drivers
-// needs a proof that a card is ours.
+// One way in which the kernel shows cards. In a folder that other vendors' drivers share, a card
+// needs a proof that it is Gaudi's.
 struct View {
   const char* folder;
   const char* prefix;
-  const char* node;  // What precedes the number in the device node.
+  const char* node;  // The device node's name before the number.
   bool shared;
 };
 
@@ -57,8 +57,8 @@ std::string ModelName(absl::string_view type, int device_id) {
   }
 }
 
-// The driver puts its attributes beside the class device or into the PCI function's folder,
-// as the kernel's version has it.
+// Depending on the kernel's version, the driver puts its attributes beside the class device or into
+// the PCI function's folder.
 std::string Attribute(const DeviceFiles& files, const std::string& folder, const char* name) {
   const std::string inner = files.Read(absl::StrCat(folder, "/device/", name));
   return inner.empty() ? files.Read(absl::StrCat(folder, "/", name)) : inner;
@@ -67,7 +67,7 @@ std::string Attribute(const DeviceFiles& files, const std::string& folder, const
 struct Finder {
   const Probe& probe;
   std::vector<Device> cards;
-  std::set<std::string> seen;  // PCI addresses, and device nodes.
+  std::set<std::string> seen;  // PCI addresses and device nodes.
 
   // Adds the card that `folder` shows.
   void Add(const std::string& folder, int index, const View& view) {
@@ -121,7 +121,8 @@ struct Finder {
   }
 };
 
-// Module ids are what the runtime calls cards by; without one for each, the kernel's numbers.
+// The runtime names cards by module id. If a card has no module id of its own, the kernel's numbers
+// are used for all.
 void NumberCards(std::vector<Device>& cards) {
   std::set<int> modules;
   bool all = true;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kIntel = 0x8086;
 constexpr char kClass[] = "/sys/class/drm";
-constexpr char kIntegrated[] = "0000:00:02.0";  // Where every processor has its own graphics.
+constexpr char kIntegrated[] = "0000:00:02.0";  // The graphics of the processor itself.
 
 std::string ModelName(int device_id) {
   switch (device_id) {
@@ -35,7 +35,8 @@ std::string ModelName(int device_id) {
   }
 }
 
-// Driver xe has a folder for each tile; i915 has a gt for each, which with it never share one.
+// The driver xe has a folder for each tile. The driver i915 has a gt for each tile, and with i915
+// tiles never share one.
 int Tiles(const DeviceFiles& files, const std::string& drm, const std::string& pci) {
   int tiles = 0;
   for (const std::string& name : files.List(pci)) tiles += NumberAfter(name, "tile") >= 0 ? 1 : 0;

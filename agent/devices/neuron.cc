@@ -25,7 +25,8 @@ std::vector<Device> FindNeuron(const Probe& probe) {
     device.index = index;
     device.model = probe.files.Read(folder + "/info/architecture/device_name");
     if (device.model.empty()) device.model = "Neuron";
-    // What the file says is not trusted to allocate: no device has so many cores.
+    // The number in the file decides an allocation, so it is not trusted: no device has more than
+    // 64 cores.
     device.parts = std::clamp(probe.files.ReadInt(folder + "/core_count", 1), 1, 64);
     device.uuid = probe.files.Read(folder + "/info/serial_number");
     probe.SetNode(absl::StrCat("/dev/", name), probe.files.Read(folder + "/dev"), device);

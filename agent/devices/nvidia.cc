@@ -16,7 +16,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kMajor = 195;  // Of /dev/nvidia<minor>, for ever.
+constexpr int kMajor = 195;  // The fixed major number of /dev/nvidia<minor>.
 constexpr char kGpus[] = "/proc/driver/nvidia/gpus";
 
 std::map<std::string, std::string> KeysAndValues(const std::string& text) {
@@ -30,7 +30,7 @@ std::map<std::string, std::string> KeysAndValues(const std::string& text) {
   return values;
 }
 
-// The instances of a GPU in MIG mode, by their capabilities.
+// The instances of a GPU in MIG mode, read from their capabilities.
 std::vector<std::string> MigInstances(const DeviceFiles& files, int minor) {
   std::vector<std::string> found;
   const std::string folder = absl::StrCat("/proc/driver/nvidia/capabilities/gpu", minor, "/mig");
@@ -54,7 +54,7 @@ Device ReadGpu(const Probe& probe, const std::string& name) {
   gpu.model = std::string(absl::StripPrefix(said["Model"], "NVIDIA "));
   if (gpu.model.empty()) gpu.model = "NVIDIA GPU";
   gpu.uuid = said["GPU UUID"];
-  // Masked until somebody with the right has used the GPU.
+  // The driver masks it until a process with the right has used the GPU.
   if (gpu.uuid.find('?') != std::string::npos) gpu.uuid.clear();
   gpu.index = NumberAfter(said["Device Minor"], "");
   if (gpu.index < 0) {
@@ -81,7 +81,7 @@ std::vector<Device> FindNvidia(const Probe& probe) {
     seen.insert(gpus.back().pci_address);
   }
   for (const PciFunction& function : probe.PciOf(kNvidia)) {
-    const bool display = function.device_class >> 16 == 0x03;  // Not its sound and USB.
+    const bool display = function.device_class >> 16 == 0x03;  // Not its sound and USB parts.
     if (!display || seen.contains(function.address) || function.driver == "nvidia") continue;
     gpus.push_back(WithoutDriver(DeviceKind::kCuda,
                                  absl::StrFormat("NVIDIA GPU 0x%04x", function.device),

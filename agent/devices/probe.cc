@@ -12,8 +12,8 @@
 namespace hlaunch {
 namespace {
 
-// "4:devices:/docker/abc" leads to /sys/fs/cgroup/devices/docker/abc; in a container, whose
-// cgroup is mounted as the root, to /sys/fs/cgroup/devices.
+// "4:devices:/docker/abc" leads to /sys/fs/cgroup/devices/docker/abc; in a container, whose cgroup
+// is mounted as the root, it leads to /sys/fs/cgroup/devices.
 std::string DeviceList(const DeviceFiles& files) {
   for (absl::string_view line : absl::StrSplit(files.Read("/proc/self/cgroup"), '\n')) {
     const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));

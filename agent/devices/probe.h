@@ -11,18 +11,19 @@
 #include "agent/devices/device_files.h"
 #include "agent/devices/pci_function.h"
 
-// One function for each vendor: the devices of its kinds on the machine that `files` shows, in
-// the order in which its runtime numbers them. They ask no library and open no device; what they
-// cannot read stays unknown, and what another vendor's driver has bound is not theirs.
+// One function for each vendor finds the devices of its kinds on the machine that the probe shows,
+// in the order in which the vendor's runtime numbers them. The functions call no library and open
+// no device. What they cannot read stays unknown. A device that another vendor's driver has bound
+// is not theirs.
 
 namespace hlaunch {
 
-// The groups that this process's control group of version 1 lets it open; version 2 decides in a
-// program of the kernel that cannot be read.
+// The device numbers that this process's control group of version 1 allows. For version 2 a kernel
+// program decides, which cannot be read.
 class DeviceGroup {
  public:
   explicit DeviceGroup(const DeviceFiles& files);
-  // `number` is "195:0", as in sysfs' file dev. True if nothing is known against it.
+  // `number` is "195:0", as in the file dev in sysfs. True unless the group forbids it.
   bool Allows(absl::string_view number) const;
 
  private:
@@ -35,7 +36,7 @@ inline constexpr int kNvidia = 0x10de;
 inline constexpr int kHuawei = 0x19e5;  // Also of network cards and management graphics.
 inline constexpr int kGoogle = 0x1ae0;  // Also of network cards and disks of its machines.
 
-// What all of them look at, read once: a server has hundreds of PCI functions.
+// What all vendors' functions read, read once: a server has hundreds of PCI functions.
 class Probe {
  public:
   explicit Probe(const DeviceFiles& machine)
@@ -45,11 +46,12 @@ class Probe {
 
   const DeviceFiles& files;
 
-  // The functions of one of the vendors above, in the order of their addresses.
+  // Returns the PCI functions of one of the vendors above, in the order of their addresses.
   std::vector<PciFunction> PciOf(int vendor) const;
 
-  // Sets node_path, and whether a process here can use the device: id becomes 0 or -1, and
-  // `fault` says why not. `number` is its major and minor number, if known.
+  // Sets node_path, id and `fault`. The id becomes 0 if the device node is there and the control
+  // group allows it, else -1. `fault` says what is wrong, also if this user may not open the node.
+  // `number` is the device's major and minor number; empty if unknown.
   void SetNode(const std::string& path, const std::string& number, Device& device) const;
 
  private:
@@ -65,10 +67,10 @@ std::vector<Device> FindAscend(const Probe& probe);
 std::vector<Device> FindNeuron(const Probe& probe);
 std::vector<Device> FindTpus(const Probe& probe);
 
-// Gives those with an id of 0 or more the ids 0, 1, … in their order.
+// Gives the devices whose id is 0 or more the ids 0, 1, … in their order.
 void NumberInOrder(std::vector<Device>& devices);
 
-// A device that the kernel shows and no driver of its vendor has bound.
+// Describes a device that the kernel shows but that no driver of its vendor has bound.
 Device WithoutDriver(DeviceKind kind, const std::string& model, const std::string& bound_driver,
                      absl::string_view right_driver);
 

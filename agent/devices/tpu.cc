@@ -25,8 +25,8 @@ const char* ModelName(int device_id) {
   }
 }
 
-// Chip `place` is /dev/accel<place>, or the group of vfio that its function belongs to. What
-// /sys/class/accel and /dev/accel/ hold is another vendor's.
+// Chip `place` is /dev/accel<place>, or the vfio group of its PCI function. The entries of
+// /sys/class/accel and /dev/accel/ are another vendor's.
 std::string NodePath(const DeviceFiles& files, const PciFunction& function, int place) {
   const std::string group =
       files.LinkName(absl::StrCat("/sys/bus/pci/devices/", function.address, "/iommu_group"));

@@ -36,7 +36,7 @@ std::vector<std::string> Tokens(const std::string& list) {
 
 bool HasParts(DeviceKind kind, const EnvMap& env) {
   if (kind == DeviceKind::kNeuron) return true;
-  // FLAT and COMBINED, and what drivers do by default: each tile is a device.
+  // With FLAT, the drivers' default, and with COMBINED each tile is a device.
   return kind == DeviceKind::kXpu &&
          Get(env, "ZE_FLAT_DEVICE_HIERARCHY").value_or("FLAT") != "COMPOSITE";
 }
@@ -46,7 +46,8 @@ Slots AllSlots(DeviceKind kind, const std::vector<Device>& devices, const EnvMap
   int next = 0;
   for (const Device& device : devices) {
     if (device.kind != kind) continue;
-    // A process sees one instance of a split GPU and no GPU beside it: only by name.
+    // Split GPUs get no slot here: a process sees one instance of a split GPU and no GPU beside it,
+    // and only by name.
     if (device.id < 0 || !device.mig.empty()) continue;
     const int parts = HasParts(kind, env) ? device.parts : 1;
     const int first = kind == DeviceKind::kXpu ? next : device.id * parts;
@@ -73,7 +74,7 @@ const DeviceSlot* ByUuid(const Slots& slots, const std::string& token) {
   return it == slots.end() ? nullptr : &*it;
 }
 
-// The slots that `list` names, until it names what is none: the runtimes stop there.
+// The slots that `list` names, up to the first unknown name: the runtimes stop there.
 Slots Named(const Slots& all, const std::string& list) {
   Slots named;
   for (const std::string& token : Tokens(list)) {
@@ -87,8 +88,9 @@ Slots Named(const Slots& all, const std::string& list) {
   return named;
 }
 
-// What a container was started with: `variable` lists kernel numbers, or NVIDIA's UUIDs. Where the
-// device nodes have been limited to as many already, its numbers mean another machine's.
+// Applies the list that a container was started with: `variable` holds kernel numbers, or NVIDIA's
+// UUIDs. If the device nodes are already limited to that many, the numbers may be another machine's
+// and are ignored.
 void KeepToContainer(const EnvMap& env, const std::string& variable, VisibleDevices& visible) {
   const std::vector<std::string> tokens = Tokens(Get(env, variable).value_or(""));
   if (tokens.empty() || tokens[0] == "all" || tokens[0] == "none" || tokens[0] == "void" ||
@@ -155,8 +157,9 @@ void KeepToCuda(const EnvMap& env, VisibleDevices& visible) {
   }
 }
 
-// ROCR filters what HIP (or, for it, CUDA) then counts anew: both become one list of HIP's, of
-// the numbers that hold when ROCR's is gone.
+// ROCR's list filters the devices first, and HIP's list (or CUDA's in its place) counts what is
+// left from 0. Both are replaced by one list for HIP, whose numbers hold once ROCR's list is
+// removed.
 void KeepToRocm(const EnvMap& env, VisibleDevices& visible) {
   const std::string rocr = "ROCR_VISIBLE_DEVICES";
   const std::string hip = visible.variable;
@@ -188,7 +191,7 @@ void KeepToXpu(const EnvMap& env, VisibleDevices& visible) {
     return;
   }
   const std::string list = Get(env, visible.variable).value_or("");
-  if (absl::StrContains(list, '.')) visible.foreign = visible.variable;  // Tiles by card.
+  if (absl::StrContains(list, '.')) visible.foreign = visible.variable;  // Names tiles by card.
   if (!list.empty() && visible.foreign.empty()) KeepTo(env, visible.variable, visible);
 }
 

@@ -12,32 +12,34 @@
 #include "absl/strings/string_view.h"
 #include "agent/devices/device.h"
 
-// Which devices the inherited environment lets workers see, and in which order. Pure.
+// Finds which devices the inherited environment lets workers see, and in which order. Pure.
 
 namespace hlaunch {
 
 // Variables by name.
 using EnvMap = std::map<std::string, std::string>;
 
-// From entries `NAME=value`; of a repeated name the first, as getenv has it.
+// Makes a map of entries `NAME=value`. Of a repeated name the first counts, as with getenv.
 EnvMap ToEnvMap(const std::vector<std::string>& entries);
 
-// What one worker can be given: a device, or a tile or core of one.
+// What one worker can get: a device, or a tile or core of one.
 struct DeviceSlot {
-  const Device* device = nullptr;  // Unknown: a token that names nothing we know, as MIG-….
-  int id = -1;                     // What --devices calls it; -1: nothing.
-  std::string token;               // How the list of visible devices names it.
+  const Device* device = nullptr;  // Null if the token names nothing known here, such as MIG-….
+  int id = -1;                     // The number that --devices uses for it; -1 if it has none.
+  std::string token;               // Its name in the list of visible devices.
 };
 
 // The slots of one kind that workers may get, in their order.
 struct VisibleDevices {
   std::vector<DeviceSlot> slots;
-  // The variable to name them in. Empty: the kind has none, or `foreign` chooses.
+  // The variable that lists the slots.
   std::string variable;
-  std::vector<std::string> others;  // Set beside it, and to be removed if it is written.
-  std::string by;                   // What restricted them; empty: nothing, these are all.
-  bool unordered = false;  // CUDA's numbers do not follow the bus, so who is who is unknown.
-  std::string foreign;     // A variable that hlaunch does not understand: nothing is known.
+  std::vector<std::string> others;  // Variables to remove when `variable` is written.
+  std::string by;  // The variable that restricts the slots; empty if all devices are visible.
+  // CUDA's numbers do not follow the bus, so it is unknown which number is which device.
+  bool unordered = false;
+  // A variable that hlaunch does not understand and that decides instead; empty if there is none.
+  std::string foreign;
 };
 
 // `devices` outlives the result.
@@ -47,10 +49,11 @@ struct VisibleDevices {
 absl::StatusOr<VisibleDevices> FindVisible(DeviceKind kind, const std::vector<Device>& devices,
                                            const EnvMap& env);
 
-// "0-3,8" of 0, 1, 2, 3, 8; in the order given.
+// Formats 0, 1, 2, 3, 8 as "0-3,8"; keeps the order given.
 std::string FormatIds(const std::vector<int>& ids);
 
-// The other way: numbers and inclusive ranges. Empty: it is none, or beyond 4096.
+// The way back, of numbers and inclusive ranges. Empty if `text` is no such list, or if an id or
+// the number of ids exceeds the limit of 4096.
 std::optional<std::vector<int>> ParseIds(absl::string_view text);
 
 }  // namespace hlaunch

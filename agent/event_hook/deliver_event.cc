@@ -32,12 +32,12 @@ namespace {
 using absl::string_view;
 
 constexpr Duration kFirstPause = std::chrono::milliseconds(500);
-constexpr Duration kConnectLimit = std::chrono::seconds(3);  // Of one address.
+constexpr Duration kConnectLimit = std::chrono::seconds(3);  // For one address.
 constexpr int kTries = 4;
 
 Instant Now() { return MonotonicClock().Now(); }
 
-// Whether `fd` is ready for `what` before `until`.
+// Waits until `fd` is ready for `what`. Returns false if that does not happen before `until`.
 bool Await(int fd, int16_t what, Instant until) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Now()).count();
@@ -52,7 +52,7 @@ absl::Status TookTooLong() { return absl::DeadlineExceededError("it took too lon
 
 // ---- A command.
 
-// A file in memory, which is read from its beginning; so nobody has to be there to write it.
+// Makes a memory file that is read from its beginning. So no process has to write while it is read.
 UniqueFd FileOf(string_view text) {
   UniqueFd file(::memfd_create("hlaunch-event", MFD_CLOEXEC));
   if (!file.valid() ||
@@ -73,7 +73,7 @@ absl::Status RunCommand(const std::vector<std::string>& argv, string_view event,
   command.stdout_fd = STDERR_FILENO;
   HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Spawn(std::move(command)));
   const bool ended = Await(process.pidfd(), POLLIN, until);
-  // Nor does what it has left in the background outlive it.
+  // Processes that the command left in the background do not outlive it either.
   process.SignalGroup(SIGKILL);
   if (!ended && !Await(process.pidfd(), POLLIN, Now() + std::chrono::seconds(1))) {
     return TookTooLong();
@@ -118,7 +118,7 @@ absl::Status Send(int socket, string_view bytes, Instant until) {
   return absl::OkStatus();
 }
 
-// The beginning of the answer, which is all that is looked at.
+// Receives the beginning of the answer; only that is used.
 absl::StatusOr<std::string> Receive(int socket, Instant until) {
   std::array<char, 1024> bytes;
   std::string answer;

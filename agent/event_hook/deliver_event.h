@@ -14,28 +14,30 @@
 
 namespace hlaunch {
 
-// Who is told of a job's events. A value.
+// The receiver of a job's events. A value.
 struct EventReceiver {
-  std::vector<std::string> command;  // Run without a shell for each event.
-  std::optional<EventUrl> url;       // Where each event is posted.
+  std::vector<std::string> command;  // Run for each event, without a shell.
+  std::optional<EventUrl> url;       // Each event is posted here.
 
   bool none() const { return command.empty() && !url; }
-  // For people: "notify.sh", "http://hooks.example:8080", for what follows may be a secret.
+  // The receiver's name for people: "notify.sh", "http://hooks.example:8080". The rest of a command
+  // or URL is left out, because it may be a secret.
   std::string Name() const;
 };
 
-// Gives `event`, one JSON object, to `receiver`: a command reads it from its standard input, and
-// what it prints comes out of our stderr. Blocks until it is taken, at the latest `until`, when a
-// command that still runs is killed; what it leaves in the background is killed as it ends. A URL
-// is tried again while it cannot be reached; only the look-up of its host's name knows no `until`.
+// Gives `event`, one JSON object, to `receiver`. A command reads it from its standard input, and
+// its output goes to our stderr. Blocks until the event is delivered, at the latest until `until`:
+// then a command that still runs is killed. Processes that a command leaves in the background are
+// killed when it ends. A URL is retried while it cannot be reached. Only the look-up of its host's
+// name does not obey `until`.
 //
 // Belongs to one thread. SIGCHLD must not be ignored.
 //
 // Errors:
 //   NotFound, PermissionDenied - the command cannot be run.
 //   DeadlineExceeded - it took too long.
-//   FailedPrecondition - it failed, or the event was refused.
-//   Unavailable - the URL cannot be reached, or has trouble of its own.
+//   FailedPrecondition - the command failed, or the event was refused.
+//   Unavailable - the URL cannot be reached, or the server has a problem of its own.
 //   ResourceExhausted - no process or descriptor.
 absl::Status DeliverEvent(const EventReceiver& receiver, absl::string_view event, Instant until);
 

@@ -8,7 +8,8 @@
 namespace hlaunch {
 namespace {
 
-// There may be thousands of these, and what they mean for the job is told by others.
+// True for events of one worker: there may be thousands, and other events tell what they mean for
+// the job.
 bool IsOfOneWorker(const NodeEvent& event) {
   return std::holds_alternative<WorkerStarted>(event) ||
          std::holds_alternative<WorkerEnded>(event) || std::holds_alternative<LogValue>(event);

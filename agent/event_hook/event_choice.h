@@ -9,17 +9,17 @@
 
 namespace hlaunch {
 
-// Decides which events of a node its job's receiver is told of: those of the job as a whole, by
-// node rank 0 alone. Before ranks are known, the node speaks that has the job's rendezvous; where
-// that is a service, no node does, but one that fails then.
+// Decides which events of a node the job's receiver is told. Only node rank 0 tells, and only
+// events of the job as a whole. Before ranks are known, the node that hosts the job's rendezvous
+// tells. If the rendezvous is a separate service, no node tells then, except a node that fails.
 //
 // A value.
 class EventChoice {
  public:
-  // `speaks_first`: it speaks before it knows its rank.
+  // `speaks_first`: this node tells events before it knows its rank.
   explicit EventChoice(bool speaks_first) : speaks_first_(speaks_first) {}
 
-  // Whether `event`, the next, is told.
+  // True if `event`, the next event, is to be told.
   bool Tells(const NodeEvent& event);
 
  private:

@@ -30,7 +30,7 @@ using absl::string_view;
 
 constexpr char kEnvEventsFd[] = "HLAUNCH_EVENTS_FD";
 constexpr size_t kMaxEvent = 64 << 10;
-// Failures are told once, and then as rarely as this.
+// A failure is reported once, and then at most this often.
 constexpr Duration kTellAgain = std::chrono::minutes(10);
 
 Instant Now() { return MonotonicClock().Now(); }
@@ -41,7 +41,7 @@ bool IsSocketOfEvents(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-// The process that gives events on. Belongs to its only thread.
+// The process that delivers events. Belongs to its only thread.
 class Giver {
  public:
   Giver(int socket, const EventReceiver& receiver) : socket_(socket), receiver_(receiver) {}
@@ -64,7 +64,7 @@ class Giver {
   }
 
  private:
-  // Waits for the next one; false: there is none, and none will come.
+  // Waits for the next event. Returns false if no more will come.
   bool Next(std::string* event) const {
     event->resize(kMaxEvent);
     ssize_t size = 0;
@@ -92,13 +92,13 @@ class Giver {
 
   const int socket_;
   const EventReceiver& receiver_;
-  std::optional<Instant> end_;  // Once nobody sends any more.
+  std::optional<Instant> end_;  // Set once no agent sends any more.
   Instant tell_from_;
   int failed_ = 0;
-  int untold_ = 0;  // At the end.
+  int untold_ = 0;  // Not delivered at the end.
 };
 
-// What stops the job does not stop this: it ends when nobody sends any more.
+// Ignores the signals that stop the job: this process ends when no agent sends any more.
 void LeaveSignalsToTheJob() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGTTOU}) {
     ::signal(signal, SIG_IGN);
@@ -110,7 +110,7 @@ void LeaveSignalsToTheJob() {
   ::setsid();
   ::prctl(PR_SET_NAME, "hlaunch-events", 0, 0, 0);
   LeaveSignalsToTheJob();
-  // Whoever reads a pipe that the job was given must not wait for this process.
+  // Closes inherited pipes: their readers must not wait for this process.
   ::dup2(socket, 3);
   ::syscall(SYS_close_range, 4, ~0U, 0);
   ::fcntl(3, F_SETFD, FD_CLOEXEC);
@@ -125,7 +125,7 @@ absl::StatusOr<EventHook> EventHook::Begin(const EventReceiver& receiver) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return absl::ResourceExhaustedError(std::strerror(errno));
   }
-  // Above those of stdin to stderr, which may be closed here and are filled later.
+  // Moved above stdin, stdout and stderr, which may be closed here and are filled later.
   const UniqueFd low[] = {UniqueFd(ends[0]), UniqueFd(ends[1])};
   UniqueFd ours(::fcntl(ends[0], F_DUPFD_CLOEXEC, 3)), theirs(::fcntl(ends[1], F_DUPFD_CLOEXEC, 3));
   if (!ours.valid() || !theirs.valid()) return absl::ResourceExhaustedError(std::strerror(errno));
@@ -173,7 +173,7 @@ void EventHook::Finish() const {
 bool EventHook::AwaitGiven(Instant until) const {
   if (!any()) return true;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Now()).count();
-  pollfd asked = {socket_.get(), POLLIN, 0};  // It says nothing: this is its end.
+  pollfd asked = {socket_.get(), POLLIN, 0};  // Readable: it has ended.
   return ::poll(&asked, 1, static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX))) > 0;
 }
 

@@ -11,29 +11,29 @@
 
 namespace hlaunch {
 
-// Where a job's events are posted to. A value.
+// The URL to which a job's events are posted. A value.
 struct EventUrl {
   std::string host;  // A name, or a literal without brackets.
   uint16_t port = 80;
   std::string target = "/";  // "/hooks/7?to=me"
 };
 
-// "http://hooks.example:8080/7". Pure.
+// Parses a URL like "http://hooks.example:8080/7". Pure.
 //
 // Errors:
-//   InvalidArgument - it is no such URL: https is not spoken, and a password in it would be seen by
-//     all users of the host.
+//   InvalidArgument - `text` is no such URL. https is not supported, and a password is refused,
+//     because all users of the host would see it.
 absl::StatusOr<EventUrl> ParseEventUrl(absl::string_view text);
 
-// The request that posts `event`, one JSON object. Pure.
+// Returns the HTTP request that posts `event`, one JSON object. Pure.
 std::string PostOfEvent(const EventUrl& url, absl::string_view event);
 
-// What the answer to that request says. Pure.
+// Reads the answer to that request. Pure.
 //
 // Errors:
-//   Unavailable - it was not taken, and may be the next time.
-//   FailedPrecondition - it was refused for good, or is to go somewhere else, which is not
-//   followed.
+//   Unavailable - the event was not accepted, but a retry may succeed.
+//   FailedPrecondition - the event was refused for good, or the answer is a redirect, which is not
+//     followed.
 absl::Status ReadPostAnswer(absl::string_view answer);
 
 }  // namespace hlaunch

@@ -17,14 +17,14 @@ namespace {
 constexpr int kWorseTurns = 2;
 constexpr int kGoodTurns = 3;
 
-// Checks whose value counts what has happened.
+// Checks whose value counts events.
 constexpr absl::string_view kCounts[] = {"pcie errors", "kernel log", "link losses"};
 
 bool IsCount(const std::string& name) {
   return std::find(std::begin(kCounts), std::end(kCounts), name) != std::end(kCounts);
 }
 
-// Of like nodes all have the same, and so has one node at all times.
+// True for figures that are the same on all nodes of a kind, and that never change on one node.
 bool IsConstant(const std::string& name) {
   for (size_t f = 0; f < kFigures; ++f) {
     const FigureRule& rule = RuleOf(static_cast<Figure>(f));

@@ -27,7 +27,7 @@ struct HealthHelper::State : std::enable_shared_from_this<State> {
     Await();
   }
 
-  // For what may still come, as long as any of it may; what its limit has passed for does not.
+  // Waits while a result may still come. A check whose limit has passed is not waited for.
   void Await() {
     const Instant now = MonotonicClock().Now();
     std::optional<Instant> next;
@@ -52,7 +52,7 @@ struct HealthHelper::State : std::enable_shared_from_this<State> {
     Await();
   }
 
-  // `why` is said of what is missing; empty: its time was up.
+  // `why` is the reason given for missing results; if it is empty, their time was up.
   void Finish(const std::string& why) {
     Stop();
     std::vector<CheckResult> all;
@@ -71,7 +71,7 @@ struct HealthHelper::State : std::enable_shared_from_this<State> {
 
   void Stop() {
     timer.cancel();
-    process.reset();  // Kills what still runs.
+    process.reset();  // Kills the process if it still runs.
   }
 
   asio::steady_timer timer;

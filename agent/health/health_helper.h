@@ -17,15 +17,16 @@ class io_context;
 
 namespace hlaunch {
 
-// Runs checks in a process of their own, which is killed if it hangs: a file server that is gone
-// or a driver that sleeps never holds up the agent.
+// Runs checks in a separate process, which is killed if it hangs. So a file server that is gone or
+// a driver that sleeps never holds up the agent.
 //
-// Belongs to the loop thread. Destruction kills the process and gives up without a word.
+// Belongs to the loop thread. Destruction kills the process and does not call `done`.
 class HealthHelper {
  public:
-  // Starts `argv`, which prints a ToLine for each of the checks as it ends. `done` is called once,
-  // from the loop, as soon as nothing more is awaited, with a result for each of them in their
-  // order: those that did not come in time, or before the process ended, are unknown, with why.
+  // Starts `argv`, which prints a ToLine for each check as it ends. `done` is called once, from the
+  // loop, as soon as no further result can come. It gets one result for each of `checks`, in their
+  // order. A check that did not report in time, or before the process ended, is unknown, and its
+  // reason says why.
   HealthHelper(asio::io_context& loop, const std::vector<std::string>& argv,
                std::vector<AwaitedCheck> checks,
                std::function<void(std::vector<CheckResult>)> done);
@@ -33,7 +34,7 @@ class HealthHelper {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // Shared with what is under way in the loop.
+  std::shared_ptr<State> state_;  // Shared with the loop's pending handlers.
 };
 
 }  // namespace hlaunch

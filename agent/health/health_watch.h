@@ -14,21 +14,20 @@
 
 namespace hlaunch {
 
-// Has a process of its own watch this node's health while its workers run, see WatchNode.
+// Runs a separate process that watches this node's health while its workers run, see WatchNode.
 //
-// Belongs to the loop thread. Destruction kills the process and gives up without a word.
+// Belongs to the loop thread. Destruction kills the process and calls nothing.
 class HealthWatch {
  public:
   // Starts `argv`, which prints a ToLine for each change. `tell` is called from the loop with each
-  // of them, and, if the process ends by itself, with a warning to say so; it may not destroy the
-  // watch.
+  // change, and with a warning if the process ends by itself. `tell` must not destroy the watch.
   HealthWatch(asio::io_context& loop, const std::vector<std::string>& argv,
               const std::function<void(const CheckResult&)>& tell);
 
-  // The workers of this node have succeeded; those of others may go on.
+  // Call when the workers of this node have succeeded; workers of other nodes may still run.
   void Finished() { process_.CloseInput(); }
 
-  pid_t pid() const { return process_.pid(); }  // 0: it does not live.
+  pid_t pid() const { return process_.pid(); }  // 0 once the process has ended.
 
  private:
   LineProcess process_;

@@ -19,7 +19,7 @@ namespace hlaunch {
 
 namespace {
 
-// What the nodes found together.
+// Copies what the nodes found together.
 void TakeOver(const JointReport& joint, NodeHealth* health) {
   health->joined = joint.joined;
   health->peers = joint.peers;
@@ -56,7 +56,7 @@ NodeHealth NodeHealthOf(const std::vector<CheckResult>& results, const std::stri
 std::string HardwareName(const DeviceFiles& files, int nproc) {
   std::string processor = "processors";
   for (absl::string_view line : absl::StrSplit(files.Read("/proc/cpuinfo"), '\n')) {
-    // x86 has a name, arm64 the number of a design.
+    // x86 gives a name, arm64 the number of a design.
     if (!absl::StartsWith(line, "model name") && !absl::StartsWith(line, "CPU part")) continue;
     processor = std::string(absl::StripAsciiWhitespace(line.substr(line.find(':') + 1)));
     break;

@@ -12,12 +12,12 @@
 
 namespace hlaunch {
 
-// What the other nodes are told of `results`: what fails, in one line, and the figures that bear a
-// check's name. Pure.
+// Sums up `results` for the other nodes: what fails, in one line, and the figures whose name is the
+// name of a check. Pure.
 NodeHealth NodeHealthOf(const std::vector<CheckResult>& results, const std::string& hardware);
 
-// What must be the same for two nodes to be compared: processors, kinds of accelerators and how
-// many workers share them. "96 × Xeon 8380, Gaudi 2, 8 workers"
+// Names the hardware. Nodes are compared only if it is the same: processors, kinds of accelerators
+// and the number of workers that share them, as in "96 × Xeon 8380, Gaudi 2, 8 workers".
 std::string HardwareName(const DeviceFiles& files, int nproc);
 
 }  // namespace hlaunch

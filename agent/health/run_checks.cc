@@ -19,15 +19,15 @@ namespace {
 constexpr size_t kFullLogBytes = 32 << 20;
 constexpr Duration kQuickLimit = std::chrono::seconds(3);
 constexpr Duration kFullLimit = std::chrono::seconds(20);
-// For the other checks to be done before pairs are measured: they write files and read devices.
+// How long the other checks may run before pairs are measured: they write files and read devices.
 constexpr Duration kQuietTime = std::chrono::seconds(3);
 
 struct Check {
-  std::string name;  // As its result's.
+  std::string name;  // The name of its result.
   std::function<CheckResult()> run;
 };
 
-// Heat that slows the CPUs down shows in counters that grow while they work.
+// Heat that slows the CPUs down shows in counters that grow while the CPUs work.
 CheckResult CheckHeatSince(const DeviceFiles& files, std::optional<int64_t> throttled_before) {
   CheckResult result = CheckHeat(files);
   const std::optional<int64_t> throttled = ThrottleCount(files);
@@ -74,7 +74,7 @@ std::vector<Check> ChecksOf(const CheckPlan& plan) {
   return checks;
 }
 
-// What the checks have found, told one at a time. Thread-safe.
+// Collects the results of the checks and reports them one at a time. Thread-safe.
 class Findings {
  public:
   Findings(size_t open, const std::function<void(const CheckResult&)>& tell)
@@ -125,7 +125,7 @@ void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult
   const bool here = DeviceFiles(plan.sysroot).is_this_machine();
   Findings findings(checks.size() + (here ? 1 : 0) + (here && plan.full ? 1 : 0), tell);
   if (here) {
-    findings.Add(CheckProcessor(plan.full));  // Alone: it measures.
+    findings.Add(CheckProcessor(plan.full));  // Runs alone because it measures.
     if (plan.full) findings.Add(CheckMemorySpeed());
   }
   std::vector<std::thread> threads;
@@ -144,7 +144,7 @@ void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult
 struct RepeatedChecks::State {
   struct Turn {
     Check check;
-    std::optional<Instant> begun;  // Of one that is being made.
+    std::optional<Instant> begun;  // Set while the check runs.
     std::optional<CheckResult> result;
   };
   bool AllEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {

@@ -15,39 +15,39 @@
 
 namespace hlaunch {
 
-// Which checks are to run. A value.
+// The checks to run. A value.
 struct CheckPlan {
-  std::string sysroot;        // A described machine: what tries this host is left out.
-  std::string log_directory;  // Empty: not checked.
-  std::string master;         // A host whose name must resolve; empty: not checked.
+  std::string sysroot;        // Of a described machine: no check then tries this host.
+  std::string log_directory;  // Not checked if empty.
+  std::string master;         // A host whose name must resolve; not checked if empty.
   DevicesWanted devices;
   bool full = false;               // Measures for up to two seconds instead of some milliseconds.
-  std::optional<JointPlan> joint;  // Together with the other nodes of a round, last.
-  Duration watch{};                // Again and again while workers run; zero: once.
+  std::optional<JointPlan> joint;  // The joint check with the other nodes of a round; it runs last.
+  Duration watch{};                // The interval while workers run; zero runs the checks once.
 };
 
-// The checks of the plan, in the order in which people read them, and for how long to wait for
-// each.
+// Returns the checks of the plan, in the order in which people read them, each with how long to
+// wait for it.
 std::vector<AwaitedCheck> ChecksToAwait(const CheckPlan& plan);
 
-// Runs them, all at once, and calls `tell` with each result as it comes, one at a time. A check
-// that hangs holds up the return and no other check: run it where it can be killed, see
+// Runs the checks, all at once, and calls `tell` with each result as it comes, one at a time. A
+// check that hangs delays the return, but no other check: call this where it can be killed, see
 // HealthHelper.
 void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult&)>& tell);
 
-// The cheap ones of the same checks, made again and again. Each has a thread while it is made, so
-// that one which hangs holds up no other. Belongs to one thread.
+// The cheap ones of the same checks, run again and again. Each check runs in a thread of its own,
+// so a check that hangs holds up no other. Belongs to one thread.
 class RepeatedChecks {
  public:
   explicit RepeatedChecks(const CheckPlan& plan);
 
-  // Makes those that do not hang since an earlier turn; returns when all have ended, or after
-  // `limit`. What has not ended is a warning.
+  // Runs the checks, except those that still hang since an earlier turn. Returns when all have
+  // ended, or after `limit`. A check that has not ended is reported as a warning.
   std::vector<CheckResult> Take(Duration limit);
 
  private:
   struct State;
-  const std::shared_ptr<State> state_;  // Shared with the threads.
+  const std::shared_ptr<State> state_;  // Shared with the checks' threads.
 };
 
 }  // namespace hlaunch

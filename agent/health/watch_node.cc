@@ -28,13 +28,13 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int kNice = 10;                       // The workers come first.
-constexpr Duration kCheckLimit = seconds(5);    // For the checks of a turn,
-constexpr Duration kPatience = seconds(10);     // for the other nodes in it,
-constexpr Duration kConnectLimit = seconds(5);  // and for the store of the round.
-constexpr Duration kLook = seconds(4);          // For an answer: the kernel asks three times.
-constexpr Duration kBetweenLooks = seconds(5);  // Or the interval between turns.
-constexpr int kFewNodes = 3;                    // Fewer have no majority.
-constexpr size_t kWords = 400;                  // Of a reason that crosses the network.
+constexpr Duration kCheckLimit = seconds(5);    // For the checks of a turn.
+constexpr Duration kPatience = seconds(10);     // For the other nodes in a turn.
+constexpr Duration kConnectLimit = seconds(5);  // For the store of the round.
+constexpr Duration kLook = seconds(4);  // For an answer: the kernel sends its SYN three times.
+constexpr Duration kBetweenLooks = seconds(5);  // The interval of turns, if shorter.
+constexpr int kFewNodes = 3;                    // Fewer nodes have no majority.
+constexpr size_t kWords = 400;                  // Bytes of a reason that is sent over the network.
 
 constexpr char kPace[] = "slower than other nodes";
 constexpr char kEnd[] = "the end";
@@ -69,13 +69,13 @@ class NodeWatch {
     if (!joint_) return;
     NodeTurn turn{NodeHealthOf(results, "").figures, finished_};
     const double pace = turn.figures[Figure::kProcessor];
-    if (slow_) turn.figures[Figure::kProcessor] = std::nan("");  // The others are not to be misled.
-    // After a turn that failed, others may be behind by as much as a turn.
+    if (slow_) turn.figures[Figure::kProcessor] = std::nan("");  // It must not distort the mean.
+    // After a failed turn, other nodes may be behind by up to a turn.
     const Duration patience = kPatience + (together_ ? Duration::zero() : plan_.watch);
     const absl::StatusOr<JointTurn> taken = joint_->Take(turn, patience);
     together_ = taken.ok();
     for (CheckResult& change : beside_.Take({OthersAnswer(taken.status())})) {
-      // All find it out, and one of them is enough to say so.
+      // Every node finds this out, so one of them reports it.
       if (plan_.joint->node_rank == 0) tell_(change);
     }
     TellUnreached(taken.ok() ? std::vector<int>() : LookTwice());
@@ -89,7 +89,7 @@ class NodeWatch {
   }
 
  private:
-  // The end of the input is the end of the workers.
+  // Waits for `duration`. The end of the input means that the workers have ended.
   void Rest(Duration duration) {
     const Instant until = MonotonicClock().Now() + duration;
     pollfd input{finished_ ? -1 : input_, POLLIN, 0};
@@ -103,7 +103,7 @@ class NodeWatch {
     }
   }
 
-  // The nodes that answer neither look.
+  // The nodes that answer neither of two looks.
   std::vector<int> LookTwice() {
     const std::vector<int> first = joint_->LookForUnreached(kLook);
     if (first.empty()) return first;
@@ -115,7 +115,7 @@ class NodeWatch {
     return both;
   }
 
-  // This node alone: what the others find is not its to tell.
+  // Reports only what this node found; the other nodes report what they find.
   void TellUnreached(std::vector<int> unreached) {
     if (unreached == unreached_) return;
     unreached_ = std::move(unreached);
@@ -153,8 +153,8 @@ class NodeWatch {
   HealthChanges own_, beside_;
   bool finished_ = false;
   bool together_ = false;       // The last turn succeeded.
-  bool slow_ = false;           // This node has told so.
-  std::vector<int> unreached_;  // The same: node ranks.
+  bool slow_ = false;           // This node has reported that it is slow.
+  std::vector<int> unreached_;  // The node ranks last reported as unreached.
 };
 
 }  // namespace

@@ -26,12 +26,12 @@ absl::Status OutOf(const char* what) {
 
 }  // namespace
 
-// The way to one worker.
+// The pipe to one worker.
 struct StdinCopies::Copy {
   explicit Copy(asio::io_context& loop) : out(loop) {}
-  asio::posix::stream_descriptor out;  // Closed: it has all, or reads no more.
-  off_t at = 0;                        // Of what is kept, so much was written.
-  bool waits = false;                  // For room.
+  asio::posix::stream_descriptor out;  // Closed once the worker has all, or stops reading.
+  off_t at = 0;                        // How much of the kept data was written.
+  bool waits = false;                  // Waits for room in the pipe.
 };
 
 absl::StatusOr<std::unique_ptr<StdinCopies>> StdinCopies::Open(asio::io_context& loop) {
@@ -69,7 +69,7 @@ absl::StatusOr<UniqueFd> StdinCopies::Link() {
 
 void StdinCopies::Clear() { copies_.clear(); }
 
-// Takes what has come; at the end nothing.
+// Keeps a piece of data; an empty piece is the end.
 bool StdinCopies::Keep(const std::string& bytes) {
   ended_ = bytes.empty();
   for (size_t done = 0; done < bytes.size();) {
@@ -87,7 +87,7 @@ bool StdinCopies::Keep(const std::string& bytes) {
   return !ended_;
 }
 
-// Writes what there is and what has room.
+// Writes as much as there is and as the pipe has room for.
 void StdinCopies::Feed(const std::shared_ptr<Copy>& copy) {
   char bytes[kStdinChunk];
   while (copy->out.is_open() && !copy->waits) {
@@ -105,7 +105,7 @@ void StdinCopies::Feed(const std::shared_ptr<Copy>& copy) {
                              copy->waits = false;
                              Feed(copy);
                            });
-    } else if (there <= 0 || errno != EINTR) {  // Its end, or nobody reads it.
+    } else if (there <= 0 || errno != EINTR) {  // The end, or no reader is left.
       asio::error_code ignored;
       copy->out.close(ignored);
     }

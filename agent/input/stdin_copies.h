@@ -13,9 +13,9 @@
 
 namespace hlaunch {
 
-// Gives each worker all that comes on this process's stdin, from its beginning to its end. It is
-// kept in a file without a name: a worker that reads slowly, or not at all, holds up no other, and
-// those of a later round read the same once more.
+// Gives each worker all data of this process's stdin, from the beginning to the end. The data is
+// kept in a file without a name. So a worker that reads slowly, or not at all, holds up no other
+// worker, and workers of a later round read the same data again.
 //
 // Belongs to the loop's thread; `loop` outlives it.
 class StdinCopies {
@@ -25,13 +25,13 @@ class StdinCopies {
   static absl::StatusOr<std::unique_ptr<StdinCopies>> Open(asio::io_context& loop);
   ~StdinCopies();
 
-  // What one worker reads.
+  // Returns the descriptor that one worker reads.
   //
   // Errors:
   //   ResourceExhausted - out of descriptors.
   absl::StatusOr<UniqueFd> Link();
 
-  // Forgets the workers that it had.
+  // Forgets the workers that it served.
   void Clear();
 
  private:

@@ -19,7 +19,7 @@ StdinReader::StdinReader(asio::io_context& loop, TakeFn take)
   UniqueFd poll(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event = {};
   event.events = EPOLLIN;
-  // A regular file cannot be waited for, and need not be.
+  // A regular file cannot be polled, and need not be.
   if (poll.valid() && ::epoll_ctl(poll.get(), EPOLL_CTL_ADD, STDIN_FILENO, &event) == 0) {
     readable_.assign(poll.Release());
   }

@@ -13,16 +13,16 @@
 
 namespace hlaunch {
 
-inline constexpr size_t kStdinChunk = 32 << 10;  // The most that comes at once.
+inline constexpr size_t kStdinChunk = 32 << 10;  // The largest piece that is read at once.
 
-// Reads this process's stdin in the loop, and leaves it as it is: other processes share it, and
-// would not expect that it does not block.
+// Reads this process's stdin in the loop. It leaves the descriptor's flags alone: other processes
+// share it and do not expect it to be non-blocking.
 //
 // Belongs to the loop's thread; `loop` outlives it.
 class StdinReader {
  public:
-  // `take` gets what comes, and at the end nothing; it returns whether more may come at once, else
-  // Go says so.
+  // `take` gets each piece of data, and an empty text at the end. It returns true if more may come
+  // at once; after false, reading goes on when Go is called.
   using TakeFn = std::function<bool(std::string bytes)>;
   StdinReader(asio::io_context& loop, TakeFn take);
 
@@ -33,7 +33,8 @@ class StdinReader {
   void ReadOnce();
 
   const TakeFn take_;
-  asio::posix::stream_descriptor readable_;  // An epoll that holds stdin; closed: a file.
+  // An epoll that holds stdin; closed if stdin is a file.
+  asio::posix::stream_descriptor readable_;
   asio::io_context& loop_;
   bool going_ = false;
   bool ended_ = false;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr Duration kPause = std::chrono::milliseconds(200);  // Between attempts.
 
-// "Is there a key of this name?", which changes nothing in the store.
+// Asks "Is there a key with this name?", which changes nothing in the store.
 std::string Question() {
   std::string bytes(1, '\0');  // VALIDATE.
   PutUint32(&bytes, kC10dMagic);
@@ -118,13 +118,13 @@ struct MasterCheck::State : std::enable_shared_from_this<State> {
   const uint16_t port;
   const Expect expect;
   const Duration limit;
-  std::function<void(std::string)> done;  // Null once told or given up.
+  std::function<void(std::string)> done;  // Null after it was called, or after Close.
   asio::ip::tcp::socket socket;
   asio::steady_timer deadline;
   asio::steady_timer pause;
   std::string question;
   std::array<char, 1> answer{};
-  std::string trouble;  // Of the latest attempt.
+  std::string trouble;  // The problem of the latest attempt.
 };
 
 MasterCheck::MasterCheck(asio::io_context& loop, std::string address, uint16_t port, Expect expect,

@@ -46,14 +46,14 @@ uint16_t GaudiCachePort(uint16_t master_port) {
 
 absl::StatusOr<MasterPorts> OpenMasterPorts(const MasterPortsWish& wish) {
   const int tries = wish.port == 0 ? kTries : 1;
-  std::vector<MasterPorts> tried;  // Held, so that the next try gets another port.
+  std::vector<MasterPorts> tried;  // Held, so the next try gets another port.
   for (int i = 0; i < tries && (tried.empty() || !IsGood(tried.back())); ++i) {
     auto ports = TryPorts(wish);
     if (!ports.ok() && tried.empty()) return ports.status();
     if (!ports.ok()) break;
     tried.push_back(std::move(ports).value());
   }
-  MasterPorts best = std::move(tried.back());  // The good one, if any was.
+  MasterPorts best = std::move(tried.back());  // The good one, if there is one.
   if (auto coordinator = Reserve(0); coordinator.ok()) {
     best.coordinator = std::move(coordinator).value();
   }

@@ -35,7 +35,7 @@ constexpr Duration kUrlLimit = std::chrono::seconds(2);
 constexpr size_t kMostBytes = 4096;
 constexpr size_t kReasonBytes = 300;
 
-// The first line, for people.
+// The first line of `text`, made safe to print.
 std::string FirstLine(string_view text) {
   const string_view line = absl::StripAsciiWhitespace(text.substr(0, text.find_first_of("\r\n")));
   std::string reason(line.substr(0, kReasonBytes));
@@ -45,7 +45,7 @@ std::string FirstLine(string_view text) {
   return reason;
 }
 
-// Why, if the file is there; empty: it is not. A pipe is not waited for.
+// The reason in the file; empty if there is no file. The read never waits, not even for a pipe.
 std::string ReadNoticeFile(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return ::access(path.c_str(), F_OK) == 0 ? absl::StrCat(path, " is there") : "";
@@ -56,8 +56,8 @@ std::string ReadNoticeFile(const std::string& path) {
   return reason.empty() ? absl::StrCat(path, " is there") : reason;
 }
 
-// One look at a URL. It holds itself until it is done or the limit is over; an answer that says
-// neither is not told.
+// One request to a URL. It keeps itself alive until it is done or its time is over. An answer that
+// says neither is not reported.
 class Look : public std::enable_shared_from_this<Look> {
  public:
   using Done = std::function<void(std::string reason)>;
@@ -67,7 +67,7 @@ class Look : public std::enable_shared_from_this<Look> {
         limit_(loop),
         done_(std::move(done)),
         at_(asio::ip::make_address(url.address), url.port),
-        // Google's service demands the header; HTTP/1.0 gets an answer in one piece.
+        // Google's service requires the header. HTTP/1.0 makes the answer come in one piece.
         request_(
             absl::StrCat("GET ", url.target, " HTTP/1.0\r\nHost: ",
                          at_.address().is_v6() ? absl::StrCat("[", url.address, "]") : url.address,

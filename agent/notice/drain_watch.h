@@ -20,37 +20,38 @@ class io_context;
 
 namespace hlaunch {
 
-// Where a cloud tells its machine that it will be taken away. A value.
+// The URL where a cloud announces that it will take the machine away. A value.
 struct NoticeUrl {
-  std::string address;  // A literal.
+  std::string address;  // An address literal.
   uint16_t port = 80;
   std::string target;  // "/latest/meta-data/spot/instance-action"
 };
 
-// "http://169.254.169.254/latest/…". Pure.
+// Parses a URL like "http://169.254.169.254/latest/…". Pure.
 //
 // Errors:
-//   InvalidArgument - it is no http URL whose host is an address.
+//   InvalidArgument - `text` is not an http URL whose host is an address.
 absl::StatusOr<NoticeUrl> ParseNoticeUrl(absl::string_view text);
 
-// Where the notice that this node will be gone, or is not to be used any more, comes from.
+// The sources of a notice that this node will be gone, or must not be used any more.
 struct DrainSources {
-  std::string file;  // It is there; its first line is why. Empty: none.
+  std::string file;  // If this file exists, its first line is the reason. Empty for no file.
   std::optional<NoticeUrl> url;
 };
 
-// What an HTTP answer says: why the node will be gone; empty: it stays; nothing: it says neither.
-// Pure.
+// Reads an HTTP answer. Returns why the node will be gone, an empty text if the node stays, or
+// nothing if the answer says neither. Pure.
 std::optional<std::string> ReadNotice(absl::string_view answer);
 
-// Looks at a file each turn and at a URL every five.
+// Looks at the file every turn and at the URL every fifth turn.
 //
-// Belongs to the loop thread, where its callback is called.
+// Belongs to the loop thread and calls its callback there.
 class DrainWatch {
  public:
   static constexpr Duration kTurn = std::chrono::seconds(1);
 
-  // `on_change` is told why the node is drained each time that changes; empty: it is not.
+  // `on_change` is called with the reason for the drain whenever it changes; an empty reason ends
+  // the drain.
   DrainWatch(asio::io_context& loop, DrainSources sources,
              std::function<void(std::string reason)> on_change, Duration turn = kTurn);
   ~DrainWatch();

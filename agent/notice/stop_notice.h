@@ -15,7 +15,7 @@ class io_context;
 
 namespace hlaunch {
 
-// Tells a person that workers are being stopped, why and for how long, unless they stop at once.
+// Tells the user that workers are being stopped, why and for how long, unless they stop at once.
 //
 // Belongs to the loop thread.
 class StopNotice {
@@ -27,7 +27,7 @@ class StopNotice {
   // `alive` says how many are left; it is called from the loop until End.
   void Begin(std::string reason, Duration grace, std::function<int()> alive);
 
-  // They have stopped.
+  // The workers have stopped.
   void End();
 
  private:
@@ -35,8 +35,8 @@ class StopNotice {
   const std::unique_ptr<State> state_;
 };
 
-// "rank 3 (node1) exited with code 7; stopping 7 workers, up to 30 s (--shutdown-timeout)". No
-// worker: what they left behind. Pure.
+// "rank 3 (node1) exited with code 7; stopping 7 workers, up to 30 s (--shutdown-timeout)". With 0
+// workers it names what the workers left behind. Pure.
 std::string DescribeStopping(const std::string& reason, int workers, Duration grace);
 
 }  // namespace hlaunch

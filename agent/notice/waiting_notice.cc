@@ -15,7 +15,7 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kFirstNotice = std::chrono::seconds(1);
-constexpr Duration kSettle = std::chrono::milliseconds(300);  // For the reason to stay the same.
+constexpr Duration kSettle = std::chrono::milliseconds(300);  // Time for the reason to settle.
 constexpr Duration kShortestPause = std::chrono::seconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(60);
 

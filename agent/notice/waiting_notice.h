@@ -15,32 +15,32 @@ class io_context;
 
 namespace hlaunch {
 
-// Decides when a person is told for what this node waits, and in which words: after a second, then
-// ever more rarely. A value without a clock: `now` is an argument.
+// Decides when the user is told what this node waits for, and in which words: after a second, then
+// at growing intervals. A value without a clock: `now` is an argument.
 class WaitingSchedule {
  public:
-  // The node waits for `reason`. Returns false if that is nothing new.
+  // The node waits for `reason`. Returns false if that is already known.
   bool Wait(const std::string& reason, Instant now);
 
-  // The node does not wait any more. The next Wait begins to count anew.
+  // The node does not wait any more. The next Wait starts counting from zero.
   void Stop() { reason_.clear(); }
 
   bool waiting() const { return !reason_.empty(); }
 
-  // When the next words are due. Reasons that change quickly make one line, so the time is never
-  // right after `now`.
+  // When the next message is due. That is never right after `now`, so reasons that change quickly
+  // make one line.
   Instant Next(Instant now) const;
 
-  // The words that are due at `now`: the reason with the time waited. Requires: waiting().
+  // Returns the message for `now`: the reason with the time waited. Requires: waiting().
   std::string Tell(Instant now);
 
  private:
-  std::string reason_;  // Empty: the node does not wait.
+  std::string reason_;  // Empty if the node does not wait.
   Instant since_;
-  Duration next_;  // After `since_`.
+  Duration next_;  // The next message is due this long after `since_`.
 };
 
-// Tells a person for what this node waits, as WaitingSchedule says.
+// Tells the user what this node waits for, at the times that WaitingSchedule sets.
 //
 // Belongs to the loop thread.
 class WaitingNotice {

@@ -9,15 +9,16 @@
 
 namespace hlaunch {
 
-// A connection to a server of this process, as far as it matters to who must make room. A value.
+// A connection to a server of this process: what counts when one has to be dropped. A value.
 struct OpenConnection {
-  std::string source;     // The address it comes from.
-  bool answered = false;  // Its request has come whole, and the answer is on its way.
+  std::string source;     // The address of the client.
+  bool answered = false;  // The whole request has come, and the answer is on its way.
 };
 
-// Which of `open`, the oldest first and not empty, makes room for the next: of the source that has
-// most of them, the oldest whose request has not come, or else the oldest. So whoever opens many
-// pushes out its own, not another host's probe. Pure.
+// Returns which of `open` (the oldest first, not empty) is dropped for a new connection. It is a
+// connection of the source that has the most: the oldest whose request has not come, or else the
+// oldest. So a client that opens many connections pushes out its own, not another host's probe.
+// Pure.
 size_t ConnectionToDrop(const std::vector<OpenConnection>& open);
 
 }  // namespace hlaunch

@@ -19,7 +19,7 @@ namespace {
 
 constexpr Duration kLastWords = std::chrono::seconds(1);
 
-// What an event says beside whose it is and when.
+// Adds the fields of an event, besides its source and time.
 struct Fields {
   nlohmann::ordered_json& line;
 
@@ -68,7 +68,7 @@ struct Fields {
     line["round"] = e.round;
     line["rank"] = e.rank;
     line["name"] = e.name;
-    line["value"] = e.value;  // Of what is no number JSON has only null.
+    line["value"] = e.value;  // JSON has only null for NaN and infinity.
   }
   void operator()(const HealthChanged& e) const {
     line["event"] = e.worse ? "health_worse" : "health_better";
@@ -110,7 +110,7 @@ std::string EventLine(const NodeEvent& event, const EventSource& source, const E
   line["host"] = source.host;
   if (source.node_rank >= 0) line["node_rank"] = source.node_rank;
   std::visit(Fields{line}, event);
-  // Reasons hold what strangers sent: what is no UTF-8 is replaced, not refused.
+  // Reasons may hold bytes from others: invalid UTF-8 is replaced, not refused.
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -44,7 +44,7 @@ const char* ReasonOf(int status) {
   }
 }
 
-// The member that holds the header `name`; null: it is not read.
+// The member that holds the header `name`; null if that header is not read.
 std::string* HeaderOf(string_view name, HttpQuestion& request) {
   if (absl::EqualsIgnoreCase(name, "host")) return &request.host;
   if (absl::EqualsIgnoreCase(name, "origin")) return &request.origin;
@@ -52,7 +52,7 @@ std::string* HeaderOf(string_view name, HttpQuestion& request) {
   return nullptr;
 }
 
-// Reads the lines after the first; whether they are as they should be.
+// Reads the lines after the first. Returns false if they are invalid.
 bool ReadHeaders(string_view lines, HttpQuestion& request) {
   for (const string_view line : absl::StrSplit(lines, '\n')) {
     const size_t colon = line.find(':');

@@ -11,31 +11,32 @@
 
 namespace hlaunch {
 
-// Longer requests are refused; a scraper's has some 300 bytes.
+// Longer requests are refused; a scraper's request has about 300 bytes.
 inline constexpr size_t kMaxHttpRequest = 8 << 10;
 
-// What has come of a request so far. A value.
+// What has been read of a request so far. A value.
 struct HttpQuestion {
-  int status = 0;     // 0: more must come; 200: `path` is asked for; else refuse with this.
-  bool head = false;  // HEAD: the same answer without its body.
-  std::string path;   // Without what follows '?'.
-  // Headers that matter to a page in a browser; empty: there is none.
+  int status = 0;  // 0 if the request is not complete; 200 if it asks for `path`; any other status
+                   // refuses it.
+  bool head = false;  // HEAD: the answer is sent without its body.
+  std::string path;   // Without '?' and what follows it.
+  // Headers that matter for a page in a browser; empty if missing.
   std::string host = {}, origin = {}, authorization = {};
 };
 
-// What is answered. A value.
+// The answer to a request. A value.
 struct HttpAnswer {
   int status = 200;
   std::string type = "text/plain";
   std::string body;
-  std::vector<std::string> headers = {};  // Further ones, such as "Allow: GET".
+  std::vector<std::string> headers = {};  // Additional headers, such as "Allow: GET".
 };
 
-// Reads the head of an HTTP/1.x request; bodies are not served. One that has a header twice which
-// is read here is refused. Pure; of anybody's bytes.
+// Reads the head of an HTTP/1.x request; bodies are not supported. A request that repeats one of
+// the headers read here is refused. Pure; the bytes may come from anybody.
 HttpQuestion ReadHttpRequest(absl::string_view bytes);
 
-// A whole response, after which the connection is closed. Pure.
+// A complete response, after which the connection is closed. Pure.
 std::string HttpReply(const HttpAnswer& answer, bool head);
 std::string HttpReply(int status, absl::string_view type, absl::string_view body, bool head);
 

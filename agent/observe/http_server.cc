@@ -27,7 +27,7 @@ using asio::ip::tcp;
 constexpr size_t kMaxConnections = 64;
 constexpr int kMaxUnaccepted = 256;
 constexpr Duration kConnectionLimit = std::chrono::seconds(5);
-constexpr Duration kAcceptPause = std::chrono::seconds(1);  // Out of descriptors.
+constexpr Duration kAcceptPause = std::chrono::seconds(1);  // After an error: no descriptors.
 
 absl::Status ListenError(const asio::error_code& error, const std::string& what,
                          const std::string& address, uint16_t port) {
@@ -92,13 +92,13 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 
     tcp::socket socket;
     asio::steady_timer limit;
-    std::string source;  // Its address.
+    std::string source;  // The client's address.
     bool open = true;
     std::array<char, kMaxHttpRequest> bytes;
     size_t size = 0;
     std::string response;
   };
-  using ConnectionPtr = std::shared_ptr<Connection>;  // Of open_ and the handlers it awaits.
+  using ConnectionPtr = std::shared_ptr<Connection>;  // Owned by open_ and its pending handlers.
 
   void AcceptLater() {
     pause_.expires_after(kAcceptPause);

@@ -17,22 +17,23 @@ class io_context;
 
 namespace hlaunch {
 
-// Serves GET and HEAD over HTTP/1.1, one request per connection. At most 64 connections at a time:
-// the next one drops another, of the address that has most of them, so that a probe is answered
-// whoever else connects. Each has 5 s for its request of at most 8 KiB and the answer.
+// Serves GET and HEAD over HTTP/1.1, one request per connection. It keeps at most 64 connections.
+// The next one drops a connection of the address that has the most, so a probe is answered even if
+// another client opens many. Each connection has 5 s for its request of at most 8 KiB and the
+// answer.
 //
 // Belongs to the loop's thread; `loop` outlives it.
 class HttpServer {
  public:
-  // What is answered to a request that could be read. It must not block.
+  // Returns the answer to a request that could be read. It must not block.
   using AnswerFn = std::function<HttpAnswer(const HttpQuestion& request)>;
 
-  // Listens on `address`, a literal, and `port`, or a free one for 0. `what` it serves is for
-  // messages.
+  // Listens on `address`, a literal, and `port`; port 0 means a free one. `what` names the service
+  // in messages.
   //
   // Errors:
-  //   InvalidArgument - `address` is no address.
-  //   AlreadyExists - somebody listens there.
+  //   InvalidArgument - `address` is not an address.
+  //   AlreadyExists - another process listens there.
   //   FailedPrecondition - this host cannot listen there.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(asio::io_context& loop,
                                                            const std::string& what,

@@ -14,24 +14,27 @@
 namespace hlaunch {
 
 // Serves GET /metrics (Prometheus' text format), GET /healthz ("ok" as long as the loop turns, or
-// 503 and what is wrong) and GET /readyz (the same, or 503 and why not), as HttpServer does.
+// 503 and what is wrong) and GET /readyz ("ok", or 503 and why the process is not ready), as
+// HttpServer does.
 //
 // Belongs to the loop's thread; `loop` outlives it.
 class MetricsServer {
  public:
-  // Each is called for every request of its kind.
+  // Each function is called for every request of its kind.
   struct Answers {
     std::function<std::string()> metrics;
-    std::function<std::string()> not_ready;  // Why not, in a line; empty: it is.
-    // What is wrong with this process, in a line; empty: nothing. Null: it never says.
+    // Why the process is not ready, in one line; empty if it is.
+    std::function<std::string()> not_ready;
+    // What is wrong with this process, in one line; empty if nothing is. Null if it always counts
+    // as healthy.
     std::function<std::string()> unhealthy = nullptr;
   };
 
-  // Listens on `address`, a literal, and `port`, or a free one for 0.
+  // Listens on `address`, a literal, and `port`; port 0 means a free one.
   //
   // Errors:
-  //   InvalidArgument - `address` is no address.
-  //   AlreadyExists - somebody listens there.
+  //   InvalidArgument - `address` is not an address.
+  //   AlreadyExists - another process listens there.
   //   FailedPrecondition - this host cannot listen there.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(asio::io_context& loop,
                                                               const std::string& address,

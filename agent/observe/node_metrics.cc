@@ -21,7 +21,7 @@ std::string LabelValue(string_view text) {
   return absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
 }
 
-// As Prometheus reads it.
+// Formats a value as Prometheus reads it.
 std::string ValueText(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";

@@ -14,15 +14,16 @@
 
 namespace hlaunch {
 
-// A node of a job in numbers. A value: events change it, text is made of it.
+// The metrics of one node of a job. A value: events change it, and Text prints it.
 class NodeMetrics {
  public:
   NodeMetrics(std::string job_id, std::string host);
 
-  // Takes `event` into account, which happened at `now`.
+  // Takes `event`, which happened at `now`, into account.
   void Count(const NodeEvent& event, Instant now);
 
-  // What Prometheus reads, in its text format 0.0.4. `output_bytes`: what workers have written.
+  // Returns the metrics in Prometheus' text format 0.0.4. `output_bytes` is what workers have
+  // written.
   std::string Text(uint64_t output_bytes, Instant now) const;
 
   // "forming", "running", "stopping" or "finished".
@@ -56,7 +57,7 @@ class NodeMetrics {
   uint64_t health_warnings_ = 0;
   std::map<std::pair<std::string, Rank>, double> log_values_;  // The last of each name and rank.
   bool connected_ = false;
-  std::optional<Instant> silent_since_;  // Set while the rendezvous is not heard.
+  std::optional<Instant> silent_since_;  // Set while contact with the rendezvous is lost.
 };
 
 }  // namespace hlaunch

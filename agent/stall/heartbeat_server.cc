@@ -26,26 +26,26 @@
 namespace hlaunch {
 namespace {
 
-// Datagrams read from one socket at once. A queue holds about ten by default
+// The most datagrams read from one socket at once. A queue holds about ten by default
 // (net.unix.max_dgram_qlen).
 constexpr int kMaxAtOnce = 16;
-// Before the socket is read again.
+// The pause before the socket is read again.
 constexpr Duration kRest = std::chrono::milliseconds(10);
-// A loop that is so late was stopped or held up: silence says nothing of the workers then.
+// A loop that is this late was stopped or held up, so silence says nothing about the workers.
 constexpr Duration kLate = std::chrono::seconds(1);
 constexpr int kMaxParents = 64;
 
 struct Datagram {
   std::array<char, kMaxHeartbeatBytes + 1> bytes;
   size_t length = 0;
-  pid_t sender = 0;  // 0: not one of this pid namespace.
+  pid_t sender = 0;  // 0 if it is not in this pid namespace.
 };
 
-// The next datagram; unset: there is none.
+// Returns the next datagram; unset if there is none.
 std::optional<Datagram> Receive(int fd) {
   Datagram datagram;
   iovec part = {datagram.bytes.data(), datagram.bytes.size()};
-  // Room for the sender and for nothing else: descriptors that come along are closed.
+  // Room only for the sender's credentials: descriptors that come along are closed.
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
   msghdr message = {};
   message.msg_iov = &part;
@@ -64,8 +64,8 @@ std::optional<Datagram> Receive(int fd) {
   return datagram;
 }
 
-// Whether process `pid` is `worker`, of its session, or descends from it. `worker` is a child of
-// ours that was not reaped, so no other process has its pid.
+// True if process `pid` is `worker`, belongs to its session, or descends from it. `worker` is a
+// child of ours that was not reaped, so no other process has its pid.
 bool CameFrom(pid_t worker, pid_t pid) {
   for (int steps = 0; pid > 1 && steps < kMaxParents; ++steps) {
     if (pid == worker) return true;
@@ -77,7 +77,7 @@ bool CameFrom(pid_t worker, pid_t pid) {
   return false;
 }
 
-// An abstract address that nobody else has: the kernel finds one.
+// Makes a socket with an unused abstract address, which the kernel chooses.
 absl::StatusOr<std::pair<UniqueFd, std::string>> MakeSocket() {
   UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address = {};
@@ -105,17 +105,17 @@ struct HeartbeatServer::State {
     explicit WorkerSocket(asio::io_context& loop) : listener(loop), rest(loop) {}
     ~WorkerSocket() { StopListening(); }
 
-    // The loop does not look at the socket until it is assigned again.
+    // Stops the loop from watching the socket until it is assigned again.
     void StopListening() {
       if (listener.is_open()) listener.release();
     }
 
     UniqueFd socket;
-    asio::posix::stream_descriptor listener;  // On `socket`, while it is awaited.
+    asio::posix::stream_descriptor listener;  // Holds `socket` while the loop watches it.
     asio::steady_timer rest;
     std::string address;
-    pid_t pid = 0;     // 0: it does not live.
-    pid_t sender = 0;  // Of its last heartbeat.
+    pid_t pid = 0;     // 0 if the worker does not live.
+    pid_t sender = 0;  // The sender of its last heartbeat.
   };
 
   State(asio::io_context& the_loop, int workers, Duration limit, Events the_events)
@@ -125,11 +125,11 @@ struct HeartbeatServer::State {
   const Events events;
   Heartbeats beats;
   asio::steady_timer timer;
-  std::optional<Instant> due;  // When the timer ends; unset: it does not run.
+  std::optional<Instant> due;  // When the timer ends; unset if it does not run.
   std::deque<WorkerSocket> sockets;
   bool said_stranger = false;
   bool said_nonsense = false;
-  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 
   std::weak_ptr<bool> Alive() const { return life; }
 
@@ -146,8 +146,8 @@ struct HeartbeatServer::State {
                             });
   }
 
-  // Waits before it listens again, so a flood costs little. The queue may fill meanwhile and refuse
-  // what follows, which is harmless: a full queue holds news enough.
+  // Waits before it listens again, so a flood costs little. Meanwhile the queue may fill and refuse
+  // further datagrams. That is harmless: a full queue holds enough news.
   void ListenAfterRest(int worker) {
     WorkerSocket& one = sockets[static_cast<size_t>(worker)];
     one.rest.expires_after(kRest);
@@ -168,7 +168,7 @@ struct HeartbeatServer::State {
     if (recovered) events.on_recovery(worker);
   }
 
-  // Returns whether the worker had stalled and goes on.
+  // Returns true if the worker had stalled and now continues.
   bool Take(int worker, pid_t pid, const Datagram& datagram) {
     if (!CameFrom(pid, datagram.sender)) {
       SayOnce(&said_stranger, "did not come from that worker");
@@ -193,8 +193,8 @@ struct HeartbeatServer::State {
     if (!std::exchange(*said, true)) LogWarning(absl::StrCat("a heartbeat was dropped: it ", why));
   }
 
-  // Has the timer end no later than the next worker stalls. Later heartbeats leave it alone: it
-  // looks again when it ends.
+  // Sets the timer to end no later than the next worker stalls. Later heartbeats do not change it:
+  // it checks again when it ends.
   void Arm() {
     const std::optional<Instant> next = beats.Next();
     if (!next || (due && *due <= *next)) return;

@@ -19,44 +19,44 @@ class io_context;
 
 namespace hlaunch {
 
-// Receives the workers' heartbeats on a datagram socket for each worker, which has an abstract
-// address, @NAME in HLAUNCH_HEARTBEAT and HLAUNCH_BOUNDARY. Only what that worker or a process that
-// came from it has sent counts; the kernel names the sender. Everything else is dropped, with one
-// warning.
+// Receives the workers' heartbeats. Each worker has a datagram socket with an abstract address,
+// which it gets as @NAME in HLAUNCH_HEARTBEAT and HLAUNCH_BOUNDARY. A datagram counts only if that
+// worker or a process that descends from it sent it; the kernel names the sender. Any other
+// datagram is dropped, with one warning.
 //
-// Belongs to the loop thread. Nothing runs while nothing is heard.
+// Belongs to the loop thread. Nothing runs while no datagram comes.
 class HeartbeatServer {
  public:
   // Called from the loop; may not destroy the server.
   struct Events {
     std::function<void(const std::vector<Stall>&)>
-        on_stall;                                 // As Heartbeats::TakeStalled; not empty.
-    std::function<void(int worker)> on_recovery;  // One that had stalled was heard again.
-    std::function<void(int64_t step)> on_step;    // One told how far it is.
-    // One is at a good moment to stop; may be empty.
+        on_stall;                                 // From Heartbeats::TakeStalled; not empty.
+    std::function<void(int worker)> on_recovery;  // A stalled worker was heard again.
+    std::function<void(int64_t step)> on_step;    // A worker told its step.
+    // A worker is at a good moment to stop; may be empty.
     std::function<void(int worker)> on_boundary = {};
   };
 
-  // `loop` outlives the server. A worker stalls if it has been heard, and then not for `limit`;
-  // zero: never.
+  // `loop` outlives the server. A worker stalls if it has been heard once and then not for `limit`.
+  // With a limit of zero it never stalls.
   //
   // Errors:
-  //   ResourceExhausted - no socket can be had.
+  //   ResourceExhausted - no socket is available.
   static absl::StatusOr<std::unique_ptr<HeartbeatServer>> Open(asio::io_context& loop, int workers,
                                                                Duration limit, Events events);
   ~HeartbeatServer();
 
-  // Where that worker sends.
+  // The address to which that worker sends.
   const std::string& address(int worker) const;
 
-  // Process `pid`, a child of this one, is that worker, until it is forgotten.
+  // Says that process `pid`, a child of this process, is that worker, until Forget is called.
   void Listen(int worker, pid_t pid);
   void Forget(int worker);
 
-  // The process that sent that worker's last heartbeat; 0: none did.
+  // The process that sent that worker's last heartbeat; 0 if there was none.
   pid_t sender(int worker) const;
 
-  // As of what has been heard.
+  // The state by the heartbeats received so far.
   const Heartbeats& heartbeats() const;
 
  private:

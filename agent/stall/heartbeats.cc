@@ -48,7 +48,7 @@ bool SaysTheSame(const Heartbeat& one, const Heartbeat& other) {
   return one.step.has_value() && one.step == other.step && one.limit == other.limit;
 }
 
-// "1.5", "62": as a person reads it.
+// "1.5", "62": rounded for people.
 std::string Seconds(Duration duration) {
   const double seconds = std::chrono::duration<double>(duration).count();
   return seconds < 10 ? absl::StrFormat("%.2g", seconds) : absl::StrFormat("%.0f", seconds);

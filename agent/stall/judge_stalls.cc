@@ -8,7 +8,7 @@
 namespace hlaunch {
 namespace {
 
-// Where all wait for others, for the node of the cause to say so.
+// If all workers here wait for others, how long the node of the cause has to report it.
 constexpr Duration kPatience = std::chrono::seconds(45);
 
 }  // namespace

@@ -13,25 +13,27 @@
 
 namespace hlaunch {
 
-// What was found of a worker that has stalled. A value.
+// What was found about a stalled worker. A value.
 struct StallFinding {
   Stall stall;
-  StackSummary summary;  // Empty: no stacks could be had.
+  StackSummary summary;  // Empty if no stacks could be collected.
 };
 
-// Which of the stalled workers is taken for the cause. A value.
+// The verdict: which stalled worker caused the others to stall. A value.
 struct StallVerdict {
-  std::optional<Instant> wait_until;  // It is too early to say; unset: it is not.
-  std::optional<size_t> cause;  // The index of the finding; unset: too early, or there is none.
-  bool cause_waits = false;     // Each of them waits for others, this one too.
+  std::optional<Instant> wait_until;  // Set if it is too early to decide: judge again then.
+  // Index of the finding; unset if it is too early or there are no findings.
+  std::optional<size_t> cause;
+  bool cause_waits = false;  // Every stalled worker waits for others, the cause too.
 };
 
-// Workers that wait for a stalled one stall themselves, a moment before or after it.
+// Workers that wait for a stalled worker stall as well, a moment before or after it.
 inline constexpr Duration kStallSettle = std::chrono::seconds(2);
 
-// Decides at `now` which of `findings`, whose first worker stalled at `since`, is the cause: the
-// one which does not wait for others by its stacks, and of several the one that is furthest behind.
-// Where all of them wait the cause may be on another node, which has some time to say so. Pure.
+// Decides at `now` which of `findings`, whose first worker stalled at `since`, is the cause: a
+// worker whose stacks do not show it waiting for others, and of several such workers the one that
+// is furthest behind. If all of them wait, the cause may be on another node, which gets some time
+// to report it. Pure.
 StallVerdict JudgeStalls(const std::vector<StallFinding>& findings, Instant since, Instant now);
 
 }  // namespace hlaunch

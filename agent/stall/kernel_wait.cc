@@ -51,7 +51,7 @@ struct KernelWaitWatch::State {
   const Duration pause;  // Between two looks.
   const OnStuck on_stuck;
   KernelWaits waits;
-  std::vector<pid_t> pids;  // By local rank; 0: it does not live, or was told of.
+  std::vector<pid_t> pids;  // By local rank; 0 if it does not live or was reported.
   asio::steady_timer timer;
 
   void Await() {
@@ -85,7 +85,7 @@ std::optional<Duration> KernelWaitWatch::LimitOf(const WorkerSpec& spec) {
   for (absl::string_view entry : spec.inherited_env) {
     if (absl::ConsumePrefix(&entry, name) && !absl::SimpleAtod(entry, &seconds)) seconds = 0;
   }
-  if (!(seconds > 0)) return std::nullopt;  // Also of what is no number.
+  if (!(seconds > 0)) return std::nullopt;  // Also if it is not a number.
   return std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(std::min(seconds, kMaxSeconds)));
 }

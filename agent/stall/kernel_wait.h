@@ -20,39 +20,40 @@ class io_context;
 
 namespace hlaunch {
 
-// How long each worker has been waiting in the kernel where signals do not reach it (state D).
-// Values and state; no clock, no I/O. Belongs to one thread.
+// Measures how long each worker has been waiting in the kernel, where signals do not reach it
+// (state D). Values and state; no clock, no I/O. Belongs to one thread.
 class KernelWaits {
  public:
   KernelWaits(int workers, Duration limit) : limit_(limit), since_(static_cast<size_t>(workers)) {}
 
-  // The worker was in `state`, as in proc(5), at `now`. Set once it has waited for the limit
-  // without a break: for so long.
+  // Notes that the worker was in `state`, as in proc(5), at `now`. Once the worker has waited
+  // without a break for the limit, returns how long it has waited.
   std::optional<Duration> Take(int worker, char state, Instant now);
 
  private:
   const Duration limit_;
-  std::vector<std::optional<Instant>> since_;  // Unset: it does not wait.
+  std::vector<std::optional<Instant>> since_;  // Unset if the worker does not wait.
 };
 
-// Looks at the workers of one round about once a second, where the user wants it as of torchrun.
+// Looks at the workers of one round once a second, or more often for a limit below four seconds, if
+// the user asked for it by torchrun's variable.
 //
 // Belongs to the loop thread.
 class KernelWaitWatch {
  public:
-  // The worker is stuck; called once for each, from the loop. May not destroy the watch.
+  // The worker is stuck. Called once for each worker, from the loop. Must not destroy the watch.
   using OnStuck = std::function<void(int local_rank, std::string reason)>;
 
-  // TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT in seconds. Unset: it is not there, or, as
-  // torchrun has it, no number above 0.
+  // The limit in TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT, in seconds. Unset if the variable is
+  // missing or, as torchrun has it, not a number above 0.
   static std::optional<Duration> LimitOf(const WorkerSpec& spec);
 
-  // Null where there is no limit. `loop` outlives the watch.
+  // Returns null if there is no limit. `loop` outlives the watch.
   static std::unique_ptr<KernelWaitWatch> Open(asio::io_context& loop, const WorkerSpec& spec,
                                                OnStuck on_stuck);
   ~KernelWaitWatch();
 
-  // Process `pid` is that worker, until it has ended.
+  // Says that process `pid` is that worker, until Ended is called.
   void Started(int local_rank, pid_t pid);
   void Ended(int local_rank);
 

@@ -13,9 +13,9 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kRest = std::chrono::milliseconds(100);  // For the words after the first ones.
+constexpr Duration kRest = std::chrono::milliseconds(100);  // For the lines after the first.
 
-// Python's and the C++ library's.
+// The first words of Python and of the C++ library.
 bool BeginsLastWords(absl::string_view bytes) {
   return absl::StrContains(bytes, "Traceback (most recent call last)") ||
          absl::StrContains(bytes, "terminate called");

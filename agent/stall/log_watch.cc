@@ -21,11 +21,11 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kWarningPause = std::chrono::seconds(10);
-// A loop that comes so late has stood still, and lines may wait in the pipes that it has not read.
+// A loop that is this late has stood still, and the pipes may hold lines that it has not read.
 constexpr Duration kLate = std::chrono::seconds(1);
 constexpr size_t kQuotedBytes = 200;
 constexpr char kStepName[] = "step";
-constexpr double kMostSteps = 1e15;  // Up to there each is a number of its own in a double.
+constexpr double kMostSteps = 1e15;  // Up to here a double holds every whole number.
 
 std::string Quote(absl::string_view line) {
   const bool whole = line.size() <= kQuotedBytes;
@@ -34,21 +34,21 @@ std::string Quote(absl::string_view line) {
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// A rule of --watch-log, and when it was last spoken of.
+// A rule of --watch-log, and when its last warning was given.
 struct WatchedRule {
   LineRule rule;
   std::optional<Instant> told;
-  int untold = 0;  // Lines since then.
+  int untold = 0;  // Lines that matched since then.
 };
 
-// A rule of --watch-log-silence, and the last line with its pattern.
+// A rule of --watch-log-silence, and the last line that matched its pattern.
 struct WatchedSilence {
   SilenceRule rule;
-  std::optional<Instant> due;  // Unset: nobody waits for a line.
+  std::optional<Instant> due;  // Unset if no line is expected.
   Instant last = {};
   int worker = 0;
   std::string line;
-  bool told = false;  // That it has not come.
+  bool told = false;  // The silence has been reported.
 };
 
 }  // namespace
@@ -59,7 +59,7 @@ struct LogWatch::State : std::enable_shared_from_this<LogWatch::State> {
 
   const Rank first_rank;
   const Events events;
-  asio::steady_timer timer;                      // For the first line that is due.
+  asio::steady_timer timer;                      // For the line that is due first.
   std::shared_ptr<const LinePatterns> patterns;  // Of `rules`, then of `silences`.
   std::vector<WatchedRule> rules;
   std::vector<WatchedSilence> silences;
@@ -105,7 +105,7 @@ struct LogWatch::State : std::enable_shared_from_this<LogWatch::State> {
     watched.due = watched.last + watched.rule.limit;
     watched.worker = local_rank;
     watched.line = line;
-    if (!was_awaited) Arm();  // Else it is armed for earlier, and finds out.
+    if (!was_awaited) Arm();  // Else it is armed for an earlier time, and then armed again.
   }
 
   void Arm() {

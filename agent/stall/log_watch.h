@@ -19,29 +19,32 @@ class io_context;
 namespace hlaunch {
 
 // Reads what the workers of one round write, by the rules of --watch-log and --watch-log-silence.
-// A worker that writes what only warns is named at most every ten seconds for each rule.
+// For lines that only warn, each rule names a worker at most every ten seconds.
 //
-// Belongs to the loop thread, where its callbacks are called; none of them may destroy it.
+// Belongs to the loop thread and calls its callbacks there. A callback must not destroy it.
 class LogWatch {
  public:
   struct Events {
     // A line says that the worker has failed; `reason` quotes it.
     std::function<void(int local_rank, std::string reason)> on_failure;
-    // The worker that wrote the last line with a pattern has written none for too long.
+    // The worker wrote the last line with a pattern, and no worker has written one since for too
+    // long.
     std::function<void(int local_rank, std::string reason)> on_silence;
     std::function<void(Rank rank, const std::string& name, double value)> on_value;
     std::function<void(int64_t step)> on_step;  // A value with the name `step`.
   };
 
-  // Null where there are no rules. `loop` outlives the watch. Requires: RE2 takes the patterns.
+  // Returns null if there are no rules. `loop` outlives the watch. Requires: RE2 accepts the
+  // patterns.
   static std::unique_ptr<LogWatch> Open(asio::io_context& loop, const WorkerSpec& spec,
                                         Rank first_rank, Events events);
   ~LogWatch();
 
-  // Takes the bytes of one stream of that worker; it may outlive the watch. Call once for each.
+  // Returns a function that takes the bytes of one stream of that worker. It may outlive the watch.
+  // Call this once for each stream.
   std::function<void(absl::string_view)> Reader(int local_rank);
 
-  // The worker has ended: nobody waits for its next line.
+  // The worker has ended, so its next line is not expected any more.
   void Ended(int local_rank);
 
  private:

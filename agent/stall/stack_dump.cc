@@ -30,9 +30,9 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kToolLimit = std::chrono::seconds(10);
-constexpr Duration kAnswerLimit = std::chrono::seconds(2);  // Of a process that is to write them.
+constexpr Duration kAnswerLimit = std::chrono::seconds(2);  // For a process to write its stacks.
 constexpr Duration kLook = std::chrono::milliseconds(50);
-// What hlaunch.heartbeat() calls the file in memory where faulthandler writes.
+// The name that hlaunch.heartbeat() gives the memory file to which faulthandler writes.
 constexpr absl::string_view kStacksFile = "/memfd:hlaunch-stacks";
 
 bool Catches(pid_t pid, int signal) {
@@ -52,7 +52,8 @@ bool IsStacksFile(const std::string& path) {
   return n > 0 && absl::StartsWith({target.data(), static_cast<size_t>(n)}, kStacksFile);
 }
 
-// The file in memory that the process writes its stacks to, and nothing that could make us wait.
+// Opens the memory file to which the process writes its stacks. It opens nothing else, because that
+// could block.
 UniqueFd OpenStacksFile(pid_t pid, int fd) {
   const std::string path = absl::StrCat("/proc/", pid, "/fd/", fd);
   return IsStacksFile(path) ? UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) : UniqueFd();
@@ -63,7 +64,7 @@ off_t SizeOf(const UniqueFd& file) {
   return ::fstat(file.get(), &st) == 0 ? st.st_size : 0;
 }
 
-// Why a tool shows nothing, in its own words: a line of them.
+// Returns one line of the tool's output that says why it shows nothing.
 std::string Complaint(absl::string_view text) {
   constexpr size_t kMaxBytes = 200;
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
@@ -78,7 +79,7 @@ std::string Complaint(absl::string_view text) {
 }  // namespace
 
 int FindStacksFile(pid_t pid) {
-  int last = -1;  // Of several the last: who registers again writes there.
+  int last = -1;  // The last of several: a process that registers again writes there.
   std::error_code error;
   for (std::filesystem::directory_iterator entry(absl::StrCat("/proc/", pid, "/fd"), error), end;
        !error && entry != end; entry.increment(error)) {
@@ -108,9 +109,9 @@ struct StackDump::State : std::enable_shared_from_this<State> {
   std::string py_spy = "py-spy";
   bool py_spy_missing = false;
   std::optional<ToolRun> tool;
-  UniqueFd file;    // That a process writes its stacks to,
-  off_t begin = 0;  // from here on,
-  off_t seen = 0;   // up to there when it was looked at last.
+  UniqueFd file;    // The file to which a process writes its stacks.
+  off_t begin = 0;  // Size of the file before the signal.
+  off_t seen = 0;   // Size of the file at the last look.
   Instant answer_by;
   std::vector<ProcessStacks> found;
 
@@ -122,7 +123,7 @@ struct StackDump::State : std::enable_shared_from_this<State> {
     const ProcessEntry& process = targets[found.size()].process;
     found.push_back({ReadProcess(process.pid).value_or(process).ToString(), "", ""});
     const std::string number = absl::StrCat(pid());
-    // With C's frames; without them where those cannot be had.
+    // Tries with C's frames first, and without them if that fails.
     Run("py-spy", {py_spy, "dump", "--native", "--pid", number}, [this, number] {
       if (py_spy_missing) return AskIt();
       if (MonotonicClock().Now() < deadline) found.back().problem.clear();
@@ -136,7 +137,7 @@ struct StackDump::State : std::enable_shared_from_this<State> {
     if (auto tell = std::exchange(done, nullptr)) tell(std::move(found));
   }
 
-  // `otherwise`: where the tool has shown no stack.
+  // Runs a tool. `otherwise` is called if the tool showed no stack.
   void Run(absl::string_view name, const std::vector<std::string>& argv,
            std::function<void()> otherwise) {
     const Duration left = std::min(kToolLimit, deadline - MonotonicClock().Now());
@@ -171,7 +172,7 @@ struct StackDump::State : std::enable_shared_from_this<State> {
     Next();
   }
 
-  // Has the process write its own.
+  // Makes the process write its own stacks.
   void AskIt() {
     const int signal = target().stack_signal;
     file = signal > 0 ? OpenStacksFile(pid(), target().stack_fd) : UniqueFd();
@@ -182,7 +183,7 @@ struct StackDump::State : std::enable_shared_from_this<State> {
     AwaitAnswer();
   }
 
-  // Until something is there and nothing has come since the last look.
+  // Waits until something was written and nothing new has come since the last look.
   void AwaitAnswer() {
     timer.expires_after(kLook);
     timer.async_wait([self = shared_from_this()](const asio::error_code& error) {

@@ -13,14 +13,14 @@
 
 namespace hlaunch {
 
-// Where stacks are kept, by local rank; empty: nowhere.
+// The files in which stacks are kept, by local rank; an empty path means no file.
 struct StackFiles {
   std::vector<std::string> paths;
   std::shared_ptr<LogLosses> losses;
 };
 
-// Keeps the stacks of stalled workers in files. A thread of its own writes them, so a file system
-// that hangs holds up nobody; destruction waits a moment for it.
+// Keeps the stacks of stalled workers in files. A separate thread writes them, so a file system
+// that hangs holds up nothing else; destruction waits a moment for the thread.
 //
 // Belongs to one thread.
 class StackLog {
@@ -28,7 +28,7 @@ class StackLog {
   explicit StackLog(StackFiles files) : files_(std::move(files)) {}
   ~StackLog();
 
-  // Appends `text` to the file of that worker and returns the file's path; empty: it has none.
+  // Appends `text` to the file of that worker and returns the file's path; empty if it has no file.
   std::string Keep(int local_rank, std::string text);
 
  private:

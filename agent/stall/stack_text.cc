@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMaxFrames = 64;
 constexpr size_t kMaxFrameBytes = 200;
 
-// Files and functions in which a worker stands while it waits for others.
+// Files and functions that a worker is in while it waits for other workers.
 constexpr absl::string_view kWaits[] = {
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/c10d_logger.py",
@@ -39,8 +39,8 @@ constexpr absl::string_view kWaits[] = {
 };
 
 struct Frame {
-  std::string line;    // For a person.
-  std::string python;  // As in a traceback; empty: it is not Python's.
+  std::string line;    // For people.
+  std::string python;  // As in a traceback; empty if the frame is not Python's.
 };
 
 struct Thread {
@@ -65,7 +65,7 @@ bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
-// "    work (train.py:12)": py-spy's; without a line where the frame is a library's.
+// py-spy's format: "    work (train.py:12)", without the line number if the frame is a library's.
 bool ParsePySpy(absl::string_view line, Frame* frame) {
   if (!absl::ConsumePrefix(&line, "    ") || !absl::ConsumeSuffix(&line, ")")) return false;
   const size_t open = line.rfind(" (");
@@ -80,7 +80,7 @@ bool ParsePySpy(absl::string_view line, Frame* frame) {
   return true;
 }
 
-// `  File "/home/me/train.py", line 12 in work`: faulthandler's.
+// faulthandler's format: `  File "/home/me/train.py", line 12 in work`.
 bool ParseFaulthandler(absl::string_view line, Frame* frame) {
   if (!absl::ConsumePrefix(&line, "  File \"")) return false;
   const size_t quote = line.rfind("\", line ");
@@ -93,7 +93,7 @@ bool ParseFaulthandler(absl::string_view line, Frame* frame) {
   return true;
 }
 
-// "#3  0x00007f1b in clock_nanosleep () from /lib/libc.so.6": gdb's.
+// gdb's format: "#3  0x00007f1b in clock_nanosleep () from /lib/libc.so.6".
 bool ParseGdb(absl::string_view line, Frame* frame) {
   if (!absl::StartsWith(line, "#")) return false;
   const size_t space = line.find(' ');
@@ -123,10 +123,11 @@ bool IsNameless(const std::string& frame) {
   return absl::StartsWith(frame, "0x") || absl::StartsWith(frame, "?? ");
 }
 
-// The one that says so, else the last: faulthandler and gdb come to it last.
+// Returns the thread that says that it is the main thread, else the last one: faulthandler and gdb
+// print the main thread last.
 Thread MainThread(absl::string_view text) {
   Thread best, thread;
-  bool begun = false;  // What comes before a thread is a tool's own words.
+  bool begun = false;  // Lines before the first thread are the tool's own.
   const auto keep = [&] {
     if (!thread.frames.empty() && (thread.is_main || !best.is_main)) best = thread;
   };
@@ -147,7 +148,7 @@ Thread MainThread(absl::string_view text) {
   return best;
 }
 
-// With a space before it a word is the start of a function's name.
+// A space before a word marks the start of a function's name.
 bool SaysThatItWaits(const std::string& line) {
   const std::string spaced = absl::StrCat(" ", line);
   return std::any_of(std::begin(kWaits), std::end(kWaits),

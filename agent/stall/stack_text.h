@@ -8,17 +8,17 @@
 
 #include "absl/strings/string_view.h"
 
-// What the stacks of a process say, as py-spy, gdb and Python's faulthandler print them. Pure: text
-// that a program may have had a hand in.
+// Reads the stacks of a process, as py-spy, gdb and Python's faulthandler print them. Pure: a
+// program may have influenced the text.
 
 namespace hlaunch {
 
 // The main thread of a process. A value.
 struct StackSummary {
-  std::vector<std::string> frames;  // One line each, the innermost first; empty: none was found.
-  // The same as a traceback of Python's, the innermost last; empty: no Python was seen.
+  std::vector<std::string> frames;  // One line each, the innermost first; empty if none was found.
+  // The same as a Python traceback, the innermost last; empty if there are no Python frames.
   std::string traceback;
-  // Where it waits for other workers: the frame that says so; empty: nothing says that it does.
+  // The frame that shows that it waits for other workers; empty if no frame shows that.
   std::string waits_in;
 };
 

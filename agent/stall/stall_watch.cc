@@ -28,11 +28,11 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMostNamed = 5;
-constexpr size_t kMostProcesses = 8;  // Of one worker, whose stacks are collected.
+constexpr size_t kMostProcesses = 8;  // Of one worker; their stacks are collected.
 constexpr size_t kFramesShown = 4;
 constexpr size_t kFramesReported = 6;
-constexpr Duration kDumpLimit = std::chrono::seconds(15);  // For one worker,
-constexpr Duration kCaseLimit = std::chrono::seconds(30);  // and for all that stall together.
+constexpr Duration kDumpLimit = std::chrono::seconds(15);  // For one worker.
+constexpr Duration kCaseLimit = std::chrono::seconds(30);  // For all workers that stall together.
 std::string Joined(absl::Span<const std::string> lines, size_t most, const char* separator) {
   return absl::StrJoin(lines.subspan(0, std::min(most, lines.size())), separator);
 }
@@ -59,21 +59,21 @@ struct StallWatch::State {
 
   asio::io_context& loop;
   const Rank first_rank;
-  // A worker that goes on is left alone. Else it is too late for that: the limit has passed, and
-  // the signal that asks for its stacks may be what made it go on.
+  // If set, a worker that continues is left alone. Otherwise that comes too late: the limit has
+  // passed, and the signal that asks for stacks may be what made the worker continue.
   const bool pardons;
-  const std::string tools;  // Where the workers' program is: its Python's py-spy may be beside it.
+  const std::string tools;  // Folder of the workers' program; py-spy may be next to its Python.
   StackLog log;
   const Events events;
   std::unique_ptr<HeartbeatServer> server;
-  asio::steady_timer unheard;  // Until the workers that are not watched are named.
+  asio::steady_timer unheard;  // Until unwatched workers are named.
   asio::steady_timer judgement;
-  std::vector<pid_t> pids;       // By local rank; 0: it does not live.
-  std::optional<Instant> since;  // Of the case that is open: the first stall.
-  std::deque<Stall> waiting;     // For their stacks.
+  std::vector<pid_t> pids;       // By local rank; 0 if the worker does not live.
+  std::optional<Instant> since;  // Time of the first stall of the open case.
+  std::deque<Stall> waiting;     // Workers whose stacks are not collected yet.
   std::optional<StackDump> dump;
   std::vector<StallFinding> findings;
-  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with us.
+  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 
   std::weak_ptr<bool> Alive() const { return life; }
   std::string Name(int local_rank) const { return absl::StrCat("rank ", first_rank + local_rank); }
@@ -113,8 +113,7 @@ struct StallWatch::State {
     return pardons && !server->heartbeats().HasStalled(local_rank);
   }
 
-  // The process that sends the heartbeats first, then the worker itself, then what else came from
-  // it.
+  // First the process that sends the heartbeats, then the worker itself, then its descendants.
   std::vector<StackTarget> TargetsOf(int local_rank) const {
     const pid_t worker = pids[static_cast<size_t>(local_rank)];
     const pid_t sender = server->sender(local_rank);
@@ -124,7 +123,7 @@ struct StallWatch::State {
       const auto process = ReadProcess(pid);
       if (!process || (!targets.empty() && pid == sender)) continue;
       targets.push_back({*process});
-      if (pid == sender && !pardons) {  // A signal may disturb a worker that is to go on.
+      if (pid == sender && !pardons) {  // A signal may disturb a worker that is to continue.
         targets.back().stack_signal = last.stack_signal;
         targets.back().stack_fd = last.stack_fd;
       }
@@ -185,7 +184,7 @@ struct StallWatch::State {
     });
   }
 
-  // Once all that is to be known is known.
+  // Judges the case once all stacks are collected.
   void Judge() {
     if (!since || dump || !waiting.empty()) return;
     findings.erase(std::remove_if(findings.begin(), findings.end(),

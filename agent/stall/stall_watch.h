@@ -22,18 +22,18 @@ class io_context;
 
 namespace hlaunch {
 
-// A worker that has stalled and is taken for the cause of it. A value.
+// A stalled worker that is taken for the cause. A value.
 struct StalledWorker {
   int local_rank = 0;
   std::string reason;       // "stalled: no heartbeat for 62 s (limit 60 s), last step 1200"
-  std::string traceback;    // Where its main thread stands, as Python has it; may be empty,
-  std::string frames;       // and as it was found, a line each; may be empty.
-  bool no_restart = false;  // A new worker on this host would meet the same.
-  bool hangs = true;        // Else it is ended for what it wrote.
+  std::string traceback;    // The main thread's Python traceback; may be empty.
+  std::string frames;       // The same frames as found, one per line; may be empty.
+  bool no_restart = false;  // A new worker on this host would hit the same problem.
+  bool hangs = true;        // False if it is ended for what it wrote.
 };
 
-// Watches the workers of one round by their heartbeats and says what it sees of those that stall.
-// Where several stall together, all but one wait for it: JudgeStalls says which one that is.
+// Watches the workers of one round by their heartbeats and reports those that stall. If several
+// stall together, all but one wait for that one: JudgeStalls says which one it is.
 //
 // Belongs to the loop thread. Nothing runs while no worker sends heartbeats.
 class StallWatch {
@@ -41,25 +41,25 @@ class StallWatch {
   // Called from the loop; may not destroy the watch.
   struct Events {
     std::function<void(const StalledWorker&)> on_stall;
-    std::function<void(int64_t step)> on_step;        // A worker has told one.
-    std::function<void(int local_rank)> on_boundary;  // One is at a good moment to stop.
+    std::function<void(int64_t step)> on_step;        // A worker told a step.
+    std::function<void(int local_rank)> on_boundary;  // A worker is at a good moment to stop.
   };
 
   // Errors:
-  //   ResourceExhausted - no socket can be had.
+  //   ResourceExhausted - no socket is available.
   static absl::StatusOr<std::unique_ptr<StallWatch>> Open(asio::io_context& loop,
                                                           const WorkerSpec& spec, Rank first_rank,
                                                           StackFiles files, Events events);
   ~StallWatch();
 
-  // HLAUNCH_HEARTBEAT and HLAUNCH_BOUNDARY of that worker.
+  // The value of HLAUNCH_HEARTBEAT and HLAUNCH_BOUNDARY for that worker.
   const std::string& address(int local_rank) const;
 
-  // Process `pid`, a child of this one, is that worker, until it has ended.
+  // Says that process `pid`, a child of this process, is that worker, until Ended is called.
   void Started(int local_rank, pid_t pid);
   void Ended(int local_rank);
 
-  pid_t tool() const;  // A child of this process that is none of the workers'; 0: none runs.
+  pid_t tool() const;  // A child process that is not a worker; 0 if none runs.
 
  private:
   struct State;

@@ -36,7 +36,7 @@ namespace {
 
 constexpr size_t kReadBytes = 64 << 10;  // What a pipe holds.
 constexpr size_t kScopeShown = 120;
-constexpr WallSeconds kLongWait = 3600;  // Then the clock is looked at again.
+constexpr WallSeconds kLongWait = 3600;  // The clock is read again after this.
 
 std::string Inherited(const WorkerSpec& spec, absl::string_view name) {
   for (absl::string_view entry : spec.inherited_env) {
@@ -49,12 +49,13 @@ std::string Inherited(const WorkerSpec& spec, absl::string_view name) {
 
 std::string Errno() { return std::strerror(errno); }
 
-// Whether another process reads from the pipe at `path`: an agent around or beside this one.
+// True if another process reads from the pipe at `path`: an agent around or beside this one.
 bool IsServed(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)).valid();
 }
 
-// Frees the user's name for the pipe from what a killed agent left there. False: it is taken.
+// Removes what a killed agent left at the user's name for the pipe. Returns false if the name is in
+// use.
 absl::StatusOr<bool> FreeName(const std::string& path) {
   struct stat st = {};
   if (::lstat(path.c_str(), &st) != 0) return true;
@@ -105,7 +106,8 @@ struct Watchdog::State {
   WatchdogTimers timers;
   std::vector<char> buffer = std::vector<char>(kReadBytes);
   bool said_dropped = false;
-  // Expires with us: a wait that was over before it was cancelled still calls.
+  // Expires with this object: a wait that completed before it was cancelled still calls its
+  // handler.
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);
 
   std::weak_ptr<bool> Alive() const { return life; }
@@ -114,8 +116,8 @@ struct Watchdog::State {
     pipe.async_wait(asio::posix::descriptor_base::wait_read,
                     [this, alive = Alive()](const asio::error_code& error) {
                       if (error || alive.expired()) return;
-                      // Once per turn of the loop: who floods the pipe does not stop everything
-                      // else.
+                      // Reads once per turn of the loop, so a worker that floods the pipe does not
+                      // stop everything else.
                       const ssize_t n = ::read(pipe.native_handle(), buffer.data(), buffer.size());
                       if (n > 0) timers.Read({buffer.data(), static_cast<size_t>(n)}, StartTime);
                       if (timers.dropped() > 0 && !std::exchange(said_dropped, true)) {
@@ -159,7 +161,7 @@ struct Watchdog::State {
     };
     auto process = is(late.pid);
     if (process == ours.end() || process->start_time != late.start_time)
-      return;  // Gone, or not ours.
+      return;  // The process has ended or is not ours.
     const std::string what = absl::StrCat(process->command, "[", late.pid, "]: its timer '",
                                           Shown(late.scope), "' has expired");
     if (late.signal == 0) {
@@ -170,7 +172,8 @@ struct Watchdog::State {
     const std::string reason =
         absl::StrCat("the watchdog sent ", SignalName(late.signal), " to ", what);
     LogWarning(reason);
-    // Up to the child of ours that it came from. The table is not one instant's, hence the limit.
+    // Follows the parents up to our own child. The table is not a snapshot, hence the limit of
+    // steps.
     for (size_t steps = 0; process != ours.end() && steps < ours.size(); ++steps) {
       if (process->parent == ::getpid()) return on_kill(process->pid, reason);
       process = is(process->parent);
@@ -190,7 +193,8 @@ absl::StatusOr<std::unique_ptr<Watchdog>> Watchdog::Open(asio::io_context& loop,
   }
   std::unique_ptr<Watchdog> watchdog(
       new Watchdog(std::make_unique<State>(loop, path, std::move(on_kill))));
-  // For writing too: then it does not end when the last worker closes it.
+  // Opened for writing as well, so that the pipe does not reach its end when the last worker closes
+  // it.
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!fd.valid()) {
     return absl::ResourceExhaustedError(

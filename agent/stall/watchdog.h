@@ -18,21 +18,21 @@ class io_context;
 
 namespace hlaunch {
 
-// Serves the timers of torch.distributed.elastic.timer: a named pipe that workers write to, and
-// the end of those that did not come back in time. Only processes that descend from this one are
-// ever signalled. What workers write may be anything; it costs a warning.
+// Serves the timers of torch.distributed.elastic.timer: it reads a named pipe that workers write
+// to, and ends processes whose timer has expired. It signals only descendants of this process.
+// Workers may write anything; what is not a timer costs a warning.
 //
 // Belongs to the loop thread. Nothing runs while no timer is armed.
 class Watchdog {
  public:
-  // A process was sent `signal`: it is `child`, or descends from that child of ours.
+  // A process was sent a signal: `child`, a child of this process, or a descendant of it.
   using OnKill = std::function<void(pid_t child, std::string reason)>;
 
-  // Whether the user wants one: TORCHELASTIC_ENABLE_FILE_TIMER=1.
+  // True if the user wants a watchdog: TORCHELASTIC_ENABLE_FILE_TIMER=1.
   static bool IsWanted(const WorkerSpec& spec);
 
-  // Makes the pipe: at TORCHELASTIC_TIMER_FILE if the user named one that nobody else serves,
-  // else at a new name below the temporary directory. `loop` outlives the watchdog.
+  // Makes the pipe: at TORCHELASTIC_TIMER_FILE if the user named one that no other process serves,
+  // else under a new name below the temporary directory. `loop` outlives the watchdog.
   //
   // Errors:
   //   ResourceExhausted - the pipe cannot be made; the message says what to change.

@@ -20,7 +20,7 @@ std::optional<int64_t> Integer(const nlohmann::json& object, const char* name) {
   return found->get<int64_t>();
 }
 
-// The request of one line, if it is one.
+// Parses the request in one line, if it is one.
 std::optional<WatchdogTimer> Parse(absl::string_view line) {
   const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr,
                                           /*allow_exceptions=*/false);

@@ -18,43 +18,44 @@
 
 namespace hlaunch {
 
-// A time on the wall clock, in seconds since 1970: what torch's clients reckon in.
+// A time on the wall clock, in seconds since 1970, as torch's clients use it.
 using WallSeconds = double;
 
-// What a worker armed: unless it takes it back in time, its process is to be ended. A value.
+// A timer that a worker armed: its process is to be ended unless the worker cancels it in time. A
+// value.
 struct WatchdogTimer {
   pid_t pid = 0;
-  uint64_t start_time = 0;  // With pid: names one process for ever.
-  std::string scope;        // The worker's name for what it is doing.
+  uint64_t start_time = 0;  // Together with pid this identifies one process for ever.
+  std::string scope;        // The worker's name for its current activity.
   WallSeconds expires = 0;
-  int signal = 0;  // 0: nothing is to be ended, only said.
+  int signal = 0;  // 0 if the process is not to be ended; then expiry is only reported.
 };
 
 // The timers that workers have armed, from the bytes that torch's FileTimerClient writes:
 //
 //   {"version": 1, "pid": 4711, "scope_id": "step", "expiration_time": 1.7e9, "signal": 9}
 //
-// A line each; a negative time takes the timer back. Belongs to one thread. No clock, no I/O.
+// One timer per line; a negative time cancels the timer. Belongs to one thread. No clock, no I/O.
 class WatchdogTimers {
  public:
-  static constexpr size_t kMaxLineBytes = 4096;  // What a pipe takes in one piece.
+  static constexpr size_t kMaxLineBytes = 4096;  // What a pipe takes in one write.
   static constexpr size_t kMaxTimers = 4096;
 
-  // When process `pid` started; 0: there is none.
+  // Returns when process `pid` started; 0 if there is no such process.
   using StartTimeFn = absl::FunctionRef<uint64_t(pid_t pid)>;
 
-  // Takes what came from the pipe; the start of a line is kept until its end has come. `bytes`
-  // may be anything: a line that is no timer, and one too many, is dropped and counted.
+  // Takes bytes from the pipe; keeps the start of a line until the rest has come. `bytes` may be
+  // anything. A line that is not a timer, or one timer too many, is dropped and counted.
   void Read(absl::string_view bytes, StartTimeFn start_time);
 
-  // When the next timer expires; unset: none is armed.
+  // When the next timer expires; unset if none is armed.
   std::optional<WallSeconds> Next() const;
 
-  // Takes all timers of every process of which one has expired. The result is one per process:
-  // of those expired, the first that names a signal.
+  // Removes all timers of every process of which one has expired. Returns one timer per process: of
+  // the expired ones, the earliest that names a signal, if one does.
   std::vector<WatchdogTimer> TakeExpired(WallSeconds now);
 
-  // Lines that were dropped so far.
+  // The number of lines dropped so far.
   size_t dropped() const { return dropped_; }
 
  private:

@@ -26,17 +26,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr size_t kTerms = 500;  // Each node's part of the sum: one packet or three.
+constexpr size_t kTerms = 500;  // The length of each node's part of the sum: one packet or three.
 constexpr uint64_t kSumSeed = 0;
 constexpr Duration kRequestLimit = seconds(5);
-constexpr Duration kFarewell = seconds(1);  // For the others to have read the last answer.
+constexpr Duration kFarewell = seconds(1);  // For the other nodes to read the last answer.
 
 struct Limits {
-  Duration all;   // In all;
-  Duration come;  // for the others to come,
-  Duration sum;   // for the sum,
-  Duration pair;  // for one pair,
-  PairTest test;  // which measures so much.
+  Duration all;   // For the whole check.
+  Duration come;  // For the other nodes to come.
+  Duration sum;   // For the sum.
+  Duration pair;  // For one pair.
+  PairTest test;  // What one pair sends.
 };
 
 Limits LimitsOf(bool full) {
@@ -44,7 +44,7 @@ Limits LimitsOf(bool full) {
   return {seconds(10), seconds(8), seconds(2), milliseconds(1500), {20, 8, 2, 1 << 20}};
 }
 
-// How one line of a round of pairs is written: that of one end.
+// The line that one end of a pair says in a round.
 std::string PairLine(const PairResult& result) {
   return absl::StrCat(result.failed, " ", result.wrong, " ", result.latency_us, " ", result.gbit_s,
                       " ", result.why);
@@ -64,7 +64,7 @@ std::optional<PairResult> ReadPairLine(const NodePair& pair, absl::string_view l
 }
 
 std::string FiguresLine(const NodeFigures& figures) {
-  return absl::StrJoin(figures.values, " ");  // "nan" for what is not known.
+  return absl::StrJoin(figures.values, " ");  // Unknown values are "nan".
 }
 
 class JointCheck {
@@ -114,7 +114,7 @@ class JointCheck {
     return ExamineAll();
   }
 
-  // What costs a line of each node to each: names, figures, pairs.
+  // The part for which each node gets a line of every node: names, figures, pairs.
   absl::Status ExamineAll() {
     HLAUNCH_ASSIGN_OR_RETURN(const RollCall names, Call("hosts", plan_.host, limits_.pair));
     for (const auto& [rank, name] : names) facts_.hosts[rank] = name;
@@ -125,7 +125,7 @@ class JointCheck {
     return MeasurePairs();
   }
 
-  // What this node says of the sum of all.
+  // Adds up the numbers of all nodes. Returns what this node says of the sum.
   std::string AddTogether() {
     RememberGroup("all", plan_.size);
     auto group = Group("all", plan_.node_rank, plan_.size, limits_.sum);
@@ -139,7 +139,7 @@ class JointCheck {
     return IsSumOf(present_, kSumSeed, sum) ? kSumExact : kSumWrong;
   }
 
-  // pair_plan counts those that came.
+  // Measures pairs. pair_plan numbers only the nodes that came, from 0.
   absl::Status MeasurePairs() {
     absl::Status done;
     const auto measure = [&](const std::vector<NodePair>& pairs) {
@@ -148,7 +148,7 @@ class JointCheck {
         if (results.ok()) return *std::move(results);
         done = results.status();
       }
-      return std::vector<PairResult>(pairs.size());  // Nobody will look at it.
+      return std::vector<PairResult>(pairs.size());  // It will not be used.
     };
     PairReport report = TestPairs(static_cast<int>(present_.size()), limits_.test, measure);
     HLAUNCH_RETURN_IF_ERROR(done);
@@ -190,7 +190,7 @@ class JointCheck {
     return {ranks, true, 0, 0, false, std::string(group.status().message())};
   }
 
-  // What its two ends say.
+  // Combines what the two ends of a pair say.
   PairResult Combine(const NodePair& pair, const RollCall& said) const {
     PairResult both{pair};
     for (const Rank rank : {At(pair.a), At(pair.b)}) {
@@ -220,14 +220,15 @@ class JointCheck {
     return absl::StrCat("joint/", plan_.round, "/", name);
   }
 
-  // Its keys are to be removed.
+  // Notes the keys of a group, to remove them at the end.
   void RememberGroup(absl::string_view name, int size) {
     const std::string prefix = absl::StrCat("hlaunch/comm/", GroupName(name), "/");
     for (int rank = 0; rank < size; ++rank) keys_.push_back(absl::StrCat(prefix, rank));
     keys_.insert(keys_.end(), {prefix + "failure", prefix + "waits"});
   }
 
-  // Node rank 0 clears up once nobody reads any more: before it has answered, no worker starts.
+  // Node rank 0 removes the keys once no node reads them any more; no worker starts before node
+  // rank 0 has answered.
   absl::Status Leave() {
     const std::string left = prefix_ + "left", gone = prefix_ + "gone";
     HLAUNCH_ASSIGN_OR_RETURN(const int64_t count, store_->Add(left, 1));
@@ -250,7 +251,7 @@ class JointCheck {
   JointFacts facts_;
   std::vector<Rank> present_;
   int rounds_ = 0;
-  std::vector<std::string> keys_;  // That were or may have been made.
+  std::vector<std::string> keys_;  // The keys that were made or may have been made.
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDigits = 4;  // Of figures shown beside each other.
+constexpr int kDigits = 4;  // For figures that are shown side by side.
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 std::string HostOf(const JointFacts& facts, int node) {
@@ -53,14 +53,14 @@ std::string BestOfAll(const std::vector<PairResult>& pairs) {
              : absl::StrCat(" where others have up to ", SpeedText(best->gbit_s, best->latency_us));
 }
 
-// Why `node` is bad, by its pairs.
+// Says why `node` is bad, by its pairs.
 PeerFinding DescribeNode(const JointFacts& facts, int node) {
   std::vector<int> wrong_with, failed_with;
   std::string why;
   for (const PairResult& result : facts.pairs) {
     if (!Has(result.pair, node) || !result.failed) continue;
     const int other = result.pair.a == node ? result.pair.b : result.pair.a;
-    // What it got wrong with a node that is bad itself may be that one's doing.
+    // A wrong result with a node that is bad itself may be that node's fault.
     const auto& bad = facts.verdict.bad_nodes;
     const bool doubtful = std::find(bad.begin(), bad.end(), other) != bad.end();
     (result.wrong && !doubtful ? wrong_with : failed_with).push_back(other);
@@ -97,7 +97,7 @@ LinkFinding DescribeLink(const JointFacts& facts, const NodePair& link) {
   return {link.a, link.b, why};
 }
 
-// What is wrong without a name.
+// Describes a problem that no node or link is blamed for.
 std::string DescribeRest(const JointFacts& facts) {
   std::vector<int> wrong;
   std::string why;
@@ -124,7 +124,7 @@ std::string DescribeRest(const JointFacts& facts) {
   return why.empty() ? "" : absl::StrCat("the sum of all nodes' numbers was not done: ", why);
 }
 
-// What `node` says of itself, and what its pairs say of it.
+// The figures of `node`: what the node says of itself, and what its pairs show.
 NodeFigures FiguresOf(const JointFacts& facts, int node) {
   NodeFigures figures;
   if (const auto it = facts.figures.find(node); it != facts.figures.end()) {
@@ -270,7 +270,7 @@ CheckResult ToResult(const JointReport& report) {
   for (const PairResult& result : report.pairs) pairs.push_back(ToJson(result));
   json figures = json::array();
   for (const NodeFigures& each : report.figures) {
-    json values = json::array();  // Null: unknown.
+    json values = json::array();  // Null if unknown.
     for (const double value : each.values) {
       values.push_back(std::isfinite(value) ? json(value) : json());
     }

@@ -16,7 +16,7 @@
 namespace hlaunch {
 namespace {
 
-// What is added up: each figure, who knows it, who has finished, news.
+// The terms that are added up: each figure, who knows it, who has finished, news.
 constexpr size_t kFinished = 2 * kFigures, kNews = kFinished + 1, kTerms = kNews + 1;
 
 template <typename Number>
@@ -89,7 +89,8 @@ absl::StatusOr<JointTurn> JointWatch::TakeInGroup(const NodeTurn& turn, Duration
   return taken;
 }
 
-// The highest node that has news tells its oldest. Returns it at node rank 0, if it is another's.
+// The highest node rank that has news sends its oldest line. Returns the line on node rank 0, if it
+// is another node's.
 absl::StatusOr<std::string> JointWatch::DeliverOne(Duration patience) {
   const std::array<int64_t, 1> own = {news_.empty() ? -1 : plan_.node_rank};
   std::array<int64_t, 1> teller{};

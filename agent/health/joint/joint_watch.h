@@ -20,31 +20,32 @@
 
 namespace hlaunch {
 
-// What a node says of itself in one turn. A value.
+// What a node tells the others about itself in one turn. A value.
 struct NodeTurn {
   NodeFigures figures;
   bool finished = false;  // Its workers have succeeded.
 };
 
-// What all nodes came to in one turn. A value.
+// The result of one turn of all nodes. A value.
 struct JointTurn {
-  NodeFigures sums;                   // Of the nodes that know the figure; NaN: there are none.
-  std::array<int, kFigures> known{};  // How many that are.
-  int finished = 0;                   // Nodes.
-  std::vector<std::string> news;      // At node rank 0: what others said.
-  int untold = 0;                     // News that has to wait for the next turn.
+  NodeFigures sums;                   // Over the nodes that know the figure; NaN if none does.
+  std::array<int, kFigures> known{};  // How many nodes know the figure.
+  int finished = 0;                   // Number of finished nodes.
+  std::vector<std::string> news;      // At node rank 0: news of other nodes.
+  int untold = 0;                     // Number of news lines left for the next turn.
 
-  // The mean of the other nodes, where this one has said `own`; NaN: nobody else knows it.
+  // The mean of the other nodes, if this node said `own`. NaN if no other node knows the figure.
   double MeanOfOthers(Figure figure, double own) const;
 };
 
-// All nodes of a round say at intervals how they are, while their workers run: what they say is
-// added up by comm, and a node that has news tells node rank 0. A turn costs each node at most some
-// 30 small messages, among 32 nodes as among 16,000 (comm/call/algorithm.h: all at once, then
-// doubling), and as many once more for each line of news.
+// All nodes of a round exchange their state at intervals while their workers run. Comm adds up what
+// they say, and a node that has news sends it to node rank 0. A turn costs each node at most about
+// 30 small messages, with 32 nodes as with 16,000 (comm/call/algorithm.h: all at once, then
+// doubling), and as many again for each line of news.
 //
-// A failed turn ends the group, and the next one is the first of a new group. All make the same
-// ones: a node that was late for a turn fails in it at once, and has caught up. Not thread-safe.
+// A failed turn ends the group, and the next turn starts a new one. All nodes go through the same
+// groups: a node that was late for a turn fails in it at once, and has then caught up. Not
+// thread-safe.
 class JointWatch {
  public:
   using ConnectFn = std::function<absl::StatusOr<std::shared_ptr<Store>>()>;
@@ -52,22 +53,23 @@ class JointWatch {
   static constexpr size_t kMaxNews = 64;
   static constexpr int kNewsPerTurn = 16;
 
-  // `address`: a literal of this host that the others reach. The store is that of the round; it is
-  // connected to in the first turn, and sees a few keys for each group.
+  // `address` is a literal of this host that the others reach. `connect` opens the store of the
+  // round; it is called in the first turn, and again while it fails. The store gets a few keys for
+  // each group.
   JointWatch(const JointPlan& plan, std::string address, ConnectFn connect);
 
-  // For node rank 0 to hear, in a later turn, at most kLineBytes of it. Beyond kMaxNews the oldest
-  // is lost.
+  // Queues a line, cut to kLineBytes, that node rank 0 gets in a later turn. With more than
+  // kMaxNews lines queued, the oldest is lost.
   void AddNews(std::string line);
   static constexpr size_t kLineBytes = 1024;
 
-  // Takes part in one turn; waits for the others for `patience`.
+  // Takes part in one turn; waits up to `patience` for the other nodes.
   //
-  // Errors: as ProcessGroup, with the names of those that were missed; as Store.
+  // Errors: as ProcessGroup, naming the nodes that were missing; as Store.
   absl::StatusOr<JointTurn> Take(const NodeTurn& turn, Duration patience);
 
-  // The node ranks of those, among the ones to be looked at, that do not answer within `limit`;
-  // none before the first turn that succeeded. See PeerWays.
+  // Returns the node ranks of the nodes that this node tests and that do not answer within `limit`;
+  // none before the first successful turn. See PeerWays.
   std::vector<int> LookForUnreached(Duration limit) { return ways_.Look(limit); }
 
  private:
@@ -80,7 +82,7 @@ class JointWatch {
   PeerWays ways_;
   std::shared_ptr<Store> store_;
   std::unique_ptr<ProcessGroup> group_;
-  int groups_ = 0;  // That were made.
+  int groups_ = 0;  // Groups made so far.
   std::deque<std::string> news_;
 };
 

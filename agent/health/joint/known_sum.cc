@@ -14,7 +14,7 @@ struct Element {
   int64_t summand;  // Below 2^40.
 };
 
-// The steps of SplitMix64, so that every bit changes from one element to the next.
+// The steps of SplitMix64: any bit may change from one element to the next.
 Element ElementAt(uint64_t seed, size_t index) {
   uint64_t bits = (seed + index + 1) * 0x9e3779b97f4a7c15;
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
@@ -23,7 +23,7 @@ Element ElementAt(uint64_t seed, size_t index) {
   return {static_cast<int64_t>(bits >> 44), static_cast<int64_t>(bits & 0xffffffffff)};
 }
 
-// All that a sum depends on, of the ranks.
+// What a sum depends on in the ranks.
 struct Ranks {
   explicit Ranks(std::span<const Rank> ranks) : count(static_cast<int64_t>(ranks.size())) {
     for (const Rank rank : ranks) total += int64_t{rank} + 1;

@@ -18,7 +18,7 @@ namespace {
 using Microseconds = std::chrono::duration<double, std::micro>;
 
 constexpr int64_t kFirstBlock = 64 << 10;
-// Of the first block nothing comes, where pings did.
+// For a first block that does not arrive although pings did.
 constexpr char kOnlySmall[] =
     "small messages pass, 64 KiB do not: is the MTU of a link larger than the way between the "
     "nodes "
@@ -59,7 +59,7 @@ class PairMeasurement {
     return number;
   }
 
-  // The best of all: what disturbs one does not disturb each.
+  // Takes the best of all pings: a disturbance does not hit every one.
   absl::Status Ping() {
     double best = std::numeric_limits<double>::infinity();
     for (int64_t i = 0; i < test_.pings; ++i) {
@@ -76,7 +76,7 @@ class PairMeasurement {
 
   absl::Status Lead() {
     int64_t bytes = std::min(kFirstBlock, test_.block_bytes);
-    for (int i = 0; i <= test_.blocks; ++i) {  // The first only tells how large the others may be.
+    for (int i = 0; i <= test_.blocks; ++i) {  // The first only sizes the others.
       HLAUNCH_RETURN_IF_ERROR(Tell(bytes));
       HLAUNCH_ASSIGN_OR_RETURN(const double took, AddBlock(bytes));
       if (i > 0) continue;
@@ -99,20 +99,20 @@ class PairMeasurement {
     }
   }
 
-  // Both ends add a block together. Returns how long it took.
+  // Both ends add a block together. Returns how long it took, in us.
   absl::StatusOr<double> AddBlock(int64_t bytes) {
     const auto length = static_cast<size_t>(bytes) / sizeof(int64_t);
     terms_.resize(length);
     sum_.assign(length, 0);
     const uint64_t seed = static_cast<uint64_t>(++blocks_);
     FillTerms(own_, seed, terms_);
-    HLAUNCH_RETURN_IF_ERROR(group_.Run(Barrier()));  // What each prepares is not measured.
+    HLAUNCH_RETURN_IF_ERROR(group_.Run(Barrier()));  // The preparation is not measured.
     const Instant begin = MonotonicClock().Now();
     HLAUNCH_RETURN_IF_ERROR(
         group_.Run(AllReduce(DataType::kInt64, ReduceOp::kSum, std::as_bytes(std::span(terms_)),
                              std::as_writable_bytes(std::span(sum_)))));
     const double took = Since(begin).count();
-    // Bits in one way and the other, in ns.
+    // Bits in both directions, per ns.
     result_.gbit_s =
         std::max(result_.gbit_s, 2 * 8 * static_cast<double>(bytes) / std::max(took, 1e-3) / 1e3);
     if (!IsSumOf(ranks_, seed, sum_)) Wrong();

@@ -8,12 +8,13 @@
 
 namespace hlaunch {
 
-// Measures the way between the two ranks of `group`, which stand for the nodes of `pair`: both call
-// it. Messages of a few bytes go there and back; then both add blocks of known numbers together and
-// look at every number of the sum, and each tells the other what it came to. Blocks are as large as
-// take a few hundredths of a second each, and at most as `test` says.
+// Measures the network path between the two ranks of `group`, which stand for the nodes of `pair`.
+// Both ranks call it. First, messages of a few bytes go back and forth. Then both ranks add up
+// blocks of known numbers and verify every number of the sum, and each tells the other its digest.
+// A block is as large as takes a few hundredths of a second, but at most as large as `test` says.
 //
-// What cannot be done within the group's time-out has failed; `group` may not be used afterwards.
+// A pair that does not finish within the group's timeout has failed; `group` must not be used
+// afterwards.
 PairResult MeasurePair(ProcessGroup& group, const NodePair& pair, const PairTest& test);
 
 }  // namespace hlaunch

@@ -13,9 +13,9 @@
 
 namespace hlaunch {
 
-// Joins a group whose ranks are nodes, as `address`, a literal of this host that the others reach.
-// It is the network that is asked, also between nodes on one host; and whoever waits sleeps: there
-// are workers to be left alone.
+// Joins a group whose ranks are nodes. `address` is a literal of this host that the others reach.
+// Nodes on the same host use the network too, because the network is what is measured. Waiting
+// ranks sleep instead of spinning, so that they do not disturb workers.
 //
 // Errors: as ProcessGroup::Create.
 absl::StatusOr<std::unique_ptr<ProcessGroup>> JoinNodeGroup(std::shared_ptr<Store> store,

@@ -12,13 +12,13 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kSmall = 4;         // So many nodes measure all pairs.
-constexpr size_t kWitnesses = 2;  // Good nodes that must find another bad.
+constexpr int kSmall = 4;         // Up to this many nodes measure all pairs.
+constexpr size_t kWitnesses = 2;  // Good nodes that must have found a node bad.
 constexpr int kLeastRounds = 4;
 
 NodePair Pair(int a, int b) { return {std::min(a, b), std::max(a, b)}; }
 
-// What the best quarter of the pairs reaches: `better` sorts the better value first.
+// The value that the best quarter of the pairs reaches. `better` sorts the better value first.
 template <typename Better>
 double Reference(std::vector<double> values, Better better) {
   if (values.empty()) return 0;
@@ -26,7 +26,7 @@ double Reference(std::vector<double> values, Better better) {
   return values[(values.size() - 1) / 4];
 }
 
-// All that results say of nodes and pairs.
+// What the results say about nodes and pairs.
 class Evidence {
  public:
   Evidence(int nodes, const std::vector<PairResult>& results) : nodes_(nodes), speed_(Size(), 0) {
@@ -56,7 +56,8 @@ class Evidence {
   double Speed(int node) const { return speed_[Index(node)]; }
   bool Tried(int a, int b) const { return tried_.contains(Pair(a, b)); }
 
-  // Bad every time, and both are good with others.
+  // Links that were bad at least `times` times and never good, while both ends are good with
+  // others.
   std::vector<NodePair> BadLinks(int times) const {
     std::vector<NodePair> links;
     for (const auto& [pair, tries] : tried_) {
@@ -66,7 +67,7 @@ class Evidence {
     return links;
   }
 
-  // Nodes in no good pair: with so many good ones, or with fewer.
+  // Nodes in no good pair: with enough good nodes as witnesses if `proven`, else with too few.
   std::vector<int> NotGood(bool proven) const {
     std::vector<size_t> witnesses(Size(), 0);
     for (const auto& [pair, tries] : tried_) {
@@ -86,12 +87,12 @@ class Evidence {
   size_t Size() const { return static_cast<size_t>(nodes_); }
 
   const int nodes_;
-  std::vector<bool> good_;     // In a good pair, so it is not its fault where another is bad.
-  std::vector<double> speed_;  // In its best good pair.
-  std::map<NodePair, std::pair<int, int>> tried_;  // How often it was bad, of how many times.
+  std::vector<bool> good_;     // The node was in a good pair, so a bad pair is not its fault.
+  std::vector<double> speed_;  // Speed in its best good pair.
+  std::map<NodePair, std::pair<int, int>> tried_;  // Times bad, times tried.
 };
 
-// Nodes that have no pair in this round yet.
+// Builds the pairs of one round and keeps which nodes are still free.
 class Round {
  public:
   explicit Round(int nodes) : taken_(static_cast<size_t>(nodes), false) {}
@@ -101,7 +102,7 @@ class Round {
     pairs.push_back(Pair(a, b));
   }
 
-  // Pairs `node` with the first of `others` that is free and that it has not met.
+  // Pairs `node` with the first node of `others` that is free and that it has not met.
   bool Meet(int node, const std::vector<int>& others, const Evidence& evidence) {
     for (const int other : others) {
       if (!Free(node) || other == node || !Free(other) || evidence.Tried(node, other)) continue;
@@ -117,7 +118,7 @@ class Round {
   std::vector<bool> taken_;
 };
 
-// The r-th round of a tournament: all pairs come once in n - 1 rounds, or n if n is odd.
+// The r-th round of a tournament: each pair comes once in n - 1 rounds, or n if n is odd.
 std::vector<NodePair> TournamentRound(int nodes, int r) {
   const int seats = nodes + nodes % 2;  // The last one may stay empty.
   if (r >= seats - 1) return {};
@@ -133,7 +134,7 @@ std::vector<NodePair> TournamentRound(int nodes, int r) {
   return pairs;
 }
 
-// Those that proved good, the fastest first.
+// The nodes that proved good, the fastest first.
 std::vector<int> Fastest(int nodes, const Evidence& evidence) {
   std::vector<int> order;
   for (int node = 0; node < nodes; ++node) {
@@ -171,7 +172,7 @@ std::vector<NodePair> NextPairs(int nodes, const std::vector<PairResult>& so_far
     if (!sure && round.Free(link.a) && round.Free(link.b)) round.Take(link.a, link.b);
   }
   if (so_far.size() > in_a_round) return round.pairs;
-  for (int node = 0; node < nodes; ++node) {  // Across: half of all nodes away, or the next.
+  for (int node = 0; node < nodes; ++node) {  // Half of all nodes away, or the next.
     std::vector<int> far(static_cast<size_t>(nodes));
     if (!round.Free(node)) continue;
     std::iota(far.begin(), far.end(), node + nodes / 2);
@@ -184,7 +185,7 @@ std::vector<NodePair> NextPairs(int nodes, const std::vector<PairResult>& so_far
 PairVerdict JudgePairs(int nodes, const std::vector<PairResult>& results) {
   const Evidence evidence(nodes, results);
   PairVerdict verdict;
-  // Of a few nodes nobody measured anything twice.
+  // With so few nodes no pair was measured twice.
   verdict.bad_links = evidence.BadLinks(nodes <= kSmall ? 1 : 2);
   verdict.bad_nodes = evidence.NotGood(/*proven=*/true);
   verdict.open = evidence.NotGood(/*proven=*/false);
@@ -200,7 +201,7 @@ PairReport TestPairs(int nodes, const PairTest& test, const MeasurePairs& measur
     const std::vector<PairResult> results = measure(pairs);
     report.results.insert(report.results.end(), results.begin(), results.end());
     ++report.rounds;
-    // Each of a pair sends and receives.
+    // Both nodes of a pair send and receive.
     const auto count = static_cast<int64_t>(pairs.size());
     report.messages += count * 2 * (test.pings + test.blocks);
     report.bytes += count * 2 * (test.pings * test.ping_bytes + test.blocks * test.block_bytes);

@@ -27,8 +27,8 @@ namespace {
 constexpr char kName[] = "ways to other nodes";
 constexpr char kUnreached[] = "unreached";
 
-// Errors that say that no way leads there; others, such as a refusal, are the other host's answer,
-// or this process' own trouble.
+// True for errors that mean that no path leads to the host. Other errors, such as a refusal, are
+// the other host's answer or this process's own problem.
 bool IsNoWay(int error) {
   return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN;
 }
@@ -40,13 +40,14 @@ int ErrorOf(int fd) {
   return error;
 }
 
-// A look that has not been answered.
+// A connection attempt that has not been answered yet.
 struct Knock {
   int rank = 0;
   UniqueFd fd;
 };
 
-// Takes away those that were answered within a time; returns those whose error says no way.
+// Removes the attempts that are answered within `limit`. Returns the ranks whose error says that
+// there is no path.
 std::vector<int> TakeAnswers(std::vector<Knock>& knocks, Duration limit) {
   std::vector<pollfd> polled;
   for (const Knock& knock : knocks) polled.push_back({knock.fd.get(), POLLOUT, 0});
@@ -69,7 +70,7 @@ std::vector<int> TakeAnswers(std::vector<Knock>& knocks, Duration limit) {
 
 PeerWays::PeerWays(const JointPlan& plan, const std::string& address) : plan_(plan) {
   absl::StatusOr<ListeningSocket> listener = Listen(address, 0);
-  if (listener.ok()) listener_ = *std::move(listener);  // Else nobody looks at this node.
+  if (listener.ok()) listener_ = *std::move(listener);  // Otherwise no node tests this one.
 }
 
 std::string PeerWays::KeyOf(int rank) const {
@@ -100,7 +101,7 @@ absl::Status PeerWays::Learn(Store& store, Instant deadline) {
   return absl::OkStatus();
 }
 
-// Others looked: they are gone again.
+// Accepts and closes the connections of nodes that tested this one; they are gone already.
 void PeerWays::LetIn() {
   if (listener_.fd.valid()) {
     AcceptConnections(listener_.fd.get(), kMostUnaccepted, [](const UniqueFd&) {});
@@ -121,7 +122,8 @@ std::vector<int> PeerWays::Look(Duration limit) {
       unreached.push_back(rank);
     }
   }
-  for (bool late = false; !knocks.empty() && !late;) {  // Answers may lie here since a pause.
+  // Looks once more even when late: answers may have come while this process was paused.
+  for (bool late = false; !knocks.empty() && !late;) {
     const Instant now = MonotonicClock().Now();
     late = now >= until;
     for (const int rank : TakeAnswers(knocks, std::max(until - now, Duration::zero()))) {

@@ -18,26 +18,28 @@
 
 namespace hlaunch {
 
-// The ways between the nodes of a round, as WaysToLookAt has them. Each node listens at the address
-// that its workers have; whoever looks connects there, says nothing and leaves. The other host's
-// kernel answers, so a node is reached however busy it is, or stopped. Not thread-safe.
+// Tests the network paths between the nodes of a round, as WaysToLookAt selects them. Each node
+// listens at its workers' address. A node that tests a path connects there, sends nothing and
+// closes the connection. The other host's kernel answers, so a node counts as reached even if it is
+// busy or stopped. Not thread-safe.
 class PeerWays {
  public:
-  // Listens at `address`, a literal of this host that the others reach.
+  // Listens at `address`, a literal of this host that the other nodes can reach.
   PeerWays(const JointPlan& plan, const std::string& address);
 
-  // Says where this node listens. Costs the store one key of each node; no effect after success.
+  // Publishes where this node listens. Each node sets one key in the store. No effect after
+  // success.
   //
   // Errors: as Store.
   absl::Status Announce(Store& store);
-  // Learns where the others listen, which all must have announced by `deadline`. No effect after
-  // success.
+  // Learns where the other nodes listen. All of them must have announced it by `deadline`. No
+  // effect after success.
   //
   // Errors: as Store.
   absl::Status Learn(Store& store, Instant deadline);
 
-  // The node ranks of those that did not answer within `limit`; none before Learn. Blocks for as
-  // long, if one does not answer.
+  // Returns the node ranks of the nodes that did not answer within `limit`; none before Learn.
+  // Blocks for up to `limit` if a node does not answer.
   std::vector<int> Look(Duration limit);
 
  private:
@@ -54,7 +56,8 @@ class PeerWays {
   std::map<int, Door> doors_;  // By node rank.
 };
 
-// What a look came to as a check's result, and the way back; nothing if `result` is none.
+// The result of Look as a check's result, and the way back: nothing if `result` is of another
+// check.
 CheckResult ToResult(const std::vector<int>& unreached);
 std::optional<std::vector<int>> UnreachedOf(const CheckResult& result);
 

@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kSoon = std::chrono::seconds(1);  // Whoever closes has said a line itself.
+constexpr Duration kSoon = std::chrono::seconds(1);  // The caller has added a line itself.
 
 struct Keys {
   explicit Keys(absl::string_view key)
@@ -25,7 +25,7 @@ struct Keys {
   std::string lines, count, answer;
 };
 
-// Before the one line that all have said; those of single ranks begin with a number.
+// Precedes the one line that all ranks have said. Lines of single ranks begin with a number.
 constexpr absl::string_view kAll = "= ";
 
 RollCall Read(absl::string_view text, const std::vector<Rank>& ranks) {
@@ -43,7 +43,7 @@ RollCall Read(absl::string_view text, const std::vector<Rank>& ranks) {
   return said;
 }
 
-// The first to do so decides.
+// Closes the call: the first rank to do so decides the answer.
 absl::StatusOr<RollCall> Close(Store& store, const Keys& keys, const std::vector<Rank>& ranks) {
   HLAUNCH_ASSIGN_OR_RETURN(std::string lines,
                            store.Get(keys.lines, MonotonicClock().Now() + kSoon));

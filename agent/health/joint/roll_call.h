@@ -15,20 +15,20 @@
 
 namespace hlaunch {
 
-// What each rank says, by rank.
+// What each rank said, by rank.
 using RollCall = std::map<Rank, std::string>;
 
-// Says `line` for `rank` under `key`, and waits until all `ranks` have said theirs or `deadline`
-// has come. All nodes get the same answer: that of the first for which it was over; a node that
-// comes later finds itself left out. Costs each rank four questions to the store; where all say the
-// same, the answer is that one line, however many they are. Thread-safe.
+// Says `line` for `rank` under `key`, then waits until all `ranks` have spoken or `deadline` has
+// passed. All nodes get the same answer: that of the first node that closed the call. A node that
+// comes later finds itself left out. Each rank costs the store four requests. If all ranks say the
+// same, the answer is that one line, however many ranks there are. Thread-safe.
 //
 // Errors: as Store.
 absl::StatusOr<RollCall> CallRoll(Store& store, absl::string_view key, Rank rank,
                                   const std::vector<Rank>& ranks, absl::string_view line,
                                   Instant deadline);
 
-// The keys that it leaves behind under `key`.
+// The keys that CallRoll leaves in the store under `key`.
 std::vector<std::string> RollCallKeys(absl::string_view key);
 
 }  // namespace hlaunch

@@ -17,7 +17,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr double kLittleQuota = 0.5;  // CPUs: hlaunch itself and one worker are slow with less.
+constexpr double kLittleQuota = 0.5;  // CPUs; with less, hlaunch itself and one worker are slow.
 
 std::string FirstLine(const std::string& path) {
   std::string line;
@@ -26,7 +26,7 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-// The quota that one group's directory sets, in CPUs; 0 if none.
+// The quota that one group's directory sets, in CPUs; 0 if it sets none.
 double QuotaOf(const std::string& directory, bool v2) {
   double quota = 0;
   double period = 0;
@@ -44,8 +44,9 @@ double QuotaOf(const std::string& directory, bool v2) {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// Where the hierarchy of `controllers`, as in /proc/self/cgroup, is mounted; v2's has none. Version
-// one's is named after them, usually with a link `cpu` to it.
+// Where the hierarchy of `controllers`, as in /proc/self/cgroup, is mounted. The list is empty for
+// version 2. In version 1 the folder is named after the controllers, usually with a link `cpu` to
+// it.
 std::string MountOf(const std::string& root, const std::string& controllers) {
   const std::string cgroup = root + "/sys/fs/cgroup";
   if (controllers.empty()) return cgroup;
@@ -53,8 +54,9 @@ std::string MountOf(const std::string& root, const std::string& controllers) {
   return ::access(link.c_str(), F_OK) == 0 ? link : absl::StrCat(cgroup, "/", controllers);
 }
 
-// The least quota of `group` and all above it below `mount`. A container may see the host's
-// path here but only its own groups at the mount: then the mount itself has the limit.
+// The smallest quota of `group` and all groups above it below `mount`. In a container the path may
+// be the host's, while the mount shows only the container's groups; then the mount itself has the
+// limit.
 double LeastQuota(const std::string& mount, std::string group, bool v2) {
   double least = 0;
   while (true) {

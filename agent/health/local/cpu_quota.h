@@ -9,11 +9,11 @@
 
 namespace hlaunch {
 
-// The CPU quota of this process's control group and those above it, v2 or v1, in CPUs; 0: there is
-// none. `root`: a folder in place of "/", for tests. Thread-safe.
+// The smallest CPU quota of this process's control group and those above it, v2 or v1, in CPUs; 0
+// if there is none. `root` is a folder in place of "/", for tests. Thread-safe.
 double CpusAllowed(const std::string& root = "");
 
-// That the quota leaves at least half a CPU. The value is the quota in CPUs.
+// Checks that the quota leaves at least half a CPU. The value is the quota in CPUs.
 CheckResult CheckCpuQuota(const std::string& root = "");
 
 }  // namespace hlaunch

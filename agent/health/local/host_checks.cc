@@ -26,8 +26,8 @@ namespace hlaunch {
 namespace {
 
 constexpr double kGiB = 1 << 30;
-constexpr double kLittleRoom = 1.0;     // GiB: log files of a day.
-constexpr double kLittleShared = 0.25;  // GiB: a container's default is 64 MiB.
+constexpr double kLittleRoom = 1.0;     // GiB, for the log files of a day.
+constexpr double kLittleShared = 0.25;  // GiB; a container's default is 64 MiB.
 constexpr rlim_t kFewFiles = 4096;
 constexpr rlim_t kLittleLocked = rlim_t{64} << 20;
 constexpr int kQuickRepetitions = 5;
@@ -39,11 +39,11 @@ double Milliseconds(Duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-// A file without a name in `directory`, so that nothing is left behind whatever happens.
+// Makes a file without a name in `directory`, so nothing is left behind whatever happens.
 UniqueFd MakeNameless(const std::string& directory) {
   UniqueFd file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file.valid() || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
-  std::string name = directory + "/.hlaunch-check-XXXXXX";  // As on NFS.
+  std::string name = directory + "/.hlaunch-check-XXXXXX";  // Needed on NFS, for example.
   file = UniqueFd(::mkostemp(name.data(), O_CLOEXEC));
   if (file.valid()) ::unlink(name.c_str());
   return file;

@@ -20,13 +20,13 @@ namespace {
 
 using Weight = KernelFault::Weight;
 
-constexpr int kReadAll = 3;  // SYSLOG_ACTION_READ_ALL: the end of the log, which stays there.
+constexpr int kReadAll = 3;  // SYSLOG_ACTION_READ_ALL: reads the end of the log; keeps it.
 constexpr int kMaxLogBytes = 512 << 10;
 constexpr size_t kMaxLine = 200;
 
-// What a program does to itself; it says nothing of the card.
+// Xids that a program causes by itself; they say nothing about the card.
 constexpr int kXidsOfPrograms[] = {13, 31, 43, 45, 68, 109};
-// After which the card is of no use until it is reset or replaced.
+// Xids after which the card is of no use until it is reset or replaced.
 constexpr int kFatalXids[] = {48, 56, 57, 58, 62, 64, 65, 69, 73, 74, 79, 80, 81, 92, 95, 119, 120};
 
 struct Pattern {
@@ -35,7 +35,7 @@ struct Pattern {
   const char* what;
 };
 
-// The first that fits holds.
+// The first pattern that matches decides.
 constexpr Pattern kPatterns[] = {
     {{"out of memory: killed process", ""}, Weight::kNote, "out of memory"},
     {{"i/o error, dev", ""}, Weight::kNote, "I/O error"},
@@ -72,7 +72,7 @@ bool ReadXid(absl::string_view text, KernelFault& fault) {
   return true;
 }
 
-// The driver tells of resets in many words; one that it did not come back from disables the card.
+// The driver reports resets in many ways. A reset that fails disables the card.
 bool ReadHabana(absl::string_view lower, KernelFault& fault) {
   if (!absl::StartsWith(lower, "habanalabs") && !absl::StartsWith(lower, "accel accel")) {
     return false;
@@ -92,7 +92,7 @@ bool ReadFault(absl::string_view text, KernelFault& fault) {
   if (absl::StrContains(text, "NVRM: Xid")) return ReadXid(text, fault);
   const std::string lower = absl::AsciiStrToLower(text);
   if (ReadHabana(lower, fault)) return true;
-  if (absl::StartsWith(lower, "memory cgroup")) return false;  // A container's own limit.
+  if (absl::StartsWith(lower, "memory cgroup")) return false;  // The limit of a container.
   for (const Pattern& pattern : kPatterns) {
     if (!absl::StrContains(lower, pattern.all_of[0])) continue;
     if (!absl::StrContains(lower, pattern.all_of[1])) continue;
@@ -103,7 +103,7 @@ bool ReadFault(absl::string_view text, KernelFault& fault) {
   return false;
 }
 
-// Takes what stands before the text off `line`.
+// Removes the prefix before the text from `line`, and reads the time in it.
 bool ReadTime(absl::string_view& line, Duration* since_boot) {
   if (absl::ConsumePrefix(&line, "<")) {
     const size_t open = line.find('[');

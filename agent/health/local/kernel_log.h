@@ -13,11 +13,11 @@
 
 namespace hlaunch {
 
-// A line of the kernel's log that speaks of a fault. A value.
+// A line of the kernel's log that reports a fault. A value.
 struct KernelFault {
   enum class Weight {
-    kNote,   // To be looked at: a process was killed, a disk erred once.
-    kFatal,  // What it speaks of does not work any more until somebody sees to it.
+    kNote,   // Worth a look: a process was killed, a disk had one error.
+    kFatal,  // The device stays out of use until it is repaired.
   };
   Weight weight = Weight::kNote;
   std::string what;  // "Xid 79", "out of memory", …
@@ -25,12 +25,13 @@ struct KernelFault {
   Duration since_boot{};
 };
 
-// The faults in `log`, oldest first: lines as in /dev/kmsg ("6,12,3456789,-;text") or as
-// dmesg prints them ("<6>[    3.456789] text"). What an application can bring about by itself (most
-// Xids of NVIDIA's driver) is none. Pure.
+// The faults in `log`, oldest first. Lines look as in /dev/kmsg ("6,12,3456789,-;text") or as dmesg
+// prints them ("<6>[    3.456789] text"). What an application can cause by itself (most Xids of
+// NVIDIA's driver) does not count as a fault. Pure.
 std::vector<KernelFault> FindKernelFaults(absl::string_view log);
 
-// The end of the kernel's log: of this machine from the kernel, else from the file dev/kmsg.
+// Returns the end of the kernel's log: from the kernel for this machine, else from the file
+// dev/kmsg of the described machine.
 //
 // Errors:
 //   PermissionDenied - the kernel shows it to root only.

@@ -21,10 +21,10 @@ namespace hlaunch {
 namespace {
 
 constexpr char kPciFolder[] = "/sys/bus/pci/devices";
-constexpr size_t kNamed = 3;  // Of many that are alike.
-constexpr int kSeveral = 4;   // So many of a kind say what is normal.
+constexpr size_t kNamed = 3;  // The number of names in a list.
+constexpr int kSeveral = 4;   // This many cards of a kind define what is normal.
 constexpr int64_t kManyCorrected = 1000;
-constexpr double kLittleMemory = 0.05;  // Of all.
+constexpr double kLittleMemory = 0.05;  // Part of all memory.
 
 // "a, b, c and 5 more"
 std::string Some(const std::vector<std::string>& what) {
@@ -42,7 +42,8 @@ std::string DeviceName(const Device& device) {
       device.pci_address.empty() ? "" : absl::StrCat(" (", device.pci_address, ")"));
 }
 
-// A card that fell off its bus reads as all ones. One that sleeps is left alone: reading wakes it.
+// A card that fell off its bus reads as all ones. A sleeping card is not read, because reading
+// wakes it.
 bool IsOffTheBus(const DeviceFiles& files, const std::string& address) {
   if (address.empty()) return false;
   const std::string folder = absl::StrCat(kPciFolder, "/", address);
@@ -72,13 +73,13 @@ std::vector<PciFunction> CardsOf(const DeviceFiles& files) {
 struct Link {
   std::string address;
   int width = 0;
-  int possible = 0;  // Of card and slot together.
+  int possible = 0;  // By card and slot together.
   int peers_at_best = 0;
   int best_of_kind = 0;
   std::string speed;
 };
 
-// What the port above the card can do; 0: unknown.
+// The lanes of the port above the card; 0 if unknown.
 int SlotWidth(const DeviceFiles& files, const std::string& address) {
   const std::vector<std::string> path =
       absl::StrSplit(files.Link(absl::StrCat(kPciFolder, "/", address)), '/');
@@ -99,7 +100,7 @@ std::vector<Link> ReadLinks(const DeviceFiles& files) {
               0,
               0,
               files.Read(folder + "/current_link_speed")};
-    // 255 and 63: there is no link, or no such register, as in virtual machines.
+    // 255 and 63 mean that there is no link or no such register, as in virtual machines.
     if (link.width < 1 || link.width > 32 || link.possible < 1 || link.possible > 32) continue;
     const int slot = SlotWidth(files, card.address);
     if (slot > 0) link.possible = std::min(link.possible, slot);
@@ -150,7 +151,7 @@ CheckResult CheckDevices(const DeviceFiles& files, const DevicesWanted& wanted) 
     result.advice = "end that process if no job owns it any more: hlaunch devices shows all";
   }
   if (!faulty.empty()) {
-    // The reason may be the container's: it shows some of the host's devices.
+    // Only a warning: a container may show just some of the host's devices.
     result.state = CheckState::kWarn;
     result.reason = Some(faulty);
     result.advice = "hlaunch devices shows all; a reset or a reboot may bring it back";
@@ -286,7 +287,7 @@ CheckResult CheckHeat(const DeviceFiles& files) {
       const std::string name = absl::StrCat(folder, "temp", sensor);
       const int milli = files.ReadInt(name + "_input", 0);
       if (milli == 0 && !files.Exists(name + "_input")) break;
-      if (milli < 1000 || milli > 200000) continue;  // Nothing is connected there.
+      if (milli < 1000 || milli > 200000) continue;  // Nothing is connected to the sensor.
       const double degrees = milli / 1000.0;
       if (!result.value || degrees > *result.value) {
         result.value = degrees;

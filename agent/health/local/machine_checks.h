@@ -11,57 +11,60 @@
 #include "agent/devices/device_files.h"
 #include "agent/health/local/check_result.h"
 
-// The checks that read what the kernel shows of a machine: real, or described by a tree of files.
+// The checks that read what the kernel shows of a machine, real or described by a tree of files.
 //
-// Each gives one result, however many devices it looks at; the worst of them is named. None
-// fails for want of a sensor: what the kernel does not show is unknown. They read regular files
-// only and write nothing. Thread-safe.
+// Each check gives one result, however many devices it looks at, and names the worst of them. No
+// check fails because a sensor is missing: what the kernel does not show is unknown. The checks
+// read only regular files and write nothing. Thread-safe.
 
 namespace hlaunch {
 
-// The devices that a job wants of this node.
+// The devices that a job wants on this node.
 struct DevicesWanted {
-  std::optional<DeviceKind> kind;  // Unset: whatever is there.
-  int count = 0;                   // At least so many that work.
-  bool in_use = false;             // The job has them by now: a holder is no finding.
+  std::optional<DeviceKind> kind;  // Any kind if unset.
+  int count = 0;                   // At least this many must work.
+  bool in_use = false;             // The job uses the devices already, so a holder is no finding.
 };
 
-// Present, bound to their driver, operational, answering on the bus, not held by a process.
+// Checks that devices are present, bound to their driver, operational, answering on the bus, and
+// not held by a process.
 CheckResult CheckDevices(const DeviceFiles& files, const DevicesWanted& wanted);
 
-// Width and speed of the PCIe links of accelerators and network cards. A card is measured by its
-// own kind on this machine, and else by what card and slot can do together. Speed is told and
-// not judged: an idle card lowers it. The value is the sum of the lanes.
+// Checks the width and speed of the PCIe links of accelerators and network cards. A card is
+// compared with cards of its kind on this machine, and otherwise with what card and slot can do
+// together. The speed is reported but not judged, because an idle card lowers it. The value is the
+// sum of the lanes.
 CheckResult CheckPcieLinks(const DeviceFiles& files);
 
-// AER counters of the same cards, since boot. The value counts what was not corrected.
+// Checks the AER counters of the same cards, since boot. The value counts uncorrected errors.
 CheckResult CheckPcieErrors(const DeviceFiles& files);
 
-// EDAC counters of the memory controllers, since boot. The value counts what was corrected.
+// Checks the EDAC counters of the memory controllers, since boot. The value counts corrected
+// errors.
 CheckResult CheckMemoryErrors(const DeviceFiles& files);
 
-// Sensors at their critical limit. The value is the hottest, in degrees.
+// Checks for sensors at their critical limit. The value is the hottest, in degrees.
 CheckResult CheckHeat(const DeviceFiles& files);
 
-// How often CPUs were slowed down for heat or power since boot; unset: the kernel does not say.
+// How often CPUs were slowed down for heat or power since boot; unset if the kernel does not say.
 std::optional<int64_t> ThrottleCount(const DeviceFiles& files);
 
-// Faults in the kernel's log within the last hour; the value counts them. A fatal one within ten
-// minutes fails the check: an older one may have been mended since.
+// Looks for faults in the kernel's log within the last hour; the value counts them. A fatal one
+// within ten minutes fails the check: the device may have been repaired after an older one.
 CheckResult CheckKernelLog(const DeviceFiles& files);
 
-// Ethernet: that a card has a link, and few errors. The value is the speed of all links that are
-// up, in Gbit/s.
+// Checks that an Ethernet card has a link and few errors. The value is the speed of all links that
+// are up, in Gbit/s.
 CheckResult CheckNetwork(const DeviceFiles& files);
 
-// How often cards with a link, and InfiniBand and RoCE ports, have lost it since boot. The value is
-// the sum.
+// Counts how often network cards, and InfiniBand and RoCE ports, lost their link since boot. The
+// value is the sum.
 CheckResult CheckLinkLosses(const DeviceFiles& files);
 
-// InfiniBand and RoCE ports. The value is the rate of all that are active, in Gbit/s.
+// Checks the InfiniBand and RoCE ports. The value is the rate of all active ports, in Gbit/s.
 CheckResult CheckFabric(const DeviceFiles& files);
 
-// The value is what new programs may take, in GiB.
+// Checks the free memory. The value is what new programs may take, in GiB.
 CheckResult CheckMemory(const DeviceFiles& files);
 
 }  // namespace hlaunch

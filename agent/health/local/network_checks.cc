@@ -13,14 +13,14 @@ namespace hlaunch {
 namespace {
 
 constexpr int64_t kManyErrors = 1000;
-constexpr int64_t kErrorsPerPacket = 1000;  // One error in so many packets is too much.
+constexpr int64_t kErrorsPerPacket = 1000;  // One error in this many packets is too much.
 
 int64_t ReadCount(const DeviceFiles& files, const std::string& path) {
   int64_t count = 0;
   return absl::SimpleAtoi(files.Read(path), &count) ? count : 0;
 }
 
-// What a port's `state` says behind its number: "4: ACTIVE".
+// The word behind the number in a port's `state`, such as "4: ACTIVE".
 std::string Word(const std::string& state) {
   const size_t colon = state.find(": ");
   return colon == std::string::npos ? state : state.substr(colon + 2);
@@ -36,7 +36,7 @@ CheckResult CheckNetwork(const DeviceFiles& files) {
   constexpr char kFolder[] = "/sys/class/net";
   for (const std::string& name : files.List(kFolder)) {
     const std::string folder = absl::StrCat(kFolder, "/", name, "/");
-    if (!files.Exists(folder + "device")) continue;  // Loopback, bridges, containers' ends.
+    if (!files.Exists(folder + "device")) continue;  // Loopback, bridges, container interfaces.
     ++cards;
     if (files.Read(folder + "operstate") != "up") continue;
     up.push_back(name);
@@ -119,7 +119,7 @@ CheckResult CheckFabric(const DeviceFiles& files) {
         if (absl::SimpleAtod(text.substr(0, text.find(' ')), &gbit)) rate += gbit;
         active.push_back(name);
       } else if (state == "INIT" || state == "ARMED" || physical == "LinkErrorRecovery") {
-        // There is a cable. A port that is down or polls may have none, and nobody may miss it.
+        // A cable is plugged in. A port that is down or polls may have none, and may not be needed.
         trouble.push_back(absl::StrCat(name, " is ", state, ", ", physical));
       }
     }

@@ -15,8 +15,8 @@
 namespace hlaunch {
 namespace {
 
-// Integers: so many steps of a linear congruence, each waiting for the one before. Where they end
-// is also known from squaring the step twenty times.
+// Integers: steps of a linear congruence, each of which waits for the one before. Squaring the step
+// kDoublings times gives the known end.
 constexpr int kDoublings = 19;
 constexpr uint64_t kFactor = 6364136223846793005;
 constexpr uint64_t kSummand = 1442695040888963407;
@@ -69,7 +69,7 @@ CpuSpeed MeasureCpu(int repetitions) {
   std::array<double, kTerms> terms;
   for (int i = 0; i < kTerms; ++i) terms[static_cast<size_t>(i)] = i;
   for (int i = 0; i < repetitions; ++i) {
-    // Volatile, so that no compiler does the work beforehand.
+    // Volatile, so that the compiler does not do the work in advance.
     volatile uint64_t start = static_cast<uint64_t>(i) + 1;
     volatile double factor = i + 1;
     const Duration before = CpuTime();

@@ -7,20 +7,20 @@
 
 #include "proto/base/clock.h"
 
-// How fast this machine computes, by fixed work whose result is known. Thread-safe.
+// Measures how fast this machine computes, with fixed work whose result is known. Thread-safe.
 
 namespace hlaunch {
 
 struct CpuSpeed {
-  Duration time{};     // CPU time of the fastest repetition: what else runs here hardly matters.
+  Duration time{};     // CPU time of the fastest repetition, so other load hardly matters.
   bool exact = false;  // All results were right. If not, this CPU must not be used.
 };
 
 // A repetition takes one to two milliseconds of one core.
 CpuSpeed MeasureCpu(int repetitions);
 
-// Bytes copied for each second of CPU time, of the fastest repetition. Takes twice `bytes` of
-// memory; 0 if there is none to be had.
+// Returns the bytes copied per second of CPU time in the fastest repetition. Takes twice `bytes` of
+// memory; returns 0 if that much is not available.
 double MeasureMemory(size_t bytes, int repetitions);
 
 }  // namespace hlaunch
