@@ -50,7 +50,7 @@ absl::StatusOr<int> Number(absl::string_view text, absl::string_view what, int l
 
 constexpr int kMostRanks = 1 << 24;
 
-// `given` unless it is -1, else the value of the url, else that of the environment.
+// Returns `given` unless it is -1, else the value in the url, else the value in the environment.
 absl::StatusOr<int> Choose(int given, const Environment& query, const char* key,
                            const Environment& environment, const char* variable, int least) {
   if (given != -1) return Number(absl::StrCat(given), key, least, kMostRanks);
@@ -80,7 +80,7 @@ absl::StatusOr<Environment> ParseQuery(absl::string_view url, absl::string_view 
   return query;
 }
 
-// HOST:PORT, [HOST]:PORT.
+// Parses HOST:PORT or [HOST]:PORT.
 absl::Status ParseAuthority(absl::string_view url, absl::string_view text, InitMethod* init) {
   absl::ConsumeSuffix(&text, "/");
   const size_t colon = text.rfind(':');
@@ -161,7 +161,7 @@ absl::StatusOr<ListeningSocket> OpenStore(const InitMethod& init) {
                    "there already"));
 }
 
-// `opened` is the store's socket where this rank has opened it before.
+// `opened` is the store's socket if this rank has opened it before.
 absl::StatusOr<std::shared_ptr<Store>> ReachServer(const InitMethod& init,
                                                    std::optional<ListeningSocket> opened,
                                                    Instant deadline) {
@@ -219,7 +219,8 @@ absl::StatusOr<std::shared_ptr<Store>> ReachFile(const InitMethod& init) {
   return std::shared_ptr<Store>(store, store->store());
 }
 
-// The address at which others reach this rank; `route` is this host's towards the store, if any.
+// Returns the address at which other ranks reach this rank. `route` is this host's address on its
+// route to the store, if any.
 absl::StatusOr<std::string> OwnAddress(const Environment& environment, const std::string& route,
                                        bool several_hosts) {
   const std::string* wish = Find(environment, kEnvSocketInterface);
@@ -252,7 +253,7 @@ absl::StatusOr<std::optional<ListeningSocket>> MeetRanks(const Environment& envi
   return opened;
 }
 
-// This host's address on its route to the store; empty if there is none.
+// Returns this host's address on its route to the store; empty if there is none.
 std::string Route(const InitMethod& init) {
   const auto literals = ResolveHost(init.host);
   const auto route = LocalAddressTowards(literals.ok() ? literals->front() : init.host);
@@ -268,7 +269,7 @@ absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int
   HLAUNCH_ASSIGN_OR_RETURN(const Environment query,
                            ParseQuery(url, parts.size() > 1 ? parts[1] : ""));
   absl::string_view rest = parts[0];
-  if (rest == "pmi://") {  // All else is told by whoever started the ranks.
+  if (rest == "pmi://") {  // The server of PMI-1 tells all else.
     init.by_pmi = true;
     return init;
   }

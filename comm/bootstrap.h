@@ -42,10 +42,10 @@ absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int
 //                          (TORCHELASTIC_USE_AGENT_STORE=True), else rank 0 opens it
 //   tcp://HOST:PORT        rank 0 opens the store there, unless `?store=open` says that it is open
 //   file:///PATH           a file that all ranks see and that does not exist yet
-//   pmi://                 PMI_FD, or PMI_PORT and PMI_ID: whoever serves PMI-1 says which rank
+//   pmi://                 PMI_FD, or PMI_PORT and PMI_ID: the server of PMI-1 says which rank
 //                          this is, and where rank 0 opens the store (mpiexec of MPICH and of
-//                          Intel MPI, hlaunch). Once in a process, and not where MPI_Init is
-//                          called, which speaks with the same server. The ranks' secret is made
+//                          Intel MPI, hlaunch). Works once in a process, and not if MPI_Init is
+//                          called, which talks to the same server. The ranks' secret is made
 //                          for this group
 //
 // `rank` and `size` are used if they are not -1, else `?rank=R&world_size=N` of the url, else the
@@ -55,13 +55,13 @@ absl::StatusOr<InitMethod> ParseInitMethod(absl::string_view url, Rank rank, int
 // store.
 //
 // Ranks prove to each other that they have the same HLAUNCH_COMM_SECRET (64 hexadecimal digits,
-// which hlaunch makes for each round and gives to its workers alone). Where nobody sets it, whoever
-// reads the store is believed to be a rank.
+// which hlaunch makes for each round and gives only to its workers). If it is not set, every
+// process that can read the store is taken for a rank.
 //
 // All keys begin with "hlaunch/comm/" and the group's name, so they do not collide with torch's in
 // the same store. A store that rank 0 opened is closed with rank 0's last group. Rank 0 then waits
-// up to 5 s until the other ranks have left theirs, which may still use it. The last rank that
-// leaves deletes the file.
+// up to 5 s for the other ranks to leave their groups, which may still use the store. The last rank
+// that leaves deletes the file.
 //
 // Errors:
 //   InvalidArgument - the message names what is missing or wrong.

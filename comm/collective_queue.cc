@@ -122,7 +122,7 @@ void CollectiveQueue::RunQueue() {
     std::shared_ptr<QueuedCall> call;
     {
       MutexLock lock(&mu_);
-      // A call that runs on its caller's thread was first.
+      // A call that runs on its caller's thread goes first.
       while (!ending_ && (queue_.empty() || under_way_ > queue_.size())) changed_.Wait(&mu_);
       if (queue_.empty()) return;
       call = queue_.front();

@@ -16,7 +16,7 @@
 namespace hlaunch {
 namespace {
 
-// In a monitored barrier the other ranks wait so much longer than rank 0, so that rank 0 can name
+// In a monitored barrier the other ranks wait this much longer than rank 0, so that rank 0 can name
 // the missing ranks before any of them gives up.
 constexpr auto kExtraTime = std::chrono::seconds(30);
 

@@ -18,7 +18,7 @@
 
 namespace hlaunch {
 
-// The instant that lies `time` ahead; Instant::max() where that is too far.
+// Returns the instant that lies `time` ahead; Instant::max() if that is too far.
 Instant After(Duration time);
 
 // Runs the collectives of one group over its transport. The group makes one call at a time, in the

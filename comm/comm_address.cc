@@ -33,11 +33,11 @@ bool IsWished(absl::string_view interface, absl::string_view wish) {
   return all_but;
 }
 
-// How bad an address is as an answer; the least is best.
+// Returns how bad an address is as an answer; the lowest is best.
 int Fault(const InterfaceAddress& address, absl::string_view route, absl::string_view towards) {
   const int family = IsIpv6(address.literal) == IsIpv6(route) ? 0 : 1;
   if (IsLoopback(address.literal)) return 4 + family;
-  // Networks between the containers of one host.
+  // These are networks between the containers of one host.
   const bool inner = absl::StartsWith(address.interface, "docker") ||
                      absl::StartsWith(address.interface, "veth") ||
                      absl::StartsWith(address.interface, "virbr");

@@ -17,16 +17,17 @@ struct InterfaceAddress {
   std::string literal;    // IPv6 without brackets.
 };
 
-// The addresses of all interfaces that are up, in the kernel's order, without link-local ones.
+// Returns the addresses of all interfaces that are up, in the kernel's order, without link-local
+// ones.
 std::vector<InterfaceAddress> InterfaceAddresses();
 
-// The address at which other ranks reach this host. `wish` is what HLAUNCH_SOCKET_IFNAME holds: a
-// comma-separated list of prefixes, `=eth0` for exactly that name, `^docker` for all but those,
-// empty for no wish. `route` is this host's address on its route to the store, empty if there is
-// none. The route's address is chosen where the wish permits it, unless it is loopback and there
-// are several hosts: a host's own name often resolves to loopback, and an agent may stand in for
-// the store there. Then an address of the interface `towards` comes first, which leads to the other
-// nodes as their agents say. Pure.
+// Returns the address at which other ranks reach this host. `wish` is what HLAUNCH_SOCKET_IFNAME
+// holds: a comma-separated list of prefixes, `=eth0` for exactly that name, `^docker` for all but
+// those, empty for no wish. `route` is this host's address on its route to the store, empty if
+// there is none. The route's address is chosen if the wish permits it, unless it is loopback and
+// there are several hosts: a host's own name often resolves to loopback, and an agent may stand in
+// for the store there. Then an address of the interface `towards` is preferred, which leads to the
+// other nodes according to their agents. Pure.
 //
 // Errors:
 //   InvalidArgument - no interface matches the wish; the message names the interfaces of this host.

@@ -22,7 +22,7 @@
 struct hlcomm_group {
   std::unique_ptr<hlaunch::ProcessGroup> group;
   std::optional<hlaunch::Duration> timeout =
-      std::nullopt;  // Of its collectives, unless it is the group's.
+      std::nullopt;  // For its collectives; unset: the group's.
 };
 
 struct hlcomm_work {

@@ -91,7 +91,7 @@ int hlcomm_init(const char* url, int rank, int size, const char* name, double ti
                 hlcomm_group** group);
 /* Leaves the group. No call or work of it may be in use any more. */
 void hlcomm_free(hlcomm_group* group);
-/* The same, and tells the ranks that still wait for this one why it leaves, such as the error that
+/* Leaves the group and tells the ranks that still wait for this one why, such as the error that
  * ends it. NULL or "": as hlcomm_free. */
 void hlcomm_leave(hlcomm_group* group, const char* why);
 
@@ -145,12 +145,12 @@ int hlcomm_wait(hlcomm_work* work, double timeout_s);
 int hlcomm_done(hlcomm_work* work);
 /* Returns the rank that sent the received message. */
 int hlcomm_source(const hlcomm_work* work);
-/* The call goes on. */
+/* Frees the work. The call goes on. */
 void hlcomm_free_work(hlcomm_work* work);
 
 int hlcomm_monitored_barrier(hlcomm_group* group, double timeout_s);
 
-/* Tells the hlaunch that started this program that it lives; call it once in each step. With
+/* Tells the hlaunch that started this program that the program lives. Call it in each step. With
  * --heartbeat-timeout, a worker that has called it once and then not for that time is stalled. If
  * step >= 0, only a new step counts; else every call counts. timeout_s replaces the option's value
  * until the next call, for work that takes longer; <= 0: the option's, INFINITY: no limit. The

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What libhlcomm for old systems uses of glibc and glibc 2.28 has not. Only deploy/build_hlcomm
-// links this; outside of that library these names are glibc's own.
+// The functions of glibc that libhlcomm for old systems uses and glibc 2.28 lacks. Only
+// deploy/build_hlcomm links this; outside of that library these names are glibc's own.
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ timespec Add(const timespec& at, long seconds, long nanoseconds) {
           (sum + kBillion) % kBillion};
 }
 
-// `deadline` of `clock` on the clock of the wall, as both are now.
+// Converts `deadline` from `clock` to the wall clock, as both are now.
 timespec OnTheWall(clockid_t clock, const timespec& deadline) {
   timespec now = {}, wall = {};
   ::clock_gettime(clock, &now);
@@ -43,9 +43,9 @@ int Look(int folder, const char* path, void* about, int flags) {
 
 extern "C" {
 
-char __libc_single_threaded = 0;  // 2.32. Python has threads.
+char __libc_single_threaded = 0;  // 2.32. It is 0, since Python has threads.
 
-// 2.30. Whoever sets the wall's clock changes how long this waits; callers look at their own.
+// 2.30. A change of the wall clock changes how long this waits; callers look at their own clock.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const timespec* deadline) {
   const timespec wall = OnTheWall(clock, *deadline);
@@ -60,7 +60,7 @@ uint32_t arc4random() {
   return number;
 }
 
-// 2.33; before, headers had these call something else.
+// 2.33. Before, headers mapped these to other functions.
 int stat(const char* path, struct stat* about) { return Look(AT_FDCWD, path, about, 0); }
 int fstat(int fd, struct stat* about) { return Look(fd, "", about, AT_EMPTY_PATH); }
 int fstat64(int fd, struct stat64* about) { return Look(fd, "", about, AT_EMPTY_PATH); }

@@ -32,14 +32,14 @@ using Environment = std::map<std::string, std::string>;
 
 constexpr char kKey[] = "hlaunch-comm";
 constexpr size_t kMostSaid = 500;       // Hydra's limit for a value is 674.
-constexpr size_t kMostLine = 64 << 10;  // Of what a server says.
+constexpr size_t kMostLine = 64 << 10;  // The longest line of a server.
 
 absl::string_view Find(const Environment& environment, const char* name) {
   const auto it = environment.find(name);
   return it == environment.end() ? absl::string_view() : absl::string_view(it->second);
 }
 
-// The value of `key` in a line of PMI-1; `value=` and what follows it is the line's last.
+// Returns the value of `key` in a line of PMI-1, or "". No value has blanks.
 std::string Word(absl::string_view line, absl::string_view key) {
   for (const absl::string_view word : absl::StrSplit(line, ' ')) {
     if (absl::StartsWith(word, absl::StrCat(key, "="))) {
@@ -69,13 +69,13 @@ class Conversation {
  public:
   Conversation(UniqueFd fd, Instant deadline) : fd_(std::move(fd)), deadline_(deadline) {}
 
-  // Says `request`, a line without its end; its answer, which must be `command`.
+  // Sends `request`, a line without its end, and returns the answer, which must be `command`.
   absl::StatusOr<std::string> Ask(absl::string_view request, absl::string_view command) {
     HLAUNCH_RETURN_IF_ERROR(Say(absl::StrCat(request, "\n")));
     return Hear(command);
   }
 
-  // The next line, which must be `command`.
+  // Returns the next line, which must be `command`.
   absl::StatusOr<std::string> Hear(absl::string_view command) {
     HLAUNCH_ASSIGN_OR_RETURN(std::string line, NextLine());
     const std::string result = Word(line, "rc");
@@ -124,7 +124,7 @@ class Conversation {
   std::string heard_;
 };
 
-// The descriptor stays the environment's: what we own is a copy.
+// Returns a copy of the descriptor, which stays the environment's.
 absl::StatusOr<UniqueFd> Inherited(absl::string_view number) {
   int fd = -1;
   UniqueFd copy;
@@ -185,7 +185,7 @@ absl::StatusOr<Conversation> Begin(const Environment& environment, Instant deadl
   return server;
 }
 
-// What rank 0 puts where all look: '+' and its word, or '-' and why there is none.
+// Returns what rank 0 puts where all ranks look: '+' and its text, or '-' and why there is none.
 std::string ToPut(const absl::StatusOr<std::string>& said) {
   const std::string text =
       said.ok() ? absl::StrCat("+", *said)

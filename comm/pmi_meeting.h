@@ -13,19 +13,20 @@
 
 namespace hlaunch {
 
-// What ranks that some launcher has started learn from its server of PMI-1. A value.
+// What a rank learns from its launcher's server of PMI-1. A value.
 struct PmiMeeting {
   Rank rank = 0;
   int size = 1;
-  std::string said;  // What rank 0 has told all.
+  std::string said;  // What rank 0 has told all ranks.
 };
 
-// Meets the other ranks by the PMI-1 server that PMI_FD, or PMI_PORT and PMI_ID of `environment`
-// name: mpiexec of MPICH and of Intel MPI, and hlaunch. At rank 0 `say` makes the text for all, of
-// at most 500 characters without blanks; what it fails with, all fail with.
+// Meets the other ranks through the PMI-1 server that PMI_FD, or PMI_PORT and PMI_ID, of
+// `environment` name: mpiexec of MPICH and of Intel MPI, and hlaunch. At rank 0 `say` makes the
+// text for all ranks, of at most 499 characters without blanks. If `say` fails, all ranks fail and
+// see its message.
 //
-// PMI-1 has one conversation for a process: this is it, so it works once, and in no program that
-// calls MPI_Init.
+// PMI-1 allows a process one conversation, and this function uses it. So it works once, and not in
+// a program that calls MPI_Init.
 //
 // Errors:
 //   InvalidArgument - the environment names no such server; the message says what to do.

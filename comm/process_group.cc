@@ -21,7 +21,7 @@
 namespace hlaunch {
 namespace {
 
-// A call that was over before anybody could wait for it.
+// A call that was over before its caller could wait for it.
 class DoneWork : public Work {
  public:
   explicit DoneWork(absl::Status result) : result_(std::move(result)) {}
@@ -59,7 +59,7 @@ class MessageWork : public Work {
     const Instant now = MonotonicClock().Now();
     const auto done = turn.WaitUntil(message_, now);
     if (done.ok() && !*done && now < deadline_) return false;
-    turn.Wait(message_, deadline_).IgnoreError();  // It is over, or its time is.
+    turn.Wait(message_, deadline_).IgnoreError();  // It is over or has timed out.
     return true;
   }
 
@@ -71,8 +71,7 @@ class MessageWork : public Work {
   const Instant deadline_;
 };
 
-// Keeps messages alive as long as the transport knows them, though the caller drops them.
-// Thread-safe.
+// Keeps messages alive as long as the transport knows them, even if the caller drops them.
 class MessageKeeper {
  public:
   void Keep(WorkPtr work) {
@@ -171,7 +170,7 @@ class Group : public ProcessGroup {
   const GroupOptions options_;
   mutable CollectiveRunner runner_;
   SelfMessages self_;
-  MessageKeeper messages_;  // Before the queue: a call that still runs may move them.
+  MessageKeeper messages_;  // Before queue_: a call that still runs may move them on.
   CollectiveQueue queue_;
   Mutex mu_;
   int groups_ ABSL_GUARDED_BY(mu_) = 0;  // How many NewGroup has made.

@@ -31,8 +31,8 @@ struct GroupOptions {
   // measured.
   SingleCopy single_copy = SingleCopy::kUnlessSlow;
   int local_ranks = 1;  // The ranks of this host as far as known; decides how long a rank spins.
-  // What only the ranks of the round have, kSecretSize bytes, by which they know each other. Empty:
-  // whoever reads the store is believed.
+  // A secret of kSecretSize bytes that only the ranks of the round have, by which they recognize
+  // each other. If empty, every process that can read the store is trusted.
   std::string secret = {};
   Round round = 0;  // Ranks of another round are refused; 0: not known.
 };
@@ -44,8 +44,8 @@ struct GroupOptions {
 // Run works on the caller's thread if no other collective is under way. Calls of Start run in their
 // order on a thread of the group, which begins with the first of them.
 //
-// A failure is for the whole group and stays; Transport lists the kinds. The program must then
-// leave the group and make another one under another name.
+// A failure ends the whole group for good; Transport lists the kinds. The program must then leave
+// the group and make another one under another name.
 class ProcessGroup {
  public:
   // Joins the group of `options.name` as `rank`; does not wait for the others. The first message to
@@ -88,8 +88,8 @@ class ProcessGroup {
 
   // Sends from this rank to `to`, or receives from `from`; kAnyRank receives from the first rank
   // that sends. `tag` is any number; the types must be the same at both ends. A small message may
-  // be sent before it is received; one to this rank itself is copied, and received by its number
-  // alone, not by kAnyRank in a world of several.
+  // be sent before it is received. A message to this rank itself is copied; it is received by this
+  // rank's number, not by kAnyRank, unless there is no other rank.
   virtual WorkPtr StartSend(DataType type, std::span<const std::byte> from, Rank to,
                             uint64_t tag = 0) = 0;
   virtual WorkPtr StartRecv(DataType type, std::span<std::byte> into, Rank from,
@@ -100,14 +100,14 @@ class ProcessGroup {
   // Returns the rank that sent the message.
   absl::StatusOr<Rank> Recv(DataType type, std::span<std::byte> into, Rank from, uint64_t tag = 0);
 
-  // The error that ended the group, as far as this rank knows; OK while the group works.
+  // Returns the error that ended the group, as far as this rank knows; OK while the group works.
   virtual absl::Status failure() const = 0;
 
   // Makes all calls that wait return Cancelled with `why`, here and at the other ranks.
   virtual void Abort(const std::string& why) = 0;
 
-  // What the ranks that still wait for this one are told when it leaves, such as the exception that
-  // ends it.
+  // Sets what the ranks that still wait for this one are told when it leaves, such as the exception
+  // that ends it.
   virtual void SayGoodbye(const std::string& why) = 0;
 };
 

@@ -13,8 +13,8 @@
 
 namespace hlaunch {
 
-// A receive from this rank itself. Its result belongs to the lock of the owner, which it does not
-// need any more when it is destroyed.
+// A receive from this rank itself. The owner's lock guards its result. It does not need the owner
+// any more when it is destroyed.
 class SelfMessages::Receipt : public Work {
  public:
   Receipt(SelfMessages& owner, DataType type_in, std::span<std::byte> into_in, uint64_t tag_in,
@@ -87,7 +87,7 @@ WorkPtr SelfMessages::Receive(DataType type, std::span<std::byte> into, uint64_t
   return receipt;
 }
 
-// Ends a receive whose time is up: no byte of its caller is touched afterwards.
+// Ends a receive whose time is up. After that no byte of its caller is touched.
 bool SelfMessages::Settle(Receipt& receipt) {
   if (!receipt.result.has_value() && MonotonicClock().Now() >= receipt.deadline) {
     std::erase_if(posted_, [&](const auto& other) { return other.get() == &receipt; });

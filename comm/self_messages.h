@@ -27,7 +27,8 @@ class SelfMessages {
   explicit SelfMessages(Rank self) : self_(self) {}
 
   void Send(DataType type, std::span<const std::byte> from, uint64_t tag);
-  // Waits for a message until `timeout`. The object outlives the work's calls, not the work.
+  // Waits for a message until `timeout`. This object must outlive the calls of the work, not the
+  // work.
   //
   // Errors of the work:
   //   InvalidArgument - the message is of another type or size.
@@ -52,8 +53,8 @@ class SelfMessages {
   const Rank self_;
   Mutex mu_;
   CondVar changed_;
-  std::deque<Message> sent_ ABSL_GUARDED_BY(mu_);                     // Nobody has asked for them.
-  std::deque<std::shared_ptr<Receipt>> posted_ ABSL_GUARDED_BY(mu_);  // Nothing was sent for them.
+  std::deque<Message> sent_ ABSL_GUARDED_BY(mu_);                     // Not received yet.
+  std::deque<std::shared_ptr<Receipt>> posted_ ABSL_GUARDED_BY(mu_);  // Receives that still wait.
   absl::Status end_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -31,19 +31,19 @@ absl::string_view Name(Algorithm algorithm);
 struct Shape {
   int size = 1;
   int hosts = 1;
-  int per_host = 1;  // 0: the hosts differ.
+  int per_host = 1;  // 0 if it differs between hosts.
 };
 
 // Algorithms by verb that replace the choice of the table; for experiments.
 using AlgorithmChoices = std::map<Verb, Algorithm>;
 
-// From HLAUNCH_COMM_<VERB>=<algorithm>, such as HLAUNCH_COMM_ALL_REDUCE=ring.
+// Reads HLAUNCH_COMM_<VERB>=<algorithm>, such as HLAUNCH_COMM_ALL_REDUCE=ring.
 //
 // Errors:
 //   InvalidArgument - the verb has no such algorithm; the message lists those that it has.
 absl::StatusOr<AlgorithmChoices> ChoicesFromEnvironment();
 
-// The table. `bytes` is the size of one rank's data. Pure.
+// Chooses by the table. `bytes` is the size of one rank's data. Pure.
 Algorithm Choose(Verb verb, size_t bytes, const Shape& shape, const AlgorithmChoices& choices = {});
 
 // From this size on the choice may depend on the hosts.

@@ -74,7 +74,7 @@ absl::string_view Name(DataType type);  // "float32"
 absl::string_view Name(ReduceOp op);    // "SUM"
 absl::string_view Name(Verb verb);      // "all_reduce"
 
-// "all_reduce(1024 x float32, SUM)". `call` may come from another process and be nonsense.
+// Returns "all_reduce(1024 x float32, SUM)". `call` may come from another process and be nonsense.
 std::string Text(const Call& call);
 
 }  // namespace hlaunch

@@ -12,8 +12,8 @@
 
 namespace hlaunch {
 
-// A call that is under way. Thread-safe. The object may be dropped: the call goes on, and its
-// memory must stay until it is done or the group is destroyed.
+// A call that is under way. The object may be dropped: the call goes on, and its memory must stay
+// until the call is done or the group is destroyed. Thread-safe.
 class Work {
  public:
   virtual ~Work() = default;
@@ -25,10 +25,11 @@ class Work {
   //       group's own time-out ends the call for all ranks.
   virtual absl::Status Wait(std::optional<Duration> patience = std::nullopt) = 0;
 
-  // Whether the call is over, with success or not. Moves it on if no other thread does.
+  // Returns true if the call is over, with success or not. Moves the call on if no other thread
+  // does.
   virtual bool Done() = 0;
 
-  // For a receive that is over: the rank that sent the message.
+  // Returns, for a receive that is over, the rank that sent the message.
   virtual Rank source() const { return -1; }
 };
 using WorkPtr = std::shared_ptr<Work>;

@@ -3,9 +3,8 @@
 
 // The algorithms by which all ranks get the reduction of all ranks' data, where s is its size:
 //
-//   exchange            Each rank sends its data to every other and reduces n inputs itself: 1
-//   step;
-//                       n - 1 messages of s bytes.
+//   exchange            Each rank sends its data to every other and reduces n inputs itself:
+//                       1 step; n - 1 messages of s bytes.
 //   bruck               The same, gathered in ceil(log2 n) steps.
 //   direct              Each rank reduces one part of all ranks' data (parts.h), then the parts are
 //                       shared: 2 steps; 2 (n - 1) messages of s/n bytes; 2 s (n-1)/n bytes out and

@@ -91,7 +91,7 @@ absl::Status Wrong(const Collective& call, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(Name(call.verb), ": ", what));
 }
 
-// What `have` bytes must be: `elements` of the call's type.
+// Checks that `have` bytes are `elements` elements of the call's type.
 absl::Status Want(const Collective& call, const char* name, size_t have, size_t elements) {
   const size_t want = elements * ElementSize(call.type);
   if (have == want) return absl::OkStatus();

@@ -58,14 +58,14 @@ Collective ReduceScatter(DataType type, ReduceOp op, std::span<const std::byte> 
 Collective AllToAll(DataType type, std::span<const std::byte> from, std::span<std::byte> into,
                     std::vector<size_t> give = {}, std::vector<size_t> get = {});
 
-// Whether `call` is valid as a call of `rank` in a world of `size`.
+// Checks that `call` is valid as a call of `rank` in a world of `size`.
 //
 // Errors:
 //   InvalidArgument - the root is not a rank, the op does not exist for the type, or sizes do not
 //       match; the message names the verb and both sizes.
 absl::Status Check(const Collective& call, Rank rank, int size);
 
-// The part of `call` that must be the same at all ranks.
+// Returns the part of `call` that must be the same at all ranks.
 Call Common(const Collective& call, int size);
 
 }  // namespace hlaunch

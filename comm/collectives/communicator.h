@@ -28,8 +28,8 @@ class Scratch {
   size_t size_ = 0;
 };
 
-// One entry for each rank, or two. Those of few ranks need no memory of their own, whose price a
-// small call would feel.
+// Lists with one or two entries for each rank. With few ranks they allocate no memory, which a
+// small call would notice.
 using OutgoingList = absl::InlinedVector<Outgoing, 8>;
 using IncomingList = absl::InlinedVector<Incoming, 8>;
 using SourceList = absl::InlinedVector<const std::byte*, 9>;
@@ -49,8 +49,8 @@ class Communicator {
         rank_(turn->rank()),
         size_(turn->size()) {}
 
-  // The same call among some of the ranks; this rank is one of them. `ranks` outlives the result,
-  // whose own Among may not be called.
+  // Returns the same call among some of the ranks; this rank is one of them. `ranks` must outlive
+  // the result, and Among must not be called on the result.
   Communicator Among(const std::vector<Rank>& ranks) const;
 
   Rank rank() const { return rank_; }
@@ -93,7 +93,7 @@ class Communicator {
   int size_;
 };
 
-// What an algorithm is given.
+// The input of an algorithm.
 struct Task {
   const Collective& call;
   Algorithm algorithm;

@@ -26,7 +26,7 @@ size_t Blocks(size_t count, size_t block) { return (count + block - 1) / block; 
 }  // namespace
 
 SizeList EqualParts(size_t count, int size) {
-  // Parts begin on cache lines where there is enough for all.
+  // Parts begin on cache lines if there is enough for all.
   const size_t step = count >= static_cast<size_t>(size) * 64 ? 64 : 1;
   const size_t each = (count + size - 1) / size;
   const size_t part = (each + step - 1) / step * step;
@@ -96,8 +96,8 @@ absl::Status ReduceParts(Communicator& comm, DataType type, ReduceOp op, double 
   return comm.WaitAll(sent);
 }
 
-// The others read `mine` where it is and not its copy: lines that a core has just written are the
-// dearest for another one to read.
+// The other ranks read `mine` itself and not its copy: cache lines that a core has just written are
+// the most expensive ones for another core to read.
 absl::Status ShareParts(Communicator& comm, std::span<const std::byte> mine, std::byte* data,
                         std::span<const size_t> offsets) {
   const auto part = [&](Rank rank) {

@@ -18,8 +18,8 @@ namespace hlaunch {
 // on every machine: there is no fused multiply-add, and 16-bit floats are converted by integer
 // arithmetic and rounded to nearest, ties to even. Thread-safe.
 
-// Whether `op` exists for elements of `type`. There are no bitwise ops for floats, and no AVG and
-// PREMUL_SUM for integers; for bool SUM and MAX are "or", PRODUCT and MIN are "and".
+// Checks that `op` exists for elements of `type`. There are no bitwise ops for floats, and no AVG
+// and PREMUL_SUM for integers; for bool SUM and MAX are "or", PRODUCT and MIN are "and".
 //
 // Errors:
 //   InvalidArgument - it does not exist; the message names both.
@@ -46,8 +46,8 @@ void Divide(DataType type, std::byte* into, const std::byte* from, size_t count,
 void Widen(DataType type, std::byte* into, const std::byte* from, size_t count);
 void Narrow(DataType type, std::byte* into, const std::byte* from, size_t count);
 
-// The vectors in use, "avx512", "avx2" or "baseline", and those that this machine has. To choose
-// others is for tests and measurements; UseVectors is not thread-safe.
+// Return the vectors in use, "avx512", "avx2" or "baseline", and those that this machine has.
+// UseVectors chooses others, for tests and measurements; it is not thread-safe.
 std::string VectorsInUse();
 std::vector<std::string> UsableVectors();
 void UseVectors(const std::string& name);

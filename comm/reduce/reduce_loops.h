@@ -123,7 +123,7 @@ struct Bxor {
   }
 };
 
-// ---- Loops. Memory is read and written with memcpy, which the compiler makes vectors of.
+// ---- Loops. Memory is read and written with memcpy, which the compiler turns into vector code.
 
 template <typename T>
 HLAUNCH_INLINE T Load(const std::byte* at, size_t i) {
@@ -136,7 +136,7 @@ HLAUNCH_INLINE void Put(std::byte* at, size_t i, T value) {
   std::memcpy(at + i * sizeof(T), &value, sizeof value);
 }
 
-constexpr size_t kBlock = 1024;  // A block of so many elements stays in the L1 cache.
+constexpr size_t kBlock = 1024;  // A block of this many elements stays in the L1 cache.
 
 struct Arguments {
   std::byte* into;
@@ -269,7 +269,7 @@ constexpr Kernels MakeKernels() {
   return kernels;
 }
 
-// The kernels of those files; null where the processor does not have the vectors.
+// Return the kernels for these vectors; null if the processor does not have them.
 const Kernels* Avx2Kernels();
 const Kernels* Avx512Kernels();
 
