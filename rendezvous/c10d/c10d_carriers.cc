@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxStreams = 16384;  // That one proxy may bring.
+constexpr size_t kMaxStreams = 16384;  // The limit for one proxy.
 
 }  // namespace
 
@@ -33,13 +33,14 @@ class C10dCarriers::Carrier final : public CarrierSocket {
   void OnEnd(int) override { all_.Close(*this); }
   void OnReset() override { all_.Close(*this); }
 
-  // Reads no more of a proxy that does not read what it is sent.
+  // Stops reading from a proxy that does not read what it is sent.
   void AwaitFrames() { AwaitBytes(unsent() <= all_.options_.max_unread_bytes); }
 
-  // Puts a frame to be sent at the end of the turn; an empty one ends the stream.
+  // Appends a frame, which is sent at the end of the turn; an empty frame ends the stream.
   void Put(uint32_t stream, absl::string_view bytes);
 
-  // The server has closed the connection in `stream`: tells the proxy, unless that has ended it.
+  // Called when the server has closed the connection in `stream`. Tells the proxy, unless the proxy
+  // has ended the stream.
   void EndStream(uint32_t stream);
 
   void CloseStreams();
@@ -54,10 +55,10 @@ class C10dCarriers::Carrier final : public CarrierSocket {
   C10dCarriers& all_;
   const Id id_;
   const std::string sealing_key_;
-  bool begun_ = false;   // The greeting's first byte has come,
-  bool opened_ = false;  // and the second.
+  bool begun_ = false;   // The greeting's first byte has come.
+  bool opened_ = false;  // The greeting's second byte has come.
   StreamFrameReader reader_{/*greeted=*/true};
-  // 0: ended here; what still comes of it is dropped.
+  // 0 if the stream was ended here; what still comes of it is dropped.
   absl::flat_hash_map<uint32_t, C10dConnections::Id> streams_;
 };
 
@@ -76,26 +77,26 @@ class C10dCarriers::Stream final : public C10dConnection {
     return true;
   }
 
-  void AwaitRequests(bool) override {}  // The others' bytes come the same way.
+  void AwaitRequests(bool) override {}  // Other clients' bytes come on the same socket.
   void TellEnd() override { carrier_.EndStream(stream_); }
   std::string Source() const override {
     return absl::StrCat(carrier_.PeerName(), ", a proxy's for a worker");
   }
 
  private:
-  SendBuffer replies_;  // Sent as a whole, so there is always all of it or nothing.
+  SendBuffer replies_;  // Always sent as a whole.
   Carrier& carrier_;
   const uint32_t stream_;
 };
 
 void C10dCarriers::Carrier::OnBytes(absl::string_view bytes) {
   const absl::Status taken = TakeBytes(bytes);
-  if (out().size() > 0) all_.to_send_.insert(id_);  // Of a handshake.
+  if (out().size() > 0) all_.to_send_.insert(id_);  // A handshake has something to send.
   if (taken.ok()) return;
   const std::string line =
       absl::StrCat("store: closed the connection from ", PeerName(), ": ", taken.message());
   SocketLoop& loop = all_.loop_;
-  Send();  // TLS tells the other end, too.
+  Send();  // Sends the alert of TLS, if there is one.
   all_.Close(*this);
   loop.Warn(line);
 }
@@ -109,7 +110,7 @@ absl::Status C10dCarriers::Carrier::TakeBytes(absl::string_view bytes) {
   });
 }
 
-// Takes the greeting's first byte off `bytes`, and has the second say what follows.
+// Takes the greeting's first byte off `bytes`. The second byte says what follows.
 absl::Status C10dCarriers::Carrier::TakeOpening(absl::string_view* bytes) {
   if (!std::exchange(begun_, true)) bytes->remove_prefix(1);
   if (opened_ || bytes->empty()) return absl::OkStatus();
@@ -146,7 +147,7 @@ C10dConnections::Id C10dCarriers::Carrier::Open(uint32_t stream) {
   return id;
 }
 
-// The proxy says that the client has gone.
+// Called when the proxy says that the client has gone.
 void C10dCarriers::Carrier::CloseStream(uint32_t stream) {
   const auto it = streams_.find(stream);
   if (it == streams_.end()) return;
@@ -189,7 +190,7 @@ void C10dCarriers::Add(UniqueFd fd, absl::string_view bytes, const std::string& 
   added.OnBytes(bytes);
 }
 
-// Closing a carrier may make a client of another ready, so this ends when none is left.
+// Closing a carrier may make a client of another carrier ready, so this loops until none is left.
 void C10dCarriers::SendAll() {
   while (!to_send_.empty()) {
     for (const Id id : std::exchange(to_send_, {})) {
@@ -207,7 +208,7 @@ void C10dCarriers::SendAll() {
 
 void C10dCarriers::Close(Carrier& carrier) {
   auto node = carriers_.extract(carrier.id());
-  carrier.CloseStreams();  // The carrier lives until `node` ends.
+  carrier.CloseStreams();  // `node` keeps the carrier alive until the end of this function.
 }
 
 void C10dCarriers::Clear() {

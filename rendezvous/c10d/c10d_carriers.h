@@ -17,22 +17,23 @@
 
 namespace hlaunch {
 
-// The connections of nodes' proxies to the master store, of which each carries those of many
+// The connections of the nodes' proxies to the master store. Each carries the connections of many
 // workers (see store_streams.h). Belongs to the thread of its loop.
 class C10dCarriers {
  public:
-  // All three outlive it.
+  // All three arguments must outlive the object.
   C10dCarriers(SocketLoop& loop, C10dConnections& connections, const C10dServerOptions& options);
   ~C10dCarriers();
 
-  // Serves a connection whose first bytes, which were read already, begin as a proxy's do. One that
-  // is sealed must have `sealing_key`; empty: none may be.
+  // Serves a connection whose first bytes, which were already read, begin like a proxy's. If it is
+  // sealed, it must use `sealing_key`; if that is empty, sealed connections are refused.
   void Add(UniqueFd fd, absl::string_view bytes, const std::string& sealing_key);
 
-  // Sends what the streams have to say, in one piece for each proxy. To be called once a turn.
+  // Sends what the streams have to send, in one piece for each proxy. Call it once a turn.
   void SendAll();
 
-  // Closes all without a word. Requires: `connections` holds none of their streams any more.
+  // Closes all without telling the peers. Requires: `connections` holds none of their streams any
+  // more.
   void Clear();
 
  private:
@@ -40,7 +41,7 @@ class C10dCarriers {
   class Carrier;
   class Stream;
 
-  // Closes the connection of a proxy and all that it carries. The carrier is destroyed.
+  // Closes a proxy's connection and all streams that it carries. Destroys the carrier.
   void Close(Carrier& carrier);
 
   SocketLoop& loop_;
@@ -48,7 +49,7 @@ class C10dCarriers {
   const C10dServerOptions& options_;
   Id last_id_ = 0;
   absl::flat_hash_map<Id, std::unique_ptr<Carrier>> carriers_;
-  std::set<Id> to_send_;  // Those that have something to send.
+  std::set<Id> to_send_;  // Carriers that have something to send.
 };
 
 }  // namespace hlaunch

@@ -23,8 +23,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kConnectAttempt = std::chrono::seconds(3);  // Then the host's next address.
-constexpr Duration kSecondLook = std::chrono::seconds(1);      // At why a call failed.
+constexpr Duration kConnectAttempt = std::chrono::seconds(3);  // Then the next address is tried.
+constexpr Duration kSecondLook = std::chrono::seconds(1);      // To find out why a call failed.
 
 Instant Now() { return MonotonicClock().Now(); }
 
@@ -95,7 +95,7 @@ absl::StatusOr<std::string> ReceiveText(int fd, const StoreLimits& limits, Insta
   return Receive(fd, static_cast<size_t>(size), deadline);
 }
 
-// A port of this host that nobody listens on can connect to itself.
+// A socket can connect to itself, at a port of this host where no process listens.
 bool ConnectedToItself(int fd) {
   sockaddr_storage mine{};
   sockaddr_storage its{};
@@ -149,7 +149,7 @@ absl::StatusOr<UniqueFd> ConnectUntil(const std::string& host, uint16_t port, In
   }
 }
 
-// PyTorch's clients put this before every key; with it both see the same keys.
+// PyTorch's clients put "/" before every key. This client does so, too, and both see the same keys.
 std::string OnWire(absl::string_view key) { return absl::StrCat("/", key); }
 
 std::vector<std::string> OnWire(const std::vector<std::string>& keys) {
@@ -176,7 +176,7 @@ absl::Status CheckLimits(const C10dRequest& request, const StoreLimits& limits) 
       absl::StrCat("a request of ", bytes, " bytes, at most ", most));
 }
 
-// To the caller a store that does not answer what is due at once cannot be reached.
+// If an answer that is due at once does not come, the caller is told that the store is unreachable.
 absl::Status LateIsUnavailable(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) ? absl::UnavailableError(status.message()) : status;
 }
@@ -209,7 +209,7 @@ absl::StatusOr<UniqueFd> C10dClient::TakeConnection(Instant deadline) {
       connection = std::move(idle_.back());
       idle_.pop_back();
     }
-    // Nothing is due on an idle connection: readable means that the store has closed it.
+    // Nothing is due on an idle connection: if it is readable, the store has closed it.
     pollfd entry{connection.get(), POLLIN, 0};
     if (::poll(&entry, 1, 0) == 0) return connection;
   }
@@ -236,7 +236,7 @@ absl::Status C10dClient::ExchangeUntil(Instant deadline, const C10dRequest& requ
   return absl::OkStatus();
 }
 
-// For requests without a reply: the answer to the question after it shows that it was taken.
+// Sends a request without a reply, and a question: its answer shows that the request was taken.
 absl::Status C10dClient::Write(const C10dRequest& request) {
   return Exchange(request, [](int fd, Instant deadline) {
     HLAUNCH_RETURN_IF_ERROR(
@@ -286,7 +286,7 @@ absl::StatusOr<int64_t> C10dClient::Add(absl::string_view key, int64_t delta) {
   return WhyNotAdded(key, sum.status());
 }
 
-// The wire has no errors: a server hangs up on an impossible Add. Looks whether that was it.
+// The wire has no errors: a server hangs up on an impossible Add. This checks whether it was that.
 absl::Status C10dClient::WhyNotAdded(absl::string_view key, absl::Status seen) {
   const C10dRequest get{C10dOp::kGet, {OnWire(key)}, {}, 0};
   uint8_t exists = kC10dNotReady;
@@ -353,7 +353,7 @@ absl::Status C10dClient::WaitOnce(const C10dRequest& request, Instant deadline) 
   return absl::OkStatus();
 }
 
-// Takes the wait back and says which of `keys` are missing; OK if they came in the meantime.
+// Cancels the wait and says which of `keys` are missing; OK if they came in the meantime.
 absl::Status C10dClient::CancelWait(UniqueFd connection, const std::vector<std::string>& keys) {
   const int fd = connection.get();
   const Instant soon = Soon();

@@ -23,25 +23,26 @@
 namespace hlaunch {
 
 struct C10dClientOptions {
-  // For what does not wait for others: connecting again, sending, an answer that is due at once.
+  // The limit of what does not wait for other clients: reconnecting, sending, an answer due at
+  // once.
   Duration request_timeout = std::chrono::seconds(30);
-  StoreLimits limits;  // Of its server, if they are not the default.
+  StoreLimits limits;  // The server's limits, if they are not the default.
 };
 
-// A Store at the other end of PyTorch's TCPStore wire (2.2 and later): hlaunch's own server, or
-// PyTorch's when the script runs under torchrun. Thread-safe: each call has a connection to
-// itself, so one that waits holds up no other. Sees the keys that torch clients see.
+// A client of a store that speaks PyTorch's TCPStore wire (2.2 and later): hlaunch's own server, or
+// PyTorch's when the script runs under torchrun. Thread-safe: each call has its own connection, so
+// a call that waits does not block others. Sees the same keys as torch clients.
 //
-// OK from a write means that the store has it: the wire does not acknowledge all writes, so each
-// of those is followed by a question. A connection that breaks is replaced; calls that change
-// nothing are repeated until their deadline, writes are not.
+// OK from a write means that the store has taken it: the wire does not acknowledge all writes, so
+// the client sends a question after each of those. A broken connection is replaced. Get, MultiGet
+// and Wait are repeated until their deadline; other calls are not.
 class C10dClient : public Store {
  public:
-  // Connects to a literal address or a host name, trying until `deadline`. Looking up a name
-  // takes as long as the system's resolver takes.
+  // Connects to a literal address or a host name, and retries until `deadline`. The lookup of a
+  // name takes as long as the system's resolver takes.
   //
   // Errors:
-  //   Unavailable - nobody answered in time.
+  //   Unavailable - no store answered in time.
   //   InvalidArgument - there is no such host.
   static absl::StatusOr<std::unique_ptr<C10dClient>> Connect(absl::string_view host, uint16_t port,
                                                              Instant deadline,
@@ -70,7 +71,7 @@ class C10dClient : public Store {
 
   using ReadReply = absl::FunctionRef<absl::Status(int fd, Instant deadline)>;
 
-  Instant Soon() const;  // The deadline of what is due at once.
+  Instant Soon() const;  // The deadline of an answer that is due at once.
   absl::StatusOr<UniqueFd> TakeConnection(Instant deadline);
   void ReturnConnection(UniqueFd connection);
   absl::Status Exchange(const C10dRequest& request, ReadReply read);

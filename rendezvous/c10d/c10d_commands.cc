@@ -13,7 +13,7 @@
 namespace hlaunch {
 namespace {
 
-// Whether `request` changes its keys, where one holds `old` (null: it is absent).
+// Returns whether `request` changes a key that holds `old` (null if the key is absent).
 bool Changes(const C10dRequest& request, const std::string* old) {
   switch (request.op) {
     case C10dOp::kSet:
@@ -30,7 +30,7 @@ bool Changes(const C10dRequest& request, const std::string* old) {
   }
 }
 
-// A long list is made in portions of so much, and begun so often at most.
+// A long list is made in portions of this size. After kMostBegins attempts it is made at once.
 constexpr size_t kListPortion = 2048;
 constexpr size_t kListPortionBytes = 256 << 10;
 constexpr int kMostBegins = 4;
@@ -114,7 +114,7 @@ absl::StatusOr<bool> C10dCommands::Run(ClientId client, C10dRequest request, std
   return waits;
 }
 
-// The requests that store something.
+// Runs the requests that store something.
 absl::Status C10dCommands::Write(C10dRequest request, std::string* reply) {
   switch (request.op) {
     case C10dOp::kSet:
@@ -147,7 +147,7 @@ absl::Status C10dCommands::Write(C10dRequest request, std::string* reply) {
 absl::Status C10dCommands::PutValues(const std::vector<std::string>& wanted,
                                      std::string* reply) const {
   const auto value_of = [this](const std::string& key) {
-    const std::string* value = keys_.Find(key);  // Null: deleted since the client waited for it.
+    const std::string* value = keys_.Find(key);  // Null if deleted since the client waited for it.
     return value != nullptr ? absl::string_view(*value) : absl::string_view();
   };
   size_t bytes = 0;
@@ -198,7 +198,7 @@ absl::Status C10dCommands::CheckReply(size_t bytes) const {
   return absl::ResourceExhaustedError(absl::StrCat("a reply of ", bytes, " bytes, at most ", most));
 }
 
-// What `request` is about to do to keys that are watched.
+// Returns what `request` is about to do to watched keys.
 std::vector<C10dCommands::Change> C10dCommands::WatchedChanges(const C10dRequest& request) const {
   std::vector<Change> changes;
   for (const std::string& key : request.keys) {

@@ -17,8 +17,8 @@
 
 namespace hlaunch {
 
-// Executes the requests of a master store's clients on its keys, and says what each client is to be
-// sent. Does no I/O. Belongs to one thread.
+// Executes the requests of a master store's clients on its keys, and returns what to send to each
+// client. Does no I/O. Belongs to one thread.
 class C10dCommands {
  public:
   using ClientId = KeySpace::WaiterId;
@@ -30,7 +30,7 @@ class C10dCommands {
   };
 
   struct Outcome {
-    // The client now waits: its reply is one kC10dStopWaiting, once it is in TakeReady().
+    // True if the client now waits. Its reply is one kC10dStopWaiting, once TakeReady() names it.
     bool waits = false;
     std::vector<Notice> notices;
   };
@@ -38,7 +38,7 @@ class C10dCommands {
   explicit C10dCommands(const StoreLimits& limits) : keys_(limits) {}
 
   const StoreLimits& limits() const { return keys_.limits(); }
-  // What all keys and values take, as the limit of the total counts them.
+  // The bytes of all keys and values, as the limit of the total counts them.
   size_t bytes() const { return keys_.bytes(); }
 
   // Executes `request` of `client` and appends its reply to `reply`.
@@ -48,32 +48,34 @@ class C10dCommands {
   //   FailedPrecondition - as KeySpace::Add.
   absl::StatusOr<Outcome> Execute(ClientId client, C10dRequest request, std::string* reply);
 
-  // A reply that lists all keys of one moment, made in portions, between which others are served.
+  // A reply that lists all keys of one moment. It is made in portions; others are served in
+  // between.
   struct Listing {
     explicit Listing(size_t* sum) : reply(sum) {}
     SendBuffer reply;  // Counted in the sum, and not sent before it is whole.
     bool begun = false;
-    uint64_t shape = 0;  // Of the keys when it began.
+    uint64_t shape = 0;  // The shape of the keys when it began.
     KeySpace::Iterator next;
-    size_t bytes = 0;  // Of the keys in it.
+    size_t bytes = 0;  // The bytes of the keys in the reply.
     int begins = 0;
   };
-  // So many keys are worth portions.
+  // True if there are so many keys that a list of them is made in portions.
   bool ListsLong() const;
-  // Goes on with `listing`, which is done if it returns true. Where keys came or went it begins
-  // anew, and after some times makes the rest of it at once.
+  // Continues `listing`; returns true if it is complete. If a key was created or deleted meanwhile,
+  // it begins anew; after several such restarts it makes the rest at once.
   //
   // Errors:
   //   ResourceExhausted - as Execute.
   absl::StatusOr<bool> GoOn(Listing& listing) const;
 
-  // `client` waits no longer.
+  // Ends the wait of `client`.
   void CancelWait(ClientId client) { keys_.CancelWait(client); }
 
-  // `client` has gone: it neither waits nor watches any longer. This may make others ready.
+  // Forgets `client`, which has gone: it no longer waits or watches. This may make others ready.
   void Forget(ClientId client);
 
-  // Clients that wait no longer since the last call, because what they wait for has come.
+  // Returns the clients whose wait has ended since the last call, because what they waited for has
+  // come.
   std::vector<ClientId> TakeReady() { return keys_.TakeReady(); }
 
  private:
@@ -93,7 +95,7 @@ class C10dCommands {
   void AddNotices(const Change& change, std::vector<Notice>* notices) const;
 
   KeySpace keys_;
-  std::map<std::string, std::set<ClientId>> watchers_;  // Of each key that is watched.
+  std::map<std::string, std::set<ClientId>> watchers_;  // The watchers of each watched key.
 };
 
 }  // namespace hlaunch

@@ -16,9 +16,9 @@
 
 namespace hlaunch {
 
-// One client of the master store: what it has sent and what it waits for. How its bytes go to and
-// fro is its derived class' part: on a socket of its own, or on its node's proxy's. Belongs to its
-// C10dConnections.
+// One client of the master store: what it has sent and what it waits for. The derived class
+// transports its bytes: on the client's own socket, or on the socket of its node's proxy. Belongs
+// to its C10dConnections.
 class C10dConnection {
  public:
   using Id = C10dCommands::ClientId;
@@ -31,33 +31,33 @@ class C10dConnection {
 
   // Replies that have not been sent.
   virtual SendBuffer& replies() = 0;
-  // Sends what can be sent of them. Returns false if the client is gone.
+  // Sends as many of the replies as possible. Returns false if the client is gone.
   virtual bool SendReplies() = 0;
-  // Says whether more bytes of it are read from now on; to be called after SendReplies.
+  // Sets whether more bytes are read from now on. Call it after SendReplies.
   virtual void AwaitRequests(bool reads) = 0;
-  // The server closes it: the client must be told, if nothing else tells it.
+  // Called when the server closes the connection: tells the client, if nothing else does.
   virtual void TellEnd() = 0;
-  // It has completed its first request.
+  // Called when the client has completed its first request.
   virtual void OnKnown() {}
-  // Whence the client comes, for messages.
+  // Returns where the client comes from, for messages.
   virtual std::string Source() const = 0;
 
-  // Requests are taken only while nothing stands in the way of their replies.
+  // True if no request may be taken now, because its reply could not be sent.
   bool blocked(size_t max_unread) {
     return held != nullptr || listing != nullptr || replies().size() > max_unread;
   }
 
   const Id id;
   C10dParser parser;
-  std::string unparsed;  // Received, but the connection is blocked or has had its turn.
-  std::unique_ptr<C10dRequest> held;  // Came while the client waits; is executed after that.
+  std::string unparsed;               // Received bytes that wait: blocked, or the turn is over.
+  std::unique_ptr<C10dRequest> held;  // A request that came during a wait; executed after it.
   std::unique_ptr<C10dCommands::Listing> listing;  // A reply that is being made.
-  Instant silent_until;                            // While silence is awaited; else Instant().
-  size_t arriving = 0;        // What it holds of a request that has not come whole,
-  uint64_t arrived_last = 0;  // and when the last bytes of that came, in an order of all.
+  Instant silent_until;       // The end of the awaited silence; Instant() if there is none.
+  size_t arriving = 0;        // The bytes it holds of an incomplete request.
+  uint64_t arrived_last = 0;  // The place of its last bytes in the order of all arrivals.
   bool known = false;         // It has completed a request.
   bool waiting = false;       // The client waits, as C10dCommands says.
-  bool scheduled = false;     // It has a turn to come.
+  bool scheduled = false;     // It is queued for a turn.
 };
 
 }  // namespace hlaunch

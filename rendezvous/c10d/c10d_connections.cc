@@ -12,10 +12,10 @@
 namespace hlaunch {
 namespace {
 
-// Replies that all clients together may leave unread; one alone has max_unread_bytes and the
-// largest reply of all.
+// The bytes of replies that all clients together may leave unread. One client alone may leave
+// max_unread_bytes and the largest reply.
 constexpr size_t kMaxUnreadOfAll = 512 << 20;
-// Less than this does not count as still arriving: a few requests behind a wait, not a value.
+// Fewer bytes do not count as still arriving: they are a few requests behind a wait, not a value.
 constexpr size_t kLittle = 4 << 10;
 
 }  // namespace
@@ -37,7 +37,7 @@ void C10dConnections::Take(C10dConnection& connection, absl::string_view bytes) 
   AwaitSilence(connection, Instant());
   const bool behind = connection.blocked(options_.max_unread_bytes) || !connection.unparsed.empty();
   if (!behind) return TakeRequests(connection, bytes);
-  // A socket of its own is not read then; a proxy's brings others' bytes as well.
+  // A client's own socket is not read then, but a proxy's socket also brings the bytes of others.
   connection.unparsed.append(bytes.data(), bytes.size());
   if (connection.unparsed.size() > MaxC10dMessageBytes(options_.limits)) {
     return Refuse(connection, absl::ResourceExhaustedError("it sends much behind a wait"));
@@ -45,7 +45,7 @@ void C10dConnections::Take(C10dConnection& connection, absl::string_view bytes) 
   CountArriving(connection);
 }
 
-// Executes what `bytes` hold, as far as replies can go out.
+// Executes the requests in `bytes`, as long as their replies can be sent.
 void C10dConnections::TakeRequests(C10dConnection& connection, absl::string_view bytes) {
   const Id id = connection.id;
   if (const absl::Status taken = TakeWhole(connection, &bytes); !taken.ok()) {
@@ -63,7 +63,7 @@ void C10dConnections::TakeRequests(C10dConnection& connection, absl::string_view
   if (C10dConnection* still = Find(id)) Continue(*still);
 }
 
-// Brings the sum up to date after bytes of the connection were taken. May close others.
+// Updates the sum after bytes of the connection were taken. May close other connections.
 void C10dConnections::CountArriving(C10dConnection& connection) {
   const size_t held = connection.parser.arriving_bytes() + connection.unparsed.size();
   const size_t bytes = held < kLittle ? 0 : held;
@@ -81,10 +81,10 @@ void C10dConnections::SetArriving(C10dConnection& connection, size_t bytes) {
   arrivals_.insert({connection.arrived_last, connection.id});
 }
 
-// Whoever stands still longest makes room for `connection`, whose own request is judged once it is
-// whole: so many half requests take no more memory than the store may.
+// Closes the clients that stand still longest, to make room for `connection`, whose own request is
+// judged once it is whole. So many half requests take no more memory than the store may.
 void C10dConnections::LimitArriving(C10dConnection& connection) {
-  const Id latest = connection.id;  // May be closed by what closing another brings about.
+  const Id latest = connection.id;  // Closing another connection may close this one, too.
   while (arrivals_.size() > 1 && commands_.bytes() + arriving_ > options_.limits.total_bytes) {
     const Id stalest = arrivals_.begin()->second;
     if (stalest == latest) return;
@@ -113,9 +113,9 @@ absl::Status C10dConnections::Execute(C10dConnection& connection, C10dRequest re
       connection.held = std::make_unique<C10dRequest>(std::move(request));
       return absl::OkStatus();
     }
-    // Older clients have no CANCEL_WAIT: one that goes on has timed out, and a late reply to its
-    // wait would be taken for the reply to this request. (If the key came between its time-out and
-    // this request, that has happened already; PyTorch's own server did no better.)
+    // Older clients have no CANCEL_WAIT: a client that goes on has timed out, and would take a late
+    // reply to its wait for the reply to this request. (If the key came between its time-out and
+    // this request, that has already happened; PyTorch's own server did no better.)
     commands_.CancelWait(connection.id);
   }
   if (request.op == C10dOp::kListKeys && commands_.ListsLong()) {
@@ -145,12 +145,12 @@ absl::Status C10dConnections::CheckUnread() const {
   return absl::ResourceExhaustedError("all clients together leave too many replies unread");
 }
 
-// Comes after the requests, so that no client is closed among them.
+// Called after the requests were executed, so that no client is closed meanwhile.
 void C10dConnections::SendNotices() {
   for (const Id id : std::exchange(notified_, {})) {
     C10dConnection* watcher = Find(id);
     if (watcher == nullptr) continue;
-    // One that does not read must not use up what all may leave unread.
+    // A client that does not read must not use up what all clients may leave unread.
     if (watcher->SendReplies() &&
         watcher->replies().size() <= MaxC10dMessageBytes(options_.limits)) {
       AwaitRequests(*watcher);
@@ -165,20 +165,20 @@ void C10dConnections::Continue(C10dConnection& connection) {
   AwaitRequests(connection);
   if (connection.blocked(options_.max_unread_bytes)) return;
   if (!connection.unparsed.empty()) {
-    Schedule(connection);  // A client that asks for much must let others in between.
+    Schedule(connection);  // A client with many requests must let others run.
   } else if (connection.parser.awaits_silence()) {
     AwaitSilence(connection, clock_.Now() + options_.silence);
   }
 }
 
-// Reads no more of a client than its replies can follow.
+// Stops reading from a client whose replies cannot be sent.
 void C10dConnections::AwaitRequests(C10dConnection& connection) {
   connection.AwaitRequests(!connection.blocked(options_.max_unread_bytes) &&
                            connection.unparsed.empty());
 }
 
-// Tells all clients whose keys have come. Removing one may make another ready, so this ends when
-// none is left.
+// Answers all clients whose keys have come. Removing a client may make another one ready, so this
+// loops until none is left.
 void C10dConnections::WakeReady() {
   for (;;) {
     const std::vector<Id> ready = commands_.TakeReady();
@@ -202,8 +202,8 @@ void C10dConnections::Schedule(C10dConnection& connection) {
   if (!std::exchange(connection.scheduled, true)) turns_.push_back(connection.id);
 }
 
-// Takes the turns that were due when it began; one that is due again comes after the others'
-// events.
+// Takes the turns that were due when it was called; a connection that is due again comes after the
+// events of the others.
 void C10dConnections::TakeTurns() {
   if (!turns_.empty()) {
     for (const Id id : std::exchange(turns_, {})) {
@@ -215,7 +215,7 @@ void C10dConnections::TakeTurns() {
 
 void C10dConnections::TakeTurn(C10dConnection& connection) {
   connection.scheduled = false;
-  if (connection.waiting) return;  // Its held request is behind a wait again.
+  if (connection.waiting) return;  // Its held request must wait again.
   if (connection.listing != nullptr) {
     const absl::StatusOr<bool> listed = List(connection);
     if (!listed.ok()) return Refuse(connection, listed.status());
@@ -252,7 +252,7 @@ Instant C10dConnections::next_turn() const {
   return silences_.empty() ? Instant::max() : silences_.begin()->first;
 }
 
-// `until` Instant(): no silence is awaited any longer.
+// If `until` is Instant(), no silence is awaited any longer.
 void C10dConnections::AwaitSilence(C10dConnection& connection, Instant until) {
   if (connection.silent_until == until) return;
   silences_.erase({connection.silent_until, connection.id});

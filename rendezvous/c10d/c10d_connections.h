@@ -22,11 +22,11 @@
 
 namespace hlaunch {
 
-// All clients of a master store and their requests: executes what they send, in order for each of
-// them, wakes those who wait, and closes those who send nonsense, leave too much unread, or stand
-// still with half a request while there is no room for others' (the limit of the store's total
-// counts what is still arriving). Knows no socket. Belongs to one thread. Every method that takes a
-// connection may close it, and others.
+// All clients of a master store and their requests. Executes each client's requests in order and
+// wakes clients that wait. Closes a client that sends nonsense, leaves too much unread, or stands
+// still with half a request while there is no room for the requests of others (the limit of the
+// store's total counts what is still arriving). Knows no socket. Belongs to one thread. Every
+// method that takes a connection may close it, and others.
 //
 // A connection's life:
 //
@@ -40,27 +40,27 @@ class C10dConnections {
   using Id = C10dConnection::Id;
   using Warn = std::function<void(const std::string& line)>;
 
-  // `options` and `clock` outlive it. `warn` is told of each client that was refused.
+  // `options` and `clock` must outlive it. `warn` is called for each client that is refused.
   C10dConnections(const C10dServerOptions& options, const Clock& clock, Warn warn);
 
   Id NextId() { return ++last_id_; }
   void Add(std::unique_ptr<C10dConnection> connection);
   C10dConnection* Find(Id id) const;  // Null if it is closed.
 
-  // Bytes have come from the client.
+  // Takes bytes that have come from the client.
   void Take(C10dConnection& connection, absl::string_view bytes);
-  // Some of its replies have been sent after they could not: goes on with it.
+  // Continues with the client, after replies that had been stuck were sent.
   void Continue(C10dConnection& connection);
-  // The client is gone. Wakes those whom that makes ready.
+  // Removes a client that is gone, and wakes the clients that this makes ready.
   void Close(Id id);
 
-  // Goes on with connections that had more to do than a turn allows, and with those whose client
-  // was silent for long enough. To be called once a turn.
+  // Continues with connections that had more to do than one turn allows, and with those whose
+  // client was silent for long enough. Call it once a turn.
   void TakeTurns();
-  // When TakeTurns has something to do: Instant() at once, Instant::max() never.
+  // Returns when TakeTurns has something to do: Instant() means now, Instant::max() means never.
   Instant next_turn() const;
 
-  // Closes all without a word, and forgets all keys.
+  // Closes all connections without telling the clients, and removes all keys.
   void Clear();
 
   // The bytes of replies that all connections hold.
@@ -90,14 +90,14 @@ class C10dConnections {
   const Warn warn_;
   C10dCommands commands_;
   size_t unread_ = 0;
-  // What all connections hold of requests that have not come whole, and who does: the one whose
-  // last bytes came longest ago is first.
+  // The bytes that all connections hold of incomplete requests, and these connections: first the
+  // one whose last bytes came longest ago.
   size_t arriving_ = 0;
   uint64_t last_arrival_ = 0;
   std::set<std::pair<uint64_t, Id>> arrivals_;
   Id last_id_ = 0;
   absl::flat_hash_map<Id, std::unique_ptr<C10dConnection>> connections_;
-  std::set<Id> notified_;  // Notices were put into their replies and not sent yet.
+  std::set<Id> notified_;  // Clients whose replies hold notices that were not sent yet.
   std::vector<Id> turns_;
   std::set<std::pair<Instant, Id>> silences_;
 };

@@ -103,7 +103,7 @@ absl::StatusOr<std::optional<C10dRequest>> C10dParser::Next(absl::string_view* b
       case Step::kText:
         TakeText(bytes);
         break;
-      case Step::kSilence:  // It has gone on: APPEND.
+      case Step::kSilence:  // The client goes on sending, so it is APPEND.
         dialect_ = C10dDialect::kTorch21;
         StartField();
         break;
@@ -162,7 +162,7 @@ absl::StatusOr<C10dOp> C10dParser::LegacyOp(uint8_t code) {
   const bool torch21 = dialect_ == C10dDialect::kTorch21;
   switch (code) {
     case 7:
-      // A kTorch1 client watches keys on a connection of its own, so there it comes first.
+      // A kTorch1 client watches keys on a separate connection, where this request comes first.
       if (torch1 || (!torch21 && !any_request_)) {
         dialect_ = C10dDialect::kTorch1;
         return C10dOp::kWatchKey;
@@ -170,7 +170,7 @@ absl::StatusOr<C10dOp> C10dParser::LegacyOp(uint8_t code) {
       dialect_ = C10dDialect::kTorch21;
       return C10dOp::kDeleteKey;
     case 8:
-      return torch1 ? C10dOp::kDeleteKey : C10dOp::kAppend;  // Unless silence follows.
+      return torch1 ? C10dOp::kDeleteKey : C10dOp::kAppend;  // An APPEND, unless silence follows.
     case 9:
     case 10:
     case 11:
@@ -243,8 +243,8 @@ absl::Status C10dParser::TakeMagic(absl::string_view* bytes) {
     step_ = Step::kCode;
     return absl::OkStatus();
   }
-  // A SET: these were the low half of its key's length. As a length the magic would be a
-  // gigabyte, so the two cannot be mixed up.
+  // It is a SET, and these bytes were the low half of its key's length. As a length the magic would
+  // be a gigabyte, so the two cannot be mixed up.
   HLAUNCH_RETURN_IF_ERROR(BeginOlder());
   StartRequest(C10dOp::kSet);
   scalar_size_ = sizeof(uint32_t);
@@ -277,7 +277,8 @@ absl::Status C10dParser::TakeLength(uint64_t length) {
 void C10dParser::TakeText(absl::string_view* bytes) {
   std::string& text = fields_.front() == 'k' ? request_.keys.back() : request_.values.back();
   const size_t taken = std::min(text_left_, bytes->size());
-  // Room for the whole once a good part is here; before, a length costs a stranger nothing.
+  // Reserves room for the whole text once a good part has come. Before that a stranger could claim
+  // any length at no cost.
   if (text.size() >= kTrustedBytes) text.reserve(text.size() + text_left_);
   text.append(bytes->data(), taken);
   arriving_bytes_ += taken;

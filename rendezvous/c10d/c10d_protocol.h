@@ -28,10 +28,10 @@ enum class C10dDialect {
   kTorch22,  // 2.2 and later: begins with VALIDATE.
 };
 
-// What a user calls them: auto (kUnknown), torch1.13, torch2.1, torch2.2+.
+// Parses the user's name of a dialect: auto (kUnknown), torch1.13, torch2.1, torch2.2+.
 //
 // Errors:
-//   InvalidArgument - none of these.
+//   InvalidArgument - the name is none of these.
 absl::StatusOr<C10dDialect> ParseC10dDialect(absl::string_view name);
 
 enum class C10dOp : uint8_t {  // In the order of kTorch22's codes, which begin with VALIDATE at 0.
@@ -58,42 +58,43 @@ enum class C10dOp : uint8_t {  // In the order of kTorch22's codes, which begin 
 
 struct C10dRequest {
   C10dOp op = C10dOp::kSet;
-  std::vector<std::string> keys;    // One, or the list. As sent: torch begins them with "/".
+  std::vector<std::string> keys;    // One key, or the list, as sent: torch puts "/" before each.
   std::vector<std::string> values;  // One per key; kCompareSet: expected, desired.
   int64_t number = 0;               // kAdd: what to add; kPing: nonce; kBarrier: world size.
 };
 
 inline constexpr uint32_t kC10dMagic = 0x3C85F7CE;  // What VALIDATE carries.
 
-// What the texts of one request or of one reply may hold together: 64 MiB, or a compare_set of the
-// largest values if that is more. Ours: without it a list could ask for 131,072 values of 8 MiB.
+// Returns the limit for all texts of one request or one reply together: 64 MiB, or a compare_set of
+// the largest values if that is more. PyTorch has no such limit; without it a list could ask for
+// 131,072 values of 8 MiB.
 size_t MaxC10dMessageBytes(const StoreLimits& limits);
 
 // Turns the bytes of one connection into requests, in time linear in the bytes however they are
 // split. Belongs to one thread; does no I/O.
 class C10dParser {
  public:
-  // `older` says what a client is that does not begin with VALIDATE: kTorch1 or kTorch21; kTorch22
-  // refuses it; kUnknown finds out from what it sends.
+  // `older` is the dialect of a client that does not begin with VALIDATE: kTorch1 or kTorch21.
+  // kTorch22 refuses such a client; kUnknown finds the dialect out from what the client sends.
   explicit C10dParser(C10dDialect older = C10dDialect::kUnknown, const StoreLimits& limits = {})
       : older_(older), limits_(limits) {}
 
-  // Takes bytes off the front of `bytes` up to the end of one request and returns it. Nothing:
-  // all were taken and more are needed.
+  // Takes bytes off the front of `bytes` up to the end of one request and returns that request.
+  // Returns nothing if all bytes were taken and more are needed.
   //
   // After an error the stream is lost: call nothing more.
   //
   // Errors:
-  //   InvalidArgument - unknown code, or an older client that is to be refused.
-  //   ResourceExhausted - over one of the limits, or MaxC10dMessageBytes.
+  //   InvalidArgument - the code is unknown, or an older client must be refused.
+  //   ResourceExhausted - the request is over one of the limits or MaxC10dMessageBytes.
   absl::StatusOr<std::optional<C10dRequest>> Next(absl::string_view* bytes);
 
-  // Whether what has arrived is a whole DELETE_KEY of kTorch1 or the beginning of an APPEND of
-  // kTorch21. A DELETE_KEY sender waits for its reply, an APPEND sender goes on to send: tell
-  // them apart by time.
+  // True if what has arrived is either a whole DELETE_KEY of kTorch1 or the beginning of an APPEND
+  // of kTorch21. The sender of a DELETE_KEY waits for its reply, the sender of an APPEND goes on
+  // sending: the caller must tell them apart by time.
   bool awaits_silence() const { return step_ == Step::kSilence; }
 
-  // The peer stayed silent: it was DELETE_KEY. Requires: awaits_silence().
+  // Returns the DELETE_KEY, after the peer stayed silent. Requires: awaits_silence().
   C10dRequest Silence();
 
   // The bytes that are held of a request which is still arriving.
@@ -124,7 +125,7 @@ class C10dParser {
   Step step_ = Step::kCode;
   bool done_ = false;  // A whole request is in request_.
   C10dRequest request_;
-  absl::string_view fields_;  // Still to come of this request, or of this item of its list.
+  absl::string_view fields_;  // Fields still to come of this request, or of this list item.
   absl::string_view item_;    // The fields of each further item.
   uint64_t items_left_ = 0;
   std::array<char, 8> scalar_{};
@@ -134,10 +135,10 @@ class C10dParser {
   size_t arriving_bytes_ = 0;
 };
 
-// `request` as kTorch22 sends it.
+// Returns `request` as kTorch22 sends it.
 std::string SerializeC10dRequest(const C10dRequest& request);
 
-// The pieces of replies and requests.
+// These write and read the pieces of replies and requests.
 void PutByte(std::string* out, uint8_t value);
 void PutUint32(std::string* out, uint32_t value);
 void PutInt64(std::string* out, int64_t value);

@@ -27,10 +27,10 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kManyDescriptors = 65'536;  // Where there is no limit of them.
-constexpr size_t kMaxWarnedOf = 1000;        // Sources; of more there is nothing to learn.
+constexpr size_t kManyDescriptors = 65'536;  // Assumed if there is no limit.
+constexpr size_t kMaxWarnedOf = 1000;        // Sources; further warnings would tell nothing new.
 
-// The address of one end of a connection, as getpeername or getsockname tells it.
+// Returns the address of one end of a connection, as getpeername or getsockname tells it.
 StoreAddress AddressOf(int fd, int (*tell)(int, sockaddr*, socklen_t*)) {
   sockaddr_storage storage{};
   socklen_t size = sizeof(storage);
@@ -39,7 +39,7 @@ StoreAddress AddressOf(int fd, int (*tell)(int, sockaddr*, socklen_t*)) {
   return ToStoreAddress(*address);
 }
 
-// Half of the descriptors may go to those who say nothing.
+// Silent clients may take half of the descriptors.
 SilentClients::Limits SilenceLimits(const C10dServerOptions& options) {
   rlimit descriptors{};
   const bool limited =
@@ -50,7 +50,7 @@ SilentClients::Limits SilenceLimits(const C10dServerOptions& options) {
 
 }  // namespace
 
-// What belongs to the loop's thread.
+// The part that belongs to the loop's thread.
 class C10dServer::Serving final : public SocketLoop::Owner {
  public:
   Serving(std::optional<ListeningSocket> listener, C10dServerOptions options)
@@ -130,7 +130,7 @@ void C10dServer::Serving::OnAccepted(UniqueFd fd) {
   connections_.Add(std::move(client));
 }
 
-// Those who have connected and say nothing must not take the descriptors of those who do.
+// Clients that have connected and send nothing must not take the descriptors of the others.
 void C10dServer::Serving::CloseSilent() {
   if (!silent_.crowded()) return;
   const std::vector<SilentClients::Id> superfluous =
@@ -141,7 +141,7 @@ void C10dServer::Serving::CloseSilent() {
                           " connections that were made and said nothing"));
 }
 
-// Warns once of each source that is worth a warning.
+// Returns whether to serve a connection. Warns once of each source that is worth a warning.
 bool C10dServer::Serving::Admit(int fd) {
   if (!access_.has_value()) return true;
   const StoreAddress source = AddressOf(fd, ::getpeername);
@@ -153,7 +153,7 @@ bool C10dServer::Serving::Admit(int fd) {
   return verdict.admitted;
 }
 
-// The first byte is a proxy's. Destroys `client`.
+// Called when the first byte is a proxy's. Destroys `client`.
 void C10dServer::Serving::Convert(Client& client, absl::string_view bytes) {
   UniqueFd fd = client.Leave();
   connections_.Close(client.id);
@@ -193,7 +193,7 @@ C10dServer::~C10dServer() = default;
 uint16_t C10dServer::port() const { return serving_->loop().port(); }
 
 void C10dServer::Adopt(UniqueFd connection) {
-  // A std::function is copied; this is the only copy that runs.
+  // A std::function must be copyable, so the copies share the descriptor; only one of them runs.
   const auto shared = std::make_shared<UniqueFd>(std::move(connection));
   serving_->loop().Post([serving = serving_.get(), shared] {
     const int on = 1;

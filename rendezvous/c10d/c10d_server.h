@@ -20,10 +20,10 @@ namespace hlaunch {
 // ("c10d-store"). Thread-safe. An idle server takes no CPU time.
 //
 // One connection's requests are answered in order, and no connection can hold up another. Bytes
-// that are no request, or over a limit, end that connection alone, with one line in the log.
+// that are not a request, or are over a limit, end only that connection, with one line in the log.
 class C10dServer {
  public:
-  // Serves what connects to `listener`, or only what is adopted.
+  // Serves the connections to `listener`; without one, only adopted connections.
   //
   // Errors:
   //   ResourceExhausted - out of descriptors or threads.
@@ -35,15 +35,16 @@ class C10dServer {
   C10dServer(const C10dServer&) = delete;
   C10dServer& operator=(const C10dServer&) = delete;
 
-  // Where it listens; 0 if it does not.
+  // Returns the port where it listens; 0 if it does not listen.
   uint16_t port() const;
 
-  // Serves a connection that was accepted elsewhere and not read from: at most peeked at.
+  // Serves a connection that was accepted elsewhere and not read from; a peek at its bytes is
+  // allowed.
   void Adopt(UniqueFd connection);
 
-  // Closes all connections, those not yet accepted too, and forgets all keys. Whoever connects
-  // after it has returned finds an empty store, which serves as `access` says and nodes' proxies
-  // that have `sealing_key`; nothing: as before.
+  // Closes all connections, also those not yet accepted, and removes all keys. A client that
+  // connects afterwards finds an empty store. From then on `access` says which clients are served,
+  // and proxies that encrypt must have `sealing_key`; an unset argument changes nothing.
   void Reset(std::optional<StoreAccess> access = std::nullopt,
              std::optional<std::string> sealing_key = std::nullopt);
 

@@ -17,18 +17,18 @@ namespace hlaunch {
 
 // How a master store serves its clients. A value.
 struct C10dServerOptions {
-  // What clients are that do not begin with VALIDATE; see C10dParser.
+  // The dialect of clients that do not begin with VALIDATE; see C10dParser.
   C10dDialect older = C10dDialect::kUnknown;
-  // Whom to serve and where; nothing: all who come.
+  // Which clients are served, and at which address. Unset: all clients.
   std::optional<StoreAccess> access;
-  // As of SealingKey, for nodes' proxies that encrypt; empty: there are none.
+  // The SealingKey for nodes' proxies that encrypt; empty if there are none.
   std::string sealing_key = {};
   StoreLimits limits = {.by_option = true};
   // A connection with more unread replies than this is not read until its client has read.
   size_t max_unread_bytes = 1 << 20;
-  // Clients that have connected from addresses of which none has completed a request. Beyond so
-  // many, those that are silent for so long are closed, the oldest first. (PyTorch before 2.1 has a
-  // second, silent connection, but from the same address as its first.)
+  // The limit of silent clients from addresses of which none has completed a request. Beyond it,
+  // those that are silent for `silent_patience` are closed, the oldest first. (PyTorch before 2.1
+  // has a second, silent connection, but from the same address as its first.)
   size_t max_silent = 1024;
   Duration silent_patience = std::chrono::seconds(60);
   // How long a client of PyTorch 2.0 or earlier waits for its first delete_key, which begins like

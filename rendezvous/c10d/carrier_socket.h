@@ -16,8 +16,8 @@
 
 namespace hlaunch {
 
-// A connection between a node's proxy and the master store (see store_streams.h), at either end: in
-// clear, or sealed with a key that both have. Belongs to its loop's thread.
+// Either end of a connection between a node's proxy and the master store (see store_streams.h). It
+// is in clear, or sealed with a key that both ends have. Belongs to its loop's thread.
 class CarrierSocket : public LoopSocket {
  public:
   explicit CarrierSocket(UniqueFd fd, size_t* sum = nullptr)
@@ -28,27 +28,27 @@ class CarrierSocket : public LoopSocket {
   // Errors: as SealedStream::Make.
   absl::Status Seal(SealedStream::Side side, absl::string_view key);
 
-  // Whether frames may be put: nothing is sealed, or the other end has proved that it has the key.
+  // True if frames may be put: nothing is sealed, or the other end has proved that it has the key.
   bool ready() const { return sealed_ == nullptr || sealed_->established(); }
 
-  // Where frames are put. Call its Recount after that.
+  // The buffer for frames. Call its Recount after each change.
   SendBuffer& frames() { return sealed_ == nullptr ? out() : frames_; }
-  // What is not sent yet, sealed or not.
+  // The bytes that are not sent yet, sealed or not.
   size_t unsent() const { return out().size() + frames_.size(); }
 
-  // As Send, of the frames too. Requires: ready(), or there are none.
+  // Like Send, but sends the frames too. Requires: ready(), or there are no frames.
   bool SendFrames();
 
-  // Gives what `bytes`, which came off the socket, hold to `take`. There may be something to send
-  // afterwards, also if it fails.
+  // Opens `bytes`, which came from the socket, and gives the content to `take`. Afterwards there
+  // may be something to send, even after an error.
   //
   // Errors: as SealedStream::Take.
   absl::Status Unseal(absl::string_view bytes,
                       absl::FunctionRef<absl::Status(absl::string_view piece)> take);
 
  private:
-  std::unique_ptr<SealedStream> sealed_;  // Null: in clear.
-  SendBuffer frames_;                     // Not sealed yet; empty in clear.
+  std::unique_ptr<SealedStream> sealed_;  // Null if in clear.
+  SendBuffer frames_;                     // Frames that are not sealed yet; empty in clear.
 };
 
 }  // namespace hlaunch

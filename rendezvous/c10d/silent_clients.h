@@ -15,37 +15,37 @@
 
 namespace hlaunch {
 
-// The clients of a master store that have connected and completed no request, and which of them are
-// one too many. A client is a stranger until one from its address has completed a request: an
-// honest one may be silent, but not all that come from its host. Does no I/O; belongs to one
-// thread. Every method is O(log n), but for the first request from an address, which is O(log n)
-// for each of its clients.
+// The clients of a master store that have connected but completed no request; finds those that are
+// too many. A client is a stranger until a client from its address has completed a request: one
+// honest client may be silent, but not all clients of its host. Does no I/O; belongs to one thread.
+// Every method is O(log n), except for the first request from an address, which is O(log n) for
+// each of its clients.
 class SilentClients {
  public:
   using Id = uint64_t;
 
   struct Limits {
-    size_t strangers = 0;  // More of them may stay only
-    Duration patience{};   // for so long each.
-    size_t all = 0;        // So many silent ones at all, whatever they are.
+    size_t strangers = 0;  // Strangers that may stay without a limit of time.
+    Duration patience{};   // If there are more, those older than this must go.
+    size_t all = 0;        // The limit of all silent clients, strangers or not.
   };
 
   explicit SilentClients(const Limits& limits) : limits_(limits) {}
 
   void Came(Id client, const StoreAddress& source, Instant now);
-  // It has completed a request.
+  // Call this when the client has completed a request.
   void Spoke(Id client);
   void Gone(Id client);
   void Clear();
 
-  // There are more than the limits, of whatever age.
+  // True if there are more clients than the limits allow, whatever their age.
   bool crowded() const {
     return strangers_.size() > limits_.strangers || silent_.size() > limits_.all;
   }
-  // Those who must go now, the oldest strangers first; they are forgotten here.
+  // Returns the clients that must be closed now, the oldest strangers first, and forgets them.
   std::vector<Id> TakeSuperfluous(Instant now);
-  // When TakeSuperfluous has something to do at the earliest, if nobody comes: Instant::max()
-  // never.
+  // Returns the earliest time when TakeSuperfluous has something to do if no client comes;
+  // Instant::max() if never.
   Instant next() const;
 
  private:
@@ -59,10 +59,10 @@ class SilentClients {
 
   const Limits limits_;
   std::map<Id, Client> silent_;
-  std::set<StoreAddress> known_;  // A client from there has completed a request.
+  std::set<StoreAddress> known_;  // Addresses from which a client has completed a request.
   Line strangers_;
-  Line others_;                             // From addresses that are known.
-  std::map<StoreAddress, Line> by_source_;  // Strangers.
+  Line others_;                             // Clients from known addresses.
+  std::map<StoreAddress, Line> by_source_;  // The strangers of each address.
 };
 
 }  // namespace hlaunch

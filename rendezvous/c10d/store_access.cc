@@ -23,7 +23,7 @@ namespace hlaunch {
 namespace {
 
 constexpr int kBits = 128;
-constexpr int kMappedBits = 96;  // Of ::ffff:0:0/96, in front of an IPv4 address.
+constexpr int kMappedBits = 96;  // The bits of ::ffff:0:0/96, in front of an IPv4 address.
 
 StoreAddress Mapped(const in_addr& v4) {
   StoreAddress address{};

@@ -19,35 +19,36 @@ namespace hlaunch {
 // An IPv6 address; an IPv4 one as ::ffff:a.b.c.d, so that both families compare alike.
 using StoreAddress = std::array<uint8_t, 16>;
 
-// Addresses that begin with the same `bits` bits.
+// The addresses whose first `bits` bits are those of `first`.
 struct AddressRange {
   StoreAddress first{};
   int bits = 0;
 };
 
-// Who may use the master store, besides this host itself, and where. A value.
+// Which hosts may use the master store, besides this host itself, and at which address. A value.
 struct StoreAccess {
-  bool members = true;              // The members of the round may;
-  std::vector<StoreAddress> named;  // these are their addresses, in order.
-  std::vector<AddressRange> known;  // These may as well.
-  // Others are refused; else they are served, and named. Nobody asked for that: only where the
-  // round's addresses are those that connections show, see AccessOfRound.
+  bool members = true;              // The members of the round may use it.
+  std::vector<StoreAddress> named;  // The addresses of the members, sorted.
+  std::vector<AddressRange> known;  // These addresses may use it too.
+  // If true, other clients are refused; else they are served, with a warning. Without `asked_for`
+  // (the user gave --store-allow) they are refused only if connections show the addresses that the
+  // round's members have announced: see AccessOfRound.
   bool refuse_others = true;
   bool asked_for = false;
-  // The one address besides loopback at which it serves; nothing: at all of its listener's.
+  // The only address besides loopback at which it serves; unset: all addresses of its listener.
   std::optional<StoreAddress> at;
 };
 
-// What `--store-allow` says: the words members and all, addresses and ranges, as in
+// Parses the value of `--store-allow`: the words members and all, addresses and ranges, as in
 // "members,10.0.0.7,10.1.0.0/16,fd00::/8".
 //
 // Errors:
 //   InvalidArgument - an entry is none of these; the message names it.
 absl::StatusOr<StoreAccess> ParseStoreAllow(absl::string_view list);
 
-// `wished`, for a round whose members come from these literals, at `own`: MASTER_ADDR if that is an
-// address of this host, else empty (it leads here by a NAT or a virtual address, and connections
-// show another). Pure.
+// Returns `wished` for a round whose members come from these literals. `own` is MASTER_ADDR if that
+// is an address of this host, else empty: then MASTER_ADDR leads here by a NAT or a virtual
+// address, and connections show another address. Pure.
 StoreAccess AccessOfRound(StoreAccess wished, const std::vector<std::string>& members,
                           const std::string& own);
 
@@ -56,7 +57,7 @@ StoreAddress ToStoreAddress(const sockaddr& socket);
 
 struct AdmissionVerdict {
   bool admitted = true;
-  std::string reason;  // For the log, once for each source; empty if it is known.
+  std::string reason;  // For the log, once per source; empty if the source is known.
 };
 
 // Decides whether the store serves a connection from `source` to this host's `local`. Pure.

@@ -35,7 +35,7 @@ constexpr Duration kConnectAttempt = std::chrono::seconds(3);
 
 }  // namespace
 
-// What belongs to the loop's thread.
+// The part that belongs to the loop's thread.
 //
 //                 refused, or no answer: a pause
 //        +-------------------------+---------------+
@@ -81,7 +81,7 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
   SocketLoop loop_;
   std::atomic<bool> workers_done_ = false;
   State state_ = State::kPausing;
-  Instant next_;  // kPausing: the next attempt begins; else, not kConnected: this one has failed.
+  Instant next_;  // kPausing: the next attempt begins then; before kConnected: this one fails.
   Duration pause_ = kFirstPause;
   std::minstd_rand random_{std::random_device{}()};
   std::unique_ptr<Master> master_;  // Null while it pauses.
@@ -89,7 +89,7 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
   uint32_t last_stream_ = 0;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Client>> clients_;
   std::set<uint32_t> touched_;  // Clients that are new, have room or may have something to send.
-  bool read_before_ = false;    // Whether clients were read at the end of the last turn.
+  bool read_before_ = false;    // True if clients were read at the end of the last turn.
 };
 
 // The connection to the master store.
@@ -97,7 +97,7 @@ class StoreProxy::Carrying::Master final : public CarrierSocket {
  public:
   Master(Carrying& proxy, UniqueFd fd) : CarrierSocket(std::move(fd)), proxy_(proxy) {}
 
-  // While it connects the kernel tells the outcome as room.
+  // While it connects, the kernel reports the outcome as room to send.
   void OnRoom() override {
     if (proxy_.state_ != State::kConnecting) return;
     int error = 0;
@@ -124,7 +124,7 @@ class StoreProxy::Carrying::Client final : public LoopSocket {
   void OnEnd(int) override { proxy_.Leave(stream_); }
   void OnReset() override {
     if (proxy_.state_ == State::kConnected) return ReadRest();
-    proxy_.Leave(stream_);  // It did not wait for the store.
+    proxy_.Leave(stream_);  // The client did not wait for the store.
   }
 
  private:
@@ -132,7 +132,7 @@ class StoreProxy::Carrying::Client final : public LoopSocket {
   const uint32_t stream_;
 };
 
-// All that a turn has brought goes out in one piece for each socket.
+// Sends all that a turn has brought, in one piece for each socket.
 Instant StoreProxy::Carrying::OnTurnEnd() {
   if (state_ != State::kConnected && MonotonicClock().Now() >= next_) {
     if (state_ == State::kPausing) {
@@ -186,8 +186,8 @@ void StoreProxy::Carrying::Connected() {
   pause_ = kFirstPause;
 }
 
-// Also ends an attempt. It is not known what became of requests that were under way: their clients
-// must see that.
+// Also ends an attempt. It is unknown what became of requests that were under way, and their
+// clients must see that.
 void StoreProxy::Carrying::LoseMaster(int error) {
   LoseMaster(error != 0 ? std::strerror(error)
              : state_ == State::kGreeting
@@ -196,7 +196,7 @@ void StoreProxy::Carrying::LoseMaster(int error) {
 }
 
 void StoreProxy::Carrying::LoseMaster(const std::string& reason) {
-  // At the end of a job the store may go before its proxies: nobody misses it then, though the
+  // At the end of a job the store may go before its proxies. No worker misses it then, though the
   // agent itself may have a connection.
   if (!workers_done_ && (state_ == State::kGreeting || !clients_.empty())) {
     loop_.Warn(absl::StrCat("store proxy: lost the master store at ",
@@ -219,7 +219,7 @@ void StoreProxy::Carrying::TakeBytes(absl::string_view bytes) {
         plain, [this](uint32_t stream, absl::string_view piece) { TakePiece(stream, piece); });
   });
   if (!taken.ok()) {
-    master_->Send();  // TLS tells the other end, too.
+    master_->Send();  // Sends the alert of TLS, if there is one.
     LoseMaster(std::string(taken.message()));
   } else if (state_ == State::kGreeting && master_->ready()) {
     Connected();
@@ -228,7 +228,7 @@ void StoreProxy::Carrying::TakeBytes(absl::string_view bytes) {
 
 void StoreProxy::Carrying::TakePiece(uint32_t stream, absl::string_view piece) {
   const auto it = clients_.find(stream);
-  if (it == clients_.end()) return;  // It has gone, and the store was told.
+  if (it == clients_.end()) return;  // The client has gone, and the store was told.
   Client& client = *it->second;
   if (piece.empty()) {
     client.Send();
@@ -253,7 +253,7 @@ void StoreProxy::Carrying::OnAccepted(UniqueFd fd) {
   touched_.insert(stream);
 }
 
-// The client is gone.
+// Removes a client that is gone.
 void StoreProxy::Carrying::Leave(uint32_t stream) {
   clients_.erase(stream);
   if (state_ == State::kConnected) SendToMaster(stream, "");
@@ -276,7 +276,7 @@ bool StoreProxy::Carrying::reading() const {
   return state_ == State::kConnected && master_->unsent() <= kMaxPending;
 }
 
-// Comes after all was sent, since that decides whether clients are read.
+// Called after all was sent, since that decides whether clients are read.
 void StoreProxy::Carrying::AwaitBytesOfClients() {
   const bool reads = reading();
   const std::set<uint32_t> touched = std::exchange(touched_, {});

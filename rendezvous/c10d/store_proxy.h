@@ -14,26 +14,27 @@
 namespace hlaunch {
 
 struct StoreProxyOptions {
-  std::string address;  // Of the master store: a literal without brackets.
+  std::string address;  // The master store's address: a literal without brackets.
   uint16_t port = 0;
-  // A client that leaves more replies than this unread is closed, for it would hold up the
-  // others: more than the largest reply and one more.
+  // A client that leaves more replies than this unread is closed, since it would hold up the
+  // others. The limit is more than the largest reply and one more reply.
   size_t max_unread_bytes = 256 << 20;
-  // As of SealingKey: the store must have it too, and what passes between both is encrypted. Empty:
-  // it is in clear.
+  // The SealingKey, which the store must have too. What passes between both is then encrypted; if
+  // the key is empty, it is in clear.
   std::string sealing_key = {};
 };
 
-// A stand-in for the master store on a node: carries its workers' connections there on one of its
-// own, byte for byte (see store_streams.h), on a thread ("store-proxy"). Keeps and decides nothing,
-// so workers see what they would see at the store itself. Thread-safe.
+// A stand-in for the master store on a node. Carries the connections of the node's workers to the
+// store on one connection of its own, byte for byte (see store_streams.h), on a thread
+// ("store-proxy"). Keeps and decides nothing, so workers see what they would see at the store
+// itself. Thread-safe.
 //
-// While the store cannot be reached clients wait; if the connection breaks theirs are closed, as
-// if each had broken, and it connects anew.
+// While the store cannot be reached, clients wait. If the connection breaks, the clients'
+// connections are closed, as if each had broken, and the proxy connects anew.
 class StoreProxy {
  public:
   // Errors:
-  //   InvalidArgument - the address is no literal.
+  //   InvalidArgument - the address is not a literal.
   //   ResourceExhausted - out of descriptors or threads.
   static absl::StatusOr<std::unique_ptr<StoreProxy>> Start(ListeningSocket listener,
                                                            StoreProxyOptions options);
@@ -43,7 +44,8 @@ class StoreProxy {
   StoreProxy(const StoreProxy&) = delete;
   StoreProxy& operator=(const StoreProxy&) = delete;
 
-  // All workers of this node have ended well: nobody is told if the store goes from now on.
+  // Call this when all workers of this node have succeeded: then the loss of the store is not
+  // reported.
   void WorkersAreDone();
 
   uint16_t port() const;

@@ -12,14 +12,14 @@
 namespace hlaunch {
 namespace {
 
-// Lives until gRPC is done with it, which is after Finish: by whoever of the answer and the
-// cancellation comes first.
+// Lives until gRPC is done with it, which is after Finish. The answer or the cancellation calls
+// Finish, whichever comes first.
 class AskCall final : public grpc::ServerUnaryReactor {
  public:
   AskCall(std::shared_ptr<JobRendezvous> job, const RankQuestion& question,
           v1::AskRanksResponse* response)
       : job_(std::move(job)) {
-    // gRPC takes no notice of Finish, and cancels nothing, before it has got this object.
+    // gRPC acts on Finish, and cancels the call, only once it has got this object.
     const auto number = job_->Ask(question, [this, response](const JobAnswer& answer) {
       *response = ToProto(answer);
       Finish(grpc::Status::OK);

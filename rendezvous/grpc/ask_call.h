@@ -11,8 +11,8 @@
 
 namespace hlaunch {
 
-// Begins the call that asks the ranks of `job`, and fills `response` when their nodes have
-// answered. gRPC owns the reactor. A caller who goes ends the question.
+// Starts the call that asks the ranks of `job`, and fills `response` when their nodes have
+// answered. gRPC owns the reactor. The question ends if the caller goes away.
 grpc::ServerUnaryReactor* BeginAskCall(std::shared_ptr<JobRendezvous> job,
                                        const RankQuestion& question,
                                        v1::AskRanksResponse* response);

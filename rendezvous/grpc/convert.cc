@@ -34,8 +34,8 @@ absl::Status NotLonger(absl::string_view field, absl::string_view text, size_t m
       absl::StrCat(field, " has ", text.size(), " bytes, at most ", max_bytes, " are allowed"));
 }
 
-// One line that may be shown to a person as it is: no control characters, which could forge
-// further lines or drive the terminal.
+// Accepts one line that may be shown to a person as it is: without control characters, which could
+// forge further lines or control the terminal.
 absl::Status OneLine(absl::string_view field, absl::string_view text, size_t max_bytes) {
   HLAUNCH_RETURN_IF_ERROR(NotLonger(field, text, max_bytes));
   if (std::none_of(text.begin(), text.end(), absl::ascii_iscntrl)) return absl::OkStatus();
@@ -75,7 +75,7 @@ absl::StatusOr<Duration> DurationFromProto(absl::string_view field,
 
 namespace {
 
-// Of a deadline that somebody counts down: never 0.
+// Reads a time limit, which must not be 0.
 absl::StatusOr<Duration> LimitFromProto(absl::string_view field,
                                         const google::protobuf::Duration& in) {
   HLAUNCH_ASSIGN_OR_RETURN(const Duration duration, DurationFromProto(field, in));
@@ -604,7 +604,8 @@ v1::Directive ToProto(const Directive& directive) {
   return out;
 }
 
-// Without its news. Static, since overloads of an anonymous namespace would hide those of this one.
+// Reads all but the news. Static, since overloads in an anonymous namespace would hide those in
+// this one.
 static absl::StatusOr<Directive> WishFromProto(const v1::Directive& in) {
   Directive out;
   switch (in.kind_case()) {
@@ -701,7 +702,7 @@ static_assert(static_cast<int>(OnLoss::kShrink) + 1 == v1::ON_LOSS_SHRINK);
 static_assert(static_cast<int>(OnLoss::kWait) + 1 == v1::ON_LOSS_WAIT);
 static_assert(static_cast<int>(OnLoss::kFail) + 1 == v1::ON_LOSS_FAIL);
 
-// What of a policy says when the next round begins after a failure, and when it grows.
+// Reads what a policy says of the next round after a failure, and of growth.
 static absl::Status ElasticFromProto(const v1::Policy& in, JobPolicy& out) {
   HLAUNCH_ASSIGN_OR_RETURN(out.restart_window,
                            DurationFromProto("restart_window", in.restart_window()));

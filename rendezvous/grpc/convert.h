@@ -17,15 +17,16 @@
 #include "rendezvous/round/limits.h"
 #include "rendezvous/round/round.h"
 
-// Between the plain values of rendezvous/round/round.h and the messages of job.proto.
+// Converts between the plain values of rendezvous/round/round.h and the messages of job.proto.
 //
-// ToProto never fails: it makes text valid UTF-8 and cuts what is for people (reasons, tails,
-// failures beyond the limit) to size. FromProto trusts nothing: what is out of its range is
+// ToProto never fails: it makes text valid UTF-8 and shortens what is meant for people (reasons,
+// tails, failures beyond the limit). FromProto trusts nothing: a value that is out of its range is
 // InvalidArgument, and the message names the field.
 
 namespace hlaunch {
 
-// A peer with another one is refused. Raised when old and new can no longer talk.
+// A peer with another major version is refused. Raised when old and new versions can no longer
+// talk.
 inline constexpr int kProtocolMajor = 3;
 
 v1::NodeInfo ToProto(const NodeInfo& info);
@@ -38,7 +39,7 @@ v1::PastRound ToProto(const PastRound& past);
 v1::Outcome ToProto(const Outcome& outcome);
 v1::RankQuestion ToProto(const RankQuestion& question);
 v1::NodeQuestion ToProto(const NodeQuestion& question);
-// Without the job, which the caller names.
+// Leaves out the job's id, which the caller sets.
 v1::DrainNodeRequest ToProto(const DrainRequest& request);
 v1::NodeAnswer ToProto(const NodeAnswer& answer);
 v1::AskRanksResponse ToProto(const JobAnswer& answer);
@@ -61,11 +62,12 @@ absl::StatusOr<JobAnswer> FromProto(const v1::AskRanksResponse& answer);
 
 google::protobuf::Duration DurationToProto(Duration duration);
 // Errors:
-//   InvalidArgument - it is negative or longer than a year; the message names `field`.
+//   InvalidArgument - the duration is negative or longer than a year; the message names `field`.
 absl::StatusOr<Duration> DurationFromProto(absl::string_view field,
                                            const google::protobuf::Duration& in);
 
-// `text` with U+FFFD in place of what is not UTF-8, cut at a character to `max_bytes`.
+// Returns `text` with U+FFFD for each byte that is not UTF-8, cut between characters to
+// `max_bytes`.
 std::string ToUtf8(absl::string_view text, size_t max_bytes);
 
 }  // namespace hlaunch

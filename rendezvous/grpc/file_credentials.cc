@@ -18,7 +18,7 @@ FileCredentials::FileCredentials(Trust trust)
 
 FileCredentials::~FileCredentials() { ::grpc_server_credentials_release(made_); }
 
-// Nothing here has one.
+// Does nothing: no server here has a metadata processor.
 void FileCredentials::SetAuthMetadataProcessor(
     const std::shared_ptr<grpc::AuthMetadataProcessor>&) {}
 

@@ -14,14 +14,15 @@
 
 namespace hlaunch {
 
-// A site's certificates for a server: gRPC asks at each connection, and is given what the files
-// hold then. What cannot be used is logged once, and what was there before stays.
+// The credentials of a server with a site's own certificates. gRPC asks for them at each connection
+// and gets what the files hold at that time. Files that cannot be used are logged once per change,
+// and the former certificates stay in use.
 //
-// Thread-safe. gRPC's C++ interface has only a thread that rereads files now and then, and hands on
-// a key without its certificate; so this wraps what its C interface has.
+// Thread-safe. gRPC's C++ interface has only a thread that rereads the files now and then, and it
+// may pass on a key without its certificate. So this class wraps gRPC's C interface.
 class FileCredentials final : public grpc::ServerCredentials {
  public:
-  // Requires: `trust` is of files. Must outlive the server.
+  // Requires: `trust` was made of files. The object must outlive the server.
   explicit FileCredentials(Trust trust);
   ~FileCredentials() override;
 

@@ -41,10 +41,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kFirstBackoff = milliseconds(50);
-constexpr size_t kMostTold = 16;  // Troubles that are remembered.
+constexpr size_t kMostTold = 16;  // How many reported troubles are remembered.
 constexpr Duration kLastBackoff = seconds(1);
 constexpr Duration kFirstAnswer = seconds(5);   // From the start of a stream, before any contact.
-constexpr Duration kQuietAtFirst = seconds(1);  // Failures within it are no news yet.
+constexpr Duration kQuietAtFirst = seconds(1);  // Failures within it are not reported yet.
 constexpr Duration kLastWord = seconds(2);      // To deliver the last update.
 
 // "2.5", for people.
@@ -58,7 +58,7 @@ gpr_timespec FromNow(Duration duration) {
                         ::gpr_time_from_micros(std::max<int64_t>(micros, 0), GPR_TIMESPAN));
 }
 
-// Whether the rendezvous' word is final; anything else may pass.
+// Returns whether this answer of the rendezvous is final; any other error may pass.
 bool IsRefusal(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kPermissionDenied:
@@ -82,11 +82,11 @@ enum class Event { kTimeout, kWake, kStarted, kRead, kWritten, kHalfClosed, kEnd
 
 void* Tag(Event event) { return reinterpret_cast<void*>(static_cast<intptr_t>(event)); }
 
-// Where a rendezvous may be.
+// A place where a rendezvous may be.
 struct PlaceToTry {
   std::string host;  // A name or a literal.
   uint16_t port = 0;
-  std::string name;  // What its certificate says.
+  std::string name;  // The name in its certificate.
 };
 
 // One stream and what is under way on it. Belongs to the client's thread.
@@ -113,16 +113,16 @@ struct Stream {
   bool cancelled = false;
   bool welcome = false;            // The rendezvous has answered on it.
   uint64_t sent = 0;               // Version of the last update that was written.
-  std::string own_address;         // On the route of this stream.
-  Instant heard;                   // The last word on this stream; at first, its start.
-  Instant speaks_at;               // Its next sign of life is due.
-  std::deque<Instant> unanswered;  // When the words of ours were sent that were not taken yet,
-  uint64_t answered = 0;           // after so many that were.
+  std::string own_address;         // This host's address on the stream's route.
+  Instant heard;                   // When the last message came; at first, the stream's start.
+  Instant speaks_at;               // When its next sign of life is due.
+  std::deque<Instant> unanswered;  // When our unanswered messages were sent.
+  uint64_t answered = 0;           // How many of our messages were answered.
 };
 
 }  // namespace
 
-// The mailbox is shared; everything below it belongs to the thread.
+// The mailbox (the members guarded by `mu_`) is shared; everything below it belongs to the thread.
 class GrpcRendezvousClient::Conversation {
  public:
   Conversation(Options options, const NodeInfo& info, const NodeUpdate& update, Listener* listener,
@@ -207,8 +207,8 @@ class GrpcRendezvousClient::Conversation {
     }
   }
 
-  // Whether there is no reason to go on: the end was told, the last word was heard, time is up,
-  // or the owner leaves and has no last word to say.
+  // Returns whether there is no reason to go on: the end was reported, the last message was
+  // answered, time is up, or the owner leaves and has no last message to send.
   bool IsOver() {
     if (over_) return true;
     {
@@ -228,7 +228,7 @@ class GrpcRendezvousClient::Conversation {
     return hlaunch::GiveUpAt(lease_, last_heard_, forgiven_until_);
   }
 
-  // Says it to those who ask from other threads.
+  // Publishes the allowance for other threads.
   void NoteAllowance() {
     if (!contacted_) return;
     MutexLock lock(&mu_);
@@ -266,8 +266,8 @@ class GrpcRendezvousClient::Conversation {
     listener_->OnEnd(status);
   }
 
-  // The next address to try, in turn; the name is looked up again after each turn, since its
-  // host may have moved. None if there is none yet.
+  // Returns the next address to try, in turn, or nothing if there is none yet. Looks the name up
+  // again after each turn, since its host may have moved.
   std::optional<std::string> NextAddress() {
     if (next_address_ >= addresses_.size()) {
       if (std::exchange(begun_turn_, true) && Several()) NextPlace();
@@ -307,7 +307,7 @@ class GrpcRendezvousClient::Conversation {
     return addresses_[next_address_++];
   }
 
-  // Where it is tried now. One whose host is gone must not keep us from the others.
+  // The place that is tried now. A place whose host is gone must not keep us from the others.
   const PlaceToTry& Place() const { return now_at_; }
   PlaceToTry PlaceAt(size_t number) const {
     const RendezvousEndpoint& endpoint = options_.endpoint;
@@ -321,7 +321,7 @@ class GrpcRendezvousClient::Conversation {
     return {address.literal, address.port, witness.name};
   }
   size_t Places() const { return 1 + options_.endpoint.others.size() + learned_.size(); }
-  // And not at a witness: its address says nothing of what the endpoint's name leads to.
+  // False at a witness: its address says nothing about where the endpoint's name leads.
   bool AtEndpoint() const { return place_ <= options_.endpoint.others.size(); }
   bool Several() const { return Places() > 1; }
   void NextPlace() {
@@ -331,14 +331,16 @@ class GrpcRendezvousClient::Conversation {
     lookup_ = nullptr;
   }
 
-  // Who has just been silent is tried after the others, though it led.
+  // Skips the next place if it is the one that was just silent: the others come first, even if it
+  // led.
   void PassOver() {
     if (place_ + 1 >= Places()) return;
     const PlaceToTry next = PlaceAt(place_ + 1);
     if (next.host == now_at_.host && next.port == now_at_.port) ++place_;
   }
 
-  // After the endpoint's own addresses, since everyone ends where the endpoint leads.
+  // Adds the detour after the endpoint's own addresses, since every node ends where the endpoint
+  // leads.
   void AddDetour() {
     const auto detour = options_.detour ? options_.detour() : std::nullopt;
     if (!detour) return;
@@ -347,17 +349,18 @@ class GrpcRendezvousClient::Conversation {
     }
   }
 
-  // 50 ms doubling to 1 s, each time between half of it and all of it.
+  // Grows from 50 ms to 1 s divided by the number of places; each pause is between half of it and
+  // all.
   Duration NextBackoff() {
     const Duration whole = backoff_;
     backoff_ = std::min<Duration>(2 * backoff_, kLastBackoff / static_cast<int>(Places()));
     return Between(whole / 2, whole);
   }
 
-  // The next sign of life is due after so long: half a lease at the latest.
+  // Returns the time until the next sign of life is due: at most half a lease.
   Duration NextSign() { return Between(lease_.lease * 3 / 8, lease_.lease / 2); }
 
-  // At random, so that those who began together do not go on together.
+  // Returns a random time, so that clients that began together do not go on together.
   Duration Between(Duration low, Duration high) {
     return Duration(
         std::uniform_int_distribution<Duration::rep>(low.count(), high.count())(random_));
@@ -382,8 +385,8 @@ class GrpcRendezvousClient::Conversation {
     Judge(stream);
   }
 
-  // How long a stream may be silent. Of several places some may be cut off, the one that led first
-  // of all: all of them are to be tried within the loss limit.
+  // Returns how long a stream may be silent. Of several places some may be cut off, most of all the
+  // one that led; all of them are to be tried within the loss limit.
   Duration Patience(const Stream& stream) const {
     if (contacted_ && !(Several() && stream.answered == 0)) return lease_.lease;
     if (contacted_) return std::min<Duration>(kFirstAnswer, lease_.lease) / 2;
@@ -403,7 +406,7 @@ class GrpcRendezvousClient::Conversation {
     return closing_.has_value() ? std::min(at, *closing_) : at;
   }
 
-  // When the next answer may be sent; the end of time: there is none.
+  // Returns when the next answer may be sent; Instant::max() if there is none.
   Instant AnswerAtLocked(const Stream& stream, Instant now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const bool may = stream.joined && !stream.half_closed && !stream.ending;
@@ -430,8 +433,8 @@ class GrpcRendezvousClient::Conversation {
     stream->heard = Now();
     if (!stream->response.witnesses().empty()) LearnWitnesses(*stream);
     stream->welcome = stream->welcome || stream->response.has_policy();
-    if (!stream->welcome) return;  // A witness that stands by.
-    // It answers, so it took at least the join.
+    if (!stream->welcome) return;  // It is a witness that stands by.
+    // The rendezvous answers, so it took at least the join.
     const uint64_t answered = std::max<uint64_t>(1, stream->response.heard());
     while (stream->answered < answered && !stream->unanswered.empty()) {
       last_heard_ = std::max(last_heard_, stream->unanswered.front());
@@ -456,7 +459,7 @@ class GrpcRendezvousClient::Conversation {
     backoff_ = kFirstBackoff;
     News(true, absl::StrCat("connected to the rendezvous at ", Endpoint()));
     for (const v1::NodeQuestion& asked : stream->response.questions()) {
-      // One that this version does not know stays without an answer.
+      // A question that this version does not know stays without an answer.
       if (const auto question = FromProto(asked); question.ok()) listener_->OnQuestion(*question);
     }
     if (!stream->response.has_directive()) return;
@@ -465,7 +468,7 @@ class GrpcRendezvousClient::Conversation {
     listener_->OnDirective(*directive);
   }
 
-  // The witnesses are where the rendezvous may be from now on.
+  // From now on the rendezvous may be at any of the witnesses.
   void LearnWitnesses(const Stream& stream) {
     WitnessMembers witnesses;
     for (const v1::Witness& one : stream.response.witnesses()) {
@@ -478,7 +481,7 @@ class GrpcRendezvousClient::Conversation {
       LogDebug(absl::StrCat("this node knows of ", witnesses.size(), " witnesses"));
     }
     learned_ = std::move(witnesses);
-    place_ = options_.endpoint.others.size();  // The next turn begins with whoever leads them.
+    place_ = options_.endpoint.others.size();  // The next turn begins with the leading witness.
     if (stream.response.has_policy()) {
       if (auto policy = FromProto(stream.response.policy()); policy.ok()) policy_ = *policy;
     }
@@ -536,31 +539,32 @@ class GrpcRendezvousClient::Conversation {
     ++stream->in_flight;
   }
 
-  // Whether the owner leaves and the rendezvous has answered the last word on this stream.
+  // Returns whether the owner leaves and the rendezvous has answered the last message on this
+  // stream.
   bool IsAnswered(const Stream& stream) const {
     MutexLock lock(&mu_);
     return closing_.has_value() && IsLastWord(latest_.phase) && stream.sent == version_ &&
            stream.unanswered.empty();
   }
 
-  // What the end of a stream means.
+  // Decides what the end of a stream means.
   void Judge(const Stream& stream) {
     if (over_) return;
     const absl::Status status = stream.line.StatusOfCall(stream.status);
     if (status.ok()) {
-      // All that was sent before the good-bye, or the node's kFinished, was taken.
+      // The rendezvous took all that was sent before the good-bye, or the node's kFinished.
       MutexLock lock(&mu_);
       if (stream.sent == version_ && (stream.half_closed || IsLastWord(latest_.phase))) {
         over_ = true;
         return;
       }
     }
-    if (IsAnswered(stream)) {  // The last word was taken, and then the rendezvous has gone.
+    if (IsAnswered(stream)) {  // The last message was answered, then the rendezvous went away.
       over_ = true;
       return;
     }
     answered_ = answered_ || IsAnswer(stream.status);
-    // One that was started anew in the place of the first host does not know the job yet.
+    // A rendezvous that was started anew in the place of the first host does not know the job yet.
     const bool forgetful = absl::IsOutOfRange(status) && !learned_.empty();
     if (IsRefusal(status.code()) && !forgetful) return End(AsRefusal(status));
     if (absl::IsUnimplemented(status)) {
@@ -579,13 +583,13 @@ class GrpcRendezvousClient::Conversation {
     TellTrouble();
   }
 
-  // Nodes rarely start in the same second; that is not worth a word.
+  // Nodes rarely start in the same second, so an early failure is not reported.
   void TellTrouble() {
     if (trouble_.empty() || (!contacted_ && Now() - begun_ < kQuietAtFirst)) return;
     News(false, absl::StrCat("rendezvous at ", Endpoint(), ": ", trouble_));
   }
 
-  // Each thing once: of several places, each with a trouble of its own, as long as none is better.
+  // Reports each thing once. Of several places each may have its own trouble, until one connects.
   void News(bool connected, const std::string& detail) {
     std::pair<bool, std::string> news(connected, detail);
     if (std::find(told_.begin(), told_.end(), news) != told_.end()) return;
@@ -609,8 +613,8 @@ class GrpcRendezvousClient::Conversation {
     return {event, ok};
   }
 
-  // This process was stopped or starved if it is much later than it wanted to wake: what it did
-  // not hear meanwhile says nothing, so the rendezvous has one more lease to be heard.
+  // If this process wakes much later than it wanted, it was stopped or starved. The silence in that
+  // time proves nothing, so the rendezvous gets one more lease to be heard.
   void ForgivePause(Instant wanted) {
     const Instant now = Now();
     if (now - wanted < lease_.lease / 2) return;
@@ -631,12 +635,12 @@ class GrpcRendezvousClient::Conversation {
   grpc::CompletionQueue queue_;
 
   mutable Mutex mu_;
-  Allowance allowance_ ABSL_GUARDED_BY(mu_);  // Since the first contact.
+  Allowance allowance_ ABSL_GUARDED_BY(mu_);  // Set at the first contact.
   NodeUpdate latest_ ABSL_GUARDED_BY(mu_);
   uint64_t version_ ABSL_GUARDED_BY(mu_) = 1;
-  std::deque<NodeAnswer> answers_ ABSL_GUARDED_BY(mu_);  // That were not sent.
+  std::deque<NodeAnswer> answers_ ABSL_GUARDED_BY(mu_);  // Answers that were not sent yet.
   AnswerPace pace_ ABSL_GUARDED_BY(mu_);
-  std::optional<Instant> closing_ ABSL_GUARDED_BY(mu_);  // When the last word must be out.
+  std::optional<Instant> closing_ ABSL_GUARDED_BY(mu_);  // The limit of the last message.
   bool waking_ ABSL_GUARDED_BY(mu_) = false;
   grpc::Alarm wake_ ABSL_GUARDED_BY(mu_);
 
@@ -644,20 +648,20 @@ class GrpcRendezvousClient::Conversation {
   const NodeInfo info_;
   Listener* const listener_;
   Lease lease_;
-  JobPolicy policy_;        // What holds for the job, once the rendezvous has said so.
-  WitnessMembers learned_;  // Where the rendezvous may be besides.
+  JobPolicy policy_;        // The job's policy, once the rendezvous has sent it.
+  WitnessMembers learned_;  // Further places of the rendezvous.
   Instant begun_;
-  Instant last_heard_;      // When the last word of ours was sent that was taken.
+  Instant last_heard_;      // When our last message that was answered was sent.
   Instant forgiven_until_;  // Silence until then is not held against the rendezvous.
   std::atomic<bool>& contacted_;
   bool answered_ = false;  // A rendezvous said something, at least "not yet".
   bool over_ = false;
-  std::string trouble_;                                    // The latest, empty while connected.
-  std::vector<std::pair<bool, std::string>> told_ = {{}};  // In a row.
+  std::string trouble_;  // The latest trouble; empty while connected.
+  std::vector<std::pair<bool, std::string>> told_ = {{}};  // The reports that are not repeated.
   std::vector<std::string> addresses_;
   std::shared_ptr<Lookup> lookup_ = options_.lookup;  // Under way; shared with its thread.
   size_t next_address_ = 0;
-  size_t place_ = 0;                // Of the endpoint, its others and those that were learned.
+  size_t place_ = 0;                // An index into the endpoint, its others and the witnesses.
   PlaceToTry now_at_ = PlaceAt(0);  // The place that is tried now, or spoken to.
   bool begun_turn_ = false;         // The first place has been tried.
   bool resolved_ = false;           // Some name had an address.
@@ -700,7 +704,7 @@ struct Target {
   std::string host;
 };
 
-// All of them; what has no address now is left out as long as another has.
+// Returns all targets. A place without an address is left out as long as another place has one.
 //
 // Errors: as ReportNodeDeath.
 absl::StatusOr<std::vector<Target>> TargetsOf(const RendezvousEndpoint& endpoint,

@@ -23,51 +23,54 @@
 
 namespace hlaunch {
 
-// Where a rendezvous is and what it must be told.
+// The address of a rendezvous, and what the node and the rendezvous prove to each other.
 struct RendezvousEndpoint {
   std::string host;  // A name or a literal without brackets.
   uint16_t port = 0;
   Trust trust;
-  // Hosts and ports of services beside it, of which one leads; tried in turn.
+  // Hosts and ports of further services. One of all the services leads; the client tries them in
+  // turn.
   std::vector<std::pair<std::string, uint16_t>> others = {};
 };
 
 // A node's end of the rendezvous over gRPC.
 //
-// Until the first answer it tries until the join time-out, since the rendezvous' host and its
-// name may come later than this node; after a second it says whom it waits for. Afterwards it
-// tries until the loss limit, counted from when it sent the last word that was answered. Time in
-// which this process was not run is forgiven down to one lease, within half the margin. In between
-// it says a sign of life every half lease, and takes a connection that is silent for a whole one
-// for broken.
+// Before the first answer the client retries until the join time-out, since the rendezvous' host
+// and its name may appear later than this node. After a second it says what it waits for. After the
+// first answer it retries until the loss limit, counted from when it sent the last message that was
+// answered. A pause of this process is forgiven: the client then waits for one more lease, up to
+// half the margin beyond the loss limit. While connected it gives a sign of life at least every
+// half lease, and treats a connection that is silent for a whole lease as broken.
 //
-// Thread-safe; the listener is called from its thread, "rdzv-client". Destruction delivers a
-// last kLeft or kFinished first, for 2 s at most.
+// Thread-safe; calls the listener from its own thread, "rdzv-client". The destructor first delivers
+// a last kLeft or kFinished, for at most 2 s.
 class GrpcRendezvousClient final : public RendezvousClient {
  public:
   struct Options {
     RendezvousEndpoint endpoint;
     Duration join_timeout = std::chrono::seconds(600);
-    // Until a rendezvous has answered at all, be it with "not yet"; unset: join_timeout.
+    // The limit for any answer of a rendezvous, even "not yet". Unset: join_timeout.
     std::optional<Duration> answer_timeout = std::nullopt;
-    // The first question for the endpoint's name, if it was asked already.
+    // The lookup of the endpoint's name, if the caller has already started it; else null.
     std::shared_ptr<Lookup> lookup = nullptr;
-    // Hears every answer of the resolver before it is used. May be empty.
+    // Called with each answer of the resolver for the endpoint or one of its others, before the
+    // client uses it. Not called for InvalidArgument, which ends the conversation. May be empty.
     std::function<void(const Lookup::Result& found)> on_lookup = nullptr;
-    // An address that leads to the rendezvous too, tried after the endpoint's own; unset while
-    // there is none. Asked at every turn, as on_lookup from the client's thread. May be empty.
+    // Returns another address that leads to the rendezvous, or nothing while there is none. The
+    // client tries it after the endpoint's own. Called in every turn, from the client's thread like
+    // on_lookup. May be empty.
     std::function<std::optional<std::string>()> detour = nullptr;
-    // The conversation goes on that this node had in another way, with a rendezvous that is one of
-    // `witnesses` now.
+    // Continues the conversation that this node has had in another way so far. The rendezvous is
+    // now at one of `witnesses`.
     struct TakenUp {
       Lease lease;
-      Instant heard;  // The last word of this node that was taken was of then.
+      Instant heard;  // When the last message of this node that was accepted was sent.
       WitnessMembers witnesses;
     };
     std::optional<TakenUp> taken_up = std::nullopt;
-    // Hears who keeps the job's record, and what holds for the job, whenever the rendezvous says so
-    // anew; from the client's thread. They are where the rendezvous may be, tried before the
-    // endpoint. May be empty.
+    // Called from the client's thread each time the rendezvous sends the list of witnesses, which
+    // keep the job's record, with what holds for the job. The rendezvous may be at any of them, so
+    // the client tries them before the endpoint. May be empty.
     std::function<void(const JobPolicy& policy, const WitnessMembers& witnesses)> on_witnesses =
         nullptr;
   };
@@ -75,14 +78,14 @@ class GrpcRendezvousClient final : public RendezvousClient {
   explicit GrpcRendezvousClient(Options options);
   ~GrpcRendezvousClient() override;
 
-  // `listener` must outlive the client. Where info.address is empty, it is this host's address
-  // on its route to the rendezvous.
+  // `listener` must outlive the client. If info.address is empty, the client fills in this host's
+  // address on its route to the rendezvous.
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
   void Answer(NodeAnswer answer) override;
   Allowance AllowanceNow(Instant now) const override;
 
-  // Whether a rendezvous has ever answered.
+  // True once a rendezvous has let this node in.
   bool contacted() const { return contacted_; }
 
  private:
@@ -95,7 +98,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
 // Tells the rendezvous that this incarnation's agent is dead and that none of its workers lives.
 //
 // Errors:
-//   InvalidArgument - the endpoint's name cannot be right.
+//   InvalidArgument - the endpoint's name cannot be a valid name.
 //   PermissionDenied - the rendezvous has another token.
 //   Aborted - that incarnation is not a member any more.
 //   Unavailable, DeadlineExceeded - the rendezvous was not reached before `deadline`.

@@ -43,7 +43,7 @@ void AddKeys(const std::vector<std::string>& keys, Request* request) {
 
 }  // namespace
 
-// What all calls need.
+// Holds what all calls need.
 class GrpcStore::Link {
  public:
   explicit Link(GrpcStoreOptions given)
@@ -62,7 +62,7 @@ class GrpcStore::Link {
     caller->set_round(round);
   }
 
-  // One call, until `deadline`. DeadlineExceeded: the server says so, or time is up.
+  // Makes one call, until `deadline`. DeadlineExceeded: the server says so, or time is up.
   template <typename Request, typename Response>
   absl::StatusOr<Response> CallOnce(grpc::Status (v1::Store::Stub::*method)(grpc::ClientContext*,
                                                                             const Request&,
@@ -77,7 +77,7 @@ class GrpcStore::Link {
     return Explain(status);
   }
 
-  // The same for what is due at once.
+  // The same for calls that are answered at once.
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(grpc::Status (v1::Store::Stub::*method)(grpc::ClientContext*,
                                                                         const Request&, Response*),
@@ -86,7 +86,7 @@ class GrpcStore::Link {
     return LateIsUnavailable(std::move(response));
   }
 
-  // The same for what changes nothing.
+  // The same for calls that change nothing, which are repeated.
   template <typename Request, typename Response>
   absl::StatusOr<Response> Ask(grpc::Status (v1::Store::Stub::*method)(grpc::ClientContext*,
                                                                        const Request&, Response*),
@@ -98,8 +98,8 @@ class GrpcStore::Link {
     }
   }
 
-  // For keys that may have to be waited for until `deadline`. The last look does not wait: it finds
-  // what is there without any time, and says what is missing.
+  // Waits for keys until `deadline`. The last attempt does not wait: it finds the keys that exist
+  // even if no time is left, and says what is missing.
   template <typename Request, typename Response>
   absl::StatusOr<Response> AwaitKeys(grpc::Status (v1::Store::Stub::*method)(grpc::ClientContext*,
                                                                              const Request&,
@@ -142,7 +142,7 @@ class GrpcStore::Link {
 
 namespace {
 
-// Reads on a thread of its own and holds what has come until it is taken.
+// Reads on its own thread and holds the changes until they are taken.
 class GrpcWatch final : public StoreWatch {
  public:
   ~GrpcWatch() override {
@@ -182,7 +182,7 @@ class GrpcWatch final : public StoreWatch {
     v1::WatchKeysResponse response;
     while (reader.Read(&response)) {
       MutexLock lock(&mu_);
-      while (whole_ && !stop_) changed_.Wait(&mu_);  // What is unread stays with the server.
+      while (whole_ && !stop_) changed_.Wait(&mu_);  // The server keeps what is not read.
       for (v1::ChangedKey& changed : *response.mutable_changes()) {
         KeyChange change;
         change.key = std::move(*changed.mutable_key());
@@ -202,7 +202,7 @@ class GrpcWatch final : public StoreWatch {
   Mutex mu_;
   CondVar changed_;
   std::vector<KeyChange> changes_ ABSL_GUARDED_BY(mu_);
-  bool whole_ ABSL_GUARDED_BY(mu_) = false;  // `changes_` is a whole look, to be taken.
+  bool whole_ ABSL_GUARDED_BY(mu_) = false;  // `changes_` is complete and can be taken.
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;

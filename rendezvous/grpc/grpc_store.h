@@ -17,39 +17,39 @@
 
 namespace hlaunch {
 
-// Whose calls a GrpcStore makes, and where.
+// The node that a GrpcStore makes calls for, and the rendezvous that it calls.
 struct GrpcStoreOptions {
-  std::string address;  // Of the rendezvous: a literal without brackets.
-  std::string host;     // What its certificate names, if it has one of a site; empty: the address.
+  std::string address;  // The rendezvous' address: a literal without brackets.
+  std::string host;     // The name in a site's certificate of the rendezvous; empty: `address`.
   uint16_t port = 0;
   Trust trust;
   std::string job_id;
   std::string node_id;
   Incarnation incarnation = 0;
-  // For what does not wait for others.
+  // The time limit of calls that do not wait for other callers.
   Duration request_timeout = std::chrono::seconds(30);
 };
 
-// The keys that a job's agents share, in the rendezvous; limits and errors: store.proto. Besides
-// those of Store and WatchableStore all calls may fail with
+// The keys that a job's agents share, which the rendezvous keeps. Limits and errors are in
+// store.proto. Besides the errors of Store and WatchableStore, every call may fail with
 //   PermissionDenied - the rendezvous has another token.
 //   NotFound - the rendezvous knows no such job.
 //   Aborted - this incarnation does not hold its place (any more), or the job left the round.
 //   FailedPrecondition - the job is over.
 //
-// Thread-safe; 16 calls may be under way at a time, more of them queue. Calls that change nothing
-// are repeated until their deadline while the rendezvous cannot be reached, others are not.
+// Thread-safe. At most 16 calls run at a time; more of them queue. While the rendezvous cannot be
+// reached, calls that change nothing are repeated until their deadline; other calls are not.
 class GrpcStore final : public Store, public WatchableStore {
  public:
-  // Connects with the first call.
+  // The store connects with its first call.
   //
   // Errors:
-  //   InvalidArgument - the address is no literal.
+  //   InvalidArgument - the address is not a literal.
   static absl::StatusOr<std::unique_ptr<GrpcStore>> Make(GrpcStoreOptions options);
   ~GrpcStore() override;
 
-  // Calls from now on are of this round, and refused once the job has left it; 0, as at first: of
-  // none.
+  // Ties all further calls to `round`: they are refused once the job has left it. With 0, which
+  // holds at first, they are tied to no round.
   void SetRound(Round round);
 
   absl::Status Set(absl::string_view key, absl::string_view value) override;
@@ -68,9 +68,9 @@ class GrpcStore final : public Store, public WatchableStore {
   absl::StatusOr<int64_t> NumKeys() override;
 
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
-  // Unavailable: it is unknown whether this arrival was counted.
+  // After Unavailable it is unknown whether this arrival was counted.
   absl::Status Barrier(absl::string_view key, int64_t world_size, Instant deadline) override;
-  // With a thread of its own, "store-watch".
+  // The watch has its own thread, "store-watch".
   absl::StatusOr<std::unique_ptr<StoreWatch>> Watch(absl::string_view prefix) override;
 
  private:

@@ -36,9 +36,9 @@
 namespace hlaunch {
 namespace {
 
-// How gRPC and OpenSSL put the answers of JudgeConnection: 401 by HTTP/1.1, the alerts
-// access_denied, unrecognized_name, certificate_required and insufficient_security; and what
-// OpenSSL says of a certificate of another authority.
+// The words of gRPC and OpenSSL for the answers of JudgeConnection: 401 by HTTP/1.1, and the alerts
+// access_denied, unrecognized_name, certificate_required and insufficient_security; and for a
+// certificate of another authority.
 constexpr char kHttp1[] = "http1.x server";
 constexpr char kUnauthenticated[] = "UNAUTHENTICATED";
 constexpr char kAccessDenied[] = "access denied";
@@ -46,24 +46,24 @@ constexpr char kUnrecognizedName[] = "unrecognized name";
 constexpr char kCertificateRequired[] = "certificate required";
 constexpr char kInsufficientSecurity[] = "insufficient security";
 constexpr char kVerifyFailed[] = "certificate verify failed";
-// What gRPC says where the server's certificate names another host.
+// The words of gRPC if the server's certificate names another host.
 constexpr char kOtherPeer[] = "is not in peer certificate";
-// What it says where the other end has closed the connection.
+// The words of gRPC if the other end has closed the connection.
 constexpr char kClosed[] = "Socket closed";
 constexpr char kNoCertificate[] = "peer did not return a certificate";
-// How gRPC tells of a handshake that this end ends.
+// The words of gRPC for a handshake that this end breaks off.
 constexpr char kHandshakeFailed[] = "Handshake failed with fatal error";
-// What somebody may speak of who is not known to have greeted: no job has this id.
+// The job of a peer that is not known to have greeted: no job has this id.
 constexpr char kNoJob[] = " ";
 constexpr int kMaxRequestBytes = 256 << 10;     // The largest is 16 failures of 8 KiB.
 constexpr int kMaxResponseBytes = 16 << 20;     // The status of a job with all its nodes.
-constexpr size_t kMaxMemory = size_t{2} << 30;  // What all connections may take.
+constexpr size_t kMaxMemory = size_t{2} << 30;  // The most for all connections together.
 constexpr int kReconnectMillis = 1000;
 constexpr int kHandshakeMillis = 10000;
-constexpr int kIdleMillis = 10000;     // A connection without a call.
+constexpr int kIdleMillis = 10000;     // A connection is closed after this time without a call.
 constexpr int kReadChunkBytes = 1024;  // A typical message is a tenth of it.
 
-// Strangers can cause such lines with every message, so there are not many of them.
+// Logs few of these lines, since strangers can cause one with every message.
 void SayRarely(const std::string& line, LogLevel level) {
   static Mutex mu;
   static RareLog lines;
@@ -75,7 +75,7 @@ void SayRarely(const std::string& line, LogLevel level) {
   if (!admitted.empty()) Log(level, admitted);
 }
 
-// gRPC says in its log alone why it ended a handshake.
+// gRPC says only in its log why it broke off a handshake.
 void SayWhyRefused(absl::string_view message) {
   if (!absl::StrContains(message, kHandshakeFailed)) return;
   if (absl::StrContains(message, kNoCertificate)) {
@@ -88,12 +88,12 @@ void SayWhyRefused(absl::string_view message) {
   }
 }
 
-// What gRPC and its libraries do in all of this process.
+// Sets how gRPC and its libraries behave in the whole process.
 void TameLibraries() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Distributions build Abseil with its search for deadlocks, which every lock that gRPC takes
-    // pays for, and the more so the more connections there are.
+    // Distributions build Abseil with its search for deadlocks. It makes every lock of gRPC slower,
+    // the more so the more connections there are.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     ::gpr_set_log_function([](gpr_log_func_args* args) {
       SayWhyRefused(args->message);
@@ -112,8 +112,8 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const Trust& tr
   return grpc::SslCredentials({now.authority(), now.key(), now.certificate()});
 }
 
-// What the two ends differ in, by the words in which gRPC says that there is no connection; null if
-// those say nothing of it.
+// Returns how the two ends differ, judged by gRPC's words for why there is no connection; null if
+// the words do not tell.
 const char* DifferenceOfTokens(const std::string& text, bool none) {
   if (absl::StrContains(text, kHttp1) && absl::StrContains(text, kUnauthenticated)) {
     return "this node has no token and the rendezvous demands one, or certificates";
@@ -150,7 +150,7 @@ std::string DifferenceOfCertificates(const std::string& text, const CertificateF
   return "";
 }
 
-// What it means to one who made a call with `trust` that it got no answer.
+// Returns what it means for a call with `trust` that it got no answer.
 absl::Status StatusOfLostCall(const grpc::Status& status, const Trust& trust) {
   const std::string text = status.error_message();
   if (!trust.none() && !trust.files().none()) {
@@ -200,7 +200,7 @@ struct Carried {
   std::shared_ptr<grpc::Channel> channel;
 };
 
-// The only job of the other end; unset: all.
+// Returns the only job of the peer; unset if it may use all jobs.
 std::optional<std::string> JobOfPeer(const grpc::ServerContextBase& context,
                                      const PeerJobs* peers) {
   if (peers != nullptr) {
@@ -253,7 +253,7 @@ std::string Line::TroubleOf(const grpc::Status& status) const {
   const std::string text =
       raw.empty() ? absl::StatusCodeToString(FromGrpcStatus(status).code()) : PlainTrouble(raw);
   if (trust_.none() || trust_.files().none() || !absl::StrContains(raw, kClosed)) return text;
-  // TLS 1.3 has a server judge a client's certificate after the client is done.
+  // In TLS 1.3 a server checks a client's certificate after the client's part is done.
   return absl::StrCat(text, "; it may not believe the certificate in --tls-cert ",
                       trust_.files().certificate);
 }

@@ -18,76 +18,75 @@
 #include "rendezvous/front/peer_jobs.h"
 #include "rendezvous/trust/trust.h"
 
-// The one place where gRPC channels and servers are made, so that all of them have the same
-// credentials, limits and keepalive. gRPC's and protobuf's own logs go to hlaunch's, as debug
-// lines.
+// Only this file makes gRPC channels and sets up servers, so all of them have the same credentials,
+// limits and keepalive. The logs of gRPC and protobuf go to hlaunch's log as debug lines.
 //
-// With a Trust both ends speak TLS and show certificates; only who holds the token, or one of the
-// site's certificates, is believed. Or they speak in clear, after a greeting in which both show
-// that they hold the token. Without a Trust they speak in clear to anybody.
+// With a Trust both ends speak TLS and show certificates. Each accepts only a peer that holds the
+// token or one of the site's certificates. Or they speak in clear, after a greeting in which both
+// show that they hold the token. Without a Trust they speak in clear with any peer.
 
 namespace hlaunch {
 
-// A client's line to one address: a channel without name lookup, without proxy, on a connection
-// that it shares with no other; and what is known of why there is none. Connects with the first
+// A client's line to one address: a channel without name lookup and without proxy, on a connection
+// that no other channel shares. It also knows why there is no connection. Connects with the first
 // call.
 //
 // Thread-safe.
 class Line {
  public:
-  // `host` is what the user calls the other end: where `trust` is of files, they are read anew and
-  // the server's certificate must name it; empty: `literal`.
+  // `host` is the user's name for the server; empty means `literal`. If `trust` was made of files,
+  // they are read anew, and the server's certificate must name `host`.
   Line(absl::string_view literal, uint16_t port, const Trust& trust, const std::string& host = "");
 
-  // May outlive the line.
+  // The channel may outlive the line.
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
-  // What a call's status means: gRPC tells of a connection that was refused because of its token as
-  // of one that broke.
+  // Returns what a call's status means. gRPC reports a connection that was refused because of its
+  // token in the same way as one that broke.
   //
   // Errors:
-  //   PermissionDenied - the two ends do not hold the same token, do not believe the same
-  //       certificates, or do not both encrypt; the message says which end has what, and the way
-  //       out.
-  //   any other - as the call's.
+  //   PermissionDenied - the two ends do not hold the same token, do not trust the same
+  //       certificates, or do not both encrypt; the message says which end has what, and what to
+  //       do.
+  //   any other - the call's own status.
   absl::Status StatusOfCall(const grpc::Status& status) const;
 
-  // What is wrong with the line, by the status of a call that got no answer. For people only.
+  // Describes for people what is wrong with the line, given the status of a call without an answer.
   std::string TroubleOf(const grpc::Status& status) const;
 
  private:
   absl::Status TroubleOfRelay() const;
 
   Trust trust_;
-  // Of a line in clear with a token; shared with the channel. Why there is none.
+  // Used by a line in clear with a token; shared with the channel. `unable_` says why it is null.
   std::shared_ptr<GreetingRelay> relay_;
   absl::Status unable_;
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-// What the servers' connections are protected with; it must outlive the server. A connection that
-// comes after files have changed is judged by what they hold then.
+// Makes the credentials that protect a server's connections. They must outlive the server. After a
+// change of the trust's files, new connections are judged by what the files hold then.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const Trust& trust);
 
 // Sets limits and keepalive.
 void PrepareServer(grpc::ServerBuilder* builder);
 
-// The literal in ServerContext::peer(), such as "ipv6:%5B::1%5D:52082"; empty if it has none. The
-// port; 0 if it has none.
+// Return the address literal and the port in ServerContext::peer(), such as "ipv6:%5B::1%5D:52082";
+// empty and 0 if it has none.
 std::string PeerAddress(absl::string_view peer);
 uint16_t PeerPortOf(absl::string_view peer);
 
-// Whether the other end of this call may speak of job `job_id`. One that has proved with a job's
-// own token that it belongs to that job, by its certificate (see UriOfJob) or in its greeting
-// (`peers`; null: nobody has to greet), may of that job alone, all others of every job. The one
-// place that asks; every rpc must. A refusal is logged, not too often.
+// Checks whether the peer of this call may speak of job `job_id`. A peer that has proved with a
+// job's own token that it belongs to that job, by its certificate (see UriOfJob) or in its greeting
+// (`peers`; null: no peer has to greet), may speak of that job only; others may speak of every job.
+// No other function checks this, and every rpc must. Logs a refusal, but not too often.
 //
 // Errors:
-//   PermissionDenied - it may not; the message names both jobs.
+//   PermissionDenied - the peer may not; the message names both jobs.
 absl::Status CheckPeerMayUseJob(const grpc::ServerContextBase& context, const PeerJobs* peers,
                                 absl::string_view job_id);
 
-// Whether it may, without a word.
+// Returns the same verdict without logging it.
 bool PeerMayUseJob(const grpc::ServerContextBase& context, const PeerJobs* peers,
                    absl::string_view job_id);
 

@@ -28,14 +28,15 @@ constexpr char kCorrupt[] = ".corrupt";
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
-// The last error of the kernel while it was to `what`, such as "write DIR/a.job".
+// Makes a status of errno. `what` is what failed, such as "write DIR/a.job".
 absl::Status LastError(absl::string_view what) {
   const int error = errno;
   const std::string message = absl::StrCat("cannot ", what, ": ", std::strerror(error));
   if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(message);
   if (error == ENOTDIR) return absl::InvalidArgumentError(message);
   const absl::StatusCode code = absl::ErrnoToStatusCode(error);
-  // Of a file server that has lost a handle (ESTALE): nobody has taken over.
+  // Aborted would mean that another service has taken over. But ESTALE, which Abseil maps to it,
+  // only means that a file server has lost a handle.
   return {code == absl::StatusCode::kAborted ? absl::StatusCode::kUnavailable : code, message};
 }
 
@@ -71,7 +72,7 @@ absl::StatusOr<std::string> ReadAll(const std::string& path) {
   }
 }
 
-// A new directory is lost in a power cut as long as only its parent's cache knows of it.
+// Syncs the parent, too: a power cut would lose a new directory that is only in the parent's cache.
 absl::Status MakeDirectory(const std::string& path) {
   if (::mkdir(path.c_str(), kDirectoryMode) != 0) {
     return errno == EEXIST ? absl::OkStatus()
@@ -84,7 +85,7 @@ absl::Status MakeDirectory(const std::string& path) {
   return absl::OkStatus();
 }
 
-// Ends with the process, however that ends.
+// The lock ends with the process, however that ends.
 absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/lock");
   UniqueFd lock = OpenRetrying(path.c_str(), O_RDWR | O_CREAT);
@@ -134,7 +135,7 @@ absl::StatusOr<RecordKeeper::Listed> Journal::List() {
   Listed listed;
   for (const std::string& name : names) {
     const std::string path = absl::StrCat(options_.directory, "/", name);
-    // One that was being written when an earlier service ended.
+    // An earlier service ended while it was writing this file.
     if (absl::EndsWith(name, kTemporary)) ::unlink(path.c_str());
     if (!absl::EndsWith(name, kRecordSuffix)) continue;
     HLAUNCH_RETURN_IF_ERROR(ListFile(path, &listed));

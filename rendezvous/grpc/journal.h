@@ -18,27 +18,28 @@
 
 namespace hlaunch {
 
-// Keeps records in a directory, one file per job. A Keep that did not return has either happened or
-// not.
+// Keeps records in a directory, one file per job. A Keep that did not return has happened either as
+// a whole or not at all.
 //
-// Thread-safe as RecordKeeper. Holds the directory for this process.
+// Thread-safe as RecordKeeper. Locks the directory for this process.
 class Journal final : public RecordKeeper {
  public:
-  // What is done to files, in the order of one Keep; kRemove takes the place of the first four.
+  // The file operations of one Keep, in their order; kRemove takes the place of the first four.
   enum class Step { kOpen, kWrite, kSync, kRename, kRemove, kSyncDirectory };
 
   struct Options {
-    std::string directory;  // Made, for this user alone, if it is not there.
-    // Called before each step with its file; an error is taken for the step's own. May be empty.
+    std::string directory;  // Created for this user alone if it does not exist.
+    // Called before each step with its file. If it returns an error, the step fails with that
+    // error. May be empty.
     std::function<absl::Status(Step step, const std::string& path)> before_step;
   };
 
   // Errors, which name the directory:
-  //   AlreadyExists - another service holds it.
-  //   InvalidArgument, PermissionDenied … - it cannot be made or used.
+  //   AlreadyExists - another service has locked the directory.
+  //   InvalidArgument, PermissionDenied … - the directory cannot be created or used.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(Options options);
 
-  // Moves a damaged file aside.
+  // Moves damaged files aside.
   absl::StatusOr<Listed> List() override;
   absl::StatusOr<RecordVersion> Keep(const JobRecord& record, RecordVersion expected) override;
   Instant LeadsUntil() const override { return Instant::max(); }

@@ -24,7 +24,7 @@ constexpr int kFormat = 1;
 constexpr size_t kLongestHeader = 64;
 constexpr size_t kLongestName = 200;
 
-// Over the version and the length, too.
+// The checksum covers the version and the length, too.
 uint32_t Checksum(int format, absl::string_view payload) {
   const std::string header = absl::StrCat(format, " ", payload.size(), "\n");
   uLong crc =
@@ -42,7 +42,7 @@ struct Header {
   int format = 0;
   uint32_t checksum = 0;
   size_t length = 0;
-  size_t size = 0;  // Of the line, with its end.
+  size_t size = 0;  // The size of the line with its newline.
 };
 
 absl::StatusOr<Header> ParseHeader(absl::string_view content) {

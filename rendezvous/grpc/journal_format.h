@@ -18,10 +18,11 @@ std::string EncodeRecord(const JobRecord& record);
 
 // Errors:
 //   FailedPrecondition - another version of hlaunch wrote it; the message names its format.
-//   DataLoss - torn, damaged or foreign.
+//   DataLoss - the content is torn, damaged or foreign.
 absl::StatusOr<JobRecord> DecodeRecord(absl::string_view content);
 
-// The name of the job's file: safe for any job id, of at most 255 bytes, readable where the id is.
+// Returns the name of the job's file. It is safe for any job id, has at most 255 bytes, and is
+// readable if the id is.
 std::string RecordFileName(absl::string_view job_id);
 inline constexpr char kRecordSuffix[] = ".job";
 

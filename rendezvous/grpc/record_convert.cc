@@ -14,12 +14,12 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kMaxCharged = 1'000'000;  // As many as --max-restarts takes.
+constexpr int kMaxCharged = 1'000'000;  // The most that --max-restarts takes.
 
 v1::MemberRecord ToProto(const MemberRecord& member) {
   v1::MemberRecord out;
   *out.mutable_info() = ToProto(member.info);
-  out.mutable_info()->clear_other_addresses();  // It tells them again when it comes back.
+  out.mutable_info()->clear_other_addresses();  // The node sends them again when it comes back.
   out.set_route_address(member.info.route_address);
   out.set_told(member.told);
   out.set_node_rank(member.node_rank);

@@ -25,8 +25,8 @@ using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionT
 
 }  // namespace
 
-// Members in the order of construction: the front goes first, because gRPC keeps, unserved and
-// open, a connection that is handed to it after its shutdown.
+// The members are in the order of construction, and the front is destroyed first: gRPC would keep a
+// connection that it gets after its shutdown open and unserved.
 struct RendezvousServer::State {
   State(Jobs& jobs, const Options& options)
       : service(jobs, options.trust.none(), PeersOf(options.trust), options.patience,

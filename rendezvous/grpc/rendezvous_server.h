@@ -17,44 +17,43 @@
 
 namespace hlaunch {
 
-// Serves the jobs' rendezvous over gRPC on a socket that is already listening, and hands on
-// what does not speak gRPC, so that the master store may share the port.
+// Serves the jobs' rendezvous over gRPC on a socket that is already listening. It passes on
+// connections that do not speak gRPC, so that the master store can share the port.
 //
 // Thread-safe. Owns the socket and its threads; destruction shuts down without grace.
 class RendezvousServer {
  public:
   struct Options {
     UniqueFd listener;  // A listening TCP socket.
-    Trust trust;        // What nodes must prove; none: nothing.
-    // For the first message of a stream.
+    Trust trust;        // What nodes must prove; if none, they need not prove anything.
+    // The time limit for the first message of a stream.
     Duration patience = std::chrono::seconds(10);
-    // Gets the connections that do not speak gRPC; empty: they are closed. Must not block.
+    // Receives the connections that do not speak gRPC; empty: they are closed. Must not block.
     std::function<void(UniqueFd connection)> c10d;
-    WitnessPost* witnesses = nullptr;  // Must outlive the server; null: nobody is a witness here.
+    WitnessPost* witnesses = nullptr;  // Must outlive the server; null: no witness is here.
   };
 
   // `jobs` must outlive the server.
   //
   // Errors:
-  //   Unauthenticated - the trust is for one job of a service alone.
+  //   Unauthenticated - the trust belongs to a single job of a service.
   //   Internal - gRPC refuses to serve.
   //   ResourceExhausted - out of threads.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options, Jobs& jobs);
   ~RendezvousServer();
 
-  // Stops accepting, lets every stream take its last directive, and returns after `grace` at
-  // the latest; streams that are still open are cut. No call into the rendezvous or to
-  // `c10d` is made after it.
+  // Stops accepting, lets every stream deliver its last directive, and returns after `grace` at the
+  // latest; streams that are still open by then are cut. Afterwards nothing calls the rendezvous or
+  // `c10d`.
   void Shutdown(Duration grace);
 
-  // Ends the streams that are open with `status`, once each has got its last directive; the agents
-  // come again.
+  // Ends each open stream with `status`, after its last directive. The agents connect again.
   void EndStreams(const absl::Status& status);
 
-  // Closes what has connected and not spoken yet, unless it turns out to be gRPC: see Front.
+  // Closes connections that have sent nothing yet, unless they turn out to speak gRPC: see Front.
   void EndC10d();
 
-  // How many agents are connected.
+  // Returns the number of connected agents.
   size_t open_streams() const;
 
  private:

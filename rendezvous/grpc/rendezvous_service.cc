@@ -25,7 +25,8 @@
 namespace hlaunch {
 namespace {
 
-// Streams that have not joined; beyond it the oldest goes. A whole cluster may knock at once.
+// The limit of streams that have not joined; beyond it the oldest is ended. A whole cluster may
+// connect at once.
 constexpr size_t kMaxInLobby = 16384;
 
 bool SamePlace(const WitnessMember& a, const WitnessMember& b) {
@@ -40,9 +41,9 @@ absl::Status CheckRelease(const std::string& host, const std::string& release) {
 
 }  // namespace
 
-// One alarm does for all, since all have the same patience.
+// One alarm is enough, since all streams have the same patience.
 struct RendezvousService::Lobby : std::enable_shared_from_this<Lobby> {
-  using Place = std::pair<Instant, const AttachStream*>;  // Its time is up then.
+  using Place = std::pair<Instant, const AttachStream*>;  // When a stream's time is up.
 
   explicit Lobby(Duration the_patience) : patience(the_patience) {}
 
@@ -54,15 +55,15 @@ struct RendezvousService::Lobby : std::enable_shared_from_this<Lobby> {
   const Duration patience;
   Mutex mu;
   std::map<Place, std::shared_ptr<AttachStream>> guests ABSL_GUARDED_BY(mu);
-  std::unique_ptr<grpc::Alarm> alarm ABSL_GUARDED_BY(mu);  // Set if there is a guest, or was.
+  std::unique_ptr<grpc::Alarm> alarm ABSL_GUARDED_BY(mu);  // Set from a guest until it rings.
 };
 
-// One agent's stream: a reactor to gRPC, a session to the rendezvous. Owned by both: by the
-// service until gRPC is done with it, by the rendezvous until the node is detached.
+// One agent's stream: a reactor for gRPC, a session for the rendezvous. Both own it: the service
+// until gRPC is done with it, the rendezvous until the node is detached.
 //
 // Thread-safe. Reading belongs to OnReadDone and, after all reads, OnDone. Writes and the end go
-// through Pump: whoever finds the stream idle starts the next operation, so at most one is under
-// way and a slow client costs one directive.
+// through Pump: the thread that finds the stream idle starts the next operation, so at most one is
+// under way and a slow client costs one directive.
 class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>,
                            public JobRendezvous::Session,
                            public std::enable_shared_from_this<AttachStream> {
@@ -103,7 +104,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     {
       MutexLock lock(&mu_);
       questions_.push_back(question);
-      if (questions_.size() > kMaxQuestions) questions_.pop_front();  // It has waited for long.
+      if (questions_.size() > kMaxQuestions) questions_.pop_front();  // The oldest one.
     }
     Pump();
   }
@@ -112,14 +113,15 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   // From gRPC.
   void OnReadDone(bool ok) override {
     if (!ok) {
-      // Half-closed: all that the node sent has been taken. Or broken: then nobody hears this.
+      // Either the stream is half-closed, and all that the node sent was taken; or it is broken,
+      // and the node does not get this status.
       Leave();
       return End(absl::OkStatus());
     }
     ++read_;
     if (const absl::Status status = Take(); !status.ok()) return End(status);
     if (last_word_) return End(absl::OkStatus());
-    request_ = v1::AttachRequest();  // Thousands of streams keep nothing between two words.
+    request_ = v1::AttachRequest();  // Frees the memory: thousands of streams may be idle.
     StartRead(&request_);
   }
   void OnWriteDone(bool ok) override {
@@ -135,12 +137,12 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   void OnDone() override {
     LeaveLobby();
     Leave();
-    job_.reset();  // Which may hold this stream for ever, if it had news when it lost its lead.
+    job_.reset();  // The job may hold this stream for ever, if it had news when it lost its lead.
     service_.Strike(shared_from_this());
   }
 
  private:
-  // Unpack, one call of the rendezvous. An error ends the stream.
+  // Unpacks the message and makes one call to the rendezvous. An error ends the stream.
   absl::Status Take() {
     if (job_ == nullptr) return Join();
     HLAUNCH_RETURN_IF_ERROR(job_->CheckLeads());
@@ -158,8 +160,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     return absl::OkStatus();
   }
 
-  // A node that has said kFinished parts in peace, even from a rendezvous that shuts down
-  // because this was the last word it waited for.
+  // A node that has sent kFinished gets OK, even from a rendezvous that shuts down because it
+  // waited only for this message.
   void TakeLastWord(const NodeUpdate& update) {
     last_word_ = update.phase == NodePhase::kFinished;
     MutexLock lock(&mu_);
@@ -178,11 +180,12 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     if (!peer_.empty()) {
       info.route_address = LocalAddressTowards(peer_).value_or("");
       info.seen_address = peer_;
-      // A node that took the rendezvous' name for its own host (a NAT, a tunnel) is wrong.
+      // The address is wrong if the node took the rendezvous' name for its own host (a NAT, a
+      // tunnel).
       if (IsLoopback(info.address) && !IsLoopback(peer_)) info.address = peer_;
     }
     HLAUNCH_RETURN_IF_ERROR(CheckLeads());
-    TakeLastWord(update);  // Also if its job is not known any more.
+    TakeLastWord(update);  // Even if its job is not known any more.
     HLAUNCH_ASSIGN_OR_RETURN(job_, service_.jobs_.Open(info, update));
     node_id_ = info.node_id;
     incarnation_ = info.incarnation;
@@ -192,7 +195,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     return absl::OkStatus();
   }
 
-  // Who comes to a witness that stands by is told where the others are.
+  // A node that comes to a witness that stands by is told where the others are.
   absl::Status CheckLeads() {
     const absl::Status leads = service_.jobs_.CheckLeads();
     MutexLock lock(&mu_);
@@ -235,7 +238,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
         finish = ToGrpcStatus(*end_);
       }
     }
-    // Only the one who set busy_ is here, and gRPC ends the stream only after Finish.
+    // Only the thread that set busy_ gets here, and gRPC ends the stream only after Finish.
     if (finish.has_value()) {
       Finish(*finish);
     } else {
@@ -265,26 +268,26 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
 
   RendezvousService& service_;
   const grpc::CallbackServerContext& context_;
-  const std::string peer_;                                // Address, empty if unknown.
+  const std::string peer_;                                // The peer's address; empty if unknown.
   std::optional<RendezvousService::Lobby::Place> guest_;  // Until the first message.
   v1::AttachRequest request_;
-  std::shared_ptr<JobRendezvous> job_;  // Null until joined; set before it knows this session.
-  std::string node_id_;                 // As job_.
+  std::shared_ptr<JobRendezvous> job_;  // Null until joined; set before the job knows the session.
+  std::string node_id_;                 // Set like job_.
   Incarnation incarnation_ = 0;
   bool last_word_ = false;  // The node said kFinished.
 
   Mutex mu_;
-  v1::AttachResponse response_;  // Of whoever set busy_.
+  v1::AttachResponse response_;  // Belongs to the thread that set busy_.
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   bool policy_sent_ ABSL_GUARDED_BY(mu_) = false;
   bool probe_ ABSL_GUARDED_BY(mu_) = false;
   bool answer_ ABSL_GUARDED_BY(mu_) = false;
-  bool redirects_ ABSL_GUARDED_BY(mu_) = false;  // The node is told of the witnesses alone.
-  WitnessMembers told_ ABSL_GUARDED_BY(mu_);     // The witnesses that it was told of.
-  uint64_t read_ = 0;                            // Messages; the reading side alone knows it.
-  uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;      // Those that are answered.
-  std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest that was not sent.
-  std::deque<NodeQuestion> questions_ ABSL_GUARDED_BY(mu_);  // The same.
+  bool redirects_ ABSL_GUARDED_BY(mu_) = false;  // Only the witnesses are told.
+  WitnessMembers told_ ABSL_GUARDED_BY(mu_);     // The witnesses that the node knows of.
+  uint64_t read_ = 0;                        // Messages that were read; only for the reading side.
+  uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;  // Messages that are answered.
+  std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest one, if not sent yet.
+  std::deque<NodeQuestion> questions_ ABSL_GUARDED_BY(mu_);  // Questions that were not sent yet.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -312,7 +315,7 @@ void RendezvousService::Lobby::Leave(const Place& place) {
 void RendezvousService::Lobby::SetAlarm() {
   const Duration left = guests.begin()->first.first - MonotonicClock().Now();
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
-  alarm = std::make_unique<grpc::Alarm>();  // One that rings cannot be set again.
+  alarm = std::make_unique<grpc::Alarm>();  // An alarm that rings cannot be set again.
   alarm->Set(::gpr_time_add(::gpr_now(GPR_CLOCK_MONOTONIC),
                             ::gpr_time_from_micros(micros + 1, GPR_TIMESPAN)),
              [weak = weak_from_this()](bool rang) {
@@ -321,7 +324,7 @@ void RendezvousService::Lobby::SetAlarm() {
              });
 }
 
-// The alarm rings.
+// Called when the alarm rings.
 void RendezvousService::Lobby::Sweep() {
   std::vector<std::shared_ptr<AttachStream>> late;
   {
@@ -344,7 +347,7 @@ std::string NoSuchJob(absl::string_view job_id) {
   return absl::StrCat("there is no job '", ToUtf8(job_id, kMaxNameBytes), "' here");
 }
 
-// For one line of a long list.
+// Shortens `job` for one line of a long list.
 v1::JobStatus Brief(v1::JobStatus job) {
   job.set_explanation(ToUtf8(job.explanation(), kMaxNameBytes));
   job.clear_rounds();
@@ -354,7 +357,7 @@ v1::JobStatus Brief(v1::JobStatus job) {
   return job;
 }
 
-// What the worker wrote may show code.
+// Removes the worker's output, which may show code.
 void HideOutput(v1::JobStatus& job) {
   if (!job.has_failure()) return;
   job.mutable_failure()->clear_log_tail();
@@ -388,7 +391,7 @@ grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* RendezvousServic
   auto stream = std::make_shared<AttachStream>(*this, *context);
   Enlist(stream);
   stream->Begin();
-  return stream.get();  // The list keeps it until OnDone.
+  return stream.get();  // `streams_` keeps it until OnDone.
 }
 
 grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
@@ -429,7 +432,7 @@ grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerConte
                                                        v1::GetStatusResponse* response) {
   absl::Status status = jobs_.CheckLeads();
   if (!status.ok()) {
-    // Whoever asks is told which service does.
+    // The status tells the caller which service leads.
   } else if (request->job_id().empty()) {
     for (const JobStatus& job : jobs_.List()) {
       if (!PeerMayUseJob(*context, peers_, job.job_id)) continue;

@@ -20,27 +20,26 @@ namespace hlaunch {
 
 class AttachStream;
 
-// The rpcs of rendezvous.proto in front of the jobs' rendezvous.
+// Implements the rpcs of rendezvous.proto on top of the jobs' rendezvous.
 //
-// Thread-safe. `jobs` must outlive it; it must outlive the gRPC server it is registered
-// with.
+// Thread-safe. `jobs` must outlive the service, and the service must outlive the gRPC server it is
+// registered with.
 class RendezvousService final : public v1::Rendezvous::CallbackService {
  public:
-  // `open` says that nodes had to prove nothing to get here, `peers` what they have proved in their
-  // greeting (null: nobody greets), `patience` is the time for the first message of a stream.
-  // `witnesses` is who is a witness here, and must outlive it; null: nobody.
+  // `open`: nodes had to prove nothing to get here. `peers`: what they have proved in their
+  // greeting; null if they do not greet. `patience`: the time limit for the first message of a
+  // stream. `witnesses`: the witness here, which must outlive the service; null if there is none.
   RendezvousService(Jobs& jobs, bool open, const PeerJobs* peers, Duration patience,
                     WitnessPost* witnesses);
   ~RendezvousService() override;
 
-  // Ends every stream with `status`, once it has got its last directive; also those that come
-  // later.
+  // Ends every stream with `status` after its last directive, also the streams that come later.
   void EndAll(const absl::Status& status);
 
-  // The same for those that are open now.
+  // Does the same for the streams that are open now.
   void EndOpen(const absl::Status& status);
 
-  // How many streams are open.
+  // Returns the number of open streams.
   size_t open_streams() const;
 
   grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* Attach(
@@ -68,13 +67,13 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   // Streams that have not joined, the oldest first. Shared with the alarm.
   struct Lobby;
 
-  // Whether the caller may do what not everybody may who can reach an open rendezvous; `why` begins
-  // with what that is, for people.
+  // Checks whether the caller may do what an open rendezvous does not let every caller do. The
+  // message begins with `why`, which says for people what that is.
   absl::Status CheckTrusted(const grpc::CallbackServerContext& context,
                             absl::string_view why) const;
   void Enlist(const std::shared_ptr<AttachStream>& stream);
   void Strike(const std::shared_ptr<AttachStream>& stream);
-  // The first node from another host that joins a job without a token is worth a warning.
+  // Warns when the first node from another host joins a job without a token.
   void WarnIfOpen(const NodeInfo& info);
 
   Jobs& jobs_;

@@ -20,7 +20,7 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxReplyBytes = 8 << 20;
-constexpr size_t kWatchBytes = 1 << 20;  // One message of a watch.
+constexpr size_t kWatchBytes = 1 << 20;  // The size of one message of a watch.
 
 using Texts = google::protobuf::RepeatedPtrField<std::string>;
 
@@ -45,16 +45,16 @@ grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-// A call that waits in a store. Lives until gRPC is done with it, which is after Finish: by
-// whoever of the store's `done` and the cancellation comes first.
+// A call that waits in a store. Lives until gRPC is done with it, which is after Finish. The
+// store's `done` or the cancellation calls Finish, whichever comes first.
 class WaitingCall final : public grpc::ServerUnaryReactor {
  public:
-  // `begin` starts to wait; `came` may take the values into the response.
+  // `begin` starts the wait; `came` may take the values into the response.
   WaitingCall(std::shared_ptr<MemoryStore> store,
               const std::function<MemoryStore::WaitId(MemoryStore&, MemoryStore::Done)>& begin,
               std::function<absl::Status(MemoryStore::Values)> came)
       : store_(std::move(store)), came_(std::move(came)) {
-    // gRPC takes no notice of Finish, and cancels nothing, before it has got this object.
+    // gRPC acts on Finish, and cancels the call, only once it has got this object.
     id_ = begin(*store_, [this](absl::StatusOr<MemoryStore::Values> values) {
       Finish(ToGrpcStatus(values.ok() ? came_(*std::move(values)) : values.status()));
     });
@@ -66,14 +66,14 @@ class WaitingCall final : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
-  const std::shared_ptr<MemoryStore> store_;  // With its job.
+  const std::shared_ptr<MemoryStore> store_;  // Shared with its job.
   const std::function<absl::Status(MemoryStore::Values)> came_;
   MemoryStore::WaitId id_ = 0;
 };
 
-// A watch. Owned by gRPC until OnDone; the store may ring once more afterwards.
+// A watch. gRPC owns it until OnDone; the store may ring once more afterwards.
 //
-// Thread-safe. Whoever finds it idle starts the next write, or the end.
+// Thread-safe. The thread that finds it idle starts the next write, or the end.
 class WatchingCall final : public grpc::ServerWriteReactor<v1::WatchKeysResponse>,
                            public std::enable_shared_from_this<WatchingCall> {
  public:
@@ -132,7 +132,7 @@ class WatchingCall final : public grpc::ServerWriteReactor<v1::WatchKeysResponse
     }
   }
 
-  // False: there is nothing to tell.
+  // Returns false if there is nothing to tell.
   bool PackLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     auto taken = store_->Take(feed_, kWatchBytes);
     if (!taken.ok()) {
@@ -150,9 +150,9 @@ class WatchingCall final : public grpc::ServerWriteReactor<v1::WatchKeysResponse
     return true;
   }
 
-  const std::shared_ptr<MemoryStore> store_;  // With its job.
+  const std::shared_ptr<MemoryStore> store_;  // Shared with its job.
   std::shared_ptr<WatchingCall> self_;        // Until OnDone.
-  v1::WatchKeysResponse response_;            // Of whoever set busy_.
+  v1::WatchKeysResponse response_;            // Belongs to the thread that set busy_.
   Mutex mu_;
   std::shared_ptr<MemoryStore::Feed> feed_;  // Set under the lock, in Begin.
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
@@ -323,7 +323,7 @@ grpc::ServerWriteReactor<v1::WatchKeysResponse>* StoreService::WatchKeys(
   if (!store.ok()) return new RefusedWatch(store.status());
   const auto watch = std::make_shared<WatchingCall>(*std::move(store));
   watch->Begin(request->prefix());
-  return watch.get();  // Keeps itself until OnDone.
+  return watch.get();  // It keeps itself alive until OnDone.
 }
 
 }  // namespace hlaunch

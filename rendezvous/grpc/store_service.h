@@ -14,9 +14,11 @@
 
 namespace hlaunch {
 
-// The rpcs of store.proto in front of the jobs' shared keys. No call holds a thread while it waits.
+// Implements the rpcs of store.proto on the jobs' shared keys. No call holds a thread while it
+// waits.
 //
-// Thread-safe. `jobs` must outlive it; it must outlive the gRPC server it is registered with.
+// Thread-safe. `jobs` must outlive the service, and the service must outlive the gRPC server it is
+// registered with.
 class StoreService final : public v1::Store::CallbackService {
  public:
   // `peers` as for RendezvousService.
@@ -62,7 +64,7 @@ class StoreService final : public v1::Store::CallbackService {
   absl::StatusOr<std::shared_ptr<MemoryStore>> Open(const grpc::CallbackServerContext& context,
                                                     const v1::Caller& caller);
 
-  // What is answered at once: `act` fills the response.
+  // Answers a call at once; `act` fills the response.
   template <typename Request, typename Act>
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const Request& request,
                                    Act act);

@@ -18,9 +18,9 @@
 namespace hlaunch {
 namespace {
 
-constexpr std::time_t kRemembered = 86400;  // A token that is no good any more, to say why.
+constexpr std::time_t kRemembered = 86400;  // Invalid tokens are kept this long, to say why.
 constexpr size_t kMaxTokens = 256;
-constexpr size_t kMaxDesk = 64 << 20;  // Bytes of its file: more than as many hosts have.
+constexpr size_t kMaxDesk = 64 << 20;  // Bytes of its file: more than all hosts can need.
 constexpr int kMaxFailures = 5;        // Of one address within kFailureSpan.
 constexpr std::time_t kFailureSpan = 60;
 constexpr size_t kMaxAddresses = 1024;
@@ -95,8 +95,8 @@ absl::StatusOr<std::string> JoinDesk::Join(const JoinQuestion& question, const s
   return certificate;
 }
 
-// The id of the token, if it is good. Nobody who does not know the secret hears whether there is
-// such a token.
+// Returns the id of the token, if it is valid. A caller that does not know the secret does not
+// learn whether there is such a token.
 absl::StatusOr<std::string> JoinDesk::CheckToken(const JoinQuestion& question,
                                                  std::time_t now) const {
   HLAUNCH_ASSIGN_OR_RETURN(const JoinToken shown, ReadJoinToken(question.token));
@@ -118,7 +118,8 @@ absl::StatusOr<std::string> JoinDesk::CheckToken(const JoinQuestion& question,
   return shown.id;
 }
 
-// Whether this is the question that has used the token, and nothing has befallen its host since.
+// Returns whether this is the question that has used the token, and the token is still its host's
+// last.
 bool JoinDesk::IsAskedAgain(const JoinQuestion& question, const std::string& id) const {
   const Token& token = tokens_.at(id);
   const auto host = hosts_.find(question.host);
@@ -139,7 +140,8 @@ absl::StatusOr<std::string> JoinDesk::Certify(const std::string& host, const std
   return certificate;
 }
 
-// Each certificate of a name has a second of its own, so that one can end and the next count.
+// Each certificate of a name is issued in another second, so that one can be refused and the next
+// be valid.
 absl::StatusOr<std::string> JoinDesk::Issue(const std::string& host, const std::string& request,
                                             std::time_t now) {
   const auto known = hosts_.find(host);
@@ -203,7 +205,7 @@ void JoinDesk::CountFailure(const std::string& address, std::time_t now) {
   if (of.count++ == 0) of.since = now;
 }
 
-// First those that are no good any more, of which only the answer gets poorer; then the oldest.
+// Removes invalid tokens first, whose loss only makes an answer less exact; then the oldest.
 void JoinDesk::ForgetTokens(std::time_t now) {
   std::erase_if(tokens_, [now](const auto& of) { return now >= of.second.until + kRemembered; });
   const auto worth = [now](const Token& token) {

@@ -20,7 +20,7 @@ namespace hlaunch {
 inline constexpr std::time_t kTokenLife = 600;     // In seconds.
 inline constexpr char kDeskFile[] = "hosts.json";  // In the head's folder.
 
-// What a host without a certificate asks: the body of `join`. A value; `token` is secret.
+// The question of a host without a certificate: the body of `join`. A value; `token` is secret.
 struct JoinQuestion {
   std::string token;
   std::string host;
@@ -30,89 +30,91 @@ struct JoinQuestion {
 nlohmann::json ToJson(const JoinQuestion& question);
 
 // Errors:
-//   InvalidArgument - it is none; the message names the field.
+//   InvalidArgument - `body` is not such a question; the message names the field.
 absl::StatusOr<JoinQuestion> ReadJoinQuestion(const nlohmann::json& body);
 
-// The head's desk where hosts are let into the cluster and shown out: it makes join tokens, takes
-// each once, signs certificates, and knows which of them still count. Of a token it keeps a hash.
+// The head's desk, which lets hosts into the cluster and throws them out. It makes join tokens,
+// accepts each once, signs certificates, and knows which of them are still valid. Of a token it
+// keeps only a hash.
 //
-// Belongs to one thread. All is pure but for random numbers: the caller says what time it is, logs
-// what is refused with the host's name and address, and keeps ToJson() in the head's folder after
-// each change and before it answers. `now` is in seconds since 1970.
+// Belongs to one thread. All functions are pure except for random numbers: the caller passes the
+// time, logs each refusal with the host's name and address, and saves ToJson() in the head's folder
+// after each change and before it answers. `now` is in seconds since 1970.
 class JoinDesk {
  public:
   explicit JoinDesk(Authority authority);
 
   // Errors:
-  //   InvalidArgument - it is not what ToJson has made; the message names the field.
+  //   InvalidArgument - `state` was not made by ToJson; the message names the field.
   static absl::StatusOr<JoinDesk> FromJson(Authority authority, const nlohmann::json& state);
   nlohmann::json ToJson() const;
 
-  // Good for one host, for kTokenLife.
+  // Makes a token that is valid for one host, for kTokenLife.
   JoinToken MakeToken(std::time_t now);
 
-  // The certificate of a host that shows a token, which is used up then: another request with it is
-  // refused, the same one, whose answer was lost, is answered again. Former certificates of that
-  // name end, so a host that was made anew joins by its old name. `address`: where it asks from,
-  // without the port. `connected`: a host of that name is connected now.
+  // Returns a certificate for a host that shows a token. The token is then used up: another request
+  // with it is refused; the same request, whose answer was lost, is answered again. Former
+  // certificates of that name become invalid, so a reinstalled host can join by its old name.
+  // `address`: where the request comes from, without the port. `connected`: a host of that name is
+  // connected now.
   //
-  // Errors: the token is as good as before.
-  //   InvalidArgument - the name or the request is none.
+  // Errors: the token stays as valid as before.
+  //   InvalidArgument - the name is not a host's name, or the request is not one.
   //   PermissionDenied - the token is not of this cluster, or is wrong.
-  //   DeadlineExceeded - its time is up.
-  //   FailedPrecondition - another host, or another request of this one, has used it.
-  //   AlreadyExists - `connected`, or it is the head's own host: the name is in use.
-  //   ResourceExhausted - the token is wrong, as many before it from there were; wait a minute. Or
-  //       there are as many hosts as a cluster may have.
+  //   DeadlineExceeded - the token has expired.
+  //   FailedPrecondition - another host, or another request of this host, has used the token.
+  //   AlreadyExists - the name is in use: by a connected host, or by the head's own host.
+  //   ResourceExhausted - the token is wrong, like many before it from that address; wait a minute.
+  //       Or the cluster has as many hosts as it may have.
   //   Internal - OpenSSL refuses.
   absl::StatusOr<std::string> Join(const JoinQuestion& question, const std::string& address,
                                    bool connected, std::time_t now);
 
-  // A further certificate for a host that has shown one. The one it has shown counts until it
-  // expires.
+  // Returns a further certificate for a host that has shown one. The shown certificate stays valid
+  // until it expires.
   //
   // Errors:
-  //   InvalidArgument - the request is none.
+  //   InvalidArgument - `request` is not a request.
   //   PermissionDenied - as of Admits.
   //   Internal - OpenSSL refuses.
   absl::StatusOr<std::string> Renew(const CertifiedHost& shown, const std::string& request,
                                     std::time_t now);
 
-  // A certificate without a token, for the head's own host, which this is from then on: for
-  // `hlaunch cluster init`. Errors: as of SignHostRequest.
+  // Returns a certificate without a token for `host`, which is the head's own host from then on.
+  // Used by `hlaunch cluster init`. Errors: as of SignHostRequest.
   absl::StatusOr<std::string> Certify(const std::string& host, const std::string& request,
                                       std::time_t now);
-  // Whose root may make tokens and throw hosts out. Empty: none was certified.
+  // The host whose root user may make tokens and throw hosts out. Empty if none was certified.
   const std::string& own_host() const { return own_host_; }
 
-  // No certificate that the host has counts any more. The caller cuts it off.
+  // Makes all certificates of the host invalid. The caller closes its connection.
   //
   // Errors:
   //   NotFound - no host of that name has joined, or it was thrown out before.
   //   FailedPrecondition - it is the head's own host.
   absl::Status ThrowOut(const std::string& host, std::time_t now);
 
-  // Whether a certificate that this authority has signed counts still. The one of the head's own
-  // host does though it has expired, or nobody could make tokens any more: only who is root there
-  // has its key, and the caller sees to it that it comes from there.
+  // Checks whether a certificate that this authority has signed is still valid. The one of the
+  // head's own host is valid even after it has expired, or no user could make tokens any more: only
+  // root on that host has its key, and the caller makes sure that the connection comes from there.
   //
   // Errors:
-  //   PermissionDenied - it does not; the message says why, for the log.
+  //   PermissionDenied - it is not valid; the message says why, for the log.
   absl::Status Admits(const CertifiedHost& shown, std::time_t now) const;
 
  private:
   struct Token {
     std::string hash;
     std::time_t until = 0;
-    std::string used_by;       // A host; empty: nobody yet.
-    std::string used_request;  // Its request's hash.
+    std::string used_by;       // A host; empty if it is unused.
+    std::string used_request;  // The hash of that host's request.
   };
   struct Host {
-    std::time_t issued = 0;      // Its latest certificate.
-    std::time_t expires = 0;     // The same one's.
-    std::time_t refused = 0;     // Certificates issued then or before do not count.
-    std::time_t thrown_out = 0;  // 0: it was not.
-    std::string token;  // The id of the one it has joined with; empty once it was thrown out.
+    std::time_t issued = 0;      // When its latest certificate was issued.
+    std::time_t expires = 0;     // When that certificate expires.
+    std::time_t refused = 0;     // Certificates issued then or before are invalid.
+    std::time_t thrown_out = 0;  // 0 if it was not.
+    std::string token;           // The id of its join token; empty once it was thrown out.
   };
   struct Failures {
     int count = 0;
@@ -133,12 +135,12 @@ class JoinDesk {
   std::string own_host_;
   std::map<std::string, Token> tokens_;       // By id.
   std::map<std::string, Host> hosts_;         // By name.
-  std::map<std::string, Failures> failures_;  // By address; not kept.
+  std::map<std::string, Failures> failures_;  // By address; not saved.
 };
 
-// The desk of a head whose folder this is: its authority, and what was kept of hosts and tokens.
+// Reads the desk of the head from its folder: the authority, and the saved hosts and tokens.
 //
-// Errors: as of TrustFolder::Read; a folder without a desk has an empty one.
+// Errors: as of TrustFolder::Read and FromJson. Without a saved desk it is empty.
 absl::StatusOr<JoinDesk> ReadJoinDesk(const TrustFolder& folder);
 // Errors: as of TrustFolder::Replace.
 absl::Status KeepJoinDesk(const TrustFolder& folder, const JoinDesk& desk);

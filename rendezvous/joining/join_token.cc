@@ -18,7 +18,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kPrefix[] = "hlj1.";  // A new form takes a new number.
+constexpr char kPrefix[] = "hlj1.";  // A new form gets a new number.
 constexpr size_t kIdBytes = 8;
 constexpr size_t kSecretBytes = 24;
 constexpr size_t kOpaqueLetters = 43;  // Of 32 bytes in base64url.
@@ -57,7 +57,7 @@ absl::StatusOr<JoinToken> ReadJoinToken(absl::string_view text) {
   const absl::string_view both = bytes;
   JoinToken read = {absl::BytesToHexString(both.substr(0, kIdBytes)),
                     absl::BytesToHexString(both.substr(kIdBytes)), std::string(pin)};
-  // One token has one text: base64 has letters whose last bits say nothing.
+  // A token has only one text, though base64 has letters whose last bits are unused.
   if (TextOf(read) != absl::StrCat(kPrefix, text)) return NotWhole();
   return read;
 }

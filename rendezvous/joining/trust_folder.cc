@@ -27,7 +27,7 @@ constexpr char kAuthorityFile[] = "authority.pem";
 constexpr char kDraftEnd[] = ".draft";  // Of a file that is being written.
 constexpr char kAuthorityKeyFile[] = "authority.key";
 
-// Names of files here are ours; this is for a mistake of ours alone.
+// Our own code chooses the names of files here; this only catches our mistakes.
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name[0] != '.' && name.find('/') == std::string::npos;
 }
@@ -51,7 +51,7 @@ absl::Status CheckFolder(const std::string& path, const struct stat& facts) {
   return absl::OkStatus();
 }
 
-// `size`: what it had a moment ago. Files here are replaced and never grow.
+// `size`: the file's size a moment ago. Files here are replaced and never grow.
 absl::StatusOr<std::string> ReadAll(int file, size_t size, size_t limit) {
   std::string content(std::min(size, limit) + 1, '\0');
   size_t length = 0;
@@ -141,7 +141,7 @@ absl::Status TrustFolder::ReplaceUntilSync(const std::string& name,
                                            absl::string_view content) const {
   HLAUNCH_CHECK(IsPlainName(name));
   const std::string draft = absl::StrCat(".", name, kDraftEnd);
-  ::unlinkat(folder_.get(), draft.c_str(), 0);  // Of one who was killed.
+  ::unlinkat(folder_.get(), draft.c_str(), 0);  // A killed process may have left it.
   constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const UniqueFd file(::openat(folder_.get(), draft.c_str(), kNew, kOnlyOwner));
   const bool to_owner = ::geteuid() == 0 && owner_ != 0;
@@ -202,7 +202,8 @@ absl::StatusOr<HostIdentity> ReadIdentity(const TrustFolder& folder, const std::
                    "; have the host leave the cluster and join it again"));
 }
 
-// The next key is on the disk before the certificate that needs it, and the former key until then.
+// The next key is on the disk before the certificate that needs it; the former key stays until
+// then.
 absl::Status KeepIdentity(const TrustFolder& folder, const std::string& name,
                           const HostIdentity& identity) {
   HLAUNCH_RETURN_IF_ERROR(folder.Replace(NextKeyFile(name), identity.key));

@@ -11,25 +11,26 @@
 
 namespace hlaunch {
 
-// Whether `error` says that this process or host has no room for one descriptor or socket more.
+// Returns whether `error` means that this process or host has no room for another descriptor or
+// socket.
 bool OutOfDescriptors(int error);
 
-// How long a server waits after that before it accepts again: the connections stay in the
-// kernel's queue, and asking again at once would spin.
+// How long a server that is out of descriptors waits before it accepts again. The connections stay
+// in the kernel's queue; an immediate retry would spin.
 inline constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
-// More attempts than a listener's queue can hold connections: accepts all of them.
+// More attempts than a listener's queue can hold connections, so all of them are accepted.
 inline constexpr int kMostUnaccepted = 1 << 20;
 
-// Accepts connections at `listener`, which does not block, and gives each to `take`:
-// close-on-exec, not blocking. Connections that broke in the queue are left out. Tries at most
+// Accepts connections at `listener`, which is non-blocking, and gives each to `take`. They are
+// close-on-exec and non-blocking. Connections that broke in the queue are left out. Tries at most
 // `most` times.
 //
-// Returns 0 if it has tried as often, EAGAIN if no connection is left, and else an error of which
+// Returns 0 after `most` attempts, EAGAIN if no connection is left, or an error for which
 // OutOfDescriptors is true.
 int AcceptConnections(int listener, int most, absl::FunctionRef<void(UniqueFd)> take);
 
-// The other end of the connected socket `fd`, for messages: "10.0.0.7 port 40112".
+// Returns the peer of the connected socket `fd`, for messages: "10.0.0.7 port 40112".
 std::string PeerName(int fd);
 
 }  // namespace hlaunch

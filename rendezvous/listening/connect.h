@@ -10,9 +10,9 @@
 
 namespace hlaunch {
 
-// Begins to connect to a literal address, with a socket that is close-on-exec, does not block and
-// sends at once (TCP_NODELAY). Returns nothing, with the reason in `error` (errno), if that fails
-// at once.
+// Begins to connect to a literal address, with a socket that is close-on-exec, non-blocking and
+// sends at once (TCP_NODELAY). If that fails at once, returns an invalid descriptor, with the errno
+// in `error`.
 UniqueFd BeginToConnect(const std::string& address, uint16_t port, int* error);
 
 }  // namespace hlaunch

@@ -23,7 +23,7 @@
 #include "proto/base/static_program.h"
 #include "rendezvous/listening/run_getent.h"
 
-// glibc's, for the whole process; no header that is installed declares it.
+// A function of glibc for the whole process; no installed header declares it.
 extern "C" int __nss_configure_lookup(const char* database, const char* services);
 
 namespace hlaunch {
@@ -31,7 +31,7 @@ namespace {
 
 constexpr Duration kGetentPatience = std::chrono::seconds(5);
 
-std::atomic<bool> own_services{false};  // Of the process, as glibc's choice is.
+std::atomic<bool> own_services{false};  // One for the process, like glibc's setting.
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -87,7 +87,7 @@ std::vector<absl::string_view> ServicesForHosts(absl::string_view nsswitch) {
 
 bool IsOwn(absl::string_view service) { return service == "files" || service == "dns"; }
 
-// Completes `answer` by what the machine's own resolver says.
+// Completes `answer` with what the machine's own resolver says.
 void AskGetent(const std::string& host, FoundHost* answer) {
   answer->literals = AddressesInGetent(RunGetent(host, kGetentPatience));
   if (answer->literals.empty()) {
@@ -100,7 +100,7 @@ void AskGetent(const std::string& host, FoundHost* answer) {
   answer->why.clear();
 }
 
-// What is no name could be an option of getent's.
+// A text that is not a name could be an option of getent.
 bool MayBeName(absl::string_view host) { return !host.empty() && !absl::StartsWith(host, "-"); }
 
 }  // namespace

@@ -8,39 +8,40 @@
 
 #include "absl/strings/string_view.h"
 
-// The one place that asks what address a name has.
+// Only this file asks for the address of a name.
 //
-// A static program cannot load what nsswitch.conf names beside the file /etc/hosts and the name
-// server (sss, resolve, mymachines, mdns): these are libraries for the very glibc that the machine
-// has. It asks those two alone, as far as nsswitch.conf has them, and for a name that they do not
-// know it asks the program `getent` of the machine, once, where nsswitch.conf names something else.
+// A static program can use only two of the services in nsswitch.conf: the file /etc/hosts and the
+// name server. The others (sss, resolve, mymachines, mdns) are libraries for exactly the machine's
+// glibc, which it cannot load. So it asks those two, as far as nsswitch.conf has them. If they do
+// not know a name and nsswitch.conf names other services, it runs the machine's program `getent`
+// once.
 
 namespace hlaunch {
 
-// What came of a question. A value.
+// The answer to a lookup. A value.
 struct FoundHost {
   std::vector<std::string> literals;  // As in address.h, in the resolver's order; empty: not found.
-  int error = 0;                      // getaddrinfo's, where nothing was found.
+  int error = 0;                      // getaddrinfo's error if nothing was found.
   std::string why;                    // The same in words.
 };
 
-// The addresses of `host`, a name or a literal. Blocks as long as the resolver does, and where it
-// asks getent for 5 s more. Thread-safe.
+// Returns the addresses of `host`, a name or a literal. Blocks as long as the resolver does, and up
+// to 5 s more if it runs getent. Thread-safe.
 FoundHost FindHost(const std::string& host);
 
-// From now on a static program asks OwnNameServices alone; of no effect on others. Call before
+// Makes a static program use OwnNameServices only; has no effect on other programs. Call it before
 // other threads start.
 void ChooseNameServices();
 
-// What a static program can ask of the services that the text of an nsswitch.conf names for hosts,
-// in its words: "files dns", also where it names none of these two. Pure.
+// Returns those services for hosts in the text of an nsswitch.conf that a static program can use,
+// in the syntax of that file; "files dns" if the text names neither. Pure.
 std::string OwnNameServices(absl::string_view nsswitch);
 
-// Whether that text names others. Pure.
+// Returns whether that text names other services. Pure.
 bool NamesOtherServices(absl::string_view nsswitch);
 
-// The addresses in what `getent ahosts` prints, each once. Pure, but for the names of this host's
-// interfaces.
+// Returns the addresses in the output of `getent ahosts`, each once. Pure, except for the names of
+// this host's interfaces.
 std::vector<std::string> AddressesInGetent(absl::string_view output);
 
 }  // namespace hlaunch

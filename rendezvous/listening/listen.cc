@@ -51,7 +51,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view address, uint16_t port)
                    "': not an IPv4 or IPv6 address; give a literal, as in 10.0.0.1"));
 }
 
-// Maps what socket, bind and listen say by hand: Abseil's table calls a used port
+// Maps the errors of socket, bind and listen by hand: Abseil's table maps a used port to
 // FailedPrecondition.
 absl::Status ListenError(int error, absl::string_view address, uint16_t port) {
   const std::string where =
@@ -85,19 +85,19 @@ uint16_t BoundPort(int fd) {
 
 enum class Use { kListen, kReserve, kReserveNamed };
 
-// Two that reuse addresses may bind the same port as long as neither listens, and where both then
-// listen in the same moment the kernel may refuse both. So who was refused only then tries again:
-// by the second time the port belongs to somebody, or is free.
+// Two sockets with SO_REUSEADDR may bind the same port as long as neither listens. If both then
+// listen at the same moment, the kernel may refuse both. So a socket that was refused only at that
+// point tries again: by then the port is taken or free.
 constexpr int kTriesToListen = 10;
 constexpr int kLongestPauseMicroseconds = 5000;
 
-// A different time in each process and thread.
+// Pauses for a different time in each process and thread.
 void PauseForARival() {
   thread_local std::minstd_rand random{std::random_device{}()};
   std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongestPauseMicroseconds));
 }
 
-// What one try says where a rival bound the port, too, and nobody has it yet.
+// The code of an attempt that failed because a rival bound the port, too, and neither has it yet.
 constexpr absl::StatusCode kRivalBound = absl::StatusCode::kAborted;
 
 absl::StatusOr<ListeningSocket> TryToBind(const std::string& address, uint16_t port,
@@ -117,7 +117,7 @@ absl::StatusOr<ListeningSocket> TryToBind(const std::string& address, uint16_t p
   if (::bind(fd.get(), endpoint.get(), endpoint.size) != 0) {
     return ListenError(errno, address, port);
   }
-  if (use == Use::kReserve) allow_reuse();  // Only now: two that reserve must not share.
+  if (use == Use::kReserve) allow_reuse();  // Only now: two reservations must not share a port.
   // The kernel caps the backlog at net.core.somaxconn.
   if (use == Use::kListen && ::listen(fd.get(), 1 << 16) != 0) {
     const absl::Status error = ListenError(errno, address, port);

@@ -29,10 +29,11 @@ struct ListeningSocket {
 //   ResourceExhausted - out of descriptors or of ports.
 absl::StatusOr<ListeningSocket> Listen(absl::string_view address, uint16_t port);
 
-// Keeps a port of all addresses for another process: bound and not listening, so the kernel
-// gives it to nobody who asks for any free port, and whoever names it and sets SO_REUSEADDR
-// (torch's TCPStore, libuv, gRPC, so JAX) can listen there. A port that is taken or reserved is
-// refused, unless `named`: then only one where somebody listens.
+// Keeps a port of all addresses for another process. The socket is bound but does not listen, so
+// the kernel does not give the port to a process that asks for any free port. A process that names
+// the port and sets SO_REUSEADDR (torch's TCPStore, libuv, gRPC and so JAX) can listen there. A
+// port that is taken or reserved is refused; with `named` only a port where some process listens is
+// refused.
 //
 // Errors: as Listen.
 absl::StatusOr<ListeningSocket> Reserve(uint16_t port, bool named = false);

@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<LocalAddress>> ListLocalAddresses() {
 }
 
 std::optional<std::string> DefaultRouteAddress() {
-  // Documentation addresses: they match the default route and belong to nobody.
+  // Documentation addresses match the default route and belong to no host.
   for (const char* remote : {"192.0.2.1", "2001:db8::1"}) {
     if (const auto own = LocalAddressTowards(remote); own.ok()) return *own;
   }

@@ -23,10 +23,10 @@ std::string HostName();
 // The addresses of all interfaces that are up.
 //
 // Errors:
-//   Internal - the kernel did not say.
+//   Internal - the kernel did not list them.
 absl::StatusOr<std::vector<LocalAddress>> ListLocalAddresses();
 
-// The source address of this host's default route; sends nothing. Unset where there is none.
+// Returns the source address of this host's default route, unset if there is none. Sends nothing.
 std::optional<std::string> DefaultRouteAddress();
 
 }  // namespace hlaunch

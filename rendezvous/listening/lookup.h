@@ -15,8 +15,8 @@
 
 namespace hlaunch {
 
-// One question to the resolver, on a thread of its own: it may block for minutes and cannot be
-// stopped, so nobody joins that thread. Owned by it and by whoever asked.
+// One question to the resolver, on its own thread. The resolver may block for minutes and cannot be
+// stopped, so that thread is never joined. The thread and the caller share the object.
 //
 // Thread-safe.
 class Lookup {
@@ -29,7 +29,7 @@ class Lookup {
   // Unset until the resolver has answered.
   std::optional<Result> result() const;
 
-  // As result(), waiting for it until `deadline`.
+  // Like result(), but waits for the answer until `deadline`.
   std::optional<Result> Await(Instant deadline);
 
  private:

@@ -12,11 +12,11 @@ namespace hlaunch {
 namespace {
 
 struct Sentence {
-  const char* fragment;  // Of gRPC's text.
+  const char* fragment;  // A part of gRPC's text.
   const char* words;
 };
 
-// The first that matches.
+// The first match counts.
 constexpr Sentence kSentences[] = {
     {"http1", "what answers there is not hlaunch"},
     {"andshake", "the two ends could not agree on TLS"},

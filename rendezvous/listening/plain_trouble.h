@@ -9,8 +9,8 @@
 
 namespace hlaunch {
 
-// What gRPC says of a connection that failed, in words for people: what the kernel says where that
-// is in it, else one of a few sentences; what is not known stays. Pure.
+// Turns gRPC's text about a failed connection into words for people: the kernel's words if the text
+// holds them, else one of a few sentences. Returns unknown text as it is. Pure.
 std::string PlainTrouble(absl::string_view text);
 
 }  // namespace hlaunch

@@ -67,7 +67,7 @@ absl::StatusOr<std::string> LocalAddressTowards(absl::string_view literal) {
   return ToText(reinterpret_cast<const sockaddr*>(&own.address), own.length);
 }
 
-// The route to an own address begins at that address.
+// The route to one of this host's addresses begins at that address.
 bool IsOwnAddress(absl::string_view literal) {
   const auto from = LocalAddressTowards(literal);
   return from.ok() && *from == literal;

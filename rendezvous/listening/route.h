@@ -11,18 +11,18 @@
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 
-// What this host's kernel and resolver say of addresses, which are literals as in address.h.
+// Asks this host's kernel and resolver about addresses, which are literals as in address.h.
 
 namespace hlaunch {
 
-// This host's own address on its route to `literal`; sends nothing.
+// Returns this host's own address on its route to `literal`. Sends nothing.
 //
 // Errors:
-//   InvalidArgument - not a literal.
-//   Unavailable - no route there.
+//   InvalidArgument - `literal` is not a literal.
+//   Unavailable - there is no route to it.
 absl::StatusOr<std::string> LocalAddressTowards(absl::string_view literal);
 
-// Whether `literal` is an address of this host.
+// Returns whether `literal` is an address of this host.
 bool IsOwnAddress(absl::string_view literal);
 
 // The addresses of `host` (a name or a literal), best first: those with a route before those
@@ -34,9 +34,9 @@ bool IsOwnAddress(absl::string_view literal);
 //       appear late, so this may pass.
 absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host);
 
-// What a TCP connection to `literal` comes to: 0 if it is taken, else an errno such as
-// ECONNREFUSED, and ETIMEDOUT if there is no answer within `patience`, for which it blocks. Says
-// nothing.
+// Tries to open a TCP connection to `literal`. Returns 0 if it is accepted, else an errno such as
+// ECONNREFUSED; ETIMEDOUT if there is no answer within `patience`, for which it blocks. Sends no
+// data.
 int TryToConnect(const std::string& literal, uint16_t port, Duration patience);
 
 }  // namespace hlaunch

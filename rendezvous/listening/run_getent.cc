@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMostBytes = 64 << 10;
 
-// What posix_spawn does in the child: its output is `output`, and nothing else of ours is open.
+// What posix_spawn does in the child: it writes to `output`, and nothing else of ours is open.
 class Actions {
  public:
   explicit Actions(int output) {
@@ -55,7 +55,7 @@ class Actions {
   posix_spawnattr_t attributes_;
 };
 
-// Until the other end is closed, kMostBytes have come, or it is `deadline`.
+// Reads until the other end is closed, kMostBytes have come, or `deadline` has passed.
 std::string ReadUntil(int fd, Instant deadline) {
   std::string text;
   while (text.size() < kMostBytes) {
@@ -87,7 +87,8 @@ std::string RunGetent(const std::string& host, Duration patience) {
   input.Close();
   if (pid < 0) return "";
   std::string text = ReadUntil(output.get(), deadline);
-  // Whoever has closed its output ends by itself, and might be reaped by another thread already.
+  // A child that has closed its output ends by itself, and another thread may have reaped it
+  // already.
   if (text.size() >= kMostBytes || MonotonicClock().Now() >= deadline) ::kill(pid, SIGKILL);
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }

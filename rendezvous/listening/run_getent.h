@@ -9,9 +9,10 @@
 
 namespace hlaunch {
 
-// What `getent ahosts HOST` prints, at most 64 KiB, and nothing where it cannot be run. Blocks for
-// `patience` at most, then kills it. Not agent/process, which is a floor above and belongs to one
-// thread: here any thread asks, and whoever else reaps children of this process may come first.
+// Returns what `getent ahosts HOST` prints, at most 64 KiB; nothing if it cannot be run. Blocks for
+// at most `patience`, then kills it. Does not use agent/process, which is in a higher layer and
+// belongs to one thread: here any thread may call, and other code that reaps children of this
+// process may come first.
 //
 // Requires: `host` is not empty and does not begin with '-'.
 std::string RunGetent(const std::string& host, Duration patience);

@@ -8,19 +8,19 @@
 
 namespace hlaunch {
 
-// Bytes on their way out of a socket that does not block. Belongs to one thread. How many it may
-// hold is its owner's to decide: an owner that reads no more while size() is over a limit bounds
-// it. One that is empty keeps at most 4 KiB of memory.
+// Bytes that are to be sent on a non-blocking socket. Belongs to one thread. It has no limit: the
+// owner bounds it by not reading any more while size() is over a limit. An empty buffer keeps at
+// most 4 KiB of memory.
 class SendBuffer {
  public:
-  // `sum` counts the bytes that all buffers with the same `sum` hold, and outlives them; null if
-  // nobody asks for it.
+  // `sum` counts the bytes that all buffers with the same `sum` hold, and must outlive them; null
+  // if it is not needed.
   explicit SendBuffer(size_t* sum = nullptr) : sum_(sum) {}
   ~SendBuffer();
   SendBuffer(const SendBuffer&) = delete;
   SendBuffer& operator=(const SendBuffer&) = delete;
 
-  // What is to be sent is appended here. Call Recount after that.
+  // Append here what is to be sent, then call Recount.
   std::string& text() { return text_; }
   // Brings the sum up to date.
   void Recount();

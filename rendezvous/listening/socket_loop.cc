@@ -104,7 +104,7 @@ absl::Status SocketLoop::Open() {
     return SystemError(errno);
   }
   if (!listener_.valid()) return absl::OkStatus();
-  const int on = 1;  // What it accepts has it too.
+  const int on = 1;  // Accepted sockets inherit it.
   ::setsockopt(listener_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   if (!Ask(EPOLL_CTL_ADD, listener_.get(), kListener, EPOLLIN)) return SystemError(errno);
   return absl::OkStatus();
@@ -135,7 +135,7 @@ void SocketLoop::Post(std::function<void()> call) {
     calls_.push_back(std::move(call));
   }
   const uint64_t one = 1;
-  if (::write(called_.get(), &one, sizeof(one)) < 0) return;  // Full: it is told already.
+  if (::write(called_.get(), &one, sizeof(one)) < 0) return;  // Full: the loop is told already.
 }
 
 void SocketLoop::Turn() {
@@ -155,7 +155,7 @@ void SocketLoop::Turn() {
   next_ = owner_.OnTurnEnd();
 }
 
-// How long there is nothing to do, in milliseconds; -1 for ever.
+// Returns how long there is nothing to do, in milliseconds; -1 for ever.
 int SocketLoop::Patience() const {
   const Instant next = accept_again_.has_value() ? std::min(next_, *accept_again_) : next_;
   if (next == Instant()) return 0;
@@ -164,7 +164,7 @@ int SocketLoop::Patience() const {
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
 }
 
-// A socket may be destroyed in each of its calls.
+// Each of these calls may destroy the socket.
 void SocketLoop::Dispatch(uint64_t id, uint32_t events) {
   LoopSocket* socket = Find(id);
   if (socket != nullptr && (events & EPOLLOUT) != 0) {
@@ -183,8 +183,9 @@ void SocketLoop::Dispatch(uint64_t id, uint32_t events) {
   }
 }
 
-// Fewer bytes than there was room for were the last, since the kernel tells of new ones; where the
-// other end has `hung_up` the end comes after them. Ends early if bytes are not `awaited` any more.
+// A read of fewer bytes than there was room for is the last, since the kernel tells of new ones. If
+// the other end has `hung_up`, the end comes after the bytes, and reading goes on. If `awaited` is
+// set, this stops early once bytes are not awaited any more.
 void SocketLoop::Read(LoopSocket& socket, bool hung_up, bool awaited) {
   const uint64_t id = socket.id_;
   for (int i = 0; i < options_.reads_per_turn; ++i) {

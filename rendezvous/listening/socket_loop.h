@@ -27,9 +27,9 @@ namespace hlaunch {
 
 class SocketLoop;
 
-// A connected socket on a SocketLoop; its owner derives what it knows of the connection from it.
-// Belongs to the loop's thread once it has joined the loop, and may be destroyed within any of its
-// own calls; then the connection is closed and nothing more is called.
+// A connected socket on a SocketLoop. Its owner derives a class with the connection's state from
+// it. Belongs to the loop's thread once it has joined the loop. Any of its own calls may destroy
+// it; then the connection is closed and nothing more is called.
 class LoopSocket {
  public:
   explicit LoopSocket(UniqueFd fd, size_t* sum = nullptr) : fd_(std::move(fd)), out_(sum) {}
@@ -37,28 +37,28 @@ class LoopSocket {
   LoopSocket(const LoopSocket&) = delete;
   LoopSocket& operator=(const LoopSocket&) = delete;
 
-  // These are called by the loop.
+  // The loop calls these.
   //
-  // Bytes have come, in this order. The loop goes on to read while AwaitBytes(true) holds.
+  // Bytes have come, in this order. The loop keeps reading while AwaitBytes(true) holds.
   virtual void OnBytes(absl::string_view bytes) = 0;
-  // The socket has taken some or all of out() after it had not.
+  // The socket has taken some or all of out(), after it had been full.
   virtual void OnRoom() = 0;
   // The other end has closed the connection (0), or it broke (errno).
   virtual void OnEnd(int error) = 0;
   // The connection broke while no bytes were awaited; some may have come before.
   virtual void OnReset() = 0;
 
-  // Begins: what the kernel tells of the socket comes to the calls above. Bytes are awaited if
-  // `reads`.
+  // Joins the loop, which from then on turns the kernel's events into the calls above. Bytes are
+  // awaited if `reads` is true.
   //
   // Errors:
-  //   ResourceExhausted - the kernel watches no socket more.
+  //   ResourceExhausted - the kernel cannot watch another socket.
   absl::Status Join(SocketLoop& loop, bool reads);
-  // As Join, for a socket that has begun to connect: OnRoom is called once that has ended, and
-  // SO_ERROR says how. Bytes are awaited.
+  // Like Join, for a socket that is connecting: OnRoom is called once that has ended, and SO_ERROR
+  // holds the outcome. Bytes are awaited.
   absl::Status JoinConnecting(SocketLoop& loop);
 
-  // Leaves the loop, which calls it no more, and hands the descriptor over.
+  // Leaves the loop, which then makes no more calls, and returns the descriptor.
   UniqueFd Leave();
 
   // What is to be sent. Nothing is sent before Send.
@@ -66,14 +66,14 @@ class LoopSocket {
   const SendBuffer& out() const { return out_; }
 
   // Sends what the socket takes. Returns false, with the reason in errno, if the other end is gone.
-  // After that AwaitBytes must be called, which has the rest sent once there is room.
+  // Call AwaitBytes afterwards: it makes the loop send the rest once there is room.
   bool Send() { return out_.SendTo(fd_.get()); }
 
-  // Says whether bytes are read from now on. An owner that says no while too much of out() is
-  // unsent bounds what a slow peer costs.
+  // Sets whether bytes are read from now on. An owner that stops reading while too much of out() is
+  // unsent bounds the cost of a slow peer.
   void AwaitBytes(bool reads);
 
-  // Gives the bytes that are there to OnBytes though none are awaited: for OnReset.
+  // Gives the bytes that are there to OnBytes, although none are awaited. For use in OnReset.
   void ReadRest();
 
   int fd() const { return fd_.get(); }
@@ -86,28 +86,28 @@ class LoopSocket {
 
   UniqueFd fd_;
   SendBuffer out_;
-  SocketLoop* loop_ = nullptr;  // Null: it has not joined one.
+  SocketLoop* loop_ = nullptr;  // Null if it has not joined a loop.
   uint64_t id_ = 0;             // In the loop; never used twice.
-  uint32_t interest_ = 0;       // What the kernel has been asked to tell.
+  uint32_t interest_ = 0;       // The events that the kernel was asked for.
 };
 
 // A thread that serves sockets: accepts connections, reads them, sends what their buffers hold,
 // and stops accepting for a while when the process is out of descriptors.
 //
-// Not Asio's loop: that asks the kernel anew for each message of each connection, which is a third
-// of what one costs. This one is told of a socket once for each change (EPOLLET), reads until a
-// read returns fewer bytes than there was room for, and changes what it asks for only where that
-// changes.
+// It is not Asio's loop, which calls the kernel again for each message of each connection: that is
+// a third of a message's cost. This loop hears of a socket once for each change (EPOLLET), reads
+// until a read returns fewer bytes than there was room for, and calls the kernel only when the
+// events that it wants change.
 class SocketLoop {
  public:
-  // What a loop's owner does, on the loop's thread. It outlives the running loop.
+  // The calls to a loop's owner, on the loop's thread. The owner must outlive the running loop.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // A connection to the listener: close-on-exec, not blocking, sends at once (TCP_NODELAY).
+    // A connection to the listener: close-on-exec, non-blocking, sends at once (TCP_NODELAY).
     virtual void OnAccepted(UniqueFd fd) = 0;
-    // Called at the end of each turn, when all that the kernel has told is done. Returns when it is
-    // to be called again at the latest: Instant() at once, Instant::max() only after an event.
+    // Called at the end of each turn, after all events of the kernel. Returns the latest time of
+    // the next call: Instant() means at once, Instant::max() only after an event.
     virtual Instant OnTurnEnd() = 0;
   };
 
@@ -118,7 +118,7 @@ class SocketLoop {
     int reads_per_turn = 1;
   };
 
-  // Serves what connects to `listener`, or only sockets that join.
+  // Serves the connections to `listener`; without one, only sockets that join.
   SocketLoop(Owner& owner, std::optional<ListeningSocket> listener, Options options);
   ~SocketLoop();  // As Stop. No socket may be on it any more.
   SocketLoop(const SocketLoop&) = delete;
@@ -127,18 +127,18 @@ class SocketLoop {
   // Starts the thread.
   //
   // Errors:
-  //   ResourceExhausted - out of descriptors or threads; what it lacks is the message.
+  //   ResourceExhausted - out of descriptors or threads; the message is the system's.
   absl::Status Start();
 
   // Joins the thread: afterwards nothing more is called. Thread-safe before that.
   void Stop();
 
-  // Has `call` run on the loop's thread. Thread-safe.
+  // Runs `call` later on the loop's thread. Thread-safe.
   void Post(std::function<void()> call);
 
-  uint16_t port() const { return port_; }  // Where it listens; 0 if it does not.
+  uint16_t port() const { return port_; }  // The port where it listens; 0 if it does not listen.
 
-  // The rest is for the loop's thread.
+  // Only the loop's thread may call the rest.
 
   // Closes all connections that wait to be accepted.
   void DropUnaccepted();
@@ -171,10 +171,10 @@ class SocketLoop {
   std::vector<std::function<void()>> calls_ ABSL_GUARDED_BY(mu_);
   bool stopped_ = false;
   std::optional<Instant> accept_again_;  // Set while it does not accept.
-  Instant next_;                         // As OnTurnEnd said.
+  Instant next_;                         // As OnTurnEnd returned it.
   uint64_t last_id_;
   absl::flat_hash_map<uint64_t, LoopSocket*> sockets_;
-  std::string buffer_;  // For what is read: idle sockets have none of their own.
+  std::string buffer_;  // All reads use it: idle sockets have no buffer of their own.
   RareLog warnings_;
   std::thread thread_;
 };

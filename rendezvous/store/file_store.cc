@@ -64,7 +64,7 @@ bool WriteAt(int fd, absl::string_view bytes, int64_t at) {
   return true;
 }
 
-// What the file holds from `at` on.
+// Returns the content of the file from `at` on.
 absl::StatusOr<std::string> ReadFrom(int fd, int64_t at) {
   struct stat facts = {};
   if (::fstat(fd, &facts) != 0) return absl::UnavailableError(std::strerror(errno));
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(const std::string& pa
     return absl::InvalidArgumentError(
         absl::StrCat("cannot open the store '", path, "': ", std::strerror(errno)));
   }
-  // Here what is in the file is somebody's mistake; later it is trouble with the file.
+  // Wrong content found here is a mistake of the user; found later it is trouble with the file.
   if (absl::Status read = store->Look([](const KeySpace&) {}); !read.ok()) {
     return absl::InvalidArgumentError(read.message());
   }
@@ -103,7 +103,7 @@ absl::Status FileStore::Error(absl::string_view what) const {
   return absl::UnavailableError(absl::StrCat("the store '", path_, "': ", what));
 }
 
-// Takes in what others have recorded; stops before a record that is not whole.
+// Reads what other processes have recorded; stops before a record that is not whole.
 absl::Status FileStore::CatchUp() {
   const auto read = ReadFrom(fd_.get(), read_);
   if (!read.ok()) return Error(read.status().message());
@@ -135,7 +135,7 @@ absl::Status FileStore::CatchUp() {
   return absl::OkStatus();
 }
 
-// Appends what `key` holds now, over whatever is there that is no record.
+// Appends what `key` holds now, and overwrites a record at the end that is not whole.
 absl::Status FileStore::Record(absl::string_view key) {
   const std::string* value = keys_.Find(key);
   const RecordHead head{static_cast<uint32_t>(key.size()),
@@ -146,7 +146,7 @@ absl::Status FileStore::Record(absl::string_view key) {
                    value == nullptr ? absl::string_view() : *value);
   if (::ftruncate(fd_.get(), read_) != 0 || !WriteAt(fd_.get(), record, read_)) {
     const absl::Status failed = Error(std::strerror(errno));
-    keys_ = KeySpace(limits_);  // It is ahead of the file: to be read again.
+    keys_ = KeySpace(limits_);  // It is ahead of the file, which is to be read again.
     read_ = 0;
     return failed;
   }
@@ -251,7 +251,7 @@ absl::StatusOr<std::vector<std::string>> FileStore::MultiGet(const std::vector<s
     if (missing.empty()) return values;
     const Instant now = MonotonicClock().Now();
     if (now >= deadline) return WaitTimedOut(missing);
-    std::this_thread::sleep_for(std::min(pause, deadline - now));  // Files do not wake anybody.
+    std::this_thread::sleep_for(std::min(pause, deadline - now));  // A file wakes no process.
   }
 }
 

@@ -20,14 +20,15 @@
 
 namespace hlaunch {
 
-// A Store in a file that all its processes see, also on different hosts: a log of changes, under
-// flock. Nobody serves it, so it outlives each of them; a wait looks again up to every 20 ms.
-// Thread-safe.
+// A Store in a file that all its processes can open, also on different hosts. The file is a log of
+// changes under flock. There is no server, so the store outlives each process; a wait polls the
+// file, with pauses of 1 to 20 ms. Thread-safe.
 //
-// Not torch's FileStore format. A change that a killed process left half-written never was.
+// The format is not that of torch's FileStore. A half-written change of a killed process is
+// ignored.
 class FileStore : public Store {
  public:
-  // Makes the file if it is not there.
+  // Creates the file if it does not exist.
   //
   // Errors:
   //   InvalidArgument - the path cannot be opened, or holds something else; the message names it.
@@ -62,7 +63,7 @@ class FileStore : public Store {
   const UniqueFd fd_;
   const StoreLimits limits_;
   Mutex mu_;
-  KeySpace keys_ ABSL_GUARDED_BY(mu_);  // What the first `read_` bytes of the log come to.
+  KeySpace keys_ ABSL_GUARDED_BY(mu_);  // The keys after the first `read_` bytes of the log.
   int64_t read_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -15,12 +15,12 @@
 namespace hlaunch {
 namespace {
 
-// For messages: keys come from outside.
+// Makes `text` safe for messages: keys come from outside.
 std::string Shown(absl::string_view text) {
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, 100)), "'");
 }
 
-// `option` raises the limit; empty: nothing does.
+// `option` raises the limit; empty if none does.
 absl::Status CheckLimit(absl::string_view what, size_t is, size_t limit, absl::string_view option) {
   if (is <= limit) return absl::OkStatus();
   return absl::ResourceExhaustedError(
@@ -111,12 +111,12 @@ absl::StatusOr<std::string> KeySpace::CompareAndSet(absl::string_view key,
 absl::Status KeySpace::Append(absl::string_view key, absl::string_view data) {
   auto it = values_.find(key);
   if (it == values_.end()) return Set(key, std::string(data));
-  // In place: a value built from many small pieces is not copied for each.
+  // Appends in place: a value built from many small pieces is not copied for each.
   HLAUNCH_RETURN_IF_ERROR(limits_.CheckValue(it->second.size() + data.size()));
   HLAUNCH_RETURN_IF_ERROR(limits_.CheckTotal(bytes_ + data.size()));
   it->second.append(data.data(), data.size());
   bytes_ += data.size();
-  return absl::OkStatus();  // The key existed: nobody waits for it.
+  return absl::OkStatus();  // The key existed, so no client waits for it.
 }
 
 bool KeySpace::Delete(absl::string_view key) {
@@ -172,7 +172,7 @@ bool KeySpace::Wait(WaiterId who, const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
     if (!Exists(key)) missing.push_back(key);
   }
-  if (missing.empty()) return true;  // A promised queue stays so: clients may wait twice, then pop.
+  if (missing.empty()) return true;  // The promise stays: clients may wait twice, then pop.
   Arm(who, /*at_barrier=*/false, missing);
   return false;
 }
@@ -193,7 +193,7 @@ void KeySpace::Arm(WaiterId who, bool at_barrier, const std::vector<std::string>
   Lines& lines = at_barrier ? at_barriers_ : for_keys_;
   Waiting waiting{++next_ticket_, {}, 0, at_barrier};
   for (const std::string& key : keys) {
-    // The same key twice is one place in its line.
+    // A key that is listed twice gets one place in its line.
     if (!lines[key].emplace(waiting.ticket, who).second) continue;
     waiting.keys.push_back(key);
     ++waiting.missing;
@@ -223,7 +223,7 @@ void KeySpace::WakeOneForQueue(absl::string_view queue) {
     const WaiterId who = line.begin()->second;
     line.erase(line.begin());
     Serve(who);
-    woken = !waiting_.contains(who);  // Else it waits for other keys too: the next may have this.
+    woken = !waiting_.contains(who);  // Else it waits for other keys, too; the next may get this.
     if (woken) promised_.insert_or_assign(who, std::string(queue));
   }
   if (!line.empty()) for_keys_.insert(std::move(node));

@@ -18,13 +18,13 @@
 
 namespace hlaunch {
 
-// What one key, value and list may hold: the limits of PyTorch's own libuv store
+// The limits of one key, value and list. They are those of PyTorch's own libuv store
 // (TCPStoreLibUvBackend.cpp), so whatever works there works here.
 inline constexpr size_t kMaxKeyBytes = 8 << 10;
 inline constexpr size_t kMaxValueBytes = 8 << 20;
 inline constexpr size_t kMaxListKeys = 131'072;
-// What all keys and values of a store may hold together, with kEntryBytes for each to be kept in.
-// Ours: PyTorch has no such limit, but a script that loops must not take the host's memory.
+// The limit of all keys and values of a store together, with kEntryBytes more for each entry.
+// PyTorch has no such limit, but a script that loops must not take the host's memory.
 inline constexpr size_t kMaxStoreBytes = size_t{1} << 30;
 inline constexpr size_t kEntryBytes = 64;
 
@@ -34,7 +34,7 @@ struct StoreLimits {
   size_t value_bytes = kMaxValueBytes;
   size_t list_keys = kMaxListKeys;
   size_t total_bytes = kMaxStoreBytes;
-  bool by_option = false;  // hlaunch's --store-max-… raise them: errors say so.
+  bool by_option = false;  // hlaunch's --store-max-… can raise them, and errors say so.
 
   bool operator==(const StoreLimits&) const = default;
 
@@ -45,20 +45,21 @@ struct StoreLimits {
   absl::Status CheckTotal(size_t bytes) const;
 };
 
-// What PyTorch's store takes `value` for when something is added to it: the number that it begins
-// with, as std::stoll reads it. Nothing if it begins with none, or with one over 64 bits.
+// Returns the number that PyTorch's store reads from `value` when something is added to it: the
+// number at its beginning, as std::stoll reads it. Returns nothing if there is no number there, or
+// one over 64 bits.
 std::optional<int64_t> ParseCounter(const std::string& value);
 
-// The data of a c10d store: keys, queues, and who waits for them. Belongs to one thread.
+// The data of a c10d store: keys, queues, and the clients that wait. Belongs to one thread.
 //
-// Nothing blocks and nobody is called back: a waiter that was armed appears in TakeReady() once
-// what it waits for has come. Every change to a key wakes those who wait for it.
+// Nothing blocks, and there are no callbacks: a waiter that was armed appears in TakeReady() once
+// what it waits for has come. Setting a key wakes all clients that wait for it.
 //
 // Every method that stores something also returns
 //   ResourceExhausted - key, value or the whole store is over its limit; nothing has changed.
 class KeySpace {
  public:
-  using WaiterId = uint64_t;  // The caller's name for a client; one wait each at a time.
+  using WaiterId = uint64_t;  // The caller's number of a client, which has one wait at a time.
 
   explicit KeySpace(const StoreLimits& limits = {}) : limits_(limits) {}
 
@@ -81,7 +82,7 @@ class KeySpace {
 
   bool Delete(absl::string_view key);  // Returns whether it existed. Queues are left alone.
 
-  // Whether each is a key or a queue that is not empty.
+  // Returns whether each of `keys` is a key, or a queue that is not empty.
   bool Check(const std::vector<std::string>& keys) const;
 
   size_t size() const { return values_.size(); }  // Keys only.
@@ -93,13 +94,13 @@ class KeySpace {
     for (const auto& [key, value] : values_) each(absl::string_view(key));
   }
 
-  // Grows with each key that is created or deleted. An iterator is good while it stays.
+  // Grows with each key that is created or deleted. While it stays the same, iterators are valid.
   uint64_t shape() const { return shape_; }
   using Iterator = absl::flat_hash_map<std::string, std::string>::const_iterator;
   Iterator begin() const { return values_.begin(); }
   Iterator end() const { return values_.end(); }
 
-  // Wakes one waiter, the oldest. Should that one cancel instead of popping, the next is woken.
+  // Wakes the oldest waiter. If that one cancels instead of popping, the next is woken.
   absl::Status QueuePush(absl::string_view queue, std::string data);
 
   struct Popped {
@@ -109,31 +110,32 @@ class KeySpace {
   Popped QueuePop(WaiterId who, absl::string_view queue);
   int64_t QueueLength(absl::string_view queue) const;
 
-  // True if all of `keys` are there. Else arms `who`, in place of what it waited for before.
+  // Returns true if all of `keys` exist. Else arms `who`, which ends its former wait.
   bool Wait(WaiterId who, const std::vector<std::string>& keys);
 
-  // Counts an arrival in `key`, as decimal text. True once `world_size` have arrived; those who
-  // came before are then ready. Else arms `who`. The counter stays: a used barrier stays open.
+  // Counts an arrival in `key`, as decimal text. Returns true once `world_size` have arrived, which
+  // makes the earlier waiters ready. Else arms `who`. The counter stays, so a used barrier stays
+  // open.
   //
   // Errors:
   //   FailedPrecondition - as Add.
   absl::StatusOr<bool> Barrier(WaiterId who, absl::string_view key, int64_t world_size);
 
-  // After this `who` is not in TakeReady() until it waits again.
+  // Ends the wait of `who`, which is not in TakeReady() until it waits again.
   void CancelWait(WaiterId who);
 
-  // Those who became ready since the last call, in that order.
+  // Returns the waiters that became ready since the last call, in that order.
   std::vector<WaiterId> TakeReady();
 
  private:
-  // Who waits for a key, oldest first.
+  // The waiters for a key, the oldest first.
   using Line = std::map<uint64_t, WaiterId>;
   using Lines = absl::flat_hash_map<std::string, Line>;
   struct Waiting {
     uint64_t ticket = 0;            // Its place in every line.
     std::vector<std::string> keys;  // Lines it stands in; some may have served it already.
     size_t missing = 0;
-    bool at_barrier = false;  // In lines of at_barriers_, else of for_keys_.
+    bool at_barrier = false;  // It stands in lines of at_barriers_, else of for_keys_.
   };
 
   bool Exists(absl::string_view key) const;
@@ -153,7 +155,7 @@ class KeySpace {
   Lines for_keys_;
   Lines at_barriers_;
   absl::flat_hash_map<WaiterId, Waiting> waiting_;
-  absl::flat_hash_map<WaiterId, std::string> promised_;  // Woken by this queue, has not popped.
+  absl::flat_hash_map<WaiterId, std::string> promised_;  // Woken by this queue, but has not popped.
   std::vector<WaiterId> ready_;
 };
 

@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxFeedBytes = 16 << 20;  // Names of keys that a watch has not told.
+constexpr size_t kMaxFeedBytes = 16 << 20;  // Bytes of key names that a watch has not told.
 
 }  // namespace
 
@@ -34,7 +34,8 @@ absl::Status BarrierTimedOut(absl::string_view key) {
                                                   "': others have not arrived"));
 }
 
-// Whom a change concerns. Told when it ends: declare it before the lock.
+// The waits and watches that a change concerns. The destructor calls them: declare it before the
+// lock.
 class MemoryStore::News {
  public:
   ~News() {
@@ -51,7 +52,7 @@ class MemoryStore::News {
   std::vector<std::function<void()>> feeds_;
 };
 
-// After every change of a key.
+// Called after every change of a key.
 void MemoryStore::ChangedLocked(absl::string_view key, News* news) {
   for (const WaitId id : keys_.TakeReady()) {
     auto node = waits_.extract(id);
@@ -248,7 +249,7 @@ bool MemoryStore::GiveUp(WaitId id) {
   return true;
 }
 
-// `begin` starts a wait; `late` is what it comes to if time is up.
+// `begin` starts a wait; returns `late` if time is up.
 absl::StatusOr<MemoryStore::Values> MemoryStore::Await(const std::function<WaitId(Done)>& begin,
                                                        const absl::Status& late, Instant deadline) {
   Mutex mu;
@@ -266,7 +267,7 @@ absl::StatusOr<MemoryStore::Values> MemoryStore::Await(const std::function<WaitI
     if (values.has_value()) return *std::move(values);
   }
   if (GiveUp(id)) return late;
-  MutexLock lock(&mu);  // It has come this moment.
+  MutexLock lock(&mu);  // The result has come this moment.
   while (!values.has_value()) came.Wait(&mu);
   return *std::move(values);
 }
@@ -279,7 +280,7 @@ absl::StatusOr<MemoryStore::Values> MemoryStore::AwaitKeys(const std::vector<std
   MutexLock lock(&mu_);
   HLAUNCH_RETURN_IF_ERROR(ended_);
   HLAUNCH_RETURN_IF_ERROR(MissingLocked(keys));
-  return with_values ? ValuesLocked(keys) : Values();  // The last came in between.
+  return with_values ? ValuesLocked(keys) : Values();  // The last key came in between.
 }
 
 absl::Status MemoryStore::Wait(const std::vector<std::string>& keys, Instant deadline) {

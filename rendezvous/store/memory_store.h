@@ -21,13 +21,14 @@
 
 namespace hlaunch {
 
-// The Store of one process: for a job on one node, for tests, and what the agents of a job share
-// where the rendezvous serves it. Thread-safe. No wait or watch may be left when it is destroyed.
+// A Store in one process' memory: for a job on one node, for tests, and for the keys that a job's
+// agents share through the rendezvous. Thread-safe. No wait or watch may be left when it is
+// destroyed.
 class MemoryStore : public Store, public WatchableStore {
  public:
   struct Options {
     StoreLimits limits;
-    // Of waits and watches at a time, and of the keys that all of them name together.
+    // The most waits and watches at a time, and the most bytes of the keys that all waits name.
     size_t max_waits = std::numeric_limits<size_t>::max();
     size_t max_waiting_bytes = std::numeric_limits<size_t>::max();
   };
@@ -51,58 +52,60 @@ class MemoryStore : public Store, public WatchableStore {
 
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
   absl::Status Barrier(absl::string_view key, int64_t world_size, Instant deadline) override;
-  // Errors: ResourceExhausted - too many watch.
+  // Errors: ResourceExhausted - there are too many waits and watches.
   absl::StatusOr<std::unique_ptr<StoreWatch>> Watch(absl::string_view prefix) override;
 
-  // The same for callers that must not block. `done` is called once, with no lock held, from
-  // whichever thread made the change, or before the call returns; not after a GiveUp that
-  // returned true.
+  // The same waits for callers that must not block. `done` is called once, with no lock held: from
+  // the thread that made the change, or before the call returns. It is not called after a GiveUp
+  // that returned true.
   using WaitId = KeySpace::WaiterId;
   using Values = std::vector<std::string>;
   using Done = std::function<void(absl::StatusOr<Values>)>;
 
-  // Once all of `keys` exist: their values, of that moment, if `with_values`.
+  // Calls `done` once all of `keys` exist, with their values of that moment if `with_values` is
+  // true.
   WaitId WhenAll(const std::vector<std::string>& keys, bool with_values, Done done);
-  // Counts an arrival; once `world_size` have arrived. Giving up takes the arrival not back.
+  // Counts an arrival; calls `done` once `world_size` have arrived. GiveUp does not undo the
+  // arrival.
   WaitId WhenBarrier(absl::string_view key, int64_t world_size, Done done);
   bool GiveUp(WaitId id);
 
-  // What a watch has not told yet. Guarded by the store; made and used by its methods alone.
+  // The changes that a watch has not told yet. Guarded by the store; only its methods use a Feed.
   struct Feed {
     std::string prefix;
     std::function<void()> on_news;
-    bool fresh = true;                      // Nothing was taken so far.
-    std::vector<std::string> changed;       // Keys, in the order of their first change,
-    absl::flat_hash_set<std::string> once;  // each once;
-    size_t bytes = 0;                       // of which these are too many, if
-    bool overrun = false;                   // nobody has taken them.
+    bool fresh = true;                      // True until the first Take.
+    std::vector<std::string> changed;       // Changed keys, in the order of their first change.
+    absl::flat_hash_set<std::string> once;  // The same keys, so that each is there once.
+    size_t bytes = 0;                       // The bytes of these keys.
+    bool overrun = false;                   // They became too many before they were taken.
   };
 
-  // Begins to watch. `on_news` is called as `done` above, whenever there is something to take
+  // Begins to watch. `on_news` is called like `done` above, each time there is something to take
   // after there was nothing; perhaps once more after Unfollow has returned.
   //
   // Errors:
-  //   ResourceExhausted - too many watch.
+  //   ResourceExhausted - there are too many waits and watches.
   absl::StatusOr<std::shared_ptr<Feed>> Follow(absl::string_view prefix,
                                                std::function<void()> on_news);
   struct Taken {
     std::vector<KeyChange> changes;
     bool more = false;   // There is more to take at once.
-    bool first = false;  // The keys that were there when it began; may be none.
+    bool first = false;  // These keys existed when the watch began; may be none.
   };
-  // What has changed since the last call, about `max_bytes` of it.
+  // Returns what has changed since the last call, at most about `max_bytes` of it.
   //
   // Errors:
-  //   ResourceExhausted - too much had changed since the last call; it is not known any more.
+  //   ResourceExhausted - too much has changed since the last call, so the changes are lost.
   absl::StatusOr<Taken> Take(const std::shared_ptr<Feed>& feed, size_t max_bytes);
   void Unfollow(const std::shared_ptr<Feed>& feed);
 
-  // From now on every call returns `why`, those that wait too, and the keys are gone.
+  // Makes every call return `why` from now on, also those that wait now. Removes the keys.
   void End(const absl::Status& why);
 
  private:
   struct Waiting {
-    std::vector<std::string> keys;  // Whose values are wanted.
+    std::vector<std::string> keys;  // The keys whose values are wanted.
     size_t bytes = 0;
     Done done;
   };
@@ -132,7 +135,8 @@ class MemoryStore : public Store, public WatchableStore {
   std::set<std::shared_ptr<Feed>> feeds_ ABSL_GUARDED_BY(mu_);  // The watches own them, too.
 };
 
-// "timed out waiting for keys: 'a', 'b', 'c' and 7 more": the words of every Store.
+// "timed out waiting for keys that nobody has set: 'a', 'b', 'c' and 7 more". Every Store says
+// this.
 absl::Status WaitTimedOut(const std::vector<std::string>& missing);
 absl::Status BarrierTimedOut(absl::string_view key);
 absl::Status NothingChanged();

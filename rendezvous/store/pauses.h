@@ -9,11 +9,12 @@
 
 namespace hlaunch {
 
-// The pauses between a store client's attempts: each longer than the one before, up to a second,
-// and never the same, since thousands of clients may be trying at once. One thread.
+// The pauses between a store client's attempts. They grow up to a second and are random, since
+// thousands of clients may be trying at once. Belongs to one thread.
 class Pauses {
  public:
-  // Sleeps. False, at once: `deadline` leaves no time for another attempt.
+  // Sleeps and returns true. Returns false at once if `deadline` leaves no time for another
+  // attempt.
   bool PauseUntil(Instant deadline);
 
  private:

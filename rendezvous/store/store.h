@@ -29,13 +29,13 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Sets `key`, whatever it held, and wakes those who wait for it.
+  // Sets `key`, whatever it held, and wakes the callers that wait for it.
   virtual absl::Status Set(absl::string_view key, absl::string_view value) = 0;
 
   // Blocks until `key` exists and returns its value.
   //
   // Errors:
-  //   DeadlineExceeded - nobody set `key` in time.
+  //   DeadlineExceeded - `key` was not set in time.
   virtual absl::StatusOr<std::string> Get(absl::string_view key, Instant deadline) = 0;
 
   // Adds `delta` to the counter `key`, 0 if it did not exist; the sum wraps around in 64 bits.
@@ -57,13 +57,13 @@ class Store {
   // Returns whether `key` existed.
   virtual absl::StatusOr<bool> Delete(absl::string_view key) = 0;
 
-  // Whether all of `keys` exist.
+  // Returns whether all of `keys` exist.
   virtual absl::StatusOr<bool> Check(const std::vector<std::string>& keys) = 0;
 
   // Blocks until all of `keys` exist.
   //
   // Errors:
-  //   DeadlineExceeded - not in time; the message names up to three keys that are missing.
+  //   DeadlineExceeded - they did not come in time; the message names up to three that are missing.
   virtual absl::Status Wait(const std::vector<std::string>& keys, Instant deadline) = 0;
 
   // Blocks until all of `keys` exist and returns their values in that order.
@@ -79,26 +79,27 @@ class Store {
   // Number of keys.
   virtual absl::StatusOr<int64_t> NumKeys() = 0;
 
-  // The same keys, for writes that are worth an attempt only: what waits for no other caller ends
-  // within `patience`. Null: this store does so anyway. The object may outlive this one.
+  // Returns a store with the same keys for writes that are worth only one attempt: calls that wait
+  // for no other caller end within `patience`. Null if this store does so anyway. May outlive this
+  // store.
   virtual std::unique_ptr<Store> Attempt(Duration /*patience*/) { return nullptr; }
 };
 
-// What a watch tells of a key.
+// A change of a key, as a watch reports it.
 struct KeyChange {
   std::string key;
-  std::optional<std::string> value;  // Nothing: there is no such key any more.
+  std::optional<std::string> value;  // Unset if the key was deleted.
 };
 
-// A look at some keys of a store, held open. Belongs to one thread; destruction ends it. The store
-// must outlive it.
+// A watch on some keys of a store. Belongs to one thread; destruction ends it. The store must
+// outlive the watch.
 class StoreWatch {
  public:
   virtual ~StoreWatch() = default;
 
-  // The first call returns the keys that are there, perhaps none, at once. Each further one blocks
-  // until something has changed since the last, and returns each key that has, as it is now, in
-  // the order of their changes: of two changes in between only the latter is told.
+  // The first call returns at once the keys that exist, perhaps none. Each further call blocks
+  // until something has changed since the last call. It returns each changed key as it is now, in
+  // the order of their first changes: of two changes to one key only the latter is told.
   //
   // Errors:
   //   DeadlineExceeded - nothing has changed.
@@ -107,7 +108,7 @@ class StoreWatch {
   virtual absl::StatusOr<std::vector<KeyChange>> Next(Instant deadline) = 0;
 };
 
-// What only some stores can do. Thread-safe, with the errors of Store.
+// The calls that only some stores support. Thread-safe, with the errors of Store.
 class WatchableStore {
  public:
   virtual ~WatchableStore() = default;
@@ -115,11 +116,11 @@ class WatchableStore {
   // The keys that begin with `prefix`, sorted.
   virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
 
-  // Blocks until `world_size` have called it for `key`, which counts them, in decimal text. A
-  // barrier that has opened stays open; a call whose time is up has arrived all the same.
+  // Blocks until `world_size` callers have called it for `key`, which counts them in decimal text.
+  // A barrier that has opened stays open. A call whose time is up still counts as arrived.
   //
   // Errors:
-  //   DeadlineExceeded - not all have come in time.
+  //   DeadlineExceeded - not all callers have come in time.
   //   FailedPrecondition - as Store::Add.
   virtual absl::Status Barrier(absl::string_view key, int64_t world_size, Instant deadline) = 0;
 

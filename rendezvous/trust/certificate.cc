@@ -29,7 +29,7 @@ bool AddExtension(X509* certificate, X509* issuer, int kind, const std::string& 
   return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// What `write` writes in PEM.
+// Returns what `write` writes in PEM.
 template <typename Write>
 std::string Pem(Write write) {
   const Memory memory(BIO_new(BIO_s_mem()));
@@ -39,7 +39,7 @@ std::string Pem(Write write) {
   return std::string(text, static_cast<size_t>(size));
 }
 
-// What `write` writes in DER.
+// Returns what `write` writes in DER.
 template <typename Write>
 std::string Der(Write write) {
   const int size = write(nullptr);

@@ -13,7 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-// Keys and certificates as OpenSSL has them. For this room and cluster_wire alone, and their tests.
+// OpenSSL's keys and certificates. Only this folder, cluster_wire and their tests may use this
+// file.
 
 namespace hlaunch {
 
@@ -27,39 +28,41 @@ struct Freed {
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 
-// What OpenSSL says of its latest failure, which is forgotten then.
+// Returns an Internal error with the first message in OpenSSL's error queue, and clears the queue.
 absl::Status OpenSslRefused(absl::string_view what);
 
 // A new key of P-256; null if OpenSSL refuses.
 Key NewKey();
 
-// What a certificate says of its subject. The dates as OpenSSL takes them: "20000101000000Z".
+// What a certificate says about its subject. Dates have OpenSSL's form: "20000101000000Z".
 struct CertificateText {
   std::string common_name;
   std::string usage;
-  std::string name;                                      // A DNS name. Empty: it is an authority.
-  std::string extended_usage = "serverAuth,clientAuth";  // Not of an authority.
+  std::string name;                                      // A DNS name; empty for an authority.
+  std::string extended_usage = "serverAuth,clientAuth";  // Not used for an authority.
   std::string not_before = "20000101000000Z";
   std::string not_after = "99991231235959Z";
-  std::string uri = "";  // Another name; empty: none.
+  std::string uri = "";  // A further name; empty if there is none.
 };
 
-// `issuer` is null for a certificate that signs itself. Null if OpenSSL refuses.
+// Makes a certificate. `issuer` is null if it signs itself. Returns null if OpenSSL refuses.
 Certificate Sign(EVP_PKEY* subject, const CertificateText& text, X509* issuer, EVP_PKEY* signer);
 
-// In PEM; empty if OpenSSL refuses.
+// Return the PEM text; empty if OpenSSL refuses.
 std::string PemOf(X509* certificate);
 std::string PemOf(EVP_PKEY* key);
 
-// In DER; empty if OpenSSL refuses. Of a key, the public half.
+// Return the DER bytes of the certificate, or of the public half of the key; empty if OpenSSL
+// refuses.
 std::string DerOf(X509* certificate);
 std::string DerOfPublic(EVP_PKEY* key);
 
-// What `der` holds, and nothing else; null if it does not.
+// Return the object if `der` holds it and nothing else; null otherwise.
 Certificate CertificateOfDer(absl::string_view der);
 Key PublicKeyOfDer(absl::string_view der);
 
-// The first certificate, or the key, in `pem`; null if there is none. No pass phrase is asked for.
+// Return the first certificate, or the key, in `pem`; null if there is none. They ask for no pass
+// phrase.
 Certificate CertificateIn(absl::string_view pem);
 Key KeyIn(absl::string_view pem);
 

@@ -28,7 +28,7 @@ absl::Status Refused(absl::string_view option, const std::string& path, absl::st
   return absl::InvalidArgumentError(absl::StrCat(option, " ", path, ": ", why));
 }
 
-// Root's may be readable by a group: PostgreSQL has the same rule.
+// A group may read a file of root: PostgreSQL has the same rule.
 bool OthersCanRead(const struct stat& file) {
   const mode_t closed = file.st_uid == 0 ? S_IRWXO | S_IWGRP | S_IXGRP : S_IRWXO | S_IRWXG;
   return (file.st_mode & closed) != 0;

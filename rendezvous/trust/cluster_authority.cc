@@ -32,7 +32,7 @@ constexpr char kForever[] = "99991231235959Z";
 constexpr size_t kMaxCommonName = 64;  // X.520's ub-common-name.
 constexpr size_t kPinBytes = 16;
 
-// A public key of P-256 in DER is these bytes and the point's two numbers, whatever made it.
+// In DER a P-256 public key is these bytes and the point's two numbers, whatever program made it.
 constexpr char kPublicKeyHead[] = "3059301306072a8648ce3d020106082a8648ce3d03010703420004";
 constexpr size_t kPublicKeyBytes = 91;
 
@@ -42,7 +42,7 @@ using Memory = std::unique_ptr<BIO, Freed<BIO_free_all>>;
 
 absl::Status Refused(absl::string_view why) { return absl::InvalidArgumentError(why); }
 
-// As OpenSSL takes dates: "20261123060000Z".
+// Returns a date in OpenSSL's form: "20261123060000Z".
 std::string DateText(std::time_t time) {
   std::tm parts = {};
   std::array<char, 32> text{};
@@ -50,14 +50,14 @@ std::string DateText(std::time_t time) {
   return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y%m%d%H%M%SZ", &parts));
 }
 
-// Seconds since 1970; 0: it cannot be read.
+// Returns seconds since 1970; 0 if the date cannot be read.
 std::time_t TimeOf(const ASN1_TIME* date) {
   std::tm parts = {};
   if (date == nullptr || ::ASN1_TIME_to_tm(date, &parts) != 1) return 0;
   return ::timegm(&parts);
 }
 
-// The authority as OpenSSL has it. A value that cannot be copied.
+// The authority as objects of OpenSSL. A value that cannot be copied.
 struct Signer {
   Certificate certificate;
   Key key;
@@ -89,7 +89,7 @@ bool IsPublicKeyOfP256(EVP_PKEY* key) {
          absl::StartsWith(der, absl::HexStringToBytes(kPublicKeyHead));
 }
 
-// The key that `request_pem` asks to certify, if it has signed the request.
+// Returns the key that `request_pem` asks to certify, if that key has signed the request.
 absl::StatusOr<Key> KeyOfRequest(const std::string& request_pem) {
   if (request_pem.size() > kMaxRequestBytes) {
     return Refused("the request for a certificate is too long");
@@ -99,7 +99,7 @@ absl::StatusOr<Key> KeyOfRequest(const std::string& request_pem) {
   ERR_clear_error();
   if (request == nullptr) return Refused("the request for a certificate cannot be read");
   Key key(X509_REQ_get_pubkey(request.get()));
-  // Before the signature, which a key of another kind might make dear to look at.
+  // This comes before the signature, which another kind of key could make expensive to check.
   const bool fits = key != nullptr && IsPublicKeyOfP256(key.get());
   const bool is_signed = fits && X509_REQ_verify(request.get(), key.get()) == 1;
   ERR_clear_error();

@@ -21,7 +21,7 @@
 namespace hlaunch {
 namespace {
 
-// One label for each use; a new way of deriving takes a new one.
+// One label for each use; a new way of deriving gets a new label.
 constexpr char kSalt[] = "hlaunch token v1";
 constexpr char kAuthorityLabel[] = "authority p-256";
 constexpr char kNameLabel[] = "server name";
@@ -120,7 +120,7 @@ absl::StatusOr<DerivedKeys> DeriveKeys(absl::string_view token) {
   made.server_name = absl::StrCat(absl::BytesToHexString(name), ".hlaunch");
   made.fingerprint =
       absl::BytesToHexString(DeriveBytes(token, kFingerprintLabel, kFingerprintBytes));
-  // 128 bits more than the order of P-256 has, so that the remainder has next to no bias.
+  // The seed has 128 bits more than the order of P-256, so the remainder has next to no bias.
   std::string seed = DeriveBytes(token, kAuthorityLabel, kSeedBytes);
   made.authority = KeyOfSeed(seed);
   OPENSSL_cleanse(seed.data(), seed.size());

@@ -10,12 +10,12 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/trust/certificate.h"
 
-// What is derived from a secret, such as a service's or a job's token, by HKDF-SHA256 (RFC 5869).
-// For this room alone.
+// Derives keys from a secret, such as a service's or a job's token, by HKDF-SHA256 (RFC 5869). Only
+// this folder may use this file.
 
 namespace hlaunch {
 
-// `size` bytes for one use of a secret, which `label` names; empty if OpenSSL refuses.
+// Returns `size` bytes for one use of a secret, named by `label`; empty if OpenSSL refuses.
 std::string DeriveBytes(absl::string_view secret, absl::string_view label, size_t size);
 
 // A value that cannot be copied.
@@ -25,27 +25,28 @@ struct DerivedKeys {
   Key authority;            // Of P-256.
 };
 
-// What a service makes the secrets of its jobs from. Empty if OpenSSL refuses.
+// Returns what a service makes the secrets of its jobs from. Empty if OpenSSL refuses.
 std::string SecretOfJobs(absl::string_view token);
 
-// The secret of one job, kSeedBytes. Only the holders of the service's token can make it.
+// Returns the secret of one job, kSeedBytes. Only the holders of the service's token can make it.
 std::string SecretOfJob(absl::string_view secret_of_jobs, absl::string_view job_id);
 
-// What the holders of a token, or of a job's secret, prove with in clear that they hold it.
+// Returns the key that proves in clear that a peer holds a token or a job's secret.
 std::string GreetingKeyOf(absl::string_view secret);
 
 // Errors:
 //   Internal - OpenSSL refuses.
 absl::StatusOr<DerivedKeys> DeriveKeys(absl::string_view token);
 
-// As many bytes as KeyOfSeed takes.
+// The size of a seed of KeyOfSeed.
 inline constexpr size_t kSeedBytes = 48;
 
-// The key of P-256 whose private number is that of `seed` brought into 1 … order - 1 (FIPS 186-5,
+// Returns the P-256 key whose private number is `seed`, reduced to 1 … order - 1 (FIPS 186-5,
 // A.2.1). Null if OpenSSL refuses.
 Key KeyOfSeed(absl::string_view seed);
 
-// The certificate of the authority that has this key, signed by `signer`. Null if OpenSSL refuses.
+// Makes the certificate of the authority with this key, signed by `signer`. Null if OpenSSL
+// refuses.
 Certificate AuthorityCertificate(EVP_PKEY* authority, EVP_PKEY* signer);
 
 }  // namespace hlaunch

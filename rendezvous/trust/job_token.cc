@@ -22,9 +22,9 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kPrefix[] = "hlaunch-job-1.";  // A new form takes a new number.
+constexpr char kPrefix[] = "hlaunch-job-1.";  // A new form gets a new number.
 constexpr char kUriPrefix[] = "hlaunch-job:";
-constexpr char kOwnName[] = "job.hlaunch";  // Nobody asks for it.
+constexpr char kOwnName[] = "job.hlaunch";  // No client asks for it.
 constexpr char kServerSuffix[] = ".hlaunch";
 constexpr size_t kMaxJobIdBytes = 256;
 
@@ -36,7 +36,7 @@ constexpr size_t kFixedBytes = kNameBytes + kFingerprintBytes + kSeedBytes + kPu
 
 using Names = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
 
-// The job that `certificate` names; empty: none.
+// Returns the job that `certificate` names; empty if there is none.
 std::string JobIn(X509* certificate) {
   const Names names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
@@ -121,7 +121,7 @@ absl::StatusOr<JobToken> ReadJobToken(absl::string_view token) {
   }
   read.job_id = JobIn(certificate.get());
   if (read.job_id.empty()) return NotWhole();
-  // Nobody looks at who has signed the certificate of an authority that is believed.
+  // No peer checks who has signed the certificate of a trusted authority, so the job's key does it.
   const Certificate authority = AuthorityCertificate(service.get(), own.get());
   if (authority == nullptr) return OpenSslRefused("make a certificate");
   read.authority = PemOf(authority.get());
@@ -130,7 +130,7 @@ absl::StatusOr<JobToken> ReadJobToken(absl::string_view token) {
   return read;
 }
 
-// By RFC 3986; what separates names in OpenSSL's own language is escaped as well.
+// Escapes by RFC 3986, and also the characters that separate names in OpenSSL's own language.
 std::string UriOfJob(absl::string_view job_id) {
   std::string uri = kUriPrefix;
   for (const char c : job_id) {

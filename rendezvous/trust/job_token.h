@@ -9,11 +9,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// A token for one job of a service, made from the service's own. It holds the job's secret, which
-// is derived from the service's token and gives a key; a certificate of that, which the service's
-// authority has signed and which names the job; and the authority's public key. So whoever has it
-// can show that it belongs to that job, and knows the service, but can sign nothing: neither for
-// other jobs nor as a service. The service keeps nothing of it.
+// A token for one job of a service, made from the service's own token. It holds the job's secret,
+// which is derived from the service's token and yields a key; a certificate of that key, which the
+// service's authority has signed and which names the job; and the authority's public key. So its
+// holder can prove that it belongs to that job, and recognizes the service, but can sign nothing:
+// neither for other jobs nor as a service. The service stores nothing of it.
 
 namespace hlaunch {
 
@@ -28,25 +28,25 @@ struct JobToken {
   std::string greeting_key;  // See GreetingKeyOf.
 };
 
-// Whether `token` says of itself that it is one, whole or not.
+// Returns whether `token` begins like a job's token, whole or not.
 bool IsJobToken(absl::string_view token);
 
-// A token for job `job_id` of the services that have `token`. Each call makes another one; all are
-// good for as long as the service keeps its token.
+// Makes a token for job `job_id` of the services that have `token`. Each call makes another one;
+// all are valid as long as the service keeps its token.
 //
 // Errors:
-//   InvalidArgument - `token` is none that a service may have, see CheckTokenText; or `job_id` is
+//   InvalidArgument - `token` cannot be a service's token (see CheckTokenText); or `job_id` is
 //       empty or longer than a job's id may be.
 //   Internal - OpenSSL refuses.
 absl::StatusOr<std::string> MakeJobToken(absl::string_view token, absl::string_view job_id);
 
-// Errors: the messages hold nothing of it.
+// Errors: the messages hold nothing of the token.
 //   InvalidArgument - it is not whole.
 //   Internal - OpenSSL refuses.
 absl::StatusOr<JobToken> ReadJobToken(absl::string_view token);
 
-// The name that a certificate for one job alone has besides others, and the job of such a name;
-// unset: it is none.
+// UriOfJob returns the further name in the certificate of a single job. JobOfUri returns the job of
+// such a name; unset if it is not one.
 std::string UriOfJob(absl::string_view job_id);
 std::optional<std::string> JobOfUri(absl::string_view uri);
 

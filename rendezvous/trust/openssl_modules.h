@@ -5,9 +5,9 @@
 
 namespace hlaunch {
 
-// Has OpenSSL do without the machine's openssl.cnf in a static program: that may name modules, such
-// as a FIPS provider, which are libraries. Of no effect on others. Call before anything else that
-// uses OpenSSL, and before other threads start.
+// Makes OpenSSL ignore the machine's openssl.cnf in a static program, since that file may name
+// modules, such as a FIPS provider, which are libraries. Has no effect on other programs. Call it
+// before anything else that uses OpenSSL, and before other threads start.
 void DoWithoutOpenSslModules();
 
 }  // namespace hlaunch

@@ -9,12 +9,12 @@
 
 namespace hlaunch {
 
-// What a status page asks of a browser where there is a token: 32 hexadecimal digits that are made
-// from the token and do not tell it. Whoever has them can read pages and nothing else. Empty if
-// OpenSSL refuses.
+// Returns the password that a status page asks for if there is a token: 32 hexadecimal digits that
+// are made from the token but do not reveal it. Its holder can read pages and nothing else. Empty
+// if OpenSSL refuses.
 std::string PagePassword(absl::string_view token);
 
-// Whether the two are the same; of passwords of one length it tells nothing by the time it takes.
+// Returns whether the two are equal. The time that it takes for equal lengths reveals nothing.
 bool SamePassword(absl::string_view a, absl::string_view b);
 
 }  // namespace hlaunch

@@ -23,17 +23,17 @@ namespace {
 constexpr char kLabel[] = "store streams";
 constexpr size_t kKeyBytes = 32;
 constexpr absl::string_view kIdentity = "hlaunch store streams v1";  // It is seen on the wire.
-constexpr unsigned char kSuiteNumber[] = {0x13, 0x01};               // Of the suite in kSuite.
+constexpr unsigned char kSuiteNumber[] = {0x13, 0x01};               // The number of kSuite.
 constexpr char kSuite[] = "TLS_AES_128_GCM_SHA256";
 constexpr size_t kRecord = SSL3_RT_MAX_PLAIN_LENGTH;
-constexpr size_t kRecordExtra = 64;  // At most, of a sealed one.
+constexpr size_t kRecordExtra = 64;  // The most that sealing adds to a record.
 constexpr size_t kPiece = 4 * kRecord;
 
 using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 using Connection = std::unique_ptr<SSL, Freed<SSL_free>>;
 using Method = std::unique_ptr<BIO_METHOD, Freed<BIO_meth_free>>;
 
-// What OpenSSL reads from and writes to: no copy lies between.
+// OpenSSL reads from and writes to these directly, without a copy.
 struct Ends {
   absl::string_view in;
   std::string* out = nullptr;
@@ -71,7 +71,7 @@ Method MakeMethod() {
 
 const std::string& KeyOf(SSL* ssl) { return *static_cast<std::string*>(SSL_get_app_data(ssl)); }
 
-// A session that holds the key, as OpenSSL wants a pre-shared key; null if it refuses.
+// Returns a session with the key, as OpenSSL wants a pre-shared key; null if OpenSSL refuses.
 SSL_SESSION* SessionOfKey(SSL* ssl) {
   const std::string& key = KeyOf(ssl);
   const SSL_CIPHER* suite = SSL_CIPHER_find(ssl, kSuiteNumber);
@@ -101,8 +101,8 @@ int FindKey(SSL* ssl, const unsigned char* identity, size_t size, SSL_SESSION** 
   return !known || *session != nullptr;
 }
 
-// The server has no certificate, and the client no authority that it would believe, so there is no
-// other handshake than that of the key.
+// The server has no certificate and the client trusts no authority, so only a handshake with the
+// key is possible.
 Context MakeContext(SealedStream::Side side) {
   const bool client = side == SealedStream::Side::kClient;
   Context context(SSL_CTX_new(client ? TLS_client_method() : TLS_server_method()));
@@ -128,7 +128,7 @@ std::string SealingKey(absl::string_view round_secret) {
   return round_secret.empty() ? "" : DeriveBytes(round_secret, kLabel, kKeyBytes);
 }
 
-// The members are freed from below: each needs those above it.
+// The members are freed from the last to the first: each needs those above it.
 struct SealedStream::State {
   std::string key;
   Ends ends;
@@ -151,7 +151,7 @@ absl::StatusOr<std::unique_ptr<SealedStream>> SealedStream::Make(Side side, absl
   }
   BIO_set_data(bio, &state->ends);
   BIO_set_init(bio, 1);
-  SSL_set_bio(state->ssl.get(), bio, bio);  // Which it owns from now on.
+  SSL_set_bio(state->ssl.get(), bio, bio);  // `ssl` owns `bio` from now on.
   SSL_set_app_data(state->ssl.get(), &state->key);
   if (side == Side::kClient) {
     SSL_set_connect_state(state->ssl.get());
@@ -164,7 +164,7 @@ absl::StatusOr<std::unique_ptr<SealedStream>> SealedStream::Make(Side side, absl
 SealedStream::SealedStream(std::unique_ptr<State> state) : state_(std::move(state)) {}
 SealedStream::~SealedStream() = default;
 
-// Of a call that returned `result`; ok if more bytes are needed.
+// Returns the error of a call that returned `result`; OK if more bytes are needed.
 absl::Status SealedStream::Failure(int result) const {
   switch (SSL_get_error(state_->ssl.get(), result)) {
     case SSL_ERROR_WANT_READ:
@@ -184,7 +184,7 @@ absl::Status SealedStream::Failure(int result) const {
 absl::Status SealedStream::Handshake() {
   const int done = SSL_do_handshake(state_->ssl.get());
   if (done != 1) return Failure(done);
-  if (!SSL_session_reused(state_->ssl.get())) {  // So the key was not used.
+  if (!SSL_session_reused(state_->ssl.get())) {  // The key was not used.
     return absl::PermissionDeniedError("it does not encrypt with the secret of this round");
   }
   established_ = true;
@@ -205,11 +205,11 @@ absl::Status SealedStream::Take(absl::string_view bytes, std::string* wire,
     const absl::Status status = Fill(piece.data(), piece.size(), &size);
     if (size > 0) HLAUNCH_RETURN_IF_ERROR(take(absl::string_view(piece.data(), size)));
     if (!status.ok() || size < piece.size()) return status;
-    state_->ends.out = wire;  // `take` may have put something.
+    state_->ends.out = wire;  // `take` may have called Put.
   }
 }
 
-// Several records in one piece: each piece costs the receiver more than its bytes.
+// Reads several records into one piece: each piece costs the receiver more than its bytes.
 absl::Status SealedStream::Fill(char* to, size_t room, size_t* size) {
   while (*size < room) {
     const int got = SSL_read(state_->ssl.get(), to + *size, static_cast<int>(room - *size));

@@ -14,14 +14,14 @@
 
 namespace hlaunch {
 
-// The key for the streams of a round's master store, from the secret that the round's agents share.
-// Empty if there is none, or OpenSSL refuses.
+// Returns the key for the streams of a round's master store, made from the secret that the round's
+// agents share. Empty if there is no secret, or OpenSSL refuses.
 std::string SealingKey(absl::string_view round_secret);
 
-// One end of a connection whose two ends have the same key: TLS 1.3 with that as its pre-shared key
-// and a new exchange of keys (RFC 8446, 2.2: psk_dhe_ke), so without certificates. Who does not
-// have the key gets no further than the handshake; who learns it later cannot read what was
-// recorded. Knows no socket: bytes come in and go out. Belongs to one thread.
+// One end of a connection whose two ends have the same key: TLS 1.3 with that pre-shared key and a
+// new key exchange (RFC 8446, 2.2: psk_dhe_ke), so without certificates. A peer without the key
+// does not get past the handshake; a peer that learns the key later cannot read recorded traffic.
+// Knows no socket: bytes come in and go out. Belongs to one thread.
 class SealedStream {
  public:
   enum class Side { kClient, kServer };
@@ -36,15 +36,15 @@ class SealedStream {
   SealedStream(const SealedStream&) = delete;
   SealedStream& operator=(const SealedStream&) = delete;
 
-  // Whether the other end has proved that it has the key.
+  // True once the other end has proved that it has the key.
   bool established() const { return established_; }
 
-  // Takes what has come of the other end: gives what it holds to `take`, in pieces, and appends to
-  // `wire` what is to be sent, also if it fails. After an error it is of no more use.
+  // Takes bytes that have come from the other end. Gives their content to `take`, in pieces, and
+  // appends what is to be sent to `wire`, even on an error. After an error the stream is useless.
   //
   // Errors:
-  //   PermissionDenied - the other end has another key or none, or does not speak this.
-  //   Unavailable - it has ended the stream.
+  //   PermissionDenied - the other end has another key or none, or does not speak this protocol.
+  //   Unavailable - the other end has ended the stream.
   //   What `take` returns.
   absl::Status Take(absl::string_view bytes, std::string* wire,
                     absl::FunctionRef<absl::Status(absl::string_view piece)> take);

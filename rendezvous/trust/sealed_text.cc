@@ -30,7 +30,7 @@ const unsigned char* Bytes(absl::string_view text) {
 unsigned char* Bytes(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 int Size(absl::string_view text) { return static_cast<int>(text.size()); }
 
-// Begins to seal (1) or to open (0) what bears `name`. Null if OpenSSL refuses.
+// Begins to seal (1) or to open (0) the text called `name`. Returns null if OpenSSL refuses.
 Cipher Begin(int seals, absl::string_view key, absl::string_view nonce, absl::string_view name) {
   Cipher cipher(EVP_CIPHER_CTX_new());
   int size = 0;
@@ -41,7 +41,7 @@ Cipher Begin(int seals, absl::string_view key, absl::string_view nonce, absl::st
   return begun ? std::move(cipher) : nullptr;
 }
 
-// `text` sealed or opened. False: OpenSSL refuses, or the tag is another.
+// Seals or opens `text`. Returns false if OpenSSL refuses or the tag does not match.
 bool Run(EVP_CIPHER_CTX* cipher, absl::string_view text, std::string* out) {
   out->resize(text.size());
   int size = 0, rest = 0;

@@ -26,11 +26,11 @@ constexpr size_t kMacBytes = 32;
 constexpr size_t kJobAt = kHeadBytes + kServerNameBytes + kNonceBytes;
 constexpr size_t kLeastHelloBytes = kJobAt + 2;
 constexpr size_t kMostJobBytes = kMostHelloBytes - kLeastHelloBytes;
-// Names of the two sides in what the HMACs are over.
+// The names of the two sides in the input of the HMACs.
 constexpr char kServerSays[] = "server";
 constexpr char kClientSays[] = "client";
 
-// Empty if OpenSSL refuses, or there is no key.
+// Returns an HMAC; empty if OpenSSL refuses or there is no key.
 std::string Mac(const std::string& key, absl::string_view who, absl::string_view before) {
   const std::string said = absl::StrCat(who, before);
   std::string mac(kMacBytes, '\0');
@@ -42,7 +42,7 @@ std::string Mac(const std::string& key, absl::string_view who, absl::string_view
   return made ? mac : "";
 }
 
-// In a time that does not depend on where they differ.
+// Compares in a time that does not depend on where the two differ.
 bool IsSame(const std::string& mac, absl::string_view claimed) {
   return mac.size() == kMacBytes && claimed.size() == kMacBytes &&
          ::CRYPTO_memcmp(mac.data(), claimed.data(), kMacBytes) == 0;

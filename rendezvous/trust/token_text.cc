@@ -20,11 +20,11 @@ namespace {
 
 constexpr size_t kTokenBytes = 32;
 constexpr double kLeastBits = 128;
-constexpr size_t kLeastDifferent = 8;  // "aaaa…" is long and no secret.
+constexpr size_t kLeastDifferent = 8;  // "aaaa…" is long but not a secret.
 
 constexpr char kHowToMakeOne[] = "; make one with: hlaunch token";
 
-// How many characters the one who made it chose from, judged by those that it has.
+// Returns how many characters the token's author chose from, judged by the token's characters.
 int AlphabetSize(absl::string_view token) {
   if (std::all_of(token.begin(), token.end(), absl::ascii_isdigit)) return 10;
   if (std::all_of(token.begin(), token.end(), absl::ascii_isxdigit)) return 16;

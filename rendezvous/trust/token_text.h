@@ -12,15 +12,15 @@
 
 namespace hlaunch {
 
-// The longest token that is taken, in bytes.
+// The longest token that is accepted, in bytes.
 inline constexpr size_t kMaxTokenBytes = 2048;
 
-// Whether `token` is printable ASCII without blanks, and as hard to guess as 128 random bits.
-// Whoever connects may test guesses at home, sixty microseconds each, so a password is not enough.
-// The message never holds any of the token.
+// Checks that `token` is printable ASCII without blanks, and as hard to guess as 128 random bits.
+// An attacker who connects can test guesses offline, sixty microseconds each, so a password is not
+// enough. The message never holds any part of the token.
 //
 // Errors:
-//   InvalidArgument - it is not; the message says how to make one.
+//   InvalidArgument - `token` fails this check; the message says how to make one.
 absl::Status CheckTokenText(absl::string_view token);
 
 // A new token of 256 random bits: 43 characters of the alphabet of base64url (RFC 4648).

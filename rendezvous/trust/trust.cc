@@ -23,10 +23,10 @@ struct Trust::Identity {
   std::string certificate;
   std::string key;
   std::optional<std::string> job;
-  std::string greeting_key;    // Set iff in clear.
-  std::string secret_of_jobs;  // Set iff in clear and of all jobs.
+  std::string greeting_key;    // Set only in clear.
+  std::string secret_of_jobs;  // Set only in clear, for the token of all jobs.
   CertificateFiles files;
-  std::string mark;  // Of the files when they were read.
+  std::string mark;  // MarkOf the files when they were read.
 };
 
 Trust::Trust(std::shared_ptr<const Identity> identity) : identity_(std::move(identity)) {}
@@ -70,7 +70,7 @@ absl::StatusOr<Trust> Trust::OfJobToken(absl::string_view token) {
 
 absl::StatusOr<Trust> Trust::OfFiles(const CertificateFiles& files) {
   Identity made;
-  made.mark = MarkOf(files);  // Before they are read: what changes meanwhile is read again.
+  made.mark = MarkOf(files);  // Read first: a later change is noticed.
   HLAUNCH_ASSIGN_OR_RETURN(Certificates read, ReadCertificates(files, std::time(nullptr)));
   if (!read.warning.empty()) LogWarning(read.warning);
   made.authority = std::move(read.authority);
@@ -124,7 +124,7 @@ Trust Trust::Renewed() const {
   if (renewed.ok()) return *std::move(renewed);
   LogWarning(absl::StrCat(renewed.status().message(), "; going on with what was there before"));
   Identity kept = *identity_;
-  kept.mark = std::move(mark);  // Said once for each change.
+  kept.mark = std::move(mark);  // So this is logged once for each change.
   return Trust(std::make_shared<const Identity>(std::move(kept)));
 }
 
